@@ -1,0 +1,2 @@
+// placeholder, written in a moment
+export {}
