@@ -1,2 +1,93 @@
-// placeholder, written in a moment
-export {}
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Config, type Environment, readConfig } from '../../src/config.ts'
+import type { Clock } from '../../src/kernel/clock.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import { startTollgate } from '../../src/main.ts'
+
+export interface GatewayOptions {
+  readonly messagesUrl?: string
+  readonly messagesKey?: string
+  readonly chatUrl?: string
+  readonly chatKey?: string
+  /** More variables, as an operator would set them. */
+  readonly env?: Environment
+  /** Settings that the configuration file would give. */
+  readonly settings?: Partial<Config>
+  readonly clock?: Clock
+}
+
+export interface TestGateway {
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  readonly dataDir: string
+  readonly adminKey: string
+  /** A usable API key. */
+  readonly apiKey: string
+  createKey(name?: string): Promise<{ id: string; key: string }>
+  revokeKey(id: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** A gateway in this process, on a free port, with a data directory that goes when it closes. */
+export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
+  const config = readConfig(
+    {
+      TOLLGATE_PORT: '0',
+      TOLLGATE_DATA_DIR: dataDir,
+      TOLLGATE_LOG_LEVEL: 'silent',
+      TOLLGATE_MESSAGES_URL: options.messagesUrl,
+      TOLLGATE_MESSAGES_KEY: options.messagesKey,
+      TOLLGATE_CHAT_URL: options.chatUrl,
+      TOLLGATE_CHAT_KEY: options.chatKey,
+      ...options.env,
+    },
+    dataDir,
+  )
+  const running = await startTollgate(
+    { ...config, drainMs: 0, ...options.settings },
+    {
+      log: createLog(config.logLevel),
+      ...(options.clock === undefined ? {} : { clock: options.clock }),
+      onFatal(error) {
+        throw error
+      },
+    },
+  )
+  const url = `http://127.0.0.1:${running.port}`
+  const adminKey = running.firstAdminKey ?? options.env?.['TOLLGATE_ADMIN_KEY'] ?? ''
+
+  async function manage(method: string, path: string, body?: unknown): Promise<unknown> {
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const answer: unknown = await response.json()
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`)
+    return answer
+  }
+  const createKey = async (name = 'test') =>
+    (await manage('POST', '/v1/keys', { name })) as { id: string; key: string }
+  const { key: apiKey } = await createKey()
+
+  return {
+    url,
+    host: '127.0.0.1',
+    port: running.port,
+    dataDir,
+    adminKey,
+    apiKey,
+    createKey,
+    async revokeKey(id) {
+      await manage('POST', `/v1/keys/${id}/revoke`)
+    },
+    async close() {
+      await running.stop()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,132 @@
+import type { Call } from '../call.ts'
+import { chooseTools } from '../choose-tools.ts'
+import { type Generated, generate } from '../generate.ts'
+import { asArray, type JsonObject, mergeJson } from '../json.ts'
+import type { Model } from '../models.ts'
+import { countTokens } from '../tokens.ts'
+import { readPrompt } from './chat-prompt.ts'
+import type { ChatRequest } from './validate-chat.ts'
+
+export interface PlannedCall {
+  readonly id: string
+  readonly name: string
+  readonly argumentsJson: string
+}
+
+export interface PlannedChoice {
+  readonly text: string
+  readonly refusal: string
+  readonly toolCalls: readonly PlannedCall[]
+  readonly finishReason: string
+}
+
+export interface ChatPlan {
+  readonly id: string
+  readonly created: number
+  readonly model: string
+  readonly tier: string
+  readonly fingerprint: string
+  readonly choices: readonly PlannedChoice[]
+  /** Undefined when the request asked for none to be reported. */
+  readonly usage: JsonObject | undefined
+  readonly outputTokens: number
+  /** Random enough to pad deltas with. */
+  readonly padding: string
+}
+
+export const refusalText = "I'm sorry, but I can't help with that."
+
+const finishReasons = {
+  end: 'stop',
+  length: 'length',
+  'stop-sequence': 'stop',
+  tool: 'tool_calls',
+  refusal: 'stop',
+} as const satisfies Record<Generated['finish'], string>
+
+export function planChat(call: Call, request: ChatRequest): ChatPlan {
+  const { identity, behaviours, memory } = call
+  const { model, body } = request
+  const prompt = readPrompt(asArray(body.messages), asArray(body.tools))
+  const cache = memory.promptCache.useAutomatic(model.snapshot, prompt.text, identity.now().getTime())
+  const tools = chooseTools(
+    request.tools,
+    request.toolWish,
+    prompt.topic,
+    prompt.isToolResult,
+    request.parallelTools,
+  )
+  let outputTokens = 0
+  let thinkingTokens = 0
+  const choices = Array.from({ length: request.choices }, (_, index): PlannedChoice => {
+    const written = generate({
+      topic: prompt.topic,
+      variant: `${model.snapshot}/${index}`,
+      tokensWanted: behaviours.tokens,
+      outputTokensMax: request.outputTokensMax,
+      thinkingTokens: request.reasoningTokens,
+      stopSequences: request.stops,
+      schema: request.schema,
+      tools,
+      saysWhyBeforeTools: false,
+      refuses: behaviours.refusal === true,
+    })
+    const refusal = written.finish === 'refusal' ? refusalText : ''
+    outputTokens += written.outputTokens + countTokens(refusal)
+    thinkingTokens += written.thinkingTokens
+    return {
+      text: refusal === '' ? written.text : '',
+      refusal,
+      toolCalls: written.toolCalls.map((tool) => ({ id: `call_${identity.base62(24)}`, ...tool })),
+      finishReason: finishReasons[written.finish],
+    }
+  })
+  return {
+    id: `chatcmpl-${identity.base62(29)}`,
+    created: Math.floor(identity.now().getTime() / 1000),
+    model: behaviours.model ?? model.snapshot,
+    tier: behaviours.tier ?? request.tier,
+    fingerprint: `fp_${identity.hex(10)}`,
+    choices,
+    usage: chatUsage(call, model, prompt.tokens, cache, outputTokens, thinkingTokens),
+    outputTokens,
+    padding: identity.base62(24),
+  }
+}
+
+/** Cache writes are reported since the 5.6 family, which is when they began to cost. */
+export function reportsCacheWrites(model: Model): boolean {
+  return /^gpt-(5\.6|6)/.test(model.id)
+}
+
+function chatUsage(
+  call: Call,
+  model: Model,
+  promptTokens: number,
+  cache: { read: number; written: number },
+  completionTokens: number,
+  thinkingTokens: number,
+): JsonObject | undefined {
+  if (call.behaviours.noUsage === true) return undefined
+  const cached = Math.min(cache.read, promptTokens)
+  const written = Math.min(cache.written, promptTokens - cached)
+  return mergeJson(
+    {
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+      prompt_tokens_details: {
+        cached_tokens: cached,
+        audio_tokens: 0,
+        ...(reportsCacheWrites(model) ? { cache_write_tokens: written } : {}),
+      },
+      completion_tokens_details: {
+        reasoning_tokens: thinkingTokens,
+        audio_tokens: 0,
+        accepted_prediction_tokens: 0,
+        rejected_prediction_tokens: 0,
+      },
+    },
+    call.behaviours.usage ?? {},
+  )
+}

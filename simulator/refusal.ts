@@ -1,0 +1,21 @@
+export type Surface = 'messages' | 'chat'
+
+export interface RefusalDetails {
+  readonly type?: string
+  readonly code?: string | null
+  readonly param?: string | null
+  readonly headers?: readonly (readonly [string, string])[]
+}
+
+/** A request that upstream would refuse. Each surface gives it its own JSON shape. */
+export class Refusal extends Error {
+  readonly status: number
+  readonly details: RefusalDetails
+
+  constructor(status: number, message: string, details: RefusalDetails = {}) {
+    super(message)
+    this.name = 'Refusal'
+    this.status = status
+    this.details = details
+  }
+}

@@ -1,0 +1,61 @@
+import type { Pace } from './pace.ts'
+import type { Frame } from './sse.ts'
+
+export type Header = readonly [name: string, value: string]
+
+/** A reply that is complete before it is sent. `tokens` is how long the model took to write it. */
+export interface BodyReply {
+  readonly kind: 'body'
+  readonly status: number
+  readonly headers: readonly Header[]
+  readonly body: Buffer
+  readonly pace: Pace | null
+  readonly tokens: number
+}
+
+export interface EventsReply {
+  readonly kind: 'events'
+  readonly status: number
+  readonly headers: readonly Header[]
+  readonly frames: Iterable<Frame>
+  readonly pace: Pace | null
+  /** The event that ends a stream which fails after `sent` events. */
+  readonly errorFrame: (sent: number) => Frame
+}
+
+export type Reply = BodyReply | EventsReply
+
+export function jsonReply(
+  status: number,
+  body: unknown,
+  options: { headers?: readonly Header[]; pace?: Pace; tokens?: number } = {},
+): BodyReply {
+  return {
+    kind: 'body',
+    status,
+    headers: [['content-type', 'application/json'], ...(options.headers ?? [])],
+    body: Buffer.from(JSON.stringify(body)),
+    pace: options.pace ?? null,
+    tokens: options.tokens ?? 0,
+  }
+}
+
+export function eventsReply(
+  frames: Iterable<Frame>,
+  errorFrame: (sent: number) => Frame,
+  pace: Pace,
+  headers: readonly Header[],
+): EventsReply {
+  return {
+    kind: 'events',
+    status: 200,
+    headers: [
+      ['content-type', 'text/event-stream; charset=utf-8'],
+      ['cache-control', 'no-cache'],
+      ...headers,
+    ],
+    frames,
+    pace,
+    errorFrame,
+  }
+}

@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { answerRequest, type RequestEntry, type Simulation } from './answer-request.ts'
+import { FileStore } from './file-store.ts'
+import { connectionsMax, headBytesMax } from './limits.ts'
+import type { PaceMode } from './pace.ts'
+import { PromptCache } from './prompt-cache.ts'
+import { ResponseStore } from './responses/response-store.ts'
+
+export interface SimulatorOptions {
+  readonly host?: string
+  /** 0, the default, takes any free port. */
+  readonly port?: number
+  /** The provider key that Messages calls must carry; without it any call is welcome. */
+  readonly messagesKey?: string
+  readonly chatKey?: string
+  readonly seed?: number
+  /** The share of requests, 0 to 1, that meet a fault drawn from the seed. */
+  readonly faultRate?: number
+  readonly pace?: PaceMode
+  /** Ids and times follow from the request alone: the same request gets the same bytes. */
+  readonly deterministic?: boolean
+  /** Called once per request, when its body was read or it was refused before that. */
+  readonly onRequest?: (entry: RequestEntry) => void
+}
+
+export interface Simulator {
+  readonly host: string
+  readonly port: number
+  /** Where a Messages client points: the SDK adds /v1 itself. */
+  readonly messagesUrl: string
+  /** Where a Chat client points: the SDK's base URL ends in /v1. */
+  readonly chatUrl: string
+  /** Requests received so far. */
+  readonly requests: number
+  /** Requests whose client left before the reply was complete. */
+  readonly aborted: number
+  close(): Promise<void>
+}
+
+export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const simulation: Simulation = {
+    messagesKey: options.messagesKey,
+    chatKey: options.chatKey,
+    seed: options.seed ?? 1,
+    faultRate: options.faultRate ?? 0,
+    mode: options.pace ?? 'instant',
+    isDeterministic: options.deterministic ?? false,
+    memory: {
+      promptCache: new PromptCache(),
+      files: { messages: new FileStore(), chat: new FileStore() },
+      responses: new ResponseStore(),
+    },
+    bodyBudget: { bytes: 0 },
+    onRequest: options.onRequest,
+  }
+  const counters = { requests: 0, aborted: 0 }
+
+  const handle = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    counters.requests += 1
+    const leaving = new AbortController()
+    let isBrokenByUs = false
+    res.on('close', () => {
+      if (res.writableFinished || isBrokenByUs) return
+      counters.aborted += 1
+      leaving.abort()
+    })
+    const breakOff = (isReset: boolean): void => {
+      isBrokenByUs = true
+      if (isReset) req.socket.resetAndDestroy()
+      else res.destroy()
+    }
+    try {
+      const exchange = { req, res, nth: counters.requests, signal: leaving.signal }
+      const outcome = await answerRequest(simulation, exchange)
+      if (outcome === 'cut' || outcome === 'reset') breakOff(outcome === 'reset')
+    } catch (error) {
+      // Whatever failed here failed while writing: the only honest end of the reply is a broken one.
+      console.error('simulator:', error)
+      breakOff(false)
+    }
+  }
+
+  const server = createServer({ maxHeaderSize: headBytesMax, requestTimeout: 0, keepAliveTimeout: 75_000 })
+  server.maxConnections = connectionsMax
+  server.on('request', handle)
+  // Without this Node would answer 100 Continue before the key has been looked at.
+  server.on('checkContinue', handle)
+
+  const host = options.host ?? '127.0.0.1'
+  server.listen(options.port ?? 0, host)
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+
+  return {
+    host,
+    port,
+    messagesUrl: origin,
+    chatUrl: `${origin}/v1`,
+    get requests() {
+      return counters.requests
+    },
+    get aborted() {
+      return counters.aborted
+    },
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}

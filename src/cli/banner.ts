@@ -1,0 +1,68 @@
+import { relative } from 'node:path'
+import type { Config, UpstreamConfig } from '../config.ts'
+import { VERSION } from './help.ts'
+
+export interface BannerFacts {
+  readonly url: string
+  readonly config: Config
+  readonly simulated: boolean
+  readonly firstAdminKey: string | null
+}
+
+/** What a person sees when it has started: what it serves, and what to type for a first call. */
+export function banner({ url, config, simulated, firstAdminKey }: BannerFacts): string {
+  const dataDir = relative(process.cwd(), config.dataDir) || '.'
+  const lines = [`Tollgate ${VERSION} serves ${url}`, '']
+  if (simulated) {
+    lines.push(
+      '  Upstream   *** THE BUILT-IN SIMULATOR *** No provider is configured, so every answer is made up.',
+      '             Set ANTHROPIC_API_KEY and/or OPENAI_API_KEY and start again to reach the real ones.',
+    )
+  } else {
+    lines.push(`  Messages   ${describe(config.messages, 'TOLLGATE_MESSAGES_KEY or ANTHROPIC_API_KEY')}`)
+    lines.push(`  Chat       ${describe(config.chat, 'TOLLGATE_CHAT_KEY or OPENAI_API_KEY')}`)
+    if (config.stateful === 'pass') {
+      lines.push(
+        '  Note       All keys share the upstream account, and so its stored objects (files, batches, responses).',
+        '             "stateful": "refuse" in the configuration file refuses the endpoints that show them.',
+      )
+    }
+  }
+  lines.push(`  Data       ${dataDir} (SQLite)`)
+  if (firstAdminKey !== null) {
+    lines.push(`  Admin key  ${firstAdminKey}`)
+    lines.push(`             Shown this once. It is also in ${dataDir}/admin-key, which only you can read.`)
+  }
+  const adminKey = config.adminKey === null ? `$(cat ${dataDir}/admin-key)` : '$TOLLGATE_ADMIN_KEY'
+  const surface = config.messages !== null ? MESSAGES_CALL : CHAT_CALL
+  lines.push(
+    '',
+    'First call, from another terminal in this folder:',
+    '',
+    `  export KEY=$(curl -s ${url}/v1/keys -H "authorization: Bearer ${adminKey}" -d '{"name":"first"}' \\`,
+    `    | node -p 'JSON.parse(require("fs").readFileSync(0)).key')`,
+    ...surface(url),
+    '',
+    'Your SDK needs two changes, the base URL and the key:',
+    '',
+    `  new Anthropic({ baseURL: '${url}', apiKey: process.env.KEY })`,
+    `  new OpenAI({ baseURL: '${url}/v1', apiKey: process.env.KEY })`,
+    '',
+  )
+  return `${lines.join('\n')}\n`
+}
+
+function describe(upstream: UpstreamConfig | null, variable: string): string {
+  if (upstream === null) return `not configured: answers 503 until ${variable} is set`
+  return upstream.url.href + (upstream.key === null ? ' (no key: nothing is sent as credential)' : '')
+}
+
+const MESSAGES_CALL = (url: string): string[] => [
+  `  curl -i ${url}/v1/messages -H "x-api-key: $KEY" -H 'anthropic-version: 2023-06-01' \\`,
+  `    -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
+]
+
+const CHAT_CALL = (url: string): string[] => [
+  `  curl -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
+  `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
+]

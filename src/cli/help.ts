@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs'
+
+/** package.json stands two folders above the source and three above the published build. */
+export const VERSION: string = ((): string => {
+  for (const path of ['../../package.json', '../../../package.json']) {
+    try {
+      const file = readFileSync(new URL(path, import.meta.url), 'utf8')
+      return String((JSON.parse(file) as { version: unknown }).version)
+    } catch {
+      // Not there: the other one is.
+    }
+  }
+  return 'unknown'
+})()
+
+export const HELP = `tollgate ${VERSION} - a transparent billing gateway for model APIs
+
+Usage
+  tollgate [serve]                    serve; with no provider configured, from the built-in simulator
+  tollgate admin-key create [--name]  create an admin key and print it once
+  tollgate admin-key list             list the admin keys, without their secrets
+  tollgate admin-key revoke <id>      revoke one
+  tollgate --help | --version
+
+Environment
+  TOLLGATE_HOST           address to listen on                            127.0.0.1
+  TOLLGATE_PORT           port to listen on, 0 for any                    8787
+  TOLLGATE_DATA_DIR       database, pepper, first admin key               ./data
+  TOLLGATE_CONFIG         JSON file with the other settings               ./tollgate.json, if there
+  TOLLGATE_ADMIN_KEY      an admin key of your own, 32 characters or more
+  TOLLGATE_MESSAGES_URL   upstream of the Messages surface                https://api.anthropic.com
+  TOLLGATE_MESSAGES_KEY   its key; falls back to ANTHROPIC_API_KEY
+  TOLLGATE_CHAT_URL       upstream of the Chat/Responses surface          https://api.openai.com/v1
+  TOLLGATE_CHAT_KEY       its key; falls back to OPENAI_API_KEY
+  TOLLGATE_PEPPER         secret the stored key digests are made with     <data dir>/pepper
+  TOLLGATE_PREFIX         beginning of keys and of the x-…- headers       svc
+  TOLLGATE_LOG_LEVEL      silent fatal error warn info debug trace        info
+
+Examples
+  npm start                                            try it, with the simulator
+  ANTHROPIC_API_KEY=sk-ant-… tollgate serve            the Messages surface for real
+  TOLLGATE_CHAT_URL=http://127.0.0.1:11434/v1 tollgate a local model server, no key
+
+Exit codes
+  0 done   1 failed   2 the command line or the configuration is wrong
+`

@@ -1,0 +1,104 @@
+import { parseArgs } from 'node:util'
+import { type Config, ConfigError, readConfig } from '../config.ts'
+import { InstallationError } from '../installation.ts'
+import { createLog } from '../kernel/log.ts'
+import { Secret } from '../kernel/secret.ts'
+import { startTollgate } from '../main.ts'
+import { banner } from './banner.ts'
+import { HELP } from './help.ts'
+
+/** A key that only our own simulator accepts, so that the made-up upstream checks credentials like a real one. */
+const SIMULATOR_KEY = 'simulator-provider-key'
+
+export async function serve(args: readonly string[]): Promise<void> {
+  if (!acceptArguments(args)) return
+  let config: Config
+  try {
+    config = readConfig(process.env)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    process.stderr.write(`tollgate: ${error.message}\n`)
+    process.exitCode = 2
+    return
+  }
+
+  const log = createLog(config.logLevel)
+  const simulated = config.messages === null && config.chat === null
+  const simulator = simulated ? await startBuiltInSimulator() : null
+  const served: Config = simulator === null ? config : { ...config, ...simulator.upstreams }
+
+  try {
+    const running = await startTollgate(served, {
+      log,
+      onFatal(error) {
+        // Without its store the gateway can admit nothing. A supervisor that restarts it is the only cure.
+        log.fatal({ cause: error.message }, 'the store failed')
+        process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
+      },
+    })
+    const url = `http://${shownHost(running.host)}:${running.port}`
+    process.stdout.write(banner({ url, config: served, simulated, firstAdminKey: running.firstAdminKey }))
+
+    await stopSignal()
+    process.stdout.write('Stopping: no new requests, running streams may finish. Again to stop at once.\n')
+    stopSignal().then(() => process.exit(1))
+    const { cutStreams } = await running.stop()
+    await simulator?.close()
+    process.stdout.write(cutStreams === 0 ? 'Stopped.\n' : `Stopped; ${cutStreams} streams were cut.\n`)
+    process.exit(0)
+  } catch (error) {
+    await simulator?.close()
+    process.stderr.write(`tollgate: ${explain(error, config)}\n`)
+    process.exitCode = 1
+  }
+}
+
+function acceptArguments(args: readonly string[]): boolean {
+  try {
+    const { values } = parseArgs({ args: [...args], options: { help: { type: 'boolean', short: 'h' } } })
+    if (values.help !== true) return true
+    process.stdout.write(HELP)
+  } catch (error) {
+    process.stderr.write(`tollgate serve: ${(error as Error).message} See tollgate --help.\n`)
+    process.exitCode = 2
+  }
+  return false
+}
+
+async function startBuiltInSimulator() {
+  // Loaded only here: a gateway with real upstreams never runs a line of it.
+  const { startSimulator } = await import('../../simulator/start-simulator.ts')
+  const simulator = await startSimulator({ messagesKey: SIMULATOR_KEY, chatKey: SIMULATOR_KEY })
+  const key = new Secret(SIMULATOR_KEY)
+  return {
+    upstreams: {
+      messages: { url: new URL(simulator.messagesUrl), key },
+      chat: { url: new URL(simulator.chatUrl), key },
+    },
+    close: () => simulator.close(),
+  }
+}
+
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
+  })
+}
+
+function shownHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function explain(error: unknown, config: Config): string {
+  if (error instanceof InstallationError) return error.message
+  if (!(error instanceof Error)) return String(error)
+  const code = 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE') {
+    return `Port ${config.port} on ${config.host} is taken. Stop what uses it, or set TOLLGATE_PORT.`
+  }
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return `${config.host} is not an address of this machine. Set TOLLGATE_HOST.`
+  }
+  return error.stack ?? error.message
+}

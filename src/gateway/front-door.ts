@@ -1,0 +1,66 @@
+import { type Exchange, sendWhole } from '../http/exchange.ts'
+import { judgeHead } from '../http/judge-head.ts'
+import { hidesOwnedPath, isOwnedPath } from '../http/owned-paths.ts'
+import { firstValue } from '../http/raw-headers.ts'
+import { judgeTarget, type Target } from '../http/target.ts'
+import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
+import type { Identity } from '../keys/identity.ts'
+import { type Audience, shapeError } from '../providers/error-shape.ts'
+import type { Gateway } from './gateway.ts'
+import { handleRequest } from './handle-request.ts'
+import { identify, surfaceOf } from './identify.ts'
+
+/** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
+export type HandleOwned = (exchange: Exchange, target: Target, identity: Identity) => Promise<void>
+
+/**
+ * Where every request comes in: the head and the target are judged as they stand, then the request is ours or
+ * upstream's. Whatever goes wrong behind this door becomes an answer here, and never an unhandled rejection.
+ */
+export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exchange: Exchange) => void {
+  return (exchange) => {
+    const { req, method, headers } = exchange
+    const rawTarget = req.url ?? ''
+    const bad = judgeHead(req.httpVersion, method, headers)
+    if (bad !== null) return denyAt(exchange, audienceOf(exchange, rawTarget), bad)
+    const judged = judgeTarget(rawTarget, firstValue(headers, 'host'))
+    if (judged.kind === 'refused') return denyAt(exchange, audienceOf(exchange, rawTarget), judged.refusal)
+    const { target } = judged
+    if (hidesOwnedPath(target.path)) {
+      const refusal = refuse('bad_request', 'Bad request target: the request path has an encoded slash.')
+      return denyAt(exchange, audienceOf(exchange, target.path), refusal)
+    }
+    const owned = isOwnedPath(target.path)
+    const handled = owned
+      ? handleOwned(exchange, target, identify(method, headers, gateway.identify))
+      : handleRequest(exchange, target, gateway)
+    handled.catch((error: unknown) => {
+      const audience = owned ? 'own' : audienceOf(exchange, target.path)
+      denyAt(exchange, audience, explain(error, exchange, gateway))
+    })
+  }
+}
+
+function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal {
+  if (error instanceof StoreUnavailable) {
+    log.error({ request: exchange.requestId, cause: error.message }, 'the store cannot answer')
+    return refuse(
+      'store_unavailable',
+      'The gateway cannot check the key right now. Nothing was sent upstream.',
+    )
+  }
+  log.error({ request: exchange.requestId, err: error }, 'a defect')
+  return refuse('internal_error', 'The gateway failed. Report this with the request id.')
+}
+
+function audienceOf(exchange: Exchange, path: string): Audience {
+  return isOwnedPath(path) ? 'own' : surfaceOf(path.split('?', 1)[0] ?? '', exchange.method, exchange.headers)
+}
+
+/** Refuses a request that got no further than the door. */
+export function denyAt(exchange: Exchange, audience: Audience, refusal: Refusal): void {
+  // A response that has begun cannot become an error; breaking it off is the only honest sign left.
+  if (exchange.res.headersSent) exchange.res.destroy()
+  else
+    sendWhole(exchange, shapeError(audience, refusal, exchange.requestId), { close: refusal.close === true })
+}

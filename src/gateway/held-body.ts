@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { limits } from '../kernel/limits.ts'
+import type { BodyMemory } from './body-memory.ts'
+
+/**
+ * A request body that waits for admission: in memory while it is small and there is room, then in a temporary
+ * file that has no name from the moment it is open, so that no crash leaves it behind.
+ */
+export class HeldBody {
+  readonly #memory: BodyMemory
+  readonly #tempDir: string
+  readonly #chunks: Buffer[] = []
+  #memoryBytes = 0
+  #file: FileHandle | null = null
+  #disposed = false
+  length = 0
+
+  constructor(memory: BodyMemory, tempDir: string) {
+    this.#memory = memory
+    this.#tempDir = tempDir
+  }
+
+  /** Keeps a chunk. Null if that is done; otherwise wait before offering more, or memory would grow. */
+  append(chunk: Buffer): Promise<void> | null {
+    this.length += chunk.length
+    const fits = this.#file === null && this.#memoryBytes + chunk.length <= limits.bodyMemoryBytesMax
+    if (fits && this.#memory.tryTake(chunk.length)) {
+      this.#memoryBytes += chunk.length
+      this.#chunks.push(chunk)
+      return null
+    }
+    return this.#spill(chunk)
+  }
+
+  /** The whole body, or null if part of it is in a file. */
+  bytes(): Buffer | null {
+    if (this.#file !== null) return null
+    const [only] = this.#chunks
+    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks)
+  }
+
+  /** The body as a stream, from memory and then from the file. To be read once. */
+  stream(): Readable {
+    return Readable.from(this.#parts(), { objectMode: false, highWaterMark: 256 * 1024 })
+  }
+
+  async *#parts(): AsyncGenerator<Buffer> {
+    yield* this.#chunks
+    if (this.#file === null) return
+    yield* this.#file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
+  }
+
+  /** Gives memory and disk back. May be called again. */
+  dispose(): void {
+    if (this.#disposed) return
+    this.#disposed = true
+    this.#memory.giveBack(this.#memoryBytes)
+    this.#chunks.length = 0
+    this.#file?.close().catch(() => {})
+  }
+
+  async #spill(chunk: Buffer): Promise<void> {
+    if (this.#file === null) {
+      const path = join(this.#tempDir, `body-${randomUUID()}`)
+      this.#file = await open(path, 'wx+', 0o600)
+      await unlink(path)
+    }
+    let written = 0
+    while (written < chunk.length) {
+      const { bytesWritten } = await this.#file.write(chunk, written)
+      written += bytesWritten
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { Readable } from 'node:stream'
+import { discardRest, type Exchange } from '../http/exchange.ts'
+import { firstValue } from '../http/raw-headers.ts'
+import type { Refusal } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
+import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
+import { readerFor } from '../metering/request-reader.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
+import type { HeldBody } from './held-body.ts'
+import { type ReceiveOptions, receiveBody, refuseAnnouncedLength } from './receive-body.ts'
+
+/** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
+export type RequestBody =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'held'; readonly held: HeldBody; readonly lengthBytes: number | null }
+  | { readonly kind: 'flowing'; readonly lengthBytes: number | null }
+
+export type ReadResult =
+  | { readonly kind: 'read'; readonly body: RequestBody; readonly facts: RequestFacts }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'client_left' }
+
+export type ReadOptions = Omit<ReceiveOptions, 'look'>
+
+interface Announced {
+  readonly present: boolean
+  readonly lengthBytes: number | null
+}
+
+/** What the head says about the body. Node has refused contradictions between the two headers already. */
+export function announcedBody(exchange: Exchange): Announced {
+  if (firstValue(exchange.headers, 'transfer-encoding') !== undefined)
+    return { present: true, lengthBytes: null }
+  const length = Number(firstValue(exchange.headers, 'content-length') ?? 0)
+  return { present: length > 0, lengthBytes: length }
+}
+
+/** A body that is large, or may become so, is worth asking the store about the key before it is taken in. */
+export function worthKeyCheck(exchange: Exchange): boolean {
+  const { present, lengthBytes } = announcedBody(exchange)
+  return exchange.expectsContinue || (present && (lengthBytes ?? Infinity) > limits.bodyBytesBeforeKeyCheck)
+}
+
+/**
+ * Finds in the body what admission has to know. Only bodies of endpoints that name a model or a limit in them are
+ * held back for it; every other body flows through as it comes.
+ */
+export async function readBody(
+  exchange: Exchange,
+  endpoint: Endpoint | null,
+  options: ReadOptions,
+): Promise<ReadResult> {
+  const { present, lengthBytes } = announcedBody(exchange)
+  if (exchange.expectsContinue && present) exchange.res.writeContinue()
+  if (!present) return { kind: 'read', body: { kind: 'none' }, facts: NOT_READ }
+  if (endpoint === null || endpoint.reads === 'nothing') {
+    return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ }
+  }
+  const tooLarge = refuseAnnouncedLength(lengthBytes)
+  if (tooLarge !== null) return { kind: 'refused', refusal: tooLarge }
+
+  const reader = readerFor(
+    firstValue(exchange.headers, 'content-type'),
+    firstValue(exchange.headers, 'content-encoding'),
+  )
+  const received = await receiveBody(exchange, { ...options, look: (chunk) => reader.write(chunk) })
+  const facts = await reader.end()
+  if (received.kind !== 'received') return received
+  return { kind: 'read', body: { kind: 'held', held: received.body, lengthBytes }, facts }
+}
+
+/**
+ * The body in the form undici sends: bytes go with their length, a stream goes chunked unless a length is given.
+ * What the client sent chunked is sent chunked.
+ */
+export function bodyForUpstream(exchange: Exchange, body: RequestBody): Buffer | Readable | null {
+  switch (body.kind) {
+    case 'none':
+      return null
+    case 'held':
+      return (body.lengthBytes === null ? null : body.held.bytes()) ?? body.held.stream()
+    case 'flowing':
+      return bridge(exchange)
+  }
+}
+
+/** undici destroys the stream it is given and takes its socket away; a request must survive to be answered. */
+function bridge({ req }: Exchange): Readable {
+  const out = new Readable({
+    highWaterMark: 64 * 1024,
+    read() {
+      req.resume()
+    },
+    destroy(error, done) {
+      req.off('data', onData)
+      discardRest(req)
+      done(error)
+    },
+  })
+  function onData(chunk: Buffer): void {
+    if (!out.push(chunk)) req.pause()
+  }
+  req.on('data', onData)
+  req.once('end', () => out.push(null))
+  // The client left in mid-upload: upstream must not see a body that looks complete.
+  req.once('close', () => {
+    if (!req.complete) out.destroy(new Error('the client left'))
+  })
+  return out
+}

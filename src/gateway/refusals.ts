@@ -1,0 +1,48 @@
+import type { Exchange } from '../http/exchange.ts'
+import { tokensOf } from '../http/raw-headers.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
+import type { Endpoint, Surface } from '../providers/endpoint.ts'
+import type { CallEnd } from './forward.ts'
+
+/** The refusals of the data plane that need a sentence of explanation, and the questions that lead to them. */
+
+export function refuseWebSocket(exchange: Exchange): Refusal | null {
+  if (!tokensOf(exchange.headers, 'upgrade').includes('websocket')) return null
+  const message =
+    'WebSocket connections are not served yet. Use the HTTP form of this endpoint, with SSE for streams.'
+  // What follows the head are frames, not requests.
+  return refuse('websocket_not_supported', message, { close: true })
+}
+
+export function refuseUnconfigured(surface: Surface): Refusal {
+  const [variable, other] =
+    surface === 'messages'
+      ? ['TOLLGATE_MESSAGES_KEY', 'TOLLGATE_MESSAGES_URL']
+      : ['TOLLGATE_CHAT_KEY', 'TOLLGATE_CHAT_URL']
+  const message = `No upstream is configured for this surface. Its operator sets ${variable} (or ${other}).`
+  return refuse('surface_not_configured', message)
+}
+
+/**
+ * Objects stored upstream belong to the account, and all keys share it. An operator who does not want keys to see
+ * each other's objects refuses these endpoints, and with them every path of which we do not know what it shows.
+ */
+export function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): Refusal | null {
+  if (stateful === 'pass' || (endpoint !== null && !endpoint.stateful)) return null
+  const message =
+    'This gateway does not serve endpoints that show or store objects of the shared upstream account.'
+  return refuse('endpoint_not_allowed', message)
+}
+
+/** What the client may know of a call that brought no head. The cause stays in our log: it names our upstream. */
+export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
+  const code = 'code' in end.error ? String(end.error.code) : ''
+  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW' || code === '') {
+    return refuse('upstream_invalid_response', 'Upstream answered with something that is not HTTP/1.1.')
+  }
+  if (!end.sent) return refuse('upstream_unreachable', 'Upstream cannot be reached. Nothing was sent to it.')
+  return refuse(
+    'upstream_unreachable',
+    'Upstream closed the connection before it answered. It may have received the request.',
+  )
+}

@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from './config.ts'
+import type { Clock } from './kernel/clock.ts'
+import { createUlidSource } from './kernel/ids.ts'
+import { Secret } from './kernel/secret.ts'
+import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
+import { mintKey, shownParts } from './keys/key-format.ts'
+import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
+import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
+import type { Store } from './store/store.ts'
+
+/** A problem with the installation that its operator can mend; the message says how. */
+export class InstallationError extends Error {
+  override readonly name = 'InstallationError'
+}
+
+/** What lives in the data directory: the store, the pepper its keys were made with, the first admin key. */
+export interface Installation {
+  readonly store: Store
+  readonly digestKey: DigestKey
+  readonly firstAdminKey: string | null
+  close(): Promise<void>
+}
+
+/** Opens the data directory to serve from it: alone, with an admin key in force. Creates what is not there yet. */
+export async function openInstallation(
+  config: Config,
+  clock: Clock,
+  onFatal: (error: Error) => void,
+): Promise<Installation> {
+  makePrivateDir(config.dataDir)
+  const lock = lockDataDir(config.dataDir)
+  if (lock === null) {
+    throw new InstallationError(
+      `Another Tollgate serves from ${config.dataDir} already. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
+    )
+  }
+  try {
+    const { store, digestKey } = await openStore(config, onFatal)
+    const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
+    return { store, digestKey, firstAdminKey, close: () => closeAll(store, lock) }
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+/** Opens the store and checks its pepper, without serving: for the command line, beside a running gateway or not. */
+export async function openStore(
+  config: Config,
+  onFatal: (error: Error) => void,
+): Promise<{ store: Store; digestKey: DigestKey }> {
+  makePrivateDir(config.dataDir)
+  const store = await openSqliteStore(join(config.dataDir, 'tollgate.db'), onFatal)
+  try {
+    const digestKey = createKeyDigest(config.pepper ?? (await readPepper(config.dataDir, store)))
+    await checkPepper(store, digestKey)
+    return { store, digestKey }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+async function closeAll(store: Store, lock: DataDirLock): Promise<void> {
+  await store.close()
+  lock.release()
+}
+
+function makePrivateDir(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new InstallationError(`The data directory ${path} cannot be created: ${(error as Error).message}`)
+  }
+}
+
+async function readPepper(dataDir: string, store: Store): Promise<Secret> {
+  const file = join(dataDir, 'pepper')
+  try {
+    return new Secret(readFileSync(file, 'utf8').trim())
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw new InstallationError(`${file} cannot be read: ${(error as Error).message}`)
+    }
+  }
+  // A database that has known a pepper and a directory that has lost it must not get a new one silently.
+  if ((await store.readSetting('pepper')) !== null) throw lostPepper(file)
+  const pepper = randomBytes(32).toString('base64url')
+  writePrivateFile(file, `${pepper}\n`)
+  return new Secret(pepper)
+}
+
+async function checkPepper(store: Store, digestKey: DigestKey): Promise<void> {
+  const fingerprint = pepperFingerprint(digestKey)
+  const known = await store.readSetting('pepper')
+  if (known === null) await store.writeSetting('pepper', fingerprint)
+  else if (known !== fingerprint) throw lostPepper('the configured pepper')
+}
+
+function lostPepper(what: string): InstallationError {
+  return new InstallationError(
+    `The keys in the database were made with another pepper than ${what}, so none of them would be recognised. ` +
+      'Restore the file "pepper" of the data directory from its backup, or set TOLLGATE_PEPPER to the former value.',
+  )
+}
+
+/** There is never an open mode: if no admin key is in force, one is made, told once and left in a private file. */
+async function ensureAdminKey(
+  config: Config,
+  clock: Clock,
+  store: Store,
+  digestKey: DigestKey,
+): Promise<string | null> {
+  const create = (name: string, key: Secret, bootstrap: boolean) =>
+    store.createAdminKey({
+      id: `adm_${createUlidSource(clock)()}`,
+      accountId: 'default',
+      name,
+      digest: digestKey(key.reveal()),
+      ...shownParts(key, config.prefix),
+      createdAtMs: clock.nowMs(),
+      bootstrap,
+    })
+  if (config.adminKey !== null) {
+    await create('TOLLGATE_ADMIN_KEY', config.adminKey, true)
+    return null
+  }
+  const existing = await store.listAdminKeys()
+  if (existing.some((key) => key.revokedAtMs === null)) return null
+  const key = mintKey(config.prefix, 'admin')
+  await create('first start', key, false)
+  writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)
+  return key.reveal()
+}
+
+function writePrivateFile(path: string, text: string): void {
+  writeFileSync(path, text, { mode: 0o600 })
+  // The mode above counts only when the file is new.
+  chmodSync(path, 0o600)
+}

@@ -1,0 +1,183 @@
+/**
+ * The one table of failures the service itself can answer with. For each: the status, the `type` that the two
+ * surfaces give it, whose fault it is, whether the same request may be sent again, and what it means.
+ * `docs/ERRORS.md` shows the same table; a test holds the two together in both directions.
+ *
+ * fault   client: the request must change · operator: the configuration must change
+ *         gateway: our own trouble · upstream: the provider's trouble
+ * retry   never: the same request fails again · safe: nothing was sent upstream, try again
+ *         unknown: the request may have reached upstream, a retry may be a second bill
+ */
+export interface ErrorRow {
+  readonly status: number
+  readonly messagesType: string
+  readonly chatType: string
+  readonly fault: 'client' | 'operator' | 'gateway' | 'upstream'
+  readonly retry: 'never' | 'safe' | 'unknown'
+  readonly retryAfterSeconds?: number
+  readonly meaning: string
+}
+
+export const ERRORS = {
+  bad_request: {
+    status: 400,
+    messagesType: 'invalid_request_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning:
+      'The request line, a header or a field cannot be accepted as it stands; the message names which.',
+  },
+  invalid_api_key: {
+    status: 401,
+    messagesType: 'authentication_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning: 'No key, a malformed, unknown, revoked or expired key, or a key of the wrong kind.',
+  },
+  admin_key_required: {
+    status: 403,
+    messagesType: 'permission_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning: 'An API key was used where an admin key is needed.',
+  },
+  endpoint_not_allowed: {
+    status: 403,
+    messagesType: 'permission_error',
+    chatType: 'invalid_request_error',
+    fault: 'operator',
+    retry: 'never',
+    meaning: 'The operator refuses endpoints that show objects stored under the shared upstream account.',
+  },
+  not_found: {
+    status: 404,
+    messagesType: 'not_found_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning: 'No such endpoint or object of the gateway itself.',
+  },
+  method_not_allowed: {
+    status: 405,
+    messagesType: 'invalid_request_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning: 'TRACE, CONNECT, or a method that the gateway endpoint does not have.',
+  },
+  request_timeout: {
+    status: 408,
+    messagesType: 'timeout_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'safe',
+    meaning: 'The head or the body of the request stopped arriving.',
+  },
+  body_too_large: {
+    status: 413,
+    messagesType: 'request_too_large',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning: 'The request body is larger than the gateway holds back for admission.',
+  },
+  expectation_failed: {
+    status: 417,
+    messagesType: 'invalid_request_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning: 'An Expect header other than 100-continue.',
+  },
+  head_too_large: {
+    status: 431,
+    messagesType: 'request_too_large',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning: 'The request head is larger than 64 KiB or has more than 1,000 lines.',
+  },
+  internal_error: {
+    status: 500,
+    messagesType: 'api_error',
+    chatType: 'server_error',
+    fault: 'gateway',
+    retry: 'unknown',
+    meaning: 'A defect of the gateway. Report it with the request id.',
+  },
+  websocket_not_supported: {
+    status: 501,
+    messagesType: 'api_error',
+    chatType: 'server_error',
+    fault: 'gateway',
+    retry: 'never',
+    meaning: 'WebSocket upgrades are not served yet; use the HTTP form of the endpoint.',
+  },
+  upstream_unreachable: {
+    status: 502,
+    messagesType: 'api_error',
+    chatType: 'server_error',
+    fault: 'upstream',
+    retry: 'unknown',
+    meaning: 'No connection to upstream, or it ended before the head of the answer.',
+  },
+  upstream_invalid_response: {
+    status: 502,
+    messagesType: 'api_error',
+    chatType: 'server_error',
+    fault: 'upstream',
+    retry: 'unknown',
+    meaning: 'Upstream answered with something that is not HTTP/1.1.',
+  },
+  store_unavailable: {
+    status: 503,
+    messagesType: 'api_error',
+    chatType: 'server_error',
+    fault: 'gateway',
+    retry: 'safe',
+    retryAfterSeconds: 1,
+    meaning: 'The store cannot decide about the key now. Nothing was sent upstream.',
+  },
+  overloaded: {
+    status: 503,
+    messagesType: 'api_error',
+    chatType: 'server_error',
+    fault: 'gateway',
+    retry: 'safe',
+    retryAfterSeconds: 1,
+    meaning: 'Too many calls are in flight. Nothing was sent upstream.',
+  },
+  surface_not_configured: {
+    status: 503,
+    messagesType: 'api_error',
+    chatType: 'server_error',
+    fault: 'operator',
+    retry: 'never',
+    meaning: 'No upstream is configured for this surface; the message names the variable to set.',
+  },
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** A named reason not to go on. It is a value that phases return, not an exception that someone might catch. */
+export interface Refusal {
+  readonly code: ErrorCode
+  /** What the client may read. It names the field and the fix and holds no secret. */
+  readonly message: string
+  /** The field at fault, where there is one. */
+  readonly param?: string
+  /** The byte stream behind this request cannot be trusted to be in step: close the connection. */
+  readonly close?: true
+}
+
+export function refuse(code: ErrorCode, message: string, more?: { param?: string; close?: true }): Refusal {
+  return { code, message, ...more }
+}
+
+/** Thrown by stores when they cannot answer at all; every other failure of a store is a named result. */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable'
+}

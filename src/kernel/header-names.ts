@@ -1,0 +1,12 @@
+/** The names of the headers the service adds. The configured prefix sets them together with the key prefix. */
+export interface HeaderNames {
+  readonly requestId: string
+  readonly upstreamMs: string
+  /** What all of them begin with; lines with this beginning from either side are dropped, so none can be forged. */
+  readonly prefix: string
+}
+
+export function headerNames(servicePrefix: string): HeaderNames {
+  const prefix = `x-${servicePrefix}-`
+  return { requestId: `${prefix}request-id`, upstreamMs: `${prefix}upstream-ms`, prefix }
+}

@@ -1,0 +1,58 @@
+import { randomFillSync } from 'node:crypto'
+import type { Clock } from './clock.ts'
+
+/**
+ * ULIDs: 48 bits of milliseconds and 80 random bits in 26 characters of Crockford's base 32, so that text order
+ * is time order. Within one millisecond, and when the clock steps back, the random part is counted up instead,
+ * which keeps the ids of one process strictly increasing.
+ */
+
+const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const TIME_CHARS = 10
+const RANDOM_CHARS = 16
+
+export type IdSource = () => string
+
+export function createUlidSource(clock: Clock): IdSource {
+  const random = new Uint8Array(RANDOM_CHARS)
+  let lastMs = -1
+  let timeText = ''
+
+  return function nextUlid(): string {
+    const nowMs = clock.nowMs()
+    if (nowMs > lastMs) {
+      lastMs = nowMs
+      timeText = encodeTime(nowMs)
+      randomFillSync(random)
+      for (let i = 0; i < RANDOM_CHARS; i++) random[i] = (random[i] ?? 0) & 31
+      // The top bit starts at zero, so 2^79 increments fit into one millisecond before the count could wrap.
+      random[0] = (random[0] ?? 0) & 15
+    } else {
+      countUp(random)
+    }
+    let text = timeText
+    for (let i = 0; i < RANDOM_CHARS; i++) text += ALPHABET[random[i] ?? 0]
+    return text
+  }
+}
+
+function countUp(digits: Uint8Array): void {
+  for (let i = digits.length - 1; i >= 0; i--) {
+    const digit = (digits[i] ?? 0) + 1
+    if (digit < 32) {
+      digits[i] = digit
+      return
+    }
+    digits[i] = 0
+  }
+}
+
+function encodeTime(ms: number): string {
+  let text = ''
+  let rest = ms
+  for (let i = 0; i < TIME_CHARS; i++) {
+    text = ALPHABET[rest % 32] + text
+    rest = Math.floor(rest / 32)
+  }
+  return text
+}

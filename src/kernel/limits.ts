@@ -1,0 +1,69 @@
+/**
+ * Every limit of the service in one place, each with what happens when it is reached.
+ * A limit that a deployment may want to change is also a key of the configuration file; these are the defaults.
+ */
+
+const KiB = 1024
+const MiB = 1024 * KiB
+
+export const limits = {
+  /** Request heads. Beyond either one: 431 and the connection closes. */
+  headBytesMax: 64 * KiB,
+  headLinesMax: 1_000,
+
+  /** A head that takes longer to arrive: 408 and the connection closes (checked every second). */
+  headTimeoutMs: 10_000,
+
+  /** A request body that sends nothing for this long: 408 and the connection closes. */
+  bodyIdleTimeoutMs: 60_000,
+
+  /** A keep-alive connection without a request closes. Above the 60 s of common load balancers. */
+  keepAliveTimeoutMs: 75_000,
+
+  /** Open client connections. Beyond it the kernel's accepted socket is closed at once. */
+  connectionsMax: 20_000,
+
+  /** Calls in flight upstream. Beyond it: 503 `overloaded`, nothing is sent. */
+  callsInFlightMax: 10_000,
+
+  /** A request body that waits for admission stays in memory up to this size, then in a temporary file. */
+  bodyMemoryBytesMax: 32 * MiB,
+
+  /** All waiting bodies together. Beyond it every further byte goes to temporary files. */
+  bodiesMemoryBytesMax: 512 * MiB,
+
+  /** One waiting body, in memory or on disk. Beyond it: 413. */
+  bodyBytesMax: 512 * MiB,
+
+  /** What a compressed request body may grow to in the decoded copy we read. Beyond it: unreadable. */
+  decodedBodyBytesMax: 512 * MiB,
+
+  /** Bodies up to this size are received before the store is asked about the key; larger ones after. */
+  bodyBytesBeforeKeyCheck: 64 * KiB,
+
+  /** The body of a request to our own endpoints. Beyond it: 413. */
+  ownBodyBytesMax: 64 * KiB,
+
+  /** After we answered while the client was still uploading, its bytes are read and thrown away this long. */
+  earlyAnswerDrainMs: 5_000,
+
+  /** A client that does not read what waits for it for this long is cut off. */
+  replyStallTimeoutMs: 600_000,
+
+  /** Response heads of upstream. Beyond it: 502. */
+  upstreamHeadBytesMax: 64 * KiB,
+
+  /** Establishing a connection to upstream. Beyond it: 502, nothing was sent. */
+  upstreamConnectTimeoutMs: 10_000,
+
+  /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */
+  storeQueueMax: 20_000,
+
+  /** How long running streams may go on after SIGTERM. Then they are cut. */
+  drainMs: 30_000,
+
+  /** Log lines that wait for a slow log reader, in bytes. Beyond it lines are dropped, never requests. */
+  logBufferBytesMax: 8 * MiB,
+} as const
+
+export type Limits = { readonly [K in keyof typeof limits]: number }

@@ -1,0 +1,44 @@
+/**
+ * Money is whole nanodollars (1e-9 USD) in a bigint, everywhere. A signed 64-bit column holds 9.2 billion dollars
+ * of them. Nothing here, and nothing that uses it, goes through a floating-point number.
+ */
+export type Nanos = bigint
+
+export const NANOS_PER_USD = 1_000_000_000n
+
+/** Decimal text to nanodollars, or null if it is not a plain decimal with at most nine places. */
+export function parseUsd(text: string): Nanos | null {
+  const match = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/.exec(text)
+  if (match === null) return null
+  const [, sign, whole = '', fraction = ''] = match
+  const nanos = BigInt(whole) * NANOS_PER_USD + BigInt(fraction.padEnd(9, '0'))
+  return sign === '-' ? -nanos : nanos
+}
+
+/** Plain decimal text: no exponent, at most nine places, no trailing zeros, `-` where it is negative. */
+export function formatUsd(nanos: Nanos): string {
+  const size = nanos < 0n ? -nanos : nanos
+  const fraction = (size % NANOS_PER_USD).toString().padStart(9, '0').replace(/0+$/, '')
+  const whole = (size / NANOS_PER_USD).toString()
+  return (nanos < 0n ? '-' : '') + whole + (fraction === '' ? '' : `.${fraction}`)
+}
+
+/** An exact fraction, for the one division that a price ends with. The denominator is positive. */
+export interface Fraction {
+  readonly numerator: bigint
+  readonly denominator: bigint
+}
+
+/** To the nearest whole number; a half goes to the even one, so that rounding favours neither side. */
+export function roundHalfEven({ numerator, denominator }: Fraction): bigint {
+  const floor = floorDivide(numerator, denominator)
+  const twiceRest = (numerator - floor * denominator) * 2n
+  if (twiceRest > denominator) return floor + 1n
+  if (twiceRest < denominator) return floor
+  return floor % 2n === 0n ? floor : floor + 1n
+}
+
+export function floorDivide(numerator: bigint, denominator: bigint): bigint {
+  const quotient = numerator / denominator
+  return numerator % denominator !== 0n && numerator < 0n !== denominator < 0n ? quotient - 1n : quotient
+}

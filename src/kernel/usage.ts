@@ -1,0 +1,59 @@
+/**
+ * The vocabulary between those who read usage off the wire and those who price it.
+ *
+ * The units are disjoint: a token is counted in exactly one of them, however many totals and details upstream
+ * reported it under. What is a detail of output (reasoning, thinking, predictions) is `output_tokens` and no unit.
+ */
+export const UNITS = [
+  /** Text that was neither read from nor written to a cache. */
+  'input_tokens',
+  'cache_read_tokens',
+  'cache_write_5m_tokens',
+  'cache_write_1h_tokens',
+  'cache_write_30m_tokens',
+  'cache_write_12h_tokens',
+  'output_tokens',
+  'audio_input_tokens',
+  'audio_cache_read_tokens',
+  'audio_output_tokens',
+  'image_input_tokens',
+  'image_cache_read_tokens',
+  'image_output_tokens',
+  'web_searches',
+  'file_searches',
+  'input_characters',
+  'audio_input_milliseconds',
+] as const
+
+export type Unit = (typeof UNITS)[number]
+
+/** Whole numbers from 0 to 2^53 - 1. A unit that is absent is 0. */
+export type Quantities = { readonly [U in Unit]?: number }
+
+/** What one model did for a call. Most calls have one part; fallbacks, advisors and image tools add more. */
+export interface UsagePart {
+  /** The model that upstream names for this part, or null for the model of the whole response. */
+  readonly model: string | null
+  readonly quantities: Quantities
+  /** All input of this part, cached or not: long-context thresholds compare against it. */
+  readonly promptTokens: number
+}
+
+/** What upstream says about a whole call. */
+export interface Usage {
+  readonly parts: readonly UsagePart[]
+  /** The model named in the response. */
+  readonly modelServed: string | null
+  /** As upstream reports it: standard, priority, batch, default, flex, scale, ultrafast … */
+  readonly serviceTier: string | null
+  /** `fast` or `standard`, as used. */
+  readonly speed: string | null
+  /** Where inference ran, as reported (`us`). */
+  readonly geography: string | null
+  /** stop_reason, finish_reason, or the status of a response. */
+  readonly stopReason: string | null
+  /** Upstream generated nothing and charges nothing, though it reports tokens. */
+  readonly freeRefusal: boolean
+  /** Something reported could not be true (negative, fractional, too large, falling) and was left out or bounded. */
+  readonly suspect: boolean
+}

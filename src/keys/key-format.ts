@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { Secret } from '../kernel/secret.ts'
+
+/**
+ * A key is `<prefix>_live_` or `<prefix>_admin_`, 43 base62 characters of 256 random bits, and 6 base62 characters
+ * of the CRC-32 over everything before them. The checksum refuses typing errors and garbage before any lookup and
+ * lets secret scanners recognise our keys offline.
+ */
+
+export type KeyKind = 'live' | 'admin'
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const RANDOM_CHARS = 43
+const CHECKSUM_CHARS = 6
+const OPAQUE = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARS + CHECKSUM_CHARS}}$`)
+
+/** The start of a key that may be shown: the marker and a few characters, far too few to guess the rest. */
+const SHOWN_PREFIX_CHARS = 16
+const SHOWN_LAST_CHARS = 4
+
+export function mintKey(servicePrefix: string, kind: KeyKind): Secret {
+  const body = `${servicePrefix}_${kind}_${base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_CHARS)}`
+  return new Secret(body + checksum(body))
+}
+
+/** What kind of key this text is by its form alone, or null if it cannot be one of ours. */
+export function keyKindOf(text: string, servicePrefix: string): KeyKind | null {
+  for (const kind of ['live', 'admin'] as const) {
+    const marker = `${servicePrefix}_${kind}_`
+    if (!text.startsWith(marker) || !OPAQUE.test(text.slice(marker.length))) continue
+    const split = text.length - CHECKSUM_CHARS
+    return checksum(text.slice(0, split)) === text.slice(split) ? kind : null
+  }
+  return null
+}
+
+/** Whether the text claims to be one of ours, well-formed or not. Claims count when a request carries several. */
+export function claimsToBeOurs(text: string, servicePrefix: string): boolean {
+  return text.startsWith(`${servicePrefix}_live_`) || text.startsWith(`${servicePrefix}_admin_`)
+}
+
+/** What of a key may be kept and shown. Of one that is not of our making, the start may be half of the secret. */
+export function shownParts(key: Secret, servicePrefix: string): { prefix: string; last4: string } {
+  const text = key.reveal()
+  const prefix = keyKindOf(text, servicePrefix) === null ? '' : text.slice(0, SHOWN_PREFIX_CHARS)
+  return { prefix, last4: text.slice(-SHOWN_LAST_CHARS) }
+}
+
+function checksum(body: string): string {
+  return base62(BigInt(crc32(body)), CHECKSUM_CHARS)
+}
+
+function base62(value: bigint, chars: number): string {
+  let text = ''
+  let rest = value
+  while (rest > 0n) {
+    text = BASE62[Number(rest % 62n)] + text
+    rest /= 62n
+  }
+  return text.padStart(chars, '0')
+}

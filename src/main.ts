@@ -1,0 +1,108 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config, UpstreamConfig } from './config.ts'
+import { createBodyMemory } from './gateway/body-memory.ts'
+import { denyAt, openFrontDoor } from './gateway/front-door.ts'
+import type { Gateway } from './gateway/gateway.ts'
+import { bootstrapDigestOf, surfaceOf } from './gateway/identify.ts'
+import { shapeBroken } from './gateway/shape-broken.ts'
+import { openUpstream } from './gateway/upstream.ts'
+import { createHttpServer } from './http/server.ts'
+import { openInstallation } from './installation.ts'
+import { type Clock, systemClock } from './kernel/clock.ts'
+import { headerNames } from './kernel/header-names.ts'
+import { createUlidSource } from './kernel/ids.ts'
+import { limits } from './kernel/limits.ts'
+import type { Log } from './kernel/log.ts'
+import { handleOwned } from './management/handle-owned.ts'
+
+export interface RunningTollgate {
+  readonly host: string
+  readonly port: number
+  /** The first admin key, if this start created it. It is told once. */
+  readonly firstAdminKey: string | null
+  /** Stops in the reverse order of starting: readiness, new connections, running streams, upstream, store. */
+  stop(): Promise<{ cutStreams: number }>
+}
+
+export interface Surroundings {
+  readonly log: Log
+  readonly clock?: Clock
+  /** The store failed for good; nothing can be admitted any more. */
+  onFatal(error: Error): void
+}
+
+/** The composition root: configuration → store → services → server. Everything is made here and passed down. */
+export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
+  const { log, clock = systemClock } = surroundings
+  const installation = await openInstallation(config, clock, surroundings.onFatal)
+  const { store, digestKey } = installation
+  const tempDir = join(config.dataDir, 'tmp')
+  mkdirSync(tempDir, { recursive: true, mode: 0o700 })
+
+  const nextUlid = createUlidSource(clock)
+  const names = headerNames(config.prefix)
+  const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream))
+  const upstreams = { messages: open(config.messages), chat: open(config.chat) }
+  let ready = true
+
+  const gateway: Gateway = {
+    clock,
+    log,
+    store,
+    identify: {
+      servicePrefix: config.prefix,
+      digestKey,
+      bootstrapDigest: bootstrapDigestOf(config.adminKey, digestKey),
+    },
+    reading: {
+      memory: createBodyMemory(limits.bodiesMemoryBytesMax),
+      tempDir,
+      idleTimeoutMs: config.bodyIdleTimeoutMs,
+    },
+    upstreams,
+    stateful: config.stateful,
+    inFlight: { count: 0 },
+  }
+  const owned = {
+    management: { clock, nextUlid, digestKey, servicePrefix: config.prefix, store },
+    recognition: store,
+    bodyIdleTimeoutMs: config.bodyIdleTimeoutMs,
+    isReady: async () =>
+      ready &&
+      (await store.readSetting('pepper').then(
+        () => true,
+        () => false,
+      )),
+  }
+
+  const server = createHttpServer({
+    clock,
+    nextUlid,
+    names,
+    onExchange: openFrontDoor(gateway, (exchange, target, identity) =>
+      handleOwned(exchange, target, identity, owned),
+    ),
+    shapeBroken,
+    refuseExchange(exchange, refusal) {
+      denyAt(exchange, surfaceOf(exchange.req.url ?? '', exchange.method, exchange.headers), refusal)
+    },
+  })
+  const address = await server.listen(config.host, config.port).catch(async (error: unknown) => {
+    await installation.close()
+    throw error
+  })
+
+  return {
+    host: address.address,
+    port: address.port,
+    firstAdminKey: installation.firstAdminKey,
+    async stop() {
+      ready = false
+      const cutStreams = await server.drain(config.drainMs)
+      await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
+      await installation.close()
+      return { cutStreams }
+    },
+  }
+}

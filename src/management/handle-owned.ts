@@ -1,0 +1,63 @@
+import { type Exchange, sendWhole } from '../http/exchange.ts'
+import type { Target } from '../http/target.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Identity, refuseKey } from '../keys/identity.ts'
+import type { AdmissionStore } from '../ledger/admission.ts'
+import { shapeError } from '../providers/error-shape.ts'
+import { readOwnBody } from './read-own-body.ts'
+import { type Management, replyJson } from './route.ts'
+import { findRoute } from './routes.ts'
+
+export interface OwnedParts {
+  readonly management: Management
+  readonly recognition: Pick<AdmissionStore, 'recognise'>
+  readonly bodyIdleTimeoutMs: number
+  /** Whether the service is there to serve; false from the moment it is told to stop. */
+  isReady(): Promise<boolean>
+}
+
+/**
+ * Requests for our own paths. The credential is checked before the path is looked up, so that nobody without one
+ * learns which paths exist, and a leaked API key learns nothing at all.
+ */
+export async function handleOwned(
+  exchange: Exchange,
+  target: Target,
+  identity: Identity,
+  parts: OwnedParts,
+): Promise<void> {
+  const deny = (refusal: Refusal) => sendWhole(exchange, shapeError('own', refusal, exchange.requestId))
+  if (target.path === '/healthz' || target.path === '/readyz')
+    return await answerHealth(exchange, target, parts)
+
+  if (identity.kind === 'refused') return deny(identity.refusal)
+  // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
+  if (identity.kind === 'preflight') return deny(refuseKey('unknown_key'))
+  const caller = await parts.recognition.recognise(identity.digest, parts.management.clock.nowMs())
+  if (caller.kind === 'refused') return deny(refuseKey(caller.reason))
+  if (caller.kind === 'api_key')
+    return deny(refuse('admin_key_required', 'This endpoint needs an admin key.'))
+
+  const found = findRoute(exchange.method, target.path)
+  if (found.kind === 'none') return deny(refuse('not_found', 'There is no such endpoint.'))
+  if (found.kind === 'other_methods') {
+    const allowed = found.allowed.join(', ')
+    return deny(refuse('method_not_allowed', `This endpoint has ${allowed}, not ${exchange.method}.`))
+  }
+  const body = await readOwnBody(exchange, parts.bodyIdleTimeoutMs)
+  if (body.kind === 'client_left') return
+  if (body.kind === 'refused') return deny(body.refusal)
+  const request = { exchange, accountId: caller.accountId, params: found.params, body: body.value }
+  const answer = await found.route.handle(request, parts.management)
+  if (answer.kind === 'refused') deny(answer.refusal)
+  else sendWhole(exchange, answer.reply)
+}
+
+async function answerHealth(exchange: Exchange, target: Target, parts: OwnedParts): Promise<void> {
+  const serving = target.path === '/healthz' || (await parts.isReady())
+  const answer = replyJson(serving ? 200 : 503, { status: serving ? 'ok' : 'unavailable' }, [
+    'cache-control',
+    'no-store',
+  ])
+  if (answer.kind === 'reply') sendWhole(exchange, answer.reply)
+}

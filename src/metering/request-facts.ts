@@ -1,0 +1,43 @@
+import type { JsonScan } from './json-scan.ts'
+import type { MultipartScan } from './multipart-scan.ts'
+
+/** The members of a request that decide what it may do and what it can cost. Nothing else of a body is looked at. */
+export const REQUEST_MEMBERS = [
+  'model',
+  'stream',
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+  'n',
+  'service_tier',
+  'stream_options',
+  'background',
+  'previous_response_id',
+  'conversation',
+  'prompt',
+  'fallbacks',
+  'tools',
+] as const
+
+export type RequestMember = (typeof REQUEST_MEMBERS)[number]
+
+/** What was found in a request's body. */
+export type RequestFacts =
+  /** There was no body, or none that this endpoint needs to be read. */
+  | { readonly kind: 'not_read' }
+  | { readonly kind: 'json'; readonly scan: Extract<JsonScan<RequestMember>, { kind: 'object' }> }
+  | { readonly kind: 'form'; readonly scan: Extract<MultipartScan<RequestMember>, { kind: 'form' }> }
+  | { readonly kind: 'unreadable'; readonly reason: string }
+
+export const NOT_READ: RequestFacts = { kind: 'not_read' }
+
+/** The model a request asks for, if it says so in a way that can be read. */
+export function modelAsked(facts: RequestFacts): string | null {
+  if (facts.kind === 'form') {
+    const field = facts.scan.fields.get('model')
+    return field?.kind === 'text' ? field.value : null
+  }
+  if (facts.kind !== 'json') return null
+  const member = facts.scan.members.get('model')
+  return member?.kind === 'string' ? member.value : null
+}

@@ -1,0 +1,46 @@
+import { ERRORS, type ErrorRow, type Refusal } from '../kernel/errors.ts'
+import type { Surface } from './surface.ts'
+
+/** Who reads the error: a client of one of the two surfaces, or of our own endpoints. */
+export type Audience = Surface | 'own'
+
+export interface ShapedError {
+  readonly status: number
+  /** Flat name, value pairs. */
+  readonly headers: readonly string[]
+  readonly body: Buffer
+}
+
+/**
+ * Gives a refusal the form that the client's SDK understands: Anthropic's error object with `request-id`, or
+ * OpenAI's with `x-request-id`. Our own endpoints answer in OpenAI's form plus `request_id` in the body.
+ */
+export function shapeError(audience: Audience, refusal: Refusal, requestId: string): ShapedError {
+  const row: ErrorRow = ERRORS[refusal.code]
+  const json =
+    audience === 'messages'
+      ? messagesError(row, refusal, requestId)
+      : chatError(row, refusal, audience, requestId)
+  const body = Buffer.from(JSON.stringify(json))
+  const headers = ['content-type', 'application/json', 'content-length', String(body.length)]
+  headers.push(audience === 'messages' ? 'request-id' : 'x-request-id', requestId)
+  if (row.retryAfterSeconds !== undefined) headers.push('retry-after', String(row.retryAfterSeconds))
+  // Both SDKs retry 408, 409, 429 and 5xx unless told otherwise.
+  if (row.retry === 'never' && row.status >= 500) headers.push('x-should-retry', 'false')
+  return { status: row.status, headers, body }
+}
+
+function messagesError(row: ErrorRow, refusal: Refusal, requestId: string): unknown {
+  const error = { type: row.messagesType, message: refusal.message, code: refusal.code }
+  return { type: 'error', error, request_id: requestId }
+}
+
+function chatError(row: ErrorRow, refusal: Refusal, audience: Audience, requestId: string): unknown {
+  const error = {
+    message: refusal.message,
+    type: row.chatType,
+    param: refusal.param ?? null,
+    code: refusal.code,
+  }
+  return audience === 'own' ? { error, request_id: requestId } : { error }
+}

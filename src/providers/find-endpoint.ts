@@ -1,0 +1,121 @@
+import { chatAdminEndpoints } from './chat-admin-endpoints.ts'
+import { chatEndpoints } from './chat-endpoints.ts'
+import { chatStoredEndpoints } from './chat-stored-endpoints.ts'
+import type { Endpoint, EndpointRow, Surface } from './endpoint.ts'
+import { messagesAdminEndpoints } from './messages-admin-endpoints.ts'
+import { messagesEndpoints } from './messages-endpoints.ts'
+
+const SLASH = 0x2f
+
+/** The endpoints of one template by method. The client chooses the method, so this is no plain object. */
+type Methods = Map<string, Endpoint>
+
+interface Node {
+  readonly literals: Map<string, Node>
+  param: Node | null
+  methods: Methods | null
+}
+
+interface Directory {
+  /** Templates without parameters: all inference is here, and found without splitting the path. */
+  readonly fixed: Map<string, Methods>
+  readonly root: Node
+  readonly endpoints: readonly Endpoint[]
+}
+
+const directories: Readonly<Record<Surface, Directory>> = {
+  messages: buildDirectory('messages', [...messagesEndpoints, ...messagesAdminEndpoints]),
+  chat: buildDirectory('chat', [...chatEndpoints, ...chatStoredEndpoints, ...chatAdminEndpoints]),
+}
+
+const noSurface: ReadonlySet<Surface> = new Set()
+const onlyMessages: ReadonlySet<Surface> = new Set(['messages'] as const)
+const onlyChat: ReadonlySet<Surface> = new Set(['chat'] as const)
+const bothSurfaces: ReadonlySet<Surface> = new Set(['messages', 'chat'] as const)
+
+const surfacesOfFixed = new Map<string, ReadonlySet<Surface>>()
+for (const { fixed } of Object.values(directories)) {
+  for (const path of fixed.keys()) surfacesOfFixed.set(path, walkForSurfaces(path))
+}
+
+/**
+ * The endpoint that the path names byte for byte, or null. `method` is the HTTP method, or `WS` for an
+ * upgrade. A null is never permission: it says that nothing is known about what the call does or costs.
+ */
+export function findEndpoint(surface: Surface, method: string, path: string): Endpoint | null {
+  const directory = directories[surface]
+  const methods = directory.fixed.get(path) ?? walk(directory.root, path)
+  return methods?.get(method) ?? null
+}
+
+/** The surfaces that have this path, with any method. */
+export function surfacesOf(path: string): ReadonlySet<Surface> {
+  return surfacesOfFixed.get(path) ?? walkForSurfaces(path)
+}
+
+/** Every row of every table, in their order. */
+export function allEndpoints(): readonly Endpoint[] {
+  return [...directories.messages.endpoints, ...directories.chat.endpoints]
+}
+
+function walkForSurfaces(path: string): ReadonlySet<Surface> {
+  const messages = walk(directories.messages.root, path) !== null
+  const chat = walk(directories.chat.root, path) !== null
+  if (messages) return chat ? bothSurfaces : onlyMessages
+  return chat ? onlyChat : noSurface
+}
+
+/**
+ * A literal wins over a parameter for good: there is no way back to the parameter, so that the cost stays
+ * linear and `/v1/threads/runs` can never pass for a thread.
+ *
+ * For the same reason no parameter takes a `%`. An upstream that decodes `/v1/threads/%72uns` or
+ * `/v1/threads/x%2fruns` starts a paid run, where a parameter would see the free update of a thread.
+ */
+function walk(root: Node, path: string): Methods | null {
+  if (path.charCodeAt(0) !== SLASH || path.includes('%')) return null
+  let node = root
+  let start = 1
+  while (start <= path.length) {
+    const slashAt = path.indexOf('/', start)
+    const end = slashAt === -1 ? path.length : slashAt
+    if (end === start) return null
+    const next = node.literals.get(path.slice(start, end)) ?? node.param
+    if (next === null) return null
+    node = next
+    start = end + 1
+  }
+  return node.methods
+}
+
+function buildDirectory(surface: Surface, rows: readonly EndpointRow[]): Directory {
+  const endpoints = rows.map(([method, template, kind]): Endpoint => ({ surface, method, template, ...kind }))
+  const fixed = new Map<string, Methods>()
+  const root = newNode()
+  for (const endpoint of endpoints) {
+    const node = nodeOf(root, endpoint.template)
+    node.methods ??= new Map()
+    node.methods.set(endpoint.method, endpoint)
+    if (!endpoint.template.includes('{')) fixed.set(endpoint.template, node.methods)
+  }
+  return { fixed, root, endpoints }
+}
+
+function nodeOf(root: Node, template: string): Node {
+  let node = root
+  for (const segment of template.slice(1).split('/')) {
+    if (segment.startsWith('{')) {
+      node.param ??= newNode()
+      node = node.param
+    } else {
+      const next = node.literals.get(segment) ?? newNode()
+      node.literals.set(segment, next)
+      node = next
+    }
+  }
+  return node
+}
+
+function newNode(): Node {
+  return { literals: new Map(), param: null, methods: null }
+}

@@ -1,0 +1,22 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { accountsAndKeys } from './migrations/0001-accounts-and-keys.ts'
+
+/** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
+const migrations: readonly string[] = [accountsAndKeys]
+
+/** Brings the schema to this version, in one transaction; a database of a newer version is refused. */
+export function migrate(db: DatabaseSync): void {
+  const row = db.prepare('PRAGMA user_version').get()
+  const version = Number(row?.['user_version'] ?? 0)
+  if (version > migrations.length) {
+    throw new Error(
+      `The database has schema version ${version}, this Tollgate knows up to ${migrations.length}. ` +
+        'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
+    )
+  }
+  if (version === migrations.length) return
+  db.exec('BEGIN IMMEDIATE')
+  for (const migration of migrations.slice(version)) db.exec(migration)
+  db.exec(`PRAGMA user_version = ${migrations.length}`)
+  db.exec('COMMIT')
+}

@@ -1,0 +1,104 @@
+import { Worker } from 'node:worker_threads'
+import { StoreUnavailable } from '../../kernel/errors.ts'
+import { limits } from '../../kernel/limits.ts'
+import type { Store } from '../store.ts'
+import type { Command, OperationName, Operations, Outcome } from './operations.ts'
+
+interface Waiting {
+  readonly command: Command
+  resolve(value: unknown): void
+  reject(error: Error): void
+}
+
+/** Source runs as .ts, the published package as .js; the worker's file has the ending of this one. */
+const workerUrl = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+
+/**
+ * The main thread's side of the SQLite store. Commands queue up while the worker commits the batch before them;
+ * then all that waited go as the next batch. Under load the batches grow by themselves, a lone command never waits.
+ */
+export async function openSqliteStore(file: string, onFatal: (error: Error) => void): Promise<Store> {
+  const worker = new Worker(workerUrl, { workerData: { file } })
+  await ready(worker)
+
+  let queue: Waiting[] = []
+  let running: Waiting[] = []
+  let gone: Error | null = null
+
+  worker.on('message', (outcomes: readonly Outcome[]) => {
+    const answered = running
+    running = []
+    sendNext()
+    for (const [i, waiting] of answered.entries()) {
+      const outcome = outcomes[i]
+      if (outcome?.ok) waiting.resolve(outcome.value)
+      else waiting.reject(new StoreUnavailable(outcome?.error ?? 'the store gave no answer'))
+    }
+  })
+  worker.on('error', (error) => fail(new StoreUnavailable(`the store's thread failed: ${error.message}`)))
+  worker.on('exit', (code) => {
+    if (gone === null) fail(new StoreUnavailable(`the store's thread ended with code ${code}`))
+  })
+
+  function fail(error: Error): void {
+    gone = error
+    for (const waiting of [...running, ...queue]) waiting.reject(error)
+    running = []
+    queue = []
+    onFatal(error)
+  }
+
+  function sendNext(): void {
+    if (queue.length === 0 || running.length > 0) return
+    running = queue
+    queue = []
+    worker.postMessage(running.map((waiting) => waiting.command))
+  }
+
+  function call<Name extends OperationName>(
+    name: Name,
+    ...args: Parameters<Operations[Name]>
+  ): Promise<ReturnType<Operations[Name]>> {
+    return new Promise((resolve, reject) => {
+      if (gone !== null) return reject(gone)
+      if (queue.length >= limits.storeQueueMax)
+        return reject(new StoreUnavailable('too many operations wait'))
+      const command = [name, ...args] as unknown as Command
+      queue.push({ command, resolve: resolve as (value: unknown) => void, reject })
+      // What this turn of the event loop still brings joins the batch.
+      if (queue.length === 1 && running.length === 0) setImmediate(sendNext)
+    })
+  }
+
+  return {
+    createKey: (key) => call('createKey', key),
+    getKey: (id) => call('getKey', id),
+    revokeKey: (id, atMs) => call('revokeKey', id, atMs),
+    createAdminKey: (key) => call('createAdminKey', key),
+    listAdminKeys: () => call('listAdminKeys'),
+    revokeAdminKey: (id, atMs) => call('revokeAdminKey', id, atMs),
+    recognise: (digest, atMs) => call('recognise', digest, atMs),
+    admit: (digest, atMs) => call('admit', digest, atMs),
+    readSetting: (name) => call('readSetting', name),
+    writeSetting: async (name, value) => {
+      await call('writeSetting', name, value)
+    },
+    async close() {
+      if (gone !== null) return
+      gone = new StoreUnavailable('the store is closed')
+      const ended = new Promise((resolve) => worker.once('exit', resolve))
+      worker.postMessage('close')
+      await ended
+    },
+  }
+}
+
+function ready(worker: Worker): Promise<void> {
+  return new Promise((resolve, reject) => {
+    worker.once('error', reject)
+    worker.once('message', () => {
+      worker.off('error', reject)
+      resolve()
+    })
+  })
+}

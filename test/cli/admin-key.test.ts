@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
+
+test('admin keys are created, listed and revoked beside a running gateway, and take effect at once', async () => {
+  const tollgate = await serveTollgate()
+  const environment = { TOLLGATE_DATA_DIR: tollgate.dataDir }
+  const statusWith = async (key: string) => {
+    const headers = { authorization: `Bearer ${key}` }
+    const response = await fetch(`${tollgate.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
+    await response.body?.cancel()
+    return response.status
+  }
+  try {
+    const created = await runTollgate(['admin-key', 'create', '--name', 'second operator'], environment)
+    assert.equal(created.code, 0)
+    assert.match(created.stdout, /^svc_admin_[0-9A-Za-z]{49}\n$/)
+    const key = created.stdout.trim()
+    assert.equal(await statusWith(key), 201)
+
+    const listed = await runTollgate(['admin-key', 'list'], environment)
+    assert.ok(!listed.stdout.includes(key))
+    const line = listed.stdout.split('\n').find((text) => text.includes('second operator')) ?? ''
+    assert.match(line, /^adm_[0-9A-Z]{26} {2}usable /)
+
+    const id = line.split(' ')[0] ?? ''
+    const revoked = await runTollgate(['admin-key', 'revoke', id], environment)
+    assert.equal(revoked.code, 0)
+    assert.equal(await statusWith(key), 401)
+    assert.match(
+      (await runTollgate(['admin-key', 'list'], environment)).stdout,
+      new RegExp(`${id} {2}revoked`),
+    )
+  } finally {
+    await tollgate.dispose()
+  }
+})
+
+test('the last admin key cannot be revoked, an unknown one is named, a wrong call shows how', async () => {
+  const tollgate = await serveTollgate()
+  const environment = { TOLLGATE_DATA_DIR: tollgate.dataDir }
+  try {
+    const listed = await runTollgate(['admin-key', 'list'], environment)
+    const last = await runTollgate(['admin-key', 'revoke', listed.stdout.split(' ')[0] ?? ''], environment)
+    assert.equal(last.code, 1)
+    assert.match(last.stderr, /is the last admin key/)
+    const unknown = await runTollgate(['admin-key', 'revoke', 'adm_none'], environment)
+    assert.equal(unknown.code, 1)
+    assert.match(unknown.stderr, /there is no admin key adm_none/)
+    for (const args of [['revoke'], ['destroy'], ['create', '--nmae', 'x']]) {
+      const wrong = await runTollgate(['admin-key', ...args], environment)
+      assert.equal(wrong.code, 2, args.join(' '))
+      assert.match(wrong.stderr, /Usage\n/)
+    }
+  } finally {
+    await tollgate.dispose()
+  }
+})

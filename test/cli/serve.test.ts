@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { curlStandIn } from '../support/curl-stand-in.ts'
+import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
+
+const execute = promisify(execFile)
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+
+async function createKey(url: string, adminKey: string): Promise<string> {
+  const response = await fetch(`${url}/v1/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${adminKey}` },
+    body: '{"name":"first"}',
+  })
+  assert.equal(response.status, 201)
+  return ((await response.json()) as { key: string }).key
+}
+
+test('a first start makes an admin key, tells it once, and leads to a first call with either SDK', async () => {
+  const tollgate = await serveTollgate()
+  try {
+    assert.match(tollgate.banner, /THE BUILT-IN SIMULATOR/)
+    const shown = /svc_admin_[0-9A-Za-z]{49}/.exec(tollgate.banner)?.[0] ?? ''
+    assert.equal(readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8'), `${shown}\n`)
+    assert.equal(modeOf(join(tollgate.dataDir, 'admin-key')), '600')
+    assert.equal(modeOf(join(tollgate.dataDir, 'pepper')), '600')
+    assert.equal(modeOf(tollgate.dataDir), '700')
+
+    const apiKey = await createKey(tollgate.url, shown)
+    const message = await new Anthropic({ baseURL: tollgate.url, apiKey }).messages.create({
+      model: 'claude-haiku-5-5',
+      max_tokens: 16,
+      messages: [{ role: 'user', content: 'Hello' }],
+    })
+    assert.equal(message.role, 'assistant')
+    const completion = await new OpenAI({ baseURL: `${tollgate.url}/v1`, apiKey }).chat.completions.create({
+      model: 'gpt-6-luna',
+      max_completion_tokens: 16,
+      messages: [{ role: 'user', content: 'Hello' }],
+    })
+    assert.equal(completion.object, 'chat.completion')
+  } finally {
+    await tollgate.dispose()
+  }
+})
+
+test('the commands that the banner prints work as they stand', async () => {
+  const tollgate = await serveTollgate()
+  const curl = curlStandIn()
+  try {
+    const commands = tollgate.banner.slice(
+      tollgate.banner.indexOf('  export KEY'),
+      tollgate.banner.indexOf('Your SDK'),
+    )
+    const cwd = join(tollgate.dataDir, '..')
+    const env = { ...process.env, PATH: `${curl.folder}:${process.env['PATH']}` }
+    const { stdout: output } = await execute('sh', ['-c', commands], { cwd, env })
+    assert.match(output, /^HTTP\/1\.1 200 OK\n/)
+    assert.match(output, /x-svc-request-id: req_/)
+    assert.match(output, /"type":"message"/)
+  } finally {
+    curl.dispose()
+    await tollgate.dispose()
+  }
+})
+
+test('a second start on the same data keeps keys and does not tell the admin key again', async () => {
+  const first = await serveTollgate()
+  const adminKey = readFileSync(join(first.dataDir, 'admin-key'), 'utf8').trim()
+  const apiKey = await createKey(first.url, adminKey)
+  first.signal('SIGTERM')
+  assert.equal((await first.finished).code, 0)
+  const second = await serveTollgate({ TOLLGATE_DATA_DIR: first.dataDir })
+  try {
+    assert.doesNotMatch(second.banner, /svc_admin_/)
+    const response = await fetch(`${second.url}/v1/models`, {
+      headers: { authorization: `Bearer ${apiKey}` },
+    })
+    assert.equal(response.status, 200)
+    await response.body?.cancel()
+  } finally {
+    await second.dispose()
+    await first.dispose()
+  }
+})
+
+test('one data directory serves one gateway: a second one says so and ends with 1', async () => {
+  const first = await serveTollgate()
+  try {
+    const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', TOLLGATE_DATA_DIR: first.dataDir })
+    assert.equal(second.code, 1)
+    assert.match(second.stderr, /Another Tollgate serves from .* already\. Stop it, or set TOLLGATE_DATA_DIR/)
+  } finally {
+    await first.dispose()
+  }
+})
+
+test('a data directory that lost its pepper is not given a new one', async () => {
+  const first = await serveTollgate()
+  first.signal('SIGTERM')
+  await first.finished
+  rmSync(join(first.dataDir, 'pepper'))
+  const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', TOLLGATE_DATA_DIR: first.dataDir })
+  assert.equal(second.code, 1)
+  assert.match(second.stderr, /made with another pepper/)
+  assert.equal(existsSync(join(first.dataDir, 'pepper')), false)
+  await first.dispose()
+})
+
+test('a wrong configuration ends with 2 and names every problem', async () => {
+  const end = await runTollgate(['serve'], { TOLLGATE_PORT: 'x', TOLLGATE_TYPO: '1' })
+  assert.equal(end.code, 2)
+  assert.match(end.stderr, /TOLLGATE_PORT must be/)
+  assert.match(end.stderr, /TOLLGATE_TYPO is not a variable/)
+})
+
+test('a taken port is explained', async () => {
+  const first = await serveTollgate()
+  try {
+    const port = new URL(first.url).port
+    const end = await runTollgate(['serve'], { TOLLGATE_PORT: port, TOLLGATE_DATA_DIR: `${first.dataDir}-2` })
+    assert.equal(end.code, 1)
+    assert.match(end.stderr, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
+  } finally {
+    await first.dispose()
+  }
+})
+
+test('with one surface configured the other answers 503 and names the variable', async () => {
+  const tollgate = await serveTollgate({
+    TOLLGATE_MESSAGES_URL: 'http://127.0.0.1:9/',
+    TOLLGATE_ADMIN_KEY: 'an-admin-key-of-the-operator-2026',
+  })
+  try {
+    assert.match(tollgate.banner, /Chat +not configured/)
+    assert.doesNotMatch(tollgate.banner, /SIMULATOR|an-admin-key/)
+    const apiKey = await createKey(tollgate.url, 'an-admin-key-of-the-operator-2026')
+    const response = await fetch(`${tollgate.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}` },
+      body: '{}',
+    })
+    assert.equal(response.status, 503)
+    assert.equal(response.headers.get('x-should-retry'), 'false')
+    const { error } = (await response.json()) as { error: { code: string; message: string } }
+    assert.equal(error.code, 'surface_not_configured')
+    assert.match(error.message, /TOLLGATE_CHAT_KEY/)
+  } finally {
+    await tollgate.dispose()
+  }
+})
+
+test('a changed TOLLGATE_ADMIN_KEY replaces the former one', async () => {
+  const [former, latter] = ['the-former-admin-key-of-the-operator', 'the-latter-admin-key-of-the-operator']
+  const first = await serveTollgate({ TOLLGATE_ADMIN_KEY: former })
+  await createKey(first.url, former)
+  first.signal('SIGTERM')
+  await first.finished
+  const second = await serveTollgate({ TOLLGATE_ADMIN_KEY: latter, TOLLGATE_DATA_DIR: first.dataDir })
+  try {
+    await createKey(second.url, latter)
+    const headers = { authorization: `Bearer ${former}` }
+    const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
+    assert.equal(response.status, 401)
+    await response.body?.cancel()
+  } finally {
+    await second.dispose()
+    await first.dispose()
+  }
+})
+
+test('help and version are printed, an unknown command ends with 2', async () => {
+  const help = await runTollgate(['--help'])
+  assert.equal(help.code, 0)
+  assert.match(help.stdout, /TOLLGATE_MESSAGES_URL/)
+  assert.match((await runTollgate(['--version'])).stdout, /^tollgate \d+\.\d+\.\d+\n$/)
+  const unknown = await runTollgate(['surve'])
+  assert.equal(unknown.code, 2)
+  assert.match(unknown.stderr, /there is no command "surve"/)
+})

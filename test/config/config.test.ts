@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { ConfigError, type Environment, readConfig } from '../../src/config.ts'
+
+const emptyDir = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
+after(() => rmSync(emptyDir, { recursive: true }))
+
+const read = (environment: Environment) => readConfig(environment, emptyDir)
+
+function problemsOf(environment: Environment): readonly string[] {
+  try {
+    read(environment)
+  } catch (error) {
+    assert.ok(error instanceof ConfigError)
+    return error.problems
+  }
+  throw new assert.AssertionError({ message: 'the configuration was accepted' })
+}
+
+function withFile<T>(text: string, work: (environment: Environment) => T): T {
+  const file = join(emptyDir, 'settings.json')
+  writeFileSync(file, text)
+  return work({ TOLLGATE_CONFIG: file })
+}
+
+test('an empty environment gives the defaults and no upstream', () => {
+  const config = read({})
+  assert.equal(config.host, '127.0.0.1')
+  assert.equal(config.port, 8787)
+  assert.equal(config.dataDir, join(emptyDir, 'data'))
+  assert.equal(config.prefix, 'svc')
+  assert.equal(config.messages, null)
+  assert.equal(config.chat, null)
+  assert.equal(config.stateful, 'pass')
+})
+
+test('a provider key alone configures the surface at its usual address', () => {
+  const config = read({ ANTHROPIC_API_KEY: 'sk-ant-x' })
+  assert.equal(config.messages?.url.href, 'https://api.anthropic.com/')
+  assert.equal(config.messages?.key?.reveal(), 'sk-ant-x')
+  assert.equal(config.chat, null)
+})
+
+test('our own variable wins over the one of the provider', () => {
+  const config = read({ TOLLGATE_CHAT_KEY: 'ours', OPENAI_API_KEY: 'theirs' })
+  assert.equal(config.chat?.key?.reveal(), 'ours')
+})
+
+test('a URL without a key is a local model server: nothing is sent as credential', () => {
+  const config = read({ TOLLGATE_CHAT_URL: 'http://127.0.0.1:11434/v1' })
+  assert.equal(config.chat?.key, null)
+})
+
+test('a variable that is set to nothing is not set', () => {
+  assert.equal(read({ TOLLGATE_PORT: '', OPENAI_API_KEY: '' }).chat, null)
+})
+
+const bad: readonly [name: string, value: string, message: RegExp][] = [
+  ['TOLLGATE_PORT', '80a', /^TOLLGATE_PORT must be a port number from 0 to 65535$/],
+  ['TOLLGATE_PORT', '70000', /^TOLLGATE_PORT must be a port number/],
+  ['TOLLGATE_ADMIN_KEY', 'short', /^TOLLGATE_ADMIN_KEY must have at least 32 characters$/],
+  [
+    'TOLLGATE_ADMIN_KEY',
+    `${'x'.repeat(40)} y`,
+    /^TOLLGATE_ADMIN_KEY must be printable ASCII without blanks$/,
+  ],
+  ['TOLLGATE_PEPPER', 'short', /^TOLLGATE_PEPPER must have at least 16 characters$/],
+  ['TOLLGATE_PREFIX', 'No-Good', /^TOLLGATE_PREFIX must be 1 to 16 lower-case letters and digits/],
+  ['TOLLGATE_LOG_LEVEL', 'loud', /^TOLLGATE_LOG_LEVEL must be one of silent/],
+  ['TOLLGATE_MESSAGES_URL', 'api.anthropic.com', /^TOLLGATE_MESSAGES_URL must be an absolute http/],
+  ['TOLLGATE_CHAT_URL', 'ftp://x/', /^TOLLGATE_CHAT_URL must be an absolute http/],
+  ['TOLLGATE_CHAT_URL', 'https://u:p@x/v1', /^TOLLGATE_CHAT_URL must have no user, password/],
+  ['TOLLGATE_CHAT_KEY', 'a\nb', /^TOLLGATE_CHAT_KEY must be printable ASCII/],
+  ['TOLLGATE_HOTS', '::', /^TOLLGATE_HOTS is not a variable of Tollgate \(did you mean TOLLGATE_HOST\?\)/],
+  ['TOLLGATE_NONSENSE', '1', /^TOLLGATE_NONSENSE is not a variable of Tollgate;/],
+]
+for (const [name, value, message] of bad) {
+  test(`${name}=${JSON.stringify(value).slice(0, 24)} is refused with its name and the mend`, () => {
+    const problems = problemsOf({ [name]: value })
+    assert.equal(problems.length, 1)
+    assert.match(problems[0] ?? '', message)
+    if (name.endsWith('_KEY')) assert.ok(!problems[0]?.includes(value), 'a secret is not repeated')
+  })
+}
+
+test('all problems are reported at once', () => {
+  const problems = problemsOf({ TOLLGATE_PORT: 'x', TOLLGATE_PREFIX: '9', TOLLGATE_TYPO: '1' })
+  assert.equal(problems.length, 3)
+})
+
+test('the file sets what variables do not', () => {
+  const config = withFile('{"stateful":"refuse","shutdown":{"drain_seconds":1.5}}', read)
+  assert.equal(config.stateful, 'refuse')
+  assert.equal(config.drainMs, 1_500)
+})
+
+test('tollgate.json in the working directory is read without being named', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
+  writeFileSync(join(dir, 'tollgate.json'), '{"stateful":"refuse"}')
+  assert.equal(readConfig({}, dir).stateful, 'refuse')
+  rmSync(dir, { recursive: true })
+})
+
+test('an unknown or misspelt setting is refused by its full name', () => {
+  const [problem = ''] = withFile('{"shutdown":{"drain_secs":1}}', problemsOf)
+  assert.match(problem, /"shutdown\.drain_secs" is not a setting$/)
+})
+
+test('a setting out of its bounds is refused', () => {
+  const [problem = ''] = withFile('{"shutdown":{"drain_seconds":-1}}', problemsOf)
+  assert.match(problem, /"shutdown\.drain_seconds" /)
+})
+
+test('a file that is no JSON, or is named and missing, is refused', () => {
+  assert.match(withFile('{', problemsOf)[0] ?? '', /is not JSON/)
+  assert.match(problemsOf({ TOLLGATE_CONFIG: join(emptyDir, 'nowhere.json') })[0] ?? '', /cannot be read/)
+})

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { assertOwnAnswer, type Pair } from '../support/pair.ts'
+import { connect, type RawConnection, type RawReply } from '../support/raw-client.ts'
+import { type Surface, surfaces } from '../support/surfaces.ts'
+import type { ReceivedRequest } from '../support/upstream-script.ts'
+import type { Bytes } from '../support/wire-message.ts'
+import { headerValues } from '../support/wire-message.ts'
+
+export type Attack = {
+  bytes: Bytes | readonly Bytes[]
+  /** Of the request attacked with, where its reply must be read as one to HEAD or CONNECT. */
+  method?: string
+}
+
+export type Outcome = { reply: RawReply; client: RawConnection; reached: ReceivedRequest[] }
+
+let serial = 0
+
+/** Sends the bytes, reads one reply, and lists what upstream has got meanwhile. */
+export async function attack(pair: Pair, { bytes, method }: Attack): Promise<Outcome> {
+  const count = pair.upstream.requestCount
+  const client = await connect(pair.gateway)
+  const reply = await client.request(bytes, method === undefined ? {} : { method })
+  const reached = pair.upstream.requests.slice(
+    pair.upstream.requests.length - (pair.upstream.requestCount - count),
+  )
+  return { reply, client, reached }
+}
+
+/** Refused, the connection closed, nothing upstream, and everybody else served. */
+export async function assertRefusedAndClosed(
+  pair: Pair,
+  bytes: Bytes | readonly Bytes[],
+  statuses: readonly number[] = [400],
+): Promise<RawReply> {
+  const before = pair.upstream.receivedBytes
+  const { reply, client } = await attack(pair, { bytes })
+  assert.ok(statuses.includes(reply.status), `${reply.statusLine} instead of ${statuses.join(' or ')}`)
+  assertOurs(reply)
+  await client.closed()
+  client.leave()
+  assert.equal(pair.upstream.receivedBytes, before, 'upstream got bytes of it')
+  await assertOthersServed(pair)
+  return reply
+}
+
+/** Refused, nothing upstream; where the connection stays open its next request gets its own answer. */
+export async function assertRefused(
+  pair: Pair,
+  bytes: Bytes | readonly Bytes[],
+  statuses: readonly number[] = [400],
+): Promise<RawReply> {
+  const before = pair.upstream.receivedBytes
+  const { reply, client } = await attack(pair, { bytes })
+  assert.ok(statuses.includes(reply.status), `${reply.statusLine} instead of ${statuses.join(' or ')}`)
+  assertOurs(reply)
+  assert.equal(pair.upstream.receivedBytes, before, 'upstream got bytes of it')
+  await assertSameConnectionServed(pair, client, reply)
+  await assertOthersServed(pair)
+  return reply
+}
+
+/** Our own answers say which request they belong to, and nothing of how we are built. */
+export function assertOurs(reply: RawReply): void {
+  const [id = ''] = headerValues(reply.headerLines, 'x-svc-request-id')
+  assert.match(id, /^req_[0-9A-HJKMNP-TV-Z]{26}$/, `${reply.statusLine} ${reply.headerLines.join(' | ')}`)
+  const text = reply.body.toString('latin1')
+  assert.ok(!/\bat .+:\d+:\d+|node_modules|provider-key/.test(text), text)
+}
+
+/** A connection that stays open must be in step: what comes next on it is read as what it is. */
+export async function assertSameConnectionServed(
+  pair: Pair,
+  client: RawConnection,
+  reply: RawReply,
+): Promise<void> {
+  const closing = headerValues(reply.headerLines, 'connection').join().toLowerCase() === 'close'
+  if (closing) {
+    await client.closed()
+  } else {
+    const [surface] = surfaces
+    assert.ok(surface)
+    const mark = `same-${serial++}`
+    assertOwnAnswer(await client.request(pair.ownCall(surface, mark)), mark)
+  }
+  client.leave()
+}
+
+export async function assertOthersServed(pair: Pair, those: readonly Surface[] = surfaces): Promise<void> {
+  for (const surface of those) await pair.assertServes(surface, `other-${serial++}`)
+  assert.deepEqual(pair.upstream.malformed, [], 'upstream got bytes that are no request')
+}

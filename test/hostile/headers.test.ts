@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { Buffer } from 'node:buffer'
+import { after, test } from 'node:test'
+import { assertOwnError } from '../support/own-error.ts'
+import { startPair } from '../support/pair.ts'
+import { surfaces } from '../support/surfaces.ts'
+import { chunked, message, sized } from '../support/wire-bytes.ts'
+import { headerName, headerValues } from '../support/wire-message.ts'
+import { assertOthersServed, assertOurs, assertRefused, assertRefusedAndClosed, attack } from './attack.ts'
+
+const pair = await startPair()
+after(() => pair.close())
+
+for (const surface of surfaces) {
+  const key = pair.gateway.apiKey
+
+  test(`${surface.name}: Connection cannot name away the credential, the length or what the call means`, async () => {
+    const ours = [
+      'authorization',
+      'x-api-key',
+      'api-key',
+      'content-length',
+      'host',
+      'content-type',
+      'transfer-encoding',
+    ]
+    const theirs = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'accept', 'user-agent']
+    const lines = [
+      `Connection: ${[...ours, ...theirs].join(', ')}`,
+      'Content-Type: application/json',
+      'anthropic-beta: b',
+      'OpenAI-Beta: c',
+      'Accept: */*',
+      'User-Agent: u',
+      'Connection: X-Hop',
+      'X-Hop: 1',
+    ]
+    const request = pair.request(surface, { lines, body: surface.jsonBody })
+    const { through } = await pair.compare(surface, request, () => [
+      { send: sized('HTTP/1.1 200 OK', [], '{}') },
+    ])
+    const names = through.received.headerLines.map(headerName)
+    assert.ok(through.received.headerLines.includes(surface.credentialLine))
+    for (const name of [
+      'content-length',
+      'host',
+      'content-type',
+      'anthropic-beta',
+      'openai-beta',
+      'accept',
+      'user-agent',
+    ]) {
+      assert.ok(names.includes(name), name)
+    }
+    assert.ok(!names.includes('x-hop'))
+  })
+
+  test(`${surface.name}: Connection cannot name away the lines we add`, async () => {
+    const lines = ['Connection: x-svc-request-id, x-svc-upstream-ms, close, x-request-id']
+    const reply = await pair.exchange(pair.request(surface, { lines, body: surface.jsonBody }))
+    assert.equal(reply.status, 200)
+    assertOurs(reply)
+  })
+
+  test(`${surface.name}: credentials with other names do not count, and malformed ones are refused`, async () => {
+    for (const line of [`x_api_key: ${key}`, `X-Api-Keys: ${key}`, `authorization_: Bearer ${key}`]) {
+      const version = surface.name === 'messages' ? ['anthropic-version: 2023-06-01'] : []
+      const request = sized(`POST ${surface.readEndpoint} HTTP/1.1`, ['Host: h', ...version, line], '{}')
+      assertOwnError(await assertRefused(pair, request, [401]), surface, 401, 'invalid_api_key')
+    }
+    for (const line of [
+      `X-Api-Key : ${key}`,
+      `Authorization\t: Bearer ${key}`,
+      ` Authorization: Bearer ${key}`,
+    ]) {
+      await assertRefusedAndClosed(
+        pair,
+        sized(`POST ${surface.readEndpoint} HTTP/1.1`, ['Host: h', line], '{}'),
+      )
+    }
+  })
+
+  test(`${surface.name}: keys that are attacks are 401 with nothing of them in the answer`, async () => {
+    const attacks = [
+      "' OR '1'='1",
+      '%',
+      '"; DROP TABLE keys; --',
+      `svc_live_${'a'.repeat(8_000)}`,
+      'svc_live_\xf0\x9f\x98\x80',
+      'svc_live_%0d%0aX-Injected: 1',
+      '../../etc/passwd',
+      '__proto__',
+      `${key.slice(0, 40)}${'0'.repeat(key.length - 40)}`,
+    ]
+    for (const value of attacks) {
+      const request = sized(
+        `POST ${surface.readEndpoint} HTTP/1.1`,
+        ['Host: h', ...surface.lines(value)],
+        '{}',
+      )
+      const reply = await assertRefused(pair, request, [401])
+      assertOwnError(reply, surface, 401, 'invalid_api_key')
+      assert.ok(!reply.body.toString('latin1').includes(value))
+      assert.deepEqual(headerValues(reply.headerLines, 'x-injected'), [])
+    }
+  })
+
+  test(`${surface.name}: heads up to the limit pass, larger ones and those with too many lines are 431`, async () => {
+    const passes = [
+      [`X-Long: ${'a'.repeat(17_000)}`],
+      [`X-Long: ${'a'.repeat(60_000)}`],
+      Array.from({ length: 300 }, (_, at) => `X-${at}: 1`),
+      Array.from({ length: 990 }, (_, at) => `X-${at}: 1`),
+    ]
+    for (const lines of passes) {
+      const reply = await pair.exchange(pair.request(surface, { lines, body: surface.jsonBody }))
+      assert.equal(reply.status, 200)
+    }
+    const fails = [
+      [`X-Long: ${'a'.repeat(66_000)}`],
+      [`X-Long: ${'a'.repeat(1_000_000)}`],
+      Array.from({ length: 70 }, () => `X-Long: ${'a'.repeat(1_000)}`),
+      Array.from({ length: 1_001 }, (_, at) => `X-${at}: 1`),
+      Array.from({ length: 2_500 }, () => 'a: 1'),
+    ]
+    for (const lines of fails) {
+      await assertRefusedAndClosed(pair, pair.request(surface, { lines, body: surface.jsonBody }), [431])
+      // The key behind the lines too many: a parser that drops them would take the call for one without a key.
+      await assertRefusedAndClosed(
+        pair,
+        pair.request(surface, { before: lines, body: surface.jsonBody }),
+        [431],
+      )
+    }
+  })
+
+  test(`${surface.name}: a very long target is refused and never forwarded`, async () => {
+    await assertRefusedAndClosed(
+      pair,
+      pair.request(surface, { method: 'GET', target: `/v1/models?${'a'.repeat(70_000)}` }),
+      [414, 431],
+    )
+  })
+
+  test(`${surface.name}: line breaks that are encoded in a path or query stay encoded and make no header line`, async () => {
+    for (const target of ['/v1/x%0d%0aX-Injected:%201', '/v1/x?a=%0D%0AX-Injected: 1'.replace(' ', '%20')]) {
+      const { reply, client, reached } = await attack(pair, {
+        bytes: pair.request(surface, { method: 'GET', target }),
+      })
+      assert.equal(reply.status, 200)
+      assert.equal(reached[0]?.target, target)
+      assert.deepEqual(headerValues(reply.headerLines, 'x-injected'), [])
+      assert.deepEqual(headerValues(reached[0]?.headerLines ?? [], 'x-injected'), [])
+      client.leave()
+      const refused = await pair.exchange(
+        message(`GET ${target} HTTP/1.1`, ['Host: h', ...surface.lines('svc_live_x')]),
+      )
+      assert.equal(refused.status, 401)
+      assert.deepEqual(headerValues(refused.headerLines, 'x-injected'), [])
+    }
+  })
+
+  test(`${surface.name}: upstream cannot speak in our name`, async () => {
+    const forged = [
+      'x-svc-request-id: req_forged',
+      'X-SVC-Cost-USD: 0',
+      'x-svc-upstream-ms: -1',
+      'X-Svc-Other: x',
+    ]
+    for (const reply of [
+      sized('HTTP/1.1 200 OK', ['X-A: 1', ...forged, 'Set-Cookie: a=b'], '{}'),
+      chunked('HTTP/1.1 200 OK', ['X-A: 1', ...forged, 'Set-Cookie: a=b'], ['{}']),
+      sized('HTTP/1.1 500 Oops', ['X-A: 1', ...forged, 'Set-Cookie: a=b'], '{}'),
+    ]) {
+      const request = pair.request(surface, { body: surface.jsonBody })
+      const { through } = await pair.compare(surface, request, () => [{ send: reply }])
+      const got = through.reply.headerLines
+      assert.ok(got.every((line) => !/forged|X-Svc-Other|upstream-ms: -1/i.test(line)))
+      assert.deepEqual(headerValues(got, 'set-cookie'), ['a=b'])
+    }
+  })
+
+  test(`${surface.name}: a forged trailer in our name does not reach the client`, async () => {
+    const reply = chunked('HTTP/1.1 200 OK', [], ['{}'], ['x-svc-cost-usd: -5', 'X-Own: 1'])
+    pair.upstream.queue([{ send: reply }])
+    const got = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))
+    assert.ok(got.trailerLines.every((line) => line !== 'x-svc-cost-usd: -5'))
+    assert.ok(got.trailerLines.includes('X-Own: 1'))
+  })
+
+  test(`${surface.name}: forged interim lines in our name do not reach the client`, async () => {
+    const hints = message('HTTP/1.1 103 Early Hints', ['x-svc-request-id: req_forged', 'Link: </a>'])
+    pair.upstream.queue([{ send: Buffer.concat([hints, sized('HTTP/1.1 200 OK', [], '{}')]) }])
+    const got = await pair.exchange(pair.request(surface, { body: surface.jsonBody }))
+    assert.deepEqual(got.interim[0]?.headerLines, ['Link: </a>'])
+  })
+
+  test(`${surface.name}: headers that choose another upstream are only headers`, async () => {
+    const lines = [
+      'x-upstream-url: http://evil',
+      'X-Custom-Host: evil',
+      'X-Host: evil',
+      'X-Original-URL: /v1/keys',
+    ]
+    const request = pair.request(surface, {
+      lines,
+      body: '{"api_base":"http://evil","base_url":"http://evil"}',
+    })
+    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', [], '{}') }])
+    await assertOthersServed(pair)
+  })
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { assertOwnError } from '../support/own-error.ts'
+import { assertOwnAnswer, startPair } from '../support/pair.ts'
+import { connect } from '../support/raw-client.ts'
+import { surfaces } from '../support/surfaces.ts'
+import { message } from '../support/wire-bytes.ts'
+import { headerName } from '../support/wire-message.ts'
+import { assertOthersServed, assertRefused, assertRefusedAndClosed, attack } from './attack.ts'
+
+const pair = await startPair()
+after(() => pair.close())
+
+for (const surface of surfaces) {
+  test(`${surface.name}: TRACE is refused: it would show the operator's credential to the client`, async () => {
+    const reply = await assertRefused(
+      pair,
+      pair.request(surface, { method: 'TRACE', target: '/v1/models' }),
+      [405],
+    )
+    assert.ok(!reply.body.toString().includes('provider-key'))
+  })
+
+  test(`${surface.name}: CONNECT is refused and its connection closed`, async () => {
+    for (const target of ['evil:443', '127.0.0.1:22', '/v1/models', 'h']) {
+      const before = pair.upstream.receivedBytes
+      const client = await connect(pair.gateway)
+      const tunnel = Buffer.concat([
+        pair.request(surface, { method: 'CONNECT', target }),
+        Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+      ])
+      const reply = await client.request(tunnel, { method: 'GET' })
+      assert.ok(reply.status === 405 || reply.status === 400 || reply.statusLine === '', reply.statusLine)
+      await client.closed()
+      client.leave()
+      assert.equal(pair.upstream.receivedBytes, before)
+      await assertOthersServed(pair)
+    }
+  })
+
+  test(`${surface.name}: a method that nobody knows is refused`, async () => {
+    for (const method of ['FOO', 'get', 'Post', 'GETS', 'G E T', 'GET\0', '']) {
+      await assertRefusedAndClosed(pair, pair.request(surface, { method, target: '/v1/models' }))
+    }
+  })
+
+  test(`${surface.name}: other versions of HTTP are refused`, async () => {
+    for (const version of [
+      'HTTP/1.2',
+      'HTTP/2.0',
+      'HTTP/0.9',
+      'HTTP/3.0',
+      'HTTP/1.10',
+      'HTTP/2',
+      'HTTPS/1.1',
+      'XTTP/1.1',
+    ]) {
+      await assertRefusedAndClosed(pair, pair.request(surface, { version, body: surface.jsonBody }))
+    }
+    await assertRefusedAndClosed(pair, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+  })
+
+  test(`${surface.name}: a request line without a version is refused or closed, and never forwarded`, async () => {
+    for (const bytes of ['GET /v1/models\r\n\r\n', 'GET /v1/models\r\nHost: h\r\n\r\n']) {
+      const before = pair.upstream.receivedBytes
+      const { reply, client } = await attack(pair, { bytes })
+      assert.ok(reply.status === 400 || reply.statusLine === '', reply.statusLine)
+      await client.closed()
+      client.leave()
+      assert.equal(pair.upstream.receivedBytes, before)
+      await assertOthersServed(pair)
+    }
+  })
+
+  test(`${surface.name}: an upgrade to HTTP/2 is served as the plain request it is`, async () => {
+    const lines = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__']
+    pair.upstream.forget()
+    const client = await connect(pair.gateway)
+    const reply = await client.request(pair.request(surface, { lines, body: surface.jsonBody }))
+    assert.equal(reply.status, 200)
+    const names = (pair.upstream.requests[0]?.headerLines ?? []).map(headerName)
+    assert.ok(!names.some((name) => ['upgrade', 'http2-settings'].includes(name)))
+    assertOwnAnswer(await client.request(pair.ownCall(surface, 'next')), 'next')
+    client.leave()
+    await assertOthersServed(pair)
+  })
+
+  test(`${surface.name}: a WebSocket upgrade is refused and the frames behind it go nowhere`, async () => {
+    const lines = [
+      'Connection: keep-alive, Upgrade',
+      'Upgrade: WebSocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      `Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.${pair.gateway.apiKey}`,
+    ]
+    for (const target of ['/v1/realtime?model=m', '/v1/responses', '/v1/messages', '/v1/unknown']) {
+      const before = pair.upstream.receivedBytes
+      const request = pair.request(surface, { method: 'GET', target, lines })
+      const smuggled = pair.request(surface, { method: 'GET', target: '/smuggled' })
+      const { reply, client } = await attack(pair, { bytes: Buffer.concat([request, smuggled]) })
+      assert.equal(reply.status, 501, target)
+      await client.closed()
+      client.leave()
+      assert.equal(pair.upstream.receivedBytes, before)
+    }
+    const own = pair.request(surface, { method: 'GET', target: surface.readEndpoint, lines })
+    const { reply, client } = await attack(pair, { bytes: own })
+    assertOwnError(reply, surface, 501, 'websocket_not_supported')
+    client.leave()
+    await assertOthersServed(pair)
+  })
+
+  test(`${surface.name}: a WebSocket upgrade without a key is refused too`, async () => {
+    const lines = ['Host: h', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
+    await assertRefused(pair, message('GET /v1/realtime HTTP/1.1', lines), [401, 501])
+  })
+}

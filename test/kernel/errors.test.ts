@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { ERRORS, type ErrorRow } from '../../src/kernel/errors.ts'
+import { shapeError } from '../../src/providers/error-shape.ts'
+import { readSourceTree } from '../style/source-tree.ts'
+
+const documentation = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8')
+const documentedRows = documentation.split('\n').filter((line) => /^\| \d{3} \|/.test(line))
+const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorRow][]
+
+test('docs/ERRORS.md shows exactly the errors of the table, each with all it says', () => {
+  const expected = entries.map(([code, row]) => {
+    const after = row.retryAfterSeconds === undefined ? '' : `, after ${row.retryAfterSeconds} s`
+    const types = `\`${row.messagesType}\` | \`${row.chatType}\``
+    return `| ${row.status} | \`${code}\` | ${types} | ${row.fault} | ${row.retry}${after} | ${row.meaning} |`
+  })
+  assert.deepEqual(documentedRows, expected)
+})
+
+test('every error of the table is used somewhere', () => {
+  const source = readSourceTree('src')
+    .filter((file) => file.path !== 'src/kernel/errors.ts')
+    .map((file) => file.text)
+    .join('\n')
+  for (const [code] of entries) assert.ok(source.includes(`'${code}'`), `${code} is never refused with`)
+})
+
+test('an error on the Messages surface has the form of the Anthropic API and our code', () => {
+  const shaped = shapeError('messages', { code: 'invalid_api_key', message: 'No.' }, 'req_1')
+  assert.equal(shaped.status, 401)
+  assert.deepEqual(JSON.parse(shaped.body.toString()), {
+    type: 'error',
+    error: { type: 'authentication_error', message: 'No.', code: 'invalid_api_key' },
+    request_id: 'req_1',
+  })
+  assert.equal(shaped.headers[shaped.headers.indexOf('request-id') + 1], 'req_1')
+})
+
+test('an error on the Chat surface has the form of the OpenAI API', () => {
+  const shaped = shapeError('chat', { code: 'invalid_api_key', message: 'No.' }, 'req_1')
+  assert.deepEqual(JSON.parse(shaped.body.toString()), {
+    error: { message: 'No.', type: 'invalid_request_error', param: null, code: 'invalid_api_key' },
+  })
+  assert.equal(shaped.headers[shaped.headers.indexOf('x-request-id') + 1], 'req_1')
+})
+
+test('an error of our own endpoints carries the request id in its body too', () => {
+  const shaped = shapeError('own', { code: 'bad_request', message: 'No.', param: 'name' }, 'req_1')
+  assert.deepEqual(JSON.parse(shaped.body.toString()), {
+    error: { message: 'No.', type: 'invalid_request_error', param: 'name', code: 'bad_request' },
+    request_id: 'req_1',
+  })
+})
+
+test('an error that no retry can mend tells the SDKs not to retry where they would', () => {
+  for (const [code, row] of entries) {
+    const { headers } = shapeError('chat', { code, message: '' }, 'req_1')
+    const retriedBySdks = row.status >= 500 || [408, 409, 429].includes(row.status)
+    assert.equal(headers.includes('x-should-retry'), row.retry === 'never' && retriedBySdks, code)
+  }
+})

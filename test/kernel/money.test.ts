@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { formatUsd, parseUsd, roundHalfEven } from '../../src/kernel/money.ts'
+
+const amounts: readonly [text: string, nanos: bigint][] = [
+  ['0', 0n],
+  ['1', 1_000_000_000n],
+  ['0.000000001', 1n],
+  ['-0.5', -500_000_000n],
+  ['12.34', 12_340_000_000n],
+  ['1000000000', 1_000_000_000_000_000_000n],
+]
+for (const [text, nanos] of amounts) {
+  test(`${text} USD is ${nanos} nanodollars, both ways`, () => {
+    assert.equal(parseUsd(text), nanos)
+    assert.equal(formatUsd(nanos), text)
+  })
+}
+
+test('what is not a plain decimal of nine places is no amount', () => {
+  for (const text of ['', ' 1', '1e3', '.5', '1.', '+1', '1,5', 'NaN', '0x1', '1.0000000001', '--1', '1 ']) {
+    assert.equal(parseUsd(text), null, JSON.stringify(text))
+  }
+})
+
+test('every amount survives being written and read', () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (nanos) => {
+      assert.equal(parseUsd(formatUsd(nanos)), nanos)
+    }),
+  )
+})
+
+const halves: readonly [numerator: bigint, denominator: bigint, rounded: bigint][] = [
+  [1n, 2n, 0n],
+  [3n, 2n, 2n],
+  [5n, 2n, 2n],
+  [-1n, 2n, 0n],
+  [-3n, 2n, -2n],
+  [7n, 3n, 2n],
+  [8n, 3n, 3n],
+  [-7n, 3n, -2n],
+  [-8n, 3n, -3n],
+]
+for (const [numerator, denominator, rounded] of halves) {
+  test(`${numerator}/${denominator} rounds to ${rounded}`, () => {
+    assert.equal(roundHalfEven({ numerator, denominator }), rounded)
+  })
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { allEndpoints, findEndpoint, surfacesOf } from '../../src/providers/find-endpoint.ts'
+import { modelInPath } from '../../src/providers/model-in-path.ts'
+
+const segment = fc.stringMatching(/^[A-Za-z0-9._~:@-]{1,40}$/)
+
+test('every endpoint is found under its own surface, whatever its ids are', () => {
+  const literals = new Set(allEndpoints().flatMap(({ template }) => template.split('/')))
+  fc.assert(
+    fc.property(
+      segment.filter((id) => !literals.has(id)),
+      (id) => {
+        for (const endpoint of allEndpoints()) {
+          const path = endpoint.template.replaceAll(/\{\w+\}/g, id)
+          assert.equal(findEndpoint(endpoint.surface, endpoint.method, path), endpoint)
+          assert.ok(surfacesOf(path).has(endpoint.surface))
+        }
+      },
+    ),
+    { numRuns: 20 },
+  )
+})
+
+test('nothing is found under a surface whose table does not have it', () => {
+  assert.equal(findEndpoint('chat', 'POST', '/v1/messages'), null)
+  assert.equal(findEndpoint('messages', 'POST', '/v1/chat/completions'), null)
+})
+
+for (const path of [
+  '/v1/messages/',
+  '/V1/messages',
+  '/v1/Messages',
+  '/v1//messages',
+  '//v1/messages',
+  'v1/messages',
+  'xv1/messages',
+  '/v1/messages?beta=true',
+  '/v1/%6dessages',
+  '/v1/messages%2f',
+  '/v1/messages ',
+  '/v1',
+  '/',
+  '',
+  '*',
+]) {
+  test(`nothing is normalised: ${JSON.stringify(path)} is not /v1/messages`, () => {
+    assert.equal(findEndpoint('messages', 'POST', path), null)
+    assert.equal(surfacesOf(path).size, 0)
+  })
+}
+
+test('a parameter takes exactly one segment, and not an empty one', () => {
+  assert.equal(findEndpoint('chat', 'GET', '/v1/responses/resp_1')?.template, '/v1/responses/{response_id}')
+  assert.equal(findEndpoint('chat', 'GET', '/v1/responses/'), null)
+  assert.equal(findEndpoint('chat', 'GET', '/v1/responses/resp_1/'), null)
+  assert.equal(findEndpoint('chat', 'GET', '/v1/responses/resp/1'), null)
+  assert.equal(findEndpoint('chat', 'GET', '/v1/files//content'), null)
+})
+
+test('a parameter may look like the template that it stands in', () => {
+  assert.equal(findEndpoint('chat', 'GET', '/v1/files/{file_id}')?.template, '/v1/files/{file_id}')
+})
+
+test('a literal segment wins over a parameter, with any method and at any depth', () => {
+  assert.equal(findEndpoint('chat', 'POST', '/v1/threads/runs')?.template, '/v1/threads/runs')
+  assert.equal(findEndpoint('chat', 'POST', '/v1/threads/thread_1')?.template, '/v1/threads/{thread_id}')
+  // DELETE exists for /v1/threads/{thread_id} only, and `runs` is no thread.
+  assert.equal(findEndpoint('chat', 'DELETE', '/v1/threads/runs'), null)
+  assert.equal(findEndpoint('messages', 'POST', '/v1/environments/e/work/w/ack')?.billing, 'free')
+  assert.equal(findEndpoint('messages', 'POST', '/v1/environments/e/work/poll/ack'), null)
+})
+
+test('an encoded literal cannot pass for a parameter and so for a cheaper endpoint', () => {
+  assert.equal(findEndpoint('chat', 'POST', '/v1/threads/%72uns'), null)
+  assert.equal(findEndpoint('chat', 'POST', '/v1/threads/thread_1%2Fruns'), null)
+  assert.equal(findEndpoint('chat', 'POST', '/v1/agents/%73essions'), null)
+})
+
+test('methods are told apart byte for byte', () => {
+  assert.equal(findEndpoint('messages', 'GET', '/v1/models')?.billing, 'free')
+  for (const method of ['HEAD', 'OPTIONS', 'get', 'PUT', 'PATCH', '', '__proto__', 'constructor']) {
+    assert.equal(findEndpoint('messages', method, '/v1/models'), null, method)
+  }
+})
+
+test('a WebSocket on a path is another endpoint than a POST or GET there', () => {
+  assert.equal(findEndpoint('chat', 'WS', '/v1/responses')?.model, 'elsewhere')
+  assert.equal(findEndpoint('chat', 'POST', '/v1/responses')?.model, 'json')
+  assert.equal(findEndpoint('chat', 'GET', '/v1/realtime'), null)
+})
+
+test('names that objects have by birth are segments like any other', () => {
+  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+    assert.equal(findEndpoint('messages', 'GET', `/v1/${name}`), null)
+    assert.equal(findEndpoint('messages', 'GET', `/v1/files/${name}`)?.template, '/v1/files/{file_id}')
+  }
+})
+
+test('any text is looked up without failing, and found only where its shape is in the table', () => {
+  const paths = fc.oneof(
+    fc.string(),
+    fc.array(segment, { maxLength: 12 }).map((parts) => `/v1/${parts.join('/')}`),
+  )
+  fc.assert(
+    fc.property(paths, fc.constantFrom('messages', 'chat'), (path, surface) => {
+      const found = findEndpoint(surface, 'GET', path)
+      if (found !== null) assert.equal(path.split('/').length, found.template.split('/').length)
+    }),
+  )
+})
+
+test('the model in a path is its own segment, wherever that stands', () => {
+  const modelOf = (path: string): string | null => {
+    const endpoint = findEndpoint('chat', 'GET', path)
+    assert.ok(endpoint !== null)
+    return modelInPath(endpoint, path)
+  }
+  assert.equal(modelOf('/v1/models/ft:gpt-4.1:acme::x1'), 'ft:gpt-4.1:acme::x1')
+  assert.equal(modelOf('/v1/fine_tuning/checkpoints/ft:gpt-4.1:acme::x1/permissions'), 'ft:gpt-4.1:acme::x1')
+  assert.equal(modelOf('/v1/files/file-1'), null)
+})

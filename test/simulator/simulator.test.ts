@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { RequestEntry } from '../../simulator/answer-request.ts'
+import { type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { anthropicHeaders, chatBody, exchange, messageBody, post, rawPost } from './wire-client.ts'
+
+const simulatorFolder = new URL('../../simulator/', import.meta.url)
+
+test('a deterministic simulator gives the same bytes for the same request, head included', async () => {
+  const run = async () => {
+    await using simulator = await started({ deterministic: true })
+    const answers: string[] = []
+    for (const body of [messageBody(), messageBody({ stream: true })]) {
+      const request = rawPost('/v1/messages', body, ['anthropic-version: 2026-10-21'])
+      answers.push(String(await exchange(simulator, request)))
+    }
+    answers.push(String(await exchange(simulator, rawPost('/v1/responses', { model: 'gpt-4o', input: 'x' }))))
+    answers.push(String(await exchange(simulator, rawPost('/v1/nothing', {}))))
+    return answers
+  }
+  const [first, second] = [await run(), await run()]
+  assert.deepEqual(first, second)
+  assert.equal(new Set(first).size, first.length)
+})
+
+test('without that, ids differ from one request to the next', async () => {
+  await using simulator = await started({})
+  const id = async () =>
+    /"id":"([^"]+)"/.exec(await (await post(simulator, '/v1/chat/completions', chatBody())).text())
+  assert.notEqual((await id())?.[1], (await id())?.[1])
+})
+
+test('in a deterministic simulator stream_options and multipart boundaries do not change ids', async () => {
+  await using simulator = await started({ deterministic: true })
+  const requestId = async (more: object) => {
+    const response = await post(simulator, '/v1/chat/completions', chatBody({ stream: true, ...more }))
+    await response.text()
+    return response.headers.get('x-request-id')
+  }
+  assert.equal(await requestId({}), await requestId({ stream_options: { include_usage: true } }))
+  assert.notEqual(await requestId({}), await requestId({ n: 2 }))
+  const upload = async (content: string) => {
+    const body = new FormData()
+    body.set('purpose', 'user_data')
+    body.set('file', new Blob([content]), 'a.txt')
+    return await (await fetch(`${simulator.chatUrl}/files`, { method: 'POST', body })).text()
+  }
+  assert.equal(await upload('one'), await upload('one'))
+  assert.notEqual(await upload('one'), await upload('two'))
+})
+
+test('every request is counted and shown to the observer as it arrived', async () => {
+  const entries: RequestEntry[] = []
+  await using simulator = await started({ chatKey: 'k', onRequest: (entry) => entries.push(entry) })
+  const body = JSON.stringify(chatBody())
+  await exchange(
+    simulator,
+    rawPost('/v1/chat/completions?a=%20b&&', body, ['Authorization: Bearer k', 'X-A: 1', 'x-a: 2']),
+  )
+  await exchange(simulator, rawPost('/v1/chat/completions', body))
+  assert.equal(simulator.requests, 2)
+  const [first, second] = entries
+  assert.equal(first?.method, 'POST')
+  assert.equal(first?.path, '/v1/chat/completions?a=%20b&&')
+  assert.deepEqual(first?.headersRaw.slice(-6), ['Authorization', 'Bearer k', 'X-A', '1', 'x-a', '2'])
+  assert.equal(String(first?.bodyBytes), body)
+  assert.equal(first?.isComplete, true)
+  // A wrong key is refused on sight: the body is never read.
+  assert.equal(second?.bodyBytes.length, 0)
+  assert.equal(second?.isComplete, false)
+})
+
+test('a client that leaves is counted, while it waits, reads, or still uploads', async () => {
+  await using simulator = await started({ pace: 'realistic' })
+  const leave = async (behaviour: string) => {
+    const leaving = new AbortController()
+    const response = fetch(`${simulator.messagesUrl}/v1/messages`, {
+      method: 'POST',
+      headers: { ...anthropicHeaders, 'x-simulator': behaviour },
+      body: JSON.stringify(messageBody({ stream: true })),
+      signal: leaving.signal,
+    })
+    await until(() => simulator.requests > requests)
+    if (behaviour.startsWith('drip')) await response
+    leaving.abort()
+    await response.then((left) => left.text()).catch(() => undefined)
+  }
+  let { requests } = simulator
+  await leave('delay=600000')
+  await until(() => simulator.aborted === 1)
+  requests = simulator.requests
+  await leave('drip=600000')
+  await until(() => simulator.aborted === 2)
+  const head = 'POST /v1/files HTTP/1.1\r\nhost: s\r\ncontent-length: 100\r\n\r\nhalf of'
+  const { connect } = await import('node:net')
+  const socket = connect(simulator.port, simulator.host, () => socket.write(head))
+  await until(() => simulator.requests === requests + 2)
+  socket.destroy()
+  await until(() => simulator.aborted === 3)
+})
+
+test('random faults come in the same order for the same seed', async () => {
+  const run = async (seed: number) => {
+    await using simulator = await started({ seed, faultRate: 0.5 })
+    const outcomes: string[] = []
+    for (let nth = 0; nth < 40; nth += 1) {
+      const response = await post(simulator, '/v1/chat/completions', chatBody({ max_tokens: 3 })).catch(
+        () => null,
+      )
+      const text = await response?.text().catch(() => 'broken')
+      outcomes.push(`${response?.status} ${text?.includes('"usage"')}`)
+    }
+    return outcomes
+  }
+  const first = await run(3)
+  assert.deepEqual(await run(3), first)
+  assert.ok(new Set(first).size > 3, first.join('\n'))
+})
+
+test('a request that asks for a behaviour meets no random fault', async () => {
+  await using simulator = await started({ faultRate: 1 })
+  for (let nth = 0; nth < 20; nth += 1) {
+    const response = await post(simulator, '/v1/chat/completions', chatBody(), { behaviour: 'tokens=3' })
+    assert.equal(response.status, 200)
+    await response.text()
+  }
+})
+
+test('the program says where it listens, and stops cleanly when told to', async () => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    const program = spawn(process.execPath, [
+      fileURLToPath(new URL('main.ts', simulatorFolder)),
+      '--port',
+      '0',
+    ])
+    program.stdout.setEncoding('utf8')
+    let output = ''
+    program.stdout.on('data', (text: string) => {
+      output += text
+    })
+    await until(() => output.includes('Ctrl-C'))
+    const url = /OpenAI clients +base URL (\S+)/.exec(output)?.[1]
+    assert.equal((await fetch(`${url}/models`)).status, 200)
+    program.kill(signal)
+    const [code] = await once(program, 'exit')
+    assert.equal(code, 0)
+    assert.match(output, /stopped after 1 requests/)
+  }
+})
+
+test('the program explains bad flags and exits with 2', async () => {
+  const program = spawn(process.execPath, [
+    fileURLToPath(new URL('main.ts', simulatorFolder)),
+    '--pace',
+    'warp',
+  ])
+  program.stderr.setEncoding('utf8')
+  let output = ''
+  program.stderr.on('data', (text: string) => {
+    output += text
+  })
+  const [code] = await once(program, 'close')
+  assert.equal(code, 2)
+  assert.match(output, /--pace warp: expected realistic or instant/)
+})
+
+async function started(options: SimulatorOptions) {
+  const simulator = await startSimulator(options)
+  // Spreading would freeze the counters, which are read through getters.
+  return Object.assign(simulator, { [Symbol.asyncDispose]: () => simulator.close() })
+}
+
+/** Waits for something another process or the other end of a socket has to notice first. */
+async function until(condition: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 2_000; tries += 1) {
+    if (condition()) return
+    await sleep(5)
+  }
+  assert.fail(`still not so after 10 s: ${condition}`)
+}

@@ -1,0 +1,121 @@
+import { connect } from 'node:net'
+import type { Simulator } from '../../simulator/start-simulator.ts'
+
+// Plain HTTP against the simulator: what the tests see is what is on the wire, no SDK in between.
+
+export interface JsonAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly json: unknown
+}
+
+export interface WireEvent {
+  readonly event: string | null
+  readonly data: unknown
+}
+
+export interface Sent {
+  readonly headers?: Record<string, string>
+  readonly behaviour?: string
+}
+
+export const anthropicHeaders = { 'anthropic-version': '2026-10-21' }
+
+export function post(simulator: Simulator, path: string, body: unknown, sent: Sent = {}): Promise<Response> {
+  return fetch(`${simulator.messagesUrl}${path}`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      ...(sent.behaviour === undefined ? {} : { 'x-simulator': sent.behaviour }),
+      ...sent.headers,
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+}
+
+export async function postJson(
+  simulator: Simulator,
+  path: string,
+  body: unknown,
+  sent: Sent = {},
+): Promise<JsonAnswer> {
+  const response = await post(simulator, path, body, sent)
+  return { status: response.status, headers: response.headers, json: await response.json() }
+}
+
+export async function postEvents(
+  simulator: Simulator,
+  path: string,
+  body: unknown,
+  sent: Sent = {},
+): Promise<WireEvent[]> {
+  const response = await post(simulator, path, body, sent)
+  return parseEvents(await response.text())
+}
+
+export async function send(
+  simulator: Simulator,
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<JsonAnswer> {
+  const response = await fetch(`${simulator.messagesUrl}${path}`, { method, headers })
+  return { status: response.status, headers: response.headers, json: await response.json() }
+}
+
+export function parseEvents(text: string): WireEvent[] {
+  return text
+    .split('\n\n')
+    .filter((block) => block !== '')
+    .map((block) => {
+      const data = /^data: (.*)$/m.exec(block)?.[1] ?? ''
+      return {
+        event: /^event: (.*)$/m.exec(block)?.[1] ?? null,
+        data: data === '[DONE]' ? data : JSON.parse(data),
+      }
+    })
+}
+
+/** Sends bytes on a socket of their own and collects all that comes back until the other side closes. */
+export async function exchange(simulator: Simulator, request: string | Buffer): Promise<Buffer> {
+  const socket = connect(simulator.port, simulator.host)
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  socket.on('error', () => undefined)
+  socket.write(request)
+  await closed(socket)
+  return Buffer.concat(chunks)
+}
+
+/** Resolves however the other side ends it: `once` would reject for a connection that was reset. */
+export function closed(stream: { on(event: 'close', listener: () => void): unknown }): Promise<void> {
+  return new Promise((resolve) => stream.on('close', resolve))
+}
+
+export function rawPost(path: string, body: unknown, headers: readonly string[] = []): string {
+  const json = typeof body === 'string' ? body : JSON.stringify(body)
+  const lines = [
+    `POST ${path} HTTP/1.1`,
+    'host: simulator',
+    'connection: close',
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(json)}`,
+    ...headers,
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${json}`
+}
+
+export const messageBody = (more: object = {}): object => ({
+  model: 'claude-sonnet-5-5',
+  max_tokens: 1_000,
+  messages: [{ role: 'user', content: 'Tell me about tollgates.' }],
+  ...more,
+})
+
+export const chatBody = (more: object = {}): object => ({
+  model: 'gpt-4o',
+  messages: [{ role: 'user', content: 'Tell me about tollgates.' }],
+  ...more,
+})
+
+export const weatherSchema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }

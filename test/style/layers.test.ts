@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readSourceTree, type SourceFile } from './source-tree.ts'
+
+/**
+ * The rooms of src/ and which rooms each may import from. Dependencies point one way:
+ * kernel ← http, keys, ledger, metering ← providers ← gateway, management ← main ← cli; the store implements ports.
+ */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  kernel: [],
+  http: ['kernel'],
+  keys: ['kernel'],
+  metering: ['kernel'],
+  ledger: ['kernel', 'keys'],
+  providers: ['kernel', 'http'],
+  gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'providers', 'config.ts'],
+  management: ['kernel', 'http', 'keys', 'ledger', 'providers'],
+  store: ['kernel', 'keys', 'ledger'],
+  'config.ts': ['kernel'],
+  'installation.ts': ['kernel', 'keys', 'store', 'config.ts'],
+  'main.ts': ['kernel', 'http', 'gateway', 'management', 'config.ts', 'installation.ts'],
+  cli: ['kernel', 'keys', 'config.ts', 'installation.ts', 'main.ts'],
+}
+
+const roomOf = (path: string): string => path.split('/')[1] ?? ''
+
+test('every room of src imports only from the rooms below it', () => {
+  const wrong: string[] = []
+  for (const file of readSourceTree('src')) {
+    const room = roomOf(file.path)
+    const allowed = ROOMS[room]
+    if (allowed === undefined) {
+      wrong.push(`${file.path}: "${room}" is no room; put the file into one, or name the room in this test`)
+      continue
+    }
+    for (const imported of file.imports) {
+      if (!imported.startsWith('src/')) continue
+      const target = roomOf(imported)
+      if (target === room || allowed.includes(target)) continue
+      wrong.push(`${file.path} imports ${imported}; from ${room} only ${allowed.join(', ')} may be imported`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('no file of src or simulator imports itself through others', () => {
+  const files = new Map(readSourceTree('src', 'simulator').map((file) => [file.path, file]))
+  const circles: string[] = []
+  const done = new Set<string>()
+  function walk(file: SourceFile, trail: readonly string[]): void {
+    if (trail.includes(file.path)) {
+      circles.push([...trail.slice(trail.indexOf(file.path)), file.path].join(' → '))
+      return
+    }
+    if (done.has(file.path)) return
+    for (const imported of file.imports) {
+      const next = files.get(imported)
+      if (next !== undefined) walk(next, [...trail, file.path])
+    }
+    done.add(file.path)
+  }
+  for (const file of files.values()) walk(file, [])
+  assert.deepEqual(circles, [])
+})
+
+test('the simulator imports nothing but itself and Node, so it cannot share a bug with the gateway', () => {
+  const wrong = readSourceTree('simulator').flatMap((file) => [
+    ...file.imports.filter((imported) => !imported.startsWith('simulator/')),
+    ...file.packages.filter((name) => !name.startsWith('node:')),
+  ])
+  assert.deepEqual(wrong, [])
+})
+
+test('only the command that serves knows the simulator', () => {
+  const knowing = readSourceTree('src')
+    .filter((file) => file.imports.some((imported) => imported.startsWith('simulator/')))
+    .map((file) => file.path)
+  assert.deepEqual(knowing, ['src/cli/serve.ts'])
+})
+
+test('only the configuration reads the environment', () => {
+  // The banner only shows the reader what to type.
+  const files = readSourceTree('src').filter((file) => file.path !== 'src/cli/banner.ts')
+  const readers = files.filter((file) => /\bprocess\.env\b/.test(file.text)).map((file) => file.path)
+  // The commands hand it over as a whole; nobody picks a variable out of it.
+  assert.deepEqual(readers.sort(), ['src/cli/admin-key.ts', 'src/cli/serve.ts'])
+  assert.deepEqual(
+    files.filter((file) => /process\.env[.[]/.test(file.text)).map((file) => file.path),
+    [],
+  )
+})

@@ -1,0 +1,36 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('../../', import.meta.url))
+
+export interface SourceFile {
+  /** Relative to the repository, with forward slashes. */
+  readonly path: string
+  readonly text: string
+  /** The files of ours that it imports, as repository paths; type-only imports count too. */
+  readonly imports: readonly string[]
+  /** The packages and node: modules that it imports. */
+  readonly packages: readonly string[]
+}
+
+/** Every TypeScript file below the given folders, with what it imports. */
+export function readSourceTree(...folders: string[]): SourceFile[] {
+  return folders.flatMap((folder) => {
+    const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    return names.filter((name) => name.endsWith('.ts')).map((name) => readSource(join(folder, name)))
+  })
+}
+
+function readSource(path: string): SourceFile {
+  const text = readFileSync(join(root, path), 'utf8')
+  const imports: string[] = []
+  const packages: string[] = []
+  const statements = /^(?:import|export)\b[^'"]*?from\s+['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]\s*\)/gm
+  for (const [, fixed, dynamic] of text.matchAll(statements)) {
+    const specifier = fixed ?? dynamic ?? ''
+    if (specifier.startsWith('.')) imports.push(relative(root, resolve(root, dirname(path), specifier)))
+    else packages.push(specifier)
+  }
+  return { path, text, imports, packages }
+}

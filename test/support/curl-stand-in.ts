@@ -1,0 +1,41 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/**
+ * A folder with a `curl` that knows the options our documentation uses (-s, -i, -H, -d) and nothing else, because a
+ * bare machine has none. An option that is not known fails, so the documentation cannot outgrow it unseen.
+ */
+export function curlStandIn(): { readonly folder: string; dispose(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-curl-'))
+  const file = join(folder, 'curl')
+  writeFileSync(file, `#!${process.execPath}\n${script}`)
+  chmodSync(file, 0o755)
+  return { folder, dispose: () => rmSync(folder, { recursive: true }) }
+}
+
+const script = `
+const args = process.argv.slice(2)
+let url, body, showHead = false
+const headers = []
+while (args.length > 0) {
+  const arg = args.shift()
+  if (arg === '-i') showHead = true
+  else if (arg === '-s') continue
+  else if (arg === '-H') headers.push(args.shift().split(/: (.*)/s).slice(0, 2))
+  else if (arg === '-d') body = args.shift()
+  else if (arg.startsWith('http')) url = arg
+  else throw new Error('unknown option ' + arg)
+}
+if (body !== undefined && !headers.some(([name]) => name.toLowerCase() === 'content-type')) {
+  headers.push(['content-type', 'application/x-www-form-urlencoded'])
+}
+fetch(url, { method: body === undefined ? 'GET' : 'POST', headers, body }).then(async (response) => {
+  if (showHead) {
+    console.log('HTTP/1.1 ' + response.status + ' ' + response.statusText)
+    for (const [name, value] of response.headers) console.log(name + ': ' + value)
+    console.log()
+  }
+  process.stdout.write(Buffer.from(await response.arrayBuffer()))
+})
+`

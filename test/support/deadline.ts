@@ -1,0 +1,29 @@
+/** Generous on purpose: a deadline turns a hang into a readable failure, it never measures speed. */
+export const deadlineMsDefault = 20_000
+
+/** Rejects with `describe()` once the time is up, so that a hanging exchange reports what it had seen. */
+export async function withDeadline<T>(
+  work: Promise<T>,
+  describe: () => string,
+  deadlineMs = deadlineMsDefault,
+): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`after ${deadlineMs} ms: ${describe()}`)), deadlineMs)
+  // An exchange that nobody awaits any more must not keep the test process alive.
+  timer.unref()
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Two turns of the event loop. A write leaves in the current turn and a peer in this process reads in the
+ * next poll, so bytes written before and after this call arrive as separate reads.
+ */
+export async function nextTurn(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) {
+    await new Promise<void>((resolve) => setImmediate(resolve))
+  }
+}

@@ -1,0 +1,154 @@
+import { headerName, headerValues } from './wire-message.ts'
+
+/**
+ * The only place that says in what a call through the gateway may differ from the same call made directly.
+ * Whatever is not written here is compared byte for byte.
+ */
+
+/** How a difference was made, and why it may be. */
+type Rule = { names: readonly string[]; reason: string }
+
+export const surfaceNames = ['messages', 'chat'] as const
+export type SurfaceName = (typeof surfaceNames)[number]
+
+/** Removed from every request; the provider's own credential stands in the place of the first of them. */
+const credentials: Rule = {
+  names: ['authorization', 'x-api-key', 'api-key'],
+  reason: 'the client holds a key of the gateway; upstream must see the operator’s',
+}
+
+const accountSelectors: Rule = {
+  names: ['proxy-authorization', 'cookie', 'openai-organization', 'openai-project', 'anthropic-workspace-id'],
+  reason: 'they name an account, and the account is the operator’s',
+}
+
+const hopByHop: Rule = {
+  names: [
+    'connection',
+    'keep-alive',
+    'proxy-connection',
+    'te',
+    'trailer',
+    'upgrade',
+    'http2-settings',
+    'proxy-authenticate',
+    'expect',
+  ],
+  reason: 'they speak of one connection, and the gateway has two; it answers Expect itself',
+}
+
+const forwarding: Rule = {
+  names: ['forwarded', 'via', 'x-real-ip', 'cf-connecting-ip'],
+  reason: 'claims about the way here that a client can forge and upstream might believe',
+}
+
+const requestFraming: Rule = {
+  names: ['host', 'content-length', 'transfer-encoding'],
+  reason: 'framed anew for the hop: their place and case are the client library’s',
+}
+
+const replyFraming: Rule = {
+  names: [
+    'connection',
+    'keep-alive',
+    'proxy-connection',
+    'proxy-authenticate',
+    'transfer-encoding',
+    'upgrade',
+  ],
+  reason: 'they speak of the upstream connection; the client has another one',
+}
+
+/** Our own figures: added to replies, and never believed when a client or an upstream sends them. */
+const ownPrefix = 'x-svc-'
+const forwardedPrefix = 'x-forwarded-'
+
+/** A nomination in Connection cannot take away what the message needs end to end. */
+const endToEnd = new Set([
+  'content-length',
+  'transfer-encoding',
+  'host',
+  'content-type',
+  'content-encoding',
+  'accept',
+  'user-agent',
+  'anthropic-version',
+  'anthropic-beta',
+  'openai-beta',
+  ...credentials.names,
+])
+
+function nominated(lines: readonly string[]): Set<string> {
+  const names = headerValues(lines, 'connection').flatMap((value) => value.split(','))
+  return new Set(names.map((name) => name.trim().toLowerCase()).filter((name) => !endToEnd.has(name)))
+}
+
+/** The header lines upstream must get, framing apart, given those the client sent. */
+export function requestLinesExpected(sent: readonly string[], credentialLine: string | undefined): string[] {
+  const dropped = nominated(sent)
+  const lines: string[] = []
+  let swapped = credentialLine === undefined
+  for (const line of sent) {
+    const name = headerName(line)
+    if (credentials.names.includes(name)) {
+      if (!swapped && credentialLine !== undefined) lines.push(credentialLine)
+      swapped = true
+    } else if (
+      !dropped.has(name) &&
+      ![accountSelectors, hopByHop, forwarding, requestFraming].some((rule) => rule.names.includes(name)) &&
+      !name.startsWith(ownPrefix) &&
+      !name.startsWith(forwardedPrefix)
+    ) {
+      lines.push(lineCompared(line))
+    }
+  }
+  return lines
+}
+
+/** What upstream got, without the lines that belong to the hop and are judged by themselves. */
+export const requestLinesCompared = (received: readonly string[]): string[] =>
+  received
+    .filter((line) => ![...requestFraming.names, 'connection'].includes(headerName(line)))
+    .map(lineCompared)
+
+export type ReplyKind = { hasTrailers: boolean }
+
+/** The header lines a client must get, given those upstream sent. */
+export function replyLinesExpected(sent: readonly string[], kind: ReplyKind): string[] {
+  const dropped = nominated(sent)
+  const kept = sent.filter((line) => {
+    const name = headerName(line)
+    if (replyFraming.names.includes(name) || dropped.has(name) || name.startsWith(ownPrefix)) return false
+    // Where no trailers can follow (no chunked body) their announcement would be a lie.
+    return name !== 'trailer' || kind.hasTrailers
+  })
+  return kept.map(lineCompared)
+}
+
+/** What the client got, without framing and without what the gateway adds. */
+export function replyLinesCompared(received: readonly string[]): string[] {
+  const compared = received.filter((line) => {
+    const name = headerName(line)
+    if (replyFraming.names.includes(name) || name.startsWith(ownPrefix)) return false
+    return name !== 'trailer' || !announcesOnlyOurs(line)
+  })
+  return compared.map(lineCompared)
+}
+
+export const trailerLinesCompared = (received: readonly string[]): string[] =>
+  received.filter((line) => !headerName(line).startsWith(ownPrefix)).map(lineCompared)
+
+/** Blanks between a value and the ends of its line are framing of the line, not part of the value. */
+export function lineCompared(line: string): string {
+  const at = line.indexOf(':')
+  return `${line.slice(0, at)}: ${line.slice(at + 1).replace(/^[ \t]+|[ \t]+$/g, '')}`
+}
+
+/** The version is the hop's; code and reason phrase are upstream's, to the letter. */
+export const statusCompared = (statusLine: string): string => statusLine.replace(/^HTTP\/1\.[01]/, 'HTTP/1.x')
+
+function announcesOnlyOurs(line: string): boolean {
+  return headerValues([line], 'trailer').every((value) =>
+    value.split(',').every((name) => name.trim().toLowerCase().startsWith(ownPrefix)),
+  )
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import type { Buffer } from 'node:buffer'
+import { after, test } from 'node:test'
+import { assertSameBytes } from '../support/compare.ts'
+import { startPair } from '../support/pair.ts'
+import { connect, type RawReply } from '../support/raw-client.ts'
+import type { Step } from '../support/upstream-script.ts'
+import { chunked, message } from '../support/wire-bytes.ts'
+import { headerValues, MessageReader } from '../support/wire-message.ts'
+import { eventsOf, type GoldenStream, goldenStreams } from './golden-streams.ts'
+
+const workers = 8
+const pair = await startPair()
+after(() => pair.close())
+
+type Cut = { reply: RawReply; prefix: Buffer; hasHead: boolean; at: number }
+
+/** What a reader that sees only this much of the wire knows of the body. */
+function prefixOf(wire: Buffer): { prefix: Buffer; hasHead: boolean } {
+  const reader = new MessageReader({ kind: 'response', method: 'POST' })
+  reader.push(wire)
+  return { prefix: reader.message().body, hasHead: reader.hasHead }
+}
+
+/** One call for every byte offset of the wire: upstream sends that much and ends as told. */
+async function cutEverywhere(
+  stream: GoldenStream,
+  wire: Buffer,
+  how: 'fin' | 'reset',
+  check: (cut: Cut) => void,
+) {
+  const pending = new Map<string, Step[]>()
+  pair.upstream.answer((request) => pending.get(headerValues(request.headerLines, 'x-case')[0] ?? '') ?? [])
+  let next = 0
+  const work = Array.from({ length: workers }, async () => {
+    while (next < wire.length) {
+      const at = next++
+      const client = await connect(pair.gateway)
+      const { prefix, hasHead } = prefixOf(wire.subarray(0, at))
+      const send = { send: wire.subarray(0, at) }
+      // A reset may overtake bytes that the gateway has not read yet; so it waits until they have arrived.
+      const seen = hasHead ? { pause: client.reached(prefix.length) } : { pause: 0 }
+      pending.set(String(at), how === 'fin' ? [send, { close: true }] : [send, seen, { reset: true }])
+      const parts = { target: stream.endpoint, lines: [`x-case: ${at}`], body: stream.body }
+      const reply = await client.request(pair.request(stream.surface, parts))
+      check({ reply, prefix, hasHead, at })
+      client.leave()
+      pending.delete(String(at))
+    }
+  })
+  await Promise.all(work)
+}
+
+function assertBroken({ reply, prefix, hasHead, at }: Cut): void {
+  if (!hasHead) {
+    assert.equal(reply.status, 502, `cut at byte ${at} of the head`)
+    assert.equal(reply.ended, 'complete')
+    return
+  }
+  assert.equal(reply.statusLine, 'HTTP/1.1 200 OK', `cut at byte ${at}`)
+  assert.equal(reply.ended, 'cut', `cut at byte ${at}: the client must not see a clean end`)
+  assertSameBytes(reply.body, prefix, `cut at byte ${at}`)
+}
+
+for (const stream of goldenStreams) {
+  for (const how of ['fin', 'reset'] as const) {
+    test(`${stream.name} cut by a ${how} of upstream at every byte reaches the client as far as it came, and broken`, async () => {
+      const lines = ['Content-Type: text/event-stream']
+      const wire = chunked('HTTP/1.1 200 OK', lines, eventsOf(stream.bytes))
+      const before = pair.upstream.requestCount
+      await cutEverywhere(stream, wire, how, assertBroken)
+      assert.equal(pair.upstream.requestCount - before, wire.length, 'no call was made twice')
+    })
+  }
+}
+
+const [, chat] = goldenStreams
+assert.ok(chat)
+const short = { ...chat, bytes: chat.bytes.subarray(0, 200) }
+const type = 'Content-Type: text/event-stream'
+
+const framings = {
+  'a sized stream': message('HTTP/1.1 200 OK', [type, `Content-Length: ${short.bytes.length}`], short.bytes),
+  'a sized stream on a connection that upstream will close': message(
+    'HTTP/1.1 200 OK',
+    [type, 'Connection: close', `Content-Length: ${short.bytes.length}`],
+    short.bytes,
+  ),
+  'a chunked stream on a connection that upstream will close': chunked(
+    'HTTP/1.1 200 OK',
+    [type, 'Connection: close'],
+    eventsOf(short.bytes),
+  ),
+  'a chunked HTTP/1.1 stream with trailers': chunked('HTTP/1.1 200 OK', [type], eventsOf(short.bytes), [
+    'X-Sum: 1',
+  ]),
+}
+
+for (const [name, wire] of Object.entries(framings)) {
+  for (const how of ['fin', 'reset'] as const) {
+    test(`${name} cut by a ${how} at every byte is broken for the client too`, async () => {
+      await cutEverywhere(short, wire, how, assertBroken)
+    })
+  }
+}
+
+test('a stream that ends with its connection is broken when that is reset', async () => {
+  await cutEverywhere(short, message('HTTP/1.1 200 OK', [type], short.bytes), 'reset', assertBroken)
+})
+
+test('a stream that ends with its connection is whole when that is closed', async () => {
+  await cutEverywhere(short, message('HTTP/1.1 200 OK', [type], short.bytes), 'fin', (cut) => {
+    if (!cut.hasHead) return assertBroken(cut)
+    assert.equal(cut.reply.ended, 'complete', 'its end is its end')
+    assertSameBytes(cut.reply.body, cut.prefix, `ended at byte ${cut.at}`)
+  })
+})

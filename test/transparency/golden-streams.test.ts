@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { Buffer } from 'node:buffer'
+import { after, test } from 'node:test'
+import { assertSameBytes } from '../support/compare.ts'
+import { startPair } from '../support/pair.ts'
+import type { RawConnection } from '../support/raw-client.ts'
+import { connect } from '../support/raw-client.ts'
+import type { Script } from '../support/upstream-script.ts'
+import { chunk, chunked, lastChunk, message } from '../support/wire-bytes.ts'
+import { headerValues } from '../support/wire-message.ts'
+import { eventsOf, type GoldenStream, goldenStreams, withCrlf, withHugeEvent } from './golden-streams.ts'
+
+const workers = 8
+const replyLines = ['Content-Type: text/event-stream; charset=utf-8', 'Cache-Control: no-cache']
+const pair = await startPair()
+after(() => pair.close())
+
+/** Runs every case over a few keep-alive connections; the case number travels in a header. */
+async function runCases(
+  stream: GoldenStream,
+  cases: number,
+  script: (item: number, client: RawConnection) => Script,
+  assertStatusLine = assertExactStatusLine,
+): Promise<void> {
+  const clients = await Promise.all(Array.from({ length: workers }, () => connect(pair.gateway)))
+  pair.upstream.answer((request) => {
+    const item = Number(headerValues(request.headerLines, 'x-case')[0])
+    const client = clients[item % workers]
+    assert.ok(client)
+    return script(item, client)
+  })
+  const work = clients.map(async (client, worker) => {
+    for (let item = worker; item < cases; item += workers) {
+      const lines = [`x-case: ${item}`, 'Content-Type: application/json']
+      const parts = { target: stream.endpoint, lines, body: stream.body }
+      const reply = await client.request(pair.request(stream.surface, parts))
+      assertStatusLine(reply.statusLine, item)
+      assert.equal(reply.ended, 'complete', `case ${item}`)
+      assertSameBytes(reply.body, stream.bytes, `case ${item}`)
+    }
+    client.leave()
+  })
+  await Promise.all(work)
+}
+
+function assertExactStatusLine(statusLine: string, item: number): void {
+  assert.equal(statusLine, 'HTTP/1.1 200 OK', `case ${item}`)
+}
+
+/**
+ * The one thing that slicing may change: undici keeps only the last piece of a reason phrase that arrives in
+ * pieces. Elsewhere in the wire the phrase must be whole.
+ */
+const assertStatusLineCutAt = (isCut: (item: number) => boolean) => (statusLine: string, item: number) => {
+  if (isCut(item)) assert.match(statusLine, /^HTTP\/1\.1 200 (OK|K|)$/)
+  else assertExactStatusLine(statusLine, item)
+}
+const phraseAt = 'HTTP/1.1 200 '.length
+const phraseEnd = 'HTTP/1.1 200 OK'.length
+
+const streams = [...goldenStreams, ...goldenStreams.slice(1, 2).map(withCrlf)]
+
+for (const stream of streams) {
+  test(`${stream.name}: cut in two at every byte, each part reaches the client before the other is sent`, async () => {
+    const head = message('HTTP/1.1 200 OK', [...replyLines, 'Transfer-Encoding: chunked'])
+    const { bytes } = stream
+    await runCases(stream, bytes.length, (cut, client) => {
+      const first = cut === 0 ? head : Buffer.concat([head, chunk(bytes.subarray(0, cut))])
+      const rest = Buffer.concat([chunk(bytes.subarray(cut)), lastChunk()])
+      // The second half is only written when the client has the first: a gateway that waits for a whole
+      // event, line or character never gets it.
+      return [{ send: first }, { pause: client.reached(cut) }, { send: rest }]
+    })
+  })
+}
+
+for (const stream of goldenStreams) {
+  test(`${stream.name}: written event by event and cut in two at every byte of the wire, head and framing included`, async () => {
+    const wire = chunked('HTTP/1.1 200 OK', replyLines, eventsOf(stream.bytes))
+    const script = (cut: number) => [{ send: wire.subarray(0, cut) }, { send: wire.subarray(cut) }]
+    const assertStatusLine = assertStatusLineCutAt((cut) => cut > phraseAt && cut <= phraseEnd)
+    await runCases(stream, wire.length, script, assertStatusLine)
+  })
+
+  test(`${stream.name}: sent one byte at a time`, async () => {
+    const wire = chunked('HTTP/1.1 200 OK', replyLines, eventsOf(stream.bytes))
+    const steps = Array.from(wire, (_, at) => ({ send: wire.subarray(at, at + 1) }))
+    await runCases(
+      stream,
+      1,
+      () => steps,
+      assertStatusLineCutAt(() => true),
+    )
+  })
+
+  test(`${stream.name}: in one-byte chunks`, async () => {
+    const chunks = Array.from(stream.bytes, (byte) => Buffer.from([byte]))
+    const wire = chunked('HTTP/1.1 200 OK', replyLines, chunks)
+    await runCases(stream, 1, () => [{ send: wire }])
+  })
+
+  test(`${stream.name}: with an event of 3 MB, in pieces of odd sizes`, async () => {
+    const huge = withHugeEvent(stream, 3_000_000)
+    const wire = chunked('HTTP/1.1 200 OK', replyLines, eventsOf(huge.bytes))
+    const sizes = [1, 7, 1_021, 65_521, 262_139]
+    const script = (item: number) => {
+      const size = sizes[item] ?? 1
+      // Single bytes for the first and last thousand only; three million of them would prove no more.
+      const small = size < 1_000 ? 1_000 : wire.length
+      const steps = []
+      for (let at = 0; at < wire.length; ) {
+        const near = at < small || at >= wire.length - small
+        const end = Math.min(wire.length, at + (near ? size : 100_003))
+        steps.push({ send: wire.subarray(at, end) })
+        at = end
+      }
+      return steps
+    }
+    const assertStatusLine = assertStatusLineCutAt((item) => (sizes[item] ?? 1) < phraseEnd)
+    await runCases(huge, sizes.length, script, assertStatusLine)
+  })
+}

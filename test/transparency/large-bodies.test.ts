@@ -1,0 +1,66 @@
+import { Buffer } from 'node:buffer'
+import { after, test } from 'node:test'
+import { startPair } from '../support/pair.ts'
+import { surfaces } from '../support/surfaces.ts'
+import { chunk, chunked, lastChunk, noise, sized } from '../support/wire-bytes.ts'
+
+const pair = await startPair()
+after(() => pair.close())
+
+const MB = 1_000_000
+const bytes = noise(20 * MB)
+const ok = sized('HTTP/1.1 200 OK', [], '{}')
+
+/** A document the gateway reads on its way, with the name it looks for behind all the rest. */
+const bigJson = (size: number): Buffer =>
+  Buffer.from(
+    `{"messages":[{"role":"user","content":"${'0123456789abcdef'.repeat(size / 16)}"}],"model":"m"}`,
+  )
+
+function inChunks(content: Buffer): Buffer[] {
+  const parts: Buffer[] = []
+  for (let at = 0; at < content.length; at += 1_000_003)
+    parts.push(chunk(content.subarray(at, at + 1_000_003)))
+  return [...parts, lastChunk()]
+}
+
+for (const surface of surfaces) {
+  test(`${surface.name}: replies of 20 MB, sized and chunked`, async () => {
+    const request = pair.request(surface, { method: 'GET', target: '/v1/files/f/content' })
+    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', [], bytes) }])
+    await pair.compare(surface, request, () => [{ send: chunked('HTTP/1.1 200 OK', [], [bytes]) }])
+  })
+
+  test(`${surface.name}: a JSON reply of 20 MB`, async () => {
+    const request = pair.request(surface, { body: surface.jsonBody })
+    const reply = sized('HTTP/1.1 200 OK', ['Content-Type: application/json'], bigJson(20 * MB))
+    await pair.compare(surface, request, () => [{ send: reply }])
+  })
+
+  for (const target of [surface.readEndpoint, surface.streamedEndpoint]) {
+    test(`${surface.name}: requests of 20 MB to ${target}, sized and chunked`, async () => {
+      await pair.compare(surface, pair.request(surface, { target, body: bytes }), () => [{ send: ok }])
+      await pair.compare(surface, pair.request(surface, { target, body: bigJson(20 * MB) }), () => [
+        { send: ok },
+      ])
+      const head = pair.head(surface, { target, lines: ['Transfer-Encoding: chunked'] })
+      await pair.compare(surface, [head, ...inChunks(bytes)], () => [{ send: ok }])
+    })
+
+    test(`${surface.name}: a request of 40 MB to ${target}, more than is kept in memory`, async () => {
+      const body = bigJson(40 * MB)
+      await pair.compare(surface, pair.request(surface, { target, body }), () => [{ send: ok }])
+      const head = pair.head(surface, { target, lines: ['Transfer-Encoding: chunked'] })
+      await pair.compare(surface, [head, ...inChunks(body)], () => [{ send: ok }])
+    })
+  }
+
+  test(`${surface.name}: 20 MB both ways at once`, async () => {
+    const request = pair.request(surface, { method: 'PUT', target: '/v1/files/f', body: bytes })
+    const reply = chunked('HTTP/1.1 200 OK', [], [bytes])
+    await pair.compare(surface, request, ({ whenComplete }) => ({
+      // It does not end before the upload does: an answer that is whole makes the rest of the upload moot.
+      early: [{ send: reply.subarray(0, -7) }, { pause: whenComplete }, { send: reply.subarray(-7) }],
+    }))
+  })
+}

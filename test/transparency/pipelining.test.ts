@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { Buffer } from 'node:buffer'
+import { after, test } from 'node:test'
+import { startPair } from '../support/pair.ts'
+import { connect } from '../support/raw-client.ts'
+import { surfaceOf, surfaces } from '../support/surfaces.ts'
+import { chunked, message, sized } from '../support/wire-bytes.ts'
+import { headerValues } from '../support/wire-message.ts'
+
+const pair = await startPair()
+after(() => pair.close())
+
+for (const surface of surfaces) {
+  const call = (mark: number) => pair.request(surface, { lines: [`x-mark: ${mark}`], body: surface.jsonBody })
+  const markOf = (lines: readonly string[]) => Number(headerValues(lines, 'x-mark')[0])
+
+  test(`${surface.name}: pipelined calls are answered in order though upstream answers them backwards`, async () => {
+    const count = 6
+    const answered = Array.from({ length: count + 1 }, () => Promise.withResolvers<void>())
+    answered[count]?.resolve()
+    pair.upstream.answer((request) => {
+      const mark = markOf(request.headerLines)
+      request.whenAnswered.then(() => answered[mark]?.resolve())
+      const bytes =
+        mark % 2 === 0
+          ? sized('HTTP/1.1 200 OK', [`x-mark: ${mark}`], `reply ${mark}`)
+          : chunked('HTTP/1.1 200 OK', [`x-mark: ${mark}`], [`reply ${mark}`])
+      // The turns let through a gateway that takes the calls one by one: it may, and never meets the gate.
+      return [{ pause: Promise.race([answered[mark + 1]?.promise, turns(300)]) }, { send: bytes }]
+    })
+    const client = await connect(pair.gateway)
+    await client.send(Buffer.concat(Array.from({ length: count }, (_, mark) => call(mark))))
+    for (let mark = 0; mark < count; mark++) {
+      const reply = await client.read({ method: 'POST' })
+      assert.equal(reply.body.toString(), `reply ${mark}`)
+      assert.deepEqual(headerValues(reply.headerLines, 'x-mark'), [`${mark}`])
+    }
+    client.leave()
+  })
+
+  test(`${surface.name}: a refusal among pipelined calls keeps its place`, async () => {
+    pair.upstream.answer((request) => [
+      { send: sized('HTTP/1.1 200 OK', [], `reply ${markOf(request.headerLines)}`) },
+    ])
+    const refused = message('GET /v1/models HTTP/1.1', ['Host: h', ...surface.lines('svc_live_nobody')])
+    const client = await connect(pair.gateway)
+    await client.send(Buffer.concat([call(1), refused, call(2), refused, call(3)]))
+    const seen: string[] = []
+    for (let at = 0; at < 5; at++) {
+      const reply = await client.read({ method: 'POST' })
+      seen.push(reply.status === 200 ? reply.body.toString() : `${reply.status}`)
+    }
+    assert.deepEqual(seen, ['reply 1', '401', 'reply 2', '401', 'reply 3'])
+    client.leave()
+  })
+}
+
+test('a pipelined call whose answer is broken ends the connection, and the next one is not answered in its place', async () => {
+  const surface = surfaceOf('messages')
+  pair.upstream.answer((request) =>
+    headerValues(request.headerLines, 'x-mark')[0] === 'broken'
+      ? [{ send: message('HTTP/1.1 200 OK', ['Content-Length: 50'], 'part') }, { close: true }]
+      : [{ send: sized('HTTP/1.1 200 OK', [], 'whole') }],
+  )
+  const call = (mark: string) =>
+    pair.request(surface, { lines: [`x-mark: ${mark}`], body: surface.streamingBody })
+  const client = await connect(pair.gateway)
+  await client.send(Buffer.concat([call('broken'), call('next')]))
+  const reply = await client.read({ method: 'POST' })
+  assert.equal(reply.ended, 'cut')
+  assert.equal(reply.body.toString(), 'part')
+  client.leave()
+})
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
+}

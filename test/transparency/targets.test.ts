@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startPair } from '../support/pair.ts'
+import { surfaces } from '../support/surfaces.ts'
+import { sized } from '../support/wire-bytes.ts'
+
+const pair = await startPair()
+after(() => pair.close())
+
+const queries = [
+  '?',
+  '??',
+  '?a',
+  '?a=',
+  '?=',
+  '?&&',
+  '?beta=true',
+  '?b=2&a=1&b=3',
+  '?a=b+c%20d',
+  '?a=%zz&b=%',
+  '?a=%2F..%2f..%5c&b=/../..//x',
+  '?a=%e2%82%ac&A=%E2%82%AC',
+  '?a=1?b=2',
+  '?a[]=1&b[c]=2&d;e',
+  "?a=b:c@d!$'()*,~",
+  '?a="<x>{y}|^`\\',
+  '?q=%00%0d%0aX:y',
+  '?next=http://other.test/v1/keys',
+  `?long=${'x'.repeat(6_000)}`,
+]
+
+const paths = [
+  '/v1/unknown',
+  '/v1/unknown/deeper/still',
+  '/v1/models/ft:gpt-5:org::id-1',
+  '/v1/models/a%20b',
+  '/v1/models/a%2Fb%2fc',
+  '/v1/models/%E2%82%AC%zz%',
+  "/v1/models/~!$&'()*+,;=:@.",
+  '/v1/models/...',
+  '/v1/models/a..b/.c',
+  '/v1/messages/',
+  '/v1/messages;x',
+  '/v1/Messages',
+  '/v1/keysmith',
+  '/v1/usages',
+  '/v1/',
+  '/v1',
+]
+
+for (const surface of surfaces) {
+  test(`${surface.name}: every query arrives to the letter`, async () => {
+    for (const query of queries) {
+      const target = `/v1/models${query}`
+      const request = pair.request(surface, { method: 'GET', target })
+      const { through } = await pair.compare(surface, request, () => [
+        { send: sized('HTTP/1.1 200 OK', [], '1') },
+      ])
+      assert.equal(through.received.requestLine, `GET ${target} HTTP/1.1`)
+    }
+  })
+
+  test(`${surface.name}: a query on an endpoint whose body is read`, async () => {
+    const request = pair.request(surface, {
+      target: `${surface.readEndpoint}?beta=true`,
+      body: surface.jsonBody,
+    })
+    await pair.compare(surface, request, () => [{ send: sized('HTTP/1.1 200 OK', [], '1') }])
+  })
+
+  test(`${surface.name}: a path that nobody knows arrives as it stands`, async () => {
+    for (const target of paths) {
+      // The version header keeps even a path of the other surface's on this one where neither owns it.
+      const request = pair.request(surface, { target, body: '{"a":1}' })
+      const { through } = await pair.compare(surface, request, () => [
+        { send: sized('HTTP/1.1 404 Not Found', ['X-Own: no'], '{"error":{}}') },
+      ])
+      assert.equal(through.received.requestLine, `POST ${target} HTTP/1.1`)
+    }
+  })
+}
+
+test('messages: a path outside /v1 arrives as it stands', async () => {
+  const [messages] = surfaces
+  assert.ok(messages)
+  for (const target of ['/', '/api/hello', '/V1/messages', '/gatewayx', '/dashboards/x%2fy?a']) {
+    const request = pair.request(messages, { method: 'GET', target })
+    await pair.compare(messages, request, () => [{ send: sized('HTTP/1.1 404 Not Found', [], 'no') }])
+  }
+})
+
+test('a target in absolute form for the host of the request arrives as its path', async () => {
+  for (const surface of surfaces) {
+    const target = 'http://api.example.test/v1/models?a=%zz'
+    const request = pair.request(surface, { method: 'GET', target })
+    const direct = pair.request(surface, { method: 'GET', target: '/v1/models?a=%zz' })
+    const { through } = await pair.compare(surface, direct, () => [
+      { send: sized('HTTP/1.1 200 OK', [], '1') },
+    ])
+    const arrival = pair.upstream.nextRequest()
+    await pair.exchange(request)
+    assert.equal((await arrival).requestLine, through.received.requestLine)
+  }
+})
