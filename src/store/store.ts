@@ -1,8 +1,13 @@
 import type { KeyStore } from '../keys/key-store.ts'
-import type { AdmissionStore } from '../ledger/admission.ts'
+import type { RecognitionStore } from '../keys/recognition.ts'
+import type { LedgerStore } from '../ledger/ledger-store.ts'
 
 /** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */
-export interface Store extends KeyStore, AdmissionStore {
+export interface Store extends KeyStore, RecognitionStore, LedgerStore {
+  /** After a crash: gives back every open hold of the process that died. How many there were. */
+  interruptOpenCalls(atMs: number): Promise<number>
+  /** Keeps a price version for as long as there are bills made with it. */
+  keepPriceVersion(id: string, json: string): Promise<void>
   /** Small facts about the installation, such as which pepper its keys were made with. */
   readSetting(name: string): Promise<string | null>
   writeSetting(name: string, value: string): Promise<void>

@@ -1,15 +1,19 @@
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import type { KeyRefusal } from '../../keys/identity.ts'
 import { type AdminKeyRecord, type KeyRecord, keyStatus } from '../../keys/key-store.ts'
 import type { Operations } from './operations.ts'
-
-type Row = Record<string, SQLOutputValue>
+import { integer, number, numberOrNull, present, type Row, text } from './rows.ts'
 
 const KEY_COLUMNS =
   'id, account_id, name, prefix, last4, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms'
 const ADMIN_COLUMNS = 'id, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, bootstrap'
 
-export function keyOperations(db: DatabaseSync): Omit<Operations, 'readSetting' | 'writeSetting'> {
+type KeyOperations = Pick<
+  Operations,
+  'createKey' | 'getKey' | 'revokeKey' | 'createAdminKey' | 'listAdminKeys' | 'revokeAdminKey' | 'recognise'
+>
+
+export function keyOperations(db: DatabaseSync): KeyOperations {
   const insertKey = db.prepare(
     `INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms, expires_at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${KEY_COLUMNS}`,
@@ -19,7 +23,6 @@ export function keyOperations(db: DatabaseSync): Omit<Operations, 'readSetting' 
   const markRevoked = db.prepare(
     'UPDATE api_key SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL',
   )
-  const markUsed = db.prepare('UPDATE api_key SET last_used_at_ms = ? WHERE id = ?')
 
   const insertAdmin = db.prepare(
     `INSERT INTO admin_key (id, account_id, name, digest, prefix, last4, created_at_ms, bootstrap)
@@ -107,17 +110,6 @@ export function keyOperations(db: DatabaseSync): Omit<Operations, 'readSetting' 
       if (admin.revokedAtMs !== null) return { kind: 'refused', reason: 'revoked_key' }
       return { kind: 'admin_key', keyId: admin.id, accountId: admin.accountId }
     },
-
-    admit(digest, atMs) {
-      const row = selectKeyByDigest.get(digest)
-      if (row === undefined) return { kind: 'refused', reason: 'unknown_key' }
-      const key = keyRecord(row)
-      const reason = refusalOf(key, atMs)
-      if (reason !== null) return { kind: 'refused', reason }
-      // After this point the call is admitted.
-      markUsed.run(integer(atMs), key.id)
-      return { kind: 'admitted', keyId: key.id, accountId: key.accountId }
-    },
   }
 }
 
@@ -127,43 +119,29 @@ function refusalOf(key: KeyRecord, atMs: number): KeyRefusal | null {
   return status === 'revoked' ? 'revoked_key' : 'expired_key'
 }
 
-/** A JS number would be bound as REAL, and a comparison or sum with it would leave the integers. */
-function integer(value: number): bigint {
-  return BigInt(Math.trunc(value))
-}
-
-function present(row: Row | undefined): Row {
-  if (row === undefined) throw new Error('a RETURNING clause gave no row')
-  return row
-}
-
 function keyRecord(row: Row): KeyRecord {
   return {
-    id: String(row['id']),
-    accountId: String(row['account_id']),
-    name: String(row['name']),
-    prefix: String(row['prefix']),
-    last4: String(row['last4']),
-    createdAtMs: Number(row['created_at_ms']),
-    expiresAtMs: instant(row['expires_at_ms']),
-    revokedAtMs: instant(row['revoked_at_ms']),
-    lastUsedAtMs: instant(row['last_used_at_ms']),
+    id: text(row, 'id'),
+    accountId: text(row, 'account_id'),
+    name: text(row, 'name'),
+    prefix: text(row, 'prefix'),
+    last4: text(row, 'last4'),
+    createdAtMs: number(row, 'created_at_ms'),
+    expiresAtMs: numberOrNull(row, 'expires_at_ms'),
+    revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
+    lastUsedAtMs: numberOrNull(row, 'last_used_at_ms'),
   }
 }
 
 function adminRecord(row: Row): AdminKeyRecord {
   return {
-    id: String(row['id']),
-    accountId: String(row['account_id']),
-    name: String(row['name']),
-    prefix: String(row['prefix']),
-    last4: String(row['last4']),
-    createdAtMs: Number(row['created_at_ms']),
-    revokedAtMs: instant(row['revoked_at_ms']),
+    id: text(row, 'id'),
+    accountId: text(row, 'account_id'),
+    name: text(row, 'name'),
+    prefix: text(row, 'prefix'),
+    last4: text(row, 'last4'),
+    createdAtMs: number(row, 'created_at_ms'),
+    revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
     bootstrap: row['bootstrap'] === 1n,
   }
-}
-
-function instant(value: SQLOutputValue | undefined): number | null {
-  return value === null || value === undefined ? null : Number(value)
 }

@@ -1,5 +1,7 @@
 import type { AdminKeyRecord, KeyRecord, NewAdminKey, NewKey } from '../../keys/key-store.ts'
-import type { Admission, Recognition } from '../../ledger/admission.ts'
+import type { Recognition } from '../../keys/recognition.ts'
+import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
+import type { Balance, NewCredit } from '../../ledger/ledger-store.ts'
 
 /**
  * What the worker thread can be asked to do. The types on both sides of the thread boundary come from this map,
@@ -13,7 +15,15 @@ export type Operations = {
   listAdminKeys(): readonly AdminKeyRecord[]
   revokeAdminKey(id: string, atMs: number): AdminKeyRecord | null
   recognise(digest: Uint8Array, atMs: number): Recognition
-  admit(digest: Uint8Array, atMs: number): Admission
+
+  admit(opening: CallOpening): Admission
+  settle(closing: CallClosing): Settled
+  getCall(requestId: string): CallRecord | null
+  interruptOpenCalls(atMs: number): number
+  getBalance(accountId: string): Balance
+  addCredit(credit: NewCredit): Balance
+  keepPriceVersion(id: string, json: string): null
+
   readSetting(name: string): string | null
   writeSetting(name: string, value: string): null
 }
@@ -26,4 +36,9 @@ export type Command = {
 /** A result per command of the batch, in order. A failure is text: errors do not cross threads well. */
 export type Outcome =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly error: string }
+  | {
+      readonly ok: false
+      readonly error: string
+      /** The disk is not to be trusted any more: what was reported as written may not be there. */
+      readonly fatal: boolean
+    }

@@ -28,6 +28,13 @@ export async function openSqliteStore(file: string, onFatal: (error: Error) => v
   worker.on('message', (outcomes: readonly Outcome[]) => {
     const answered = running
     running = []
+    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.fatal)
+    if (fatal !== undefined && !fatal.ok) {
+      // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
+      // none. Nothing more is admitted, and a restart reads what really is on the disk.
+      queue = [...answered, ...queue]
+      return fail(new StoreUnavailable(`the disk failed: ${fatal.error}`))
+    }
     sendNext()
     for (const [i, waiting] of answered.entries()) {
       const outcome = outcomes[i]
@@ -78,7 +85,15 @@ export async function openSqliteStore(file: string, onFatal: (error: Error) => v
     listAdminKeys: () => call('listAdminKeys'),
     revokeAdminKey: (id, atMs) => call('revokeAdminKey', id, atMs),
     recognise: (digest, atMs) => call('recognise', digest, atMs),
-    admit: (digest, atMs) => call('admit', digest, atMs),
+    admit: (opening) => call('admit', opening),
+    settle: (closing) => call('settle', closing),
+    getCall: (requestId) => call('getCall', requestId),
+    interruptOpenCalls: (atMs) => call('interruptOpenCalls', atMs),
+    getBalance: (accountId) => call('getBalance', accountId),
+    addCredit: (credit) => call('addCredit', credit),
+    async keepPriceVersion(id, json) {
+      await call('keepPriceVersion', id, json)
+    },
     readSetting: (name) => call('readSetting', name),
     writeSetting: async (name, value) => {
       await call('writeSetting', name, value)

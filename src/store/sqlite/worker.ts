@@ -35,7 +35,8 @@ function runBatch(commands: readonly Command[]): Outcome[] {
   } catch (error) {
     // The whole batch was rolled back. Run its commands one by one, so that one that cannot succeed (a
     // constraint, say) fails alone and not its neighbours with it.
-    if (commands.length === 1) return [failure(error)]
+    const failed = failure(error)
+    if (commands.length === 1 || (!failed.ok && failed.fatal)) return commands.map(() => failed)
     return commands.map((command) => {
       try {
         return inTransaction(() => ({ ok: true, value: run(command) }) as const)
@@ -65,6 +66,14 @@ function run(command: Command): unknown {
   return operation(...args)
 }
 
+/** SQLITE_IOERR with any of its details: a read, write or fsync that the disk refused. */
+const IO_ERROR = 10
+
 function failure(error: unknown): Outcome {
-  return { ok: false, error: error instanceof Error ? error.message : String(error) }
+  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
+  return {
+    ok: false,
+    error: error instanceof Error ? error.message : String(error),
+    fatal: (code & 0xff) === IO_ERROR,
+  }
 }

@@ -1,0 +1,16 @@
+import type { KeyRefusal } from './identity.ts'
+
+export type Caller =
+  | { readonly kind: 'api_key'; readonly keyId: string; readonly accountId: string }
+  | { readonly kind: 'admin_key'; readonly keyId: string; readonly accountId: string }
+
+export type Recognition = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }
+
+/**
+ * Nothing about a key is remembered between requests: each one asks, so that a key revoked on any node is refused
+ * by all of them from the moment the revocation returned.
+ */
+export interface RecognitionStore {
+  /** Whose key this is and whether it may be used now. Changes nothing. */
+  recognise(digest: Uint8Array, atMs: number): Promise<Recognition>
+}

@@ -1,0 +1,132 @@
+import type { Nanos } from '../kernel/money.ts'
+import type { KeyRefusal } from '../keys/identity.ts'
+
+/**
+ * Words, used once: a **hold** is an upper bound of what a call may cost, placed when it is admitted; it is
+ * **settled** (the actual cost is charged) or **released** (nothing was consumed), exactly once. **Held** is in
+ * flight, **spent** is settled; a **credit** adds to the balance, a **charge** takes from it.
+ */
+
+/** What is known of a call before it goes upstream. */
+export interface CallOpening {
+  readonly requestId: string
+  readonly digest: Uint8Array
+  /** The instant that fixes the call's month and day. */
+  readonly atMs: number
+  readonly method: string
+  readonly path: string
+  readonly surface: 'messages' | 'chat'
+  readonly modelAsked: string | null
+  readonly clientIp: string
+  readonly userAgent: string | null
+  /** The hold at our prices, and the same at list prices. */
+  readonly holdNanos: Nanos
+  readonly holdListNanos: Nanos
+  readonly priceVersion: string
+  /** How the call will be rated, apart from its usage; kept so that any bill can be derived again. */
+  readonly rating: string
+  /** Why the call cannot be rated, if it cannot, and for whom that is a reason to refuse it. */
+  readonly unratable: Unratable | null
+}
+
+export interface Unratable {
+  readonly reason: 'model_not_priced' | 'endpoint_not_metered'
+  /** `limited`: only where a limit could not be kept, that is under a cap or enforced credit. */
+  readonly refuse: 'always' | 'limited' | 'never'
+}
+
+export type CallRefusal = KeyRefusal | Unratable['reason']
+
+export type Admission =
+  | {
+      readonly kind: 'admitted'
+      readonly keyId: string
+      readonly accountId: string
+      /** Before this call. */
+      readonly balanceNanos: Nanos
+    }
+  | {
+      readonly kind: 'refused'
+      readonly reason: CallRefusal
+      /** Of the key's account; null where the key is unknown, and so is the account. */
+      readonly balanceNanos: Nanos | null
+    }
+
+/** What is known of a call when it has ended. */
+export interface CallClosing {
+  readonly requestId: string
+  readonly state: 'settled' | 'released'
+  readonly atMs: number
+  readonly status: number | null
+  readonly modelServed: string | null
+  readonly stopReason: string | null
+  readonly streamed: boolean
+  readonly estimated: boolean
+  readonly unpriced: boolean
+  readonly pricedAsRequested: boolean
+  /** The usage that was rated, as JSON, or null where there was none. */
+  readonly usage: string | null
+  readonly tokens: TokenCounts
+  readonly costNanos: Nanos
+  readonly listNanos: Nanos
+  readonly upstreamMs: number | null
+  readonly overheadMs: number
+  readonly upstreamRequestId: string | null
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
+/** The four counts that usage reports show, over all units of their kind. */
+export interface TokenCounts {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+}
+
+export interface Settled {
+  /** After this call. */
+  readonly balanceNanos: Nanos
+  /** False if the call had been closed before; then nothing was booked again. */
+  readonly booked: boolean
+}
+
+export type CallState = 'in_flight' | 'settled' | 'released' | 'interrupted'
+
+/** A call as it is kept. Figures are null while it is in flight. */
+export interface CallRecord {
+  readonly requestId: string
+  readonly accountId: string
+  readonly keyId: string
+  readonly state: CallState
+  readonly startedAtMs: number
+  readonly endedAtMs: number | null
+  readonly method: string
+  readonly path: string
+  readonly surface: 'messages' | 'chat'
+  readonly modelAsked: string | null
+  readonly modelServed: string | null
+  readonly status: number | null
+  readonly stopReason: string | null
+  readonly streamed: boolean
+  readonly estimated: boolean
+  readonly unpriced: boolean
+  readonly overrun: boolean
+  readonly pricedAsRequested: boolean
+  readonly usage: string | null
+  readonly tokens: TokenCounts
+  readonly costNanos: Nanos | null
+  readonly listNanos: Nanos | null
+  readonly lostListNanos: Nanos
+  readonly balanceNanos: Nanos | null
+  readonly upstreamMs: number | null
+  readonly overheadMs: number | null
+  readonly priceVersion: string
+  readonly rating: string
+  readonly upstreamRequestId: string | null
+  readonly clientIp: string
+  readonly userAgent: string | null
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly credited: boolean
+}
