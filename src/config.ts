@@ -30,6 +30,15 @@ export interface Config {
   readonly messages: UpstreamConfig | null
   readonly chat: UpstreamConfig | null
   readonly stateful: 'pass' | 'refuse'
+  /** The text of the price overlay file, or null without one. */
+  readonly prices: { readonly file: string; readonly text: string } | null
+  /** Off list prices, as decimal fractions: one for all models, and more specific ones by pattern. */
+  readonly discount: string
+  readonly discounts: Readonly<Record<string, string>>
+  readonly unpriced: 'auto' | 'refuse' | 'pass'
+  readonly injectUsage: boolean
+  /** The service tier of the upstream project, for requests that name none. */
+  readonly chatDefaultTier: string | null
   readonly drainMs: number
   readonly bodyIdleTimeoutMs: number
 }
@@ -66,6 +75,13 @@ const secret = (charsMin: number) =>
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks')
     .transform((text) => new Secret(text))
 
+const fraction = z
+  .string()
+  .regex(
+    /^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/,
+    'must be a fraction from 0 to 1 with at most 9 decimals, such as 0.15',
+  )
+
 /** The variables that belong to us, each with its shape. A name outside this table is refused. */
 const environmentShape = {
   TOLLGATE_HOST: z.string().min(1, 'must not be empty'),
@@ -82,6 +98,8 @@ const environmentShape = {
   TOLLGATE_CHAT_URL: httpUrl,
   TOLLGATE_CHAT_KEY: secret(1),
   TOLLGATE_PEPPER: secret(16),
+  TOLLGATE_DISCOUNT: fraction,
+  TOLLGATE_PRICES: z.string().min(1, 'must not be empty'),
   TOLLGATE_PREFIX: z
     .string()
     .regex(/^[a-z][a-z0-9]{0,15}$/, 'must be 1 to 16 lower-case letters and digits, beginning with a letter'),
@@ -92,6 +110,18 @@ const environmentShape = {
 const fallbackShape = { ANTHROPIC_API_KEY: secret(1), OPENAI_API_KEY: secret(1) } as const
 
 const fileShape = z.strictObject({
+  pricing: z
+    .strictObject({
+      unpriced: z.enum(['auto', 'refuse', 'pass'], 'must be "auto", "refuse" or "pass"').optional(),
+      discounts: z.record(z.string().min(1), fraction).optional(),
+    })
+    .optional(),
+  chat: z
+    .strictObject({
+      inject_usage: z.boolean().optional(),
+      default_tier: z.enum(['default', 'flex', 'priority', 'ultrafast']).optional(),
+    })
+    .optional(),
   stateful: z.enum(['pass', 'refuse'], 'must be "pass" or "refuse"').optional(),
   shutdown: z.strictObject({ drain_seconds: z.number().min(0).max(3_600).optional() }).optional(),
   requests: z.strictObject({ body_idle_seconds: z.number().min(0.1).max(3_600).optional() }).optional(),
@@ -106,6 +136,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const fallback = readVariables<FallbackValues>(environment, fallbackShape, problems)
   refuseUnknownVariables(environment, problems)
   const file = readFile(env.TOLLGATE_CONFIG, workingDir, problems)
+  const prices = readPrices(env.TOLLGATE_PRICES, workingDir, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
   return {
@@ -127,6 +158,12 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
       'https://api.openai.com/v1',
     ),
     stateful: file.stateful ?? 'pass',
+    prices,
+    discount: env.TOLLGATE_DISCOUNT ?? '0',
+    discounts: file.pricing?.discounts ?? {},
+    unpriced: file.pricing?.unpriced ?? 'auto',
+    injectUsage: file.chat?.inject_usage ?? true,
+    chatDefaultTier: file.chat?.default_tier ?? null,
     drainMs: seconds(file.shutdown?.drain_seconds) ?? limits.drainMs,
     bodyIdleTimeoutMs: seconds(file.requests?.body_idle_seconds) ?? limits.bodyIdleTimeoutMs,
   }
@@ -135,6 +172,17 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {
   if (url === undefined && key === undefined) return null
   return { url: url ?? new URL(defaultUrl), key: key ?? null }
+}
+
+function readPrices(path: string | undefined, workingDir: string, problems: string[]): Config['prices'] {
+  if (path === undefined) return null
+  const file = resolve(workingDir, path)
+  try {
+    return { file, text: readFileSync(file, 'utf8') }
+  } catch (error) {
+    problems.push(`TOLLGATE_PRICES: ${file} cannot be read: ${(error as Error).message}`)
+    return null
+  }
 }
 
 function seconds(value: number | undefined): number | undefined {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config, UpstreamConfig } from './config.ts'
-import { createBodyMemory } from './gateway/body-memory.ts'
+import { createByteBudget } from './gateway/byte-budget.ts'
 import { denyAt, openFrontDoor } from './gateway/front-door.ts'
 import type { Gateway } from './gateway/gateway.ts'
 import { bootstrapDigestOf, surfaceOf } from './gateway/identify.ts'
@@ -56,7 +56,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
       bootstrapDigest: bootstrapDigestOf(config.adminKey, digestKey),
     },
     reading: {
-      memory: createBodyMemory(limits.bodiesMemoryBytesMax),
+      memory: createByteBudget(limits.bodiesMemoryBytesMax),
       tempDir,
       idleTimeoutMs: config.bodyIdleTimeoutMs,
     },

@@ -7,12 +7,11 @@ export interface ReplyReceiver {
   interim(status: number, headers: string[]): void
   head(status: number, reason: string, headers: string[]): void
   data(chunk: Buffer): boolean
-  end(trailers: string[]): void
 }
 
 /** How a call ended. Exactly one of these, once, whatever happened. */
 export type CallEnd =
-  | { readonly kind: 'complete' }
+  | { readonly kind: 'complete'; readonly trailers: string[] }
   /** The head had arrived, the rest will not. */
   | { readonly kind: 'cut'; readonly error: Error }
   /** There was no head. `sent` says whether upstream may have seen the request. */
@@ -81,8 +80,7 @@ export function forward(pool: Pool, request: UpstreamRequest, receiver: ReplyRec
       if (!receiver.data(chunk)) given.pause()
     },
     onResponseEnd(given) {
-      receiver.end(rawLines(given.rawTrailers))
-      finish({ kind: 'complete' })
+      finish({ kind: 'complete', trailers: rawLines(given.rawTrailers) })
     },
     onResponseError(_given, error) {
       // Nothing here may throw: undici would lose it or make it an uncaught exception.

@@ -1,6 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
-import type { AdmissionStore } from '../ledger/admission.ts'
+import type { RecognitionStore } from '../keys/recognition.ts'
+import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { Surface } from '../providers/surface.ts'
 import type { IdentifyParts } from './identify.ts'
 import type { ReadOptions } from './read.ts'
@@ -10,7 +11,7 @@ import type { Upstream } from './upstream.ts'
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log
-  readonly store: AdmissionStore
+  readonly store: RecognitionStore & LedgerStore
   readonly identify: IdentifyParts
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>

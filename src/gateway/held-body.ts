@@ -3,14 +3,14 @@ import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { limits } from '../kernel/limits.ts'
-import type { BodyMemory } from './body-memory.ts'
+import type { ByteBudget } from './byte-budget.ts'
 
 /**
  * A request body that waits for admission: in memory while it is small and there is room, then in a temporary
  * file that has no name from the moment it is open, so that no crash leaves it behind.
  */
 export class HeldBody {
-  readonly #memory: BodyMemory
+  readonly #memory: ByteBudget
   readonly #tempDir: string
   readonly #chunks: Buffer[] = []
   #memoryBytes = 0
@@ -18,7 +18,7 @@ export class HeldBody {
   #disposed = false
   length = 0
 
-  constructor(memory: BodyMemory, tempDir: string) {
+  constructor(memory: ByteBudget, tempDir: string) {
     this.#memory = memory
     this.#tempDir = tempDir
   }

@@ -1,11 +1,11 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { BodyMemory } from './body-memory.ts'
+import type { ByteBudget } from './byte-budget.ts'
 import { HeldBody } from './held-body.ts'
 
 export interface ReceiveOptions {
-  readonly memory: BodyMemory
+  readonly memory: ByteBudget
   readonly tempDir: string
   readonly idleTimeoutMs: number
   /** Sees each chunk as it arrives. A promise means: wait for it before the next one. */

@@ -60,6 +60,23 @@ export const ERRORS = {
     retry: 'never',
     meaning: 'No such endpoint or object of the gateway itself.',
   },
+  model_not_priced: {
+    status: 404,
+    messagesType: 'not_found_error',
+    chatType: 'invalid_request_error',
+    fault: 'operator',
+    retry: 'never',
+    meaning: 'The model has no price in this gateway yet, and the call could not be held against a limit.',
+  },
+  endpoint_not_metered: {
+    status: 404,
+    messagesType: 'not_found_error',
+    chatType: 'invalid_request_error',
+    fault: 'operator',
+    retry: 'never',
+    meaning:
+      'What the endpoint costs cannot be read off the wire, and the call could not be held against a limit.',
+  },
   method_not_allowed: {
     status: 405,
     messagesType: 'invalid_request_error',

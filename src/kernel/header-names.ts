@@ -2,11 +2,21 @@
 export interface HeaderNames {
   readonly requestId: string
   readonly upstreamMs: string
+  readonly costUsd: string
+  readonly listCostUsd: string
+  readonly balanceUsd: string
   /** What all of them begin with; lines with this beginning from either side are dropped, so none can be forged. */
   readonly prefix: string
 }
 
 export function headerNames(servicePrefix: string): HeaderNames {
   const prefix = `x-${servicePrefix}-`
-  return { requestId: `${prefix}request-id`, upstreamMs: `${prefix}upstream-ms`, prefix }
+  return {
+    requestId: `${prefix}request-id`,
+    upstreamMs: `${prefix}upstream-ms`,
+    costUsd: `${prefix}cost-usd`,
+    listCostUsd: `${prefix}list-cost-usd`,
+    balanceUsd: `${prefix}balance-usd`,
+    prefix,
+  }
 }

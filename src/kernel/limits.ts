@@ -47,6 +47,22 @@ export const limits = {
   /** After we answered while the client was still uploading, its bytes are read and thrown away this long. */
   earlyAnswerDrainMs: 5_000,
 
+  /** A JSON reply is held back until it is whole, so that its cost is a header. Beyond either size it streams. */
+  heldReplyBytesMax: 64 * MiB,
+  heldRepliesBytesMax: 512 * MiB,
+
+  /** After the client left and the last content has come, upstream is read on this long for the usage. */
+  readOnMs: 5_000,
+
+  /** How long an answer waits for a settlement that the store cannot take. Then it leaves without the figures. */
+  settleWaitMs: 2_000,
+
+  /** How long `GET /gateway/v1/requests/{id}` waits for a call in flight. Then it answers without figures. */
+  requestWaitMs: 30_000,
+
+  /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
+  settlementsWaitingMax: 20_000,
+
   /** A client that does not read what waits for it for this long is cut off. */
   replyStallTimeoutMs: 600_000,
 

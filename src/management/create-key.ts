@@ -15,13 +15,14 @@ const body = z.strictObject({
 export const createKey: Route = {
   method: 'POST',
   template: '/v1/keys',
+  access: 'admin',
   async handle(request, { clock, nextUlid, digestKey, servicePrefix, store }) {
     const checked = checkBody(body, request.body)
     if (checked.kind === 'refused') return replyRefused(checked.refusal)
     const secret = mintKey(servicePrefix, 'live')
     const key = await store.createKey({
       id: `key_${nextUlid()}`,
-      accountId: request.accountId,
+      accountId: request.caller.accountId,
       name: checked.value.name,
       digest: digestKey(secret.reveal()),
       ...shownParts(secret, servicePrefix),

@@ -2,7 +2,7 @@ import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { type Identity, refuseKey } from '../keys/identity.ts'
-import type { AdmissionStore } from '../ledger/admission.ts'
+import type { RecognitionStore } from '../keys/recognition.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { readOwnBody } from './read-own-body.ts'
 import { type Management, replyJson } from './route.ts'
@@ -10,7 +10,7 @@ import { findRoute } from './routes.ts'
 
 export interface OwnedParts {
   readonly management: Management
-  readonly recognition: Pick<AdmissionStore, 'recognise'>
+  readonly recognition: RecognitionStore
   readonly bodyIdleTimeoutMs: number
   /** Whether the service is there to serve; false from the moment it is told to stop. */
   isReady(): Promise<boolean>
@@ -47,7 +47,7 @@ export async function handleOwned(
   const body = await readOwnBody(exchange, parts.bodyIdleTimeoutMs)
   if (body.kind === 'client_left') return
   if (body.kind === 'refused') return deny(body.refusal)
-  const request = { exchange, accountId: caller.accountId, params: found.params, body: body.value }
+  const request = { exchange, caller, params: found.params, body: body.value }
   const answer = await found.route.handle(request, parts.management)
   if (answer.kind === 'refused') deny(answer.refusal)
   else sendWhole(exchange, answer.reply)

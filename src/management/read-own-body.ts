@@ -1,6 +1,7 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
+import { parseOwnJson } from './usd.ts'
 
 export type OwnBody =
   | { readonly kind: 'body'; readonly value: unknown }
@@ -31,7 +32,7 @@ export async function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Pr
   if (clientLeft(exchange)) return { kind: 'client_left' }
   if (bytes === 0) return { kind: 'body', value: {} }
   try {
-    return { kind: 'body', value: JSON.parse(Buffer.concat(chunks).toString('utf8')) }
+    return { kind: 'body', value: parseOwnJson(Buffer.concat(chunks).toString('utf8')) }
   } catch {
     return refused('bad_request', 'The body is not JSON.')
   }

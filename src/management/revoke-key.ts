@@ -16,11 +16,21 @@ import {
 async function revoke(request: OwnRequest, { clock, store }: Management): Promise<OwnReply> {
   const [id = ''] = request.params
   const key = await store.revokeKey(id, clock.nowMs())
-  if (key === null || key.accountId !== request.accountId) {
+  if (key === null || key.accountId !== request.caller.accountId) {
     return replyRefused(refuse('not_found', 'There is no key with this id.'))
   }
   return replyJson(200, keyObject(key, clock.nowMs()))
 }
 
-export const revokeKey: Route = { method: 'POST', template: '/v1/keys/{id}/revoke', handle: revoke }
-export const deleteKey: Route = { method: 'DELETE', template: '/v1/keys/{id}', handle: revoke }
+export const revokeKey: Route = {
+  method: 'POST',
+  template: '/v1/keys/{id}/revoke',
+  access: 'admin',
+  handle: revoke,
+}
+export const deleteKey: Route = {
+  method: 'DELETE',
+  template: '/v1/keys/{id}',
+  access: 'admin',
+  handle: revoke,
+}

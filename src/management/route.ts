@@ -4,6 +4,9 @@ import type { Refusal } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
+import type { Caller } from '../keys/recognition.ts'
+import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { SettlementWatch } from '../ledger/settlement-watch.ts'
 
 /** What the endpoints of the service itself work with. */
 export interface Management {
@@ -11,12 +14,13 @@ export interface Management {
   readonly nextUlid: IdSource
   readonly digestKey: DigestKey
   readonly servicePrefix: string
-  readonly store: KeyStore
+  readonly store: KeyStore & LedgerStore
+  readonly settlements: SettlementWatch
 }
 
 export interface OwnRequest {
   readonly exchange: Exchange
-  readonly accountId: string
+  readonly caller: Caller
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
   /** The parsed JSON body; an absent one is `{}`. */
@@ -31,6 +35,8 @@ export type OwnReply =
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly template: string
+  /** Who may call it. What an API key may, an admin key may too. */
+  readonly access: 'admin' | 'any_key'
   handle(request: OwnRequest, management: Management): Promise<OwnReply>
 }
 

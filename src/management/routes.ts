@@ -1,9 +1,12 @@
+import { addCredit } from './add-credit.ts'
 import { createKey } from './create-key.ts'
+import { getBalance } from './get-balance.ts'
+import { getRequest } from './get-request.ts'
 import { deleteKey, revokeKey } from './revoke-key.ts'
 import type { Route } from './route.ts'
 
-/** All endpoints of the service itself that need an admin key. */
-export const routes: readonly Route[] = [createKey, revokeKey, deleteKey]
+/** All endpoints of the service itself. */
+export const routes: readonly Route[] = [createKey, revokeKey, deleteKey, getRequest, getBalance, addCredit]
 
 export type FoundRoute =
   | { readonly kind: 'route'; readonly route: Route; readonly params: readonly string[] }

@@ -1,10 +1,10 @@
-/** How much memory all waiting request bodies together may take. Who gets no room writes to a temporary file. */
-export interface BodyMemory {
+/** How much memory bodies of one kind may take together. Who gets no room finds another way: a file, or streaming. */
+export interface ByteBudget {
   tryTake(bytes: number): boolean
   giveBack(bytes: number): void
 }
 
-export function createBodyMemory(bytesMax: number): BodyMemory {
+export function createByteBudget(bytesMax: number): ByteBudget {
   let takenBytes = 0
   return {
     tryTake(bytes) {

@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { formatUsd, type Nanos, parseUsd } from '../kernel/money.ts'
+
+/** A number of a `…_usd` member as it was written, because a double cannot hold every nanodollar. */
+export class UsdNumber {
+  readonly source: string
+
+  constructor(source: string) {
+    this.source = source
+  }
+}
+
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
+
+/** JSON.parse that keeps the text of numbers which are money. */
+export function parseOwnJson(text: string): unknown {
+  const revive: Reviver = (key, value, { source }) =>
+    typeof value === 'number' && key.endsWith('_usd') ? new UsdNumber(source ?? String(value)) : value
+  return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
+}
+
+/** A member of money: a JSON number with at most nine decimals within the bounds, as nanodollars. */
+export function usdField(name: string, bounds: { readonly min: Nanos; readonly max: Nanos }) {
+  const range = `${formatUsd(bounds.min)} to ${formatUsd(bounds.max)}`
+  const message = `${name} must be a number from ${range} with at most 9 decimals.`
+  return z
+    .custom<UsdNumber>((value) => value instanceof UsdNumber, message)
+    .transform((value, context): Nanos => {
+      const nanos = parseUsd(withoutExponent(value.source))
+      if (nanos !== null && nanos >= bounds.min && nanos <= bounds.max) return nanos
+      context.addIssue(message)
+      return z.NEVER
+    })
+}
+
+/** Money in an answer: a JSON number printed from the integer, never from a double. */
+export function usd(nanos: Nanos | null): unknown {
+  return nanos === null ? null : rawJson(formatUsd(nanos))
+}
+
+/** JSON.rawJSON puts the text into the output as it is. TypeScript's library does not know it yet. */
+function rawJson(text: string): unknown {
+  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(text)
+}
+
+/** JSON allows 1e2 and 1.50; both are plain decimals in disguise. */
+function withoutExponent(source: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/.exec(source)
+  if (match === null) return source
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
+  const digits = whole + fraction
+  const point = whole.length + Number(exponent)
+  const padded = digits.padEnd(Math.max(point, 0), '0').padStart(digits.length - Math.min(point, 0), '0')
+  const at = Math.max(point, 0)
+  const decimals = padded.slice(at).replace(/0+$/, '')
+  const integers = padded.slice(0, at).replace(/^0+(?=\d)/, '') || '0'
+  return sign + integers + (decimals === '' ? '' : `.${decimals}`)
+}
