@@ -153,8 +153,9 @@ export function openAnswer(exchange: Exchange, parts: AnswerParts): Answer {
       written = true
       if (res.destroyed) return
       const ours = trailing ? figureLines(names, figures, parts.upstreamMs()) : []
-      const all = [...trailers, ...ours]
-      if (all.length > 0) res.addTrailers(pairs(all))
+      const theirs = pairs(trailers).filter(([name]) => !name.toLowerCase().startsWith(names.prefix))
+      const all = [...theirs, ...pairs(ours)]
+      if (all.length > 0) res.addTrailers(all)
       res.end()
     },
 

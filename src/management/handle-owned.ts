@@ -35,10 +35,11 @@ export async function handleOwned(
   if (identity.kind === 'preflight') return deny(refuseKey('unknown_key'))
   const caller = await parts.recognition.recognise(identity.digest, parts.management.clock.nowMs())
   if (caller.kind === 'refused') return deny(refuseKey(caller.reason))
-  if (caller.kind === 'api_key')
-    return deny(refuse('admin_key_required', 'This endpoint needs an admin key.'))
-
   const found = findRoute(exchange.method, target.path)
+  // What an API key may call is looked up first; that something else does not exist, it does not learn.
+  if (caller.kind === 'api_key' && !(found.kind === 'route' && found.route.access === 'any_key')) {
+    return deny(refuse('admin_key_required', 'This endpoint needs an admin key.'))
+  }
   if (found.kind === 'none') return deny(refuse('not_found', 'There is no such endpoint.'))
   if (found.kind === 'other_methods') {
     const allowed = found.allowed.join(', ')

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { limits } from '../kernel/limits.ts'
+import type { Log } from '../kernel/log.ts'
+import type { CallClosing, Settled } from '../ledger/call.ts'
+import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { SettlementWatch } from '../ledger/settlement-watch.ts'
+
+/**
+ * Takes every settlement to the store, and does not give up: while the store cannot write (a full disk), they wait
+ * here and are tried again until it can. A call is settled once, however often it is tried, because the store closes
+ * a hold once.
+ */
+export interface Settler {
+  /** Null if the store could not take it within the time an answer may wait; it is still under way then. */
+  settle(closing: CallClosing): Promise<Settled | null>
+  /** Settlements that are under way or wait. */
+  readonly waiting: number
+  /** Resolves when none is, or after the time. */
+  finish(withinMs: number): Promise<void>
+}
+
+const RETRY_FIRST_MS = 50
+const RETRY_MAX_MS = 2_000
+
+export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: SettlementWatch, log: Log): Settler {
+  const underWay = new Set<Promise<Settled>>()
+
+  async function settleOnce(closing: CallClosing): Promise<Settled> {
+    const settled = await store.settle(closing)
+    watch.settled(closing.requestId)
+    return settled
+  }
+
+  async function settleAtLast(closing: CallClosing, failure: unknown): Promise<Settled> {
+    let cause = failure
+    for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
+      log.error(
+        { request: closing.requestId, cause: (cause as Error).message },
+        'a settlement waits for the store',
+      )
+      await sleep(waitMs)
+      try {
+        return await settleOnce(closing)
+      } catch (error) {
+        cause = error
+      }
+    }
+  }
+
+  return {
+    get waiting() {
+      return underWay.size
+    },
+    async settle(closing) {
+      const first = settleOnce(closing)
+      const settling = first.catch((error: unknown) => settleAtLast(closing, error))
+      underWay.add(settling)
+      settling.finally(() => underWay.delete(settling))
+      // The race, and its timer, only where the store has failed once.
+      return await first.catch(() =>
+        Promise.race([settling, sleep(limits.settleWaitMs, null, { ref: false })]),
+      )
+    },
+    async finish(withinMs) {
+      await Promise.race([Promise.allSettled(underWay), sleep(withinMs, undefined, { ref: false })])
+    },
+  }
+}
