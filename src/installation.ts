@@ -21,6 +21,8 @@ export interface Installation {
   readonly store: Store
   readonly digestKey: DigestKey
   readonly firstAdminKey: string | null
+  /** Calls that were in flight when the gateway last ended without settling them. */
+  readonly interruptedCalls: number
   close(): Promise<void>
 }
 
@@ -39,8 +41,10 @@ export async function openInstallation(
   }
   try {
     const { store, digestKey } = await openStore(config, onFatal)
+    // Whoever held these calls is gone: this process is the only one that serves from here.
+    const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
-    return { store, digestKey, firstAdminKey, close: () => closeAll(store, lock) }
+    return { store, digestKey, firstAdminKey, interruptedCalls, close: () => closeAll(store, lock) }
   } catch (error) {
     lock.release()
     throw error

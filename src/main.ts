@@ -3,9 +3,12 @@ import { join } from 'node:path'
 import type { Config, UpstreamConfig } from './config.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
 import { denyAt, openFrontDoor } from './gateway/front-door.ts'
-import type { Gateway } from './gateway/gateway.ts'
+import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { bootstrapDigestOf, surfaceOf } from './gateway/identify.ts'
+import { createSettlementWatch } from './ledger/settlement-watch.ts'
+import { createTokenCounter } from './metering/token-counter.ts'
 import { shapeBroken } from './gateway/shape-broken.ts'
+import { createSettler } from './gateway/settle.ts'
 import { openUpstream } from './gateway/upstream.ts'
 import { createHttpServer } from './http/server.ts'
 import { openInstallation } from './installation.ts'
@@ -28,6 +31,8 @@ export interface RunningTollgate {
 export interface Surroundings {
   readonly log: Log
   readonly clock?: Clock
+  /** For tests that kill the process at a named point of a call's life. */
+  reached?(point: CallPoint): void
   /** The store failed for good; nothing can be admitted any more. */
   onFatal(error: Error): void
 }
@@ -41,6 +46,9 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   mkdirSync(tempDir, { recursive: true, mode: 0o700 })
 
   const nextUlid = createUlidSource(clock)
+  const settlements = createSettlementWatch()
+  const settler = createSettler(store, settlements, log)
+  const tokenCounter = createTokenCounter()
   const names = headerNames(config.prefix)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream))
   const upstreams = { messages: open(config.messages), chat: open(config.chat) }
@@ -63,9 +71,15 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
     upstreams,
     stateful: config.stateful,
     inFlight: { count: 0 },
+    pricer: createPricer(book, config),
+    settler,
+    tokenCounter,
+    heldReplies: createByteBudget(limits.heldRepliesBytesMax),
+    injectUsage: config.injectUsage,
+    reached: surroundings.reached ?? (() => {}),
   }
   const owned = {
-    management: { clock, nextUlid, digestKey, servicePrefix: config.prefix, store },
+    management: { clock, nextUlid, digestKey, servicePrefix: config.prefix, store, settlements },
     recognition: store,
     bodyIdleTimeoutMs: config.bodyIdleTimeoutMs,
     isReady: async () =>
@@ -101,6 +115,8 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
       ready = false
       const cutStreams = await server.drain(config.drainMs)
       await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
+      await settler.finish(limits.settleOnStopMs)
+      await tokenCounter.close()
       await installation.close()
       return { cutStreams }
     },

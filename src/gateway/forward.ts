@@ -17,7 +17,7 @@ export type CallEnd =
   /** There was no head. `sent` says whether upstream may have seen the request. */
   | { readonly kind: 'failed'; readonly error: Error; readonly sent: boolean }
   /** We gave it up because the client left. */
-  | { readonly kind: 'abandoned' }
+  | { readonly kind: 'abandoned'; readonly sent: boolean }
 
 export interface UpstreamRequest {
   readonly method: string
@@ -65,8 +65,9 @@ export function forward(pool: Pool, request: UpstreamRequest, receiver: ReplyRec
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart(given) {
       controller = given
+      // Aborting here sends nothing, though the socket was ready.
+      if (abandoned) return given.abort(new Error('the client left'))
       written = true
-      if (abandoned) given.abort(new Error('the client left'))
     },
     onResponseStart(given, status, _headers, reason) {
       const headers = rawLines(given.rawHeaders)
@@ -84,7 +85,7 @@ export function forward(pool: Pool, request: UpstreamRequest, receiver: ReplyRec
     },
     onResponseError(_given, error) {
       // Nothing here may throw: undici would lose it or make it an uncaught exception.
-      if (abandoned) return finish({ kind: 'abandoned' })
+      if (abandoned) return finish({ kind: 'abandoned', sent: written })
       if (headArrived) return finish({ kind: 'cut', error })
       if (!written && attempts === 1 && diedInPool(error) && !isStream(request.body)) return dispatch()
       finish({ kind: 'failed', error, sent: written })

@@ -2,9 +2,13 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import type { RecognitionStore } from '../keys/recognition.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
+import type { ByteBudget } from './byte-budget.ts'
 import type { IdentifyParts } from './identify.ts'
+import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
+import type { Settler } from './settle.ts'
 import type { Upstream } from './upstream.ts'
 
 /** What the data plane works with. Made once by the composition root, the same for every request. */
@@ -17,7 +21,18 @@ export interface Gateway {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly stateful: 'pass' | 'refuse'
   readonly inFlight: InFlight
+  readonly pricer: Pricer
+  readonly settler: Settler
+  readonly tokenCounter: TokenCounter
+  /** Memory for JSON replies that are held back until they are whole. */
+  readonly heldReplies: ByteBudget
+  /** Whether chat streams are asked for their usage in the client's place. */
+  readonly injectUsage: boolean
+  /** Tells tests that kill the process how far a call has come. Does nothing otherwise. */
+  reached(point: CallPoint): void
 }
+
+export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'
 
 /** How many calls are upstream now. Bounds what a flood can make us open. */
 export interface InFlight {

@@ -1,18 +1,27 @@
 import { clientLeft, type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
 import type { Refusal } from '../kernel/errors.ts'
-import { modelAsked } from '../metering/request-facts.ts'
+import { limits } from '../kernel/limits.ts'
+import type { Nanos } from '../kernel/money.ts'
+import { modelAsked as modelIn } from '../metering/request-facts.ts'
 import { providerCredential } from '../providers/credentials.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
 import { admit, checkKey } from './admit.ts'
-import { answerStreamed } from './answer.ts'
-import { forward } from './forward.ts'
+import { openAnswer } from './answer.ts'
+import { billCall, NOTHING_BILLED } from './bill-call.ts'
+import { CarriedReply } from './carry-reply.ts'
+import { figureLines } from './figures.ts'
+import { type Call, type CallEnd, forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
-import { bodyForUpstream, type RequestBody, readBody, worthKeyCheck } from './read.ts'
+import { passPreflight } from './pass-preflight.ts'
+import { prepareBody } from './prepare-body.ts'
+import type { BillPlan } from './pricer.ts'
+import { type ReadBody, readBody, worthKeyCheck } from './read.ts'
 import { explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
@@ -20,18 +29,25 @@ import { toUpstreamHeaders } from './upstream-headers.ts'
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
- *   identify   who calls, on which surface                     → 400 401 501 503
- *   read       find model, limits and stream flag in the body  → 403 408 413
- *   admit      one store transaction decides                   → 401 503
- *   forward    provider credential in, bytes out               → 502
- *   answer     upstream's reply as it arrives, and our headers
+ *   identify   who calls, on which surface                         → 400 401 501 503
+ *   read       find model, limits and stream flag in the body      → 403 408 413
+ *   admit      one store transaction: key in force? place the hold → 401 404 503
+ *   forward    provider credential in, bytes out                   → 502
+ *   observe    the meter looks at a view of each chunk of the reply
+ *   settle     usage → price → one store transaction; closes the hold once, on every way out
+ *   answer     upstream's reply, with the figures as headers or trailers
  */
 export async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
 
   // identify
   const surface = surfaceOf(target.path, method, headers)
-  const deny = (refusal: Refusal): void => denyCall(exchange, surface, refusal)
+  const deny: Deny = (refusal, balanceNanos, upstreamMs) => {
+    const shaped = shapeError(surface, refusal, exchange.requestId)
+    const figures = { costNanos: 0n, listNanos: 0n, balanceNanos: balanceNanos ?? null }
+    const lines = [...shaped.headers, ...figureLines(exchange.names, figures, upstreamMs ?? 0)]
+    sendWhole(exchange, { ...shaped, headers: lines }, { close: refusal.close === true })
+  }
   const noWebSocket = refuseWebSocket(exchange)
   if (noWebSocket !== null) return deny(noWebSocket)
   const identity = identify(method, headers, gateway.identify)
@@ -42,9 +58,8 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     if (badKey !== null) return deny(badKey)
   }
   if (upstream === null) return deny(refuseUnconfigured(surface))
-  const call: ProxiedCall = { exchange, target, surface, upstream }
-  // A preflight has no credential to check and none to pay with; browsers see upstream's own answer.
-  if (identity.kind === 'preflight') return await forwardAndAnswer(call, { kind: 'none' }, 'unpaid', gateway)
+  if (identity.kind === 'preflight')
+    return await passPreflight(exchange, target, surface, upstream, gateway, deny)
 
   // read
   const endpoint = findEndpoint(surface, method, target.path)
@@ -56,76 +71,152 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
 
   try {
     // admit
-    const admission = await admit(identity.digest, gateway)
-    if (admission.kind === 'refused') return deny(admission.refusal)
-    const model = modelAsked(read.facts)
-    gateway.log.debug({ request: exchange.requestId, key: admission.keyId, model }, 'admitted')
+    const atMs = gateway.clock.nowMs()
+    const modelAsked = modelIn(read.facts)
+    const { path } = target
+    const bodyBytes = read.body.kind === 'held' ? read.body.held.length : 0
+    const plan = gateway.pricer.plan({
+      surface,
+      method,
+      path,
+      endpoint,
+      facts: read.facts,
+      modelAsked,
+      bodyBytes,
+      atMs,
+    })
+    const { digest } = identity
+    const admission = await admit({ exchange, path, surface, digest, modelAsked, plan, atMs }, gateway)
+    if (admission.kind === 'refused') return deny(admission.refusal, admission.balanceNanos)
+    gateway.reached('admitted')
 
-    // forward and answer
-    await forwardAndAnswer(call, read.body, 'paid', gateway)
+    // forward, observe, settle, answer
+    const { balanceNanos } = admission
+    const call = { exchange, target, surface, endpoint, upstream, read, bodyBytes, plan, balanceNanos, deny }
+    await carryThrough(call, gateway)
   } finally {
     if (read.body.kind === 'held') read.body.held.dispose()
   }
 }
 
-interface ProxiedCall {
+/** Refuses the request. What was refused cost nothing. */
+export type Deny = (refusal: Refusal, balanceNanos?: Nanos | null, upstreamMs?: number) => void
+
+interface AdmittedCall {
   readonly exchange: Exchange
   readonly target: Target
   readonly surface: Surface
+  readonly endpoint: Endpoint | null
   readonly upstream: Upstream
+  readonly read: ReadBody
+  readonly bodyBytes: number
+  readonly plan: BillPlan
+  /** Before this call. */
+  readonly balanceNanos: Nanos
+  readonly deny: Deny
 }
 
-async function forwardAndAnswer(
-  { exchange, target, surface, upstream }: ProxiedCall,
-  body: RequestBody,
-  payment: 'paid' | 'unpaid',
-  gateway: Gateway,
-): Promise<void> {
-  const { clock, log, inFlight } = gateway
-  const { res, names, requestId } = exchange
-  if (clientLeft(exchange)) return
-
+/** From here on there is a hold, and every way out closes it. */
+async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<void> {
+  const { exchange, surface, endpoint, read, plan, deny } = admitted
+  const { clock, settler } = gateway
   const sentMs = clock.monotonicMs()
-  const answer = answerStreamed(exchange, {
-    addedHeaders: () => [
-      names.requestId,
-      requestId,
-      names.upstreamMs,
-      String(Math.round(clock.monotonicMs() - sentMs)),
-    ],
-    onDrain: () => upstreamCall.resume(),
+  let endedMs: number | null = null
+  const upstreamMs = () => Math.round((endedMs ?? clock.monotonicMs()) - sentMs)
+
+  const answer = openAnswer(exchange, {
+    memory: gateway.heldReplies,
+    upstreamMs,
+    onDrain: () => reply.onDrain(),
   })
-  const upstreamCall = forward(
+  const reply = new CarriedReply({
+    answer,
+    reader: plan.metered && endpoint?.billing === 'metered' ? endpoint.usage : null,
+    balanceNanos: admitted.balanceNanos,
+  })
+  const settle = (bill: Awaited<ReturnType<typeof billCall>>) =>
+    settler.settle({
+      ...bill,
+      requestId: exchange.requestId,
+      atMs: clock.nowMs(),
+      streamed: reply.isStreamed,
+      upstreamMs: upstreamMs(),
+      overheadMs: Math.max(0, Math.round(clock.monotonicMs() - exchange.startedMs) - upstreamMs()),
+      bytesIn: admitted.bodyBytes,
+      bytesOut: answer.bytesOut,
+    })
+
+  gateway.inFlight.count += 1
+  try {
+    // forward and observe
+    const end = clientLeft(exchange) ? NEVER_SENT : await send(admitted, reply, gateway)
+    endedMs = clock.monotonicMs()
+    const metered = await reply.observed(end.kind === 'complete')
+
+    // settle
+    const request = {
+      bytes: read.body.kind === 'held' ? read.body.held.bytes() : null,
+      lengthBytes: admitted.bodyBytes,
+    }
+    const bill = await billCall(
+      { surface, plan, end, head: reply.replyHead, metered, request },
+      gateway.tokenCounter,
+    )
+    gateway.reached('before_settle')
+    const settled = await settle(bill)
+    gateway.reached('settled')
+
+    // answer
+    const balanceNanos = settled?.balanceNanos ?? null
+    const figures = { costNanos: bill.costNanos, listNanos: bill.listNanos, balanceNanos }
+    if (end.kind === 'complete') await reply.finish(figures, end.trailers)
+    else if (end.kind === 'cut') await reply.cut()
+    else if (end.kind === 'failed') deny(explainFailure(end), balanceNanos, upstreamMs())
+  } catch (defect) {
+    await settle(NOTHING_BILLED)
+    throw defect
+  } finally {
+    gateway.inFlight.count -= 1
+  }
+}
+
+const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
+
+async function send(admitted: AdmittedCall, reply: CarriedReply, gateway: Gateway): Promise<CallEnd> {
+  const { exchange, target, surface, endpoint, upstream, read } = admitted
+  const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, gateway.injectUsage)
+  gateway.reached('before_send')
+  const call = forward(
     upstream.pool,
     {
       method: exchange.method,
       target: upstreamTarget(surface, upstream.url, target),
       headers: toUpstreamHeaders(exchange.headers, {
-        credential:
-          payment === 'paid' && upstream.key !== null ? providerCredential(surface, upstream.key) : null,
+        credential: upstream.key === null ? null : providerCredential(surface, upstream.key),
         host: upstream.url.host,
-        contentLength: body.kind === 'none' ? null : body.lengthBytes,
-        ownPrefix: names.prefix,
+        contentLength: prepared.lengthBytes,
+        ownPrefix: exchange.names.prefix,
+        bodyEdited: prepared.usageAdded,
       }),
-      body: bodyForUpstream(exchange, body),
+      body: prepared.content,
     },
-    answer,
+    reply,
   )
-  res.once('close', () => {
-    if (!res.writableFinished) upstreamCall.abandon()
-  })
-
-  inFlight.count += 1
-  const end = await upstreamCall.ended
-  inFlight.count -= 1
-  log.debug(
-    { request: requestId, end: end.kind, error: 'error' in end ? end.error.message : undefined },
-    'ended',
-  )
-  if (end.kind === 'failed') denyCall(exchange, surface, explainFailure(end))
-  if (end.kind === 'cut') answer.cut()
+  reply.attach(call, prepared.usageAdded)
+  leaveWithClient(exchange, call, reply)
+  return await call.ended
 }
 
-function denyCall(exchange: Exchange, surface: Surface, refusal: Refusal): void {
-  sendWhole(exchange, shapeError(surface, refusal, exchange.requestId), { close: refusal.close === true })
+/**
+ * A client that leaves ends the call upstream. A reply that is nearly done is read to its end first, so that leaving
+ * early saves nothing and the bill is upstream's own.
+ */
+function leaveWithClient({ res }: Exchange, call: Call, reply: CarriedReply): void {
+  res.once('close', () => {
+    if (res.writableFinished) return
+    if (!reply.isNearlyDone) return call.abandon()
+    const timer = setTimeout(() => call.abandon(), limits.readOnMs)
+    call.ended.then(() => clearTimeout(timer))
+    reply.onDrain()
+  })
 }

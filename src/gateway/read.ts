@@ -15,8 +15,14 @@ export type RequestBody =
   | { readonly kind: 'held'; readonly held: HeldBody; readonly lengthBytes: number | null }
   | { readonly kind: 'flowing'; readonly lengthBytes: number | null }
 
+export interface ReadBody {
+  readonly kind: 'read'
+  readonly body: RequestBody
+  readonly facts: RequestFacts
+}
+
 export type ReadResult =
-  | { readonly kind: 'read'; readonly body: RequestBody; readonly facts: RequestFacts }
+  | ReadBody
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'client_left' }
 

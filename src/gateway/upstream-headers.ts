@@ -1,5 +1,6 @@
 import { hopByHopOf } from '../http/hop-by-hop.ts'
 import type { RawHeaders } from '../http/raw-headers.ts'
+import { isOutdated } from '../providers/chat-usage/outdated-headers.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/credentials.ts'
 
 /** What tells about the path a request took. Upstream sees the gateway as its client. */
@@ -14,6 +15,8 @@ export interface UpstreamHeaders {
   readonly contentLength: number | null
   /** The beginning of our own header names. */
   readonly ownPrefix: string
+  /** The body is not the client's to the byte: lines that vouch for its bytes would lie. */
+  readonly bodyEdited: boolean
 }
 
 /**
@@ -37,7 +40,9 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
     // Framing is written anew for the hop; an expectation was answered by us.
     if (lower === 'host' || lower === 'content-length' || lower === 'expect') continue
     if (staysHere(lower) || PATH_TRACES.test(lower) || lower.startsWith(upstream.ownPrefix)) continue
-    out.push(name, headers[i + 1] ?? '')
+    const value = headers[i + 1] ?? ''
+    if (upstream.bodyEdited && isOutdated(lower, value)) continue
+    out.push(name, value)
   }
   if (credential !== null) out.push(...credential)
   if (upstream.contentLength !== null) out.push('content-length', String(upstream.contentLength))

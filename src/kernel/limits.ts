@@ -38,6 +38,12 @@ export const limits = {
   /** What a compressed request body may grow to in the decoded copy we read. Beyond it: unreadable. */
   decodedBodyBytesMax: 512 * MiB,
 
+  /** What the decoded copy of a compressed reply may grow to. Beyond it its usage is estimated. */
+  decodedReplyBytesMax: 1024 * MiB,
+
+  /** How far the decoded copy may fall behind the reply. Beyond it its usage is estimated. */
+  observerBacklogBytesMax: 16 * MiB,
+
   /** Bodies up to this size are received before the store is asked about the key; larger ones after. */
   bodyBytesBeforeKeyCheck: 64 * KiB,
 
@@ -53,6 +59,9 @@ export const limits = {
 
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
+
+  /** How long a stop waits for settlements that the store has not taken yet. Then their calls are interrupted. */
+  settleOnStopMs: 10_000,
 
   /** How long an answer waits for a settlement that the store cannot take. Then it leaves without the figures. */
   settleWaitMs: 2_000,

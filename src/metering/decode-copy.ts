@@ -20,6 +20,8 @@ const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
 export interface CopyDecoder {
   /** A promise means: wait for it before the next chunk, or the copies would pile up. */
   write(chunk: Buffer): Promise<void> | null
+  /** Input that was taken and not decoded yet. */
+  readonly pendingBytes: number
   /** Resolves when all output was seen: whole, or broken by bad input or by the limit. */
   end(): Promise<'whole' | 'corrupt' | 'too_large'>
 }
@@ -62,6 +64,9 @@ export function decodeCopy(
   }
 
   return {
+    get pendingBytes() {
+      return decoder?.writableLength ?? 0
+    },
     write(chunk) {
       if (state !== 'whole' || chunk.length === 0) return null
       decoder ??= open(chunk[0] ?? 0)

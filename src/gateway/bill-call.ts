@@ -1,0 +1,113 @@
+import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { CallClosing, TokenCounts } from '../ledger/call.ts'
+import type { Metered } from '../metering/meter.ts'
+import type { TokenCounter } from '../metering/token-counter.ts'
+import type { Surface } from '../providers/surface.ts'
+import { type CountableRequest, estimateUsage } from './estimate-usage.ts'
+import type { CallEnd } from './forward.ts'
+import type { BillPlan } from './pricer.ts'
+
+/** Everything that is known of a call when it has ended. */
+export interface EndedCall {
+  readonly surface: Surface
+  readonly plan: BillPlan
+  readonly end: CallEnd
+  /** Upstream's head, if one came. */
+  readonly head: { readonly status: number; readonly headers: RawHeaders } | null
+  /** What the meter read, where there was one: on a metered endpoint that answered with success, or not at all. */
+  readonly metered: Metered | null
+  readonly request: CountableRequest
+}
+
+/** The part of a closing that is about money. What is about time and bytes, the caller knows. */
+export type Bill = Pick<
+  CallClosing,
+  | 'state'
+  | 'status'
+  | 'modelServed'
+  | 'stopReason'
+  | 'estimated'
+  | 'unpriced'
+  | 'pricedAsRequested'
+  | 'usage'
+  | 'tokens'
+  | 'costNanos'
+  | 'listNanos'
+  | 'upstreamRequestId'
+>
+
+/** The bill of a call of which nothing was consumed. */
+export const NOTHING_BILLED: Bill = {
+  state: 'released',
+  status: null,
+  modelServed: null,
+  stopReason: null,
+  estimated: false,
+  unpriced: false,
+  pricedAsRequested: false,
+  usage: null,
+  tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  costNanos: 0n,
+  listNanos: 0n,
+  upstreamRequestId: null,
+}
+
+/**
+ * What a call costs, however it ended. A call that upstream never received is released. One that upstream answered
+ * with an error costs nothing. Every other call of a metered endpoint costs what upstream says it used; what
+ * upstream did not get to say is counted, and the bill says `estimated`.
+ */
+export async function billCall(call: EndedCall, counter: TokenCounter): Promise<Bill> {
+  const { plan, end, head } = call
+  const neverSent = head === null && (end.kind === 'failed' || (end.kind === 'abandoned' && !end.sent))
+  if (neverSent) return NOTHING_BILLED
+  const bill: Bill = {
+    ...NOTHING_BILLED,
+    state: 'settled',
+    status: head?.status ?? null,
+    unpriced: plan.unratable !== null && isSuccess(head),
+    upstreamRequestId: head === null ? null : upstreamRequestId(head.headers),
+  }
+  if (!plan.metered || call.metered === null || !isSuccess(head)) return bill
+
+  const { metered } = call
+  const known = metered.inputKnown && metered.outputKnown
+  const usage = known ? metered.usage : await estimateUsage(metered, call.surface, call.request, counter)
+  const rated = plan.rate(usage)
+  return {
+    ...bill,
+    modelServed: usage.modelServed,
+    stopReason: usage.stopReason,
+    estimated: !known || usage.suspect,
+    unpriced: rated.unpriced,
+    pricedAsRequested: rated.pricedAsRequested,
+    usage: JSON.stringify(usage),
+    tokens: tokenCounts(usage),
+    costNanos: rated.costNanos,
+    listNanos: rated.listNanos,
+  }
+}
+
+/** No head at all counts as a success here: the client left before upstream could answer. */
+function isSuccess(head: EndedCall['head']): boolean {
+  return head === null || (head.status >= 200 && head.status < 300)
+}
+
+function upstreamRequestId(headers: RawHeaders): string | null {
+  return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
+}
+
+export function tokenCounts(usage: Usage): TokenCounts {
+  const counts = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+  for (const { quantities } of usage.parts) {
+    for (const [unit, quantity] of Object.entries(quantities)) {
+      if (!unit.endsWith('_tokens')) continue
+      if (unit.includes('cache_read')) counts.cacheRead += quantity
+      else if (unit.startsWith('cache_write')) counts.cacheWrite += quantity
+      else if (unit.includes('output')) counts.output += quantity
+      else counts.input += quantity
+    }
+  }
+  return counts
+}

@@ -1,0 +1,60 @@
+import type { Exchange } from '../http/exchange.ts'
+import type { Target } from '../http/target.ts'
+import type { Surface } from '../providers/surface.ts'
+import { upstreamTarget } from '../providers/upstream-target.ts'
+import { openAnswer } from './answer.ts'
+import { forward } from './forward.ts'
+import type { Gateway } from './gateway.ts'
+import type { Deny } from './handle-request.ts'
+import { explainFailure } from './refusals.ts'
+import type { Upstream } from './upstream.ts'
+import { toUpstreamHeaders } from './upstream-headers.ts'
+
+/**
+ * A browser's question before the real request. It has no credential to check and none to pay with, and no body; the
+ * browser sees upstream's own answer. It is no call: nothing is admitted, held or recorded.
+ */
+export async function passPreflight(
+  exchange: Exchange,
+  target: Target,
+  surface: Surface,
+  upstream: Upstream,
+  gateway: Gateway,
+  deny: Deny,
+): Promise<void> {
+  const { res, names } = exchange
+  const sentMs = gateway.clock.monotonicMs()
+  const answer = openAnswer(exchange, {
+    memory: gateway.heldReplies,
+    upstreamMs: () => Math.round(gateway.clock.monotonicMs() - sentMs),
+    onDrain: () => call.resume(),
+  })
+  const call = forward(
+    upstream.pool,
+    {
+      method: exchange.method,
+      target: upstreamTarget(surface, upstream.url, target),
+      headers: toUpstreamHeaders(exchange.headers, {
+        credential: null,
+        host: upstream.url.host,
+        contentLength: null,
+        ownPrefix: names.prefix,
+        bodyEdited: false,
+      }),
+      body: null,
+    },
+    {
+      interim: (status, headers) => answer.interim(status, headers),
+      head: (status, reason, headers) =>
+        answer.begin({ status, reason, headers }, { when: 'now', figures: null }),
+      data: (chunk) => answer.data(chunk),
+    },
+  )
+  res.once('close', () => {
+    if (!res.writableFinished) call.abandon()
+  })
+  const end = await call.ended
+  if (end.kind === 'complete') answer.finish(null, end.trailers)
+  else if (end.kind === 'cut') answer.cut()
+  else if (end.kind === 'failed') deny(explainFailure(end))
+}

@@ -1,0 +1,60 @@
+import { Readable } from 'node:stream'
+import type { Exchange } from '../http/exchange.ts'
+import { firstValue } from '../http/raw-headers.ts'
+import { codingOf } from '../metering/decode-copy.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
+import { askForUsage } from '../providers/chat-usage/ask-for-usage.ts'
+import { reencodeRequest, reencodeWhole } from '../providers/chat-usage/reencode-request.ts'
+import {
+  applySplices,
+  lengthChange,
+  type Splice,
+  spliceChunks,
+} from '../providers/chat-usage/splice-bytes.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
+import { bodyForUpstream, type RequestBody } from './read.ts'
+
+/** The body as it goes upstream. */
+export interface PreparedBody {
+  readonly content: Buffer | Readable | null
+  /** Announced to upstream; null for a chunked body or none. */
+  readonly lengthBytes: number | null
+  /** Usage was asked for in the client's place: what that adds to the reply is to be cut out again. */
+  readonly usageAdded: boolean
+}
+
+/**
+ * The one permitted change of a body: a chat stream that would not report its usage is asked to. Everything else, and
+ * every other byte of this one, goes as it came.
+ */
+export async function prepareBody(
+  exchange: Exchange,
+  body: RequestBody,
+  facts: RequestFacts,
+  endpoint: Endpoint | null,
+  injectUsage: boolean,
+): Promise<PreparedBody> {
+  const splices = injectUsage ? usageSplices(facts, endpoint) : null
+  if (splices === null || body.kind !== 'held') {
+    const lengthBytes = body.kind === 'none' ? null : body.lengthBytes
+    return { content: bodyForUpstream(exchange, body), lengthBytes, usageAdded: false }
+  }
+  const coding = codingOf(firstValue(exchange.headers, 'content-encoding'))
+  const whole = body.lengthBytes === null ? null : body.held.bytes()
+  if (typeof coding === 'object') {
+    const encoded = whole === null ? null : await reencodeWhole(coding.coding, whole, splices)
+    const content = encoded ?? Readable.from(reencodeRequest(coding.coding, body.held.stream(), splices))
+    return { content, lengthBytes: encoded?.length ?? null, usageAdded: true }
+  }
+  const lengthBytes = body.lengthBytes === null ? null : body.lengthBytes + lengthChange(splices)
+  const content =
+    whole === null ? Readable.from(spliceChunks(body.held.stream(), splices)) : applySplices(whole, splices)
+  return { content, lengthBytes, usageAdded: true }
+}
+
+function usageSplices(facts: RequestFacts, endpoint: Endpoint | null): readonly Splice[] | null {
+  if (facts.kind !== 'json' || endpoint?.billing !== 'metered') return null
+  if (endpoint.usage !== 'chat' && endpoint.usage !== 'completions') return null
+  const ask = askForUsage(facts.scan)
+  return ask.kind === 'edit' ? ask.splices : null
+}

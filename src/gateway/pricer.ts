@@ -1,0 +1,42 @@
+import type { Nanos } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { Unratable } from '../ledger/call.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
+import type { Endpoint, Surface } from '../providers/endpoint.ts'
+
+/** What has to be known of a call to say what it may cost. */
+export interface PlannedCall {
+  readonly surface: Surface
+  readonly method: string
+  readonly path: string
+  readonly endpoint: Endpoint | null
+  readonly facts: RequestFacts
+  readonly modelAsked: string | null
+  readonly bodyBytes: number
+  readonly atMs: number
+}
+
+/** How a call will be rated, decided before it goes and kept with it: a price that changes meanwhile changes nothing. */
+export interface BillPlan {
+  readonly holdNanos: Nanos
+  readonly holdListNanos: Nanos
+  readonly priceVersion: string
+  /** All that rating needs besides the usage, as JSON. */
+  readonly rating: string
+  readonly unratable: Unratable | null
+  /** Whether what upstream answers costs anything; free endpoints need no meter. */
+  readonly metered: boolean
+  rate(usage: Usage): RatedCall
+}
+
+export interface RatedCall {
+  readonly costNanos: Nanos
+  readonly listNanos: Nanos
+  readonly unpriced: boolean
+  readonly pricedAsRequested: boolean
+}
+
+/** Knows the prices in force. */
+export interface Pricer {
+  plan(call: PlannedCall): BillPlan
+}
