@@ -12,6 +12,8 @@ const SIMULATOR_KEY = 'simulator-provider-key'
 
 export async function serve(args: readonly string[]): Promise<void> {
   if (!acceptArguments(args)) return
+  // Whoever read the terminal may go away (a closed pipe, a dead multiplexer). That is no reason to stop serving.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   let config: Config
   try {
     config = readConfig(process.env)
@@ -68,7 +70,11 @@ function acceptArguments(args: readonly string[]): boolean {
 async function startBuiltInSimulator() {
   // Loaded only here: a gateway with real upstreams never runs a line of it.
   const { startSimulator } = await import('../../simulator/start-simulator.ts')
-  const simulator = await startSimulator({ messagesKey: SIMULATOR_KEY, chatKey: SIMULATOR_KEY })
+  const simulator = await startSimulator({
+    messagesKey: SIMULATOR_KEY,
+    chatKey: SIMULATOR_KEY,
+    pace: 'realistic',
+  })
   const key = new Secret(SIMULATOR_KEY)
   return {
     upstreams: {

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import type { StoreUnderTest } from './fixtures.ts'
+
+type Rows = readonly Record<string, unknown>[]
+
+const sum = (rows: Rows, column: string): bigint =>
+  rows.reduce((total, row) => total + BigInt(String(row[column] ?? 0)), 0n)
+
+/**
+ * The books balance to the last digit: balance = credits - charges, each key's month = its calls, each day = its
+ * calls, and what is held is what is in flight.
+ */
+export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): Promise<void> {
+  const calls = rows('call')
+  const settled = calls.filter((call) => call['state'] === 'settled')
+  const open = calls.filter((call) => call['state'] === 'in_flight')
+  const credits = rows('credit')
+  const rollups = rows('rollup')
+
+  for (const account of rows('account')) {
+    const own = (row: Record<string, unknown>) => row['account_id'] === account['id']
+    assert.equal(account['credited_nanos'], sum(credits.filter(own), 'amount_nanos'), 'credits')
+    assert.equal(account['charged_nanos'], sum(settled.filter(own), 'cost_nanos'), 'charges')
+    assert.equal(account['held_nanos'], sum(open.filter(own), 'hold_nanos'), 'holds')
+  }
+  for (const month of rows('key_month')) {
+    const own = (row: Record<string, unknown>) =>
+      row['key_id'] === month['key_id'] && row['month'] === month['month']
+    assert.equal(month['spent_nanos'], sum(settled.filter(own), 'cost_nanos'), 'spent of a month')
+    assert.equal(month['held_nanos'], sum(open.filter(own), 'hold_nanos'), 'held of a month')
+    assert.equal(month['lost_nanos'], sum(calls.filter(own), 'lost_list_nanos'), 'lost of a month')
+  }
+  for (const rollup of rollups) {
+    const model = (call: Record<string, unknown>) => call['model_served'] ?? call['model_asked'] ?? ''
+    const own = settled.filter(
+      (call) =>
+        call['day'] === rollup['day'] &&
+        call['key_id'] === rollup['key_id'] &&
+        model(call) === rollup['model'],
+    )
+    assert.equal(rollup['requests'], BigInt(own.length), 'requests of a day')
+    for (const column of [
+      'cost_nanos',
+      'list_nanos',
+      'input_tokens',
+      'output_tokens',
+      'cache_read_tokens',
+      'cache_write_tokens',
+    ]) {
+      assert.equal(rollup[column], sum(own, column), `${column} of a day`)
+    }
+  }
+  assert.equal(sum(rollups, 'requests'), BigInt(settled.length), 'every settled call is in a day')
+  assert.equal(sum(rollups, 'cost_nanos'), sum(settled, 'cost_nanos'))
+}

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertConserved } from './conservation.ts'
+import {
+  addKey,
+  closing,
+  digestOf,
+  NOON,
+  type OpenStoreUnderTest,
+  opening,
+  type StoreUnderTest,
+} from './fixtures.ts'
+
+/** What every store promises about calls and money. Each store's test file calls this in one line. */
+export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  function promise(sentence: string, prove: (subject: StoreUnderTest) => Promise<void>): void {
+    test(`${storeName}: ${sentence}`, async () => {
+      const subject = await openStore()
+      try {
+        await addKey(subject.store, 'a')
+        await addKey(subject.store, 'b')
+        await prove(subject)
+        await assertConserved(subject)
+      } finally {
+        await subject.close()
+      }
+    })
+  }
+
+  const month = (subject: StoreUnderTest, keyId: string) =>
+    subject.rows('key_month').find((row) => row['key_id'] === keyId)
+
+  promise('admitting a call places its hold on the key’s month and the account', async (subject) => {
+    const admission = await subject.store.admit(opening('req_1', 'a'))
+    assert.deepEqual(admission, { kind: 'admitted', keyId: 'key_a', accountId: 'default', balanceNanos: 0n })
+    assert.equal(month(subject, 'key_a')?.['held_nanos'], 1_000n)
+    assert.equal((await subject.store.getBalance('default')).heldNanos, 1_000n)
+    assert.equal((await subject.store.getCall('req_1'))?.state, 'in_flight')
+  })
+
+  promise(
+    'a call that holds nothing leaves no month behind, and its record all the same',
+    async (subject) => {
+      await subject.store.admit(opening('req_1', 'a', { holdNanos: 0n, holdListNanos: 0n }))
+      assert.equal(month(subject, 'key_a'), undefined)
+      assert.equal((await subject.store.getCall('req_1'))?.state, 'in_flight')
+    },
+  )
+
+  promise('admission records when the key was used', async (subject) => {
+    await subject.store.admit(opening('req_1', 'a'))
+    assert.equal((await subject.store.getKey('key_a'))?.lastUsedAtMs, NOON)
+    assert.equal((await subject.store.getKey('key_b'))?.lastUsedAtMs, null)
+  })
+
+  promise('settling charges the cost, gives the hold back and adds to the day', async (subject) => {
+    await subject.store.admit(opening('req_1', 'a'))
+    const settled = await subject.store.settle(closing('req_1'))
+    assert.deepEqual(settled, { balanceNanos: -800n, booked: true })
+    assert.equal(month(subject, 'key_a')?.['held_nanos'], 0n)
+    assert.equal(month(subject, 'key_a')?.['spent_nanos'], 800n)
+    const [rollup] = subject.rows('rollup')
+    assert.equal(rollup?.['day'], '2026-11-15')
+    assert.equal(rollup?.['requests'], 1n)
+    assert.equal(rollup?.['cost_nanos'], 800n)
+    assert.equal(rollup?.['list_nanos'], 1_000n)
+    const call = await subject.store.getCall('req_1')
+    assert.equal(call?.state, 'settled')
+    assert.equal(call?.costNanos, 800n)
+    assert.equal(call?.overrun, false)
+  })
+
+  promise('settling a call again books nothing and answers the same balance', async (subject) => {
+    await subject.store.admit(opening('req_1', 'a'))
+    await subject.store.settle(closing('req_1'))
+    const again = await subject.store.settle(closing('req_1', { costNanos: 999_999n, listNanos: 999_999n }))
+    assert.deepEqual(again, { balanceNanos: -800n, booked: false })
+    assert.equal((await subject.store.getCall('req_1'))?.costNanos, 800n)
+  })
+
+  promise('a released call costs nothing and is not in the day', async (subject) => {
+    await subject.store.admit(opening('req_1', 'a'))
+    await subject.store.settle(closing('req_1', { state: 'released', costNanos: 0n, listNanos: 0n }))
+    assert.equal(month(subject, 'key_a')?.['held_nanos'], 0n)
+    assert.deepEqual(subject.rows('rollup'), [])
+    assert.equal((await subject.store.getCall('req_1'))?.state, 'released')
+  })
+
+  promise('a cost above its hold is booked in full and flagged', async (subject) => {
+    await subject.store.admit(opening('req_1', 'a'))
+    await subject.store.settle(closing('req_1', { costNanos: 5_000n, listNanos: 5_000n }))
+    assert.equal((await subject.store.getCall('req_1'))?.overrun, true)
+    assert.equal(month(subject, 'key_a')?.['spent_nanos'], 5_000n)
+  })
+
+  promise('a call belongs to the month and day of its admission', async (subject) => {
+    const lastMoment = Date.UTC(2026, 11, 1) - 1
+    await subject.store.admit(opening('req_1', 'a', { atMs: lastMoment }))
+    await subject.store.settle(closing('req_1', { atMs: lastMoment + 5_000 }))
+    assert.equal(month(subject, 'key_a')?.['month'], '2026-11')
+    assert.equal(subject.rows('rollup')[0]?.['day'], '2026-11-30')
+  })
+
+  promise('an unknown, revoked or expired key is refused and nothing is held', async (subject) => {
+    await addKey(subject.store, 'expired', NOON)
+    await subject.store.revokeKey('key_b', NOON)
+    const reasons = []
+    for (const name of ['nobody', 'b', 'expired']) {
+      const admission = await subject.store.admit(opening(`req_${name}`, name))
+      reasons.push(admission.kind === 'refused' && admission.reason)
+    }
+    assert.deepEqual(reasons, ['unknown_key', 'revoked_key', 'expired_key'])
+    assert.deepEqual(subject.rows('call'), [])
+  })
+
+  promise('a key is good until the instant of its expiry, and not at it', async (subject) => {
+    await addKey(subject.store, 'soon', NOON + 1)
+    assert.equal((await subject.store.admit(opening('req_1', 'soon'))).kind, 'admitted')
+    const late = await subject.store.admit(opening('req_2', 'soon', { atMs: NOON + 1 }))
+    assert.equal(late.kind, 'refused')
+  })
+
+  promise(
+    'what cannot be rated is refused always, never, or only once credit is enforced',
+    async (subject) => {
+      const unratable = (refuse: 'always' | 'limited' | 'never') =>
+        ({ unratable: { reason: 'model_not_priced', refuse } }) as const
+      const kindOf = async (id: string, refuse: 'always' | 'limited' | 'never') =>
+        (await subject.store.admit(opening(id, 'a', unratable(refuse)))).kind
+      assert.equal(await kindOf('req_1', 'always'), 'refused')
+      assert.equal(await kindOf('req_2', 'limited'), 'admitted')
+      assert.equal(await kindOf('req_3', 'never'), 'admitted')
+      await subject.store.addCredit({
+        id: 'crd_1',
+        accountId: 'default',
+        amountNanos: 5n,
+        reason: 'x',
+        atMs: NOON,
+      })
+      assert.equal(await kindOf('req_4', 'limited'), 'refused')
+      assert.equal(await kindOf('req_5', 'never'), 'admitted')
+    },
+  )
+
+  promise('credit raises the balance and is enforced from then on', async (subject) => {
+    assert.equal((await subject.store.getBalance('default')).enforced, false)
+    const credit = { id: 'crd_1', accountId: 'default', amountNanos: 10_000n, reason: 'top-up', atMs: NOON }
+    assert.deepEqual(await subject.store.addCredit(credit), {
+      creditedNanos: 10_000n,
+      chargedNanos: 0n,
+      heldNanos: 0n,
+      enforced: true,
+    })
+    await subject.store.admit(opening('req_1', 'a'))
+    assert.equal((await subject.store.settle(closing('req_1'))).balanceNanos, 9_200n)
+  })
+
+  promise(
+    'open calls of a dead process are interrupted: free, not in the day, with what may be lost',
+    async (subject) => {
+      await subject.store.admit(opening('req_1', 'a'))
+      await subject.store.admit(opening('req_2', 'b'))
+      await subject.store.settle(closing('req_2'))
+      assert.equal(await subject.store.interruptOpenCalls(NOON + 9_000), 1)
+      const call = await subject.store.getCall('req_1')
+      assert.equal(call?.state, 'interrupted')
+      assert.equal(call?.costNanos, 0n)
+      assert.equal(call?.lostListNanos, 1_250n)
+      assert.equal(month(subject, 'key_a')?.['held_nanos'], 0n)
+      assert.equal(month(subject, 'key_a')?.['lost_nanos'], 1_250n)
+      assert.equal(subject.rows('rollup').length, 1)
+      assert.equal(await subject.store.interruptOpenCalls(NOON + 9_001), 0)
+    },
+  )
+
+  promise(
+    'the late settlement of an interrupted call is booked once and is no loss any more',
+    async (subject) => {
+      await subject.store.admit(opening('req_1', 'a'))
+      await subject.store.interruptOpenCalls(NOON + 9_000)
+      assert.equal((await subject.store.settle(closing('req_1'))).booked, true)
+      assert.equal((await subject.store.settle(closing('req_1'))).booked, false)
+      assert.equal((await subject.store.getCall('req_1'))?.state, 'settled')
+      assert.equal(month(subject, 'key_a')?.['spent_nanos'], 800n)
+      assert.equal(month(subject, 'key_a')?.['lost_nanos'], 0n)
+    },
+  )
+
+  promise('a request id that was used before cannot open a second call', async (subject) => {
+    await subject.store.admit(opening('req_1', 'a'))
+    await assert.rejects(subject.store.admit(opening('req_1', 'a')))
+    // The failure was its own: what came in the same batch is not touched.
+    const [bad, good] = await Promise.allSettled([
+      subject.store.admit(opening('req_1', 'a')),
+      subject.store.admit(opening('req_2', 'a')),
+    ])
+    assert.equal(bad.status, 'rejected')
+    assert.equal(good.status, 'fulfilled')
+    assert.equal((await subject.store.getBalance('default')).heldNanos, 2_000n)
+  })
+
+  promise('amounts beyond the range of doubles are kept to the last digit', async (subject) => {
+    const odd = 9_007_199_254_740_993n
+    await subject.store.admit(opening('req_1', 'a', { holdNanos: odd, holdListNanos: odd }))
+    const settled = await subject.store.settle(closing('req_1', { costNanos: odd, listNanos: odd }))
+    assert.equal(settled.balanceNanos, -odd)
+    assert.equal((await subject.store.getCall('req_1'))?.costNanos, odd)
+  })
+
+  promise('five hundred calls at once, settled in any order, are all booked', async (subject) => {
+    const ids = Array.from({ length: 500 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
+    await Promise.all(ids.map((id, i) => subject.store.admit(opening(id, i % 2 === 0 ? 'a' : 'b'))))
+    await Promise.all(ids.toReversed().map((id) => subject.store.settle(closing(id))))
+    assert.equal((await subject.store.getBalance('default')).chargedNanos, 400_000n)
+    assert.equal(month(subject, 'key_a')?.['spent_nanos'], 200_000n)
+  })
+
+  promise('a key is recognised for what it is, and asking changes nothing', async (subject) => {
+    const { store } = subject
+    assert.deepEqual(await store.recognise(digestOf('a'), NOON), {
+      kind: 'api_key',
+      keyId: 'key_a',
+      accountId: 'default',
+    })
+    assert.equal((await store.getKey('key_a'))?.lastUsedAtMs, null)
+    assert.equal((await store.recognise(digestOf('nobody'), NOON)).kind, 'refused')
+  })
+}
