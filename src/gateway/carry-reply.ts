@@ -15,6 +15,7 @@ export interface CarryParts {
   readonly reader: UsageReader | null
   /** Before this call. */
   readonly balanceNanos: Nanos | null
+  onFirstByte(): void
 }
 
 /** A reply on its way from upstream to the client: observed, rid of what we asked into it, and answered with. */
@@ -27,6 +28,7 @@ export class CarriedReply implements ReplyReceiver {
   #drained: (() => void) | null = null
   #call: Call | null = null
   #usageAdded = false
+  #begun = false
 
   constructor(parts: CarryParts) {
     this.#parts = parts
@@ -75,6 +77,10 @@ export class CarriedReply implements ReplyReceiver {
   }
 
   data(chunk: Buffer): boolean {
+    if (!this.#begun) {
+      this.#begun = true
+      this.#parts.onFirstByte()
+    }
     this.#observer?.see(chunk)
     if (this.#remover === null) return this.#parts.answer.data(chunk)
     const wait = this.#remover.write(chunk, this.#take)

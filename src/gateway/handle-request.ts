@@ -133,6 +133,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     answer,
     reader: plan.metered && endpoint?.billing === 'metered' ? endpoint.usage : null,
     balanceNanos: admitted.balanceNanos,
+    onFirstByte: () => gateway.reached('first_byte'),
   })
   const settle = (bill: Awaited<ReturnType<typeof billCall>>) =>
     settler.settle({

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { Agent, request } from 'undici'
+import { assertConserved } from '../store/conformance/conservation.ts'
+import { CountingUpstream } from './counting-upstream.ts'
+
+const program = fileURLToPath(new URL('./doomed-gateway.ts', import.meta.url))
+
+/** What one call cost, by hand: 1,000 input at $0.10/M and 200 output at $0.50/M. */
+export const CALL_NANOS = 200_000n
+
+interface Life {
+  readonly process: ChildProcess
+  readonly url: string
+  readonly ended: Promise<unknown>
+}
+
+/** One installation that is killed again and again, and an upstream that remembers what it was asked. */
+export class CrashRun {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
+  readonly #upstream: CountingUpstream
+  readonly #answered: string[] = []
+  #key = ''
+  #calls = 0
+
+  private constructor(upstream: CountingUpstream) {
+    this.#upstream = upstream
+  }
+
+  static async start(): Promise<CrashRun> {
+    return new CrashRun(await CountingUpstream.start())
+  }
+
+  /** A life that ends at the given point, with calls under way. */
+  async dieAt(point: string, nth: number, parallel: number): Promise<void> {
+    const life = await this.#live(point, String(nth))
+    await this.#hammer(life, parallel)
+    await life.ended
+  }
+
+  /** A life that is killed from outside, whatever it is doing, after so many calls were answered. */
+  async dieAfter(answers: number, parallel: number): Promise<void> {
+    const life = await this.#live('never', '1')
+    const goal = this.#answered.length + answers
+    const kill = () => {
+      if (this.#answered.length >= goal) life.process.kill('SIGKILL')
+    }
+    await this.#hammer(life, parallel, kill)
+    life.process.kill('SIGKILL')
+    await life.ended
+  }
+
+  /** A quiet life that puts things in order; then the books must balance. */
+  async recoverAndCheck(): Promise<void> {
+    const life = await this.#live('never', '1')
+    life.process.kill('SIGTERM')
+    await life.ended
+    const db = new DatabaseSync(join(this.#folder, 'tollgate.db'), { readOnly: true, readBigInts: true })
+    try {
+      const rows = (table: string) => db.prepare(`SELECT * FROM ${table}`).all()
+      await assertConserved({ rows })
+      const calls = rows('call')
+      assert.equal(rows('account')[0]?.['held_nanos'], 0n, 'nothing stays held')
+      assert.equal(calls.filter((call) => call['state'] === 'in_flight').length, 0)
+
+      const byName = Map.groupBy(calls, (call) => String(call['user_agent']))
+      for (const name of this.#upstream.received) {
+        assert.equal(byName.get(name)?.length, 1, `${name} reached upstream and has one record`)
+      }
+      for (const name of this.#answered) {
+        const call = byName.get(name)?.[0]
+        assert.equal(call?.['state'], 'settled', `${name} was answered and is settled`)
+        assert.equal(call?.['cost_nanos'], CALL_NANOS, `${name} was answered and is charged`)
+      }
+      for (const [name, records] of byName) assert.equal(records.length, 1, `${name} has one record`)
+    } finally {
+      db.close()
+    }
+  }
+
+  get summary(): string {
+    return `${this.#calls} calls sent, ${this.#upstream.received.length} reached upstream, ${this.#answered.length} answered`
+  }
+
+  close(): void {
+    this.#upstream.close()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  async #live(point: string, nth: string): Promise<Life> {
+    const child = spawn(process.execPath, [program, point, nth], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        PATH: process.env['PATH'],
+        TOLLGATE_PORT: '0',
+        TOLLGATE_DATA_DIR: this.#folder,
+        TOLLGATE_MESSAGES_URL: this.#upstream.url,
+        TOLLGATE_LOG_LEVEL: 'silent',
+      },
+    })
+    const ended = once(child, 'exit')
+    const [line] = (await once(child.stdout, 'data')) as [Buffer]
+    const { port } = JSON.parse(line.toString()) as { port: number }
+    const url = `http://127.0.0.1:${port}`
+    if (this.#key === '') this.#key = await this.#createKey(url)
+    return { process: child, url, ended }
+  }
+
+  async #createKey(url: string): Promise<string> {
+    const adminKey = readFileSync(join(this.#folder, 'admin-key'), 'utf8').trim()
+    const reply = await request(`${url}/v1/keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${adminKey}` },
+      body: '{"name":"crash"}',
+    })
+    return ((await reply.body.json()) as { key: string }).key
+  }
+
+  /** Calls until the process is gone, JSON and streams in turn. */
+  async #hammer(life: Life, parallel: number, onAnswer = () => {}): Promise<void> {
+    const dispatcher = new Agent({ connections: parallel })
+    let alive = true
+    life.ended.then(() => {
+      alive = false
+    })
+    const caller = async () => {
+      while (alive) {
+        const name = `call-${this.#calls++}`
+        const body = JSON.stringify({
+          model: 'claude-haiku-5-5',
+          max_tokens: 256,
+          stream: this.#calls % 2 === 0,
+          messages: [],
+        })
+        try {
+          const reply = await request(`${life.url}/v1/messages`, {
+            dispatcher,
+            method: 'POST',
+            headers: { 'x-api-key': this.#key, 'user-agent': name },
+            body,
+          })
+          await reply.body.text()
+          if (reply.statusCode === 200) {
+            this.#answered.push(name)
+            onAnswer()
+          }
+        } catch {
+          // The connection broke because the process did. Whether the call counts, the records say.
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: parallel }, caller))
+    await dispatcher.destroy()
+  }
+}

@@ -1,0 +1,14 @@
+import { after, test } from 'node:test'
+import { CrashRun } from './crash-run.ts'
+
+const run = await CrashRun.start()
+after(() => run.close())
+
+for (const point of ['admitted', 'before_send', 'first_byte', 'before_settle', 'settled'] as const) {
+  test(`kill -9 at "${point}" loses no record and no charge, and leaves nothing held`, async () => {
+    await run.dieAt(point, 3, 4)
+    await run.recoverAndCheck()
+    await run.dieAt(point, 20, 8)
+    await run.recoverAndCheck()
+  })
+}

@@ -1,0 +1,29 @@
+import { readConfig } from '../../src/config.ts'
+import type { CallPoint } from '../../src/gateway/gateway.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import { startTollgate } from '../../src/main.ts'
+
+/**
+ * A gateway that kills itself, as `kill -9` would, when a call reaches a named point for the n-th time. Run as a
+ * program: `node doomed-gateway.ts <point|never> <n>`, configured by the environment like the real one.
+ */
+const [point = 'never', nth = '1'] = process.argv.slice(2)
+let left = Number(nth)
+
+const config = readConfig(process.env)
+const running = await startTollgate(config, {
+  log: createLog(config.logLevel),
+  reached(at: CallPoint) {
+    if (at !== point) return
+    left -= 1
+    if (left <= 0) process.kill(process.pid, 'SIGKILL')
+  },
+  onFatal(error) {
+    process.stderr.write(`${error.message}\n`, () => process.exit(1))
+  },
+})
+process.stdout.write(`${JSON.stringify({ port: running.port })}\n`)
+process.once('SIGTERM', async () => {
+  await running.stop()
+  process.exit(0)
+})
