@@ -76,7 +76,8 @@ export function answerStreamed(exchange: Exchange, parts: AnswerParts): Streamed
     end(trailers) {
       begun = true
       if (res.destroyed) return
-      if (trailers.length > 0) res.addTrailers(pairs(trailers))
+      const theirs = pairs(trailers).filter(([name]) => !name.toLowerCase().startsWith(exchange.names.prefix))
+      if (theirs.length > 0) res.addTrailers(theirs)
       res.end()
     },
 

@@ -61,7 +61,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       headers: req.rawHeaders,
       expectsContinue,
     }
-    if (draining) res.shouldKeepAlive = false
+    // HTTP/1.0 has no reliable way to keep a connection: its Keep-Alive was a proposal that proxies pass on unread.
+    if (draining || req.httpVersion === '1.0') res.shouldKeepAlive = false
     const siblings = bySocket.get(req.socket) ?? new Set()
     bySocket.set(req.socket, siblings.add(exchange))
     running.add(exchange)
