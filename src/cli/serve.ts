@@ -68,7 +68,11 @@ function acceptArguments(args: readonly string[]): boolean {
 async function startBuiltInSimulator() {
   // Loaded only here: a gateway with real upstreams never runs a line of it.
   const { startSimulator } = await import('../../simulator/start-simulator.ts')
-  const simulator = await startSimulator({ messagesKey: SIMULATOR_KEY, chatKey: SIMULATOR_KEY })
+  const simulator = await startSimulator({
+    messagesKey: SIMULATOR_KEY,
+    chatKey: SIMULATOR_KEY,
+    pace: 'realistic',
+  })
   const key = new Secret(SIMULATOR_KEY)
   return {
     upstreams: {
