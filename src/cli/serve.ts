@@ -12,6 +12,8 @@ const SIMULATOR_KEY = 'simulator-provider-key'
 
 export async function serve(args: readonly string[]): Promise<void> {
   if (!acceptArguments(args)) return
+  // Whoever read the terminal may go away (a closed pipe, a dead multiplexer). That is no reason to stop serving.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   let config: Config
   try {
     config = readConfig(process.env)

@@ -36,6 +36,8 @@ export interface ServingProcess {
   readonly pid: number
   readonly finished: Promise<Finished>
   signal(name: NodeJS.Signals): void
+  /** Closes our end of its output, as a reader does that goes away. */
+  stopReading(): void
   /** Kills it if it still runs, and removes its data. */
   dispose(): Promise<void>
 }
@@ -63,6 +65,10 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
     pid: child.pid ?? 0,
     finished: watched.finished,
     signal: (name) => child.kill(name),
+    stopReading() {
+      child.stdout?.destroy()
+      child.stderr?.destroy()
+    },
     async dispose() {
       child.kill('SIGKILL')
       await watched.finished
