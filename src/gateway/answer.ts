@@ -41,7 +41,8 @@ export function answerStreamed(exchange: Exchange, parts: AnswerParts): Streamed
 
   return {
     interim(status, headers) {
-      if (!speaks11 || res.headersSent || res.destroyed) return
+      // Interim responses may be dropped; one that is not at the head of its connection must be.
+      if (!speaks11 || res.headersSent || res.destroyed || res.socket === null) return
       res.writeInformation(
         status,
         toReplyHeaders(headers, { chunkable: false, ownPrefix: exchange.names.prefix }),
@@ -84,10 +85,12 @@ export function answerStreamed(exchange: Exchange, parts: AnswerParts): Streamed
     cut() {
       // Never res.end(): a chunked body would get its final chunk, and a cut stream would pass for a whole one.
       // What was written still leaves, then the connection ends where the framing says it must not.
-      const { socket } = res
-      if (socket === null || res.destroyed) res.destroy()
-      else if (endsByClose) socket.write(EMPTY, () => socket.resetAndDestroy())
-      else socket.end(() => socket.destroy())
+      exchange.turn.then(() => {
+        const { socket } = res
+        if (socket === null || res.destroyed) res.destroy()
+        else if (endsByClose) socket.write(EMPTY, () => socket.resetAndDestroy())
+        else socket.end(() => socket.destroy())
+      })
     },
   }
 }

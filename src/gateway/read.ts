@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { discardRest, type Exchange } from '../http/exchange.ts'
+import { discardRest, type Exchange, inviteBody } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
@@ -51,7 +51,7 @@ export async function readBody(
   options: ReadOptions,
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
-  if (exchange.expectsContinue && present) exchange.res.writeContinue()
+  if (present) inviteBody(exchange)
   if (!present) return { kind: 'read', body: { kind: 'none' }, facts: NOT_READ }
   if (endpoint === null || endpoint.reads === 'nothing') {
     return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ }

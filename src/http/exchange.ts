@@ -15,6 +15,12 @@ export interface Exchange {
   readonly headers: RawHeaders
   /** The client waits for `100 Continue` before it sends its body. */
   readonly expectsContinue: boolean
+  /**
+   * Resolves when the responses before this one on its connection have left. A pipelined response that is not at
+   * the head of its connection has no socket: Node keeps its bytes, but mixes interim responses into them, and
+   * forgets that it was destroyed.
+   */
+  readonly turn: Promise<void>
 }
 
 export interface WholeReply {
@@ -50,4 +56,15 @@ export function discardRest(req: IncomingMessage): void {
 
 export function clientLeft(exchange: Exchange): boolean {
   return exchange.res.destroyed || exchange.res.closed
+}
+
+/** Answers `Expect: 100-continue`, when it is this request's turn to be answered anything. */
+export function inviteBody({ expectsContinue, res, turn }: Exchange): void {
+  if (!expectsContinue) return
+  if (res.socket !== null) res.writeContinue()
+  else {
+    turn.then(() => {
+      if (!res.headersSent && !res.destroyed) res.writeContinue()
+    })
+  }
 }

@@ -27,6 +27,16 @@ export interface HttpServer {
   drain(drainMs: number): Promise<number>
 }
 
+const AT_ONCE = Promise.resolve()
+
+/** Node gives the connection to the next response when this one has finished, before it tells us. */
+function whenLeft(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    res.once('finish', resolve)
+    res.once('close', resolve)
+  })
+}
+
 /** How often connections that became idle are closed while draining. */
 const IDLE_SWEEP_MS = 50
 
@@ -51,6 +61,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   let draining = false
 
   function begin(req: IncomingMessage, res: ServerResponse, expectsContinue: boolean): Exchange {
+    const siblings = bySocket.get(req.socket) ?? new Set<Exchange>()
+    const previous = [...siblings].at(-1)
     const exchange: Exchange = {
       req,
       res,
@@ -60,10 +72,10 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       method: req.method ?? '',
       headers: req.rawHeaders,
       expectsContinue,
+      turn: previous === undefined ? AT_ONCE : whenLeft(previous.res),
     }
     // HTTP/1.0 has no reliable way to keep a connection: its Keep-Alive was a proposal that proxies pass on unread.
     if (draining || req.httpVersion === '1.0') res.shouldKeepAlive = false
-    const siblings = bySocket.get(req.socket) ?? new Set()
     bySocket.set(req.socket, siblings.add(exchange))
     running.add(exchange)
     res.once('close', () => {

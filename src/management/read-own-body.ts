@@ -1,4 +1,4 @@
-import { clientLeft, type Exchange } from '../http/exchange.ts'
+import { clientLeft, type Exchange, inviteBody } from '../http/exchange.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 
@@ -9,8 +9,8 @@ export type OwnBody =
 
 /** The JSON body of a request to one of our own endpoints; an absent one is `{}`. */
 export async function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<OwnBody> {
-  const { req, res } = exchange
-  if (exchange.expectsContinue) res.writeContinue()
+  const { req } = exchange
+  inviteBody(exchange)
   const chunks: Buffer[] = []
   let bytes = 0
   const idle = setTimeout(() => req.destroy(), idleTimeoutMs)

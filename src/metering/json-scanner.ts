@@ -1,4 +1,3 @@
-import { Capture } from './capture.ts'
 import {
   AFTER,
   AFTER_OBJECT,
@@ -21,59 +20,44 @@ import {
   TOP_FIRST_NAME,
   TOP_VALUE,
 } from './json-grammar.ts'
-import {
-  JSON_SCAN_LIMITS,
-  type JsonMember,
-  type JsonScan,
-  type JsonScanLimits,
-  type JsonSpan,
-  type UnreadableJson,
-} from './json-scan.ts'
+import { JsonMembers, type Piece } from './json-members.ts'
+import { JSON_SCAN_LIMITS, type JsonScan, type JsonScanLimits, type UnreadableJson } from './json-scan.ts'
 import { JsonString } from './json-string.ts'
 import { type Cursor, END_OF_CHUNK, walk } from './json-walk.ts'
 import { Utf8Check } from './utf8-check.ts'
 import { WatchedNames } from './watched-names.ts'
 
+/** What is wrong with the byte at the cursor. */
+type Fault = UnreadableJson | null
+
 /**
  * Finds members of the top-level object of a JSON text that arrives in pieces, without building it.
  *
- * It accepts what RFC 8259 and JSON.parse accept, encoded in UTF-8, nested or not, with one exception: control
+ * It accepts what RFC 8259 and JSON.parse accept, encoded in UTF-8, at any depth, with one exception: control
  * characters inside the strings of members that are not watched are not looked for (json-string.ts says why that is
  * safe). What it refuses beyond the grammar is what parsers are known to disagree on: see UnreadableJson. The answer
  * does not depend on how the text was cut, and no chunk is referred to after `write` returns.
  */
 export class JsonScanner<Name extends string = string> {
-  readonly #names: WatchedNames<Name>
   readonly #limits: JsonScanLimits
+  readonly #members: JsonMembers<Name>
   readonly #utf8 = new Utf8Check()
   readonly #string = new JsonString()
-  readonly #capture: Capture
-  readonly #members = new Map<Name, JsonMember>()
-  readonly #duplicates = new Set<Name>()
   /** For each open container the state behind it. */
   readonly #stack: Uint8Array
   readonly #cursor: Cursor = { i: 0, state: BEFORE_OBJECT, depth: 0 }
-  #failure: Extract<JsonScan, { kind: 'unreadable' }> | null = null
-  #ended = false
+  /** The state behind the string at hand. */
+  #afterString = 0
   /** The document's offset of the first byte of the chunk at hand. */
   #offset = 0
-  #afterString = 0
-  #nameStart = 0
-  #valueStart = 0
-  #valueByte = 0
-  /** The watched member whose value is being read. */
-  #member: Name | null = null
-  /** From where on the chunk at hand belongs to what is captured. */
-  #captureFrom = 0
-  #capturing = false
-  #memberCount = 0
   #objectEnd = 0
+  #failure: Extract<JsonScan, { kind: 'unreadable' }> | null = null
+  #ended = false
 
   constructor(names: Iterable<Name>, limits: Partial<JsonScanLimits> = {}) {
-    this.#names = new WatchedNames(names)
     this.#limits = { ...JSON_SCAN_LIMITS, ...limits }
+    this.#members = new JsonMembers(new WatchedNames(names), this.#limits)
     this.#stack = new Uint8Array(this.#limits.depthMax)
-    this.#capture = new Capture(Math.max(this.#limits.captureBytesMax, this.#limits.nameBytesMax))
   }
 
   write(chunk: Uint8Array): void {
@@ -82,9 +66,9 @@ export class JsonScanner<Name extends string = string> {
     const room = this.#limits.documentBytesMax - this.#offset
     const whole = Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.length, room))
     const valid = this.#utf8.validPrefix(whole)
-    this.#scan(valid === whole.length ? whole : whole.subarray(0, valid))
+    this.#scan(whole.subarray(0, valid))
     if (valid < whole.length) this.#fail('not_utf8', valid)
-    else if (chunk.length > room) this.#fail('too_large', room)
+    if (whole.length < chunk.length) this.#fail('too_large', room)
     this.#offset += whole.length
   }
 
@@ -93,158 +77,115 @@ export class JsonScanner<Name extends string = string> {
     if (this.#cursor.state === BEFORE_OBJECT) this.#fail('empty', 0)
     if (this.#cursor.state !== AFTER_OBJECT) this.#fail('truncated', 0)
     if (this.#failure !== null) return this.#failure
+    const { found, duplicates, none } = this.#members
     return {
       kind: 'object',
-      members: this.#members,
-      duplicates: [...this.#duplicates],
+      members: found,
+      duplicates: [...duplicates],
       objectEnd: this.#objectEnd,
-      empty: this.#memberCount === 0,
+      empty: none,
     }
   }
 
-  #scan(chunk: Buffer): void {
-    const words = new DataView(chunk.buffer, chunk.byteOffset, chunk.length)
+  #scan(bytes: Buffer): void {
+    const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    const piece = { bytes, offset: this.#offset }
     const cursor = this.#cursor
     cursor.i = 0
     this.#string.enterChunk()
-    while (cursor.i < chunk.length && this.#failure === null) {
-      if (cursor.state === IN_STRING) this.#crossString(chunk, words)
-      else this.#act(walk(chunk, words, this.#stack, cursor), chunk)
+    while (cursor.i < bytes.length && this.#failure === null) {
+      const fault =
+        cursor.state === IN_STRING
+          ? this.#crossString(piece, words)
+          : this.#act(walk(bytes, words, this.#stack, cursor), piece)
+      if (fault !== null) this.#fail(fault, cursor.i)
     }
-    if (this.#capturing) this.#capture.append(chunk, this.#captureFrom, chunk.length)
-    this.#captureFrom = 0
+    this.#members.endPiece(piece)
   }
 
-  #crossString(chunk: Buffer, words: DataView): void {
+  #crossString(piece: Piece, words: DataView): Fault {
     const cursor = this.#cursor
-    const quote = this.#string.cross(chunk, words, cursor.i)
-    if (quote < 0) return this.#fail('not_json', -1 - quote)
-    cursor.i = quote
-    if (quote === chunk.length) return
-    this.#leave(this.#afterString, chunk)
+    const quote = this.#string.cross(piece.bytes, words, cursor.i)
+    cursor.i = quote < 0 ? -1 - quote : quote
+    if (quote < 0) return 'not_json'
+    return quote === piece.bytes.length ? null : this.#close(this.#afterString, piece)
   }
 
-  /** Does what the byte at the cursor asks for. */
-  #act(action: number, chunk: Buffer): void {
+  /** Does what the grammar asks for at the byte at the cursor, and leaves the cursor at the next byte to look at. */
+  #act(action: number, piece: Piece): Fault {
     const cursor = this.#cursor
     switch (action) {
       case END_OF_CHUNK:
-        return
-      case OPEN_TOP_NAME:
+        return null
       case OPEN_STRING:
-        if (action === OPEN_TOP_NAME) this.#startTopName()
-        this.#string.open(action === OPEN_TOP_NAME || this.#member !== null)
-        this.#afterString = AFTER[cursor.state] as number
-        cursor.state = IN_STRING
-        cursor.i++
-        return
+        return this.#openString(this.#members.watching)
+      case OPEN_TOP_NAME:
+        return this.#members.startName(piece, cursor.i) ?? this.#openString(true)
       case OPEN_TOP_OBJECT:
         this.#stack[0] = AFTER[cursor.state] as number
         cursor.depth = 1
         cursor.state = TOP_FIRST_NAME
         cursor.i++
-        return
+        return null
       case OPEN_OBJECT:
       case OPEN_ARRAY:
-        return this.#fail('too_deep', cursor.i)
+        return 'too_deep'
       case CLOSE:
         cursor.depth--
-        return this.#leave(this.#stack[cursor.depth] as number, chunk)
+        return this.#close(this.#stack[cursor.depth] as number, piece)
       case START_TOP_VALUE:
-        this.#startTopValue(chunk)
+        this.#members.startValue(piece, cursor.i)
         cursor.state = TOP_VALUE
-        return
+        return null
       case END_TOP_LITERAL:
-        cursor.i++
-        return this.#endTopValue(chunk)
+        return this.#close(END_TOP_VALUE, piece)
       case END_TOP_NUMBER:
-        return this.#endTopValue(chunk)
+        this.#members.endValue(piece, cursor.i)
+        cursor.state = TOP_AFTER_VALUE
+        return null
       default:
-        return this.#refuse(chunk)
+        return this.#unexpected(piece)
     }
   }
 
-  /** The byte at the cursor closes a string, a container or the document. */
-  #leave(after: number, chunk: Buffer): void {
+  #openString(strict: boolean): null {
     const cursor = this.#cursor
-    const at = cursor.i
+    this.#string.open(strict)
+    this.#afterString = AFTER[cursor.state] as number
+    cursor.state = IN_STRING
     cursor.i++
-    cursor.state = after
-    if (after === END_TOP_NAME) this.#endTopName(chunk, at)
-    else if (after === END_TOP_VALUE) this.#endTopValue(chunk)
-    else if (after === END_OBJECT) {
-      this.#objectEnd = this.#offset + at
+    return null
+  }
+
+  /** The byte at the cursor is the last one of something, behind which `after` is due. */
+  #close(after: number, piece: Piece): Fault {
+    const cursor = this.#cursor
+    if (after === END_TOP_NAME) {
+      const fault = this.#members.endName(piece, cursor.i)
+      if (fault !== null) return fault
+      cursor.state = TOP_COLON
+    } else if (after === END_TOP_VALUE) {
+      this.#members.endValue(piece, cursor.i + 1)
+      cursor.state = TOP_AFTER_VALUE
+    } else if (after === END_OBJECT) {
+      this.#objectEnd = this.#offset + cursor.i
       cursor.state = AFTER_OBJECT
-    }
+    } else cursor.state = after
+    cursor.i++
+    return null
   }
 
-  #startTopName(): void {
-    this.#memberCount++
-    if (this.#memberCount > this.#limits.membersMax) return this.#fail('too_many_members', this.#cursor.i)
-    this.#nameStart = this.#offset + this.#cursor.i
-    this.#capturing = true
-    this.#captureFrom = this.#cursor.i + 1
-  }
-
-  #endTopName(chunk: Buffer, quote: number): void {
-    const length = this.#offset + quote - this.#nameStart - 1
-    const text = this.#takeCaptured(chunk, quote, length, this.#limits.nameBytesMax)
-    if (text === null) return this.#fail('name_too_long', quote)
-    const name = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text
-    if (this.#names.isAmbiguous(name)) return this.#fail('ambiguous_name', quote)
-    const watched = this.#names.find(name)
-    if (watched !== undefined && this.#members.has(watched)) this.#duplicates.add(watched)
-    else this.#member = watched ?? null
-    this.#cursor.state = TOP_COLON
-  }
-
-  #startTopValue(chunk: Buffer): void {
-    if (this.#member === null) return
-    const { i } = this.#cursor
-    this.#valueStart = this.#offset + i
-    this.#valueByte = chunk[i] as number
-    this.#capturing = true
-    this.#captureFrom = i
-  }
-
-  /** The cursor is right behind the value. */
-  #endTopValue(chunk: Buffer): void {
-    const { i } = this.#cursor
-    this.#cursor.state = TOP_AFTER_VALUE
-    if (this.#member === null) return
-    const span = { nameStart: this.#nameStart, start: this.#valueStart, end: this.#offset + i }
-    const text = this.#takeCaptured(chunk, i, span.end - span.start, this.#limits.captureBytesMax)
-    this.#members.set(this.#member, memberOf(span, this.#valueByte, text))
-    this.#member = null
-  }
-
-  /** The captured text of `length` bytes that ends here, or null if that is more than the limit. */
-  #takeCaptured(chunk: Buffer, end: number, length: number, bytesMax: number): string | null {
-    this.#capturing = false
-    if (length > bytesMax) {
-      this.#capture.clear()
-      return null
-    }
-    const from = this.#captureFrom
-    if (end - from === length) return chunk.toString('utf8', from, end)
-    this.#capture.append(chunk, from, end)
-    return this.#capture.take(length)?.toString('utf8') ?? null
-  }
-
-  #refuse(chunk: Buffer): void {
+  #unexpected({ bytes, offset }: Piece): Fault {
     const { i, state } = this.#cursor
-    const byte = chunk[i] as number
-    if (state === AFTER_OBJECT) return this.#fail('trailing_bytes', i)
-    if (state !== BEFORE_OBJECT) return this.#fail('not_json', i)
-    if (byte === 0xef && this.#offset + i === 0) return this.#fail('byte_order_mark', i)
-    this.#fail('"-[0123456789ftn'.includes(String.fromCharCode(byte)) ? 'not_an_object' : 'not_json', i)
+    if (state === AFTER_OBJECT) return 'trailing_bytes'
+    if (state !== BEFORE_OBJECT) return 'not_json'
+    if (offset + i === 0 && bytes[i] === 0xef) return 'byte_order_mark'
+    return '"-[0123456789ftn'.includes(bytes.toString('latin1', i, i + 1)) ? 'not_an_object' : 'not_json'
   }
 
   /** The first fault counts. `i` is where in the chunk at hand it is. */
   #fail(reason: UnreadableJson, i: number): void {
     this.#failure ??= { kind: 'unreadable', reason, at: this.#offset + i }
-    this.#capturing = false
-    this.#capture.clear()
     this.#members.clear()
   }
 }
@@ -258,30 +199,4 @@ export function scanJson<Name extends string>(
   const scanner = new JsonScanner(names, limits)
   scanner.write(bytes)
   return scanner.end()
-}
-
-/** The grammar was verified, so JSON.parse cannot throw here; the text is at most `captureBytesMax` long. */
-function memberOf(span: JsonSpan, firstByte: number, text: string | null): JsonMember {
-  switch (firstByte) {
-    case 0x22: // "
-      if (text === null) return { kind: 'too_long', type: 'string', ...span }
-      return { kind: 'string', value: JSON.parse(text) as string, ...span }
-    case 0x7b: // {
-      return text === null
-        ? { kind: 'too_long', type: 'object', ...span }
-        : { kind: 'object', json: text, ...span }
-    case 0x5b: // [
-      return text === null
-        ? { kind: 'too_long', type: 'array', ...span }
-        : { kind: 'array', json: text, ...span }
-    case 0x74: // t
-      return { kind: 'boolean', value: true, ...span }
-    case 0x66: // f
-      return { kind: 'boolean', value: false, ...span }
-    case 0x6e: // n
-      return { kind: 'null', ...span }
-    default:
-      if (text === null) return { kind: 'too_long', type: 'number', ...span }
-      return { kind: 'number', value: Number(text), raw: text, ...span }
-  }
 }

@@ -9,13 +9,13 @@ export interface PartHead {
 }
 
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
-/** The form every client in use writes: the name first, quoted or as a token. */
-const DISPOSITION = /^form-data[ \t]*;[ \t]*name=(?:"([^"\\]*)"|([!#$&'+.^_`|~0-9A-Za-z-]+))(?![^ \t;])/i
+/** The form every client in use writes: the name first, quoted, or bare if it is a word. */
+const DISPOSITION = /^form-data[ \t]*;[ \t]*name=(?:"([^"\\]*)"|([0-9A-Za-z_.-]+))(?![^ \t;])/i
 /** What may stand behind the name: `filename=` and `filename*=`, once each, are no second name. */
 const FILENAME = /;[ \t]*filename=/i
 const FILENAME_EXTENDED = /;[ \t]*filename\*=/i
 const ANOTHER_NAME = /name[ \t*0-9]*=/i
-const TEXT_TYPE = /^text\/plain(?:[ \t]*;[ \t]*charset="?(utf-8|us-ascii|iso-8859-1)"?)?$/i
+const TEXT_TYPE = /^text\/plain(?:[ \t]*;[ \t]*charset=("?)(utf-8|us-ascii|iso-8859-1)\1)?$/i
 const PLAIN_ENCODING = /^(?:7bit|8bit|binary)$/i
 
 /**
@@ -30,12 +30,12 @@ export function readPartHead(bytes: Buffer): PartHead | null {
     if (field === undefined || value === undefined) return null
     const key = field.toLowerCase()
     if (headers.has(key) && key.startsWith('content-')) return null
-    headers.set(key, value.trim())
+    headers.set(key, withoutBlanks(value))
   }
   const disposition = headers.get('content-disposition') ?? ''
   const match = DISPOSITION.exec(disposition)
   if (match === null) return null
-  const rest = disposition.slice(match[0].length).trim()
+  const rest = disposition.slice(match[0].length)
   if (ANOTHER_NAME.test(rest.replace(FILENAME, ';').replace(FILENAME_EXTENDED, ';'))) return null
 
   const raw = Buffer.from(match[1] ?? match[2] ?? '', 'latin1')
@@ -45,8 +45,16 @@ export function readPartHead(bytes: Buffer): PartHead | null {
   return {
     name: raw.toString('utf8'),
     plain: rest === '' && type !== null && PLAIN_ENCODING.test(encoding),
-    asciiOnly: (type?.[1] ?? 'utf-8').toLowerCase() !== 'utf-8',
+    asciiOnly: (type?.[2] ?? 'utf-8').toLowerCase() !== 'utf-8',
   }
+}
+
+/** `trim` would also take U+00A0, one byte here, which other parsers keep; a pattern for the end would be quadratic. */
+function withoutBlanks(value: string): string {
+  let [start, end] = [0, value.length]
+  while (start < end && ' \t'.includes(value.charAt(start))) start++
+  while (start < end && ' \t'.includes(value.charAt(end - 1))) end--
+  return value.slice(start, end)
 }
 
 /** The name as parsers may see it that undo percent escapes, which browsers write, and trim. */

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { Capture } from './capture.ts'
-import { looseName, type PartHead, readPartHead } from './multipart-head.ts'
+import { looseName, readPartHead } from './multipart-head.ts'
 import {
   MULTIPART_SCAN_LIMITS,
   type MultipartField,
@@ -40,6 +40,7 @@ export function boundaryOf(contentType: string): string | null {
 }
 
 type State = 'content' | 'delimiter' | 'head' | 'closed'
+type Fault = UnreadableMultipart | null
 
 /**
  * Finds the text fields of a multipart/form-data body that arrives in pieces, without keeping it. It reads only what
@@ -57,8 +58,9 @@ export class MultipartScanner<Name extends string = string> {
   readonly #value: Capture
   #failure: Extract<MultipartScan, { kind: 'unreadable' }> | null = null
   #ended = false
-  /** The body's offset of the first byte of the chunk at hand. */
+  /** The body's offset of the first byte of the chunk at hand, and the byte of that chunk to be looked at next. */
   #offset = 0
+  #i = 0
   /** What precedes the first boundary is searched as content too, and must be nothing. */
   #state: State = 'content'
   #parts = 0
@@ -66,10 +68,11 @@ export class MultipartScanner<Name extends string = string> {
   /** The last bytes of the content so far, in which a boundary may have begun; at first the line break it needs. */
   #tail = Buffer.from('\r\n')
   #headLength = 0
-  /** How many bytes of the line break, the empty line or the end are there. */
+  /** How many bytes are there of the line break, or the empty line, that the state waits for. */
   #matched = 0
-  #delimiterByte = 0
-  #part: { readonly name: Name; readonly head: PartHead } | null = null
+  #closing = false
+  /** The watched field whose value is being read. */
+  #field: { readonly name: Name; readonly asciiOnly: boolean } | null = null
 
   constructor(boundary: string, names: Iterable<Name>, limits: Partial<MultipartScanLimits> = {}) {
     this.#names = new WatchedNames(names)
@@ -84,13 +87,12 @@ export class MultipartScanner<Name extends string = string> {
     if (this.#failure !== null) return
     const room = this.#limits.bodyBytesMax - this.#offset
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.length, room))
-    for (let i = 0; i < bytes.length && this.#failure === null; ) {
-      if (this.#state === 'content') i = this.#crossContent(bytes, i)
-      else if (this.#state === 'head') i = this.#crossHead(bytes, i)
-      else if (this.#state === 'delimiter') this.#endDelimiter(bytes[i] as number, i++)
-      else this.#endBody(bytes[i] as number, i++)
+    this.#i = 0
+    while (this.#i < bytes.length && this.#failure === null) {
+      const fault = this.#step(bytes)
+      if (fault !== null) this.#fail(fault, this.#i)
     }
-    if (chunk.length > room) this.#fail('too_large', room)
+    if (bytes.length < chunk.length) this.#fail('too_large', room)
     this.#offset += bytes.length
   }
 
@@ -103,22 +105,38 @@ export class MultipartScanner<Name extends string = string> {
     return { kind: 'form', fields: this.#fields, duplicates: [...this.#duplicates] }
   }
 
-  #crossContent(chunk: Buffer, from: number): number {
+  #step(chunk: Buffer): Fault {
+    switch (this.#state) {
+      case 'content':
+        return this.#crossContent(chunk)
+      case 'delimiter':
+        return this.#endDelimiter(chunk[this.#i] as number)
+      case 'head':
+        return this.#crossHead(chunk)
+      case 'closed':
+        return this.#endBody(chunk[this.#i] as number)
+    }
+  }
+
+  #crossContent(chunk: Buffer): Fault {
+    const from = this.#i
     const hit = this.#findBoundary(chunk, from)
-    if (this.#part !== null) this.#value.append(chunk, from, Math.max(from, hit ?? chunk.length))
+    if (this.#field !== null) this.#value.append(chunk, from, Math.max(from, hit ?? chunk.length))
+    this.#i = hit ?? chunk.length
     if (hit === null) {
       const kept = this.#needle.length + 1
-      const content = chunk.subarray(Math.max(from, chunk.length - kept))
-      this.#tail = Buffer.concat([this.#tail, content]).subarray(-kept)
-      return chunk.length
+      const last = chunk.subarray(Math.max(from, chunk.length - kept))
+      this.#tail = Buffer.concat([this.#tail, last]).subarray(-kept)
+      return null
     }
     const before = (k: number) => (k >= from ? chunk[k] : this.#tail[this.#tail.length - from + k])
-    if (before(hit - 2) !== CR || before(hit - 1) !== LF) return this.#fail('stray_boundary', hit)
-    if (this.#parts === 0 && this.#offset + hit > 0) return this.#fail('preamble', hit)
-    this.#endPart(hit - 2)
+    if (before(hit - 2) !== CR || before(hit - 1) !== LF) return 'stray_boundary'
+    if (this.#parts === 0 && this.#offset + hit > 0) return 'preamble'
+    const fault = this.#endValue(hit - 2)
+    this.#i = fault === null ? hit + this.#needle.length : hit
     this.#state = 'delimiter'
     this.#matched = 0
-    return hit + this.#needle.length
+    return fault
   }
 
   /** Where in the chunk the next boundary begins: negative if it began in the one before. */
@@ -133,88 +151,93 @@ export class MultipartScanner<Name extends string = string> {
     return hit < 0 ? null : hit
   }
 
-  #endPart(end: number): void {
-    if (this.#part === null) return
-    const { name, head } = this.#part
-    this.#part = null
+  #endValue(end: number): Fault {
+    if (this.#field === null) return null
+    const { name, asciiOnly } = this.#field
+    this.#field = null
     const span = { start: this.#contentStart, end: this.#offset + end }
     const value = this.#value.take(span.end - span.start)
-    if (value === null) this.#fields.set(name, { kind: 'too_long', ...span })
-    else if (!isUtf8(value)) this.#fail('not_utf8', end)
-    else if (head.asciiOnly && !isAscii(value)) this.#fail('ambiguous_part', end)
-    else this.#fields.set(name, { kind: 'text', value: value.toString('utf8'), ...span })
+    if (value === null) {
+      this.#fields.set(name, { kind: 'too_long', ...span })
+      return null
+    }
+    if (!isUtf8(value)) return 'not_utf8'
+    if (asciiOnly && !isAscii(value)) return 'ambiguous_part'
+    this.#fields.set(name, { kind: 'text', value: value.toString('utf8'), ...span })
+    return null
   }
 
-  /** Behind a boundary there is a line break, and a part, or two dashes, and nothing more. */
-  #endDelimiter(byte: number, i: number): void {
-    if (this.#matched === 0) {
-      if (byte !== CR && byte !== DASH) return void this.#fail('stray_boundary', i)
-      this.#delimiterByte = byte
-      this.#matched = 1
-      return
-    }
-    if (byte !== (this.#delimiterByte === CR ? LF : DASH)) return void this.#fail('stray_boundary', i)
-    this.#matched = 0
-    if (byte === DASH) {
+  /** Behind a boundary there is a line break, and a part, or there are two dashes. */
+  #endDelimiter(byte: number): Fault {
+    if (this.#matched === 0) this.#closing = byte === DASH
+    const expected = this.#closing ? DASH : this.#matched === 0 ? CR : LF
+    if (byte !== expected) return 'stray_boundary'
+    this.#i++
+    this.#matched++
+    if (this.#matched < 2) return null
+    if (this.#closing) {
       this.#state = 'closed'
-      return
+      this.#matched = 0
+      return null
     }
     this.#parts++
-    if (this.#parts > this.#limits.partsMax) return void this.#fail('too_many_parts', i)
     this.#state = 'head'
     this.#headLength = 0
-    // The delimiter's line break may be the first half of the empty line: then the head is empty.
-    this.#matched = 2
+    // `matched` stays at 2: the delimiter's own line break is the first half of the empty line if the head is empty.
+    return this.#parts > this.#limits.partsMax ? 'too_many_parts' : null
   }
 
-  /** A line break at the very end, or none: clients differ, parsers do not mind. */
-  #endBody(byte: number, i: number): void {
-    if (byte !== (this.#matched === 0 ? CR : LF) || this.#matched === 2) this.#fail('trailing_bytes', i)
+  /** A line break at the very end, or none: clients differ, and parsers do not mind. */
+  #endBody(byte: number): Fault {
+    if (this.#matched === 2 || byte !== (this.#matched === 0 ? CR : LF)) return 'trailing_bytes'
     this.#matched++
+    this.#i++
+    return null
   }
 
-  #crossHead(chunk: Buffer, from: number): number {
+  #crossHead(chunk: Buffer): Fault {
+    const from = this.#i
+    const end = Math.min(chunk.length, from + this.#limits.partHeadBytesMax - this.#headLength)
+    let matched = this.#matched
     let i = from
-    while (i < chunk.length && this.#matched < 4) {
+    for (; i < end && matched < 4; i++) {
       const byte = chunk[i] as number
-      if (byte === (this.#matched % 2 === 0 ? CR : LF)) this.#matched++
-      else this.#matched = byte === CR ? 1 : 0
-      i++
-      this.#headLength++
-      if (this.#headLength > this.#limits.partHeadBytesMax) return this.#fail('part_head_too_large', i)
+      if (byte === (matched % 2 === 0 ? CR : LF)) matched++
+      else matched = byte === CR ? 1 : 0
     }
     this.#head.append(chunk, from, i)
-    if (this.#matched === 4) this.#startContent(i)
-    return i
+    this.#headLength += i - from
+    this.#matched = matched
+    this.#i = i
+    if (matched < 4 && i < chunk.length) return 'part_head_too_large'
+    return matched === 4 ? this.#startContent() : null
   }
 
-  #startContent(i: number): void {
+  #startContent(): Fault {
     const bytes = this.#head.take(Math.max(0, this.#headLength - 4)) ?? EMPTY
     this.#state = 'content'
-    this.#contentStart = this.#offset + i
+    this.#contentStart = this.#offset + this.#i
     this.#tail = EMPTY
-    if (bytes.includes(this.#needle)) return void this.#fail('stray_boundary', i)
+    if (bytes.includes(this.#needle)) return 'stray_boundary'
     const head = readPartHead(bytes)
-    if (head === null) return void this.#fail('bad_part_head', i)
+    if (head === null) return 'bad_part_head'
     const name = this.#names.find(head.name)
     if (name === undefined) {
       const loose = looseName(head.name)
-      if (this.#names.find(loose) !== undefined || this.#names.isAmbiguous(loose))
-        this.#fail('ambiguous_name', i)
-      return
+      return this.#names.find(loose) !== undefined || this.#names.isAmbiguous(loose) ? 'ambiguous_name' : null
     }
-    if (!head.plain) return void this.#fail('ambiguous_part', i)
+    if (!head.plain) return 'ambiguous_part'
     if (this.#fields.has(name)) this.#duplicates.add(name)
-    else this.#part = { name, head }
+    else this.#field = { name, asciiOnly: head.asciiOnly }
+    return null
   }
 
   /** The first fault counts. `i` is where in the chunk at hand it is. */
-  #fail(reason: UnreadableMultipart, i: number): number {
+  #fail(reason: UnreadableMultipart, i: number): void {
     this.#failure ??= { kind: 'unreadable', reason, at: this.#offset + i }
     this.#head.clear()
     this.#value.clear()
     this.#fields.clear()
     this.#tail = EMPTY
-    return 0
   }
 }

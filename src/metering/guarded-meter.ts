@@ -1,0 +1,75 @@
+import type { Usage } from '../kernel/usage.ts'
+import type { Meter, Metered, Stage } from './meter.ts'
+import { OutputText } from './output-text.ts'
+
+const NO_USAGE: Usage = {
+  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
+  modelServed: null,
+  serviceTier: null,
+  speed: null,
+  geography: null,
+  stopReason: null,
+  freeRefusal: false,
+  suspect: false,
+}
+
+/** The meter of a reply that says nothing about usage: audio, text, an error. */
+export class SilentMeter implements Meter {
+  readonly stage: Stage = 'content'
+
+  write(): void {}
+
+  end(whole: boolean): Metered {
+    return {
+      usage: NO_USAGE,
+      inputKnown: false,
+      outputKnown: false,
+      outputTokensSeen: 0,
+      error: null,
+      objectId: null,
+      stage: whole ? 'over' : 'content',
+      output: new OutputText().delivered(),
+      faults: [],
+    }
+  }
+}
+
+/**
+ * Keeps a fault of ours from breaking a reply: a meter that fails once is not asked again, and says so at the end.
+ * Nothing that upstream can send is known to lead here.
+ */
+export class GuardedMeter implements Meter {
+  #meter: Meter
+  #failed = false
+
+  constructor(meter: Meter) {
+    this.#meter = meter
+  }
+
+  get stage(): Stage {
+    return this.#meter.stage
+  }
+
+  write(chunk: Buffer): void {
+    try {
+      this.#meter.write(chunk)
+    } catch {
+      this.#fail()
+    }
+  }
+
+  end(whole: boolean): Metered {
+    try {
+      const metered = this.#meter.end(whole)
+      return this.#failed ? { ...metered, faults: ['failed'] } : metered
+    } catch {
+      this.#fail()
+      return { ...this.#meter.end(whole), faults: ['failed'] }
+    }
+  }
+
+  #fail(): void {
+    this.#failed = true
+    this.#meter = new SilentMeter()
+  }
+}

@@ -1,0 +1,364 @@
+import { BoundedCopy } from './bounded-copy.ts'
+import { NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
+import { NameSet } from './name-set.ts'
+
+const BACKSLASH = 0x5c
+const LETTER_U = 0x75
+const NULL = Buffer.from('null')
+const DEPTH_MAX = 256
+/** None of the names that are looked for is so long, not even with every character escaped. */
+const NAME_BYTES_MAX = 256
+
+/** What is due inside a string: any character, one to four hexadecimal digits, or what a backslash escapes. */
+const CHARACTER = 0
+const ESCAPED = 5
+
+const PLAIN = 0
+const COMMA = 1
+const COLON = 2
+const STRING = 3
+const OBJECT = 4
+const ARRAY = 5
+const CLOSE = 6
+const KINDS = new Uint8Array(256)
+for (const [i, bytes] of [',', ':', '"', '{', '[', '}]'].entries()) {
+  for (const byte of Buffer.from(bytes)) KINDS[byte] = COMMA + i
+}
+
+export interface CondenseRules {
+  /** Members of the outermost object that matter. The values of all others become null. */
+  readonly keep: ReadonlySet<string>
+  /** Members of objects below it whose values do not matter, wherever they are, and become null. */
+  readonly drop: ReadonlySet<string>
+}
+
+export interface CondenseLimits {
+  /** Strings are kept whole until they add up to this; from then on only their first bytes. */
+  readonly textBytesMax: number
+  readonly longStringBytesMax: number
+  /** A member of the outermost object, or of an object that is one, which is longer even so becomes null. */
+  readonly memberBytesMax: number
+  readonly documentBytesMax: number
+}
+
+export const CONDENSE_LIMITS: CondenseLimits = {
+  textBytesMax: 128 * 1024,
+  longStringBytesMax: 256,
+  memberBytesMax: 1024 * 1024,
+  documentBytesMax: 4 * 1024 * 1024,
+}
+
+export type Condensed =
+  | {
+      readonly kind: 'json'
+      readonly text: string
+      /** How many member names `text` has: more than its value has when some are given twice. */
+      readonly names: number
+      /** Something that may matter was too long and is null now. */
+      readonly overflow: boolean
+    }
+  | { readonly kind: 'too_large' }
+
+/**
+ * Makes a small copy of a JSON text of any size that arrives in pieces: what does not matter and the ends of long
+ * strings (images, audio, pages of prose) are left out as they come by; the rest is there to be parsed.
+ *
+ * It is no parser. A text that is not JSON comes out as one that is not, or loses its fault with a value that did not
+ * matter. The result does not depend on how the text was cut, and no chunk is referred to after `write` returns.
+ */
+export class JsonCondenser {
+  readonly #keep: NameSet
+  readonly #drop: NameSet
+  readonly #limits: CondenseLimits
+  readonly #copy = new BoundedCopy()
+  /** For each open container whether it is an object. */
+  readonly #isObject = new Uint8Array(DEPTH_MAX + 1)
+  #depth = 0
+  #names = 0
+  #overflow = false
+  #broken = false
+
+  /** The copy of this chunk's bytes has come so far; nothing is copied while `#mute` or `#skipped` says so. */
+  #from = 0
+  /** In a string that was cut. */
+  #mute = false
+  /** The depth of the object of which a member is being left out, or 0. */
+  #skipped = 0
+
+  /** The member whose length is limited: its depth, and what to go back to when it gets too long. */
+  #memberDepth = 0
+  #memberStart = -1
+  #memberNames = 0
+  #memberTextRoom = 0
+
+  #inString = false
+  #due = CHARACTER
+  #isName = false
+  #nameIsDue = false
+  /** Whether the member behind the last name matters; its beginning, where a chunk ended within it. */
+  #matters = true
+  #name = ''
+  #nameHasEscape = false
+  /** What may be copied of this string, what that was at first, and what may be copied of all that follow. */
+  #room = 0
+  #roomAtFirst = 0
+  #textRoom = 0
+  /** The next quote and backslash in the chunk, once searched natively: no byte is searched twice. */
+  #quote = -1
+  #backslash = -1
+
+  constructor(rules: CondenseRules, limits: Partial<CondenseLimits> = {}) {
+    this.#keep = new NameSet(rules.keep)
+    this.#drop = new NameSet(rules.drop)
+    this.#limits = { ...CONDENSE_LIMITS, ...limits }
+    this.#textRoom = this.#limits.textBytesMax
+  }
+
+  write(chunk: Buffer, from: number, to: number): void {
+    this.#from = from
+    this.#quote = -1
+    this.#backslash = -1
+    const words = new DataView(chunk.buffer, chunk.byteOffset, chunk.length)
+    let i = from
+    while (i < to && !this.#broken) {
+      i = this.#inString ? this.#crossString(chunk, words, i, to) : this.#walk(chunk, i, to)
+    }
+    this.#flush(chunk, to)
+  }
+
+  /** The copy of what was written since the last time. */
+  take(): Condensed {
+    const condensed: Condensed = this.#broken
+      ? { kind: 'too_large' }
+      : { kind: 'json', text: this.#copy.text(), names: this.#names, overflow: this.#overflow }
+    this.#copy.clear()
+    this.#depth = 0
+    this.#names = 0
+    this.#overflow = false
+    this.#broken = false
+    this.#mute = false
+    this.#skipped = 0
+    this.#memberStart = -1
+    this.#inString = false
+    this.#due = CHARACTER
+    this.#nameIsDue = false
+    this.#textRoom = this.#limits.textBytesMax
+    return condensed
+  }
+
+  /** Goes on outside strings, up to and over the next opening quote. */
+  #walk(chunk: Buffer, from: number, to: number): number {
+    for (let i = from; i < to; i++) {
+      const kind = KINDS[chunk[i] as number] as number
+      if (kind === PLAIN) continue
+      if (kind === STRING) {
+        this.#openString()
+        return i + 1
+      }
+      if (kind === COLON) {
+        if (this.#nameIsDue) this.#openMember(chunk, i + 1)
+        this.#nameIsDue = false
+      } else if (kind === OBJECT || kind === ARRAY) {
+        this.#openContainer(kind)
+        if (this.#broken) return to
+      } else {
+        this.#closeMember(chunk, i)
+        if (kind === CLOSE && this.#depth > 0) this.#depth--
+        this.#nameIsDue = kind === COMMA && this.#isObject[this.#depth] === 1
+      }
+    }
+    return to
+  }
+
+  #openContainer(kind: number): void {
+    if (this.#depth === DEPTH_MAX) {
+      this.#broken = true
+      return
+    }
+    this.#depth++
+    this.#isObject[this.#depth] = kind === OBJECT ? 1 : 0
+    this.#nameIsDue = kind === OBJECT
+    // From here on the members of this object are limited singly.
+    if (kind === OBJECT && this.#depth === 2) this.#memberStart = -1
+  }
+
+  /** The name is behind us; its value begins at `i`. */
+  #openMember(chunk: Buffer, i: number): void {
+    if (this.#skipped > 0) return
+    if (this.#depth <= 2) {
+      this.#memberDepth = this.#depth
+      this.#memberStart = this.#copyLength(i)
+      this.#memberNames = this.#names
+      this.#memberTextRoom = this.#textRoom
+    }
+    if (!this.#matters) this.#skip(chunk, i)
+  }
+
+  #skip(chunk: Buffer, i: number): void {
+    this.#flush(chunk, i)
+    // Copying the bytes before may have shown that the whole member around it is too long.
+    if (this.#skipped > 0) return
+    this.#copy.append(NULL, 0, NULL.length)
+    this.#skipped = this.#depth
+  }
+
+  /** The comma or bracket at `i` ends whatever was open at this depth. */
+  #closeMember(chunk: Buffer, i: number): void {
+    const isMember = this.#memberStart >= 0 && this.#memberDepth === this.#depth
+    if (isMember && this.#copyLength(i) - this.#memberStart > this.#limits.memberBytesMax)
+      this.#flush(chunk, i)
+    if (isMember) this.#memberStart = -1
+    if (this.#skipped === 0 || this.#skipped !== this.#depth) return
+    this.#skipped = 0
+    this.#from = i
+  }
+
+  #openString(): void {
+    const { longStringBytesMax } = this.#limits
+    this.#inString = true
+    this.#isName = this.#nameIsDue
+    this.#name = ''
+    this.#nameHasEscape = false
+    this.#room = this.#isName ? longStringBytesMax : Math.max(longStringBytesMax, this.#textRoom)
+    this.#roomAtFirst = this.#room
+  }
+
+  /** Goes on inside a string, up to and over its closing quote. */
+  #crossString(chunk: Buffer, words: DataView, from: number, to: number): number {
+    let i = from
+    while (i < to) {
+      if (this.#due !== CHARACTER && this.#crossEscape(chunk[i] as number)) {
+        i++
+        continue
+      }
+      const stop = this.#nextStop(chunk, words, i, to)
+      if (stop - i > this.#room) this.#cut(chunk, i + Math.max(0, this.#room), stop)
+      this.#room -= stop - i
+      i = stop
+      if (i === to) break
+      const byte = chunk[i] as number
+      if (byte === QUOTE) {
+        this.#closeString(chunk, from, i)
+        return i + 1
+      }
+      if (this.#room <= 0) this.#cut(chunk, i, i + 1)
+      if (byte === BACKSLASH) {
+        this.#due = ESCAPED
+        this.#nameHasEscape = true
+      }
+      this.#room--
+      i++
+    }
+    if (this.#isName) this.#keepName(chunk, from, to)
+    return to
+  }
+
+  /** False for a byte that cannot belong to the escape, and so has to be looked at again. */
+  #crossEscape(byte: number): boolean {
+    if (this.#due === ESCAPED) this.#due = byte === LETTER_U ? 4 : CHARACTER
+    else if (byte === QUOTE) {
+      this.#due = CHARACTER
+      return false
+    } else this.#due--
+    this.#room--
+    return true
+  }
+
+  /** Leaves out the rest of the string, from the first place on that is not inside a character. */
+  #cut(chunk: Buffer, from: number, to: number): void {
+    if (this.#mute) return
+    let i = from
+    while (i < to && ((chunk[i] as number) & 0xc0) === 0x80) i++
+    if (i === to) return
+    this.#flush(chunk, i)
+    this.#mute = true
+  }
+
+  #closeString(chunk: Buffer, from: number, quote: number): void {
+    this.#inString = false
+    if (this.#mute) {
+      this.#mute = false
+      this.#from = quote
+    }
+    if (this.#skipped > 0) return
+    if (this.#isName) {
+      this.#names++
+      this.#matters = this.#judgeName(chunk, from, quote)
+      return
+    }
+    const used = this.#roomAtFirst - Math.max(0, this.#room)
+    this.#textRoom = Math.max(0, this.#textRoom - used)
+  }
+
+  #judgeName(chunk: Buffer, from: number, quote: number): boolean {
+    const names = this.#depth === 1 ? this.#keep : this.#drop
+    let isNamed = names.hasBytes(chunk, from, quote)
+    if (this.#name !== '' || this.#nameHasEscape) {
+      this.#keepName(chunk, from, quote)
+      isNamed = names.has(this.#nameHasEscape ? unescaped(this.#name) : this.#name)
+    }
+    return this.#depth === 1 ? isNamed : !isNamed
+  }
+
+  #keepName(chunk: Buffer, from: number, to: number): void {
+    const room = NAME_BYTES_MAX - this.#name.length
+    this.#name += chunk.toString('latin1', from, Math.min(to, from + room))
+  }
+
+  /** How long the copy is with what has come by and is not copied yet. */
+  #copyLength(to: number): number {
+    return this.#copy.length + (this.#mute || this.#skipped > 0 ? 0 : to - this.#from)
+  }
+
+  /** Copies what has come by since the last time, unless it is not to be copied. */
+  #flush(chunk: Buffer, to: number): void {
+    const from = this.#from
+    this.#from = to
+    if (this.#mute || this.#skipped > 0 || from >= to || this.#broken) return
+    const length = this.#copy.length + to - from
+    const memberStart = this.#memberStart
+    if (memberStart >= 0 && length - memberStart > this.#limits.memberBytesMax) {
+      // What came before the member is not yet copied if it is of this chunk too.
+      this.#copyBytes(chunk, from, from + Math.max(0, memberStart - this.#copy.length))
+      if (!this.#broken) this.#giveUpMember()
+    } else this.#copyBytes(chunk, from, to)
+  }
+
+  #copyBytes(chunk: Buffer, from: number, to: number): void {
+    // The member that may yet be given up does not count, or else the result would depend on where chunks end.
+    const length = this.#memberStart >= 0 ? this.#memberStart : this.#copy.length + to - from
+    if (length > this.#limits.documentBytesMax) this.#broken = true
+    else this.#copy.append(chunk, from, to)
+  }
+
+  #giveUpMember(): void {
+    this.#overflow = true
+    this.#names = this.#memberNames
+    this.#textRoom = this.#memberTextRoom
+    this.#copy.truncate(this.#memberStart)
+    this.#copy.append(NULL, 0, NULL.length)
+    this.#skipped = this.#memberDepth
+  }
+
+  #nextStop(chunk: Buffer, words: DataView, from: number, to: number): number {
+    const near = Math.min(from + NEAR_BYTES, to)
+    const i = nextStop(chunk, words, from, near)
+    if (i < near || near === to) return i
+    if (this.#quote < i) this.#quote = indexOrLength(chunk, QUOTE, i)
+    if (this.#backslash < i) this.#backslash = indexOrLength(chunk, BACKSLASH, i)
+    return Math.min(this.#quote, this.#backslash, to)
+  }
+}
+
+function indexOrLength(chunk: Buffer, byte: number, from: number): number {
+  const index = chunk.indexOf(byte, from)
+  return index < 0 ? chunk.length : index
+}
+
+function unescaped(name: string): string {
+  try {
+    return String(JSON.parse(`"${name}"`))
+  } catch {
+    return name
+  }
+}

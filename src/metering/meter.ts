@@ -1,0 +1,83 @@
+import type { Usage } from '../kernel/usage.ts'
+import type { JsonDocument } from './json-document.ts'
+import type { TextPlace } from './learn-template.ts'
+import type { DeliveredOutput } from './output-text.ts'
+
+/**
+ * How far a reply has come.
+ * - `content`: more of what the client asked for is to come, as far as can be seen.
+ * - `closing`: the content may be complete, the final figures are still to come. A further block or item makes it
+ *   `content` again.
+ * - `over`: nothing that matters is to come. Leaving now is a normal end.
+ */
+export type Stage = 'content' | 'closing' | 'over'
+
+/** Looks at a view of a reply and finds what it says about usage. It never throws and keeps no chunk. */
+export interface Meter {
+  readonly stage: Stage
+  /** The reply's next bytes, without their content coding. */
+  write(chunk: Buffer): void
+  /** The reply ended: `whole`, or cut by whoever. To be called once. */
+  end(whole: boolean): Metered
+}
+
+export type MeterFault =
+  /** Something was longer than anything that is read here, and was not read. */
+  | 'too_large'
+  /** A document or an event is no JSON. */
+  | 'not_json'
+  /** The meter itself failed, and read nothing from then on. */
+  | 'failed'
+
+/** What a reader of one kind of reply found. */
+export interface Reading {
+  /**
+   * What upstream said. The units of a side that is not known are absent from all parts; calls of tools are there
+   * in any case. Where a side is not known, the first part is that of the response's own model, maybe empty.
+   */
+  readonly usage: Usage
+  /** Upstream said how much input there was, and that can be true. Else it has to be counted. */
+  readonly inputKnown: boolean
+  /** Upstream said finally how much output there was, and that can be true. Else it has to be counted. */
+  readonly outputKnown: boolean
+  /** The output that upstream last spoke of, finally or not: there was at least so much. */
+  readonly outputTokensSeen: number
+  /** The type or code of the error that upstream reported inside a reply that began well. */
+  readonly error: string | null
+  /** The id of the message, completion or response: what a later GET of the same names too. */
+  readonly objectId: string | null
+}
+
+export interface Metered extends Reading {
+  readonly stage: Stage
+  readonly output: DeliveredOutput
+  readonly faults: readonly MeterFault[]
+}
+
+/** What the bytes of a reply look like, known before the first of them. */
+export interface ReplyLayout {
+  /** The members of a body, and of an event's data, that are looked at. */
+  readonly members: ReadonlySet<string>
+  /** Members anywhere below that are not, and may be large. */
+  readonly ignored: ReadonlySet<string>
+  /** Members of an event's data that say nothing and differ from event to event. */
+  readonly noise: ReadonlySet<string>
+  /** An event whose data begins with these bytes says nothing, and may be large. */
+  readonly dullEvents: readonly Buffer[]
+}
+
+/** Knows what one kind of reply means. One is made for each call. */
+export interface ReplyReader {
+  readonly layout: ReplyLayout
+  readonly stage: Stage
+  /**
+   * An event of a stream. If nothing in it mattered but one text, and others like it are to be expected, answers
+   * where that text is: events that differ from it in nothing else are then not shown any more.
+   */
+  readEvent(document: JsonDocument, name: string): TextPlace | null
+  /** The mark `[DONE]`, which is no JSON. */
+  readDone(): void
+  /** A reply that is one document. */
+  readBody(document: JsonDocument): void
+  reading(): Reading
+}

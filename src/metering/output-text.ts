@@ -1,0 +1,124 @@
+/** Prose and refusals; thinking as far as it is shown; what is written for tools to read. */
+export type OutputKind = 'text' | 'thinking' | 'tool'
+
+/** What a call delivered, for counting its output when nobody says how much that was. */
+export interface DeliveredOutput {
+  /** UTF-8 bytes of all that was delivered, kept or not. */
+  readonly bytes: Readonly<Record<OutputKind, number>>
+  /** How much of it `texts` has. Where that is less than all, the rest is to be taken for alike. */
+  readonly keptBytes: number
+  /** The text of each choice, block or item for itself: tokens do not reach across them. */
+  texts(): string[]
+}
+
+/**
+ * 16,000 tokens or so. It is kept for every call in flight, cut or not, so the sum over all of them decides: 640 MB
+ * for 10,000 calls that all write this much.
+ */
+const KEPT_BYTES_MAX = 64 * 1024
+/** Choices of a chat call are at most 128. What comes beside these is counted, not kept. */
+const CHANNELS_MAX = 128
+const SMALL_BYTES = 256
+
+/** Collects the text of a reply as it comes, the first of it in full and the rest as a number. */
+export class OutputText {
+  readonly #channels = new Map<string, OutputChannel>()
+  /** Where all text of a kind goes that there is no channel for any more. */
+  readonly #overflow: Readonly<Record<OutputKind, OutputChannel>>
+  readonly #keptBytesMax: number
+  #keptBytes = 0
+  #isFull = false
+
+  constructor(keptBytesMax = KEPT_BYTES_MAX) {
+    this.#keptBytesMax = keptBytesMax
+    this.#overflow = {
+      text: new OutputChannel('text', null),
+      thinking: new OutputChannel('thinking', null),
+      tool: new OutputChannel('tool', null),
+    }
+  }
+
+  /** `index` tells apart what is written side by side: the choice, the block or the item. */
+  channel(kind: OutputKind, index: number | string): OutputChannel {
+    const key = `${kind} ${index}`
+    const known = this.#channels.get(key)
+    if (known !== undefined) return known
+    if (this.#channels.size === CHANNELS_MAX) return this.#overflow[kind]
+    const channel = new OutputChannel(kind, this)
+    this.#channels.set(key, channel)
+    return channel
+  }
+
+  /** True if so many bytes more are to be kept. After the first piece that did not fit none is. */
+  keep(bytes: number): boolean {
+    if (this.#isFull) return false
+    this.#isFull = this.#keptBytes + bytes > this.#keptBytesMax
+    if (this.#isFull) return false
+    this.#keptBytes += bytes
+    return true
+  }
+
+  delivered(): DeliveredOutput {
+    const channels = [...this.#channels.values()]
+    const bytes = { text: 0, thinking: 0, tool: 0 }
+    for (const channel of [...channels, ...Object.values(this.#overflow)])
+      bytes[channel.kind] += channel.bytes
+    return {
+      bytes,
+      keptBytes: this.#keptBytes,
+      texts: () => channels.map((channel) => channel.text()).filter((text) => text !== ''),
+    }
+  }
+}
+
+export class OutputChannel {
+  readonly kind: OutputKind
+  readonly #output: OutputText | null
+  #bytes = 0
+  #kept = Buffer.alloc(0)
+  #keptBytes = 0
+
+  /** Without an output its text is counted, but not kept. */
+  constructor(kind: OutputKind, output: OutputText | null) {
+    this.kind = kind
+    this.#output = output
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  append(text: string): void {
+    const length = Buffer.byteLength(text)
+    if (this.#reserve(length)) this.#keptBytes += this.#kept.write(text, this.#keptBytes)
+  }
+
+  /** The same for bytes of ASCII, which need not become a string first. */
+  appendAscii(chunk: Buffer, from: number, to: number): void {
+    const length = to - from
+    if (!this.#reserve(length)) return
+    const kept = this.#kept
+    const shift = this.#keptBytes - from
+    // A token has a few bytes: for so few a native copy costs more for its call alone.
+    if (length <= 32) for (let i = from; i < to; i++) kept[i + shift] = chunk[i] as number
+    else chunk.copy(kept, this.#keptBytes, from, to)
+    this.#keptBytes += length
+  }
+
+  text(): string {
+    return this.#kept.toString('utf8', 0, this.#keptBytes)
+  }
+
+  /** Counts so many bytes; true if they are to be kept, and there is room now. */
+  #reserve(bytes: number): boolean {
+    this.#bytes += bytes
+    if (bytes === 0 || this.#output === null || !this.#output.keep(bytes)) return false
+    const needed = this.#keptBytes + bytes
+    if (needed > this.#kept.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(SMALL_BYTES, needed, this.#kept.length * 2))
+      this.#kept.copy(grown, 0, 0, this.#keptBytes)
+      this.#kept = grown
+    }
+    return true
+  }
+}

@@ -1,0 +1,95 @@
+import { JsonCondenser } from './json-condenser.ts'
+import { readDocument } from './json-document.ts'
+import type { Meter, Metered, MeterFault, ReplyReader, Stage } from './meter.ts'
+import type { OutputText } from './output-text.ts'
+import { SseScanner, type SseSink } from './sse-scanner.ts'
+import { TemplateSet } from './template-set.ts'
+
+const DONE = '[DONE]'
+
+/** The meter of a reply of server-sent events. */
+export class StreamMeter implements Meter, SseSink {
+  readonly #reader: ReplyReader
+  readonly #output: OutputText
+  readonly #condenser: JsonCondenser
+  readonly #templates: TemplateSet
+  readonly #scanner = new SseScanner(this)
+  readonly #faults = new Set<MeterFault>()
+  /** The first bytes of the event's data, until it is decided whether it is a dull one. */
+  readonly #start: Buffer
+  #startLength = 0
+  #isDull = false
+  /** The event at hand may be cut off, so that it need not be JSON. */
+  #isLast = false
+
+  constructor(reader: ReplyReader, output: OutputText) {
+    const { members, ignored, noise, dullEvents } = reader.layout
+    this.#reader = reader
+    this.#start = Buffer.alloc(Math.max(0, ...dullEvents.map((start) => start.length)))
+    this.#output = output
+    this.#condenser = new JsonCondenser({ keep: members, drop: ignored })
+    this.#templates = new TemplateSet(noise)
+  }
+
+  get stage(): Stage {
+    return this.#reader.stage
+  }
+
+  write(chunk: Buffer): void {
+    this.#scanner.write(chunk)
+  }
+
+  end(whole: boolean): Metered {
+    this.#isLast = !whole
+    this.#scanner.end()
+    return {
+      ...this.#reader.reading(),
+      stage: this.stage,
+      output: this.#output.delivered(),
+      faults: [...this.#faults],
+    }
+  }
+
+  recognise(chunk: Buffer, words: DataView, from: number): number {
+    // What an event means may depend on what came before; while content comes, one text is like the other.
+    if (this.#reader.stage !== 'content') return from
+    const behind = this.#templates.take(chunk, words, from)
+    return behind < 0 ? from : behind
+  }
+
+  data(chunk: Buffer, from: number, to: number): void {
+    if (this.#startLength < this.#start.length) this.#readStart(chunk, from, to)
+    if (!this.#isDull) this.#condenser.write(chunk, from, to)
+  }
+
+  event(name: string, raw: Buffer | null): void {
+    const isDull = this.#isDull
+    this.#startLength = 0
+    this.#isDull = false
+    if (!isDull) this.#readEvent(name, raw)
+  }
+
+  #readStart(chunk: Buffer, from: number, to: number): void {
+    this.#startLength += chunk.copy(this.#start, this.#startLength, from, to)
+    const start = this.#start.subarray(0, this.#startLength)
+    this.#isDull = this.#reader.layout.dullEvents.some((dull) => start.subarray(0, dull.length).equals(dull))
+    // What came before this piece was not known to be dull yet.
+    if (this.#isDull) this.#condenser.take()
+  }
+
+  #readEvent(name: string, raw: Buffer | null): void {
+    const condensed = this.#condenser.take()
+    if (condensed.kind === 'json' && (condensed.text === '' || condensed.text === DONE)) {
+      if (condensed.text === DONE) this.#reader.readDone()
+      return
+    }
+    const document = readDocument(condensed)
+    if (typeof document === 'string') {
+      if (!this.#isLast) this.#faults.add(document)
+      return
+    }
+    if (document.overflow) this.#faults.add('too_large')
+    const place = this.#reader.readEvent(document, name)
+    if (place !== null && raw !== null) this.#templates.learn(raw, place)
+  }
+}

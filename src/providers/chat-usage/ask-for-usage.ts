@@ -1,0 +1,82 @@
+import type { JsonMember } from '../../metering/json-scan.ts'
+import { scanJson } from '../../metering/json-scanner.ts'
+import type { Splice } from './splice-bytes.ts'
+
+/** What has to be known of a request: any scan of it that watched these two names will do. */
+export interface ScannedRequest {
+  readonly members: { get(name: 'stream' | 'stream_options'): JsonMember | undefined }
+  readonly duplicates: readonly string[]
+  readonly objectEnd: number
+}
+
+/** Why a stream's usage cannot be asked for without changing what the client said. Its tokens are counted instead. */
+export type CannotAsk =
+  /** Servers differ on which of two members counts. */
+  | 'stream_twice'
+  | 'stream_options_twice'
+  | 'include_usage_twice'
+  /** Upstream refuses it, and the client is to see that it does. */
+  | 'stream_options_no_object'
+  | 'stream_options_too_long'
+  /** It has a name that some servers take for `include_usage` and others do not. */
+  | 'stream_options_ambiguous'
+  /** Some servers refuse `"true"` and 1, some take them for true; setting true would hide either. */
+  | 'include_usage_no_boolean'
+
+export type UsageAsk =
+  /** `stream` is not true: the reply is JSON and has its usage in any case, or the request is refused. */
+  | { readonly kind: 'not_streaming' }
+  /** The client asked itself, so what it gets stays as it is. */
+  | { readonly kind: 'asked' }
+  | { readonly kind: 'edit'; readonly splices: readonly Splice[] }
+  | { readonly kind: 'cannot'; readonly reason: CannotAsk }
+
+const ASKING_OBJECT = '{"include_usage":true}'
+
+/**
+ * How a request to /chat/completions or /completions is to be changed so that its stream reports usage. One splice at
+ * most; offsets are those of the decoded body. Everything the client wrote stays where it is, byte for byte.
+ */
+export function askForUsage(request: ScannedRequest): UsageAsk {
+  const { members, duplicates } = request
+  const stream = members.get('stream')
+  if (duplicates.includes('stream')) return cannot('stream_twice')
+  if (stream?.kind !== 'boolean' || !stream.value) return { kind: 'not_streaming' }
+  if (duplicates.includes('stream_options')) return cannot('stream_options_twice')
+
+  const options = members.get('stream_options')
+  // The comma is always due: `stream` stands before it.
+  if (options === undefined) return edit(request.objectEnd, 0, `,"stream_options":${ASKING_OBJECT}`)
+  switch (options.kind) {
+    case 'null':
+      return edit(options.start, options.end - options.start, ASKING_OBJECT)
+    case 'object':
+      return askInside(options.start, options.json)
+    case 'too_long':
+      return cannot(options.type === 'object' ? 'stream_options_too_long' : 'stream_options_no_object')
+    default:
+      return cannot('stream_options_no_object')
+  }
+}
+
+/** `json` is what stands at `start`: it was read as UTF-8 without a fault, so encoding it gives the same bytes. */
+function askInside(start: number, json: string): UsageAsk {
+  const scan = scanJson(Buffer.from(json), ['include_usage'])
+  if (scan.kind === 'unreadable') return cannot('stream_options_ambiguous')
+  if (scan.duplicates.length > 0) return cannot('include_usage_twice')
+  const asks = scan.members.get('include_usage')
+  if (asks === undefined) {
+    return edit(start + scan.objectEnd, 0, `${scan.empty ? '' : ','}"include_usage":true`)
+  }
+  if (asks.kind === 'boolean' && asks.value) return { kind: 'asked' }
+  if (asks.kind !== 'boolean' && asks.kind !== 'null') return cannot('include_usage_no_boolean')
+  return edit(start + asks.start, asks.end - asks.start, 'true')
+}
+
+function edit(at: number, deleteBytes: number, insert: string): UsageAsk {
+  return { kind: 'edit', splices: [{ at, deleteBytes, insert: Buffer.from(insert) }] }
+}
+
+function cannot(reason: CannotAsk): UsageAsk {
+  return { kind: 'cannot', reason }
+}

@@ -1,0 +1,245 @@
+import { dataStart } from './data-lines.ts'
+import { HeldEvent } from './held-event.ts'
+import { judgeEvent, judgeLine, type Verdict } from './judge-event.ts'
+import { judgeUnfinished } from './judge-unfinished.ts'
+
+const LF = 0x0a
+const CR = 0x0d
+const COLON = 0x3a
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
+const USAGE = Buffer.from('usage')
+/** A letter of a name may be written as an escape; those of `usage` are all below U+0080. */
+const ESCAPED_LETTER = Buffer.from('\\u00')
+
+/** The line at hand began in bytes that have been given on already. */
+const BEGUN = -1
+const NONE = -1
+
+export const EVENT_BYTES_MAX = 4 * 1024 * 1024
+
+/** What was done to a stream. */
+export interface CutTally {
+  readonly eventsRemoved: number
+  readonly eventsCut: number
+  /** Events longer than the limit, given on as they were: the client may have seen usage it did not ask for. */
+  readonly eventsTooLong: number
+}
+
+/**
+ * Takes out of a chat stream what upstream added to it because usage was asked for, whatever pieces the bytes come in.
+ *
+ * Everything but usage passes byte for byte. Comments and empty lines pass at once, the lines of an event together when
+ * it is complete; sooner, if its data cannot be an object. At most one event is held, one that is too long is not, and
+ * a chunk in gives at most one chunk out: a slice of it where nothing was changed.
+ */
+export class UsageCutter {
+  readonly #eventBytesMax: number
+  #held: HeldEvent | null = null
+  /** Where in the bytes at hand the current line begins. */
+  #lineStart = 0
+  /** Where the event at hand begins, whose lines are not given on yet. */
+  #eventStart = NONE
+  /** How many lines of it are complete, and where the last of them ends. */
+  #lineCount = 0
+  #lineEnd = NONE
+  /** All lines up to the next empty one pass. */
+  #passing = false
+  /** The last byte was a CR that ended a line: a LF behind it belongs to it and shares its fate. */
+  #afterCr: 'no' | 'passed' | 'removed' = 'no'
+  #byteOrderMark = 0
+  #ended = false
+  /** Where in the bytes at hand the next CR, the next mention of usage and the next such escape are. */
+  #crAt = NONE
+  #usageAt = NONE
+  #escapeAt = NONE
+  /** What is cut out of the bytes at hand: start, end, start, end … in order. */
+  #cuts: number[] = []
+  #tally = { eventsRemoved: 0, eventsCut: 0, eventsTooLong: 0 }
+
+  constructor(eventBytesMax: number = EVENT_BYTES_MAX) {
+    this.#eventBytesMax = eventBytesMax
+  }
+
+  get tally(): CutTally {
+    return { ...this.#tally }
+  }
+
+  /** What of the stream can be given on now. */
+  write(chunk: Buffer): Buffer | null {
+    if (this.#ended) throw new Error('UsageCutter: write after end')
+    if (chunk.length === 0) return null
+    const bytes = this.#held === null ? chunk : this.#held.append(chunk)
+    this.#crAt = NONE
+    this.#usageAt = NONE
+    this.#escapeAt = NONE
+    let from = this.#enter(bytes, bytes.length - chunk.length)
+    for (;;) {
+      const end = this.#nextLineEnd(bytes, from)
+      if (end === bytes.length) break
+      from = end + 1
+      if (bytes[end] === CR && bytes[from] === LF) from++
+      this.#endLine(bytes, end, from)
+    }
+    return this.#leave(bytes)
+  }
+
+  /** The rest, when the stream is over, be it whole or cut. */
+  end(): Buffer | null {
+    this.#ended = true
+    if (this.#held === null) return null
+    const bytes = this.#held.bytes()
+    this.#held = null
+    this.#carryOut(judgeUnfinished(bytes, 0, bytes.length), 0, bytes.length)
+    return this.#kept(bytes, bytes.length)
+  }
+
+  /** What the first bytes of a chunk mean depends on the last of the one before it. Answers where to go on. */
+  #enter(bytes: Buffer, first: number): number {
+    let from = first
+    if (this.#afterCr !== 'no' && bytes[from] === LF) {
+      if (this.#afterCr === 'removed') this.#cuts.push(from, from + 1)
+      from++
+      this.#lineStart = from
+    }
+    this.#afterCr = 'no'
+    while (this.#byteOrderMark < BYTE_ORDER_MARK.length && from < bytes.length) {
+      if (bytes[from] !== BYTE_ORDER_MARK[this.#byteOrderMark]) {
+        if (this.#byteOrderMark > 0) this.#lineStart = BEGUN
+        this.#byteOrderMark = BYTE_ORDER_MARK.length
+        break
+      }
+      this.#byteOrderMark++
+      from++
+      this.#lineStart = from
+    }
+    return from
+  }
+
+  #nextLineEnd(bytes: Buffer, from: number): number {
+    if (this.#crAt < from) this.#crAt = indexOrEnd(bytes, CR, from)
+    const lf = indexOrEnd(bytes, LF, from)
+    return Math.min(lf, this.#crAt)
+  }
+
+  /** The line at hand ends at `end`, and the next one begins at `next`. */
+  #endLine(bytes: Buffer, end: number, next: number): void {
+    const start = this.#lineStart
+    this.#lineStart = next
+    let removed = false
+    if (end === start) {
+      if (this.#passing) this.#passing = false
+      else if (this.#eventStart !== NONE) removed = this.#endEvent(bytes, end, next)
+    } else if (!this.#passing && start !== BEGUN) {
+      if (this.#eventStart === NONE && bytes[start] !== COLON) this.#beginEvent(start)
+      this.#lineCount++
+      this.#lineEnd = end
+    }
+    if (next === bytes.length && bytes[next - 1] === CR) this.#afterCr = removed ? 'removed' : 'passed'
+  }
+
+  #beginEvent(start: number): void {
+    this.#eventStart = start
+    this.#lineCount = 0
+  }
+
+  /** Answers whether the event was removed. */
+  #endEvent(bytes: Buffer, end: number, next: number): boolean {
+    const start = this.#eventStart
+    this.#eventStart = NONE
+    if (end - start > this.#eventBytesMax) {
+      this.#tally.eventsTooLong++
+      return false
+    }
+    if (!this.#mentionsUsage(bytes, start, end)) return false
+    const verdict =
+      this.#lineCount === 1 ? judgeLine(bytes, start, this.#lineEnd) : judgeEvent(bytes, start, end)
+    this.#carryOut(verdict, start, next)
+    return verdict.kind === 'remove'
+  }
+
+  /** One search serves all events up to the place that it finds. */
+  #mentionsUsage(bytes: Buffer, start: number, end: number): boolean {
+    if (this.#usageAt < start) this.#usageAt = indexOrEnd(bytes, USAGE, start)
+    if (this.#usageAt < end) return true
+    if (this.#escapeAt < start) this.#escapeAt = indexOrEnd(bytes, ESCAPED_LETTER, start)
+    return this.#escapeAt < end
+  }
+
+  #carryOut(verdict: Verdict, start: number, end: number): void {
+    if (verdict.kind === 'remove') {
+      this.#tally.eventsRemoved++
+      this.#cuts.push(start, end)
+    } else if (verdict.kind === 'cut') {
+      this.#tally.eventsCut++
+      for (const at of verdict.cuts) this.#cuts.push(at)
+    }
+  }
+
+  /** The chunk is used up. What is held is from now on all there is of the bytes at hand. */
+  #leave(bytes: Buffer): Buffer | null {
+    const { length } = bytes
+    const start = this.#lineStart
+    const isBegun = start !== BEGUN && start < length
+    if (isBegun && !this.#passing && this.#eventStart === NONE && bytes[start] !== COLON)
+      this.#beginEvent(start)
+    if (this.#eventStart !== NONE && this.#mayPass(bytes)) {
+      this.#passing = true
+      this.#eventStart = NONE
+    }
+    const from = this.#eventStart
+    if (from === NONE) {
+      this.#held = null
+      this.#lineStart = start === length ? 0 : BEGUN
+      return this.#kept(bytes, length)
+    }
+    if (from > 0 || this.#held === null) this.#held = new HeldEvent(bytes.subarray(from))
+    this.#eventStart = 0
+    this.#lineStart -= from
+    this.#lineEnd -= from
+    return this.#kept(bytes, from)
+  }
+
+  /** Whether the event at hand passes whatever else it holds. */
+  #mayPass(bytes: Buffer): boolean {
+    const start = this.#eventStart
+    if (bytes.length - start > this.#eventBytesMax) {
+      this.#tally.eventsTooLong++
+      return true
+    }
+    const content = dataStart(bytes, start, bytes.length)
+    return content >= 0 && isNoObject(bytes[content])
+  }
+
+  /** The bytes up to `end` without what was cut. */
+  #kept(bytes: Buffer, end: number): Buffer | null {
+    const cuts = this.#cuts
+    if (cuts.length === 0) {
+      if (end === bytes.length) return bytes
+      return end === 0 ? null : bytes.subarray(0, end)
+    }
+    this.#cuts = []
+    let length = end
+    for (let i = 0; i < cuts.length; i += 2) length -= (cuts[i + 1] as number) - (cuts[i] as number)
+    if (length === 0) return null
+    const out = Buffer.allocUnsafe(length)
+    let from = 0
+    let to = 0
+    for (let i = 0; i < cuts.length; i += 2) {
+      to += bytes.copy(out, to, from, cuts[i])
+      from = cuts[i + 1] as number
+    }
+    bytes.copy(out, to, from, end)
+    return out
+  }
+}
+
+/** The first byte of an event's data, where it is neither a brace nor a blank: then the data is no object. */
+function isNoObject(byte: number | undefined): boolean {
+  return byte !== undefined && byte !== 0x7b && byte !== 0x20 && byte !== 0x09 && byte !== LF && byte !== CR
+}
+
+/** Like indexOf, but what is not there is at the end: then it need not be looked for again. */
+function indexOrEnd(bytes: Buffer, what: number | Buffer, from: number): number {
+  const at = bytes.indexOf(what, from)
+  return at < 0 ? bytes.length : at
+}

@@ -1,0 +1,89 @@
+/** One change of a text of bytes: at `at`, `deleteBytes` are taken out and `insert` is put in. */
+export interface Splice {
+  readonly at: number
+  readonly deleteBytes: number
+  readonly insert: Buffer
+}
+
+/** By how much the text grows (or, if negative, shrinks). */
+export function lengthChange(splices: readonly Splice[]): number {
+  return splices.reduce((sum, { deleteBytes, insert }) => sum + insert.length - deleteBytes, 0)
+}
+
+/** The whole text with the changes made. */
+export function applySplices(bytes: Buffer, splices: readonly Splice[]): Buffer {
+  const splicer = new Splicer(splices)
+  const pieces = splicer.write(bytes)
+  pieces.push(...splicer.end())
+  return Buffer.concat(pieces, bytes.length + lengthChange(splices))
+}
+
+/** The changes made to a text that arrives in chunks. What stays is given on as slices of the chunks, not copied. */
+export class Splicer {
+  readonly #splices: readonly Splice[]
+  #next = 0
+  /** The text's offset of the next byte to arrive. */
+  #offset = 0
+  /** How many bytes from there on are still to be taken out. */
+  #deleting = 0
+
+  /** The splices are in order and do not overlap. */
+  constructor(splices: readonly Splice[]) {
+    let end = 0
+    for (const { at, deleteBytes } of splices) {
+      if (at < end) throw new Error('splices overlap or are out of order')
+      end = at + deleteBytes
+    }
+    this.#splices = splices
+  }
+
+  write(chunk: Buffer): Buffer[] {
+    const out: Buffer[] = []
+    let i = 0
+    while (i < chunk.length) {
+      if (this.#deleting > 0) {
+        const taken = Math.min(this.#deleting, chunk.length - i)
+        this.#deleting -= taken
+        i += taken
+        continue
+      }
+      const splice = this.#splices[this.#next]
+      const at = splice === undefined ? chunk.length : Math.min(splice.at - this.#offset, chunk.length)
+      if (at > i) out.push(chunk.subarray(i, at))
+      i = at
+      if (splice === undefined || at === chunk.length) break
+      this.#begin(splice, out)
+    }
+    this.#offset += chunk.length
+    return out
+  }
+
+  /** What is to be put in at the very end. A text that ends before a change is not the text that was judged. */
+  end(): Buffer[] {
+    const out: Buffer[] = []
+    for (;;) {
+      const splice = this.#splices[this.#next]
+      if (this.#deleting > 0 || (splice !== undefined && splice.at > this.#offset)) {
+        throw new Error('the text ends before its last change')
+      }
+      if (splice === undefined) return out
+      this.#begin(splice, out)
+    }
+  }
+
+  #begin(splice: Splice, out: Buffer[]): void {
+    if (splice.insert.length > 0) out.push(splice.insert)
+    this.#deleting = splice.deleteBytes
+    this.#next++
+  }
+}
+
+/** The same over a body that is read from a file or a socket. */
+export async function* spliceChunks(
+  source: AsyncIterable<Buffer> | Iterable<Buffer>,
+  splices: readonly Splice[],
+): AsyncGenerator<Buffer> {
+  const splicer = new Splicer(splices)
+  for await (const chunk of source) yield* splicer.write(chunk)
+  yield* splicer.end()
+}

@@ -1,0 +1,175 @@
+import type { UsagePart } from '../../kernel/usage.ts'
+import type { JsonDocument } from '../../metering/json-document.ts'
+import type { TextPlace } from '../../metering/learn-template.ts'
+import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import type { OutputKind, OutputText } from '../../metering/output-text.ts'
+import { addToolCalls, keepKnownSides } from './known-sides.ts'
+import { MessageUsage } from './message-usage.ts'
+import { isObject, listAt, nameAt, objectAt, textAt, type WireObject } from './wire-value.ts'
+
+const LAYOUT: ReplyLayout = {
+  members: new Set([
+    ...['type', 'id', 'model', 'stop_reason', 'content', 'usage', 'error'],
+    ...['message', 'index', 'content_block', 'delta'],
+  ]),
+  ignored: new Set(['citations', 'context_management', 'diagnostics', 'input_transformations']),
+  noise: new Set(),
+  dullEvents: [],
+}
+
+/** The deltas that carry what the model wrote, and the member that it is in. */
+const DELTAS: Readonly<Record<string, readonly [kind: OutputKind, member: string]>> = {
+  text_delta: ['text', 'text'],
+  thinking_delta: ['thinking', 'thinking'],
+  input_json_delta: ['tool', 'partial_json'],
+  compaction_delta: ['text', 'content'],
+}
+
+/** Blocks come one after the other; a few may be open at once. */
+const OPEN_BLOCKS_MAX = 64
+
+/** POST /v1/messages: a message, or the stream of events that build one. */
+export class MessagesReader implements ReplyReader {
+  readonly layout = LAYOUT
+  readonly #output: OutputText
+  readonly #usage = new MessageUsage()
+  readonly #openBlocks = new Set<unknown>()
+  #stage: Stage = 'content'
+  #id: string | null = null
+  #model: string | null = null
+  /** The model that a fallback took over from: the first one is the model that was asked for. */
+  #modelAsked: string | null = null
+  #stopReason: string | null = null
+  #hasContent = false
+  #error: string | null = null
+
+  constructor(output: OutputText) {
+    this.#output = output
+  }
+
+  get stage(): Stage {
+    return this.#stage
+  }
+
+  readDone(): void {}
+
+  readEvent(document: JsonDocument, name: string): TextPlace | null {
+    const event = objectAt(document.value)
+    switch (nameAt(event['type']) ?? name) {
+      case 'content_block_delta':
+        return this.#readDelta(event)
+      case 'content_block_start':
+        if (this.#openBlocks.size < OPEN_BLOCKS_MAX) this.#openBlocks.add(event['index'])
+        this.#stage = 'content'
+        this.#noteBlock(objectAt(event['content_block']))
+        return null
+      case 'content_block_stop':
+        this.#openBlocks.delete(event['index'])
+        if (this.#openBlocks.size === 0) this.#stage = 'closing'
+        return null
+      case 'message_start':
+        this.#readMessage(objectAt(event['message']), document, 'start')
+        return null
+      case 'message_delta':
+        this.#readEnd(event, document)
+        return null
+      case 'message_stop':
+        this.#stage = 'over'
+        this.#usage.noteEnd()
+        return null
+      case 'error':
+        this.#readError(event)
+        return null
+      default:
+        return null
+    }
+  }
+
+  readBody(document: JsonDocument): void {
+    const message = objectAt(document.value)
+    this.#stage = 'over'
+    if (message['type'] === 'error') this.#readError(message)
+    this.#readMessage(message, document, 'whole')
+    // Content that was too long to be read is not empty.
+    const { content } = message
+    if (document.overflow && content === null) this.#hasContent = true
+    for (const block of listAt(content)) {
+      this.#noteBlock(objectAt(block))
+      this.#readText(objectAt(block))
+    }
+  }
+
+  reading(): Reading {
+    const isRefusal = this.#stopReason === 'refusal'
+    const modelServed = this.#usage.fallbackModel() ?? this.#model
+    const { parts, calls, inputKnown, outputKnown } = this.#usage.settle({
+      modelServed,
+      modelAsked: this.#modelAsked,
+      isRefusal,
+    })
+    const known: readonly UsagePart[] = keepKnownSides(parts, inputKnown, outputKnown)
+    return {
+      usage: {
+        parts: addToolCalls(known, calls),
+        modelServed,
+        serviceTier: this.#usage.serviceTier,
+        speed: this.#usage.speed,
+        geography: this.#usage.geography,
+        stopReason: this.#stopReason,
+        freeRefusal: isRefusal && !this.#hasContent,
+        suspect: this.#usage.suspect,
+      },
+      inputKnown,
+      outputKnown,
+      outputTokensSeen: this.#usage.outputTokensSeen,
+      error: this.#error,
+      objectId: this.#id,
+    }
+  }
+
+  #readMessage(message: WireObject, document: JsonDocument, when: 'start' | 'whole'): void {
+    this.#id = nameAt(message['id'])
+    this.#model = nameAt(message['model'])
+    this.#stopReason = nameAt(message['stop_reason'])
+    this.#usage.read(message['usage'], when, document)
+  }
+
+  #readEnd(event: WireObject, document: JsonDocument): void {
+    const stopReason = nameAt(objectAt(event['delta'])['stop_reason'])
+    this.#usage.read(event['usage'], stopReason === null ? 'running' : 'final', document)
+    if (stopReason === null) return
+    this.#stopReason = stopReason
+    this.#stage = 'closing'
+  }
+
+  /** A block as it opens in a stream, or as it stands in a message. */
+  #noteBlock(block: WireObject): void {
+    if (block['type'] !== 'fallback') {
+      this.#hasContent = true
+      return
+    }
+    this.#modelAsked ??= nameAt(objectAt(block['from'])['model'])
+    this.#model = nameAt(objectAt(block['to'])['model']) ?? this.#model
+    this.#usage.noteFallback()
+  }
+
+  #readText(block: WireObject): void {
+    for (const [kind, member] of Object.values(DELTAS))
+      this.#output.channel(kind, 0).append(textAt(block[member]))
+    if (isObject(block['input'])) this.#output.channel('tool', 0).append(JSON.stringify(block['input']))
+  }
+
+  #readDelta(event: WireObject): TextPlace | null {
+    const delta = objectAt(event['delta'])
+    const [kind, member] = DELTAS[String(delta['type'])] ?? [null, '']
+    const text = delta[member]
+    if (kind === null || typeof text !== 'string') return null
+    const channel = this.#output.channel(kind, String(event['index']))
+    channel.append(text)
+    return { path: ['delta', member], text, channel }
+  }
+
+  #readError(event: WireObject): void {
+    this.#error = nameAt(objectAt(event['error'])['type']) ?? 'error'
+  }
+}

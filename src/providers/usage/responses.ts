@@ -1,0 +1,192 @@
+import type { UsagePart } from '../../kernel/usage.ts'
+import type { JsonDocument } from '../../metering/json-document.ts'
+import type { TextPlace } from '../../metering/learn-template.ts'
+import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import type { OutputKind, OutputText } from '../../metering/output-text.ts'
+import { Counts } from './counts.ts'
+import { addToolCalls, keepKnownSides } from './known-sides.ts'
+import { laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './openai-tokens.ts'
+import { imageToolParts, SeenTools } from './response-tools.ts'
+import { isObject, listAt, nameAt, objectAt, textAt, type WireObject } from './wire-value.ts'
+
+const LAYOUT: ReplyLayout = {
+  members: new Set([
+    ...['id', 'model', 'service_tier', 'status', 'output', 'tools', 'usage', 'tool_usage', 'error'],
+    ...['type', 'response', 'item', 'output_index', 'delta', 'code'],
+  ]),
+  ignored: new Set([
+    'logprobs',
+    'annotations',
+    'instructions',
+    'parameters',
+    'results',
+    'sources',
+    'metadata',
+  ]),
+  noise: new Set(['sequence_number', 'obfuscation']),
+  dullEvents: ['response.image_generation_call.partial_image', 'response.audio.delta'].map((type) =>
+    Buffer.from(`{"type":"${type}"`),
+  ),
+}
+
+/** Deltas of what the model wrote. Others are what tools answered, or no text. */
+const DELTAS: Readonly<Record<string, OutputKind>> = {
+  'response.output_text.delta': 'text',
+  'response.refusal.delta': 'text',
+  'response.audio.transcript.delta': 'text',
+  'response.reasoning_text.delta': 'thinking',
+  'response.reasoning_summary_text.delta': 'thinking',
+  'response.function_call_arguments.delta': 'tool',
+  'response.mcp_call_arguments.delta': 'tool',
+  'response.custom_tool_call_input.delta': 'tool',
+  'response.code_interpreter_call_code.delta': 'tool',
+  'response.shell_call_command.delta': 'tool',
+}
+
+/** Items that tools work on can be open side by side. */
+const OPEN_ITEMS_MAX = 256
+
+/** POST /v1/responses, and what answers in its form: /v1/responses/compact and /v1/decisions. */
+export class ResponsesReader implements ReplyReader {
+  readonly layout = LAYOUT
+  readonly #output: OutputText
+  readonly #counts = new Counts()
+  readonly #openItems = new Set<unknown>()
+  /** Items as they were done one by one, and as the final response lists them: the list is the better one. */
+  #tools = new SeenTools()
+  #imageParts: readonly UsagePart[] = []
+  #webSearches: number | null = null
+  #tokens: ReportedTokens = NO_TOKENS
+  #stage: Stage = 'content'
+  #id: string | null = null
+  #model: string | null = null
+  #serviceTier: string | null = null
+  #status: string | null = null
+  #error: string | null = null
+
+  constructor(output: OutputText) {
+    this.#output = output
+  }
+
+  get stage(): Stage {
+    return this.#stage
+  }
+
+  readDone(): void {}
+
+  readEvent(document: JsonDocument, name: string): TextPlace | null {
+    const event = objectAt(document.value)
+    const type = nameAt(event['type']) ?? name
+    const kind = DELTAS[type]
+    if (kind !== undefined) return this.#readDelta(event, kind)
+    switch (type) {
+      case 'response.output_item.added':
+        if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(event['output_index'])
+        this.#stage = 'content'
+        return null
+      case 'response.output_item.done':
+        this.#tools.read(objectAt(event['item']), this.#counts)
+        this.#openItems.delete(event['output_index'])
+        if (this.#openItems.size === 0) this.#stage = 'closing'
+        return null
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+        this.#readResponse(objectAt(event['response']), document)
+        this.#stage = 'over'
+        return null
+      case 'error':
+        this.#readError(isObject(event['error']) ? event['error'] : event)
+        return null
+      default:
+        if (isObject(event['response'])) this.#readHead(event['response'])
+        return null
+    }
+  }
+
+  readBody(document: JsonDocument): void {
+    const response = objectAt(document.value)
+    this.#readResponse(response, document)
+    for (const item of listAt(response['output'])) this.#readText(objectAt(item))
+    this.#stage = 'over'
+  }
+
+  reading(): Reading {
+    const { input, output } = this.#tokens
+    const inputKnown = input !== null
+    const outputKnown = output !== null
+    const own = [partOf(null, this.#tokens)]
+    // The figures of tools are of other models, and known or not on their own.
+    const parts = addToolCalls(
+      keepKnownSides(own, inputKnown, outputKnown),
+      this.#tools.calls(this.#webSearches),
+    )
+    return {
+      usage: {
+        parts: [...parts, ...this.#imageParts, ...this.#tools.svgParts],
+        modelServed: this.#model,
+        serviceTier: this.#serviceTier,
+        speed: null,
+        geography: null,
+        stopReason: this.#status,
+        freeRefusal: false,
+        suspect: this.#counts.suspect,
+      },
+      inputKnown,
+      outputKnown,
+      outputTokensSeen: output?.total ?? 0,
+      error: this.#error,
+      objectId: this.#id,
+    }
+  }
+
+  #readHead(response: WireObject): void {
+    this.#id = nameAt(response['id']) ?? this.#id
+    this.#model = nameAt(response['model']) ?? this.#model
+    this.#serviceTier = nameAt(response['service_tier']) ?? this.#serviceTier
+  }
+
+  /** A response that is final. */
+  #readResponse(response: WireObject, document: JsonDocument): void {
+    this.#readHead(response)
+    this.#status = nameAt(response['status'])
+    if (isObject(response['error'])) this.#readError(response['error'])
+    const { usage, output } = response
+    if (usage !== null && usage !== undefined) {
+      if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
+      this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
+    }
+    if (Array.isArray(output)) {
+      this.#tools = new SeenTools()
+      for (const item of output) this.#tools.read(objectAt(item), this.#counts)
+    }
+    const toolUsage = objectAt(response['tool_usage'])
+    this.#webSearches = this.#counts.read(objectAt(toolUsage['web_search'])['num_requests'])
+    this.#imageParts = imageToolParts(response, this.#counts)
+  }
+
+  #readDelta(event: WireObject, kind: OutputKind): TextPlace | null {
+    const text = event['delta']
+    if (typeof text !== 'string') return null
+    const channel = this.#output.channel(kind, String(event['output_index']))
+    channel.append(text)
+    return { path: ['delta'], text, channel }
+  }
+
+  /** What the model wrote, in an item of a whole response. */
+  #readText(item: WireObject): void {
+    for (const part of listAt(item['content'])) {
+      const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
+      this.#output.channel(kind, 0).append(textAt(objectAt(part)['text']) + textAt(objectAt(part)['refusal']))
+    }
+    for (const part of listAt(item['summary'])) {
+      this.#output.channel('thinking', 0).append(textAt(objectAt(part)['text']))
+    }
+    for (const name of ['arguments', 'input', 'code'])
+      this.#output.channel('tool', 0).append(textAt(item[name]))
+  }
+
+  #readError(error: WireObject): void {
+    this.#error = nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
+  }
+}
