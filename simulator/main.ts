@@ -6,7 +6,7 @@ if (flags.kind === 'help') {
   console.log(help)
 } else if (flags.kind === 'problem') {
   for (const problem of flags.problems) console.error(problem)
-  console.error('\nnode simulator/main.ts --help lists the flags.')
+  console.error('\n--help lists the flags.')
   process.exitCode = 2
 } else {
   await run(flags.options)

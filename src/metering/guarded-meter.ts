@@ -2,8 +2,8 @@ import type { Usage } from '../kernel/usage.ts'
 import type { Meter, Metered, Stage } from './meter.ts'
 import { OutputText } from './output-text.ts'
 
-export const NO_USAGE: Usage = {
-  parts: [],
+const NO_USAGE: Usage = {
+  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
   modelServed: null,
   serviceTier: null,
   speed: null,

@@ -1,10 +1,13 @@
 import { BoundedCopy } from './bounded-copy.ts'
 import { NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
+import { NameSet } from './name-set.ts'
 
 const BACKSLASH = 0x5c
 const LETTER_U = 0x75
 const NULL = Buffer.from('null')
 const DEPTH_MAX = 256
+/** None of the names that are looked for is so long, not even with every character escaped. */
+const NAME_BYTES_MAX = 256
 
 /** What is due inside a string: any character, one to four hexadecimal digits, or what a backslash escapes. */
 const CHARACTER = 0
@@ -64,10 +67,9 @@ export type Condensed =
  * matter. The result does not depend on how the text was cut, and no chunk is referred to after `write` returns.
  */
 export class JsonCondenser {
-  readonly #rules: CondenseRules
+  readonly #keep: NameSet
+  readonly #drop: NameSet
   readonly #limits: CondenseLimits
-  /** The lengths of the names to drop, as bits: most names need not even be read. */
-  readonly #dropLengths: number
   readonly #copy = new BoundedCopy()
   /** For each open container whether it is an object. */
   readonly #isObject = new Uint8Array(DEPTH_MAX + 1)
@@ -93,7 +95,10 @@ export class JsonCondenser {
   #due = CHARACTER
   #isName = false
   #nameIsDue = false
+  /** Whether the member behind the last name matters; its beginning, where a chunk ended within it. */
+  #matters = true
   #name = ''
+  #nameHasEscape = false
   /** What may be copied of this string, what that was at first, and what may be copied of all that follow. */
   #room = 0
   #roomAtFirst = 0
@@ -103,12 +108,10 @@ export class JsonCondenser {
   #backslash = -1
 
   constructor(rules: CondenseRules, limits: Partial<CondenseLimits> = {}) {
-    this.#rules = rules
+    this.#keep = new NameSet(rules.keep)
+    this.#drop = new NameSet(rules.drop)
     this.#limits = { ...CONDENSE_LIMITS, ...limits }
     this.#textRoom = this.#limits.textBytesMax
-    let lengths = 0
-    for (const name of rules.drop) lengths |= 1 << Math.min(name.length, 31)
-    this.#dropLengths = lengths
   }
 
   write(chunk: Buffer, from: number, to: number): void {
@@ -181,18 +184,14 @@ export class JsonCondenser {
 
   /** The name is behind us; its value begins at `i`. */
   #openMember(chunk: Buffer, i: number): void {
-    const depth = this.#depth
     if (this.#skipped > 0) return
-    if (depth <= 2) {
-      this.#flush(chunk, i)
-      this.#memberDepth = depth
-      this.#memberStart = this.#copy.length
+    if (this.#depth <= 2) {
+      this.#memberDepth = this.#depth
+      this.#memberStart = this.#copyLength(i)
       this.#memberNames = this.#names
       this.#memberTextRoom = this.#textRoom
     }
-    const matters = depth === 1 ? this.#rules.keep.has(this.#name) : !this.#rules.drop.has(this.#name)
-    this.#name = ''
-    if (!matters) this.#skip(chunk, i)
+    if (!this.#matters) this.#skip(chunk, i)
   }
 
   #skip(chunk: Buffer, i: number): void {
@@ -205,18 +204,13 @@ export class JsonCondenser {
 
   /** The comma or bracket at `i` ends whatever was open at this depth. */
   #closeMember(chunk: Buffer, i: number): void {
-    const depth = this.#depth
-    if (depth > 0 && this.#skipped === depth) {
-      this.#skipped = 0
-      this.#from = i
-    }
-    if (this.#memberStart < 0 || this.#memberDepth !== depth) return
-    this.#flush(chunk, i)
-    if (this.#skipped === depth) {
-      this.#skipped = 0
-      this.#from = i
-    }
-    this.#memberStart = -1
+    const isMember = this.#memberStart >= 0 && this.#memberDepth === this.#depth
+    if (isMember && this.#copyLength(i) - this.#memberStart > this.#limits.memberBytesMax)
+      this.#flush(chunk, i)
+    if (isMember) this.#memberStart = -1
+    if (this.#skipped === 0 || this.#skipped !== this.#depth) return
+    this.#skipped = 0
+    this.#from = i
   }
 
   #openString(): void {
@@ -224,6 +218,7 @@ export class JsonCondenser {
     this.#inString = true
     this.#isName = this.#nameIsDue
     this.#name = ''
+    this.#nameHasEscape = false
     this.#room = this.#isName ? longStringBytesMax : Math.max(longStringBytesMax, this.#textRoom)
     this.#roomAtFirst = this.#room
   }
@@ -247,11 +242,14 @@ export class JsonCondenser {
         return i + 1
       }
       if (this.#room <= 0) this.#cut(chunk, i, i + 1)
-      if (byte === BACKSLASH) this.#due = ESCAPED
+      if (byte === BACKSLASH) {
+        this.#due = ESCAPED
+        this.#nameHasEscape = true
+      }
       this.#room--
       i++
     }
-    if (this.#isName) this.#readName(chunk, from, to)
+    if (this.#isName) this.#keepName(chunk, from, to)
     return to
   }
 
@@ -285,19 +283,31 @@ export class JsonCondenser {
     if (this.#skipped > 0) return
     if (this.#isName) {
       this.#names++
-      this.#readName(chunk, from, quote)
-      if (this.#name.includes('\\')) this.#name = unescaped(this.#name)
+      this.#matters = this.#judgeName(chunk, from, quote)
       return
     }
     const used = this.#roomAtFirst - Math.max(0, this.#room)
     this.#textRoom = Math.max(0, this.#textRoom - used)
   }
 
-  #readName(chunk: Buffer, from: number, to: number): void {
-    if (this.#skipped > 0 || this.#name.length > this.#limits.longStringBytesMax) return
-    const isWhole = this.#name === '' && !this.#inString
-    if (isWhole && this.#depth > 1 && ((this.#dropLengths >> Math.min(to - from, 31)) & 1) === 0) return
-    this.#name += chunk.toString('latin1', from, Math.min(to, from + this.#limits.longStringBytesMax))
+  #judgeName(chunk: Buffer, from: number, quote: number): boolean {
+    const names = this.#depth === 1 ? this.#keep : this.#drop
+    let isNamed = names.hasBytes(chunk, from, quote)
+    if (this.#name !== '' || this.#nameHasEscape) {
+      this.#keepName(chunk, from, quote)
+      isNamed = names.has(this.#nameHasEscape ? unescaped(this.#name) : this.#name)
+    }
+    return this.#depth === 1 ? isNamed : !isNamed
+  }
+
+  #keepName(chunk: Buffer, from: number, to: number): void {
+    const room = NAME_BYTES_MAX - this.#name.length
+    this.#name += chunk.toString('latin1', from, Math.min(to, from + room))
+  }
+
+  /** How long the copy is with what has come by and is not copied yet. */
+  #copyLength(to: number): number {
+    return this.#copy.length + (this.#mute || this.#skipped > 0 ? 0 : to - this.#from)
   }
 
   /** Copies what has come by since the last time, unless it is not to be copied. */
@@ -305,13 +315,20 @@ export class JsonCondenser {
     const from = this.#from
     this.#from = to
     if (this.#mute || this.#skipped > 0 || from >= to || this.#broken) return
-    const { memberBytesMax, documentBytesMax } = this.#limits
     const length = this.#copy.length + to - from
-    if (this.#memberStart < 0) {
-      if (length > documentBytesMax) this.#broken = true
-      else this.#copy.append(chunk, from, to)
-    } else if (length - this.#memberStart <= memberBytesMax) this.#copy.append(chunk, from, to)
-    else this.#giveUpMember()
+    const memberStart = this.#memberStart
+    if (memberStart >= 0 && length - memberStart > this.#limits.memberBytesMax) {
+      // What came before the member is not yet copied if it is of this chunk too.
+      this.#copyBytes(chunk, from, from + Math.max(0, memberStart - this.#copy.length))
+      if (!this.#broken) this.#giveUpMember()
+    } else this.#copyBytes(chunk, from, to)
+  }
+
+  #copyBytes(chunk: Buffer, from: number, to: number): void {
+    // The member that may yet be given up does not count, or else the result would depend on where chunks end.
+    const length = this.#memberStart >= 0 ? this.#memberStart : this.#copy.length + to - from
+    if (length > this.#limits.documentBytesMax) this.#broken = true
+    else this.#copy.append(chunk, from, to)
   }
 
   #giveUpMember(): void {

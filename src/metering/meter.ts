@@ -33,7 +33,7 @@ export type MeterFault =
 export interface Reading {
   /**
    * What upstream said. The units of a side that is not known are absent from all parts; calls of tools are there
-   * in any case. Where a side is not known, the first part is that of the response's own model.
+   * in any case. Where a side is not known, the first part is that of the response's own model, maybe empty.
    */
   readonly usage: Usage
   /** Upstream said how much input there was, and that can be true. Else it has to be counted. */

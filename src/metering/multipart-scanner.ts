@@ -197,16 +197,20 @@ export class MultipartScanner<Name extends string = string> {
 
   #crossHead(chunk: Buffer): Fault {
     const from = this.#i
-    while (this.#i < chunk.length && this.#matched < 4) {
-      if (this.#headLength === this.#limits.partHeadBytesMax) return 'part_head_too_large'
-      const byte = chunk[this.#i] as number
-      if (byte === (this.#matched % 2 === 0 ? CR : LF)) this.#matched++
-      else this.#matched = byte === CR ? 1 : 0
-      this.#headLength++
-      this.#i++
+    const end = Math.min(chunk.length, from + this.#limits.partHeadBytesMax - this.#headLength)
+    let matched = this.#matched
+    let i = from
+    for (; i < end && matched < 4; i++) {
+      const byte = chunk[i] as number
+      if (byte === (matched % 2 === 0 ? CR : LF)) matched++
+      else matched = byte === CR ? 1 : 0
     }
-    this.#head.append(chunk, from, this.#i)
-    return this.#matched === 4 ? this.#startContent() : null
+    this.#head.append(chunk, from, i)
+    this.#headLength += i - from
+    this.#matched = matched
+    this.#i = i
+    if (matched < 4 && i < chunk.length) return 'part_head_too_large'
+    return matched === 4 ? this.#startContent() : null
   }
 
   #startContent(): Fault {

@@ -23,13 +23,19 @@ const SMALL_BYTES = 256
 /** Collects the text of a reply as it comes, the first of it in full and the rest as a number. */
 export class OutputText {
   readonly #channels = new Map<string, OutputChannel>()
-  readonly #bytes: Record<OutputKind, number> = { text: 0, thinking: 0, tool: 0 }
+  /** Where all text of a kind goes that there is no channel for any more. */
+  readonly #overflow: Readonly<Record<OutputKind, OutputChannel>>
   readonly #keptBytesMax: number
   #keptBytes = 0
   #isFull = false
 
   constructor(keptBytesMax = KEPT_BYTES_MAX) {
     this.#keptBytesMax = keptBytesMax
+    this.#overflow = {
+      text: new OutputChannel('text', null),
+      thinking: new OutputChannel('thinking', null),
+      tool: new OutputChannel('tool', null),
+    }
   }
 
   /** `index` tells apart what is written side by side: the choice, the block or the item. */
@@ -37,15 +43,15 @@ export class OutputText {
     const key = `${kind} ${index}`
     const known = this.#channels.get(key)
     if (known !== undefined) return known
-    const channel = new OutputChannel(kind, this, this.#channels.size < CHANNELS_MAX)
-    if (this.#channels.size < CHANNELS_MAX) this.#channels.set(key, channel)
+    if (this.#channels.size === CHANNELS_MAX) return this.#overflow[kind]
+    const channel = new OutputChannel(kind, this)
+    this.#channels.set(key, channel)
     return channel
   }
 
-  /** Counts a piece; true if it is to be kept. After the first that did not fit none is: what is kept is a beginning. */
-  take(kind: OutputKind, bytes: number, isKept: boolean): boolean {
-    this.#bytes[kind] += bytes
-    if (!isKept || this.#isFull) return false
+  /** True if so many bytes more are to be kept. After the first piece that did not fit none is. */
+  keep(bytes: number): boolean {
+    if (this.#isFull) return false
     this.#isFull = this.#keptBytes + bytes > this.#keptBytesMax
     if (this.#isFull) return false
     this.#keptBytes += bytes
@@ -54,8 +60,11 @@ export class OutputText {
 
   delivered(): DeliveredOutput {
     const channels = [...this.#channels.values()]
+    const bytes = { text: 0, thinking: 0, tool: 0 }
+    for (const channel of [...channels, ...Object.values(this.#overflow)])
+      bytes[channel.kind] += channel.bytes
     return {
-      bytes: { ...this.#bytes },
+      bytes,
       keptBytes: this.#keptBytes,
       texts: () => channels.map((channel) => channel.text()).filter((text) => text !== ''),
     }
@@ -63,47 +72,53 @@ export class OutputText {
 }
 
 export class OutputChannel {
-  readonly #kind: OutputKind
-  readonly #output: OutputText
-  readonly #isKept: boolean
-  #bytes = Buffer.alloc(0)
-  #length = 0
+  readonly kind: OutputKind
+  readonly #output: OutputText | null
+  #bytes = 0
+  #kept = Buffer.alloc(0)
+  #keptBytes = 0
 
-  constructor(kind: OutputKind, output: OutputText, isKept: boolean) {
-    this.#kind = kind
+  /** Without an output its text is counted, but not kept. */
+  constructor(kind: OutputKind, output: OutputText | null) {
+    this.kind = kind
     this.#output = output
-    this.#isKept = isKept
+  }
+
+  get bytes(): number {
+    return this.#bytes
   }
 
   append(text: string): void {
     const length = Buffer.byteLength(text)
-    if (length === 0 || !this.#output.take(this.#kind, length, this.#isKept)) return
-    this.#reserve(length)
-    this.#length += this.#bytes.write(text, this.#length)
+    if (this.#reserve(length)) this.#keptBytes += this.#kept.write(text, this.#keptBytes)
   }
 
   /** The same for bytes of ASCII, which need not become a string first. */
   appendAscii(chunk: Buffer, from: number, to: number): void {
     const length = to - from
-    if (length === 0 || !this.#output.take(this.#kind, length, this.#isKept)) return
-    this.#reserve(length)
-    const bytes = this.#bytes
-    const shift = this.#length - from
-    // A token's few bytes: a native copy would cost more for its call alone.
-    if (length <= 32) for (let i = from; i < to; i++) bytes[i + shift] = chunk[i] as number
-    else chunk.copy(bytes, this.#length, from, to)
-    this.#length += length
+    if (!this.#reserve(length)) return
+    const kept = this.#kept
+    const shift = this.#keptBytes - from
+    // A token has a few bytes: for so few a native copy costs more for its call alone.
+    if (length <= 32) for (let i = from; i < to; i++) kept[i + shift] = chunk[i] as number
+    else chunk.copy(kept, this.#keptBytes, from, to)
+    this.#keptBytes += length
   }
 
   text(): string {
-    return this.#bytes.toString('utf8', 0, this.#length)
+    return this.#kept.toString('utf8', 0, this.#keptBytes)
   }
 
-  #reserve(more: number): void {
-    const needed = this.#length + more
-    if (needed <= this.#bytes.length) return
-    const grown = Buffer.allocUnsafeSlow(Math.max(SMALL_BYTES, needed, this.#bytes.length * 2))
-    this.#bytes.copy(grown, 0, 0, this.#length)
-    this.#bytes = grown
+  /** Counts so many bytes; true if they are to be kept, and there is room now. */
+  #reserve(bytes: number): boolean {
+    this.#bytes += bytes
+    if (bytes === 0 || this.#output === null || !this.#output.keep(bytes)) return false
+    const needed = this.#keptBytes + bytes
+    if (needed > this.#kept.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(SMALL_BYTES, needed, this.#kept.length * 2))
+      this.#kept.copy(grown, 0, 0, this.#keptBytes)
+      this.#kept = grown
+    }
+    return true
   }
 }

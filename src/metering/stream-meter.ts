@@ -15,14 +15,17 @@ export class StreamMeter implements Meter, SseSink {
   readonly #templates: TemplateSet
   readonly #scanner = new SseScanner(this)
   readonly #faults = new Set<MeterFault>()
-  #isFirstData = true
+  /** The first bytes of the event's data, until it is decided whether it is a dull one. */
+  readonly #start: Buffer
+  #startLength = 0
   #isDull = false
   /** The event at hand may be cut off, so that it need not be JSON. */
   #isLast = false
 
   constructor(reader: ReplyReader, output: OutputText) {
-    const { members, ignored, noise } = reader.layout
+    const { members, ignored, noise, dullEvents } = reader.layout
     this.#reader = reader
+    this.#start = Buffer.alloc(Math.max(0, ...dullEvents.map((start) => start.length)))
     this.#output = output
     this.#condenser = new JsonCondenser({ keep: members, drop: ignored })
     this.#templates = new TemplateSet(noise)
@@ -55,19 +58,26 @@ export class StreamMeter implements Meter, SseSink {
   }
 
   data(chunk: Buffer, from: number, to: number): void {
-    if (this.#isFirstData) {
-      this.#isFirstData = false
-      this.#isDull = this.#reader.layout.dullEvents.some((start) => startsWith(chunk, from, to, start))
-    }
+    if (this.#startLength < this.#start.length) this.#readStart(chunk, from, to)
     if (!this.#isDull) this.#condenser.write(chunk, from, to)
   }
 
   event(name: string, raw: Buffer | null): void {
-    this.#isFirstData = true
-    if (this.#isDull) {
-      this.#isDull = false
-      return
-    }
+    const isDull = this.#isDull
+    this.#startLength = 0
+    this.#isDull = false
+    if (!isDull) this.#readEvent(name, raw)
+  }
+
+  #readStart(chunk: Buffer, from: number, to: number): void {
+    this.#startLength += chunk.copy(this.#start, this.#startLength, from, to)
+    const start = this.#start.subarray(0, this.#startLength)
+    this.#isDull = this.#reader.layout.dullEvents.some((dull) => start.subarray(0, dull.length).equals(dull))
+    // What came before this piece was not known to be dull yet.
+    if (this.#isDull) this.#condenser.take()
+  }
+
+  #readEvent(name: string, raw: Buffer | null): void {
     const condensed = this.#condenser.take()
     if (condensed.kind === 'json' && (condensed.text === '' || condensed.text === DONE)) {
       if (condensed.text === DONE) this.#reader.readDone()
@@ -82,12 +92,4 @@ export class StreamMeter implements Meter, SseSink {
     const place = this.#reader.readEvent(document, name)
     if (place !== null && raw !== null) this.#templates.learn(raw, place)
   }
-}
-
-function startsWith(chunk: Buffer, from: number, to: number, start: Buffer): boolean {
-  if (to - from < start.length) return false
-  for (let i = 0; i < start.length; i++) {
-    if (chunk[from + i] !== start[i]) return false
-  }
-  return true
 }

@@ -85,6 +85,21 @@ for (const surface of surfaces) {
     })
   }
 
+  test(`${surface.name}: a length with leading zeros goes upstream without them, or not at all`, async () => {
+    for (const target of [surface.readEndpoint, surface.streamedEndpoint]) {
+      const head = pair.head(surface, { target, lines: ['Content-Length: 0003'] })
+      const { reply, client, reached } = await attack(pair, {
+        bytes: Buffer.concat([head, Buffer.from('abc')]),
+      })
+      assert.ok(reply.status === 200 || reply.status === 400, reply.statusLine)
+      for (const request of reached) {
+        assert.equal(request.body.toString(), 'abc')
+        assert.deepEqual(headerValues(request.headerLines, 'content-length'), ['3'])
+      }
+      await assertSameConnectionServed(pair, client, reply)
+    }
+  })
+
   test(`${surface.name}: an HTTP/1.0 client that asks to keep the connection gets its reply and the close`, async () => {
     const bytes = pair.request(surface, {
       version: 'HTTP/1.0',

@@ -143,7 +143,7 @@ for (const surface of surfaces) {
   })
 
   test(`${surface.name}: line breaks that are encoded in a path or query stay encoded and make no header line`, async () => {
-    for (const target of ['/v1/x%0d%0aX-Injected:%201', '/v1/x?a=%0D%0AX-Injected: 1'.replace(' ', '%20')]) {
+    for (const target of ['/v1/x%0d%0aX-Injected:%201', '/v1/x?a=%0D%0AX-Injected:%201']) {
       const { reply, client, reached } = await attack(pair, {
         bytes: pair.request(surface, { method: 'GET', target }),
       })

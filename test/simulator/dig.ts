@@ -5,7 +5,7 @@ export function dig(value: unknown, path: string): unknown {
   let at = value
   for (const step of path.split('.')) {
     if (typeof at !== 'object' || at === null) return undefined
-    at = Object.hasOwn(at, step) ? Object.entries(at).find(([key]) => key === step)?.[1] : undefined
+    at = Object.hasOwn(at, step) ? Reflect.get(at, step) : undefined
   }
   return at
 }

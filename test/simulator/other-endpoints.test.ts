@@ -65,13 +65,29 @@ test('a file of the Chat surface is uploaded, listed, fetched, downloaded and de
   assert.equal((await send(simulator, 'GET', `/v1/files/${id}`)).status, 404)
 })
 
+test('files are listed newest first, or oldest first, in pages', async () => {
+  const ids: string[] = []
+  for (const content of ['one', 'two', 'three']) {
+    const sent = { method: 'POST', body: form({ purpose: 'evals' }, content) }
+    ids.unshift(digText(await (await fetch(`${simulator.chatUrl}/files`, sent)).json(), 'id'))
+  }
+  const list = async (query: string) => {
+    const { json } = await send(simulator, 'GET', `/v1/files?purpose=evals&${query}`)
+    return { ids: digList(json, 'data').map((file) => dig(file, 'id')), hasMore: dig(json, 'has_more') }
+  }
+  assert.deepEqual(await list(''), { ids, hasMore: false })
+  assert.deepEqual(await list('order=asc'), { ids: ids.toReversed(), hasMore: false })
+  assert.deepEqual(await list('limit=2'), { ids: ids.slice(0, 2), hasMore: true })
+  assert.deepEqual(await list(`limit=2&after=${ids[1]}`), { ids: ids.slice(2), hasMore: false })
+})
+
 test('files of the Messages surface are kept apart and cannot be downloaded', async () => {
   const sent = { method: 'POST', headers: anthropicHeaders, body: form({}, 'hello') }
   const file: unknown = await (await fetch(`${simulator.messagesUrl}/v1/files`, sent)).json()
   const id = digText(file, 'id')
   assert.equal(dig(file, 'size_bytes'), 5)
   assert.deepEqual(dig((await send(simulator, 'GET', '/v1/files', anthropicHeaders)).json, 'data'), [file])
-  assert.deepEqual(dig((await send(simulator, 'GET', '/v1/files')).json, 'data'), [])
+  assert.equal((await send(simulator, 'GET', `/v1/files/${id}`)).status, 404)
   const content = await send(simulator, 'GET', `/v1/files/${id}/content`, anthropicHeaders)
   assert.equal(dig(content.json, 'error.details.error_code'), 'file_not_downloadable')
   const gone = await send(simulator, 'DELETE', `/v1/files/${id}`, anthropicHeaders)

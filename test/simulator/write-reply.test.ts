@@ -5,7 +5,7 @@ import { mock, type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Behaviours } from '../../simulator/behaviours.ts'
 import type { PaceMode } from '../../simulator/pace.ts'
-import { eventsReply } from '../../simulator/reply.ts'
+import { eventsReply, jsonReply } from '../../simulator/reply.ts'
 import { dataFrame, type Frame } from '../../simulator/sse.ts'
 import { type Outcome, writeReply } from '../../simulator/write-reply.ts'
 
@@ -123,4 +123,22 @@ test('a realistic pace waits for the first byte and for each token', async (cont
   const [last] = await once(response, 'data')
   assert.equal(last, 'data: {"last":1}\n\n')
   assert.equal(await outcome, 'complete')
+})
+
+test('a realistic pace writes a whole body as long as its tokens would have taken', async (context) => {
+  const stage = await setStage(context)
+  mock.timers.enable({ apis: ['setTimeout'] })
+  context.after(() => mock.timers.reset())
+  const pace = { firstByteMs: 1_000, tokensPerSecond: 10 }
+  const reply = jsonReply(200, { answer: 1 }, { pace, tokens: 50 })
+  const outcome = writeReply(
+    { ...stage, behaviours: {}, mode: 'realistic', acceptEncoding: undefined },
+    reply,
+  )
+  mock.timers.tick(5_999)
+  await nextTurn()
+  assert.equal(stage.res.headersSent, false)
+  mock.timers.tick(1)
+  assert.equal(await outcome, 'complete')
+  assert.equal((await stage.response).headers['content-length'], '12')
 })

@@ -59,17 +59,9 @@ export class RawConnection {
     socket.on('close', () => this.#ended('reset'))
   }
 
-  get localPort(): number {
-    return this.#socket.localPort ?? 0
-  }
-
   /** How the peer ended the connection. */
   closed(deadlineMs = deadlineMsDefault): Promise<'fin' | 'reset'> {
     return withDeadline(this.#closed.promise, () => `still open; ${this.#describe()}`, deadlineMs)
-  }
-
-  get isOpen(): boolean {
-    return this.#over === undefined && !this.#socket.destroyed
   }
 
   /** Writes each slice by itself, so that it travels as its own segment. */
@@ -104,7 +96,7 @@ export class RawConnection {
     const method = options.method ?? methodOf(bytes)
     const reply = this.read({ ...options, method })
     reply.catch(() => undefined)
-    await this.send(bytes)
+    await withDeadline(this.send(bytes), () => `not all was taken; ${this.#describe()}`, options.deadlineMs)
     return reply
   }
 

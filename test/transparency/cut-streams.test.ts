@@ -115,3 +115,18 @@ test('a stream that ends with its connection is whole when that is closed', asyn
     assertSameBytes(cut.reply.body, cut.prefix, `ended at byte ${cut.at}`)
   })
 })
+
+test('an HTTP/1.0 client, which knows no other end than the close, sees a cut stream as a reset', async () => {
+  for (const end of [{ close: true }, { reset: true }] as const) {
+    const client = await connect(pair.gateway)
+    const wire = chunked('HTTP/1.1 200 OK', [type], eventsOf(short.bytes)).subarray(0, -5)
+    const { prefix } = prefixOf(wire)
+    pair.upstream.queue([{ send: wire }, { pause: client.reached(prefix.length) }, end])
+    const parts = { version: 'HTTP/1.0', target: short.endpoint, body: short.body }
+    const reply = await client.request(pair.request(short.surface, parts))
+    assert.equal(reply.framing, 'eof')
+    assert.equal(reply.ended, 'cut')
+    assertSameBytes(reply.body, prefix, 'what came before the cut')
+    client.leave()
+  }
+})

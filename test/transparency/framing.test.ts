@@ -77,6 +77,14 @@ for (const surface of surfaces) {
     await pair.compare(surface, request, () => [{ send: unannounced }])
   })
 
+  test(`${surface.name}: a transfer coding that is not ours to decode reaches the client as it is`, async () => {
+    const lines = ['Transfer-Encoding: gzip, chunked']
+    const reply = message('HTTP/1.1 200 OK', lines, Buffer.concat([chunk(noise(500)), lastChunk()]))
+    const request = pair.request(surface, { body: surface.jsonBody })
+    const { through } = await pair.compare(surface, request, () => [{ send: reply }])
+    assert.deepEqual(headerValues(through.reply.headerLines, 'transfer-encoding'), ['gzip, chunked'])
+  })
+
   test(`${surface.name}: a reply that ends with its connection ends as a whole reply`, async () => {
     const request = pair.request(surface, { body: surface.jsonBody })
     for (const version of ['HTTP/1.1', 'HTTP/1.0']) {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { after, test } from 'node:test'
 import { startPair } from '../support/pair.ts'
 import { surfaces } from '../support/surfaces.ts'
-import { chunked, message, noise, sized } from '../support/wire-bytes.ts'
+import { chunk, chunked, lastChunk, message, noise, sized } from '../support/wire-bytes.ts'
 
 const pair = await startPair()
 after(() => pair.close())
@@ -36,6 +36,7 @@ for (const surface of surfaces) {
     })
     for (const reply of [
       message('HTTP/1.1 204 No Content', ['X-A: 1']),
+      message('HTTP/1.1 204 No Content', ['Content-Length: 0', 'X-A: 1']),
       message('HTTP/1.1 304 Not Modified', ['ETag: "a"']),
       message('HTTP/1.1 304 Not Modified', ['ETag: "a"', 'Content-Length: 1234']),
       sized('HTTP/1.1 205 Reset Content', [], ''),
@@ -63,6 +64,13 @@ for (const surface of surfaces) {
           { send: chunked('HTTP/1.1 200 OK', ['X-M: 1'], [allBytes]) },
         ])
       }
+    })
+
+    test(`${surface.name}: ${method} with a chunked body`, async () => {
+      const head = pair.head(surface, { method, target, lines: ['Transfer-Encoding: chunked'] })
+      const slices = [head, chunk(allBytes), chunk('more'), lastChunk()]
+      await pair.compare(surface, slices, () => [{ send: sized('HTTP/1.1 200 OK', ['X-M: 1'], allBytes) }])
+      await pair.compare(surface, [head, lastChunk()], () => [{ send: sized('HTTP/1.1 200 OK', [], '') }])
     })
 
     test(`${surface.name}: ${method} without a body`, async () => {

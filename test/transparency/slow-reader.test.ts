@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
-import { surfaces } from '../support/surfaces.ts'
+import { surfaceOf, surfaces } from '../support/surfaces.ts'
 import type { ReceivedRequest } from '../support/upstream-script.ts'
 import { chunked, noise, sized } from '../support/wire-bytes.ts'
 
@@ -67,4 +67,25 @@ test('a client that stops reading and then leaves ends the call upstream', async
   client.leave()
   await received.whenAnswered
   assert.equal(received.peerClosedEarly, true)
+})
+
+test('a pipelined reply that must wait its turn stops upstream and arrives whole', async () => {
+  const surface = surfaceOf('chat')
+  const release = Promise.withResolvers<void>()
+  const call = pair.request(surface, { body: surface.streamingBody })
+  const client = await connect(pair.gateway)
+  pair.upstream.queue([{ pause: release.promise }, { send: sized('HTTP/1.1 200 OK', [], 'first') }])
+  pair.upstream.queue([{ send: replies.chunked() }])
+  const first = pair.upstream.nextRequest()
+  await client.send(call)
+  await first
+  const second = pair.upstream.nextRequest()
+  await client.send(call)
+  const stalledAt = await untilStalled(await second)
+  assert.ok(stalledAt < acceptedBytesMax, `${stalledAt} bytes were taken from upstream before their turn`)
+  release.resolve()
+  assert.equal((await client.read({ method: 'POST' })).body.toString(), 'first')
+  const reply = await client.read({ method: 'POST', deadlineMs: 120_000 })
+  assert.ok(reply.body.equals(content))
+  client.leave()
 })

@@ -21,7 +21,7 @@ async function closedPort(): Promise<number> {
   return port
 }
 
-test('an upstream that cannot be reached is a 502 in the shape of the surface, each time', async () => {
+test('an upstream that cannot be reached is a 502 in the shape of the surface, each time', async (t) => {
   const url = `http://127.0.0.1:${await closedPort()}`
   const gateway = await startGateway({
     messagesUrl: url,
@@ -29,6 +29,7 @@ test('an upstream that cannot be reached is a 502 in the shape of the surface, e
     chatUrl: `${url}/v1`,
     chatKey: providerKeys.chat,
   })
+  t.after(() => gateway.close())
   for (const surface of surfaces) {
     for (let time = 0; time < 3; time++) {
       const lines = ['Host: h', ...surface.lines(gateway.apiKey)]
@@ -39,7 +40,6 @@ test('an upstream that cannot be reached is a 502 in the shape of the surface, e
       assertOwnError(reply, surface, 502, 'upstream_unreachable')
     }
   }
-  await gateway.close()
 })
 
 const ok = 'HTTP/1.1 200 OK\r\n'

@@ -206,8 +206,7 @@ export class UsageCutter {
       this.#tally.eventsTooLong++
       return true
     }
-    if (this.#lineCount > 1) return false
-    const content = dataStart(bytes, start, this.#lineCount === 1 ? this.#lineEnd : bytes.length)
+    const content = dataStart(bytes, start, bytes.length)
     return content >= 0 && isNoObject(bytes[content])
   }
 

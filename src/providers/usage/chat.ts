@@ -95,10 +95,9 @@ export class ChatReader implements ReplyReader {
     const { input, output } = this.#tokens
     const inputKnown = input !== null
     const outputKnown = output !== null && this.#isFinal
-    const parts = inputKnown || outputKnown ? [partOf(null, this.#tokens)] : []
     return {
       usage: {
-        parts: keepKnownSides(parts, inputKnown, outputKnown),
+        parts: keepKnownSides([partOf(null, this.#tokens)], inputKnown, outputKnown),
         modelServed: this.#model,
         serviceTier: this.#serviceTier,
         speed: null,

@@ -88,7 +88,7 @@ export class ClosingUsageReader implements ReplyReader {
     const parts = usages.flatMap((usage) => usage.parts)
     return {
       usage: {
-        parts: usages.length === 0 ? [] : keepKnownSides(parts, inputKnown, outputKnown),
+        parts: keepKnownSides(parts, inputKnown, outputKnown),
         modelServed: this.#model,
         serviceTier: null,
         speed: null,

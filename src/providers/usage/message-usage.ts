@@ -100,9 +100,12 @@ export class MessageUsage {
     const totals = this.#totals()
     const calls = quantitiesOf({ web_searches: this.#later.webSearches ?? this.#start.webSearches })
     if (!exceedTotals(this.#iterations, context.modelServed)) {
-      const known = { inputKnown: totals.input !== null, outputKnown: totals.output !== null }
-      const isSilent = !known.inputKnown && !known.outputKnown
-      return { parts: isSilent ? [] : [this.#totalsPart(totals)], calls, ...known }
+      return {
+        parts: [this.#totalsPart(totals)],
+        calls,
+        inputKnown: totals.input !== null,
+        outputKnown: totals.output !== null,
+      }
     }
     const parts = iterationParts(this.#iterations, context, this.#counts)
     // Compactions and advisors come on top of the totals; samplings are what the totals are made of.

@@ -115,7 +115,7 @@ export class ResponsesReader implements ReplyReader {
     const { input, output } = this.#tokens
     const inputKnown = input !== null
     const outputKnown = output !== null
-    const own = inputKnown || outputKnown ? [partOf(null, this.#tokens)] : []
+    const own = [partOf(null, this.#tokens)]
     // The figures of tools are of other models, and known or not on their own.
     const parts = addToolCalls(
       keepKnownSides(own, inputKnown, outputKnown),

@@ -1,0 +1,205 @@
+import { floorDivide, type Nanos } from '../kernel/money.ts'
+import type { Unit } from '../kernel/usage.ts'
+import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
+import { AMOUNT_DENOMINATOR, amountOf, type Multipliers, NO_MULTIPLIERS, ONE } from './exact-amount.ts'
+import { dearer, findRate, type Tariffs, tariffsFor } from './find-rate.ts'
+import { findModel, type ModelPrice, type PriceVersion, tableFor } from './price-book.ts'
+import { type Side, type Tier, UNITS_OF } from './rate-keys.ts'
+import { type Surface, tierOf } from './service-tier.ts'
+
+/** What a request says that limits what it can cost. */
+export interface BoundRequest {
+  readonly surface: Surface
+  /** The template of the endpoint, such as `/v1/messages`. */
+  readonly endpoint: string
+  /** Null where the request names none: it may come from a stored prompt or conversation. */
+  readonly model: string | null
+  /** Of the decoded body. */
+  readonly bodyBytes: number
+  /** The limit on output tokens that the request states. */
+  readonly maxOutputTokens: number | null
+  /** How many answers are asked for, at least 1. */
+  readonly n: number
+  readonly serviceTier: string | null
+  /** Messages only. */
+  readonly speed: string | null
+  /** Messages only: where the request asks inference to run. */
+  readonly geography: string | null
+  /** URLs, file ids, stored prompts and responses, server tools: the model reads more than the body holds. */
+  readonly refersElsewhere: boolean
+  readonly tools: ToolLimits
+  /** Each of them may answer after the ones before it have been paid for. */
+  readonly fallbackModels: readonly string[]
+}
+
+export interface ToolLimits {
+  /** Any tool at all: upstream then adds instructions of its own to the prompt. */
+  readonly declared: boolean
+  /** 0 without such a tool, null with one whose calls the request does not limit. */
+  readonly webSearchesMax: number | null
+  readonly fileSearchesMax: number | null
+  /** The model that draws, if an image tool is there. */
+  readonly imageModel: string | null
+}
+
+export const NO_TOOLS: ToolLimits = {
+  declared: false,
+  webSearchesMax: 0,
+  fileSearchesMax: 0,
+  imageModel: null,
+}
+
+export interface BoundSettings {
+  /** What `auto` and no service tier at all mean on the Chat surface; it is a setting of the upstream project. */
+  readonly defaultTier: string | null
+  readonly regional: boolean
+  /** A default of the upstream workspace may choose where inference runs. */
+  readonly geographyPossible: boolean
+}
+
+export type Bound =
+  | { readonly kind: 'bound'; readonly listNanos: Nanos; readonly costNanos: Nanos }
+  /** No limit is known: the hold is all that is left. */
+  | { readonly kind: 'unbounded'; readonly reason: string }
+  | { readonly kind: 'unpriced'; readonly model: string }
+
+/** What upstream puts before the prompt when tools are declared: documented sums stay below this. */
+const TOOL_PROMPT_TOKENS = 2_048
+
+/**
+ * One byte of audio is taken for at most this much of it. That is 0.8 kbit/s, below the lowest setting of speech
+ * codecs; a file of coded silence can pass it, and is then booked in full as an overrun.
+ */
+const AUDIO_MS_PER_BYTE = 10
+
+/** The largest cap that a key can have. A bound beyond it limits nothing, and would not fit the columns for money. */
+const BOUND_NANOS_MAX = 1_000_000_000n * 1_000_000_000n
+
+/**
+ * The most that a request can cost: all it sends at the dearest rate for input that it can lead to, all it may get
+ * at the dearest rate for output, for every model that may answer. Never below what `rate` makes of any usage that
+ * fits the request, and reached by some such usage.
+ */
+export function boundOf(
+  request: BoundRequest,
+  version: PriceVersion,
+  settings: BoundSettings,
+  discount: Discount = NO_DISCOUNT,
+): Bound {
+  if (request.model === null) return { kind: 'unbounded', reason: 'the request names no model' }
+  let list = 0n
+  let cost = 0n
+  for (const name of [request.model, ...request.fallbackModels]) {
+    const model = findModel(version, name)
+    if (model === null) return { kind: 'unpriced', model: name }
+    const most = mostOf(model, request, settings)
+    if (typeof most === 'string') return { kind: 'unbounded', reason: most }
+    list += most
+    cost += most * keepFor(discount, model.id)
+  }
+  const { imageModel } = request.tools
+  if (imageModel !== null) {
+    if (findModel(version, imageModel) === null) return { kind: 'unpriced', model: imageModel }
+    return { kind: 'unbounded', reason: 'nothing limits how much the image tool draws' }
+  }
+  const listNanos = ceiling(list, AMOUNT_DENOMINATOR)
+  if (listNanos > BOUND_NANOS_MAX) return { kind: 'unbounded', reason: 'the limits are beyond any cap' }
+  return { kind: 'bound', listNanos, costNanos: ceiling(cost, AMOUNT_DENOMINATOR * ONE) }
+}
+
+/** The most that one model can cost, over the common denominator, or why that is not known. */
+function mostOf(model: ModelPrice, request: BoundRequest, settings: BoundSettings): bigint | string {
+  const inputMost = inputLimit(model, request)
+  const tariffs = reachable(model, request, settings, inputMost ?? Number.MAX_SAFE_INTEGER)
+  const multipliers = multipliersFor(model, request, settings)
+  const cost = (unit: Unit, quantity: number, nanos: bigint): bigint =>
+    amountOf(unit, BigInt(quantity), nanos, multipliers)
+
+  let sum = cost(
+    'audio_input_milliseconds',
+    request.bodyBytes * AUDIO_MS_PER_BYTE,
+    dearest(tariffs, 'duration'),
+  )
+  const inputNanos = dearest(tariffs, 'input')
+  if (inputNanos > 0n) {
+    if (inputMost === null) return `no context window is known for ${model.id}`
+    sum += cost('input_tokens', inputMost, inputNanos)
+  }
+  const outputNanos = dearest(tariffs, 'output')
+  if (outputNanos > 0n) {
+    const outputMost = outputLimit(model, request)
+    if (outputMost === null) return `no output limit is known for ${model.id}`
+    sum += cost('output_tokens', outputMost, outputNanos) * BigInt(request.n)
+  }
+  const searches = searchesOf(model, request.tools)
+  return typeof searches === 'string' ? searches : sum + searches
+}
+
+/** No token is shorter than a byte, so the body's bytes bound its tokens; nothing passes the context window. */
+function inputLimit(model: ModelPrice, request: BoundRequest): number | null {
+  if (request.refersElsewhere) return model.contextWindowTokens
+  const sent = request.bodyBytes + (request.tools.declared ? TOOL_PROMPT_TOKENS : 0)
+  return Math.min(sent, model.contextWindowTokens ?? sent)
+}
+
+/** A stated limit beyond the window is refused upstream or cut to it; what a model writes has to fit its window. */
+function outputLimit(model: ModelPrice, request: BoundRequest): number | null {
+  const { contextWindowTokens, maxOutputTokens } = model
+  if (request.maxOutputTokens === null) return maxOutputTokens ?? contextWindowTokens
+  const room = Math.max(contextWindowTokens ?? 0, maxOutputTokens ?? 0)
+  return room === 0 ? request.maxOutputTokens : Math.min(request.maxOutputTokens, room)
+}
+
+/** Every set of rates the call may be rated with: the tier asked for, and prompts up to the limit. */
+function reachable(
+  model: ModelPrice,
+  request: BoundRequest,
+  settings: BoundSettings,
+  promptTokensMax: number,
+): readonly Tariffs[] {
+  const table = tableFor(model, request.endpoint)
+  return tiersOf(request, settings).flatMap((tier) => [
+    tariffsFor(table, tier, 0),
+    tariffsFor(table, tier, promptTokensMax),
+  ])
+}
+
+/** What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised. */
+function tiersOf(request: BoundRequest, settings: BoundSettings): readonly Tier[] {
+  const left = request.serviceTier === null || request.serviceTier === 'auto'
+  const serviceTier = left && request.surface === 'chat' ? settings.defaultTier : request.serviceTier
+  const { tier } = tierOf(request.surface, { serviceTier, speed: request.speed, batch: false })
+  return tier === 'flex' || tier === 'batch' ? [tier] : [tier, 'standard']
+}
+
+function dearest(tariffs: readonly Tariffs[], side: Exclude<Side, 'tool'>): bigint {
+  return tariffs
+    .flatMap((each) => UNITS_OF[side].map((unit) => findRate(each, unit).nanos))
+    .reduce(dearer, 0n)
+}
+
+function multipliersFor(model: ModelPrice, request: BoundRequest, settings: BoundSettings): Multipliers {
+  const { geography } = request
+  let place = ONE
+  if (geography !== null) place = model.geography.get(geography) ?? ONE
+  else if (settings.geographyPossible) place = [...model.geography.values()].reduce(dearer, ONE)
+  return [place, (settings.regional ? model.regionalUplift : null) ?? ONE]
+}
+
+function searchesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
+  let sum = 0n
+  for (const [unit, most] of [
+    ['web_searches', tools.webSearchesMax],
+    ['file_searches', tools.fileSearchesMax],
+  ] as const) {
+    const nanos = model.tools.get(unit) ?? 0n
+    if (most === null && nanos > 0n) return `nothing limits the number of ${unit.replace('_', ' ')}`
+    sum += amountOf(unit, BigInt(most ?? 0), nanos, NO_MULTIPLIERS)
+  }
+  return sum
+}
+
+/** Up, because a hold must not be below the cost it stands for. */
+function ceiling(numerator: bigint, denominator: bigint): bigint {
+  return -floorDivide(-numerator, denominator)
+}

@@ -1,0 +1,60 @@
+import type { Unit } from '../kernel/usage.ts'
+import type { RateTable, Tariff, TierRates } from './price-book.ts'
+import { type Tier, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
+
+/** Which of a model's rates a call is rated with. */
+export interface Tariffs {
+  readonly tier: Tier
+  /** False where the model has no rates for the tier and those of `standard` stand in. */
+  readonly listed: boolean
+  readonly long: boolean
+  readonly tariff: Tariff
+  /** Whether writing to a cache has a price of its own at all. */
+  readonly writesCost: boolean
+}
+
+export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): Tariffs {
+  const own = tier === 'standard' ? table.standard : table.others.get(tier)
+  const rates: TierRates = own ?? table.standard
+  const long = table.longContextAbove !== null && promptTokens > table.longContextAbove && rates.long !== null
+  return {
+    tier,
+    listed: own !== undefined,
+    long,
+    tariff: long && rates.long !== null ? rates.long : rates.short,
+    writesCost: CHAT_CACHE_WRITES.some((unit) => table.standard.short.has(unit)),
+  }
+}
+
+/** OpenAI's. Its models before gpt-5.6 report writes and charge nothing extra for them. */
+const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
+
+/**
+ * - `listed`: the price list names it.
+ * - `no_fee`: writing to the cache costs no more than reading the prompt.
+ * - `sibling`: the list names no rate for this unit, so the dearest one of the same side stands in.
+ * - `none`: nothing on the list can stand in.
+ */
+export interface FoundRate {
+  readonly nanos: bigint
+  readonly how: 'listed' | 'no_fee' | 'sibling' | 'none'
+}
+
+const NONE: FoundRate = { nanos: 0n, how: 'none' }
+
+export function findRate({ tariff, writesCost }: Tariffs, unit: Unit): FoundRate {
+  const listed = tariff.get(unit)
+  if (listed !== undefined) return { nanos: listed, how: 'listed' }
+  const plain = tariff.get('input_tokens')
+  if (plain !== undefined && !writesCost && CHAT_CACHE_WRITES.includes(unit))
+    return { nanos: plain, how: 'no_fee' }
+  const { side } = UNIT_PRICES[unit]
+  if (side !== 'input' && side !== 'output') return NONE
+  const siblings = UNITS_OF[side].flatMap((other) => tariff.get(other) ?? [])
+  if (siblings.length === 0) return NONE
+  return { nanos: siblings.reduce(dearer), how: 'sibling' }
+}
+
+export function dearer(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
+}

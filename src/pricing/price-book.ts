@@ -1,0 +1,75 @@
+import type { Unit } from '../kernel/usage.ts'
+import type { BookVersionEntry, Mode, ModelEntry } from './price-file.ts'
+import type { Tier } from './rate-keys.ts'
+
+/** Nanodollars for as many units as UNIT_PRICES names. What is not in the map has no price. */
+export type Tariff = ReadonlyMap<Unit, bigint>
+
+/** The rates of a tier, for prompts up to the threshold and for longer ones. */
+export interface TierRates {
+  readonly short: Tariff
+  readonly long: Tariff | null
+}
+
+export interface RateTable {
+  /** Prompts of strictly more tokens are long. Null: all are short. */
+  readonly longContextAbove: number | null
+  readonly standard: TierRates
+  readonly others: ReadonlyMap<Tier, TierRates>
+}
+
+export interface ModelPrice {
+  readonly id: string
+  readonly provider: string
+  readonly mode: Mode
+  readonly contextWindowTokens: number | null
+  readonly maxOutputTokens: number | null
+  readonly rates: RateTable
+  /** Tables that replace `rates` on an endpoint, by its path template. */
+  readonly endpoints: ReadonlyMap<string, RateTable>
+  /** Prices per call, the model's own or else its provider's. */
+  readonly tools: Tariff
+  /** In billionths. */
+  readonly regionalUplift: bigint | null
+  readonly geography: ReadonlyMap<string, bigint>
+  /** As it stands in the file, for showing and comparing. */
+  readonly entry: ModelEntry
+}
+
+/** All prices in force during one stretch of time. It never changes; a new price makes a new version. */
+export interface PriceVersion {
+  /** Two versions with one id have the same prices. */
+  readonly id: string
+  /** Null for the first version, which is in force from the beginning. */
+  readonly effectiveFromMs: number | null
+  readonly models: readonly ModelPrice[]
+  /** By id and by alias. */
+  readonly names: ReadonlyMap<string, ModelPrice>
+  /** As it would stand in a file: a book of this one version gives the same prices again. */
+  readonly entry: BookVersionEntry
+}
+
+/** In order of time, never empty. */
+export interface PriceBook {
+  readonly versions: readonly [PriceVersion, ...PriceVersion[]]
+}
+
+export function versionAt(book: PriceBook, instantMs: number): PriceVersion {
+  const past = (version: PriceVersion): boolean => (version.effectiveFromMs ?? -Infinity) <= instantMs
+  return book.versions.findLast(past) ?? book.versions[0]
+}
+
+/**
+ * By exact id or alias. A fine-tuned model is called `ft:<base>:<organisation>:…` and costs what `ft:<base>` costs;
+ * there is no other guessing, because names that begin alike differ in price.
+ */
+export function findModel(version: PriceVersion, name: string): ModelPrice | null {
+  const own = version.names.get(name)
+  if (own !== undefined) return own
+  const fineTuned = /^(ft:[^:]+):/.exec(name)?.[1]
+  return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
+}
+
+export function tableFor(model: ModelPrice, endpoint: string): RateTable {
+  return model.endpoints.get(endpoint) ?? model.rates
+}

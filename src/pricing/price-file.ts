@@ -1,0 +1,168 @@
+import { z } from 'zod'
+import { parseUsd } from '../kernel/money.ts'
+import { RATE_KEYS, type RateKey, TIERS, TOOL_KEYS, type ToolKey } from './rate-keys.ts'
+
+/**
+ * The format of price files, as it stands in them. A book holds whole versions; an overlay changes what it names.
+ * In both, members that are not known are refused: a mistyped rate must not become a missing one.
+ */
+
+const decimal = z.unknown().transform((given, context): string => {
+  if (typeof given === 'string' && /^\d{1,9}(?:\.\d{1,9})?$/.test(given)) return given
+  context.addIssue(whyNoDecimal(given))
+  return z.NEVER
+})
+
+function whyNoDecimal(given: unknown): string {
+  if (typeof given === 'number') {
+    return `is the number ${given}, a binary fraction: write the decimal in quotes, such as "${plain(given)}"`
+  }
+  if (typeof given !== 'string') return 'must be a decimal in quotes, such as "0.25"'
+  if (given.startsWith('-')) return `is "${given}", and a price is never negative`
+  if (/^\d{1,9}\.\d{10,}$/.test(given)) return `is "${given}", with more than 9 decimals`
+  return `is "${given}", which is not a plain decimal such as "0.25"`
+}
+
+function plain(given: number): string {
+  return Number.isFinite(given) && given >= 0 ? String(given) : '0.25'
+}
+
+const multiplier = decimal.refine((text) => (parseUsd(text) ?? 0n) > 0n, 'must be more than 0')
+
+/** Upper limits of a model. 2^31 is far above any and far below where sums could lose a digit. */
+const tokens = z
+  .number({ error: 'must be a whole number of tokens' })
+  .int('must be a whole number of tokens')
+  .min(0, 'must not be negative')
+  .max(2 ** 31, 'must be at most 2147483648')
+
+const name = z
+  .string({ error: 'must be a text' })
+  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without blanks')
+
+/** A rate that is absent or null does not exist: usage of it is rated at a dearer one and flagged. */
+const rateShape = Object.fromEntries(RATE_KEYS.map((key) => [key, decimal.nullish()])) as Record<
+  RateKey,
+  z.ZodOptional<z.ZodNullable<typeof decimal>>
+>
+const toolShape = Object.fromEntries(TOOL_KEYS.map((key) => [key, decimal.nullish()])) as Record<
+  ToolKey,
+  z.ZodOptional<z.ZodNullable<typeof decimal>>
+>
+
+const ratesOfOneLength = z.strictObject(rateShape)
+const tariff = z.strictObject({ ...rateShape, long_context: ratesOfOneLength.optional() })
+const rateTable = z.strictObject({
+  /** Prompts of more tokens than this are rated at `long_context`, the whole request. */
+  long_context_above: tokens.optional(),
+  standard: tariff,
+  batch: tariff.optional(),
+  flex: tariff.optional(),
+  priority: tariff.optional(),
+  fast: tariff.optional(),
+  ultrafast: tariff.optional(),
+})
+const tools = z.strictObject(toolShape)
+
+export const MODES = [
+  'chat',
+  'responses',
+  'completion',
+  'embedding',
+  'image',
+  'audio_speech',
+  'audio_transcription',
+  'realtime',
+  'moderation',
+  'video',
+] as const
+
+const modelMembers = {
+  /** Names that mean this model. They match exactly, never by prefix. */
+  aliases: z.array(name).max(200).optional(),
+  mode: z.enum(MODES, `must be one of ${MODES.join(', ')}`).optional(),
+  /** No longer served upstream; kept so that past calls can be rated again. */
+  retired: z.boolean({ error: 'must be true or false' }).optional(),
+  context_window_tokens: tokens.nullish(),
+  max_output_tokens: tokens.nullish(),
+  /** Rates of their own on some endpoints, by path template. */
+  endpoints: z.record(z.string().startsWith('/v1/', 'must begin with /v1/'), rateTable).optional(),
+  /** Prices per call that differ from the provider's. */
+  tools: tools.optional(),
+  /** Factor on every token where the upstream host processes in one region only. */
+  regional_uplift: multiplier.nullish(),
+  /** Factor on every token by where upstream says that inference ran. */
+  geography: z.record(name, multiplier).optional(),
+}
+
+const bookModel = z.strictObject({ id: name, provider: name, rates: rateTable, ...modelMembers })
+/** What an overlay leaves out of a model that exists stays as it was; `rates` are replaced as a whole. */
+const overlayModel = z.strictObject({
+  id: name,
+  provider: name.optional(),
+  rates: rateTable.optional(),
+  ...modelMembers,
+})
+
+const instant = z
+  .string({ error: 'must be a text such as "2026-12-01T00:00:00Z"' })
+  .regex(
+    /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,3})?Z)?$/,
+    'must be a UTC date or instant such as "2026-12-01" or "2026-12-01T00:00:00Z"',
+  )
+  .refine((text) => isInstant(text), 'is no date of the calendar')
+
+const toolsByProvider = z.record(name, tools)
+
+export const bookFile = z.strictObject({
+  versions: z
+    .array(
+      z.strictObject({
+        id: name,
+        effective_from: instant,
+        tools: toolsByProvider,
+        models: z.array(bookModel).max(20_000),
+      }),
+    )
+    .min(1, 'must hold at least one version')
+    .max(1_000),
+})
+
+const overlay = z.strictObject({
+  /** From when on it counts; always, if absent. */
+  effective_from: instant.optional(),
+  tools: toolsByProvider.optional(),
+  models: z.array(overlayModel).max(20_000).optional(),
+})
+
+export const overlayFile = overlay
+export const overlayListFile = z.array(overlay).max(1_000)
+
+export type BookVersionEntry = z.output<typeof bookFile>['versions'][number]
+export type ModelEntry = z.output<typeof bookModel>
+export type OverlayEntry = z.output<typeof overlay>
+export type OverlayModelEntry = z.output<typeof overlayModel>
+export type RateTableEntry = z.output<typeof rateTable>
+export type TariffEntry = z.output<typeof tariff>
+export type RatesEntry = z.output<typeof ratesOfOneLength>
+export type ToolsEntry = z.output<typeof tools>
+export type Mode = (typeof MODES)[number]
+
+/** Prices change at an instant, and a bare date means its first one in UTC. */
+export function instantMs(text: string): number {
+  return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
+}
+
+/** Date.parse turns the 31st of a short month into the next one, which is not what the file meant. */
+function isInstant(text: string): boolean {
+  const ms = instantMs(text)
+  return Number.isFinite(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
+}
+
+/** The tariffs of a table with their names, for those who look at all of them. */
+export function tariffsOf(table: RateTableEntry): readonly [tier: (typeof TIERS)[number], TariffEntry][] {
+  return TIERS.flatMap((tier) => {
+    const entry = table[tier]
+    return entry === undefined ? [] : [[tier, entry] as const]
+  }).map(([tier, entry]) => [tier, entry])
+}

@@ -1,0 +1,93 @@
+import { UNITS, type Unit } from '../kernel/usage.ts'
+
+/**
+ * The words of a price file. A rate without more in its name is USD per million tokens; every other one says in
+ * its name what it is for, as the providers' own price lists do.
+ */
+export const RATE_KEYS = [
+  'input',
+  'output',
+  'cache_read',
+  'cache_write_5m',
+  'cache_write_1h',
+  'cache_write_30m',
+  'cache_write_12h',
+  'audio_input',
+  'audio_cache_read',
+  'audio_output',
+  'image_input',
+  'image_cache_read',
+  'image_output',
+  'input_per_million_characters',
+  'audio_input_per_hour',
+  'video_output_per_second',
+] as const
+
+export type RateKey = (typeof RATE_KEYS)[number]
+
+/** What is paid by the call or by the hour, whichever model did it. Only searches are counted on the wire so far. */
+export const TOOL_KEYS = [
+  'web_search_per_1000',
+  'web_fetch_per_1000',
+  'file_search_per_1000',
+  'code_execution_per_container_hour',
+  'code_interpreter_per_session',
+  'agent_session_per_hour',
+] as const
+
+export type ToolKey = (typeof TOOL_KEYS)[number]
+
+/**
+ * `standard` is what every model has. `batch` is half price for work without a deadline, `flex` the same for work
+ * that may be refused, `priority` and `ultrafast` are paid for speed on the Chat surface, `fast` on Messages.
+ */
+export const TIERS = ['standard', 'batch', 'flex', 'priority', 'fast', 'ultrafast'] as const
+
+export type Tier = (typeof TIERS)[number]
+
+/**
+ * - `input` and `output`: a missing rate may be replaced by a dearer one of the same side.
+ * - `duration`: nothing else is counted in time, so nothing can stand in for it.
+ * - `tool`: priced by the call, and untouched by tiers and multipliers.
+ */
+export type Side = 'input' | 'output' | 'duration' | 'tool'
+
+interface UnitPrice {
+  readonly key: RateKey | ToolKey
+  /** How many units the listed price buys. */
+  readonly units: bigint
+  readonly side: Side
+}
+
+const MILLION = 1_000_000n
+const THOUSAND = 1_000n
+const HOUR_IN_MS = 3_600_000n
+
+export const UNIT_PRICES: Readonly<Record<Unit, UnitPrice>> = {
+  input_tokens: { key: 'input', units: MILLION, side: 'input' },
+  cache_read_tokens: { key: 'cache_read', units: MILLION, side: 'input' },
+  cache_write_5m_tokens: { key: 'cache_write_5m', units: MILLION, side: 'input' },
+  cache_write_1h_tokens: { key: 'cache_write_1h', units: MILLION, side: 'input' },
+  cache_write_30m_tokens: { key: 'cache_write_30m', units: MILLION, side: 'input' },
+  cache_write_12h_tokens: { key: 'cache_write_12h', units: MILLION, side: 'input' },
+  output_tokens: { key: 'output', units: MILLION, side: 'output' },
+  audio_input_tokens: { key: 'audio_input', units: MILLION, side: 'input' },
+  audio_cache_read_tokens: { key: 'audio_cache_read', units: MILLION, side: 'input' },
+  audio_output_tokens: { key: 'audio_output', units: MILLION, side: 'output' },
+  image_input_tokens: { key: 'image_input', units: MILLION, side: 'input' },
+  image_cache_read_tokens: { key: 'image_cache_read', units: MILLION, side: 'input' },
+  image_output_tokens: { key: 'image_output', units: MILLION, side: 'output' },
+  web_searches: { key: 'web_search_per_1000', units: THOUSAND, side: 'tool' },
+  file_searches: { key: 'file_search_per_1000', units: THOUSAND, side: 'tool' },
+  input_characters: { key: 'input_per_million_characters', units: MILLION, side: 'input' },
+  audio_input_milliseconds: { key: 'audio_input_per_hour', units: HOUR_IN_MS, side: 'duration' },
+}
+
+const bySide = (side: Side): readonly Unit[] => UNITS.filter((unit) => UNIT_PRICES[unit].side === side)
+
+export const UNITS_OF: Readonly<Record<Side, readonly Unit[]>> = {
+  input: bySide('input'),
+  output: bySide('output'),
+  duration: bySide('duration'),
+  tool: bySide('tool'),
+}

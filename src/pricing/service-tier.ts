@@ -1,0 +1,54 @@
+import type { Tier } from './rate-keys.ts'
+
+export type Surface = 'messages' | 'chat'
+
+export interface ReportedTier {
+  readonly tier: Tier
+  /** False for words that nobody has explained to us: rated as standard, and flagged. */
+  readonly known: boolean
+}
+
+/**
+ * What upstream calls a tier, and which rates it means. Two of them are prepaid capacity without a price per token,
+ * `priority` on Messages and `scale` on Chat: their list cost is the standard one. `fast` is how a request asks
+ * Chat for `priority`.
+ */
+const MESSAGES_TIERS: Readonly<Record<string, Tier>> = {
+  standard: 'standard',
+  standard_only: 'standard',
+  auto: 'standard',
+  priority: 'standard',
+  batch: 'batch',
+}
+
+const CHAT_TIERS: Readonly<Record<string, Tier>> = {
+  default: 'standard',
+  standard: 'standard',
+  auto: 'standard',
+  scale: 'standard',
+  batch: 'batch',
+  flex: 'flex',
+  priority: 'priority',
+  fast: 'priority',
+  ultrafast: 'ultrafast',
+}
+
+const SPEEDS: Readonly<Record<string, Tier>> = { standard: 'standard', fast: 'fast' }
+
+export function tierOf(
+  surface: Surface,
+  said: { readonly serviceTier: string | null; readonly speed: string | null; readonly batch: boolean },
+): ReportedTier {
+  if (said.batch) return { tier: 'batch', known: true }
+  const tier = lookUp(surface === 'messages' ? MESSAGES_TIERS : CHAT_TIERS, said.serviceTier)
+  // Batches know no speed; it is only of Messages, where every other tier costs the standard rates.
+  if (surface === 'chat' || tier.tier === 'batch') return tier
+  const speed = lookUp(SPEEDS, said.speed)
+  return { tier: speed.tier, known: tier.known && speed.known }
+}
+
+function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): ReportedTier {
+  if (word === null) return { tier: 'standard', known: true }
+  const tier = Object.hasOwn(words, word) ? words[word] : undefined
+  return tier === undefined ? { tier: 'standard', known: false } : { tier, known: true }
+}

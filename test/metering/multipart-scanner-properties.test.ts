@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { MultipartField, MultipartScan } from '../../src/metering/multipart-scan.ts'
+import { boundaryOf, MultipartScanner } from '../../src/metering/multipart-scanner.ts'
+import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
+
+const NAMES = ['model', 'n', 'stream'] as const
+type Name = (typeof NAMES)[number]
+const LIMITS = { valueBytesMax: 64 }
+
+interface Entry {
+  readonly name: string
+  readonly content: string
+  readonly filename: string | null
+}
+
+/** Contents that nearly are delimiters: the boundaries of this runtime's own forms, and parts of them. */
+const content = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(
+        '\r\n',
+        '\r',
+        '\n',
+        '--',
+        '-',
+        '\r\n--',
+        '\r\n------',
+        '------formdata-undici-',
+        '\0',
+        '\r\n\r\n',
+      ),
+      fc.constantFrom(
+        '\r\n------formdata-undici-0123\r\n',
+        'Content-Disposition: form-data; name="model"',
+        'ä😀',
+        '--\r\n',
+      ),
+      fc.string(),
+      fc.integer({ min: 1, max: 900 }).map((length) => 'x'.repeat(length)),
+    ),
+    { maxLength: 5 },
+  )
+  .map((pieces) => pieces.join(''))
+
+const entries: fc.Arbitrary<Entry[]> = fc.array(
+  fc.oneof(
+    fc.record({ name: fc.constantFrom(...NAMES), content, filename: fc.constant(null) }),
+    fc.record({
+      name: fc.constantFrom('file', 'image[]', 'a"b', 'a\r\nb', 'prompt', 'ä', ''),
+      content,
+      filename: fc.option(fc.constantFrom('a.png', 'ä "quoted".txt', '', 'C:\\x\\', 'a;b\r\n.c')),
+    }),
+  ),
+  { maxLength: 6 },
+)
+
+interface Body {
+  readonly bytes: Buffer
+  readonly contentType: string
+}
+
+async function encode(form: readonly Entry[]): Promise<Body> {
+  const data = new FormData()
+  for (const { name, content, filename } of form) {
+    if (filename === null) data.append(name, content)
+    else data.append(name, new Blob([content], { type: 'application/octet-stream' }), filename)
+  }
+  const response = new Response(data)
+  const contentType = response.headers.get('content-type') ?? ''
+  return { bytes: Buffer.from(await response.arrayBuffer()), contentType }
+}
+
+function scan({ bytes, contentType }: Body, sizes: readonly number[]): MultipartScan<Name> {
+  const boundary = boundaryOf(contentType)
+  assert(boundary !== null, contentType)
+  return inPieces(new MultipartScanner(boundary, NAMES, LIMITS), bytes, sizes)
+}
+
+/** What the encoder makes of a value: line breaks in text fields become CRLF. */
+function encoded(value: string): string {
+  return value.replace(/\r\n|\r|\n/g, '\r\n').toWellFormed()
+}
+
+test('every watched field of any form of this runtime is found, however its body is cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(entries, pieceSizes, async (form, sizes) => {
+      const body = await encode(form)
+      const whole = scan(body, [body.bytes.length + 1])
+      assert(whole.kind === 'form', JSON.stringify(whole))
+      for (const watched of NAMES) {
+        const [first, second] = form.filter(({ name }) => name === watched)
+        const field = whole.fields.get(watched)
+        assert.equal(field !== undefined, first !== undefined)
+        assert.equal(whole.duplicates.includes(watched), second !== undefined)
+        if (field === undefined || first === undefined) continue
+        const value = encoded(first.content)
+        assert.equal(field.kind, Buffer.byteLength(value) > LIMITS.valueBytesMax ? 'too_long' : 'text')
+        if (field.kind === 'text') assert.equal(field.value, value)
+        assert.equal(body.bytes.toString('utf8', field.start, field.end), value)
+      }
+      assert.deepEqual(scan(body, sizes), whole)
+      assert.deepEqual(scan(body, [1]), whole)
+    }),
+    { numRuns: 600 },
+  )
+})
+
+async function parse({ bytes, contentType }: Body): Promise<FormData | null> {
+  try {
+    return await new Response(new Uint8Array(bytes), { headers: { 'content-type': contentType } }).formData()
+  } catch {
+    return null
+  }
+}
+
+test('a form with a few bytes changed is read as this runtime reads it, or refused, and cuts change nothing', async () => {
+  await fc.assert(
+    fc.asyncProperty(entries, mutations, pieceSizes, async (form, changes, sizes) => {
+      const { bytes, contentType } = await encode(form)
+      const body = { bytes: mutate(bytes, changes), contentType }
+      const whole = scan(body, [body.bytes.length + 1])
+      assert.deepEqual(scan(body, sizes), whole)
+      const parsed = await parse(body)
+      if (whole.kind === 'unreadable' || parsed === null) return
+      for (const watched of NAMES) {
+        const values = parsed.getAll(watched)
+        const field: MultipartField | undefined = whole.fields.get(watched)
+        assert.equal(field !== undefined, values.length > 0)
+        assert.equal(whole.duplicates.includes(watched), values.length > 1)
+        if (field?.kind === 'text') assert.equal(field.value, values[0])
+      }
+    }),
+    { numRuns: 1500 },
+  )
+})

@@ -1,0 +1,317 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MultipartScan, MultipartScanLimits } from '../../src/metering/multipart-scan.ts'
+import { boundaryOf, MultipartScanner } from '../../src/metering/multipart-scanner.ts'
+import { inPieces } from './slices.ts'
+
+const NAMES = ['model', 'n', 'stream', 'prompt'] as const
+type Name = (typeof NAMES)[number]
+
+/** The answer for the whole body, which must also be the answer for its single bytes and for pieces of seven. */
+function scan(body: string | Uint8Array, limits: Partial<MultipartScanLimits> = {}): MultipartScan<Name> {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const [whole, ...cut] = [bytes.length + 1, 1, 7].map((size) =>
+    inPieces(new MultipartScanner('B', NAMES, limits), bytes, [size]),
+  )
+  assert(whole !== undefined)
+  for (const answer of cut) assert.deepEqual(answer, whole)
+  return whole
+}
+
+function part(head: string, content: string): string {
+  return `--B\r\n${head}\r\n\r\n${content}\r\n`
+}
+
+function field(name: string, content: string): string {
+  return part(`Content-Disposition: form-data; name="${name}"`, content)
+}
+
+function texts(body: string | Uint8Array, limits: Partial<MultipartScanLimits> = {}): Record<string, string> {
+  const answer = scan(body, limits)
+  assert(answer.kind === 'form', JSON.stringify(answer))
+  return Object.fromEntries(
+    [...answer.fields].map(([name, found]) => [name, found.kind === 'text' ? found.value : found.kind]),
+  )
+}
+
+function reason(body: string | Uint8Array, limits: Partial<MultipartScanLimits> = {}): string {
+  const answer = scan(body, limits)
+  return answer.kind === 'unreadable' ? answer.reason : 'read'
+}
+
+test('the watched fields of a form are found with their values and places', () => {
+  const body = `${field('file', '{"model":1}')}${field('model', 'gpt-\u00e4')}${field('n', '')}--B--\r\n`
+  const answer = scan(body)
+  assert(answer.kind === 'form')
+  assert.deepEqual(answer.duplicates, [])
+  assert.deepEqual([...answer.fields.keys()], ['model', 'n'])
+  for (const [name, value] of [
+    ['model', 'gpt-\u00e4'],
+    ['n', ''],
+  ] as const) {
+    const found = answer.fields.get(name)
+    assert(found?.kind === 'text')
+    assert.equal(found.value, value)
+    assert.equal(Buffer.from(body).toString('utf8', found.start, found.end), value)
+  }
+})
+
+test('a name that occurs twice is reported, and its first value is kept', () => {
+  const answer = scan(
+    `${field('model', 'a')}${field('x', '')}${field('model', 'b')}${field('model', 'c')}--B--`,
+  )
+  assert(answer.kind === 'form')
+  assert.deepEqual(answer.duplicates, ['model'])
+  const first = answer.fields.get('model')
+  assert(first?.kind === 'text')
+  assert.equal(first.value, 'a')
+})
+
+test('heads as clients in use write them are read', () => {
+  const heads = [
+    'Content-Disposition: form-data; name="model"',
+    'content-disposition:form-data;name="model"',
+    'CONTENT-DISPOSITION: FORM-DATA ; NAME=model',
+    'Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=model',
+    'Content-Disposition: form-data; name="model"\r\nContent-Type: text/plain',
+    'Content-Disposition: form-data; name="model" \t\r\nContent-Type: \t text/plain; charset="UTF-8"',
+    'Content-Disposition: form-data; name="model"\r\nContent-Length: 1\r\nContent-Transfer-Encoding: 8bit',
+    'Content-Disposition: form-data; name="model"\r\nContent-Type: text/plain; charset=ISO-8859-1\r\nX-Any: y',
+  ]
+  for (const head of heads) assert.deepEqual(texts(`${part(head, 'm')}--B--\r\n`), { model: 'm' }, head)
+
+  const files = [
+    'Content-Disposition: form-data; name="file"; filename="a.png"\r\nContent-Type: image/png',
+    "Content-Disposition: form-data; name=file; filename=a.png; filename*=utf-8''a.png",
+    'Content-Disposition: form-data; name="file"; filename="a \\"b\\" c.png"',
+    'Content-Disposition: form-data; name="file"; filename="C:\\dir\\"',
+    'Content-Disposition: form-data; name="file"; filename="file name 1.png"; size=3',
+    'Content-Disposition: form-data; name="file%22"; filename=""',
+    'Content-Disposition: form-data; name="timestamp_granularities[]"',
+    'Content-Disposition: form-data; name=""',
+  ]
+  for (const head of files) assert.deepEqual(texts(`${part(head, 'm')}--B--\r\n`), {}, head)
+})
+
+test('heads that parsers read in different ways are refused', () => {
+  const heads = [
+    '',
+    'Content-Type: text/plain',
+    'Content-Disposition: attachment; name="a"',
+    'Content-Disposition: form-data',
+    'Content-Disposition: form-data; filename="x"',
+    'Content-Disposition: form-data; filename="x"; name="a"',
+    "Content-Disposition: form-data; name*=utf-8''model",
+    'Content-Disposition: form-data; name*0="mod"; name*1="el"',
+    'Content-Disposition: form-data; name="a"; name="model"',
+    'Content-Disposition: form-data; name="a"; name*=utf-8\'\'model',
+    'Content-Disposition: form-data; name="a"; filename="x"; filename="; name=model"',
+    'Content-Disposition: form-data; name="a"; filename="; name=model"',
+    'Content-Disposition: form-data; name="a"; filename="x\\"; name=\\"model"',
+    'Content-Disposition: form-data; name="a\\"; name="model"',
+    'Content-Disposition: form-data; name="m\\odel"',
+    "Content-Disposition: form-data; name='model'",
+    'Content-Disposition: form-data; name="a"b',
+    'Content-Disposition: form-data; name = "model"',
+    'Content-Disposition : form-data; name="model"',
+    'Content-Disposition: form-data;\r\n name="model"',
+    'Content-Disposition: form-data; name="a"\nContent-Disposition: form-data; name="model"',
+    'Content-Disposition: form-data; name="a"\r\nContent-Disposition: form-data; name="model"',
+    'Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain\r\nContent-Type: text/html',
+    'Content-Disposition: form-data; name="a\0"',
+    'Content-Disposition: form-data; name="mo\rdel"',
+    'X\r\nContent-Disposition: form-data; name="a"',
+  ]
+  for (const head of heads) assert.equal(reason(`${part(head, 'm')}--B--\r\n`), 'bad_part_head', head)
+  const blank = Buffer.from(`${part('Content-Disposition: form-data; name=model\xa0', 'm')}--B--`, 'latin1')
+  assert.equal(reason(blank), 'bad_part_head')
+  const notUtf8 = Buffer.from(`${field('mo\xffdel', 'm')}--B--`, 'latin1')
+  assert.equal(reason(notUtf8), 'bad_part_head')
+})
+
+test('a watched name on a file, or on a part that is to be decoded, makes the form unreadable', () => {
+  const model = 'Content-Disposition: form-data; name="model"'
+  for (const head of [
+    `${model}; filename="x"`,
+    `${model}; filename=""`,
+    `${model}; filename*=utf-8''x`,
+    `${model};`,
+    `${model}\r\nContent-Type: application/octet-stream`,
+    `${model}\r\nContent-Type: application/json`,
+    `${model}\r\nContent-Type: text/plain; charset=utf-16`,
+    `${model}\r\nContent-Type: text/plain; charset="utf-8`,
+    `${model}\r\nContent-Type: multipart/mixed; boundary=C`,
+    `${model}\r\nContent-Transfer-Encoding: base64`,
+  ]) {
+    assert.equal(reason(`${part(head, 'm')}--B--\r\n`), 'ambiguous_part', head)
+  }
+  const latin1 = `${model}\r\nContent-Type: text/plain; charset=iso-8859-1`
+  assert.equal(reason(`${part(latin1, 'm\u00e4')}--B--\r\n`), 'ambiguous_part')
+})
+
+test('a name that some parsers take for a watched one makes the form unreadable', () => {
+  for (const name of [
+    'Model',
+    'MODEL',
+    ' model',
+    'model ',
+    'mode%6c',
+    '%6Dodel',
+    '\u017ftream',
+    'model%00',
+    'MODE%4C',
+  ]) {
+    assert.equal(reason(`${field(name, 'm')}--B--`), 'ambiguous_name', name)
+  }
+  for (const name of ['models', 'mode', 'modèl', '100%', '%zz', 'model[]']) {
+    assert.equal(reason(`${field(name, 'm')}--B--`), 'read', name)
+  }
+})
+
+test('the boundary may stand in delimiter lines and nowhere else', () => {
+  for (const content of [
+    'x--B',
+    '--B',
+    '\n--B\r\n',
+    '\r--B\r\n',
+    'x\n--B\r\nContent-Disposition: form-data; name="model"\r\n\r\nevil',
+    '\r\n--Bx',
+    '\r\n--B \r\n',
+    '\r\n--B\t\r\nContent-Disposition: form-data; name="model"\r\n\r\nevil',
+    '\r\n--B-',
+    '\r\n--B\n',
+    '\r\n---B',
+    '\r\n--B\rx',
+    '\r\n--B-\r\n',
+  ]) {
+    assert.equal(reason(`${field('file', content)}--B--\r\n`), 'stray_boundary', JSON.stringify(content))
+  }
+  assert.equal(reason(`${part('Content-Disposition: form-data; name="a--B"', 'x')}--B--`), 'stray_boundary')
+  assert.equal(reason('--B\r\nContent-Disposition: form-data; name="a"\r\n\r\n--B--'), 'stray_boundary')
+  for (const content of [
+    '--',
+    '-B',
+    '\r\n--',
+    '\r\n-B',
+    '\r\n--b',
+    'B',
+    '\r\n\r\n',
+    '\r\n-',
+    '--\r\n--\r\n',
+    '- -B',
+  ]) {
+    assert.deepEqual(
+      texts(`${field('model', content)}--B--\r\n`),
+      { model: content },
+      JSON.stringify(content),
+    )
+  }
+})
+
+test('a form begins with its boundary and ends with its closing one', () => {
+  const form = `${field('model', 'm')}--B--`
+  assert.equal(reason(''), 'empty')
+  for (const before of ['x', '\r\n', 'preamble\r\n', '\r\n\r\n', '-']) {
+    assert.notEqual(reason(`${before}${form}`), 'read', JSON.stringify(before))
+  }
+  assert.equal(reason(`x\r\n${form}`), 'preamble')
+  for (const after of ['\r\n\r\n', 'x', '\n', '\r', '\r\nx', ' ', `\r\n${form}`, `${form}`, '--']) {
+    assert.equal(reason(`${form}${after}`), 'trailing_bytes', JSON.stringify(after))
+  }
+  for (let length = 1; length < form.length; length++) {
+    assert.equal(reason(form.slice(0, length)), 'no_closing_boundary', form.slice(0, length))
+  }
+  for (const end of ['', '\r\n']) {
+    assert.deepEqual(texts(`${form}${end}`), { model: 'm' })
+    assert.deepEqual(texts(`--B--${end}`), {})
+  }
+})
+
+test('a value longer than its limit is known to be there, and no more', () => {
+  const limits = { valueBytesMax: 4 }
+  assert.deepEqual(texts(`${field('model', 'm\u00e4m')}${field('n', 'abcde')}--B--`, limits), {
+    model: 'm\u00e4m',
+    n: 'too_long',
+  })
+  assert.deepEqual(texts(`${field('n', '\r\n--')}${field('model', 'm'.repeat(9999))}--B--`, limits), {
+    n: '\r\n--',
+    model: 'too_long',
+  })
+})
+
+test('a value that is not UTF-8 makes the form unreadable', () => {
+  assert.equal(reason(Buffer.from(`${field('model', 'm\xff')}--B--`, 'latin1')), 'not_utf8')
+  assert.equal(reason(Buffer.from(`${field('file', 'm\xff')}--B--`, 'latin1')), 'read')
+})
+
+test('heads, parts and bodies may be as long as their limits and no longer', () => {
+  const head = 'Content-Disposition: form-data; name="model"'
+  const form = `${part(head, 'm')}--B--`
+  assert.equal(reason(form, { partHeadBytesMax: head.length + 4 }), 'read')
+  assert.equal(reason(form, { partHeadBytesMax: head.length + 3 }), 'part_head_too_large')
+  assert.equal(reason(`--B\r\n${'x'.repeat(20_000)}`), 'part_head_too_large')
+  assert.equal(reason(form, { bodyBytesMax: form.length }), 'read')
+  assert.deepEqual(scan(form, { bodyBytesMax: form.length - 1 }), {
+    kind: 'unreadable',
+    reason: 'too_large',
+    at: form.length - 1,
+  })
+  assert.equal(reason(`${field('a', '').repeat(3)}--B--`, { partsMax: 3 }), 'read')
+  assert.equal(reason(`${field('a', '').repeat(4)}--B--`, { partsMax: 3 }), 'too_many_parts')
+})
+
+test('what follows a fault is not looked at, and what follows the end is an error of the caller', () => {
+  const scanner = new MultipartScanner('B', NAMES)
+  scanner.write(Buffer.from('--Bx'))
+  scanner.write(Buffer.from(`${field('model', 'm')}--B--`))
+  assert.deepEqual(scanner.end(), { kind: 'unreadable', reason: 'stray_boundary', at: 3 })
+  assert.throws(() => scanner.write(Buffer.from('x')), /write after end/)
+})
+
+test('the boundary is read from a content type that all parsers read alike', () => {
+  const seventy = 'b'.repeat(70)
+  for (const [contentType, boundary] of [
+    ['multipart/form-data; boundary=abc', 'abc'],
+    ['Multipart/Form-Data;BOUNDARY=abc', 'abc'],
+    [' multipart/form-data ; charset=utf-8 ; boundary="abc"\t', 'abc'],
+    ['multipart/form-data; boundary="a=b,c/d:e?f(g)h+i_j.k\'l-m"', "a=b,c/d:e?f(g)h+i_j.k'l-m"],
+    ['multipart/form-data; x="; boundary=no"; boundary=yes', 'yes'],
+    [`multipart/form-data; boundary=${seventy}`, seventy],
+    [
+      'multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW',
+      '----WebKitFormBoundary7MA4YWxkTrZu0gW',
+    ],
+  ]) {
+    assert.equal(boundaryOf(contentType ?? ''), boundary, contentType)
+  }
+  for (const contentType of [
+    '',
+    'application/json',
+    'multipart/form-data',
+    'multipart/mixed; boundary=abc',
+    'multipart/form-datax; boundary=abc',
+    'xmultipart/form-data; boundary=abc',
+    'multipart/form-data; boundary',
+    'multipart/form-data; boundary=',
+    'multipart/form-data; boundary=""',
+    `multipart/form-data; boundary=${seventy}b`,
+    'multipart/form-data; boundary=a; boundary=a',
+    'multipart/form-data; boundary=a; Boundary=b',
+    'multipart/form-data; boundary=a, multipart/form-data; boundary=b',
+    "multipart/form-data; boundary*=utf-8''a",
+    'multipart/form-data; boundary=a; boundary*0=b',
+    'multipart/form-data; boundary=a=b',
+    'multipart/form-data; boundary="a b"',
+    'multipart/form-data; boundary="a',
+    'multipart/form-data; boundary="a\\b"',
+    'multipart/form-data; boundary="a"b',
+    'multipart/form-data; boundary=a b',
+    'multipart/form-data; boundary=a;',
+    'multipart/form-data boundary=a',
+    'multipart/form-data; boundary = a',
+    'multipart/form-data; boundary=\u00e4',
+    'multipart/form-data; boundary=a%20b',
+  ]) {
+    assert.equal(boundaryOf(contentType), null, contentType)
+  }
+})

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { SseScanner } from '../../src/metering/sse-scanner.ts'
+
+interface Seen {
+  readonly name: string
+  readonly data: string
+}
+
+/** All events that the scanner finds in these pieces. */
+function scan(pieces: readonly Buffer[]): Seen[] {
+  const seen: Seen[] = []
+  let data: Buffer[] = []
+  const scanner = new SseScanner({
+    recognise: (_chunk, _words, from) => from,
+    data: (chunk, from, to) => data.push(Buffer.from(chunk.subarray(from, to))),
+    event(name) {
+      seen.push({ name, data: Buffer.concat(data).toString() })
+      data = []
+    },
+  })
+  for (const piece of pieces) {
+    const chunk = Buffer.from(piece)
+    scanner.write(chunk)
+    // Whoever owns the chunk may use it again.
+    chunk.fill('x')
+  }
+  scanner.end()
+  return seen
+}
+
+const scanText = (text: string): Seen[] => scan([Buffer.from(text)])
+const unnamed = (...data: string[]): Seen[] => data.map((text) => ({ name: '', data: text }))
+
+const examples: readonly (readonly [sentence: string, text: string, seen: readonly Seen[]])[] = [
+  ['lines end with LF', 'event: a\ndata: 1\n\ndata: 2\n\n', [{ name: 'a', data: '1' }, ...unnamed('2')]],
+  [
+    'lines end with CRLF',
+    'event: a\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n',
+    [{ name: 'a', data: '1' }, ...unnamed('2')],
+  ],
+  ['lines end with CR', 'event: a\rdata: 1\r\rdata: 2\r\r', [{ name: 'a', data: '1' }, ...unnamed('2')]],
+  ['lines end as they like', 'data: 1\r\n\ndata: 2\n\rdata: 3\r\r\n', unnamed('1', '2', '3')],
+  ['a byte order mark comes first', '\ufeffdata: 1\n\n', unnamed('1')],
+  ['a later byte order mark is part of a field', 'data: 1\n\n\ufeffdata: 2\n\n', unnamed('1')],
+  ['comments say nothing', ': hello\n\n:\ndata: 1\n: data: 2\n\n', unnamed('1')],
+  ['data of several lines is joined', 'data: {\ndata:\ndata: }\n\n', unnamed('{\n\n}')],
+  ['one space behind the colon does not count', 'data:1\n\ndata:  2\n\n', unnamed('1', ' 2')],
+  ['a field may have no colon', 'data\ndata\n\n', unnamed('\n')],
+  ['other fields say nothing', 'id: 7\nretry: 3\ndatax: 1\ndat: 2\nevents: e\ndata: 3\n\n', unnamed('3')],
+  ['field names are case-sensitive', 'Data: 1\nDATA: 2\n\n', []],
+  ['an event without data is none', 'event: a\n\nevent: b\nid: 1\n\ndata: 1\n\n', unnamed('1')],
+  ['the last name counts', 'event: a\nevent: b\ndata: 1\n\n', [{ name: 'b', data: '1' }]],
+  [
+    'a name holds for one event',
+    'event: a\ndata: 1\n\ndata: 2\n\n',
+    [{ name: 'a', data: '1' }, ...unnamed('2')],
+  ],
+  [
+    'the last event may lack its blank line',
+    'data: 1\n\nevent: a\ndata: 2\n',
+    [...unnamed('1'), { name: 'a', data: '2' }],
+  ],
+  ['the last line may lack its end', 'data: 1\n\ndata: 2', unnamed('1', '2')],
+  ['blank lines may be many', '\n\n\ndata: 1\n\n\n\r\n\ndata: 2\n\n', unnamed('1', '2')],
+  ['what looks like a line inside data is none', 'data: "a\\n\\ndata: 2"\n\n', unnamed('"a\\n\\ndata: 2"')],
+  [
+    'other control characters end no line',
+    'data: a\u0000\u000b\u000c\u0085\u2028b\n\n',
+    unnamed('a\u0000\u000b\u000c\u0085\u2028b'),
+  ],
+]
+
+for (const [sentence, text, seen] of examples) {
+  test(`events are found where ${sentence}, however the bytes are cut`, () => {
+    const bytes = Buffer.from(text)
+    assert.deepEqual(scan([bytes]), seen)
+    for (let size = 1; size < Math.min(bytes.length, 16); size++) {
+      const pieces: Buffer[] = []
+      for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size))
+      assert.deepEqual(scan(pieces), seen, `in pieces of ${size} bytes`)
+    }
+  })
+}
+
+test('bytes that begin like a byte order mark and are none spoil the first line and no other', () => {
+  const bytes = Buffer.concat([Buffer.from([0xef, 0xbb]), Buffer.from('data: 1\ndata: 2\n\n')])
+  assert.deepEqual(scan([bytes]), unnamed('2'))
+  assert.deepEqual(scan([bytes.subarray(0, 1), bytes.subarray(1)]), unnamed('2'))
+})
+
+test('a name beyond all measure is cut and costs no memory', () => {
+  const [event] = scanText(`event: ${'n'.repeat(1_000_000)}\ndata: 1\n\n`)
+  assert.equal(event?.name.length, 128)
+  assert.equal(event?.data, '1')
+})
+
+const line = fc.oneof(
+  fc.constantFrom(
+    'data: {"a":1}',
+    'data:',
+    'data',
+    'event: e',
+    ': c',
+    '',
+    '',
+    'id: 1',
+    'data:  x',
+    '\ufeff',
+    'ev',
+    'é€😀',
+  ),
+  fc.string({ unit: 'binary', maxLength: 12 }),
+)
+const ending = fc.constantFrom('\n', '\r', '\r\n')
+const stream = fc.array(fc.tuple(line, ending)).map((lines) => Buffer.from(lines.flat().join('')))
+
+test('where the bytes are cut makes no difference, whatever they are', () => {
+  fc.assert(
+    fc.property(stream, fc.array(fc.nat(200), { maxLength: 12 }), (bytes, cuts) => {
+      const at = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
+      const pieces = at.slice(1).map((to, i) => bytes.subarray(at[i], to))
+      assert.deepEqual(scan(pieces), scan([bytes]))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('an event that the sink recognises is passed over, and its neighbours are found', () => {
+  const seen: string[] = []
+  const known = Buffer.from('data: known\r\r')
+  const scanner = new SseScanner({
+    recognise: (chunk, _words, from) =>
+      chunk.subarray(from, from + known.length).equals(known) ? from + known.length : from,
+    data: (chunk, from, to) => seen.push(chunk.toString('utf8', from, to)),
+    event: (_name, raw) => seen.push(raw === null ? 'cut' : raw.toString()),
+  })
+  scanner.write(Buffer.from('data: 1\n\ndata: known\r\r\ndata: known\r\rdata: 2\n\ndata: kno'))
+  scanner.write(Buffer.from('wn\r\rdata: 3\n\n'))
+  scanner.end()
+  assert.deepEqual(seen, ['1', 'data: 1\n\n', '2', 'data: 2\n\n', 'kno', 'wn', 'cut', '3', 'data: 3\n\n'])
+})

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { UsageCutter } from '../../../src/providers/chat-usage/cut-usage-out.ts'
+import { slicesOf, twoVersions } from './two-versions.ts'
+
+function cut(chunks: readonly Buffer[], cutter = new UsageCutter()): Buffer {
+  const out = chunks.map((chunk) => cutter.write(chunk))
+  out.push(cutter.end())
+  return Buffer.concat(out.filter((bytes) => bytes !== null))
+}
+
+test('the client gets the bytes of an upstream that was not asked for usage, however they were sliced', () => {
+  const sliced = twoVersions.chain(({ asked, notAsked }) =>
+    fc.record({ chunks: slicesOf(Buffer.from(asked.join(''))), expected: fc.constant(notAsked.join('')) }),
+  )
+  fc.assert(
+    fc.property(sliced, ({ chunks, expected }) => {
+      assert.equal(cut(chunks).toString(), expected)
+    }),
+    { numRuns: 600 },
+  )
+})
+
+test('an event leaves as soon as it is complete', () => {
+  fc.assert(
+    fc.property(twoVersions, ({ asked, notAsked }) => {
+      const cutter = new UsageCutter()
+      for (const [i, block] of asked.entries()) {
+        const out = cutter.write(Buffer.from(block))
+        assert.equal(out?.toString() ?? '', notAsked[i])
+      }
+      assert.equal(cutter.end(), null)
+    }),
+    { numRuns: 150 },
+  )
+})
+
+test('wherever the stream is cut, the client has the beginning of what it would have got', () => {
+  fc.assert(
+    fc.property(twoVersions, ({ asked, notAsked }) => {
+      const bytes = Buffer.from(asked.join(''))
+      const expected = Buffer.from(notAsked.join('')).toString('latin1')
+      for (let end = 0; end <= bytes.length; end++) {
+        const out = cut([bytes.subarray(0, end)]).toString('latin1')
+        assert.ok(expected.startsWith(out), `cut at ${end}: ${JSON.stringify(out.slice(-80))}`)
+      }
+    }),
+    { numRuns: 20 },
+  )
+})
+
+test('what passes unchanged is not copied', () => {
+  fc.assert(
+    fc.property(twoVersions, ({ notAsked }) => {
+      const bytes = Buffer.from(notAsked.join(''))
+      const out = new UsageCutter().write(bytes)
+      if (bytes.length === 0) return
+      assert.equal(out?.buffer, bytes.buffer)
+      assert.equal(out?.byteOffset, bytes.byteOffset)
+      assert.equal(out?.length, bytes.length)
+    }),
+    { numRuns: 200 },
+  )
+})

@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { UsageCutter } from '../../../src/providers/chat-usage/cut-usage-out.ts'
+
+function through(...chunks: Buffer[]): string {
+  const cutter = new UsageCutter()
+  const out = chunks.map((chunk) => cutter.write(chunk))
+  out.push(cutter.end())
+  return Buffer.concat(out.filter((piece) => piece !== null)).toString('latin1')
+}
+
+function cut(stream: string, step = stream.length): string {
+  const bytes = Buffer.from(stream, 'latin1')
+  const count = Math.ceil(bytes.length / step)
+  return through(...Array.from({ length: count }, (_, i) => bytes.subarray(i * step, (i + 1) * step)))
+}
+
+/** What is sent, and what the client gets of it; one string if that is the same. */
+const EVENTS: Readonly<Record<string, string | readonly [string, string]>> = {
+  'the chunk that reports usage': ['data: {"choices":[],"usage":{"total_tokens":3}}\n\n', ''],
+  'the same with a blank in its choices': ['data: {"choices":[ ],"usage":{}}\n\n', ''],
+  'the same with its members the other way round': ['data: {"usage":{"a":[]},"choices":[]}\n\n', ''],
+  'the same with more fields': ['event: x\nid: 1\ndata: {"choices":[],"usage":{}}\nretry: 5\n\n', ''],
+  'the same over several lines': ['data: {"choices":\ndata: [],\ndata: "usage":{}}\n\n', ''],
+  'a comment before it, which has left already': [': c\ndata: {"choices":[],"usage":{}}\n\n', ': c\n'],
+  'choices empty, usage null': ['data: {"choices":[],"usage":null}\n\n', 'data: {"choices":[]}\n\n'],
+  'choices empty, no usage': 'data: {"choices":[],"prompt_filter_results":["usage"]}\n\n',
+  'usage beside choices': ['data: {"choices":[1],"usage":{"a":{}}}\n\n', 'data: {"choices":[1]}\n\n'],
+  'usage without choices': ['data: {"id":"x","usage":{"a":1}}\n\n', 'data: {"id":"x"}\n\n'],
+  'usage as the first member': ['data: {"usage":null,"id":1}\n\n', 'data: {"id":1}\n\n'],
+  'usage as the only member': ['data: {"usage":null}\n\n', 'data: {}\n\n'],
+  'blanks everywhere': [
+    'data:  { "id" : 1 , "usage" : null , "b" : 2 } \n\n',
+    'data:  { "id" : 1 , "b" : 2 } \n\n',
+  ],
+  'blanks, and usage first': ['data: { "usage" : null , "b" : 2 }\n\n', 'data: { "b" : 2 }\n\n'],
+  'blanks, and usage last': ['data: {"id": 1, "usage": null}\n\n', 'data: {"id": 1}\n\n'],
+  'no blank behind the colon': ['data:{"id":1,"usage":null}\n\n', 'data:{"id":1}\n\n'],
+  'a tab behind the colon': ['data:\t{"id":1,"usage":null}\n\n', 'data:\t{"id":1}\n\n'],
+  'usage as text': 'data: {"choices":[{"delta":{"content":"\\"usage\\":null,"}}]}\n\n',
+  'usage as text, and as a member': [
+    'data: {"a":"\\\\\\",\\"usage\\":null","usage":null,"b":"usage"}\n\n',
+    'data: {"a":"\\\\\\",\\"usage\\":null","b":"usage"}\n\n',
+  ],
+  'usage deeper in': 'data: {"choices":[{"usage":null,"delta":{"usage":{"usage":1}}}]}\n\n',
+  'usage deeper in, and as a member': [
+    'data: {"choices":[{"usage":null}],"usage":null}\n\n',
+    'data: {"choices":[{"usage":null}]}\n\n',
+  ],
+  'a name with an escape': ['data: {"id":1,"us\\u0061ge":null}\n\n', 'data: {"id":1}\n\n'],
+  'a name of nothing but escapes': [
+    'data: {"\\u0075\\u0073\\u0061\\u0067\\u0065":{},"\\u0063hoices":[]}\n\n',
+    '',
+  ],
+  'a name that is no escape of it': 'data: {"\\\\u0075sage":null,"\\u0055sage":1}\n\n',
+  'names that only resemble it': 'data: {"Usage":null,"usages":null,"usage ":1,"":2,"xusage":3}\n\n',
+  'two members': ['data: {"usage":null,"a":1,"usage":{"b":2}}\n\n', 'data: {"a":1}\n\n'],
+  'two members in a row, first': ['data: {"usage":1,"usage":2,"a":3}\n\n', 'data: {"a":3}\n\n'],
+  'two members in a row, last': ['data: {"a":3,"usage":1,"usage":2}\n\n', 'data: {"a":3}\n\n'],
+  'two members and nothing else': ['data: {"usage":1,"usage":2}\n\n', 'data: {}\n\n'],
+  'two members of which the last is null': [
+    'data: {"choices":[],"usage":{"a":1},"usage":null}\n\n',
+    'data: {"choices":[]}\n\n',
+  ],
+  'two choices of which the last is empty': ['data: {"choices":[1],"choices":[],"usage":{}}\n\n', ''],
+  'usage that is a string with braces': [
+    'data: {"a":1,"usage":"}\\"]","b":2}\n\n',
+    'data: {"a":1,"b":2}\n\n',
+  ],
+  'an event over several lines': [
+    'data: {"id": 1,\ndata:  "usage": null,\ndata:  "b": 2}\n\n',
+    'data: {"id": 1,\ndata:  "b": 2}\n\n',
+  ],
+  'a member over several lines': [
+    'data: {"id":1,"usage":\ndata: {"a":\ndata:1\ndata\ndata: },"b":2}\r\n\r\n',
+    'data: {"id":1,"b":2}\r\n\r\n',
+  ],
+  'another field between its lines': [
+    'data: {"id":1,"usage":\nid: 5\ndata: null}\n\n',
+    'data: {"id":1\nid: 5\ndata: }\n\n',
+  ],
+  'a name cut by a line end, which is no JSON': 'data: {"us\ndata: age":null}\n\n',
+  'a named event': ['event: chunk\ndata: {"a":1,"usage":null}\n\n', 'event: chunk\ndata: {"a":1}\n\n'],
+  'bytes that are no UTF-8': ['data: {"a":"\xff\xc3","usage":null}\n\n', 'data: {"a":"\xff\xc3"}\n\n'],
+  'an error': 'data: {"error":{"message":"usage","usage":null}}\n\n',
+  'the end': 'data: [DONE]\n\n',
+  'an array': 'data: [{"usage":null}]\n\n',
+  'no JSON: a word': 'data: usage\n\n',
+  'no JSON: a bare word in it': 'data: {"a":tru,"usage":null}\n\n',
+  'no JSON: a comma too many': 'data: {"a":1,"usage":null,}\n\n',
+  'no JSON: cut short': 'data: {"a":1,"usage":null\n\n',
+  'no JSON: more behind it': 'data: {"a":1,"usage":null}{}\n\n',
+  'no JSON: a raw tab in a string': 'data: {"a":"\t","usage":null}\n\n',
+  'no JSON: single quotes': "data: {'usage':null}\n\n",
+  'not the data field': 'datax: {"usage":null}\ndat: {"usage":null}\nDATA: {"usage":null}\n\n',
+  'a field with a blank before the colon': 'data : {"usage":null}\n\n',
+  'a comment that looks like data': ':data: {"usage":null}\n\n',
+  'empty lines': '\n\n\r\n\r\r\n\n',
+  'lines without data': 'event: usage\nid: {"usage":null}\nretry: 1\n\n',
+}
+
+for (const [name, event] of Object.entries(EVENTS)) {
+  test(`${name}: ${typeof event === 'string' ? 'passes as it is' : 'loses its usage and nothing else'}`, () => {
+    const [sent, expected] = typeof event === 'string' ? [event, event] : event
+    for (const eol of ['\n', '\r\n', '\r']) {
+      const usesOwnEnds = sent.includes('\r')
+      if (usesOwnEnds && eol !== '\n') continue
+      const withEnds = (text: string): string => (usesOwnEnds ? text : text.replaceAll('\n', eol))
+      const around = withEnds('data: {"first":1}\n\n')
+      const stream = Buffer.from(`${around}${withEnds(sent)}${around}`, 'latin1')
+      const rest = `${around}${withEnds(expected)}${around}`
+      for (let at = 0; at < stream.length; at++) {
+        const place = `line end ${JSON.stringify(eol)}, cut in two at ${at}`
+        assert.equal(through(stream.subarray(0, at), stream.subarray(at)), rest, place)
+      }
+      for (const step of [1, 2, 3, 7]) {
+        assert.equal(
+          cut(stream.toString('latin1'), step),
+          rest,
+          `line end ${JSON.stringify(eol)}, step ${step}`,
+        )
+      }
+    }
+  })
+}
+
+test('a byte order mark passes, and the event behind it is an event', () => {
+  for (const step of [1, 2, 100]) {
+    assert.equal(cut('\xef\xbb\xbfdata: {"a":1,"usage":null}\n\n', step), '\xef\xbb\xbfdata: {"a":1}\n\n')
+    assert.equal(cut('\xef\xbb\xbfdata: {"choices":[],"usage":1}\n\n', step), '\xef\xbb\xbf')
+    assert.equal(
+      cut('\xef\xbbdata: {"a":1,"usage":null}\n\n', step),
+      '\xef\xbbdata: {"a":1,"usage":null}\n\n',
+    )
+  }
+})
+
+/** What a stream ends in, and what the client gets of it. */
+const UNFINISHED: readonly (readonly [string, string])[] = [
+  ['data: [DONE]', 'data: [DONE]'],
+  ['data: [DO', 'data: [DO'],
+  ['data: {"a":1,"usage":null}', 'data: {"a":1}'],
+  ['data: {"a":1,"usage":null}\r', 'data: {"a":1}\r'],
+  ['data: {"choices":[],"usage":{"a":1}}', ''],
+  ['data: {"choices":[],"usage":{"a":1}}\n', ''],
+  ['data: {"choices":[],"usage":{"a', ''],
+  ['data: {"choices":[],"us', ''],
+  ['data: {"choices":[', ''],
+  ['data: {"id":"x","obj', ''],
+  ['data: ', ''],
+  ['dat', ''],
+  ['event: chunk\nid: 1\nda', ''],
+  ['data: {"choices":[{"delta":{"content":"a', 'data: {"choices":[{"delta":{"content":"a'],
+  ['data: {"choices":[{}],"usage":nul', 'data: {"choices":[{}]'],
+  ['data: {"choices":[{}],"usage":{"total_tokens":7', 'data: {"choices":[{}]'],
+  ['data: {"choices":[{}],"us', 'data: {"choices":[{}]'],
+  ['data: {"choices":[{}],', 'data: {"choices":[{}]'],
+  ['data: {"choices":[{}],"usage":null,"obfuscation":"a', 'data: {"choices":[{}],"obfuscation":"a'],
+  ['data: {"usage":{"a":1},"choices":[{"index":', 'data: {"choices":[{"index":'],
+  ['data: {"error":{"message":"no', 'data: {"error":{"message":"no'],
+  ['data: {"choices":[{}],\ndata: "usage":{"a":\ndata: 1', 'data: {"choices":[{}]'],
+  ['upstream connect error', 'upstream connect error'],
+  ['event: x\nsome text\nusage', 'event: x\nsome text\nusage'],
+  [': a comm', ': a comm'],
+  ['\xef\xbb', '\xef\xbb'],
+]
+
+test('a stream that ends within an event gives what may be given of it, and never usage', () => {
+  for (const [sent, expected] of UNFINISHED) {
+    for (const before of ['', 'data: {"first":1}\n\n']) {
+      for (const step of [1, 5, 10_000])
+        assert.equal(cut(`${before}${sent}`, step), `${before}${expected}`, sent)
+    }
+  }
+})
+
+function said(cutter: UsageCutter, text: string): string | null {
+  return cutter.write(Buffer.from(text))?.toString() ?? null
+}
+
+test('what cannot need a change does not wait for the end of its event', () => {
+  const cutter = new UsageCutter()
+  assert.equal(said(cutter, ': keep'), ': keep')
+  assert.equal(said(cutter, '-alive'), '-alive')
+  assert.equal(said(cutter, '\n'), '\n')
+  assert.equal(said(cutter, '\n'), '\n')
+  assert.equal(said(cutter, 'data: {"a":1,'), null)
+  assert.equal(said(cutter, '"usage":null}\n'), null)
+  assert.equal(said(cutter, '\n: x'), 'data: {"a":1}\n\n: x')
+  assert.equal(said(cutter, '\ndata'), '\n')
+  assert.equal(said(cutter, ': [DONE'), 'data: [DONE')
+  assert.equal(said(cutter, ']\n'), ']\n')
+  assert.equal(said(cutter, '\ndata: {'), '\n')
+  assert.equal(said(cutter, '"usage":null}\r\r'), 'data: {}\r\r')
+  assert.equal(said(cutter, '\ndata: {"choices":[],"usage":1}\r\r'), '\n')
+  assert.equal(said(cutter, '\n'), null)
+  assert.equal(cutter.end(), null)
+})
+
+test('an event longer than the limit passes as it is, whatever pieces it comes in, and is counted', () => {
+  const event = (length: number): string => `data: {"a":"${'x'.repeat(length - 28)}","usage":null}\n`
+  assert.equal(event(100).length, 100)
+  for (const step of [1, 30, 99, 100, 101, 1000]) {
+    const cutter = new UsageCutter(100)
+    const stream = Buffer.from(`${event(101)}\n${event(100)}\ndata: [DONE]\n\n`)
+    const out: Buffer[] = []
+    for (let at = 0; at < stream.length; at += step)
+      out.push(cutter.write(stream.subarray(at, at + step)) ?? Buffer.of())
+    const shorter = event(100).replace(',"usage":null', '')
+    assert.equal(Buffer.concat(out).toString(), `${event(101)}\n${shorter}\ndata: [DONE]\n\n`)
+    assert.deepEqual(cutter.tally, { eventsRemoved: 0, eventsCut: 1, eventsTooLong: 1 })
+  }
+})
+
+test('a line that never ends is not held beyond the limit', () => {
+  const cutter = new UsageCutter(1000)
+  const megabyte = Buffer.alloc(1_000_000, 'x')
+  assert.equal(said(cutter, 'data: {"'), null)
+  assert.equal(cutter.write(megabyte)?.length, megabyte.length + 8)
+  assert.equal(cutter.write(megabyte), megabyte)
+})
+
+test('an event with a hundred thousand lines and members is cut in one pass', () => {
+  const members = Array.from({ length: 100_000 }, (_, i) => `data: "usage":${i},\n`).join('')
+  assert.equal(
+    cut(`data: {"choices":[1],\n${members}data: "b":2}\n\n`),
+    'data: {"choices":[1],\ndata: "b":2}\n\n',
+  )
+})
+
+test('what was given on does not change when more arrives, nor when the chunk is used again', () => {
+  const cutter = new UsageCutter()
+  const chunk = Buffer.from('data: {"a":')
+  assert.equal(cutter.write(chunk), null)
+  chunk.fill('!')
+  const first = cutter.write(Buffer.from('1}\n\ndata: {"b":'))
+  const second = cutter.write(Buffer.from('2}\n\ndata: {"c":'))
+  cutter.write(Buffer.from('3}\n\n'))
+  assert.equal(first?.toString(), 'data: {"a":1}\n\n')
+  assert.equal(second?.toString(), 'data: {"b":2}\n\n')
+})
+
+test('the tally says what was done', () => {
+  const cutter = new UsageCutter()
+  said(cutter, 'data: {"a":1,"usage":null}\n\ndata: {"b":1}\n\ndata: {"choices":[],"usage":{}}\n\n')
+  assert.deepEqual(cutter.tally, { eventsRemoved: 1, eventsCut: 1, eventsTooLong: 0 })
+  cutter.end()
+  assert.throws(() => cutter.write(Buffer.from('x')), /after end/)
+})

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { UsageReader } from '../../../src/providers/endpoint.ts'
+import { createMeter } from '../../../src/providers/usage/create-meter.ts'
+import { IMAGE_TOOL_MODEL } from '../../../src/providers/usage/response-tools.ts'
+import { type Json, meterBody, meterPieces, meterStream, part, streamOf } from './replies.ts'
+
+test('embeddings are input only, however many megabytes their vectors are', () => {
+  const data = Array.from({ length: 40 }, (_, index) => ({
+    index,
+    embedding: Array(1500).fill(-0.012345678),
+  }))
+  const metered = meterBody('embeddings', {
+    object: 'list',
+    data,
+    model: 'text-embedding-3-small',
+    usage: { prompt_tokens: 8, total_tokens: 8 },
+  })
+  assert.deepEqual(metered.usage.parts, [part({ input_tokens: 8 }, 8)])
+  assert.equal(metered.usage.modelServed, 'text-embedding-3-small')
+  assert.equal(metered.inputKnown && metered.outputKnown, true)
+  assert.deepEqual(metered.faults, [])
+})
+
+const imageUsage: Json = {
+  input_tokens: 50,
+  input_tokens_details: { text_tokens: 20, image_tokens: 30 },
+  output_tokens: 400,
+  total_tokens: 450,
+}
+const b64_json = 'iVBORw0KGgo'.repeat(20_000)
+
+test('images, whole or streamed, split their input into text and pictures, and their output is pictures', () => {
+  const expected = [part({ input_tokens: 20, image_input_tokens: 30, image_output_tokens: 400 }, 50)]
+  const body = meterBody('images', { created: 1, data: [{ b64_json }], usage: imageUsage })
+  assert.deepEqual(body.usage.parts, expected)
+  for (const kind of ['image_generation', 'image_edit']) {
+    const stream = meterStream(
+      'images',
+      streamOf([
+        { type: `${kind}.partial_image`, partial_image_index: 0, b64_json },
+        { type: `${kind}.completed`, b64_json, usage: imageUsage },
+      ]),
+    )
+    assert.deepEqual(stream.usage, body.usage)
+    assert.equal(stream.stage, 'over')
+    assert.deepEqual(stream.faults, [])
+  }
+  assert.equal(body.usage.modelServed, null)
+})
+
+test('a stream of several images closes each of them with its own usage', () => {
+  const completed = { type: 'image_generation.completed', b64_json: '', usage: imageUsage }
+  const metered = meterStream('images', streamOf([completed, completed]))
+  assert.equal(metered.usage.parts.length, 2)
+  assert.equal(metered.outputTokensSeen, 800)
+  assert.equal(metered.usage.suspect, false)
+})
+
+test('images with text in their output, and vector images of a second model', () => {
+  const metered = meterBody('images', {
+    created: 1,
+    data: [],
+    usage: { ...imageUsage, output_tokens_details: { image_tokens: 390, text_tokens: 10 } },
+    svg_usage: {
+      model: 'gpt-6-svg',
+      input_tokens: 7,
+      output_tokens: 8,
+      reasoning_tokens: 3,
+      total_tokens: 15,
+    },
+  })
+  assert.deepEqual(metered.usage.parts, [
+    part({ input_tokens: 20, image_input_tokens: 30, image_output_tokens: 390, output_tokens: 10 }, 50),
+    part({ input_tokens: 7, output_tokens: 8 }, 7, 'gpt-6-svg'),
+  ])
+  assert.equal(IMAGE_TOOL_MODEL, 'image_generation')
+})
+
+test('speech says its usage in the event that ends its stream, and nothing as plain audio', () => {
+  const stream = meterStream(
+    'speech',
+    streamOf([
+      { type: 'speech.audio.delta', audio: 'UklGRg==' },
+      { type: 'speech.audio.done', usage: { input_tokens: 14, output_tokens: 101, total_tokens: 115 } },
+    ]),
+  )
+  assert.deepEqual(stream.usage.parts, [part({ input_tokens: 14, audio_output_tokens: 101 }, 14)])
+  assert.equal(stream.stage, 'over')
+  const audio = meterPieces('speech', 'audio/mpeg', [
+    Buffer.from('{"usage":{"input_tokens":1,"output_tokens":1}}'),
+  ])
+  assert.deepEqual(audio.usage.parts, [part({}, 0)])
+  assert.equal(audio.inputKnown || audio.outputKnown, false)
+  assert.equal(audio.stage, 'over')
+})
+
+const heard: Json = {
+  type: 'tokens',
+  input_tokens: 120,
+  input_token_details: { audio_tokens: 100, text_tokens: 20 },
+  output_tokens: 30,
+  total_tokens: 150,
+}
+
+test('transcriptions are paid by tokens or by the length of the recording, whole or streamed', () => {
+  const tokens = [part({ input_tokens: 20, audio_input_tokens: 100, output_tokens: 30 }, 120)]
+  const body = meterBody('transcription', { text: 'Hello, world', usage: heard })
+  assert.deepEqual(body.usage.parts, tokens)
+  const stream = meterStream(
+    'transcription',
+    streamOf([
+      { type: 'transcript.text.delta', delta: 'Hello, ' },
+      { type: 'transcript.text.delta', delta: 'world' },
+      { type: 'transcript.text.done', text: 'Hello, world', usage: heard },
+    ]),
+  )
+  assert.deepEqual(stream.usage, body.usage)
+  assert.deepEqual(stream.output.texts, body.output.texts)
+  const { input_token_details: _, ...bare } = heard
+  const bareBody = meterBody('transcription', { text: '', usage: bare })
+  assert.deepEqual(bareBody.usage.parts, [part({ audio_input_tokens: 120, output_tokens: 30 }, 120)])
+  const seconds = meterBody('transcription', {
+    text: '',
+    duration: 9.2,
+    usage: { type: 'duration', seconds: 9.25 },
+  })
+  assert.deepEqual(seconds.usage.parts, [part({ audio_input_milliseconds: 9250 }, 0)])
+  assert.equal(seconds.inputKnown && seconds.outputKnown, true)
+})
+
+test('a length that cannot be is left out', () => {
+  for (const wrong of [-1, '9', 1e300, null, {}]) {
+    const metered = meterBody('transcription', { text: '', usage: { type: 'duration', seconds: wrong } })
+    assert.deepEqual(metered.usage.parts, [part({}, 0)])
+    assert.equal(metered.inputKnown, false)
+    assert.equal(metered.usage.suspect, wrong !== null)
+  }
+})
+
+test('what should be said once and is said twice counts once, the larger one, and is suspect', () => {
+  const done = (seconds: number): Json => ({
+    type: 'transcript.text.done',
+    usage: { type: 'duration', seconds },
+  })
+  const metered = meterStream('transcription', streamOf([done(3), done(5), done(4)]))
+  assert.deepEqual(metered.usage.parts, [part({ audio_input_milliseconds: 5000 }, 0)])
+  assert.equal(metered.usage.suspect, true)
+})
+
+test('subtitles that look like usage are subtitles', () => {
+  const text = `1\n00:00 --> 00:01\ndata: ${JSON.stringify({ type: 'transcript.text.done', usage: heard })}\n\n`
+  assert.equal(
+    meterPieces('transcription', 'text/plain; charset=utf-8', [Buffer.from(text)]).inputKnown,
+    false,
+  )
+})
+
+test('errors say nothing about usage, whatever they say', () => {
+  const body = Buffer.from(JSON.stringify({ usage: { prompt_tokens: 5, completion_tokens: 5 } }))
+  for (const status of [199, 300, 304, 400, 429, 500]) {
+    const meter = createMeter('chat', { status, contentType: 'application/json' })
+    meter.write(body)
+    const { inputKnown, outputKnown } = meter.end(true)
+    assert.equal(inputKnown || outputKnown, false)
+  }
+  for (const status of [200, 201, 299]) {
+    const meter = createMeter('chat', { status, contentType: 'application/json' })
+    meter.write(body)
+    assert.equal(meter.end(true).inputKnown, true)
+  }
+})
+
+test('what goes over sockets and replies without a type are not read', () => {
+  const body = Buffer.from(JSON.stringify({ usage: { input_tokens: 5, output_tokens: 5 } }))
+  const heads: readonly (readonly [UsageReader, string | undefined])[] = [
+    ['realtime', 'application/json'],
+    ['live', 'application/json'],
+    ['responses', undefined],
+    ['responses', ''],
+  ]
+  for (const [reader, contentType] of heads) {
+    const meter = createMeter(reader, { status: 200, contentType })
+    meter.write(body)
+    assert.equal(meter.end(true).inputKnown, false)
+  }
+})

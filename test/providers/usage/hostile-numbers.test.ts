@@ -1,0 +1,318 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { UsageReader } from '../../../src/providers/endpoint.ts'
+import { messageBody, messageStream, plain } from './message-replies.ts'
+import { type Json, meterBody, meterStream, type Outcome, part, streamOf } from './replies.ts'
+
+/** No count can be any of these. */
+const impossible: readonly unknown[] = [
+  -1,
+  -1e9,
+  0.5,
+  1.0000001,
+  2 ** 63,
+  2 ** 53,
+  1e12 + 1,
+  1e300,
+  '5',
+  '',
+  true,
+  {},
+  [7],
+]
+
+function assertSane({ usage, outputTokensSeen, faults }: Outcome): void {
+  for (const { quantities, promptTokens } of usage.parts) {
+    assert.ok(Number.isSafeInteger(promptTokens) && promptTokens >= 0, `prompt of ${promptTokens}`)
+    for (const [unit, count] of Object.entries(quantities)) {
+      assert.ok(Number.isSafeInteger(count) && count > 0, `${unit} of ${count}`)
+    }
+  }
+  assert.ok(Number.isSafeInteger(outputTokensSeen) && outputTokensSeen >= 0)
+  assert.ok(!faults.includes('failed'))
+}
+
+interface Side {
+  readonly reader: UsageReader
+  readonly usage: Json
+  /** The names of its totals. */
+  readonly input: string
+  readonly output: string
+  readonly body: (usage: Json) => Json
+  readonly stream: (usage: Json) => string
+}
+
+const chatBody = (usage: Json): Json => ({ id: 'c', model: 'm', choices: [], usage })
+const responseBody = (usage: Json): Json => ({ id: 'r', model: 'm', status: 'completed', output: [], usage })
+
+const sides: readonly Side[] = [
+  {
+    reader: 'messages',
+    usage: plain,
+    input: 'input_tokens',
+    output: 'output_tokens',
+    body: (usage) => messageBody({ usage }),
+    stream: (usage) =>
+      streamOf([
+        { type: 'message_start', message: { ...messageBody({ usage }), stop_reason: null } },
+        { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage },
+      ]),
+  },
+  {
+    reader: 'chat',
+    usage: { prompt_tokens: 100, completion_tokens: 40 },
+    input: 'prompt_tokens',
+    output: 'completion_tokens',
+    body: chatBody,
+    stream: (usage) => streamOf([chatBody(usage), '[DONE]']),
+  },
+  {
+    reader: 'responses',
+    usage: { input_tokens: 100, output_tokens: 40 },
+    input: 'input_tokens',
+    output: 'output_tokens',
+    body: responseBody,
+    stream: (usage) => streamOf([{ type: 'response.completed', response: responseBody(usage) }]),
+  },
+]
+
+for (const { reader, usage, input, output, body, stream } of sides) {
+  test(`a total of ${reader} that cannot be is left out, and its side alone has to be counted`, () => {
+    for (const wrong of impossible) {
+      const spoiltInput = { ...usage, [input]: wrong }
+      for (const metered of [
+        meterBody(reader, body(spoiltInput)),
+        meterStream(reader, stream(spoiltInput)),
+      ]) {
+        assertSane(metered)
+        assert.equal(metered.inputKnown, false, String(wrong))
+        assert.equal(metered.outputKnown, true)
+        assert.deepEqual(metered.usage.parts, [part({ output_tokens: 40 }, 0)])
+        assert.equal(metered.usage.suspect, true)
+      }
+      const spoiltOutput = { ...usage, [output]: wrong }
+      for (const metered of [
+        meterBody(reader, body(spoiltOutput)),
+        meterStream(reader, stream(spoiltOutput)),
+      ]) {
+        assertSane(metered)
+        assert.equal(metered.inputKnown, true)
+        assert.equal(metered.outputKnown, false, String(wrong))
+        assert.deepEqual(metered.usage.parts, [part({ input_tokens: 100 }, 100)])
+        assert.equal(metered.usage.suspect, true)
+      }
+    }
+  })
+
+  test(`usage of ${reader} that is no object is no usage, and suspect`, () => {
+    for (const wrong of [7, '7', true, [usage]]) {
+      for (const metered of [
+        meterBody(reader, body(wrong as unknown as Json)),
+        meterStream(reader, stream(wrong as unknown as Json)),
+      ]) {
+        assertSane(metered)
+        assert.equal(metered.usage.suspect, true)
+        assert.equal(metered.inputKnown || metered.outputKnown, false)
+      }
+    }
+  })
+
+  test(`members of ${reader} that are given twice are suspect`, () => {
+    const twice = (text: string): string => text.replace(`"${output}":40`, `"${output}":1,"${output}":40`)
+    for (const metered of [
+      meterBody(reader, twice(JSON.stringify(body(usage)))),
+      meterStream(reader, twice(stream(usage))),
+    ]) {
+      assert.deepEqual(metered.usage.parts, [part({ input_tokens: 100, output_tokens: 40 }, 100)])
+      assert.equal(metered.usage.suspect, true)
+    }
+  })
+
+  test(`a trillion is the most that ${reader} can count, and -0 is 0`, () => {
+    const most = meterBody(reader, body({ ...usage, [input]: 1e12, [output]: 0 }))
+    assert.deepEqual(most.usage.parts, [part({ input_tokens: 1e12 }, 1e12)])
+    assert.equal(most.usage.suspect, false)
+    const minus = meterBody(reader, JSON.stringify(body(usage)).replace(`"${input}":100`, `"${input}":-0`))
+    assert.deepEqual(minus.usage.parts, [part({ output_tokens: 40 }, 0)])
+    assert.equal(minus.usage.suspect, false)
+  })
+}
+
+test('a part of a total that cannot be is left out, and the total is charged as if there was no such part', () => {
+  for (const wrong of impossible) {
+    const chat = meterBody(
+      'chat',
+      chatBody({
+        prompt_tokens: 100,
+        completion_tokens: 40,
+        prompt_tokens_details: { cached_tokens: wrong, audio_tokens: 10 },
+      }),
+    )
+    assert.deepEqual(chat.usage.parts, [
+      part({ input_tokens: 90, audio_input_tokens: 10, output_tokens: 40 }, 100),
+    ])
+    assert.equal(chat.usage.suspect, true)
+    const message = meterBody(
+      'messages',
+      messageBody({ usage: { ...plain, cache_read_input_tokens: wrong } }),
+    )
+    assert.deepEqual(message.usage.parts, [part({ input_tokens: 100, output_tokens: 40 }, 100)])
+    assert.equal(message.usage.suspect, true)
+  }
+})
+
+test('a part that exceeds its total is bounded by it, and suspect', () => {
+  const details = {
+    prompt_tokens_details: { cached_tokens: 500 },
+    completion_tokens_details: { audio_tokens: 90 },
+  }
+  const { usage } = meterBody('chat', chatBody({ prompt_tokens: 100, completion_tokens: 40, ...details }))
+  assert.deepEqual(usage.parts, [part({ cache_read_tokens: 100, audio_output_tokens: 40 }, 100)])
+  assert.equal(usage.suspect, true)
+})
+
+test('totals that fall keep their largest value, and are suspect', () => {
+  const delta = (usage: Json): Json => ({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage })
+  const messages = meterStream(
+    'messages',
+    streamOf([
+      { type: 'message_start', message: messageBody({ usage: plain }) },
+      delta({ output_tokens: 50 }),
+      delta({ input_tokens: 30, output_tokens: 20 }),
+    ]),
+  )
+  assert.deepEqual(messages.usage.parts, [part({ input_tokens: 100, output_tokens: 50 }, 100)])
+  assert.equal(messages.usage.suspect, true)
+  const chunk = (prompt: number, completion: number): Json =>
+    chatBody({ prompt_tokens: prompt, completion_tokens: completion })
+  const chat = meterStream('chat', streamOf([chunk(9, 50), chunk(8, 60), '[DONE]']))
+  assert.deepEqual(chat.usage.parts, [part({ input_tokens: 9, output_tokens: 60 }, 9)])
+  assert.equal(chat.usage.suspect, true)
+})
+
+test('a placeholder that the final output falls below is no fall', () => {
+  const { usage } = meterStream('messages', messageStream({ usage: { ...plain, output_tokens: 0 } }))
+  assert.deepEqual(usage.parts, [part({ input_tokens: 100 }, 100)])
+  assert.equal(usage.suspect, false)
+})
+
+test('a split of writes above its total is suspect: the larger counts in one object, the later over events', () => {
+  const split = { ephemeral_5m_input_tokens: 70, ephemeral_1h_input_tokens: 30 }
+  const usage = { ...plain, cache_creation_input_tokens: 40, cache_creation: split }
+  const body = meterBody('messages', messageBody({ usage }))
+  assert.deepEqual(body.usage.parts, [
+    part({ input_tokens: 100, cache_write_5m_tokens: 70, cache_write_1h_tokens: 30, output_tokens: 40 }, 200),
+  ])
+  const startUsage = { ...usage, cache_creation_input_tokens: 100 }
+  const fallback = { type: 'fallback', from: { model: 'a' }, to: { model: 'b' } }
+  const stream = meterStream('messages', messageStream({ usage, startUsage, content: [fallback] }))
+  assert.deepEqual(stream.usage.parts, [
+    part({ input_tokens: 100, cache_write_5m_tokens: 10, cache_write_1h_tokens: 30, output_tokens: 40 }, 140),
+  ])
+  assert.equal(body.usage.suspect && stream.usage.suspect, true)
+})
+
+test('entries of iterations that cannot be never make a part that cannot be', () => {
+  const entries: readonly unknown[] = [
+    7,
+    null,
+    [],
+    { type: 7 },
+    { type: 'compaction', input_tokens: -5, output_tokens: 'x' },
+    { type: 'advisor_message', model: {}, input_tokens: 5, output_tokens: 1e300 },
+  ]
+  for (const entry of entries) {
+    const metered = meterBody('messages', messageBody({ usage: { ...plain, iterations: [entry] } }))
+    assertSane(metered)
+    assert.equal(
+      metered.usage.suspect,
+      !(typeof entry === 'object' && entry !== null && 'type' in entry && entry.type === 7),
+    )
+  }
+  const many = Array(5000).fill({ type: 'advisor_message', model: 'a', input_tokens: 1, output_tokens: 1 })
+  const metered = meterBody('messages', messageBody({ usage: { ...plain, iterations: many } }))
+  assert.equal(metered.usage.parts.length, 65)
+  assert.equal(metered.usage.suspect, true)
+  assert.deepEqual(metered.usage.parts.at(-1)?.quantities, { input_tokens: 937, output_tokens: 937 })
+})
+
+test('tools that cannot be counted are not', () => {
+  for (const wrong of impossible) {
+    const message = meterBody(
+      'messages',
+      messageBody({ usage: { ...plain, server_tool_use: { web_search_requests: wrong } } }),
+    )
+    assert.deepEqual(message.usage.parts, [part({ input_tokens: 100, output_tokens: 40 }, 100)])
+    const response = meterBody('responses', {
+      ...responseBody({ input_tokens: 100, output_tokens: 40 }),
+      tool_usage: {
+        web_search: { num_requests: wrong },
+        image_gen: { input_tokens: wrong, output_tokens: wrong },
+      },
+    })
+    assert.deepEqual(response.usage.parts, [part({ input_tokens: 100, output_tokens: 40 }, 100)])
+    assert.equal(message.usage.suspect && response.usage.suspect, true)
+  }
+})
+
+/** Usage that has the right names and anything for their values. */
+const anything = fc.oneof(fc.constantFrom(...impossible, null, 0, 1, 7, 1e12), fc.nat(1000))
+const names = [
+  ...['input_tokens', 'output_tokens', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'seconds'],
+  ...['cache_creation_input_tokens', 'cache_read_input_tokens'],
+]
+const detailNames = [
+  ...['cached_tokens', 'cache_write_tokens', 'audio_tokens', 'image_tokens', 'text_tokens', 'ttl_12h_tokens'],
+  ...['ephemeral_5m_input_tokens', 'ephemeral_1h_input_tokens', 'web_search_requests', 'cached_image_tokens'],
+]
+const details = fc.oneof(fc.dictionary(fc.constantFrom(...detailNames), anything), anything)
+const flat = fc.dictionary(fc.constantFrom(...names), anything)
+const nested = fc.record(
+  {
+    input_tokens_details: details,
+    prompt_tokens_details: details,
+    completion_tokens_details: details,
+    output_tokens_details: details,
+    cache_creation: details,
+    cached_tokens_details: details,
+    server_tool_use: details,
+    iterations: fc.oneof(anything, fc.array(flat.map((entry) => ({ ...entry, type: 'message' })))),
+    type: fc.constantFrom('duration', 'tokens', 7),
+  },
+  { requiredKeys: [] },
+)
+const anyUsage = fc.tuple(flat, nested).map(([some, more]): Json => ({ ...some, ...more }))
+
+test('whatever stands in a usage object, nothing negative, fractional or inexact comes out of it', () => {
+  const readers: readonly UsageReader[] = [
+    'messages',
+    'chat',
+    'responses',
+    'embeddings',
+    'images',
+    'transcription',
+  ]
+  fc.assert(
+    fc.property(anyUsage, fc.constantFrom(...readers), (usage, reader) => {
+      const body = {
+        type: 'message',
+        model: 'm',
+        status: 'completed',
+        usage,
+        svg_usage: usage,
+        tool_usage: { image_gen: usage },
+      }
+      assertSane(meterBody(reader, body))
+      const start = { type: 'message_start', message: body }
+      const end = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage }
+      assertSane(
+        meterStream(
+          reader,
+          streamOf([start, end, { ...body, type: undefined }, { type: 'response.failed', response: body }]),
+        ),
+      )
+    }),
+    { numRuns: 1000 },
+  )
+})

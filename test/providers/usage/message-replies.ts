@@ -1,0 +1,114 @@
+import { type Json, streamOf } from './replies.ts'
+
+const STREAM_END_MEMBERS = [
+  'input_tokens',
+  'cache_creation_input_tokens',
+  'cache_read_input_tokens',
+  'output_tokens',
+  'output_tokens_details',
+  'server_tool_use',
+  'iterations',
+  'fallback_credit',
+]
+
+export interface MessageReply {
+  readonly usage: Json
+  readonly model?: string
+  readonly stopReason?: string
+  readonly content?: readonly Json[]
+  /** What `message_start` says instead, where the end differs from it in more than the output. */
+  readonly startUsage?: Json
+}
+
+/** The reply as one document. */
+export function messageBody(reply: MessageReply): Json {
+  return {
+    id: 'msg_01',
+    type: 'message',
+    role: 'assistant',
+    model: reply.model ?? 'claude-sonnet-5',
+    content: reply.content ?? [text],
+    stop_reason: reply.stopReason ?? 'end_turn',
+    stop_sequence: null,
+    usage: reply.usage,
+  }
+}
+
+/** The same reply as a stream, with what each event has of the usage and no more. */
+export function messageStream(reply: MessageReply): string {
+  const content = reply.content ?? [text]
+  const start = reply.startUsage ?? { ...reply.usage, output_tokens: 1 }
+  const message = messageBody({ ...reply, usage: { ...start, iterations: undefined }, content: [] })
+  const end = Object.fromEntries(
+    Object.entries(reply.usage).filter(([name]) => STREAM_END_MEMBERS.includes(name)),
+  )
+  return streamOf([
+    {
+      type: 'message_start',
+      message: { ...message, stop_reason: null, model: reply.model ?? 'claude-sonnet-5' },
+    },
+    { type: 'ping' },
+    ...content.flatMap(blockEvents),
+    {
+      type: 'message_delta',
+      delta: { stop_reason: reply.stopReason ?? 'end_turn', stop_sequence: null },
+      usage: end,
+    },
+    { type: 'message_stop' },
+  ])
+}
+
+function blockEvents(block: Json, index: number): Json[] {
+  const text = typeof block['text'] === 'string' ? block['text'] : ''
+  const pieces = text.match(/.{1,5}/gsu) ?? []
+  return [
+    { type: 'content_block_start', index, content_block: text === '' ? block : { ...block, text: '' } },
+    ...pieces.map((piece) => ({
+      type: 'content_block_delta',
+      index,
+      delta: { type: 'text_delta', text: piece },
+    })),
+    { type: 'content_block_stop', index },
+  ]
+}
+
+/** Usage as it is without anything special. */
+export const plain: Json = {
+  input_tokens: 100,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+  output_tokens: 40,
+  server_tool_use: null,
+  service_tier: 'standard',
+  inference_geo: 'global',
+  speed: null,
+}
+
+/** An entry of `iterations`. */
+export const entry = (
+  type: string,
+  model: string | null,
+  input: number,
+  output: number,
+  more: Json = {},
+): Json => ({
+  type,
+  ...(type === 'compaction' ? {} : { model }),
+  input_tokens: input,
+  output_tokens: output,
+  cache_read_input_tokens: 0,
+  cache_creation_input_tokens: 0,
+  cache_creation: null,
+  ...more,
+})
+
+/** The block at which one model took over from another. */
+export const fallback = (from: string, to: string): Json => ({
+  type: 'fallback',
+  from: { model: from },
+  to: { model: to },
+  trigger: { type: 'refusal' },
+})
+
+export const text: Json = { type: 'text', text: 'Hello, world' }

@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { UsagePart } from '../../../src/kernel/usage.ts'
+import { IMAGE_TOOL_MODEL } from '../../../src/providers/usage/response-tools.ts'
+import { type Json, meterBody, meterStream, part, streamOf } from './replies.ts'
+
+const message: Json = {
+  id: 'msg_1',
+  type: 'message',
+  status: 'completed',
+  role: 'assistant',
+  content: [
+    { type: 'output_text', text: 'Hello, world', annotations: [{ type: 'url_citation' }], logprobs: [] },
+  ],
+}
+
+const usage: Json = {
+  input_tokens: 100,
+  input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+  output_tokens: 40,
+  output_tokens_details: { reasoning_tokens: 30 },
+  total_tokens: 140,
+}
+
+const response = (more: Json = {}): Json => ({
+  id: 'resp_1',
+  object: 'response',
+  status: 'completed',
+  model: 'gpt-6-2026-01-01',
+  service_tier: 'flex',
+  instructions: 'Say "usage":{"input_tokens":1}',
+  tools: [],
+  output: [message],
+  usage,
+  ...more,
+})
+
+function responseStream(final: Json): string {
+  const items = Array.isArray(final['output']) ? (final['output'] as Json[]) : []
+  const open = { ...final, status: 'in_progress', output: [], usage: null, tool_usage: undefined }
+  const deltas = ['Hello', ', ', 'world'].map((delta, i) => ({
+    type: 'response.output_text.delta',
+    sequence_number: 4 + i,
+    item_id: 'msg_1',
+    output_index: 0,
+    content_index: 0,
+    delta,
+    logprobs: [],
+    obfuscation: 'x'.repeat(i),
+  }))
+  return streamOf([
+    { type: 'response.created', sequence_number: 0, response: open },
+    { type: 'response.in_progress', sequence_number: 1, response: open },
+    ...items.flatMap((item, output_index) => [
+      { type: 'response.output_item.added', output_index, item: { ...item, status: 'in_progress' } },
+      ...(item === message ? deltas : []),
+      { type: 'response.output_item.done', output_index, item },
+    ]),
+    { type: `response.${String(final['status'])}`, sequence_number: 9, response: final },
+  ])
+}
+
+const search = (id: string, type = 'search'): Json => ({
+  id,
+  type: 'web_search_call',
+  status: 'completed',
+  action: { type, query: 'x' },
+})
+const fileSearch = (id: string): Json => ({
+  id,
+  type: 'file_search_call',
+  status: 'completed',
+  queries: ['x'],
+  results: [],
+})
+const image = (id: string, more: Json = {}): Json => ({
+  id,
+  type: 'image_generation_call',
+  status: 'completed',
+  result: 'iVBORw0KGgo'.repeat(1000),
+  ...more,
+})
+const imageTokens: Json = {
+  input_tokens: 50,
+  input_tokens_details: { text_tokens: 20, image_tokens: 30 },
+  output_tokens: 400,
+  total_tokens: 450,
+}
+const svg: Json = {
+  model: 'gpt-6-svg',
+  input_tokens: 7,
+  output_tokens: 8,
+  reasoning_tokens: 3,
+  total_tokens: 15,
+}
+
+const own = part({ input_tokens: 100, output_tokens: 40 }, 100)
+
+const examples: readonly (readonly [sentence: string, final: Json, parts: readonly UsagePart[]])[] = [
+  ['input and output, reasoning being part of it', response(), [own]],
+  [
+    'tokens read from the cache and written to it, which are in the input',
+    response({ usage: { ...usage, input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } } }),
+    [part({ input_tokens: 10, cache_read_tokens: 60, cache_write_30m_tokens: 30, output_tokens: 40 }, 100)],
+  ],
+  [
+    'writes of both lifetimes',
+    response({
+      usage: {
+        ...usage,
+        input_tokens_details: {
+          cached_tokens: 10,
+          cache_write_tokens: 70,
+          cache_write_tokens_details: { ttl_30m_tokens: 50, ttl_12h_tokens: 20 },
+        },
+      },
+    }),
+    [
+      part(
+        {
+          input_tokens: 20,
+          cache_read_tokens: 10,
+          cache_write_30m_tokens: 50,
+          cache_write_12h_tokens: 20,
+          output_tokens: 40,
+        },
+        100,
+      ),
+    ],
+  ],
+  [
+    'more writes than their lifetimes tell, which are of the short one',
+    response({
+      usage: {
+        ...usage,
+        input_tokens_details: { cache_write_tokens: 70, cache_write_tokens_details: { ttl_12h_tokens: 20 } },
+      },
+    }),
+    [
+      part(
+        { input_tokens: 30, cache_write_30m_tokens: 50, cache_write_12h_tokens: 20, output_tokens: 40 },
+        100,
+      ),
+    ],
+  ],
+  [
+    'searches that upstream charges for, be there more of them or not',
+    response({
+      output: [search('ws_1'), search('ws_2'), search('ws_3', 'open_page'), message],
+      tool_usage: { image_gen: { input_tokens: 0, output_tokens: 0 }, web_search: { num_requests: 1 } },
+    }),
+    [part({ input_tokens: 100, output_tokens: 40, web_searches: 1 }, 100)],
+  ],
+  [
+    'searches where upstream does not say how many',
+    response({
+      output: [
+        search('ws_1'),
+        search('ws_2', 'find_in_page'),
+        search('ws_3', 'open_page'),
+        search('ws_4'),
+        message,
+      ],
+    }),
+    [part({ input_tokens: 100, output_tokens: 40, web_searches: 2 }, 100)],
+  ],
+  [
+    'file searches, which stand nowhere but among the items',
+    response({ output: [fileSearch('fs_1'), fileSearch('fs_2'), message] }),
+    [part({ input_tokens: 100, output_tokens: 40, file_searches: 2 }, 100)],
+  ],
+  [
+    'images that a tool drew, at the model that the tool was given',
+    response({
+      output: [image('ig_1'), message],
+      tools: [{ type: 'web_search' }, { type: 'image_generation', model: 'gpt-image-1.5' }],
+      tool_usage: { image_gen: imageTokens, web_search: { num_requests: 0 } },
+    }),
+    [own, part({ input_tokens: 20, image_input_tokens: 30, image_output_tokens: 400 }, 50, 'gpt-image-1.5')],
+  ],
+  [
+    'images that a tool drew at a model that nobody names, partly from the cache',
+    response({
+      output: [image('ig_1'), message],
+      tools: [{ type: 'image_generation' }],
+      tool_usage: {
+        image_gen: {
+          ...imageTokens,
+          cached_tokens: 15,
+          cached_tokens_details: { cached_text_tokens: 5, cached_image_tokens: 10 },
+          output_tokens_details: { image_tokens: 390, text_tokens: 10 },
+        },
+      },
+    }),
+    [
+      own,
+      part(
+        {
+          input_tokens: 15,
+          cache_read_tokens: 5,
+          image_input_tokens: 20,
+          image_cache_read_tokens: 10,
+          image_output_tokens: 390,
+          output_tokens: 10,
+        },
+        50,
+        IMAGE_TOOL_MODEL,
+      ),
+    ],
+  ],
+  [
+    'vector images, which a second model writes',
+    response({ output: [image('ig_1', { svg_usage: svg }), image('ig_2', { svg_usage: svg }), message] }),
+    [
+      own,
+      part({ input_tokens: 7, output_tokens: 8 }, 7, 'gpt-6-svg'),
+      part({ input_tokens: 7, output_tokens: 8 }, 7, 'gpt-6-svg'),
+    ],
+  ],
+  ['an answer that ran into its limit', response({ status: 'incomplete' }), [own]],
+  [
+    'an answer that failed late enough to have usage',
+    response({ status: 'failed', error: { code: 'server_error' } }),
+    [own],
+  ],
+]
+
+for (const [sentence, final, parts] of examples) {
+  test(`a response and its stream say the same of ${sentence}`, () => {
+    for (const metered of [meterBody('responses', final), meterStream('responses', responseStream(final))]) {
+      assert.deepEqual(metered.usage, {
+        parts,
+        modelServed: 'gpt-6-2026-01-01',
+        serviceTier: 'flex',
+        speed: null,
+        geography: null,
+        stopReason: final['status'],
+        freeRefusal: false,
+        suspect: false,
+      })
+      assert.equal(metered.inputKnown && metered.outputKnown, true)
+      assert.equal(metered.stage, 'over')
+      assert.equal(metered.objectId, 'resp_1')
+      assert.equal(metered.error, final['error'] === undefined ? null : 'server_error')
+      assert.deepEqual(metered.faults, [])
+      assert.deepEqual(metered.output.texts, ['Hello, world'])
+    }
+  })
+}
+
+test('a stream cut before its last event leaves both sides to be counted, but not the searches it showed', () => {
+  const final = response({ output: [search('ws_1'), fileSearch('fs_1'), message] })
+  const stream = responseStream(final)
+  const metered = meterStream(
+    'responses',
+    stream.slice(0, stream.indexOf('event: response.completed')),
+    false,
+  )
+  assert.deepEqual(metered.usage.parts, [part({ web_searches: 1, file_searches: 1 }, 0)])
+  assert.equal(metered.inputKnown || metered.outputKnown, false)
+  assert.equal(metered.usage.modelServed, 'gpt-6-2026-01-01')
+  assert.equal(metered.usage.serviceTier, 'flex')
+  assert.equal(metered.objectId, 'resp_1')
+  assert.equal(metered.stage, 'closing')
+  assert.deepEqual(metered.output.texts, ['Hello, world'])
+})
+
+test('an item that is shown twice counts once', () => {
+  const done = { type: 'response.output_item.done', output_index: 0, item: fileSearch('fs_1') }
+  const metered = meterStream('responses', streamOf([done, done]), false)
+  assert.deepEqual(metered.usage.parts, [part({ file_searches: 1 }, 0)])
+})
+
+test('an error event is told, be it flat or wrapped', () => {
+  const flat = { type: 'error', code: 'rate_limit_exceeded', message: 'x', param: null, sequence_number: 3 }
+  assert.equal(meterStream('responses', streamOf([flat])).error, 'rate_limit_exceeded')
+  const wrapped = { type: 'error', error: { type: 'server_error', code: null } }
+  assert.equal(meterStream('responses', streamOf([wrapped])).error, 'server_error')
+  const failed = {
+    type: 'response.failed',
+    response: response({ status: 'failed', error: { code: 'x' }, usage: null }),
+  }
+  const metered = meterStream('responses', streamOf([failed]))
+  assert.equal(metered.error, 'x')
+  assert.equal(metered.outputKnown, false)
+})
+
+test('a compaction and a decision say their usage in the same way', () => {
+  const compaction = meterBody('compaction', {
+    id: 'resp_2',
+    object: 'response.compaction',
+    output: [message],
+    usage,
+  })
+  assert.deepEqual(compaction.usage.parts, [own])
+  assert.equal(compaction.usage.modelServed, null)
+  const decision = meterBody('decisions', {
+    answers: [{ type: 'predicate', probability: 0.5 }],
+    model: 'gpt-6-luna',
+    usage,
+  })
+  assert.deepEqual(decision.usage.parts, [own])
+  assert.equal(decision.usage.modelServed, 'gpt-6-luna')
+})
+
+test('a response that has only begun is not metered as one that cost nothing', () => {
+  const metered = meterBody('responses', response({ status: 'queued', usage: null, output: [] }))
+  assert.equal(metered.inputKnown || metered.outputKnown, false)
+  assert.equal(metered.usage.stopReason, 'queued')
+})

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createAnthropic } from '@ai-sdk/anthropic'
+import { createOpenAI } from '@ai-sdk/openai'
+import {
+  APICallError,
+  embedMany,
+  generateText,
+  jsonSchema,
+  type LanguageModel,
+  Output,
+  streamText,
+  type ToolSet,
+} from 'ai'
+import { dig, digNumber } from '../simulator/dig.ts'
+import {
+  type BothWays,
+  collect,
+  failureOf,
+  startBothWays,
+  until,
+  upstreamHeaders,
+  type Way,
+  weatherSchema,
+} from './both-ways.ts'
+
+let ways: BothWays
+before(async () => {
+  ways = await startBothWays()
+})
+after(() => ways.close())
+
+const headersOf = (behaviour: string | undefined): Record<string, string> =>
+  behaviour === undefined ? {} : { 'x-simulator': behaviour }
+const openaiOf = (way: Way, behaviour?: string) =>
+  createOpenAI({ baseURL: way.chatUrl, apiKey: way.chatKey, headers: headersOf(behaviour) })
+const anthropicOf = (way: Way, behaviour?: string) =>
+  createAnthropic({
+    baseURL: `${way.messagesUrl}/v1`,
+    apiKey: way.messagesKey,
+    headers: headersOf(behaviour),
+  })
+
+type CreateModel = (way: Way, behaviour?: string) => LanguageModel
+
+const models: Readonly<Record<string, CreateModel>> = {
+  'OpenAI Responses': (way, behaviour) => openaiOf(way, behaviour)('gpt-6.1-sol'),
+  'OpenAI Chat': (way, behaviour) => openaiOf(way, behaviour).chat('gpt-4o'),
+  'Anthropic Messages': (way, behaviour) => anthropicOf(way, behaviour)('claude-sonnet-5-5'),
+}
+
+const prompt = 'Tell me about tollgates.'
+// Written out, because what the SDK's own `tool()` returns does not fit its `ToolSet` under exact optional types.
+const tools: ToolSet = {
+  get_weather: { description: 'Weather', inputSchema: jsonSchema<{ city: string }>(weatherSchema) },
+}
+
+/**
+ * A result as plain JSON. Left out is what the SDK makes up by itself: its own clock and stopwatch, the
+ * address it was told, and of the headers those that are not upstream's.
+ */
+function plain(value: unknown): unknown {
+  const made = new Set(['timestamp', 'url', 'performance'])
+  const text = JSON.stringify(value, (key, member: unknown) => {
+    if (made.has(key)) return undefined
+    return key === 'headers' ? upstreamHeaders(member) : member
+  })
+  return JSON.parse(text)
+}
+
+for (const [name, modelOf] of Object.entries(models)) {
+  test(`${name}: a text is the same, with usage, metadata and headers`, async () => {
+    const result = await ways.compare(async (way) => {
+      const { text, finishReason, usage, response, providerMetadata, warnings, content } = await generateText(
+        {
+          model: modelOf(way),
+          prompt,
+          maxRetries: 0,
+        },
+      )
+      return plain({ text, finishReason, usage, response, providerMetadata, warnings, content })
+    })
+    assert.equal(dig(result, 'finishReason'), 'stop')
+    assert.ok(digNumber(result, 'usage.outputTokens') > 10)
+    assert.ok(String(dig(result, 'text')).includes(prompt))
+  })
+
+  test(`${name}: a stream has the same parts`, async () => {
+    const parts = await ways.compare(async (way) =>
+      plain(await collect(streamText({ model: modelOf(way), prompt, maxRetries: 0 }).fullStream)),
+    )
+    assert.ok(Array.isArray(parts) && parts.length > 20)
+    assert.equal(dig(parts.at(-1), 'finishReason'), 'stop')
+  })
+
+  test(`${name}: a stream in pieces of one byte has the same parts`, async () => {
+    const parts = await ways.compare(async (way) =>
+      plain(
+        await collect(
+          streamText({ model: modelOf(way, 'chunks=1;tokens=9'), prompt, maxRetries: 0 }).fullStream,
+        ),
+      ),
+    )
+    assert.ok(Array.isArray(parts) && dig(parts.at(-1), 'finishReason') === 'stop')
+  })
+
+  test(`${name}: a tool is called the same way, whole and streamed`, async () => {
+    const ask = { prompt: 'What is the weather in Paris?', tools, maxRetries: 0 }
+    const calls = await ways.compare(async (way) =>
+      plain((await generateText({ model: modelOf(way), ...ask })).toolCalls),
+    )
+    assert.deepEqual(dig(calls, '0.input'), { city: 'Paris' })
+    const parts = await ways.compare(async (way) =>
+      plain(await collect(streamText({ model: modelOf(way), ...ask }).fullStream)),
+    )
+    assert.ok(Array.isArray(parts) && parts.some((part) => dig(part, 'type') === 'tool-call'))
+  })
+
+  test(`${name}: a structured answer is the same object`, async () => {
+    const answer = await ways.compare(async (way) => {
+      const output = Output.object({ schema: jsonSchema<{ city: string }>(weatherSchema) })
+      const asked = { model: modelOf(way), prompt: 'Name the city of Paris', output, maxRetries: 0 }
+      return (await generateText(asked)).output
+    })
+    assert.deepEqual(answer, { city: 'Paris' })
+  })
+
+  for (const status of [400, 401, 404, 429, 500, 529]) {
+    test(`${name}: an upstream ${status} raises the same APICallError`, async () => {
+      const failure = await ways.compare((way) =>
+        failureOf(() => generateText({ model: modelOf(way, `status=${status}`), prompt, maxRetries: 0 })),
+      )
+      assert.equal(failure.name, 'AI_APICallError')
+      assert.equal(failure.fields['statusCode'], status)
+      assert.equal(failure.fields['isRetryable'], status === 429 || status >= 500)
+    })
+  }
+
+  test(`${name}: an error in the middle of a stream is the same part`, async () => {
+    const parts = await ways.compare(async (way) => {
+      const stream = streamText({
+        model: modelOf(way, 'error-event=3'),
+        prompt,
+        maxRetries: 0,
+        onError: () => undefined,
+      })
+      return plain(await collect(stream.fullStream))
+    })
+    assert.ok(Array.isArray(parts) && parts.some((part) => dig(part, 'type') === 'error'))
+  })
+
+  test(`${name}: a stream that the client leaves ends at the upstream too`, async () => {
+    const texts = await ways.compare(async (way) => {
+      const { aborted } = way.simulator
+      const leaving = new AbortController()
+      const stream = streamText({
+        model: modelOf(way, 'drip=20;tokens=2000'),
+        prompt,
+        maxRetries: 0,
+        abortSignal: leaving.signal,
+      })
+      const first: string[] = []
+      for await (const text of stream.textStream) {
+        if (first.push(text) === 3) break
+      }
+      leaving.abort()
+      await until(() => way.simulator.aborted > aborted)
+      return first
+    })
+    assert.equal(texts.length, 3)
+  })
+}
+
+test('embeddings are the same numbers', async () => {
+  const result = await ways.compare(async (way) => {
+    const model = openaiOf(way).embedding('text-embedding-3-small')
+    const { embeddings, usage } = await embedMany({ model, values: ['toll', 'gate'], maxRetries: 0 })
+    return { embeddings, usage }
+  })
+  assert.equal(result.embeddings[1]?.length, 1_536)
+})
+
+test('a wrong key raises an APICallError with status 401', async () => {
+  const openai = createOpenAI({ baseURL: `${ways.gatewayUrl}/v1`, apiKey: 'sk-wrong' })
+  const anthropic = createAnthropic({ baseURL: `${ways.gatewayUrl}/v1`, apiKey: 'sk-ant-wrong' })
+  for (const model of [openai('gpt-6.1-sol'), openai.chat('gpt-4o'), anthropic('claude-sonnet-5-5')]) {
+    await assert.rejects(
+      () => generateText({ model, prompt, maxRetries: 0 }),
+      (error) => APICallError.isInstance(error) && error.statusCode === 401 && !error.isRetryable,
+    )
+  }
+})

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { startGateway } from '../support/gateway.ts'
+
+/** Where an SDK is pointed, and with which key: nothing else may differ between the two ways. */
+export interface Way {
+  readonly name: 'directly' | 'through the gateway'
+  readonly messagesUrl: string
+  readonly messagesKey: string
+  readonly chatUrl: string
+  readonly chatKey: string
+  /** The upstream at the end of this way. */
+  readonly simulator: Simulator
+}
+
+export interface BothWays {
+  readonly gatewayUrl: string
+  /**
+   * Does the same on either way and compares what came of it. Returns what came directly, for the test to
+   * say what it is: two equal failures would be equal too.
+   */
+  compare<Result>(act: (way: Way) => Promise<Result>): Promise<Result>
+  close(): Promise<void>
+}
+
+const messagesKey = 'sk-ant-provider'
+const chatKey = 'sk-provider'
+
+/**
+ * Each way has a simulator of its own, so that what one remembers (files, cached prompts) is not seen by the
+ * other. Ids and times follow from the request in both: where the requests are equal, so are the replies.
+ */
+export async function startBothWays(): Promise<BothWays> {
+  const start = () => startSimulator({ messagesKey, chatKey, deterministic: true })
+  const [direct, behind] = await Promise.all([start(), start()])
+  const { messagesUrl, chatUrl } = behind
+  const gateway = await startGateway({ messagesUrl, messagesKey, chatUrl, chatKey })
+  const { url, apiKey } = gateway
+  const ways: readonly [Way, Way] = [
+    {
+      name: 'directly',
+      messagesUrl: direct.messagesUrl,
+      messagesKey,
+      chatUrl: direct.chatUrl,
+      chatKey,
+      simulator: direct,
+    },
+    {
+      name: 'through the gateway',
+      messagesUrl: url,
+      messagesKey: apiKey,
+      chatUrl: `${url}/v1`,
+      chatKey: apiKey,
+      simulator: behind,
+    },
+  ]
+  return {
+    gatewayUrl: url,
+    async compare(act) {
+      const [directly, through] = [await act(ways[0]), await act(ways[1])]
+      assert.deepEqual(through, directly)
+      return directly
+    },
+    async close() {
+      await gateway.close()
+      await Promise.all([direct.close(), behind.close()])
+    },
+  }
+}
+
+/** What an SDK tells about a failed call. Members that an SDK does not have stay undefined. */
+export interface Failure {
+  readonly class: string
+  readonly name: string
+  readonly message: string
+  readonly fields: Record<string, unknown>
+  readonly headers: [string, string][]
+}
+
+const failureFields = [
+  'status',
+  'code',
+  'type',
+  'param',
+  'error',
+  'requestID',
+  'request_id',
+  'workspaceID',
+  'apiMessage',
+  'errorCode',
+  'details',
+  'statusCode',
+  'responseBody',
+  'isRetryable',
+]
+
+/** Runs a call that has to fail, and returns everything its error shows. */
+export async function failureOf(call: () => PromiseLike<unknown>): Promise<Failure> {
+  const error: unknown = await Promise.resolve()
+    .then(call)
+    .then(
+      () => assert.fail('the call should have failed'),
+      (reason: unknown) => reason,
+    )
+  assert.ok(error instanceof Error)
+  const members = new Map(Object.entries(error))
+  return {
+    class: error.constructor.name,
+    name: error.name,
+    message: error.message,
+    fields: Object.fromEntries(failureFields.map((name) => [name, members.get(name)])),
+    headers: upstreamHeaders(members.get('headers') ?? members.get('responseHeaders')),
+  }
+}
+
+/** The headers that are upstream's: without those of the hop, and without those that the gateway adds. */
+export function upstreamHeaders(headers: unknown): [string, string][] {
+  const entries: [string, unknown][] =
+    headers instanceof Headers ? [...headers.entries()] : Object.entries(Object(headers))
+  return entries
+    .filter(([name]) => !/^(x-svc-.*|connection|keep-alive|transfer-encoding|trailer)$/i.test(name))
+    .map(([name, value]) => [name, String(value)])
+}
+
+export async function collect<Event>(events: AsyncIterable<Event>): Promise<Event[]> {
+  const collected: Event[] = []
+  for await (const event of events) collected.push(event)
+  return collected
+}
+
+/** Waits until the upstream has noticed something. */
+export async function until(condition: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 2_000; tries += 1) {
+    if (condition()) return
+    await sleep(5)
+  }
+  assert.fail(`still not so after 10 s: ${condition}`)
+}
+
+export const weatherSchema = {
+  type: 'object' as const,
+  properties: { city: { type: 'string' as const } },
+  required: ['city'],
+  additionalProperties: false,
+}
+
+/** An SDK answers a streaming call with something that can be iterated. */
+export function asStream(reply: unknown): AsyncIterable<unknown> {
+  assert.ok(typeof reply === 'object' && reply !== null && Symbol.asyncIterator in reply)
+  return reply as AsyncIterable<unknown>
+}
+
+/** Reads a stream that has to fail, and returns what it gave before that. */
+export async function watchUntilFailure(
+  open: () => PromiseLike<unknown>,
+): Promise<{ seen: unknown[]; failure: Failure }> {
+  const seen: unknown[] = []
+  const failure = await failureOf(async () => {
+    for await (const event of asStream(await open())) seen.push(event)
+  })
+  return { seen, failure }
+}

@@ -1,0 +1,307 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { dig, digList, digNumber, digText } from '../simulator/dig.ts'
+import {
+  asStream,
+  type BothWays,
+  collect,
+  failureOf,
+  startBothWays,
+  until,
+  type Way,
+  watchUntilFailure,
+  weatherSchema,
+} from './both-ways.ts'
+
+type Reply = PromiseLike<unknown> & {
+  withResponse(): Promise<{ response: { headers: { get(name: string): unknown } } }>
+}
+
+/** What the cases use of a client. Methods, not functions: each SDK's own parameter types fit them. */
+export interface OpenaiClient {
+  chat: { completions: { create(body: object, options?: object): Reply } }
+  completions: { create(body: object): PromiseLike<unknown> }
+  responses: {
+    create(body: object): PromiseLike<unknown>
+    retrieve(id: string): PromiseLike<unknown>
+  }
+  embeddings: { create(body: object): PromiseLike<unknown> }
+  moderations: { create(body: object): PromiseLike<unknown> }
+  models: { list(): AsyncIterable<unknown>; retrieve(id: string): PromiseLike<unknown> }
+  files: {
+    create(body: object): PromiseLike<{ id: string }>
+    list(): AsyncIterable<unknown>
+    retrieve(id: string): PromiseLike<unknown>
+    content(id: string): PromiseLike<{ text(): Promise<string> }>
+  }
+}
+
+export interface ClientOptions {
+  readonly baseURL: string
+  readonly apiKey: string
+  readonly maxRetries: number
+  readonly defaultHeaders: Record<string, string>
+}
+
+export interface OpenaiSdk<Client extends OpenaiClient> {
+  readonly createClient: (options: ClientOptions) => Client
+  readonly deleteFile: (client: Client, id: string) => PromiseLike<unknown>
+  readonly deleteResponse: (client: Client, id: string) => PromiseLike<unknown>
+  readonly toFile: (content: Buffer, name: string) => Promise<unknown>
+  readonly AuthenticationError: new (...args: never[]) => Error
+  /** The member of an error that has upstream's request id. */
+  readonly requestIdField: 'requestID' | 'request_id'
+}
+
+const errorClasses = {
+  400: 'BadRequestError',
+  401: 'AuthenticationError',
+  403: 'PermissionDeniedError',
+  404: 'NotFoundError',
+  409: 'ConflictError',
+  413: 'APIError',
+  429: 'RateLimitError',
+  500: 'InternalServerError',
+  503: 'InternalServerError',
+  529: 'InternalServerError',
+} as const
+
+const request = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Tell me about tollgates.' }] }
+const streamed = { ...request, stream: true }
+const weather = { name: 'get_weather', parameters: weatherSchema }
+const askWeather = [{ role: 'user', content: 'What is the weather in Paris?' }]
+const toolRequest = { ...request, messages: askWeather, tools: [{ type: 'function', function: weather }] }
+const response = { model: 'gpt-6.1-sol', input: 'Tell me about tollgates.' }
+
+/** The cases that every major of OpenAI's SDK has to pass. */
+export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>): void {
+  let ways: BothWays
+  before(async () => {
+    ways = await startBothWays()
+  })
+  after(() => ways.close())
+
+  const clientOf = (way: Way, behaviour?: string): Client =>
+    sdk.createClient({
+      baseURL: way.chatUrl,
+      apiKey: way.chatKey,
+      maxRetries: 0,
+      defaultHeaders: behaviour === undefined ? {} : { 'x-simulator': behaviour },
+    })
+  const chat = (body: object, behaviour?: string) =>
+    ways.compare(async (way) => clientOf(way, behaviour).chat.completions.create(body))
+  const chunks = (body: object, behaviour?: string) =>
+    ways.compare(async (way) =>
+      collect(asStream(await clientOf(way, behaviour).chat.completions.create(body))),
+    )
+  const respond = (body: object) => ways.compare(async (way) => clientOf(way).responses.create(body))
+  const responseEvents = (body: object, behaviour?: string) =>
+    ways.compare(async (way) => collect(asStream(await clientOf(way, behaviour).responses.create(body))))
+
+  test('a completion is the same object, with the same request id', async () => {
+    const completion = await chat({ ...request, n: 2 })
+    assert.equal(digList(completion, 'choices').length, 2)
+    assert.ok(digNumber(completion, 'usage.completion_tokens') > 10)
+    const id = await ways.compare(async (way) =>
+      dig(await clientOf(way).chat.completions.create(request), '_request_id'),
+    )
+    assert.match(String(id), /^req_/)
+  })
+
+  test('a raw response has the same upstream headers', async () => {
+    const headers = await ways.compare(async (way) => {
+      const reply = await clientOf(way).chat.completions.create(request).withResponse()
+      const names = ['x-request-id', 'openai-version', 'x-ratelimit-reset-tokens', 'content-type', 'date']
+      return names.map((name) => reply.response.headers.get(name))
+    })
+    assert.ok(headers.every((value) => typeof value === 'string'))
+  })
+
+  test('a stream has the same chunks, with usage and without', async () => {
+    const without = await chunks(streamed)
+    assert.ok(without.length > 10)
+    assert.ok(without.every((chunk) => dig(chunk, 'usage') === undefined))
+    const including = await chunks({ ...streamed, stream_options: { include_usage: true } })
+    assert.ok(digNumber(including.at(-1), 'usage.total_tokens') > 10)
+  })
+
+  test('a stream in awkward pieces has the same chunks', async () => {
+    for (const behaviour of ['chunks=1;tokens=9', 'chunks=random:9', 'encode=gzip', 'drip=1;tokens=9']) {
+      const seen = await chunks(streamed, behaviour)
+      assert.equal(dig(seen.at(-1), 'choices.0.finish_reason'), 'stop')
+    }
+  })
+
+  test('a tool is called the same way, whole and streamed', async () => {
+    const completion = await chat(toolRequest)
+    const call = dig(completion, 'choices.0.message.tool_calls.0.function')
+    assert.deepEqual(call, { name: 'get_weather', arguments: '{"city":"Paris"}' })
+    const seen = await chunks({ ...toolRequest, stream: true })
+    const parts = seen.map((chunk) => dig(chunk, 'choices.0.delta.tool_calls.0.function.arguments') ?? '')
+    assert.equal(parts.join(''), '{"city":"Paris"}')
+  })
+
+  test('a legacy completion is the same, whole and streamed', async () => {
+    const body = { model: 'gpt-3.5-turbo-instruct', prompt: 'Once upon a time', max_tokens: 12 }
+    const completion = await ways.compare(async (way) => clientOf(way).completions.create(body))
+    assert.equal(dig(completion, 'usage.completion_tokens'), 12)
+    const seen = await ways.compare(async (way) =>
+      collect(asStream(await clientOf(way).completions.create({ ...body, stream: true }))),
+    )
+    assert.equal(
+      seen.map((chunk) => dig(chunk, 'choices.0.text')).join(''),
+      dig(completion, 'choices.0.text'),
+    )
+  })
+
+  test('a response is the same object, and is fetched and deleted the same way', async () => {
+    const created = await respond(response)
+    assert.equal(dig(created, 'status'), 'completed')
+    assert.ok(digText(created, 'output_text').length > 10)
+    const id = digText(created, 'id')
+    const found = await ways.compare(async (way) => clientOf(way).responses.retrieve(id))
+    assert.deepEqual(dig(found, 'output'), dig(created, 'output'))
+    const gone = await ways.compare(async (way) => {
+      await sdk.deleteResponse(clientOf(way), id)
+      return await failureOf(() => clientOf(way).responses.retrieve(id))
+    })
+    assert.equal(gone.class, 'NotFoundError')
+  })
+
+  test('a response has the same events, complete and cut by its limit', async () => {
+    const seen = await responseEvents({ ...response, stream: true, reasoning: { summary: 'auto' } })
+    assert.equal(dig(seen[0], 'type'), 'response.created')
+    assert.equal(dig(seen.at(-1), 'type'), 'response.completed')
+    const cut = await responseEvents({ ...response, stream: true, max_output_tokens: 40 })
+    assert.equal(dig(cut.at(-1), 'type'), 'response.incomplete')
+  })
+
+  test('a response calls a tool the same way, whole and streamed', async () => {
+    const body = { ...response, input: askWeather, tools: [{ type: 'function', strict: true, ...weather }] }
+    assert.equal(dig(await respond(body), 'output.1.arguments'), '{"city":"Paris"}')
+    const seen = await responseEvents({ ...body, stream: true })
+    const done = seen.find((event) => dig(event, 'type') === 'response.function_call_arguments.done')
+    assert.equal(dig(done, 'arguments'), '{"city":"Paris"}')
+  })
+
+  test('embeddings are the same numbers', async () => {
+    const body = { model: 'text-embedding-3-small', input: ['toll', 'gate'], dimensions: 32 }
+    const embeddings = await ways.compare(async (way) => clientOf(way).embeddings.create(body))
+    assert.equal(digList(embeddings, 'data.1.embedding').length, 32)
+    assert.equal(typeof dig(embeddings, 'data.1.embedding.0'), 'number')
+  })
+
+  test('moderations are the same', async () => {
+    const body = { model: 'omni-moderation-latest', input: 'I will kill you' }
+    const moderation = await ways.compare(async (way) => clientOf(way).moderations.create(body))
+    assert.equal(dig(moderation, 'results.0.flagged'), true)
+  })
+
+  test('models are the same list, and the same one by one', async () => {
+    const models = await ways.compare((way) => collect(clientOf(way).models.list()))
+    assert.ok(models.length > 20)
+    const one = await ways.compare(async (way) => clientOf(way).models.retrieve('gpt-6-luna'))
+    assert.equal(dig(one, 'id'), 'gpt-6-luna')
+  })
+
+  test('a file is uploaded, listed, downloaded and deleted the same way', async () => {
+    const story = await ways.compare(async (way) => {
+      const client = clientOf(way)
+      const { files } = client
+      const upload = await sdk.toFile(Buffer.from('{"a":1}\n'), 'a.jsonl')
+      const file = await files.create({ file: upload, purpose: 'batch' })
+      return {
+        file,
+        listed: await collect(files.list()),
+        found: await files.retrieve(file.id),
+        content: await (await files.content(file.id)).text(),
+        deleted: await sdk.deleteFile(client, file.id),
+        gone: await failureOf(() => files.retrieve(file.id)),
+      }
+    })
+    assert.equal(story.content, '{"a":1}\n')
+    assert.equal(story.listed.length, 1)
+    assert.equal(dig(story.deleted, 'deleted'), true)
+    assert.equal(story.gone.class, 'NotFoundError')
+  })
+
+  for (const [status, errorClass] of Object.entries(errorClasses)) {
+    test(`an upstream ${status} raises ${errorClass} with the same fields and headers`, async () => {
+      for (const body of [request, streamed]) {
+        const failure = await ways.compare((way) =>
+          failureOf(() => clientOf(way, `status=${status}`).chat.completions.create(body)),
+        )
+        assert.equal(failure.class, errorClass)
+        assert.equal(failure.fields['status'], Number(status))
+        assert.match(String(failure.fields[sdk.requestIdField]), /^req_/)
+      }
+    })
+  }
+
+  test('what upstream refuses by itself raises the same errors', async () => {
+    const unknown = await ways.compare((way) =>
+      failureOf(() => clientOf(way).chat.completions.create({ ...request, model: 'gpt-nope' })),
+    )
+    assert.equal(unknown.class, 'NotFoundError')
+    assert.equal(unknown.fields['code'], 'model_not_found')
+    const invalid = await ways.compare((way) =>
+      failureOf(() => clientOf(way).responses.create({ ...response, max_output_tokens: 1, stream: true })),
+    )
+    assert.equal(invalid.class, 'BadRequestError')
+    assert.equal(invalid.fields['param'], 'max_output_tokens')
+  })
+
+  test('an error in the middle of a stream is raised after the same chunks', async () => {
+    const { seen, failure } = await ways.compare((way) =>
+      watchUntilFailure(() => clientOf(way, 'error-event=3').chat.completions.create(streamed)),
+    )
+    assert.equal(seen.length, 4)
+    assert.equal(failure.fields['type'], 'server_error')
+  })
+
+  test('a stream that breaks is raised as broken, never as a clean end', async () => {
+    const { seen } = await ways.compare((way) =>
+      watchUntilFailure(() => clientOf(way, 'cut=event:6').chat.completions.create(streamed)),
+    )
+    assert.equal(seen.length, 6)
+  })
+
+  test('a stream that the client leaves ends at the upstream too', async () => {
+    const seen = await ways.compare(async (way) => {
+      const { aborted } = way.simulator
+      const client = clientOf(way, 'drip=20;tokens=2000')
+      const first: unknown[] = []
+      for await (const chunk of asStream(await client.chat.completions.create(streamed))) {
+        if (first.push(chunk) === 4) break
+      }
+      await until(() => way.simulator.aborted > aborted)
+      return first
+    })
+    assert.equal(seen.length, 4)
+  })
+
+  test('a call aborted before its answer raises the abort error of the SDK', async () => {
+    const failure = await ways.compare(async (way) => {
+      const { requests } = way.simulator
+      const leaving = new AbortController()
+      const { completions } = clientOf(way, 'delay=600000').chat
+      const call = failureOf(() => completions.create(request, { signal: leaving.signal }))
+      await until(() => way.simulator.requests > requests)
+      leaving.abort()
+      return await call
+    })
+    assert.equal(failure.class, 'APIUserAbortError')
+  })
+
+  test('a wrong key raises the AuthenticationError of the SDK', async () => {
+    const baseURL = `${ways.gatewayUrl}/v1`
+    const client = sdk.createClient({ baseURL, apiKey: 'sk-wrong', maxRetries: 0, defaultHeaders: {} })
+    for (const body of [request, streamed]) {
+      await assert.rejects(async () => await client.chat.completions.create(body), sdk.AuthenticationError)
+      const { fields } = await failureOf(() => client.chat.completions.create(body))
+      assert.equal(fields['status'], 401)
+      assert.equal(fields['code'], 'invalid_api_key')
+      assert.equal(typeof fields[sdk.requestIdField], 'string')
+    }
+  })
+}

@@ -1,0 +1,24 @@
+import net from 'node:net'
+import { parentPort } from 'node:worker_threads'
+import { sized } from './wire-bytes.ts'
+
+/**
+ * Runs as a worker: an upstream that answers 413 as soon as a request begins, and closes on what it has not read.
+ * It needs a thread of its own. In the process of the gateway its reset and the gateway's next write never cross,
+ * and that crossing is what loses the answer.
+ */
+const tooLarge = sized(
+  'HTTP/1.1 413 Payload Too Large',
+  ['Connection: close', 'X-Up: 1'],
+  '{"error":"too large"}',
+)
+
+const server = net.createServer({ noDelay: true }, (socket) => {
+  socket.on('error', () => undefined)
+  socket.once('data', () => {
+    socket.pause()
+    socket.write(tooLarge, () => socket.destroy())
+  })
+})
+
+server.listen(0, '127.0.0.1', () => parentPort?.postMessage((server.address() as net.AddressInfo).port))
