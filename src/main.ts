@@ -2,13 +2,12 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config, UpstreamConfig } from './config.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
+import { createPricer } from './gateway/create-pricer.ts'
 import { denyAt, openFrontDoor } from './gateway/front-door.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { bootstrapDigestOf, surfaceOf } from './gateway/identify.ts'
-import { createSettlementWatch } from './ledger/settlement-watch.ts'
-import { createTokenCounter } from './metering/token-counter.ts'
-import { shapeBroken } from './gateway/shape-broken.ts'
 import { createSettler } from './gateway/settle.ts'
+import { shapeBroken } from './gateway/shape-broken.ts'
 import { openUpstream } from './gateway/upstream.ts'
 import { createHttpServer } from './http/server.ts'
 import { openInstallation } from './installation.ts'
@@ -17,9 +16,15 @@ import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
+import { createSettlementWatch } from './ledger/settlement-watch.ts'
 import { handleOwned } from './management/handle-owned.ts'
+import { createTokenCounter } from './metering/token-counter.ts'
+import { loadListPrices } from './pricing/load-book.ts'
+import { readPricing } from './read-pricing.ts'
 
 export interface RunningTollgate {
+  /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
+  reloadPrices(overlayText: string): Promise<readonly string[]>
   readonly host: string
   readonly port: number
   /** The first admin key, if this start created it. It is told once. */
@@ -40,11 +45,19 @@ export interface Surroundings {
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
   const { log, clock = systemClock } = surroundings
+  const { book, discount } = readPricing(config)
   const installation = await openInstallation(config, clock, surroundings.onFatal)
   const { store, digestKey } = installation
+  for (const version of book.versions) await store.keepPriceVersion(version.id, JSON.stringify(version.entry))
   const tempDir = join(config.dataDir, 'tmp')
   mkdirSync(tempDir, { recursive: true, mode: 0o700 })
 
+  const pricer = createPricer(book, {
+    discount,
+    unpriced: config.unpriced,
+    chatDefaultTier: config.chatDefaultTier,
+    chatRegional: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/.test(config.chat?.url.hostname ?? ''),
+  })
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
   const settler = createSettler(store, settlements, log)
@@ -71,7 +84,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
     upstreams,
     stateful: config.stateful,
     inFlight: { count: 0 },
-    pricer: createPricer(book, config),
+    pricer,
     settler,
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
@@ -108,6 +121,15 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   })
 
   return {
+    async reloadPrices(overlayText) {
+      const loaded = loadListPrices(overlayText)
+      if (loaded.kind === 'refused') return loaded.problems
+      for (const version of loaded.book.versions) {
+        await store.keepPriceVersion(version.id, JSON.stringify(version.entry))
+      }
+      pricer.use(loaded.book)
+      return []
+    },
     host: address.address,
     port: address.port,
     firstAdminKey: installation.firstAdminKey,

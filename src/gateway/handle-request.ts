@@ -14,6 +14,7 @@ import { admit, checkKey } from './admit.ts'
 import { openAnswer } from './answer.ts'
 import { billCall, NOTHING_BILLED } from './bill-call.ts'
 import { CarriedReply } from './carry-reply.ts'
+import type { CountableRequest } from './estimate-usage.ts'
 import { figureLines } from './figures.ts'
 import { type Call, type CallEnd, forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -21,7 +22,7 @@ import { identify, surfaceOf } from './identify.ts'
 import { passPreflight } from './pass-preflight.ts'
 import { prepareBody } from './prepare-body.ts'
 import type { BillPlan } from './pricer.ts'
-import { type ReadBody, readBody, worthKeyCheck } from './read.ts'
+import { countable, type ReadBody, readBody, worthKeyCheck } from './read.ts'
 import { explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
@@ -74,7 +75,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     const atMs = gateway.clock.nowMs()
     const modelAsked = modelIn(read.facts)
     const { path } = target
-    const bodyBytes = read.body.kind === 'held' ? read.body.held.length : 0
+    const request = countable(exchange, read)
     const plan = gateway.pricer.plan({
       surface,
       method,
@@ -82,7 +83,8 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       endpoint,
       facts: read.facts,
       modelAsked,
-      bodyBytes,
+      bodyBytes: request.lengthBytes,
+      body: request.bytes,
       atMs,
     })
     const { digest } = identity
@@ -92,7 +94,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
 
     // forward, observe, settle, answer
     const { balanceNanos } = admission
-    const call = { exchange, target, surface, endpoint, upstream, read, bodyBytes, plan, balanceNanos, deny }
+    const call = { exchange, target, surface, endpoint, upstream, read, request, plan, balanceNanos, deny }
     await carryThrough(call, gateway)
   } finally {
     if (read.body.kind === 'held') read.body.held.dispose()
@@ -109,7 +111,7 @@ interface AdmittedCall {
   readonly endpoint: Endpoint | null
   readonly upstream: Upstream
   readonly read: ReadBody
-  readonly bodyBytes: number
+  readonly request: CountableRequest
   readonly plan: BillPlan
   /** Before this call. */
   readonly balanceNanos: Nanos
@@ -118,7 +120,7 @@ interface AdmittedCall {
 
 /** From here on there is a hold, and every way out closes it. */
 async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<void> {
-  const { exchange, surface, endpoint, read, plan, deny } = admitted
+  const { exchange, surface, endpoint, read, request, plan, deny } = admitted
   const { clock, settler } = gateway
   const sentMs = clock.monotonicMs()
   let endedMs: number | null = null
@@ -143,7 +145,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
       streamed: reply.isStreamed,
       upstreamMs: upstreamMs(),
       overheadMs: Math.max(0, Math.round(clock.monotonicMs() - exchange.startedMs) - upstreamMs()),
-      bytesIn: admitted.bodyBytes,
+      bytesIn: read.body.kind === 'held' ? read.body.held.length : 0,
       bytesOut: answer.bytesOut,
     })
 
@@ -155,10 +157,6 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     const metered = await reply.observed(end.kind === 'complete')
 
     // settle
-    const request = {
-      bytes: read.body.kind === 'held' ? read.body.held.bytes() : null,
-      lengthBytes: admitted.bodyBytes,
-    }
     const bill = await billCall(
       { surface, plan, end, head: reply.replyHead, metered, request },
       gateway.tokenCounter,

@@ -38,8 +38,9 @@ export class HeldBody {
   /** The whole body, or null if part of it is in a file. */
   bytes(): Buffer | null {
     if (this.#file !== null) return null
-    const [only] = this.#chunks
-    return this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks)
+    // Joined once: whoever asks again gets the same bytes.
+    if (this.#chunks.length !== 1) this.#chunks.splice(0, Infinity, Buffer.concat(this.#chunks))
+    return this.#chunks[0] ?? null
   }
 
   /** The body as a stream, from memory and then from the file. To be read once. */

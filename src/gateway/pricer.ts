@@ -12,7 +12,10 @@ export interface PlannedCall {
   readonly endpoint: Endpoint | null
   readonly facts: RequestFacts
   readonly modelAsked: string | null
+  /** Of the decoded body. */
   readonly bodyBytes: number
+  /** The body, where it is at hand and not encoded. */
+  readonly body: Buffer | null
   readonly atMs: number
 }
 

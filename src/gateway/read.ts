@@ -3,9 +3,11 @@ import { discardRest, type Exchange, inviteBody } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
+import { codingOf } from '../metering/decode-copy.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { readerFor } from '../metering/request-reader.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import type { CountableRequest } from './estimate-usage.ts'
 import type { HeldBody } from './held-body.ts'
 import { type ReceiveOptions, receiveBody, refuseAnnouncedLength } from './receive-body.ts'
 
@@ -113,4 +115,14 @@ function bridge({ req }: Exchange): Readable {
     if (!req.complete) out.destroy(new Error('the client left'))
   })
   return out
+}
+
+/** What the request's input can be counted and bounded by: plain bytes, or only how many there are once decoded. */
+export function countable(exchange: Exchange, { body, facts }: ReadBody): CountableRequest {
+  if (body.kind !== 'held') return { bytes: null, lengthBytes: 0 }
+  if (codingOf(firstValue(exchange.headers, 'content-encoding')) === 'identity') {
+    return { bytes: body.held.bytes(), lengthBytes: body.held.length }
+  }
+  // The decoded body was seen once, as it passed; its object ended here.
+  return { bytes: null, lengthBytes: facts.kind === 'json' ? facts.scan.objectEnd + 1 : body.held.length }
 }

@@ -10,6 +10,8 @@ export const REQUEST_MEMBERS = [
   'max_output_tokens',
   'n',
   'service_tier',
+  'speed',
+  'inference_geo',
   'stream_options',
   'background',
   'previous_response_id',

@@ -7,6 +7,7 @@ const upstream = {
   host: 'up.example',
   contentLength: null,
   ownPrefix: 'x-svc-',
+  bodyEdited: false,
 }
 const rewrite = (...lines: string[]) => toUpstreamHeaders(lines, upstream)
 

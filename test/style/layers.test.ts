@@ -19,7 +19,19 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   store: ['kernel', 'keys', 'ledger'],
   'config.ts': ['kernel'],
   'installation.ts': ['kernel', 'keys', 'store', 'config.ts'],
-  'main.ts': ['kernel', 'http', 'gateway', 'management', 'config.ts', 'installation.ts'],
+  'read-pricing.ts': ['pricing', 'config.ts'],
+  'main.ts': [
+    'kernel',
+    'http',
+    'ledger',
+    'metering',
+    'pricing',
+    'gateway',
+    'management',
+    'config.ts',
+    'installation.ts',
+    'read-pricing.ts',
+  ],
   cli: ['kernel', 'keys', 'config.ts', 'installation.ts', 'main.ts'],
 }
 

@@ -1,0 +1,140 @@
+import { NANOS_PER_USD } from '../kernel/money.ts'
+import type { Unratable } from '../ledger/call.ts'
+import { type Bound, boundOf } from '../pricing/bound.ts'
+import type { Discount } from '../pricing/discount.ts'
+import { type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
+import { type RatingContext, rate } from '../pricing/rate.ts'
+import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
+import type { BillPlan, PlannedCall, Pricer } from './pricer.ts'
+import { writeRating } from './rating-text.ts'
+
+export interface PricerSettings {
+  readonly discount: Discount
+  readonly unpriced: 'auto' | 'refuse' | 'pass'
+  /** The tier that the upstream project gives requests which name none. */
+  readonly chatDefaultTier: string | null
+  /** The Chat upstream processes in one region only. */
+  readonly chatRegional: boolean
+}
+
+export interface ReloadablePricer extends Pricer {
+  /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
+  use(book: PriceBook): void
+}
+
+/** Decides before a call goes what it may cost and how it will be rated. */
+export function createPricer(firstBook: PriceBook, settings: PricerSettings): ReloadablePricer {
+  let book = firstBook
+  return {
+    use(next) {
+      book = next
+    },
+    plan(call) {
+      const version = versionAt(book, call.atMs)
+      const context = contextOf(call, settings)
+      const kind = kindOf(call)
+      if (kind === 'free') return unmetered(version, context, settings, null)
+      if (kind !== 'metered')
+        return unmetered(version, context, settings, refusal('endpoint_not_metered', kind, settings))
+      const limits = readLimits(call.surface, call.facts, call.body)
+      if (limits.background) {
+        return unmetered(version, context, settings, refusal('endpoint_not_metered', 'deferred', settings))
+      }
+      return metered(call, limits, { ...context, imageToolModel: limits.tools.imageModel }, version, settings)
+    },
+  }
+}
+
+type CallKind = 'free' | 'metered' | 'deferred' | 'unmeterable' | 'mints_credential'
+
+/**
+ * What is not byte for byte in our table cannot be known to be free, unless it only reads. A `%` may spell the path of
+ * something else, so an encoded path is not known to only read either.
+ */
+function kindOf({ endpoint, method, path }: PlannedCall): CallKind {
+  if (endpoint !== null) return endpoint.billing
+  const onlyReads = method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
+  return onlyReads && !path.includes('%') ? 'free' : 'unmeterable'
+}
+
+function refusal(
+  reason: Unratable['reason'],
+  kind: Exclude<CallKind, 'free'>,
+  { unpriced }: PricerSettings,
+): Unratable {
+  if (unpriced === 'pass') return { reason, refuse: 'never' }
+  // A credential that upstream hands out would outlive the revocation of ours, whatever the limits are.
+  return { reason, refuse: unpriced === 'refuse' || kind === 'mints_credential' ? 'always' : 'limited' }
+}
+
+function unmetered(
+  version: PriceVersion,
+  context: RatingContext,
+  settings: PricerSettings,
+  unratable: Unratable | null,
+): BillPlan {
+  return {
+    holdNanos: 0n,
+    holdListNanos: 0n,
+    priceVersion: version.id,
+    rating: writeRating(context, settings.discount),
+    unratable,
+    metered: false,
+    rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
+  }
+}
+
+function metered(
+  call: PlannedCall,
+  limits: RequestLimits,
+  context: RatingContext,
+  version: PriceVersion,
+  settings: PricerSettings,
+): BillPlan {
+  const bound = boundOf(
+    {
+      ...limits,
+      surface: call.surface,
+      endpoint: context.endpoint,
+      model: call.modelAsked,
+      bodyBytes: call.bodyBytes,
+    },
+    version,
+    { defaultTier: settings.chatDefaultTier, regional: context.regional, geographyPossible: true },
+    settings.discount,
+  )
+  const hold = holdOf(bound)
+  return {
+    ...hold,
+    priceVersion: version.id,
+    rating: writeRating(context, settings.discount),
+    unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', 'metered', settings) : null,
+    metered: true,
+    rate: (usage) => rate(usage, context, version, settings.discount),
+  }
+}
+
+/** What nothing bounds is held at the most that anything is held at. */
+const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
+
+function holdOf(bound: Bound): Pick<BillPlan, 'holdNanos' | 'holdListNanos'> {
+  switch (bound.kind) {
+    case 'bound':
+      return { holdNanos: bound.costNanos, holdListNanos: bound.listNanos }
+    case 'unbounded':
+      return { holdNanos: UNBOUNDED_NANOS, holdListNanos: UNBOUNDED_NANOS }
+    case 'unpriced':
+      return { holdNanos: 0n, holdListNanos: 0n }
+  }
+}
+
+function contextOf(call: PlannedCall, settings: PricerSettings): RatingContext {
+  return {
+    surface: call.surface,
+    modelAsked: call.modelAsked,
+    endpoint: call.endpoint?.template ?? call.path,
+    regional: call.surface === 'chat' && settings.chatRegional,
+    batch: false,
+    imageToolModel: null,
+  }
+}

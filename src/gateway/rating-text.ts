@@ -1,0 +1,39 @@
+import { formatUsd } from '../kernel/money.ts'
+import { type Discount, readDiscount } from '../pricing/discount.ts'
+import { ONE } from '../pricing/exact-amount.ts'
+import type { RatingContext } from '../pricing/rate.ts'
+
+/** How a call was rated, apart from its usage and its prices, as it is kept with the call. */
+export interface KeptRating {
+  readonly context: RatingContext
+  readonly discount: Discount
+}
+
+export function writeRating(context: RatingContext, { keep, overrides }: Discount): string {
+  const fraction = (kept: bigint) => formatUsd(ONE - kept)
+  return JSON.stringify({
+    ...context,
+    discount: fraction(keep),
+    ...(overrides.length === 0
+      ? {}
+      : { discounts: Object.fromEntries(overrides.map((each) => [each.pattern, fraction(each.keep)])) }),
+  })
+}
+
+/** The reverse. Null if the text is not one of ours. */
+export function readRating(text: string): KeptRating | null {
+  try {
+    const {
+      discount: all,
+      discounts,
+      ...context
+    } = JSON.parse(text) as RatingContext & {
+      discount: string
+      discounts?: Record<string, string>
+    }
+    const read = readDiscount(all, discounts)
+    return read.kind === 'discount' ? { context, discount: read.discount } : null
+  } catch {
+    return null
+  }
+}

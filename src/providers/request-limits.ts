@@ -1,0 +1,92 @@
+import type { JsonMember } from '../metering/json-scan.ts'
+import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+import type { Surface } from './endpoint.ts'
+import { NO_REQUEST_TOOLS, type RequestTools, readRequestTools, UNKNOWN_TOOLS } from './request-tools.ts'
+
+/** What a request says that limits what it can cost. */
+export interface RequestLimits {
+  readonly maxOutputTokens: number | null
+  readonly n: number
+  readonly serviceTier: string | null
+  readonly speed: string | null
+  readonly geography: string | null
+  readonly refersElsewhere: boolean
+  readonly background: boolean
+  readonly tools: RequestTools
+  /** Models that may answer in the place of the one asked for. */
+  readonly fallbackModels: readonly string[]
+}
+
+/**
+ * Marks of content that the body names and does not carry. The last two begin escaped letters: a name spelled with
+ * them could be any of the others.
+ */
+const ELSEWHERE = ['"file_id"', '"url"', '_url"', '"container"', '"mcp_servers"', '\\u006', '\\u007'].map(
+  (text) => Buffer.from(text),
+)
+
+/** `body` is null where the bytes are not at hand, or encoded: then it may refer to anything. */
+export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer | null): RequestLimits {
+  const get = (name: RequestMember): JsonMember | undefined =>
+    facts.kind === 'json' ? facts.scan.members.get(name) : undefined
+  const tools = toolsOf(surface, get('tools'))
+  const named = ['previous_response_id', 'conversation'] as const
+  const stored = get('prompt')?.kind === 'object' || named.some((name) => isGiven(get(name)))
+  return {
+    maxOutputTokens: outputLimit([get('max_tokens'), get('max_completion_tokens'), get('max_output_tokens')]),
+    n: countOf(get('n')),
+    serviceTier: textOf(get('service_tier')),
+    speed: textOf(get('speed')),
+    geography: textOf(get('inference_geo')),
+    refersElsewhere:
+      stored || tools.runsUpstream || body === null || ELSEWHERE.some((mark) => body.includes(mark)),
+    background: isTrue(get('background')),
+    tools,
+    fallbackModels: [...modelsIn(get('fallbacks')), ...tools.otherModels],
+  }
+}
+
+function toolsOf(surface: Surface, member: JsonMember | undefined): RequestTools {
+  if (!isGiven(member)) return NO_REQUEST_TOOLS
+  return member.kind === 'array' ? readRequestTools(surface, member.json) : UNKNOWN_TOOLS
+}
+
+function modelsIn(member: JsonMember | undefined): string[] {
+  if (member?.kind !== 'array') return []
+  const entries: unknown = JSON.parse(member.json)
+  if (!Array.isArray(entries)) return []
+  return entries
+    .map((entry: unknown) =>
+      typeof entry === 'object' && entry !== null && 'model' in entry ? entry.model : entry,
+    )
+    .filter((model) => typeof model === 'string')
+}
+
+function isGiven(member: JsonMember | undefined): member is JsonMember {
+  return member !== undefined && member.kind !== 'null'
+}
+
+function isTrue(member: JsonMember | undefined): boolean {
+  return member?.kind === 'boolean' && member.value
+}
+
+function textOf(member: JsonMember | undefined): string | null {
+  return member?.kind === 'string' ? member.value : null
+}
+
+/** Upstream honours the limit of its own endpoint; where a request gives several, the largest is the safe one. */
+function outputLimit(members: readonly (JsonMember | undefined)[]): number | null {
+  const given = members.filter((member) => isGiven(member)).map((member) => numberOf(member))
+  if (given.length === 0 || given.includes(null)) return null
+  return Math.max(...given.filter((value) => value !== null))
+}
+
+function numberOf(member: JsonMember): number | null {
+  if (member.kind !== 'number' || !Number.isSafeInteger(member.value) || member.value < 0) return null
+  return member.value
+}
+
+function countOf(member: JsonMember | undefined): number {
+  const count = isGiven(member) ? numberOf(member) : null
+  return count === null || count < 1 ? 1 : count
+}
