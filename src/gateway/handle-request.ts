@@ -1,6 +1,5 @@
 import { clientLeft, type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
-import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
@@ -23,7 +22,7 @@ import { passPreflight } from './pass-preflight.ts'
 import { prepareBody } from './prepare-body.ts'
 import type { BillPlan } from './pricer.ts'
 import { countable, type ReadBody, readBody, worthKeyCheck } from './read.ts'
-import { explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
+import { type Deny, explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
@@ -100,9 +99,6 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     if (read.body.kind === 'held') read.body.held.dispose()
   }
 }
-
-/** Refuses the request. What was refused cost nothing. */
-export type Deny = (refusal: Refusal, balanceNanos?: Nanos | null, upstreamMs?: number) => void
 
 interface AdmittedCall {
   readonly exchange: Exchange

@@ -1,0 +1,33 @@
+import { type Clock, systemClock } from '../kernel/clock.ts'
+
+export interface Progress {
+  show(done: number, total: number): void
+  /** Removes the bar, so that what is printed next stands on a clean line. */
+  end(): void
+}
+
+const WIDTH = 30
+const REDRAW_MS = 100
+
+/** A bar on a terminal, nothing where the output is read by a program. */
+export function createProgress(
+  label: string,
+  stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
+  clock: Clock = systemClock,
+): Progress {
+  if (!stream.isTTY) return { show() {}, end() {} }
+  let drawnAtMs = -Infinity
+  return {
+    show(done, total) {
+      const nowMs = clock.monotonicMs()
+      if (nowMs - drawnAtMs < REDRAW_MS) return
+      drawnAtMs = nowMs
+      const part = total <= 0 ? 1 : Math.min(1, done / total)
+      const bar = '#'.repeat(Math.round(part * WIDTH)).padEnd(WIDTH, '.')
+      stream.write(`\r${label} [${bar}] ${String(Math.floor(part * 100)).padStart(3)} %`)
+    },
+    end() {
+      if (drawnAtMs !== -Infinity) stream.write('\r\x1b[K')
+    },
+  }
+}
