@@ -24,6 +24,10 @@ export function judgeHead(httpVersion: string, method: string, headers: RawHeade
   if (host !== undefined && !HOST.test(host)) {
     return refuse('bad_request', 'The Host header is not a host name with an optional port.', { close: true })
   }
+  // Node takes any value with this word in it for the expectation it knows.
+  if (valuesOf(headers, 'expect').some((value) => value.trim().toLowerCase() !== '100-continue')) {
+    return refuse('expectation_failed', 'The only expectation served here is 100-continue.', { close: true })
+  }
   const codings = valuesOf(headers, 'transfer-encoding')
   if (codings.length === 0) return null
   if (httpVersion === '1.0') {
