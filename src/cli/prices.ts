@@ -23,7 +23,7 @@ Exit codes
   0 done   1 failed, or the file is not good   2 the command line is wrong
 `
 
-/** Looks at prices and prepares overlays; a running gateway takes up a new overlay by itself. */
+/** Looks at prices and prepares overlays. It changes nothing that a running gateway uses. */
 export async function prices(args: readonly string[], overlayPath: string | null = null): Promise<void> {
   const [action, ...rest] = args
   try {
@@ -79,7 +79,7 @@ function check(args: string[]): void {
     const before = shipped.names.get(id)?.entry
     return before !== undefined && JSON.stringify(before) !== JSON.stringify(entry)
   }).length
-  process.stdout.write(`${file} is good: ${added} models added, ${changed} changed.\n`)
+  process.stdout.write(`${file} is good. Models added: ${added}, changed: ${changed}.\n`)
   for (const { id, effectiveFromMs } of book.versions) {
     const from = effectiveFromMs === null ? 'always' : `from ${new Date(effectiveFromMs).toISOString()}`
     process.stdout.write(`  ${id}  ${from}\n`)
@@ -126,7 +126,7 @@ function showDifferences(differences: readonly Difference[]): string {
     for (const { member, from, to } of members)
       text += `  ${member.padEnd(44)} ${from ?? '-'} → ${to ?? '-'}\n`
   }
-  return `${text}${differences.length} differences in ${models.size} models.\n`
+  return `${text}Differences: ${differences.length}, in models: ${models.size}.\n`
 }
 
 async function confirm(question: string): Promise<boolean> {

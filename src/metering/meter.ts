@@ -71,8 +71,8 @@ export interface ReplyReader {
   readonly layout: ReplyLayout
   readonly stage: Stage
   /**
-   * An event of a stream. If nothing in it mattered but one text, and others like it are to be expected, answers
-   * where that text is: events that differ from it in nothing else are then not shown any more.
+   * An event of a stream. Answers where its text is, if it has one and reading the event once more would change
+   * nothing but add that text again: events that follow and differ from it in nothing else are then not shown.
    */
   readEvent(document: JsonDocument, name: string): TextPlace | null
   /** The mark `[DONE]`, which is no JSON. */

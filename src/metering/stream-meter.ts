@@ -1,20 +1,29 @@
+import type { EventTemplate } from './event-template.ts'
 import { JsonCondenser } from './json-condenser.ts'
 import { readDocument } from './json-document.ts'
+import { learnTemplate } from './learn-template.ts'
 import type { Meter, Metered, MeterFault, ReplyReader, Stage } from './meter.ts'
 import type { OutputText } from './output-text.ts'
 import { SseScanner, type SseSink } from './sse-scanner.ts'
-import { TemplateSet } from './template-set.ts'
 
 const DONE = '[DONE]'
+
+/** After so many templates in a row that fitted nothing, this stream is not of the kind that has them. */
+const FRUITLESS_MAX = 8
 
 /** The meter of a reply of server-sent events. */
 export class StreamMeter implements Meter, SseSink {
   readonly #reader: ReplyReader
   readonly #output: OutputText
   readonly #condenser: JsonCondenser
-  readonly #templates: TemplateSet
   readonly #scanner = new SseScanner(this)
   readonly #faults = new Set<MeterFault>()
+  /**
+   * The event that was read last, if all that may follow it and differs from it in nothing but its text means
+   * nothing else. It holds until another event comes, since that may change what the like of it means.
+   */
+  #template: EventTemplate | null = null
+  #fruitless = 0
   /** The first bytes of the event's data, until it is decided whether it is a dull one. */
   readonly #start: Buffer
   #startLength = 0
@@ -23,12 +32,11 @@ export class StreamMeter implements Meter, SseSink {
   #isLast = false
 
   constructor(reader: ReplyReader, output: OutputText) {
-    const { members, ignored, noise, dullEvents } = reader.layout
+    const { members, ignored, dullEvents } = reader.layout
     this.#reader = reader
     this.#start = Buffer.alloc(Math.max(0, ...dullEvents.map((start) => start.length)))
     this.#output = output
     this.#condenser = new JsonCondenser({ keep: members, drop: ignored })
-    this.#templates = new TemplateSet(noise)
   }
 
   get stage(): Stage {
@@ -51,10 +59,11 @@ export class StreamMeter implements Meter, SseSink {
   }
 
   recognise(chunk: Buffer, words: DataView, from: number): number {
-    // What an event means may depend on what came before; while content comes, one text is like the other.
-    if (this.#reader.stage !== 'content') return from
-    const behind = this.#templates.take(chunk, words, from)
-    return behind < 0 ? from : behind
+    if (this.#template === null) return from
+    const behind = this.#template.take(chunk, words, from)
+    if (behind < 0) return from
+    this.#fruitless = 0
+    return behind
   }
 
   data(chunk: Buffer, from: number, to: number): void {
@@ -78,6 +87,7 @@ export class StreamMeter implements Meter, SseSink {
   }
 
   #readEvent(name: string, raw: Buffer | null): void {
+    this.#template = null
     const condensed = this.#condenser.take()
     if (condensed.kind === 'json' && (condensed.text === '' || condensed.text === DONE)) {
       if (condensed.text === DONE) this.#reader.readDone()
@@ -90,6 +100,8 @@ export class StreamMeter implements Meter, SseSink {
     }
     if (document.overflow) this.#faults.add('too_large')
     const place = this.#reader.readEvent(document, name)
-    if (place !== null && raw !== null) this.#templates.learn(raw, place)
+    if (place === null || raw === null || this.#fruitless === FRUITLESS_MAX) return
+    this.#fruitless++
+    this.#template = learnTemplate(raw, place, this.#reader.layout.noise)
   }
 }

@@ -98,7 +98,9 @@ test('the invitation to send the body of a pipelined call never gets into the re
   assert.deepEqual([one.interim, one.body.toString()], [[], 'first'])
   const two = await client.read({ method: 'POST' })
   assert.equal(two.body.toString(), 'second')
-  assertOwnAnswer(await client.request(pair.ownCall(surface, 'third')), 'third')
+  // Node parts with a client whose expectation was never answered.
+  if (headerValues(two.headerLines, 'connection').join() === 'close') await client.closed()
+  else assertOwnAnswer(await client.request(pair.ownCall(surface, 'third')), 'third')
   client.leave()
 })
 

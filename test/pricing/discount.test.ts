@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Discount, keepFor, readDiscount } from '../../src/pricing/discount.ts'
+
+function discount(all: string, byPattern?: Record<string, string>): Discount {
+  const read = readDiscount(all, byPattern)
+  if (read.kind === 'refused') throw new Error(read.problems.join('\n'))
+  return read.discount
+}
+
+test('a discount is an exact decimal', () => {
+  assert.equal(keepFor(discount('0.1'), 'any'), 900_000_000n)
+  assert.equal(keepFor(discount('0.000000001'), 'any'), 999_999_999n)
+  assert.equal(keepFor(discount('0'), 'any'), 1_000_000_000n)
+  assert.equal(keepFor(discount('1'), 'any'), 0n)
+})
+
+test('the most specific pattern that matches counts, in whatever order they stand', () => {
+  const given = discount('0.1', {
+    '*': '0.2',
+    'claude-*': '0.3',
+    'claude-opus-*': '0.4',
+    'claude-*-5': '0.5',
+    'claude-opus-5': '0.6',
+  })
+  const expected: readonly [model: string, keep: bigint][] = [
+    ['gpt-5', 800_000_000n],
+    ['claude-sonnet-4-6', 700_000_000n],
+    ['claude-opus-4-8', 600_000_000n],
+    ['claude-sonnet-5', 500_000_000n],
+    // An exact name beats every pattern, and the longer pattern beats the shorter.
+    ['claude-opus-5', 400_000_000n],
+    ['claude-opus-5-5', 600_000_000n],
+  ]
+  for (const [model, keep] of expected) assert.equal(keepFor(given, model), keep, model)
+})
+
+const matching: readonly [pattern: string, model: string, matches: boolean][] = [
+  ['gpt-5', 'gpt-5-mini', false],
+  ['gpt-5*', 'gpt-5', true],
+  ['*-mini', 'gpt-5-mini', true],
+  ['*-mini', 'gpt-5-mini-2025', false],
+  ['gpt-*-mini', 'gpt-mini', false],
+  ['gpt-*5*-mini', 'gpt-4o-5-mini', true],
+  ['a*a', 'a', false],
+  ['a*b*c', 'abxbyc', true],
+  ['*b*', 'abc', true],
+  ['gpt.5', 'gpt-5', false],
+]
+for (const [pattern, model, matches] of matching) {
+  test(`the pattern ${pattern} ${matches ? 'matches' : 'does not match'} ${model}`, () => {
+    assert.equal(keepFor(discount('0', { [pattern]: '1' }), model) === 0n, matches)
+  })
+}
+
+test('what is no fraction is refused, all of it at once and by name', () => {
+  const read = readDiscount('1.5', { 'gpt-*': '-0.1', 'o3 ': '0.1', o1: '0.1234567890' })
+  assert.equal(read.kind, 'refused')
+  assert.equal(read.problems.length, 4)
+  assert.match(read.problems.join('\n'), /"1\.5"[^]*gpt-\*[^]*o3 [^]*o1/)
+})

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { parseUsd } from '../../src/kernel/money.ts'
+import { findModel } from '../../src/pricing/price-book.ts'
+import { type RateTableEntry, tariffsOf } from '../../src/pricing/price-file.ts'
+import { shipped } from './worked-example.ts'
+
+const file = new URL('../../src/pricing/list-prices.json', import.meta.url)
+
+test('the shipped book holds 159 models', () => {
+  assert.equal(shipped.models.length, 159)
+})
+
+test('every id and alias of the shipped book leads to its own model', () => {
+  for (const model of shipped.models) {
+    for (const name of [model.id, ...(model.entry.aliases ?? [])])
+      assert.equal(findModel(shipped, name), model, name)
+  }
+})
+
+test('no name is given twice', () => {
+  const names = shipped.models.flatMap(({ id, entry }) => [id, ...(entry.aliases ?? [])])
+  assert.equal(new Set(names).size, names.length)
+})
+
+test('a price that changes gets a new version id', () => {
+  // Calls store the id of the prices they were rated with. If this fails, give the version in list-prices.json a new
+  // id and a new effective_from, then write the new digest here.
+  const prices: unknown = JSON.parse(readFileSync(file, 'utf8'))
+  const digest = createHash('sha256').update(JSON.stringify(prices)).digest('hex').slice(0, 16)
+  assert.deepEqual([shipped.id, digest], ['2026-11-15', 'a456fed0c5426a5c'])
+})
+
+function nanos(text: string | null | undefined): bigint {
+  return parseUsd(text ?? '') ?? -1n
+}
+
+const claude = shipped.models.filter(({ provider }) => provider === 'anthropic').map(({ entry }) => entry)
+
+test('Claude writes at 1.25 and 2 times input, and batches at half, in the whole book', () => {
+  for (const { id, rates } of claude) {
+    for (const [tier, tariff] of tariffsOf(rates)) {
+      for (const each of [tariff, ...(tariff.long_context ? [tariff.long_context] : [])]) {
+        // Claude 3 Haiku is the one list price that was rounded: $0.30 for 1.25 × $0.25.
+        if (id !== 'claude-3-haiku')
+          assert.equal(nanos(each.cache_write_5m) * 4n, nanos(each.input) * 5n, `${id} ${tier}`)
+        assert.equal(nanos(each.cache_write_1h), nanos(each.input) * 2n, `${id} ${tier}`)
+      }
+    }
+    assert.ok(rates.batch, id)
+    for (const key of ['input', 'output', 'cache_read', 'cache_write_5m', 'cache_write_1h'] as const)
+      assert.equal(nanos(rates.batch[key]) * 2n, nanos(rates.standard[key]), `${id} ${key}`)
+  }
+})
+
+test('the US multiplier is on Claude 4.6 and later, and on nothing else', () => {
+  const withIt = shipped.models.filter(({ geography }) => geography.size > 0).map(({ id }) => id)
+  assert.deepEqual(withIt.sort(), [
+    'claude-fable-5',
+    'claude-fable-5-1',
+    'claude-haiku-5-5',
+    'claude-mythos-5',
+    'claude-mythos-5-1',
+    'claude-opus-4-6',
+    'claude-opus-4-7',
+    'claude-opus-4-8',
+    'claude-opus-5',
+    'claude-opus-5-5',
+    'claude-sonnet-4-6',
+    'claude-sonnet-5',
+    'claude-sonnet-5-5',
+  ])
+})
+
+const longOpenai = shipped.models.filter(
+  ({ provider, entry }) => provider === 'openai' && entry.rates.long_context_above,
+)
+
+test('OpenAI doubles input and caches above 272,000 tokens and raises output by half, on every tier', () => {
+  assert.ok(longOpenai.length >= 16)
+  for (const { id, entry } of longOpenai) {
+    assert.equal(entry.rates.long_context_above, 272_000, id)
+    for (const [tier, tariff] of tariffsOf(entry.rates)) {
+      const { long_context: long, ...short } = tariff
+      assert.ok(long, id)
+      for (const [key, price] of Object.entries(short)) {
+        const factor = key === 'output' ? 3n : 4n
+        assert.equal(nanos(long[key as 'input']) * 2n, nanos(price) * factor, `${id} ${tier} ${key}`)
+      }
+    }
+  }
+})
+
+test('a model with long-context rates has a window that reaches them', () => {
+  for (const { id, contextWindowTokens, rates } of shipped.models) {
+    if (rates.longContextAbove === null) continue
+    assert.ok((contextWindowTokens ?? 0) > rates.longContextAbove, id)
+  }
+})
+
+test('no tier is dearer than twice the standard but ultrafast, and none of the cheap ones is above it', () => {
+  const allowed: Readonly<Record<string, readonly [least: bigint, most: bigint]>> = {
+    standard: [10n, 10n],
+    batch: [0n, 10n],
+    flex: [0n, 10n],
+    priority: [15n, 20n],
+    fast: [10n, 20n],
+    ultrafast: [60n, 60n],
+  }
+  const inputs = (table: RateTableEntry): readonly (readonly [string, bigint])[] =>
+    tariffsOf(table).map(([tier, tariff]) => [tier, nanos(tariff.input)])
+  for (const { id, entry } of shipped.models) {
+    const standard = nanos(entry.rates.standard.input)
+    for (const [tier, input] of inputs(entry.rates)) {
+      const [least, most] = allowed[tier] ?? [0n, 0n]
+      assert.ok(input * 10n >= standard * least && input * 10n <= standard * most, `${id} ${tier}`)
+    }
+  }
+})

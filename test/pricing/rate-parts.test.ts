@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Usage } from '../../src/kernel/usage.ts'
+import { NO_DISCOUNT, readDiscount } from '../../src/pricing/discount.ts'
+import { IMAGE_TOOL, rate } from '../../src/pricing/rate.ts'
+import { CHAT, figures, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
+
+function rated(usage: Usage, context = MESSAGES) {
+  return rate(usage, context, shipped, NO_DISCOUNT)
+}
+
+test('attempts of a fallback are rated each at its own model', () => {
+  const usage = usageOf(
+    [
+      partOf({ input_tokens: 1_000, output_tokens: 20 }, 'claude-opus-5-5'),
+      partOf({ input_tokens: 1_000, output_tokens: 500 }, 'claude-sonnet-5-5'),
+    ],
+    { modelServed: 'claude-sonnet-5-5' },
+  )
+  const rating = rated(usage, { ...MESSAGES, modelAsked: 'claude-opus-5-5' })
+  // 1,000 × $4/M + 20 × $20/M + 1,000 × $2/M + 500 × $10/M = 4,000,000 + 400,000 + 2,000,000 + 5,000,000
+  assert.equal(rating.listNanos, 11_400_000n)
+  assert.equal(rating.modelPriced, 'claude-sonnet-5-5')
+  assert.deepEqual(
+    [...new Set(rating.lines.map(({ model }) => model))],
+    ['claude-opus-5-5', 'claude-sonnet-5-5'],
+  )
+})
+
+test('an advisor and a compaction are rated beside the message, the latter at the model of the response', () => {
+  const usage = usageOf(
+    [
+      partOf({ input_tokens: 1_000, output_tokens: 500 }),
+      partOf({ input_tokens: 200_000, output_tokens: 3_500 }),
+      partOf({ input_tokens: 823, output_tokens: 1_612 }, 'claude-opus-5'),
+    ],
+    { modelServed: 'claude-sonnet-5' },
+  )
+  // 1,000 × $2 + 500 × $10 = 7,000,000; 200,000 × $2 + 3,500 × $10 = 435,000,000;
+  // 823 × $5 + 1,612 × $25 = 44,415,000
+  assert.equal(rated(usage).listNanos, 486_415_000n)
+})
+
+test('each part has its own length: a long one does not make the others dear', () => {
+  const usage = usageOf([partOf({ input_tokens: 100_001 }), partOf({ input_tokens: 1_000 })], {
+    modelServed: 'claude-haiku-5-5',
+  })
+  // 100,001 × $0.50/M + 1,000 × $0.10/M = 50,000,500 + 100,000
+  assert.equal(rated(usage).listNanos, 50_100_500n)
+})
+
+test('speed, geography and tier of the whole call count for every part', () => {
+  const usage = usageOf(
+    [partOf({ output_tokens: 100 }, 'claude-opus-5'), partOf({ output_tokens: 100 }, 'claude-opus-5-5')],
+    { modelServed: 'claude-opus-5', speed: 'fast', geography: 'us' },
+  )
+  // (100 × $50/M + 100 × $40/M) × 1.1 = 9,000,000 × 1.1
+  assert.equal(rated(usage).listNanos, 9_900_000n)
+})
+
+test('two halves of a nanodollar in two parts are one nanodollar', () => {
+  const half = partOf({ cache_write_5m_tokens: 1 })
+  const usage = usageOf([half, half], { modelServed: 'claude-haiku-5-5', serviceTier: 'batch' })
+  // 2 × 1 × $0.0625/M = 62.5 + 62.5; rounded one by one they would be 124
+  assert.equal(rated(usage).listNanos, 125n)
+})
+
+const drawing = usageOf(
+  [partOf({ input_tokens: 1_000 }), partOf({ input_tokens: 100, image_output_tokens: 1_000 }, IMAGE_TOOL)],
+  { modelServed: 'gpt-5.6-sol' },
+)
+
+test('the image tool is rated at gpt-image-2 when the request names no other model', () => {
+  // 1,000 × $4/M + 100 × $5/M + 1,000 × $30/M = 4,000,000 + 500,000 + 30,000,000
+  assert.equal(rated(drawing, CHAT).listNanos, 34_500_000n)
+})
+
+test('the image tool is rated at the model that the request gave it', () => {
+  // 1,000 × $4/M + 100 × $2/M + 1,000 × $8/M = 4,000,000 + 200,000 + 8,000,000
+  assert.equal(rated(drawing, { ...CHAT, imageToolModel: 'gpt-image-1-mini' }).listNanos, 12_200_000n)
+})
+
+test('a refusal before any output costs nothing, though tokens are reported', () => {
+  const usage = usageOf([partOf({ input_tokens: 5_000, cache_write_1h_tokens: 9_000, output_tokens: 1 })], {
+    modelServed: 'claude-opus-5',
+    stopReason: 'refusal',
+    freeRefusal: true,
+  })
+  assert.deepEqual(rated(usage), {
+    kind: 'rated',
+    lines: [],
+    listNanos: 0n,
+    costNanos: 0n,
+    unpriced: false,
+    pricedAsRequested: false,
+    modelPriced: 'claude-opus-5',
+  })
+})
+
+test('where neither the served nor the requested model has a price, nothing is rated and it says so', () => {
+  const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'claude-fable-5-2' })
+  const rating = rated(usage, { ...MESSAGES, modelAsked: 'claude-fable-5-2' })
+  assert.deepEqual(
+    [rating.kind, rating.listNanos, rating.unpriced, rating.modelPriced],
+    ['unpriced', 0n, true, null],
+  )
+})
+
+test('where only some parts have a price, those are rated and the whole is flagged', () => {
+  const usage = usageOf([partOf({ input_tokens: 1_000 }), partOf({ input_tokens: 9 }, 'nobody-knows-it')], {
+    modelServed: 'claude-opus-5',
+  })
+  assert.deepEqual(figures(rated(usage)), {
+    kind: 'rated',
+    listNanos: 5_000_000n,
+    costNanos: 5_000_000n,
+    unpriced: true,
+    pricedAsRequested: false,
+  })
+})
+
+test('zero usage of a model without a price is zero, not unpriced', () => {
+  const usage = usageOf([partOf({ input_tokens: 0 })], { modelServed: 'nobody-knows-it' })
+  assert.deepEqual(figures(rated(usage)), {
+    kind: 'rated',
+    listNanos: 0n,
+    costNanos: 0n,
+    unpriced: false,
+    pricedAsRequested: false,
+  })
+})
+
+test('names never match by their beginning', () => {
+  const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'claude-opus-5-20260101' })
+  assert.equal(rated(usage).kind, 'unpriced')
+})
+
+test('a fine-tuned model whose base has no tuned price is unpriced', () => {
+  const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'ft:gpt-5:acme::1' })
+  assert.equal(rated(usage, CHAT).kind, 'unpriced')
+})
+
+test('counts that cannot be true give no credit and no crash', () => {
+  const impossible = {
+    input_tokens: -5,
+    output_tokens: 1.5,
+    cache_read_tokens: Number.NaN,
+    web_searches: 2 ** 60,
+  }
+  const usage = usageOf([partOf(impossible)], { modelServed: 'claude-opus-5' })
+  assert.equal(rated(usage).listNanos, 0n)
+})
+
+test('a line says what it was rated with', () => {
+  const usage = usageOf([partOf({ input_tokens: 272_001, web_searches: 1 })], {
+    modelServed: 'gpt-5.4-2026-03-05',
+    serviceTier: 'priority',
+  })
+  const [tokens, searches] = rated(usage, { ...CHAT, regional: true }).lines
+  assert.deepEqual(
+    [tokens?.model, tokens?.unit, tokens?.quantity, tokens?.rate, tokens?.per],
+    ['gpt-5.4', 'input_tokens', 272_001, '10', 1_000_000],
+  )
+  assert.deepEqual(tokens?.modifiers, ['priority', 'long context', 'regional × 1.1'])
+  assert.deepEqual([searches?.rate, searches?.per, searches?.modifiers], ['10', 1_000, []])
+})
+
+test('each part has the discount of its own model', () => {
+  const read = readDiscount('0.1', { 'claude-opus-*': '0.5' })
+  assert.equal(read.kind, 'discount')
+  const usage = usageOf([partOf({ input_tokens: 1_000 }), partOf({ input_tokens: 1_000 }, 'claude-opus-5')], {
+    modelServed: 'claude-sonnet-5',
+  })
+  const rating = rate(usage, MESSAGES, shipped, read.discount)
+  // 1,000 × $2/M + 1,000 × $5/M = 7,000,000; 2,000,000 × 0.9 + 5,000,000 × 0.5 = 4,300,000
+  assert.deepEqual([rating.listNanos, rating.costNanos], [7_000_000n, 4_300_000n])
+})

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { roundHalfEven } from '../../src/kernel/money.ts'
+import { type Quantities, UNITS, type Unit, type Usage } from '../../src/kernel/usage.ts'
+import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
+import { type Rating, type RatingContext, rate } from '../../src/pricing/rate.ts'
+import { CHAT, discountOf, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
+
+const ONE = 1_000_000_000n
+
+/** Few enough that no prompt is long: rates do not change when two of them are added. */
+const fewUnits = unitsUpTo(4_000)
+const manyUnits = unitsUpTo(2_000_000)
+
+function unitsUpTo(max: number): fc.Arbitrary<Quantities> {
+  const member = (): fc.Arbitrary<number> => fc.nat({ max })
+  return fc.record(Object.fromEntries(UNITS.map((unit) => [unit, member()])), { requiredKeys: [] })
+}
+
+interface Circumstances {
+  readonly said: Partial<Usage>
+  readonly context: RatingContext
+}
+
+const circumstances: fc.Arbitrary<Circumstances> = fc
+  .record({
+    modelServed: fc.constantFrom(...shipped.names.keys()),
+    serviceTier: fc.constantFrom(
+      null,
+      'default',
+      'batch',
+      'flex',
+      'priority',
+      'ultrafast',
+      'standard',
+      'odd',
+    ),
+    speed: fc.constantFrom(null, 'standard', 'fast'),
+    geography: fc.constantFrom(null, 'us', 'global'),
+    surface: fc.constantFrom(MESSAGES, CHAT),
+    endpoint: fc.constantFrom('/v1/messages', '/v1/responses', '/v1/decisions'),
+    regional: fc.boolean(),
+    batch: fc.boolean(),
+  })
+  .map(({ surface, endpoint, regional, batch, ...said }) => ({
+    said,
+    context: { ...surface, endpoint, regional, batch },
+  }))
+
+function rated({ said, context }: Circumstances, ...parts: readonly Quantities[]): Rating {
+  const usage = usageOf(
+    parts.map((units) => partOf(units)),
+    said,
+  )
+  return rate(usage, context, shipped, NO_DISCOUNT)
+}
+
+/** The list cost before rounding. All lines share a denominator. */
+function exactly({ lines }: Rating): bigint {
+  return lines.reduce((sum, { amount }) => sum + amount.numerator, 0n)
+}
+
+function add(a: Quantities, b: Quantities): Quantities {
+  return Object.fromEntries(UNITS.map((unit) => [unit, (a[unit] ?? 0) + (b[unit] ?? 0)]))
+}
+
+test('usage counted together costs exactly what it costs apart, below the long-context threshold', () => {
+  fc.assert(
+    fc.property(circumstances, fewUnits, fewUnits, (how, a, b) => {
+      assert.equal(exactly(rated(how, add(a, b))), exactly(rated(how, a)) + exactly(rated(how, b)))
+    }),
+  )
+})
+
+test('two parts cost exactly what they cost apart, however long they are', () => {
+  fc.assert(
+    fc.property(circumstances, manyUnits, manyUnits, (how, a, b) => {
+      assert.equal(exactly(rated(how, a, b)), exactly(rated(how, a)) + exactly(rated(how, b)))
+    }),
+  )
+})
+
+test('more usage never costs less, across the threshold too', () => {
+  fc.assert(
+    fc.property(circumstances, manyUnits, manyUnits, (how, a, b) => {
+      assert.ok(rated(how, add(a, b)).listNanos >= rated(how, a).listNanos)
+    }),
+  )
+})
+
+test('no figure is ever negative, and each is the exact sum rounded once', () => {
+  fc.assert(
+    fc.property(circumstances, manyUnits, fc.bigInt({ min: 0n, max: ONE }), (how, units, keep) => {
+      const usage = usageOf([partOf(units)], how.said)
+      const rating = rate(usage, how.context, shipped, discountOf(keep))
+      const denominator = rating.lines[0]?.amount.denominator ?? 1n
+      const numerator = exactly(rating)
+      assert.ok(
+        rating.lines.every(({ amount }) => amount.numerator >= 0n && amount.denominator === denominator),
+      )
+      assert.equal(rating.listNanos, roundHalfEven({ numerator, denominator }))
+      const cost = { numerator: numerator * keep, denominator: denominator * ONE }
+      assert.equal(rating.costNanos, roundHalfEven(cost))
+      assert.ok(rating.listNanos >= 0n && rating.costNanos >= 0n && rating.costNanos <= rating.listNanos)
+    }),
+  )
+})
+
+test('no discount is the list cost, and a full one is nothing', () => {
+  fc.assert(
+    fc.property(circumstances, manyUnits, (how, units) => {
+      const usage = usageOf([partOf(units)], how.said)
+      const list = rate(usage, how.context, shipped, NO_DISCOUNT)
+      assert.equal(list.costNanos, list.listNanos)
+      assert.equal(rate(usage, how.context, shipped, discountOf(0n)).costNanos, 0n)
+    }),
+  )
+})
+
+test('every unit that was used has its line, and nothing else has one', () => {
+  fc.assert(
+    fc.property(circumstances, manyUnits, (how, units) => {
+      const used = UNITS.filter((unit: Unit) => (units[unit] ?? 0) > 0)
+      assert.deepEqual(
+        rated(how, units).lines.map(({ unit }) => unit),
+        used,
+      )
+    }),
+  )
+})
+
+test('a cost is not rounded from a rounded list cost', () => {
+  const usage = usageOf([partOf({ cache_read_tokens: 1 })], {
+    modelServed: 'gpt-5-nano',
+    serviceTier: 'flex',
+  })
+  const rating = rate(usage, CHAT, shipped, discountOf(600_000_000n))
+  // 1 × $0.0025/M = 2.5, rounded 2; 2.5 × 0.6 = 1.5, rounded 2; but 2 × 0.6 = 1.2 would be 1
+  assert.deepEqual([rating.listNanos, rating.costNanos], [2n, 2n])
+})

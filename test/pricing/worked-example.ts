@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Quantities, UNITS, type Usage, type UsagePart } from '../../src/kernel/usage.ts'
+import { type Discount, NO_DISCOUNT } from '../../src/pricing/discount.ts'
+import { loadListPrices } from '../../src/pricing/load-book.ts'
+import type { PriceBook, PriceVersion } from '../../src/pricing/price-book.ts'
+import { type Rating, type RatingContext, rate } from '../../src/pricing/rate.ts'
+import { UNIT_PRICES } from '../../src/pricing/rate-keys.ts'
+
+/** The list prices that the product ships, whose figures the examples were worked out from. */
+export const shippedBook: PriceBook = (() => {
+  const loaded = loadListPrices()
+  if (loaded.kind === 'refused') throw new Error(loaded.problems.join('\n'))
+  return loaded.book
+})()
+
+export const shipped: PriceVersion = shippedBook.versions[0]
+
+/** All tokens that went in: what a prompt's length is measured by. */
+export function promptTokensOf(units: Quantities): number {
+  return UNITS.filter((unit) => UNIT_PRICES[unit].side === 'input' && unit !== 'input_characters')
+    .map((unit) => units[unit] ?? 0)
+    .reduce((sum, count) => sum + count, 0)
+}
+
+export function partOf(units: Quantities, model: string | null = null): UsagePart {
+  return { model, quantities: units, promptTokens: promptTokensOf(units) }
+}
+
+export function usageOf(parts: readonly UsagePart[], said: Partial<Usage> = {}): Usage {
+  return {
+    parts,
+    modelServed: null,
+    serviceTier: null,
+    speed: null,
+    geography: null,
+    stopReason: null,
+    freeRefusal: false,
+    suspect: false,
+    ...said,
+  }
+}
+
+export const MESSAGES: RatingContext = {
+  surface: 'messages',
+  modelAsked: null,
+  endpoint: '/v1/messages',
+  regional: false,
+  batch: false,
+}
+
+export const CHAT: RatingContext = { ...MESSAGES, surface: 'chat', endpoint: '/v1/chat/completions' }
+
+export interface Example {
+  readonly says: string
+  readonly model: string
+  readonly units: Quantities
+  /** What upstream reports beside the counts. */
+  readonly said?: Partial<Usage>
+  readonly context?: Partial<RatingContext>
+  readonly listNanos: bigint
+  /** False unless it says otherwise. */
+  readonly unpriced?: true
+  readonly pricedAsRequested?: true
+}
+
+/** A test for each example, each with the list cost that somebody worked out by hand beside it. */
+export function testExamples(base: RatingContext, examples: readonly Example[]): void {
+  for (const { says, model, units, said, context, ...expected } of examples) {
+    test(says, () => {
+      const rating = rate(
+        usageOf([partOf(units)], { modelServed: model, ...said }),
+        { ...base, ...context },
+        shipped,
+        NO_DISCOUNT,
+      )
+      assert.deepEqual(figures(rating), {
+        kind: 'rated',
+        listNanos: expected.listNanos,
+        costNanos: expected.listNanos,
+        unpriced: expected.unpriced ?? false,
+        pricedAsRequested: expected.pricedAsRequested ?? false,
+      })
+    })
+  }
+}
+
+export function figures(rating: Rating): Omit<Rating, 'lines' | 'modelPriced'> {
+  const { lines: _lines, modelPriced: _modelPriced, ...rest } = rating
+  return rest
+}
+
+export function discountOf(keepBillionths: bigint): Discount {
+  return { keep: keepBillionths, overrides: [] }
+}
