@@ -105,6 +105,11 @@ export class RawConnection {
     return this.#until(() => this.#hasReached(bodyBytes), `body byte ${bodyBytes}`)
   }
 
+  /** Resolves once the content of the reply being read has this text in it. */
+  received(text: string): Promise<void> {
+    return this.#until(() => (this.#reader ?? this.#finished)?.message().body.includes(text) === true, text)
+  }
+
   /** Resolves once the reply being read has been preceded by an interim one. */
   interimArrived(): Promise<void> {
     return this.#until(() => this.#interim.length > 0, 'an interim reply')

@@ -47,6 +47,7 @@ export function bookSums(db: DatabaseSync): Pick<BooksReader, 'addUp' | 'months'
       compared(db, MONTH_SUMS, {
         stored: 'key_month',
         derived: 'temp.derived_month',
+        due: 'derived.key_id IS NOT NULL',
         key: ['key_id', 'month'],
         where: (row) => `key ${text(row, 'key_id')}, month ${text(row, 'month')}`,
       }),
@@ -54,8 +55,9 @@ export function bookSums(db: DatabaseSync): Pick<BooksReader, 'addUp' | 'months'
     days: () =>
       compared(db, DAY_SUMS, {
         stored: 'rollup',
-        // A day on which calls were only interrupted, say, is no rollup.
-        derived: '(SELECT * FROM temp.derived_day WHERE requests > 0)',
+        derived: 'temp.derived_day',
+        // A day on which calls were only interrupted, say, has no rollup.
+        due: 'derived.requests > 0',
         key: ['account_id', 'day', 'model', 'key_id'],
         where: (row) =>
           `day ${text(row, 'day')}, model ${text(row, 'model')}, key ${text(row, 'key_id')}, account ${text(row, 'account_id')}`,
@@ -121,6 +123,8 @@ function addCalls(db: DatabaseSync, onCalls: (count: number) => void): void {
 interface Comparison {
   readonly stored: string
   readonly derived: string
+  /** Of the derived row: whether there should be a stored one. */
+  readonly due: string
   readonly key: readonly string[]
   where(row: Row): string
 }
@@ -131,18 +135,19 @@ function* compared(db: DatabaseSync, columns: readonly string[], tables: Compari
   const select = db.prepare(
     `SELECT ${key.map((column) => `coalesce(stored.${column}, derived.${column}) AS ${column}`).join(', ')},
        ${columns.map((column) => `stored.${column} AS stored_${column}, derived.${column} AS derived_${column}`).join(', ')},
-       stored.${key[0]} IS NULL AS not_stored, derived.${key[0]} IS NULL AS not_derived
+       stored.${key[0]} IS NOT NULL AS is_stored, coalesce(${tables.due}, 0) AS is_due
      FROM ${tables.stored} AS stored FULL JOIN ${tables.derived} AS derived
        ON ${key.map((column) => `derived.${column} = stored.${column}`).join(' AND ')}
-     WHERE (${list('stored')}) IS NOT (${list('derived')}) ORDER BY ${key.map((_, i) => i + 1).join(', ')}`,
+     WHERE (${list('stored')}) IS NOT (${list('derived')}) OR NOT is_due
+     ORDER BY ${key.map((_, i) => i + 1).join(', ')}`,
   )
   for (const row of select.iterate()) {
     const side = (name: string): Record<string, bigint> =>
       Object.fromEntries(columns.map((column) => [column, nanos(row, `${name}_${column}`)]))
     yield {
       where: tables.where(row),
-      stored: row['not_stored'] === 1n ? null : side('stored'),
-      derived: row['not_derived'] === 1n ? null : side('derived'),
+      stored: row['is_stored'] === 1n ? side('stored') : null,
+      derived: row['is_due'] === 1n ? side('derived') : null,
     }
   }
 }

@@ -1,0 +1,143 @@
+import type { Nanos } from '../kernel/money.ts'
+import type { RateAgain } from './audited.ts'
+
+/** The price book in force, to price calls of the past again as if it had been in force then. */
+export interface CurrentPrices {
+  /** The version for calls of that instant. `json` is the same string every time for the same version. */
+  versionAt(atMs: number): { readonly id: string; readonly json: string }
+  readonly rateAgain: RateAgain
+}
+
+/** Which calls to price again. All of them are settled. */
+export interface RerateSelection {
+  readonly fromMs: number
+  /** Not included. */
+  readonly toMs: number
+  /** Asked for or served, by its exact name. Null: all. */
+  readonly model: string | null
+  readonly unpricedOnly: boolean
+}
+
+export interface RerateCandidate {
+  readonly id: string
+  readonly accountId: string
+  readonly keyId: string
+  readonly day: string
+  readonly model: string
+  readonly startedAtMs: number
+  readonly usage: string | null
+  readonly rating: string
+  readonly costNanos: Nanos
+  readonly listNanos: Nanos
+  /** What entries about the call have given back so far. */
+  readonly creditedNanos: Nanos
+  readonly creditedBack: boolean
+}
+
+/** Why a call keeps the price it has. */
+export type KeptBecause = 'same_price' | 'no_usage' | 'no_price' | 'credited_back' | 'unreadable'
+
+export type Rerated =
+  | { readonly kind: 'kept'; readonly because: KeptBecause }
+  | {
+      readonly kind: 'changed'
+      readonly call: RerateCandidate
+      readonly version: { readonly id: string; readonly json: string }
+      /** What was paid for the call until now: its cost less what was given back since. */
+      readonly oldCostNanos: Nanos
+      readonly newCostNanos: Nanos
+      readonly newListNanos: Nanos
+    }
+
+export type ChangedCall = Extract<Rerated, { kind: 'changed' }>
+
+/** What changes for the customer: above 0 a credit, below it a charge. */
+export function creditOf(changed: ChangedCall): Nanos {
+  return changed.oldCostNanos - changed.newCostNanos
+}
+
+export function rerateCall(call: RerateCandidate, prices: CurrentPrices): Rerated {
+  if (call.usage === null) return { kind: 'kept', because: 'no_usage' }
+  // Whoever got the whole call back is owed nothing more by a lower price, and owes nothing by a higher one.
+  if (call.creditedBack) return { kind: 'kept', because: 'credited_back' }
+  const version = prices.versionAt(call.startedAtMs)
+  let rated: ReturnType<RateAgain>
+  try {
+    rated = prices.rateAgain({ usage: call.usage, rating: call.rating, priceVersionJson: version.json })
+  } catch {
+    return { kind: 'kept', because: 'unreadable' }
+  }
+  if (rated === null) return { kind: 'kept', because: 'no_price' }
+  const oldCostNanos = call.costNanos - call.creditedNanos
+  if (oldCostNanos === rated.costNanos) return { kind: 'kept', because: 'same_price' }
+  return {
+    kind: 'changed',
+    call,
+    version,
+    oldCostNanos,
+    newCostNanos: rated.costNanos,
+    newListNanos: rated.listNanos,
+  }
+}
+
+export interface RerateLine {
+  calls: number
+  oldListNanos: Nanos
+  newListNanos: Nanos
+  oldCostNanos: Nanos
+  newCostNanos: Nanos
+}
+
+/** Beyond so many models, the rest share a line: names of fine-tuned models are the customers' own. */
+const MODELS_MAX = 500
+export const OTHER_MODELS = '(other models)'
+
+/** What pricing again would change. */
+export class RerateSummary {
+  readonly models = new Map<string, RerateLine>()
+  readonly total = emptyLine()
+  readonly kept: Record<KeptBecause, number> = {
+    same_price: 0,
+    no_usage: 0,
+    no_price: 0,
+    credited_back: 0,
+    unreadable: 0,
+  }
+  creditCalls = 0
+  creditNanos = 0n
+  chargeCalls = 0
+  chargeNanos = 0n
+
+  add(rerated: Rerated): void {
+    if (rerated.kind === 'kept') {
+      this.kept[rerated.because] += 1
+      return
+    }
+    for (const line of [this.lineOf(rerated.call.model), this.total]) {
+      line.calls += 1
+      line.oldListNanos += rerated.call.listNanos
+      line.newListNanos += rerated.newListNanos
+      line.oldCostNanos += rerated.oldCostNanos
+      line.newCostNanos += rerated.newCostNanos
+    }
+    const nanos = creditOf(rerated)
+    if (nanos > 0n) {
+      this.creditCalls += 1
+      this.creditNanos += nanos
+    } else {
+      this.chargeCalls += 1
+      this.chargeNanos -= nanos
+    }
+  }
+
+  private lineOf(model: string): RerateLine {
+    const name = this.models.has(model) || this.models.size < MODELS_MAX ? model : OTHER_MODELS
+    const line = this.models.get(name) ?? emptyLine()
+    this.models.set(name, line)
+    return line
+  }
+}
+
+function emptyLine(): RerateLine {
+  return { calls: 0, oldListNanos: 0n, newListNanos: 0n, oldCostNanos: 0n, newCostNanos: 0n }
+}

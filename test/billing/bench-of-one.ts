@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
+import { assertConserved } from '../store/conformance/conservation.ts'
+import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
+import { exchange, type RawReply } from '../support/raw-client.ts'
+
+/** A gateway in front of the simulator, and the questions that billing tests ask. */
+export interface BillingBench {
+  readonly gateway: TestGateway
+  readonly simulator: Simulator
+  /** A call over a bare socket, so that headers and trailers are seen as they are. */
+  call(path: string, body: unknown, options?: CallOptions): Promise<BilledReply>
+  /** The record of a call, once it is settled. */
+  record(requestId: string, key?: string): Promise<Record<string, unknown>>
+  balance(): Promise<Record<string, unknown>>
+  credit(amountUsd: number): Promise<void>
+  /** Nothing held, and the books balance. */
+  assertBooksBalance(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface CallOptions {
+  readonly method?: string
+  readonly surface?: 'messages' | 'chat'
+  readonly simulate?: string
+  readonly lines?: readonly string[]
+  readonly key?: string
+}
+
+export interface BilledReply extends RawReply {
+  header(name: string): string | undefined
+  trailer(name: string): string | undefined
+  readonly requestId: string
+}
+
+export async function startBillingBench(
+  options: GatewayOptions = {},
+  simulation: SimulatorOptions = {},
+): Promise<BillingBench> {
+  const simulator = await startSimulator({ messagesKey: 'pm', chatKey: 'pc', ...simulation })
+  const gateway = await startGateway({
+    messagesUrl: simulator.messagesUrl,
+    messagesKey: 'pm',
+    chatUrl: simulator.chatUrl,
+    chatKey: 'pc',
+    ...options,
+  })
+
+  async function own(method: string, path: string, key = gateway.adminKey, body?: unknown) {
+    const response = await fetch(gateway.url + path, {
+      method,
+      headers: { authorization: `Bearer ${key}` },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const answer = (await response.json()) as Record<string, unknown>
+    assert.ok(response.ok, `${method} ${path}: ${JSON.stringify(answer)}`)
+    return answer
+  }
+
+  return {
+    gateway,
+    simulator,
+
+    async call(path, body, { method = 'POST', surface = 'messages', simulate, lines = [], key } = {}) {
+      const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
+      const credential = key ?? gateway.apiKey
+      const head = [
+        `${method} ${path} HTTP/1.1`,
+        'Host: gateway',
+        surface === 'messages' ? `x-api-key: ${credential}` : `Authorization: Bearer ${credential}`,
+        ...(surface === 'messages' ? ['anthropic-version: 2023-06-01'] : []),
+        ...(simulate === undefined ? [] : [`x-simulator: ${simulate}`]),
+        ...lines,
+        ...(text === ''
+          ? []
+          : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(text)}`]),
+      ]
+      const reply = await exchange(gateway, Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`))
+      const find = (from: readonly string[]) => (name: string) => {
+        const line = from.find((each) => each.toLowerCase().startsWith(`${name}:`))
+        return line?.slice(name.length + 1).trim()
+      }
+      const header = find(reply.headerLines)
+      return {
+        ...reply,
+        header,
+        trailer: find(reply.trailerLines),
+        requestId: header('x-svc-request-id') ?? '',
+      }
+    },
+
+    record: (requestId, key) => own('GET', `/gateway/v1/requests/${requestId}`, key),
+    balance: () => own('GET', '/gateway/v1/balance'),
+    async credit(amountUsd) {
+      await own('POST', '/gateway/v1/credits', gateway.adminKey, { amount_usd: amountUsd, reason: 'test' })
+    },
+
+    async assertBooksBalance() {
+      const db = new DatabaseSync(join(gateway.dataDir, 'tollgate.db'), { readOnly: true, readBigInts: true })
+      try {
+        await assertConserved({ rows: (table) => db.prepare(`SELECT * FROM ${table}`).all() })
+        const open = db.prepare("SELECT count(*) AS n FROM call WHERE state = 'in_flight'").get()
+        assert.equal(open?.['n'], 0n, 'no call is left in flight')
+      } finally {
+        db.close()
+      }
+    },
+
+    async close() {
+      await gateway.close()
+      await simulator.close()
+    },
+  }
+}

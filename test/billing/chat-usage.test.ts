@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { exchange } from '../support/raw-client.ts'
+import { startBillingBench } from './bench-of-one.ts'
+
+const received: string[] = []
+const bench = await startBillingBench(
+  {},
+  { deterministic: true, onRequest: ({ bodyBytes }) => received.push(bodyBytes.toString()) },
+)
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+const body = {
+  model: 'gpt-4o',
+  stream: true,
+  messages: [{ role: 'user', content: 'Tell me of "usage":null, please' }],
+}
+const chat = { surface: 'chat' } as const
+const reported = 'usage={"prompt_tokens":1000,"completion_tokens":100,"total_tokens":1100}'
+// 1,000 × $2.50/M + 100 × $10/M.
+const COST = '0.0035'
+
+/** The same call made of the simulator directly, without the gateway. */
+async function directly(request: unknown, simulate: string): Promise<Buffer> {
+  const text = JSON.stringify(request)
+  const head = [
+    'POST /v1/chat/completions HTTP/1.1',
+    'Host: simulator',
+    'Authorization: Bearer pc',
+    `x-simulator: ${simulate}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(text)}`,
+  ]
+  const reply = await exchange(bench.simulator, Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`))
+  return reply.body
+}
+
+test('a chat stream that did not ask for usage is billed by it and shows none of it', async () => {
+  const reply = await bench.call('/v1/chat/completions', body, { ...chat, simulate: reported })
+  assert.equal(reply.trailer('x-svc-cost-usd'), COST)
+  assert.deepEqual(JSON.parse(received.at(-1) ?? ''), { ...body, stream_options: { include_usage: true } })
+  assert.equal(reply.body.toString(), (await directly(body, reported)).toString())
+  assert.equal((await bench.record(reply.requestId))['estimated'], false)
+})
+
+test('the same in pieces of one byte, and in every coding', async () => {
+  const inPieces = `${reported};chunks=1`
+  const reply = await bench.call('/v1/chat/completions', body, { ...chat, simulate: inPieces })
+  assert.equal(reply.body.toString(), (await directly(body, inPieces)).toString())
+  const { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } = await import('node:zlib')
+  const decoders = {
+    gzip: gunzipSync,
+    br: brotliDecompressSync,
+    deflate: inflateSync,
+    zstd: zstdDecompressSync,
+  }
+  for (const [coding, decode] of Object.entries(decoders)) {
+    const coded = await bench.call('/v1/chat/completions', body, {
+      ...chat,
+      simulate: `${reported};encode=${coding}`,
+    })
+    assert.equal(coded.header('content-encoding'), coding)
+    assert.equal(decode(coded.body).toString(), decode(await directly(body, simulate)).toString(), coding)
+    assert.equal(coded.trailer('x-svc-cost-usd'), COST, coding)
+  }
+})
+
+test('a chat stream that asked for usage goes and comes as it is', async () => {
+  const asking = { ...body, stream_options: { include_usage: true } }
+  const reply = await bench.call('/v1/chat/completions', asking, { ...chat, simulate: reported })
+  assert.equal(received.at(-1), JSON.stringify(asking))
+  assert.equal(reply.body.toString(), (await directly(asking, reported)).toString())
+  assert.match(reply.body.toString(), /"choices":\[\],"usage":\{/)
+  assert.equal(reply.trailer('x-svc-cost-usd'), COST)
+})
+
+test('a chat call that does not stream goes as it is', async () => {
+  const { stream: _, ...whole } = body
+  const reply = await bench.call('/v1/chat/completions', whole, { ...chat, simulate: reported })
+  assert.equal(received.at(-1), JSON.stringify(whole))
+  assert.equal(reply.header('x-svc-cost-usd'), COST)
+})
+
+test('with inject_usage off, nothing is asked for and tokens are counted', async () => {
+  const own: string[] = []
+  const off = await startBillingBench(
+    { settings: { injectUsage: false } },
+    { onRequest: ({ bodyBytes }) => own.push(bodyBytes.toString()) },
+  )
+  try {
+    const reply = await off.call('/v1/chat/completions', body, { ...chat, simulate: 'tokens=50' })
+    assert.equal(own.at(-1), JSON.stringify(body))
+    const record = await off.record(reply.requestId)
+    assert.equal(record['estimated'], true)
+    assert.ok(Number(record['cost_usd']) > 0)
+    await off.assertBooksBalance()
+  } finally {
+    await off.close()
+  }
+})

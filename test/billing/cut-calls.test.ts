@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { connect, type RawConnection } from '../support/raw-client.ts'
+import { startBillingBench } from './bench-of-one.ts'
+
+const bench = await startBillingBench()
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+const messages = {
+  model: 'claude-haiku-5-5',
+  max_tokens: 4_000,
+  messages: [{ role: 'user', content: 'x'.repeat(350) }],
+}
+const chat = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello, tokenizer' }] }
+
+interface Streaming {
+  readonly client: RawConnection
+  readonly requestId: Promise<string>
+  /** Resolves when upstream has the request. */
+  readonly arrived: Promise<void>
+}
+
+/** Starts a call and gives the connection back while it runs. */
+async function begin(path: string, body: unknown, simulate: string): Promise<Streaming> {
+  const text = JSON.stringify(body)
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    'Host: gateway',
+    `x-api-key: ${bench.gateway.apiKey}`,
+    ...(path === '/v1/messages' ? ['anthropic-version: 2023-06-01'] : []),
+    `x-simulator: ${simulate}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(text)}`,
+  ]
+  const client = await connect(bench.gateway)
+  const arrived = nextArrival()
+  await client.send(Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`))
+  return { client, requestId: newestCall(), arrived }
+}
+
+async function nextArrival(): Promise<void> {
+  const before = bench.simulator.requests
+  while (bench.simulator.requests === before) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** The id of the one call in flight, as soon as there is one. */
+async function newestCall(): Promise<string> {
+  const { DatabaseSync } = await import('node:sqlite')
+  const db = new DatabaseSync(`${bench.gateway.dataDir}/tollgate.db`, { readOnly: true })
+  try {
+    for (;;) {
+      const row = db.prepare("SELECT id FROM call WHERE state = 'in_flight'").get()
+      if (row !== undefined) return String(row['id'])
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  } finally {
+    db.close()
+  }
+}
+
+test('a client that leaves in mid-stream pays the input upstream told and the output it got, estimated', async () => {
+  const { client, requestId } = await begin(
+    '/v1/messages',
+    { ...messages, stream: true },
+    'tokens=2000;drip=5;usage={"input_tokens":777}',
+  )
+  const reading = client.read({ method: 'POST' })
+  reading.catch(() => undefined)
+  await client.reached(2_000)
+  client.leave()
+  const record = await bench.record(await requestId)
+  assert.equal(record['state'], 'settled')
+  assert.equal(record['estimated'], true)
+  const usage = record['usage'] as Record<string, number>
+  assert.equal(usage['input_tokens'], 777)
+  assert.ok((usage['output_tokens'] ?? 0) > 0, 'what was delivered is counted')
+  assert.ok((usage['output_tokens'] ?? 0) < 1_500, 'what was not delivered is not')
+  assert.ok(Number(record['cost_usd']) > 0)
+})
+
+test('leaving after the last content but before the final figures saves nothing: the bill is upstream’s own', async () => {
+  // The terminal events come slowly; the client leaves when it has the text.
+  const { client, requestId } = await begin(
+    '/v1/messages',
+    { ...messages, stream: true },
+    'tokens=4;drip=150;usage={"input_tokens":1000,"output_tokens":200}',
+  )
+  const reading = client.read({ method: 'POST' })
+  reading.catch(() => undefined)
+  await client.received('content_block_stop')
+  client.leave()
+  const record = await bench.record(await requestId)
+  assert.equal(record['estimated'], false)
+  assert.equal(String(record['cost_usd']), '0.0002')
+})
+
+test('leaving after the terminal event is a normal end', async () => {
+  const { client, requestId } = await begin(
+    '/v1/messages',
+    { ...messages, stream: true },
+    'tokens=4;usage={"input_tokens":1000,"output_tokens":200}',
+  )
+  const reading = client.read({ method: 'POST' })
+  reading.catch(() => undefined)
+  await client.received('message_stop')
+  client.leave()
+  const record = await bench.record(await requestId)
+  assert.equal(record['estimated'], false)
+  assert.equal(String(record['cost_usd']), '0.0002')
+})
+
+test('a JSON call left before its answer pays its counted input, estimated', async () => {
+  const { client, requestId, arrived } = await begin('/v1/messages', messages, 'delay=5000')
+  const id = await requestId
+  await arrived
+  client.leave()
+  const record = await bench.record(id)
+  assert.equal(record['estimated'], true)
+  const usage = record['usage'] as Record<string, number>
+  // 350 characters at 3.5 a token.
+  assert.deepEqual([usage['input_tokens'], usage['output_tokens']], [100, 0])
+  // 100 × $0.10/M.
+  assert.equal(String(record['cost_usd']), '0.00001')
+})
+
+test('a chat call left before its answer has its input counted with the tokenizer', async () => {
+  const { client, requestId, arrived } = await begin('/v1/chat/completions', chat, 'delay=5000')
+  const id = await requestId
+  await arrived
+  client.leave()
+  const record = await bench.record(id)
+  const usage = record['usage'] as Record<string, number>
+  assert.equal(usage['input_tokens'], 3)
+  assert.equal(record['estimated'], true)
+})
+
+test('a stream that upstream breaks is charged for what is known, estimated, and broken for the client', async () => {
+  for (const [path, body] of [
+    ['/v1/messages', { ...messages, stream: true }],
+    ['/v1/chat/completions', { ...chat, stream: true }],
+  ] as const) {
+    const reply = await bench.call(path, body, {
+      surface: path === '/v1/messages' ? 'messages' : 'chat',
+      simulate: 'tokens=400;cut=event:12',
+    })
+    assert.equal(reply.ended, 'cut', path)
+    const record = await bench.record(reply.requestId)
+    assert.equal(record['estimated'], true, path)
+    assert.ok(Number(record['cost_usd']) > 0, path)
+  }
+})
+
+test('a JSON answer that upstream breaks is broken for the client and charged by estimate', async () => {
+  const reply = await bench.call('/v1/messages', messages, { simulate: 'tokens=400;cut=byte:200' })
+  assert.equal(reply.ended, 'cut')
+  const record = await bench.record(reply.requestId)
+  assert.equal(record['estimated'], true)
+})
+
+test('a 2xx without usage is rated on counted input and output, estimated', async () => {
+  for (const stream of [false, true]) {
+    const reply = await bench.call(
+      '/v1/messages',
+      { ...messages, stream },
+      { simulate: 'no-usage;tokens=100' },
+    )
+    assert.equal(reply.status, 200)
+    const record = await bench.record(reply.requestId)
+    assert.equal(record['estimated'], true)
+    const usage = record['usage'] as Record<string, number>
+    assert.equal(usage['input_tokens'], 100)
+    assert.ok((usage['output_tokens'] ?? 0) > 50)
+  }
+})
+
+test('explicit zero usage stays zero', async () => {
+  const reply = await bench.call('/v1/messages', messages, {
+    simulate: 'usage={"input_tokens":0,"output_tokens":0}',
+  })
+  assert.equal(reply.header('x-svc-cost-usd'), '0')
+  assert.equal((await bench.record(reply.requestId))['estimated'], false)
+})
+
+test('an unreachable upstream costs nothing: the hold is released', async () => {
+  const reply = await bench.call('/v1/messages', messages, { simulate: 'reset' })
+  assert.equal(reply.status, 502)
+  assert.equal(reply.header('x-svc-cost-usd'), '0')
+  const record = await bench.record(reply.requestId)
+  assert.equal(record['state'], 'released')
+  assert.equal(record['cost_usd'], 0)
+})

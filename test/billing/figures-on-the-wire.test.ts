@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { startBillingBench } from './bench-of-one.ts'
+
+const bench = await startBillingBench({ env: { TOLLGATE_DISCOUNT: '0.2' } })
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+const hello = { model: 'claude-haiku-5-5', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
+const usage = 'usage={"input_tokens":1000,"output_tokens":200}'
+// 1,000 × $0.10/M + 200 × $0.50/M = $0.0002 list; 20 % off = $0.00016.
+const LIST = '0.0002'
+const COST = '0.00016'
+
+test('a JSON answer carries cost, list cost, upstream time and balance as headers', async () => {
+  const before = Number((await bench.balance())['balance_usd'])
+  const reply = await bench.call('/v1/messages', hello, { simulate: usage })
+  assert.equal(reply.status, 200)
+  assert.equal(reply.header('x-svc-cost-usd'), COST)
+  assert.equal(reply.header('x-svc-list-cost-usd'), LIST)
+  assert.match(reply.header('x-svc-upstream-ms') ?? '', /^\d+$/)
+  assert.equal(Number(reply.header('x-svc-balance-usd')).toFixed(9), (before - 0.00016).toFixed(9))
+  assert.deepEqual(reply.trailerLines, [])
+  assert.equal(reply.header('trailer'), undefined)
+})
+
+test('a stream announces its figures and brings them as trailers', async () => {
+  const reply = await bench.call('/v1/messages', { ...hello, stream: true }, { simulate: usage })
+  assert.equal(reply.status, 200)
+  assert.equal(reply.header('x-svc-cost-usd'), undefined)
+  assert.match(reply.header('x-svc-upstream-ms') ?? '', /^\d+$/)
+  assert.match(reply.header('trailer') ?? '', /x-svc-cost-usd/)
+  assert.equal(reply.trailer('x-svc-cost-usd'), COST)
+  assert.equal(reply.trailer('x-svc-list-cost-usd'), LIST)
+  assert.match(reply.trailer('x-svc-upstream-ms') ?? '', /^\d+$/)
+  assert.match(reply.trailer('x-svc-balance-usd') ?? '', /^-?\d+(\.\d+)?$/)
+})
+
+test('the record of a request shows the same figures as its answer', async () => {
+  for (const stream of [false, true]) {
+    const reply = await bench.call('/v1/messages', { ...hello, stream }, { simulate: usage })
+    const record = await bench.record(reply.requestId)
+    const said = stream ? reply.trailer : reply.header
+    assert.equal(String(record['cost_usd']), said('x-svc-cost-usd'))
+    assert.equal(String(record['list_cost_usd']), said('x-svc-list-cost-usd'))
+    assert.equal(String(record['balance_usd']), said('x-svc-balance-usd'))
+    assert.equal(record['state'], 'settled')
+    assert.equal(record['streamed'], stream)
+    assert.equal(record['estimated'], false)
+    assert.equal(record['model'], 'claude-haiku-5-5')
+    assert.equal(record['model_served'], 'claude-haiku-5-5')
+    assert.equal(record['status'], 200)
+    assert.equal(record['upstream_request_id'], reply.header('request-id'))
+    const { input_tokens, output_tokens } = record['usage'] as Record<string, number>
+    assert.deepEqual([input_tokens, output_tokens], [1000, 200])
+  }
+})
+
+test('an API key reads its own requests and no others', async () => {
+  const reply = await bench.call('/v1/messages', hello, { simulate: usage })
+  assert.equal((await bench.record(reply.requestId, bench.gateway.apiKey))['id'], reply.requestId)
+  const other = await bench.gateway.createKey('other')
+  const response = await fetch(`${bench.gateway.url}/gateway/v1/requests/${reply.requestId}`, {
+    headers: { authorization: `Bearer ${other.key}` },
+  })
+  assert.equal(response.status, 404)
+  await response.body?.cancel()
+})
+
+test('the record of a request in flight is answered when it is settled', async () => {
+  const seen = Promise.withResolvers<string>()
+  const streaming = bench.call('/v1/messages', { ...hello, stream: true }, { simulate: `${usage};delay=300` })
+  // The id is known to the client with the head only, so another key's eyes find it in the list of calls.
+  const { DatabaseSync } = await import('node:sqlite')
+  const db = new DatabaseSync(`${bench.gateway.dataDir}/tollgate.db`, { readOnly: true })
+  const look = (): void => {
+    const row = db.prepare("SELECT id FROM call WHERE state = 'in_flight'").get()
+    if (row === undefined) setImmediate(look)
+    else seen.resolve(String(row['id']))
+  }
+  look()
+  const record = await bench.record(await seen.promise)
+  assert.equal(record['state'], 'settled')
+  assert.equal(String(record['cost_usd']), COST)
+  assert.equal((await streaming).requestId, record['id'])
+  db.close()
+})
+
+test('errors of upstream cost nothing, and say so in headers', async () => {
+  for (const status of [400, 429, 529]) {
+    const reply = await bench.call(
+      '/v1/messages',
+      { ...hello, stream: true },
+      { simulate: `status=${status}` },
+    )
+    assert.equal(reply.status, status)
+    assert.equal(reply.header('x-svc-cost-usd'), '0')
+    assert.equal(reply.header('x-svc-list-cost-usd'), '0')
+    assert.match(reply.header('x-svc-balance-usd') ?? '', /^-?\d/)
+    assert.equal((await bench.record(reply.requestId))['status'], status)
+  }
+})
+
+test('free endpoints cost nothing, are recorded, and hold nothing', async () => {
+  const reply = await bench.call('/v1/models', undefined, { method: 'GET' })
+  assert.equal(reply.status, 200)
+  assert.equal(reply.header('x-svc-cost-usd'), '0')
+  const record = await bench.record(reply.requestId)
+  assert.equal(record['state'], 'settled')
+  assert.equal(record['unpriced'], false)
+})
+
+test('a refused call costs nothing, and leaves no record', async () => {
+  const reply = await bench.call('/v1/messages', hello, { key: 'svc_live_nonsense' })
+  assert.equal(reply.status, 401)
+  assert.equal(reply.header('x-svc-cost-usd'), '0')
+  assert.equal(reply.header('x-svc-balance-usd'), undefined, 'a stranger learns no balance')
+})
+
+test('credit raises the balance that answers show', async () => {
+  await bench.credit(12.5)
+  const balance = await bench.balance()
+  assert.equal(balance['enforced'], true)
+  assert.equal(balance['credited_usd'], 12.5)
+  const reply = await bench.call('/v1/messages', hello, { simulate: usage })
+  const expected = 12.5 - Number((await bench.balance())['charged_usd'])
+  assert.equal(Number(reply.header('x-svc-balance-usd')).toFixed(9), expected.toFixed(9))
+})
+
+test('a body with a length keeps it and has no trailers', async () => {
+  const reply = await bench.call('/v1/messages', hello, { simulate: usage })
+  assert.match(reply.header('content-length') ?? '', /^\d+$/)
+})
+
+test('a reply in any coding is metered from a copy, and reaches the client as it is', async () => {
+  for (const coding of ['gzip', 'br', 'deflate', 'zstd']) {
+    for (const stream of [false, true]) {
+      const reply = await bench.call(
+        '/v1/messages',
+        { ...hello, stream },
+        { simulate: `${usage};encode=${coding}` },
+      )
+      assert.equal(reply.header('content-encoding'), coding)
+      const said = stream ? reply.trailer : reply.header
+      assert.equal(said('x-svc-cost-usd'), COST, `${coding}, ${stream ? 'stream' : 'JSON'}`)
+    }
+  }
+})
