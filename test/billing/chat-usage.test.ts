@@ -45,7 +45,7 @@ test('a chat stream that did not ask for usage is billed by it and shows none of
 })
 
 test('the same in pieces of one byte, and in every coding', async () => {
-  const inPieces = `${reported};chunks=1`
+  const inPieces = `${reported};tokens=12;chunks=1`
   const reply = await bench.call('/v1/chat/completions', body, { ...chat, simulate: inPieces })
   assert.equal(reply.body.toString(), (await directly(body, inPieces)).toString())
   const { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } = await import('node:zlib')
@@ -56,10 +56,8 @@ test('the same in pieces of one byte, and in every coding', async () => {
     zstd: zstdDecompressSync,
   }
   for (const [coding, decode] of Object.entries(decoders)) {
-    const coded = await bench.call('/v1/chat/completions', body, {
-      ...chat,
-      simulate: `${reported};encode=${coding}`,
-    })
+    const simulate = `${reported};tokens=12;encode=${coding}`
+    const coded = await bench.call('/v1/chat/completions', body, { ...chat, simulate })
     assert.equal(coded.header('content-encoding'), coding)
     assert.equal(decode(coded.body).toString(), decode(await directly(body, simulate)).toString(), coding)
     assert.equal(coded.trailer('x-svc-cost-usd'), COST, coding)
