@@ -31,6 +31,7 @@ export async function openInstallation(
   config: Config,
   clock: Clock,
   onFatal: (error: Error) => void,
+  diskFault: SharedArrayBuffer | null,
 ): Promise<Installation> {
   makePrivateDir(config.dataDir)
   const lock = lockDataDir(config.dataDir)
@@ -40,7 +41,7 @@ export async function openInstallation(
     )
   }
   try {
-    const { store, digestKey } = await openStore(config, onFatal)
+    const { store, digestKey } = await openStore(config, onFatal, diskFault)
     // Whoever held these calls is gone: this process is the only one that serves from here.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
@@ -55,9 +56,10 @@ export async function openInstallation(
 export async function openStore(
   config: Config,
   onFatal: (error: Error) => void,
+  diskFault: SharedArrayBuffer | null = null,
 ): Promise<{ store: Store; digestKey: DigestKey }> {
   makePrivateDir(config.dataDir)
-  const store = await openSqliteStore(join(config.dataDir, 'tollgate.db'), onFatal)
+  const store = await openSqliteStore(join(config.dataDir, 'tollgate.db'), onFatal, diskFault)
   try {
     const digestKey = createKeyDigest(config.pepper ?? (await readPepper(config.dataDir, store)))
     await checkPepper(store, digestKey)

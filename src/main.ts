@@ -38,6 +38,8 @@ export interface Surroundings {
   readonly clock?: Clock
   /** For tests that kill the process at a named point of a call's life. */
   reached?(point: CallPoint): void
+  /** For tests of what a failing disk does; see the SQLite worker. */
+  readonly diskFault?: SharedArrayBuffer
   /** The store failed for good; nothing can be admitted any more. */
   onFatal(error: Error): void
 }
@@ -46,7 +48,12 @@ export interface Surroundings {
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
   const { log, clock = systemClock } = surroundings
   const { book, discount } = readPricing(config)
-  const installation = await openInstallation(config, clock, surroundings.onFatal)
+  const installation = await openInstallation(
+    config,
+    clock,
+    surroundings.onFatal,
+    surroundings.diskFault ?? null,
+  )
   const { store, digestKey } = installation
   for (const version of book.versions) await store.keepPriceVersion(version.id, JSON.stringify(version.entry))
   const tempDir = join(config.dataDir, 'tmp')

@@ -4,6 +4,7 @@ import { ConfigError, readConfig } from '../config.ts'
 import { type AuditCounts, type AuditReport, runAudit } from '../ledger/audit.ts'
 import type { RateAgain } from '../ledger/audited.ts'
 import { openBooks } from '../store/sqlite/audit-reader.ts'
+import { printable } from './printable.ts'
 import { createProgress } from './progress.ts'
 
 const USAGE = `Usage
@@ -50,9 +51,9 @@ function describe({ counts, difference }: AuditReport): string {
   if (difference === null) return `No difference in ${listed(counts)}.\n`
   return [
     `Difference: ${difference.what}`,
-    `  where    ${difference.where}`,
-    `  stored   ${difference.stored}`,
-    `  derived  ${difference.derived}`,
+    `  where    ${printable(difference.where)}`,
+    `  stored   ${printable(difference.stored)}`,
+    `  derived  ${printable(difference.derived)}`,
     `This is the first one; there may be more in ${listed(counts)}.`,
     '',
   ].join('\n')

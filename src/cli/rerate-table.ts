@@ -1,6 +1,7 @@
 import { formatUsd } from '../kernel/money.ts'
 import type { RerateLine, RerateSummary } from '../ledger/rerate.ts'
 import type { Booked } from '../store/sqlite/rerate-writer.ts'
+import { printable } from './printable.ts'
 
 const HEAD = ['model', 'calls', 'old list', 'new list', 'old cost', 'new cost', 'difference']
 
@@ -18,6 +19,8 @@ export function describeSummary(summary: RerateSummary, { charge }: { readonly c
   if (kept.no_price > 0) lines.push(`Left as they are, still without a price: ${calls(kept.no_price)}.`)
   if (kept.credited_back > 0)
     lines.push(`Left as they are, credited back before: ${calls(kept.credited_back)}.`)
+  if (kept.rerated_before > 0)
+    lines.push(`Left as they are, priced with this version once before: ${calls(kept.rerated_before)}.`)
   if (kept.unreadable > 0)
     lines.push(`Left as they are, not readable: ${calls(kept.unreadable)}. tollgate audit names the first.`)
   return `${lines.join('\n')}\n`
@@ -46,14 +49,9 @@ function table(summary: RerateSummary): string[] {
   )
 }
 
-/** Models are named by whoever called; a name must not move the cursor of the operator's terminal. */
-function shown(model: string): string {
-  return model.replace(/[^\x20-\x7e]/g, '?').slice(0, 80)
-}
-
 function cells(model: string, line: RerateLine): string[] {
   return [
-    shown(model),
+    printable(model),
     line.calls.toLocaleString('en-US'),
     formatUsd(line.oldListNanos),
     formatUsd(line.newListNanos),

@@ -73,7 +73,7 @@ export async function rerate(
 async function run(request: Request, prices: CurrentPrices, writer: RerateWriter): Promise<void> {
   const { selection, apply, charge, yes } = request
   const summary = new RerateSummary()
-  await passOver('Pricing', selection, writer, (calls) => {
+  await passOver('Pricing', selection, writer, async (calls) => {
     for (const call of calls) summary.add(rerateCall(call, prices))
   })
   process.stdout.write(describeSummary(summary, { charge }))
@@ -91,6 +91,9 @@ async function run(request: Request, prices: CurrentPrices, writer: RerateWriter
   process.stdout.write(describeBooked(await book(request, prices, writer)))
 }
 
+/** Between two batches a gateway that waits for the write lock gets it: SQLite's own waiting knows no queue. */
+const PAUSE_MS = 20
+
 /** Priced a second time rather than remembered from the first: memory must not grow with the number of calls. */
 async function book(
   { selection, charge }: Request,
@@ -99,7 +102,7 @@ async function book(
 ): Promise<Booked> {
   let calls = 0
   let nanos = 0n
-  await passOver('Booking', selection, writer, (candidates) => {
+  await passOver('Booking', selection, writer, async (candidates) => {
     const changed = candidates
       .map((call) => rerateCall(call, prices))
       .filter((rerated) => rerated.kind === 'changed')
@@ -108,28 +111,25 @@ async function book(
     const booked = writer.book(changed)
     calls += booked.calls
     nanos += booked.nanos
+    await pause(PAUSE_MS)
   })
   return { calls, nanos }
 }
-
-/** Between two batches a gateway that waits for the write lock gets it: SQLite's own waiting knows no queue. */
-const PAUSE_MS = 20
 
 async function passOver(
   label: string,
   selection: RerateSelection,
   writer: RerateWriter,
-  work: (calls: ReturnType<RerateWriter['read']>) => void,
+  work: (calls: ReturnType<RerateWriter['read']>) => Promise<void>,
 ): Promise<void> {
   const progress = createProgress(label)
   try {
     const total = writer.count(selection)
     let done = 0
     for (let calls = writer.read(selection, ''); calls.length > 0; ) {
-      work(calls)
+      await work(calls)
       done += calls.length
       progress.show(done, total)
-      await pause(PAUSE_MS)
       calls = writer.read(selection, calls.at(-1)?.id ?? '')
     }
   } finally {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { StoreGone } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
@@ -34,6 +35,7 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
   async function settleAtLast(closing: CallClosing, failure: unknown): Promise<Settled> {
     let cause = failure
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
+      if (cause instanceof StoreGone) throw cause
       log.error(
         { request: closing.requestId, cause: (cause as Error).message },
         'a settlement waits for the store',
@@ -55,7 +57,10 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
       const first = settleOnce(closing)
       const settling = first.catch((error: unknown) => settleAtLast(closing, error))
       underWay.add(settling)
-      settling.finally(() => underWay.delete(settling))
+      settling.then(
+        () => underWay.delete(settling),
+        () => underWay.delete(settling),
+      )
       // The race, and its timer, only where the store has failed once.
       return await first.catch(() =>
         Promise.race([settling, sleep(limits.settleWaitMs, null, { ref: false })]),

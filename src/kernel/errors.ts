@@ -196,5 +196,10 @@ export function refuse(code: ErrorCode, message: string, more?: { param?: string
 
 /** Thrown by stores when they cannot answer at all; every other failure of a store is a named result. */
 export class StoreUnavailable extends Error {
-  override readonly name = 'StoreUnavailable'
+  override readonly name: string = 'StoreUnavailable'
+}
+
+/** The store will not answer again in the life of this process. */
+export class StoreGone extends StoreUnavailable {
+  override readonly name = 'StoreGone'
 }

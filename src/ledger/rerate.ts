@@ -1,5 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
-import type { RateAgain } from './audited.ts'
+import { type RateAgain, RERATE } from './audited.ts'
 
 /** The price book in force, to price calls of the past again as if it had been in force then. */
 export interface CurrentPrices {
@@ -32,10 +32,19 @@ export interface RerateCandidate {
   /** What entries about the call have given back so far. */
   readonly creditedNanos: Nanos
   readonly creditedBack: boolean
+  /** The `once` of each time it was priced again. */
+  readonly rerates: readonly string[]
 }
 
 /** Why a call keeps the price it has. */
-export type KeptBecause = 'same_price' | 'no_usage' | 'no_price' | 'credited_back' | 'unreadable'
+export type KeptBecause =
+  | 'same_price'
+  | 'no_usage'
+  | 'no_price'
+  | 'credited_back'
+  | 'unreadable'
+  /** With this very version, before a later one changed the price once more. That can be booked only once. */
+  | 'rerated_before'
 
 export type Rerated =
   | { readonly kind: 'kept'; readonly because: KeptBecause }
@@ -70,6 +79,7 @@ export function rerateCall(call: RerateCandidate, prices: CurrentPrices): Rerate
   if (rated === null) return { kind: 'kept', because: 'no_price' }
   const oldCostNanos = call.costNanos - call.creditedNanos
   if (oldCostNanos === rated.costNanos) return { kind: 'kept', because: 'same_price' }
+  if (call.rerates.includes(`${RERATE}${version.id}`)) return { kind: 'kept', because: 'rerated_before' }
   return {
     kind: 'changed',
     call,
@@ -102,6 +112,7 @@ export class RerateSummary {
     no_price: 0,
     credited_back: 0,
     unreadable: 0,
+    rerated_before: 0,
   }
   creditCalls = 0
   creditNanos = 0n

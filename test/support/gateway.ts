@@ -16,6 +16,8 @@ export interface GatewayOptions {
   /** Settings that the configuration file would give. */
   readonly settings?: Partial<Config>
   readonly clock?: Clock
+  readonly diskFault?: SharedArrayBuffer
+  onFatal?(error: Error): void
 }
 
 export interface TestGateway {
@@ -52,8 +54,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     {
       log: createLog(config.logLevel),
       ...(options.clock === undefined ? {} : { clock: options.clock }),
+      ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
       onFatal(error) {
-        throw error
+        if (options.onFatal === undefined) throw error
+        options.onFatal(error)
       },
     },
   )

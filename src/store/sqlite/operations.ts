@@ -42,3 +42,10 @@ export type Outcome =
       /** The disk is not to be trusted any more: what was reported as written may not be there. */
       readonly fatal: boolean
     }
+
+/** What the worker is started with. */
+export interface WorkerParts {
+  readonly file: string
+  /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
+  readonly diskFault: SharedArrayBuffer | null
+}

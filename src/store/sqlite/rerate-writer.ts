@@ -45,7 +45,8 @@ export function openRerateWriter(file: string, clock: Clock): RerateWriter | nul
     `SELECT id, account_id, key_id, day, coalesce(model_served, model_asked, '') AS model, started_at_ms, usage,
        rating, cost_nanos, list_nanos,
        (SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE call_id = call.id) AS credited_nanos,
-       EXISTS (SELECT 1 FROM credit WHERE call_id = call.id AND kind = 'credit_back') AS credited_back
+       EXISTS (SELECT 1 FROM credit WHERE call_id = call.id AND kind = 'credit_back') AS credited_back,
+       (SELECT group_concat(once, char(10)) FROM credit WHERE call_id = call.id AND kind = 'rerate') AS rerates
      ${SELECTED} ORDER BY id LIMIT ${RERATE_BATCH_CALLS}`,
   )
   return {
@@ -80,6 +81,7 @@ function candidate(row: Row): RerateCandidate {
     listNanos: nanos(row, 'list_nanos'),
     creditedNanos: nanos(row, 'credited_nanos'),
     creditedBack: row['credited_back'] === 1n,
+    rerates: textOrNull(row, 'rerates')?.split('\n') ?? [],
   }
 }
 

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
-import { StoreUnavailable } from '../../kernel/errors.ts'
+import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Store } from '../store.ts'
-import type { Command, OperationName, Operations, Outcome } from './operations.ts'
+import type { Command, OperationName, Operations, Outcome, WorkerParts } from './operations.ts'
 
 interface Waiting {
   readonly command: Command
@@ -17,8 +17,13 @@ const workerUrl = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './w
  * The main thread's side of the SQLite store. Commands queue up while the worker commits the batch before them;
  * then all that waited go as the next batch. Under load the batches grow by themselves, a lone command never waits.
  */
-export async function openSqliteStore(file: string, onFatal: (error: Error) => void): Promise<Store> {
-  const worker = new Worker(workerUrl, { workerData: { file } })
+export async function openSqliteStore(
+  file: string,
+  onFatal: (error: Error) => void,
+  diskFault: SharedArrayBuffer | null = null,
+): Promise<Store> {
+  const workerData: WorkerParts = { file, diskFault }
+  const worker = new Worker(workerUrl, { workerData })
   await ready(worker)
 
   let queue: Waiting[] = []
@@ -33,7 +38,7 @@ export async function openSqliteStore(file: string, onFatal: (error: Error) => v
       // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
       // none. Nothing more is admitted, and a restart reads what really is on the disk.
       queue = [...answered, ...queue]
-      return fail(new StoreUnavailable(`the disk failed: ${fatal.error}`))
+      return fail(new StoreGone(`the disk failed: ${fatal.error}`))
     }
     sendNext()
     for (const [i, waiting] of answered.entries()) {
@@ -42,9 +47,9 @@ export async function openSqliteStore(file: string, onFatal: (error: Error) => v
       else waiting.reject(new StoreUnavailable(outcome?.error ?? 'the store gave no answer'))
     }
   })
-  worker.on('error', (error) => fail(new StoreUnavailable(`the store's thread failed: ${error.message}`)))
+  worker.on('error', (error) => fail(new StoreGone(`the store's thread failed: ${error.message}`)))
   worker.on('exit', (code) => {
-    if (gone === null) fail(new StoreUnavailable(`the store's thread ended with code ${code}`))
+    if (gone === null) fail(new StoreGone(`the store's thread ended with code ${code}`))
   })
 
   function fail(error: Error): void {
@@ -52,6 +57,7 @@ export async function openSqliteStore(file: string, onFatal: (error: Error) => v
     for (const waiting of [...running, ...queue]) waiting.reject(error)
     running = []
     queue = []
+    worker.terminate()
     onFatal(error)
   }
 
@@ -100,7 +106,7 @@ export async function openSqliteStore(file: string, onFatal: (error: Error) => v
     },
     async close() {
       if (gone !== null) return
-      gone = new StoreUnavailable('the store is closed')
+      gone = new StoreGone('the store is closed')
       const ended = new Promise((resolve) => worker.once('exit', resolve))
       worker.postMessage('close')
       await ended

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { migrate } from './migrate.ts'
-import type { Command, Operations, Outcome } from './operations.ts'
+import type { Command, Operations, Outcome, WorkerParts } from './operations.ts'
 import { prepareOperations } from './prepare-operations.ts'
 
 /**
@@ -12,7 +12,7 @@ import { prepareOperations } from './prepare-operations.ts'
 const port = parentPort
 if (port === null) throw new Error('worker.ts runs as a worker thread only')
 
-const { file } = workerData as { file: string }
+const { file, diskFault } = workerData as WorkerParts
 const db = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
 db.exec('PRAGMA journal_mode = WAL')
 db.exec('PRAGMA synchronous = FULL')
@@ -51,6 +51,7 @@ function inTransaction<T>(work: () => T): T {
   db.exec('BEGIN IMMEDIATE')
   try {
     const result = work()
+    meetDiskFault()
     db.exec('COMMIT')
     return result
   } catch (error) {
@@ -58,6 +59,12 @@ function inTransaction<T>(work: () => T): T {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
+}
+
+/** Fails the commit as the disk would, if a test has asked for it. */
+function meetDiskFault(): void {
+  const errcode = diskFault === null ? 0 : Atomics.load(new Int32Array(diskFault), 0)
+  if (errcode !== 0) throw Object.assign(new Error(`disk fault ${errcode}`), { errcode })
 }
 
 function run(command: Command): unknown {

@@ -1,0 +1,137 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type AuditReport, runAudit } from '../../src/ledger/audit.ts'
+import type { RateAgain } from '../../src/ledger/audited.ts'
+import type { CallClosing, CallOpening } from '../../src/ledger/call.ts'
+import { openBooks } from '../../src/store/sqlite/audit-reader.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { addKey, closing, NOON, opening } from '../store/conformance/fixtures.ts'
+
+/** A price version of these tests: nanodollars per unit, by model. */
+export const versionJson = (rates: Readonly<Record<string, number>>): string => JSON.stringify({ rates })
+
+export const V1 = versionJson({ 'claude-haiku-5-5': 100, 'gpt-6-luna': 40 })
+
+/** Units times rate, less the percentage off. The least that has all that real rating depends on. */
+export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
+  const { model, units } = JSON.parse(usage) as { model: string; units: number }
+  const { off } = JSON.parse(rating) as { off: number }
+  const rate = (JSON.parse(priceVersionJson) as { rates: Record<string, number> }).rates[model]
+  if (rate === undefined) return null
+  const listNanos = BigInt(units * rate)
+  return { listNanos, costNanos: (listNanos * BigInt(100 - off)) / 100n }
+}
+
+/** The data directory of a gateway, to be tampered with and audited. */
+export class DataDir {
+  readonly path = mkdtempSync(join(tmpdir(), 'tollgate-books-'))
+  readonly file = join(this.path, 'tollgate.db')
+
+  openStore(): Promise<Store> {
+    return openSqliteStore(this.file, (error) => {
+      throw error
+    })
+  }
+
+  copy(): DataDir {
+    const copy = new DataDir()
+    copyFileSync(this.file, copy.file)
+    return copy
+  }
+
+  /** Past all constraints, as a fault or an intruder would. */
+  tamper(sql: string): void {
+    const db = new DatabaseSync(this.file, { enableForeignKeyConstraints: false })
+    db.exec('PRAGMA ignore_check_constraints = 1')
+    db.exec(sql)
+    db.close()
+  }
+
+  rows(sql: string): readonly Record<string, unknown>[] {
+    const db = new DatabaseSync(this.file, { readOnly: true, readBigInts: true })
+    const rows = db.prepare(sql).all()
+    db.close()
+    return rows
+  }
+
+  audit(rate: RateAgain = rateAgain): AuditReport {
+    const books = openBooks(this.file)
+    if (books === null) throw new Error('there are no books')
+    try {
+      return runAudit(books, rate, () => {})
+    } finally {
+      books.close()
+    }
+  }
+
+  remove(): void {
+    rmSync(this.path, { recursive: true })
+  }
+}
+
+export const RATING = '{"off":20}'
+
+export function rated(requestId: string, keyName: string, more: Partial<CallOpening> = {}): CallOpening {
+  return opening(requestId, keyName, { priceVersion: 'v1', rating: RATING, ...more })
+}
+
+/** A closing whose figures are those of its usage at the prices of V1. */
+export function billed(
+  requestId: string,
+  units: number,
+  more: Partial<CallClosing> & { readonly model?: string } = {},
+): CallClosing {
+  const { model = 'claude-haiku-5-5', ...others } = more
+  const usage = JSON.stringify({ model, units })
+  const price = rateAgain({ usage, rating: RATING, priceVersionJson: V1 })
+  return closing(requestId, {
+    modelServed: model,
+    usage,
+    unpriced: price === null,
+    costNanos: price?.costNanos ?? 0n,
+    listNanos: price?.listNanos ?? 0n,
+    ...others,
+  })
+}
+
+/** Keys a and b, a top-up of 1 USD, and a call of every kind and end: ten of them, one still in flight. */
+export async function fillBooks(dir: DataDir): Promise<void> {
+  const store = await dir.openStore()
+  await addKey(store, 'a')
+  await addKey(store, 'b')
+  await store.keepPriceVersion('v1', V1)
+  await store.addCredit({
+    id: 'crd_1',
+    accountId: 'default',
+    amountNanos: 1_000_000_000n,
+    reason: 'x',
+    atMs: NOON,
+  })
+  const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>
+    store.admit(rated(id, key, more))
+  const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }
+
+  await admit('req_01', 'a')
+  await store.settle(billed('req_01', 10))
+  await admit('req_02', 'b', { modelAsked: 'gpt-6-luna' })
+  await store.settle(billed('req_02', 7, { model: 'gpt-6-luna', estimated: true }))
+  await admit('req_03', 'a')
+  await store.settle(closing('req_03', { state: 'released', costNanos: 0n, listNanos: 0n, usage: null }))
+  await admit('req_04', 'a')
+  await admit('req_05', 'b')
+  await store.interruptOpenCalls(NOON + 9_000)
+  await store.settle(billed('req_05', 3))
+  await admit('req_06', 'b', { modelAsked: 'unheard-of' })
+  await store.settle(billed('req_06', 5, { model: 'unheard-of' }))
+  await admit('req_07', 'a', { holdNanos: 0n, holdListNanos: 0n })
+  await store.settle(closing('req_07', { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }))
+  await admit('req_08', 'a', october)
+  await store.settle(billed('req_08', 10_000))
+  await admit('req_09', 'b')
+  await store.settle(billed('req_09', 10))
+  await admit('req_10', 'a')
+  await store.close()
+}
