@@ -20,6 +20,9 @@ Usage
   tollgate admin-key create [--name]  create an admin key and print it once
   tollgate admin-key list             list the admin keys, without their secrets
   tollgate admin-key revoke <id>      revoke one
+  tollgate prices show|check|import   look at the price book, check an overlay, make one from a public list
+  tollgate audit                      derive every balance and every bill again from the records, and compare
+  tollgate rerate --from <date>       price calls again after a price was corrected
   tollgate --help | --version
 
 Environment
@@ -32,6 +35,8 @@ Environment
   TOLLGATE_MESSAGES_KEY   its key; falls back to ANTHROPIC_API_KEY
   TOLLGATE_CHAT_URL       upstream of the Chat/Responses surface          https://api.openai.com/v1
   TOLLGATE_CHAT_KEY       its key; falls back to OPENAI_API_KEY
+  TOLLGATE_DISCOUNT       off list prices, as a fraction such as 0.15     0
+  TOLLGATE_PRICES         price overlay file; SIGHUP reads it again
   TOLLGATE_PEPPER         secret the stored key digests are made with     <data dir>/pepper
   TOLLGATE_PREFIX         beginning of keys and of the x-…- headers       svc
   TOLLGATE_LOG_LEVEL      silent fatal error warn info debug trace        info

@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { InstallationError } from '../installation.ts'
 import { createLog } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
-import { startTollgate } from '../main.ts'
+import { type RunningTollgate, startTollgate } from '../main.ts'
 import { banner } from './banner.ts'
 import { HELP } from './help.ts'
 
@@ -41,6 +42,7 @@ export async function serve(args: readonly string[]): Promise<void> {
     const url = `http://${shownHost(running.host)}:${running.port}`
     process.stdout.write(banner({ url, config: served, simulated, firstAdminKey: running.firstAdminKey }))
 
+    reloadOnHangup(running, config.prices?.file ?? null)
     await stopSignal()
     process.stdout.write('Stopping: no new requests, running streams may finish. Again to stop at once.\n')
     stopSignal().then(() => process.exit(1))
@@ -51,7 +53,7 @@ export async function serve(args: readonly string[]): Promise<void> {
   } catch (error) {
     await simulator?.close()
     process.stderr.write(`tollgate: ${explain(error, config)}\n`)
-    process.exitCode = 1
+    process.exitCode = error instanceof ConfigError ? 2 : 1
   }
 }
 
@@ -85,6 +87,27 @@ async function startBuiltInSimulator() {
   }
 }
 
+/** SIGHUP reads the price overlay again. A bad file changes nothing, and what is wrong with it is said. */
+function reloadOnHangup(running: RunningTollgate, file: string | null): void {
+  process.on('SIGHUP', async () => {
+    if (file === null) {
+      process.stdout.write('There is no TOLLGATE_PRICES to read again.\n')
+      return
+    }
+    let problems: readonly string[]
+    try {
+      problems = await running.reloadPrices(readFileSync(file, 'utf8'))
+    } catch (error) {
+      problems = [(error as Error).message]
+    }
+    if (problems.length === 0) process.stdout.write(`Read ${file} again: the new prices are in force.\n`)
+    else
+      process.stderr.write(
+        `tollgate: ${file} was refused, the old prices stay:\n  ${problems.join('\n  ')}\n`,
+      )
+  })
+}
+
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
@@ -97,7 +120,7 @@ function shownHost(host: string): string {
 }
 
 function explain(error: unknown, config: Config): string {
-  if (error instanceof InstallationError) return error.message
+  if (error instanceof InstallationError || error instanceof ConfigError) return error.message
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE') {

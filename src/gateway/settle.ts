@@ -63,7 +63,7 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
       )
       // The race, and its timer, only where the store has failed once.
       return await first.catch(() =>
-        Promise.race([settling, sleep(limits.settleWaitMs, null, { ref: false })]),
+        Promise.race([settling.catch(() => null), sleep(limits.settleWaitMs, null, { ref: false })]),
       )
     },
     async finish(withinMs) {

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config.ts'
 
@@ -36,6 +37,9 @@ export interface ServingProcess {
   readonly pid: number
   readonly finished: Promise<Finished>
   signal(name: NodeJS.Signals): void
+  /** Resolves when its output, or its error output, matches. */
+  printed(pattern: RegExp): Promise<string>
+  complained(pattern: RegExp): Promise<string>
   /** Closes our end of its output, as a reader does that goes away. */
   stopReading(): void
   /** Kills it if it still runs, and removes its data. */
@@ -65,6 +69,8 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
     pid: child.pid ?? 0,
     finished: watched.finished,
     signal: (name) => child.kill(name),
+    printed: watched.printed,
+    complained: watched.complained,
     stopReading() {
       child.stdout?.destroy()
       child.stderr?.destroy()
@@ -86,28 +92,35 @@ function start(args: readonly string[], environment: Environment, cwd?: string):
 }
 
 function watch(child: ChildProcess) {
-  let stdout = ''
-  let stderr = ''
+  const stdout = collect(child.stdout)
+  const stderr = collect(child.stderr)
+  const finished = new Promise<Finished>((resolve) => {
+    child.once('close', (code, signal) =>
+      resolve({ code, signal, stdout: stdout.text(), stderr: stderr.text() }),
+    )
+  })
+  return { finished, printed: stdout.matches, complained: stderr.matches }
+}
+
+/** All that a stream has said, and the moment at which it matches something. */
+function collect(stream: Readable | null) {
+  let text = ''
   const listeners = new Set<() => void>()
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
+  stream?.setEncoding('utf8').on('data', (more: string) => {
+    text += more
     for (const listener of listeners) listener()
   })
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
-  const finished = new Promise<Finished>((resolve) => {
-    child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
-  })
-  const printed = (pattern: RegExp) =>
-    new Promise<string>((resolve) => {
-      const look = () => {
-        if (!pattern.test(stdout)) return
-        listeners.delete(look)
-        resolve(stdout)
-      }
-      listeners.add(look)
-      look()
-    })
-  return { finished, printed }
+  return {
+    text: () => text,
+    matches: (pattern: RegExp) =>
+      new Promise<string>((resolve) => {
+        const look = () => {
+          if (!pattern.test(text)) return
+          listeners.delete(look)
+          resolve(text)
+        }
+        listeners.add(look)
+        look()
+      }),
+  }
 }

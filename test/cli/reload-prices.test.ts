@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-prices-'))
+after(() => rmSync(folder, { recursive: true }))
+const file = join(folder, 'prices.json')
+
+const overlay = (input: string) =>
+  JSON.stringify(
+    { models: [{ id: 'claude-haiku-5-5', rates: { standard: { input, output: '0' } } }] },
+    null,
+    2,
+  )
+
+test('SIGHUP takes a changed overlay into use, and a bad one changes nothing and is explained', async () => {
+  const simulator = await startSimulator()
+  writeFileSync(file, overlay('1'))
+  const tollgate = await serveTollgate({
+    TOLLGATE_PRICES: file,
+    TOLLGATE_MESSAGES_URL: simulator.messagesUrl,
+  })
+  try {
+    const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
+    const created = await fetch(`${tollgate.url}/v1/keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${adminKey}` },
+      body: '{"name":"x"}',
+    })
+    const { key } = (await created.json()) as { key: string }
+    const cost = async () => {
+      const response = await fetch(`${tollgate.url}/v1/messages`, {
+        method: 'POST',
+        headers: {
+          'x-api-key': key,
+          'anthropic-version': '2023-06-01',
+          'x-simulator': 'usage={"input_tokens":1000000,"output_tokens":5}',
+        },
+        body: '{"model":"claude-haiku-5-5","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}',
+      })
+      await response.text()
+      return response.headers.get('x-svc-list-cost-usd')
+    }
+    assert.equal(await cost(), '1')
+
+    writeFileSync(file, overlay('2.5'))
+    const taken = tollgate.printed(/the new prices are in force/)
+    tollgate.signal('SIGHUP')
+    await taken
+    assert.equal(await cost(), '2.5')
+
+    writeFileSync(file, overlay('-3'))
+    const refused = tollgate.complained(/was refused, the old prices stay:\n.*line 7/)
+    tollgate.signal('SIGHUP')
+    await refused
+    assert.equal(await cost(), '2.5')
+  } finally {
+    await tollgate.dispose()
+    await simulator.close()
+  }
+})
+
+test('a bad overlay stops the start with the line that is wrong', async () => {
+  writeFileSync(file, overlay('free'))
+  const end = await runTollgate(['serve'], {
+    TOLLGATE_PORT: '0',
+    TOLLGATE_DATA_DIR: join(folder, 'data'),
+    TOLLGATE_PRICES: file,
+  })
+  assert.equal(end.code, 2)
+  assert.match(end.stderr, /prices\.json: line 7/)
+})
