@@ -2,7 +2,7 @@ import { floorDivide, type Nanos } from '../kernel/money.ts'
 import type { Unit } from '../kernel/usage.ts'
 import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
 import { AMOUNT_DENOMINATOR, amountOf, type Multipliers, NO_MULTIPLIERS, ONE } from './exact-amount.ts'
-import { dearer, findRate, type Tariffs, tariffsFor } from './find-rate.ts'
+import { dearer, type Tariffs, tariffsFor } from './find-rate.ts'
 import { findModel, type ModelPrice, type PriceVersion, tableFor } from './price-book.ts'
 import { type Side, type Tier, UNITS_OF } from './rate-keys.ts'
 import { type Surface, tierOf } from './service-tier.ts'
@@ -172,10 +172,12 @@ function tiersOf(request: BoundRequest, settings: BoundSettings): readonly Tier[
   return tier === 'flex' || tier === 'batch' ? [tier] : [tier, 'standard']
 }
 
+/** Of the listed rates: whatever stands in for a missing one is among them. */
 function dearest(tariffs: readonly Tariffs[], side: Exclude<Side, 'tool'>): bigint {
-  return tariffs
-    .flatMap((each) => UNITS_OF[side].map((unit) => findRate(each, unit).nanos))
-    .reduce(dearer, 0n)
+  let most = 0n
+  for (const { tariff } of tariffs)
+    for (const unit of UNITS_OF[side]) most = dearer(most, tariff.get(unit) ?? 0n)
+  return most
 }
 
 function multipliersFor(model: ModelPrice, request: BoundRequest, settings: BoundSettings): Multipliers {

@@ -39,10 +39,15 @@ export class PriceProblems {
       } else if (issue.code === 'invalid_key') {
         this.add(issue.path, issue.issues.map((inner) => inner.message).join('; '))
       } else if (issue.code === 'invalid_type') {
-        this.add(issue.path, issue.input === undefined ? 'is missing' : `must be of type ${issue.expected}`)
+        this.add(issue.path, typeProblem(issue))
       } else this.add(issue.path, lowered(issue.message))
     }
   }
+}
+
+function typeProblem(issue: Extract<z.core.$ZodIssue, { code: 'invalid_type' }>): string {
+  if (issue.input === undefined) return 'is missing'
+  return issue.message.startsWith('Invalid input') ? `must be of type ${issue.expected}` : issue.message
 }
 
 /** Zod's own sentences begin with a capital; ours go on after the path. */

@@ -121,6 +121,7 @@ test('heads that parsers read in different ways are refused', () => {
     'Content-Disposition: form-data; name="a\0"',
     'Content-Disposition: form-data; name="mo\rdel"',
     'X\r\nContent-Disposition: form-data; name="a"',
+    'Content-Disposition: form-data; name="a"\r',
   ]
   for (const head of heads) assert.equal(reason(`${part(head, 'm')}--B--\r\n`), 'bad_part_head', head)
   const blank = Buffer.from(`${part('Content-Disposition: form-data; name=model\xa0', 'm')}--B--`, 'latin1')
@@ -215,7 +216,7 @@ test('a form begins with its boundary and ends with its closing one', () => {
     assert.notEqual(reason(`${before}${form}`), 'read', JSON.stringify(before))
   }
   assert.equal(reason(`x\r\n${form}`), 'preamble')
-  for (const after of ['\r\n\r\n', 'x', '\n', '\r', '\r\nx', ' ', `\r\n${form}`, `${form}`, '--']) {
+  for (const after of ['\r\n\r\n', '\r\n\n', 'x', '\n', '\r', '\r\nx', ' ', `\r\n${form}`, `${form}`, '--']) {
     assert.equal(reason(`${form}${after}`), 'trailing_bytes', JSON.stringify(after))
   }
   for (let length = 1; length < form.length; length++) {

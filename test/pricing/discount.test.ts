@@ -45,6 +45,7 @@ const matching: readonly [pattern: string, model: string, matches: boolean][] = 
   ['a*a', 'a', false],
   ['a*b*c', 'abxbyc', true],
   ['*b*', 'abc', true],
+  ['a*bc*c', 'abc', false],
   ['gpt.5', 'gpt-5', false],
 ]
 for (const [pattern, model, matches] of matching) {
@@ -53,9 +54,13 @@ for (const [pattern, model, matches] of matching) {
   })
 }
 
+test('a name beats a pattern that spells out as much of it', () => {
+  assert.equal(keepFor(discount('0', { '*gpt-5': '0.1', 'gpt-5': '0.2' }), 'gpt-5'), 800_000_000n)
+})
+
 test('what is no fraction is refused, all of it at once and by name', () => {
   const read = readDiscount('1.5', { 'gpt-*': '-0.1', 'o3 ': '0.1', o1: '0.1234567890' })
   assert.equal(read.kind, 'refused')
   assert.equal(read.problems.length, 4)
-  assert.match(read.problems.join('\n'), /"1\.5"[^]*gpt-\*[^]*o3 [^]*o1/)
+  assert.match(read.problems.join('\n'), /"1\.5".*gpt-\*.*o3 .*o1/s)
 })

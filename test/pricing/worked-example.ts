@@ -93,3 +93,5 @@ export function figures(rating: Rating): Omit<Rating, 'lines' | 'modelPriced'> {
 export function discountOf(keepBillionths: bigint): Discount {
   return { keep: keepBillionths, overrides: [] }
 }
+
+export const VERSION_ID = shipped.id

@@ -93,6 +93,7 @@ const EVENTS: Readonly<Record<string, string | readonly [string, string]>> = {
   'no JSON: a raw tab in a string': 'data: {"a":"\t","usage":null}\n\n',
   'no JSON: single quotes': "data: {'usage':null}\n\n",
   'not the data field': 'datax: {"usage":null}\ndat: {"usage":null}\nDATA: {"usage":null}\n\n',
+  'a field without a colon': 'data {"a":1,"usage":null}\n\n',
   'a field with a blank before the colon': 'data : {"usage":null}\n\n',
   'a comment that looks like data': ':data: {"usage":null}\n\n',
   'empty lines': '\n\n\r\n\r\r\n\n',

@@ -236,6 +236,18 @@ test('the tier is the one that the chunks name last', () => {
   assert.equal(metered.usage.serviceTier, 'priority')
 })
 
+test('a chunk that is like an earlier one still counts as the last one', () => {
+  const events = [
+    chunk([choice({ content: 'a' })]),
+    chunk([choice({ content: 'b' })]),
+    chunk([choice({})], { service_tier: 'flex' }),
+    chunk([choice({ content: 'c' })]),
+  ]
+  const metered = meterStream('chat', streamOf(events), false)
+  assert.equal(metered.usage.serviceTier, 'default')
+  assert.deepEqual(metered.output.texts, ['abc'])
+})
+
 test('an error inside a stream or a document that began well is told', () => {
   const error = { error: { message: 'x', type: 'server_error', code: 'server_is_overloaded' } }
   assert.equal(meterStream('chat', streamOf([error])).error, 'server_is_overloaded')
