@@ -86,7 +86,9 @@ function numberOf(member: JsonMember): number | null {
   return member.value
 }
 
+/** More answers than this, upstream gives to nobody; a number that cannot be read is taken for it. */
+const ANSWERS_MAX = 128
+
 function countOf(member: JsonMember | undefined): number {
-  const count = isGiven(member) ? numberOf(member) : null
-  return count === null || count < 1 ? 1 : count
+  return isGiven(member) ? Math.max(1, numberOf(member) ?? ANSWERS_MAX) : 1
 }
