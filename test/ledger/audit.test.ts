@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { after, before, test } from 'node:test'
+import { runAudit } from '../../src/ledger/audit.ts'
+import { openBooks } from '../../src/store/sqlite/audit-reader.ts'
 import { addKey, NOON } from '../store/conformance/fixtures.ts'
-import { billed, DataDir, fillBooks, rateAgain, rated, V1 } from './books.ts'
+import { billed, DataDir, fillBooks, rateAgain, rated, V1, withStore } from './books.ts'
 
 const clean = new DataDir()
 before(() => fillBooks(clean))
@@ -201,48 +204,59 @@ test('the cause is named before its consequences, and the lowest id first', () =
   })
 })
 
-test('what is booked while the audit runs is not in its view of the books', async () => {
-  const dir = clean.copy()
-  const store = await dir.openStore()
-  try {
-    const late: Promise<unknown>[] = []
+test('what is booked while the audit runs is not in its view of the books', () => {
+  withCopy((dir) => {
+    let booked = false
     const { counts, difference } = dir.audit((record) => {
-      // The audit blocks this thread; the store's own thread commits meanwhile.
-      if (late.length === 0) late.push(store.settle(billed('req_10', 4)), store.admit(rated('req_11', 'a')))
+      if (!booked) dir.tamper("UPDATE account SET held_nanos = 0; DELETE FROM call WHERE id > 'req_05'")
+      booked = true
       return rateAgain(record)
     })
-    await Promise.all(late)
     assert.equal(difference, null)
     assert.equal(counts.calls, 10)
-    assert.equal(dir.audit().counts.calls, 11)
-    assert.equal(dir.audit().difference, null)
-  } finally {
-    await store.close()
-    dir.remove()
-  }
+    assert.equal(dir.audit().counts.calls, 5)
+    assert.notEqual(dir.audit().difference, null)
+  })
+})
+
+test('progress goes from nothing to all there is, for every call twice', () => {
+  const books = openBooks(clean.file)
+  assert.ok(books)
+  const seen: [done: number, total: number][] = []
+  runAudit(books, rateAgain, (done, total) => seen.push([done, total]))
+  books.close()
+  assert.deepEqual(seen, [
+    [10, 20],
+    [20, 20],
+  ])
+})
+
+test('a folder without a database, or with one from before the ledger, has no books', () => {
+  const dir = new DataDir()
+  assert.equal(openBooks(dir.file), null)
+  assert.equal(existsSync(dir.file), false)
+  dir.tamper('PRAGMA user_version = 1')
+  assert.equal(openBooks(dir.file), null)
+  dir.remove()
 })
 
 test('fifty thousand calls of two hundred days are audited, and one wrong nanodollar among them is found', async () => {
   const dir = new DataDir()
   try {
-    const store = await dir.openStore()
-    await addKey(store, 'a')
-    await addKey(store, 'b')
-    await store.keepPriceVersion('v1', V1)
     const calls = Array.from({ length: 50_000 }, (_, i) => i)
     const idOf = (i: number): string => `req_${String(i).padStart(6, '0')}`
-    for (let start = 0; start < calls.length; start += 5_000) {
-      const some = calls.slice(start, start + 5_000)
-      await Promise.all(
-        some.map((i) =>
-          store.admit(
-            rated(idOf(i), i % 3 === 0 ? 'a' : 'b', { atMs: NOON + Math.floor(i / 250) * 86_400_000 }),
-          ),
-        ),
-      )
-      await Promise.all(some.map((i) => store.settle(billed(idOf(i), i % 1_000))))
-    }
-    await store.close()
+    const dayOf = (i: number): number => NOON + Math.floor(i / 250) * 86_400_000
+    await withStore(dir, async (store) => {
+      await addKey(store, 'a')
+      await addKey(store, 'b')
+      await store.keepPriceVersion('v1', V1)
+      for (let start = 0; start < calls.length; start += 5_000) {
+        const some = calls.slice(start, start + 5_000)
+        const admit = (i: number) => store.admit(rated(idOf(i), i % 3 === 0 ? 'a' : 'b', { atMs: dayOf(i) }))
+        await Promise.all(some.map(admit))
+        await Promise.all(some.map((i) => store.settle(billed(idOf(i), i % 1_000))))
+      }
+    })
     assert.deepEqual(dir.audit(), {
       counts: { calls: 50_000, keys: 2, months: 16, days: 400, credits: 0 },
       difference: null,

@@ -97,41 +97,47 @@ export function billed(
   })
 }
 
-/** Keys a and b, a top-up of 1 USD, and a call of every kind and end: ten of them, one still in flight. */
-export async function fillBooks(dir: DataDir): Promise<void> {
+/** Opens the store, and closes it whatever happens: its thread would keep the test process alive. */
+export async function withStore(dir: DataDir, work: (store: Store) => Promise<void>): Promise<void> {
   const store = await dir.openStore()
-  await addKey(store, 'a')
-  await addKey(store, 'b')
-  await store.keepPriceVersion('v1', V1)
-  await store.addCredit({
-    id: 'crd_1',
-    accountId: 'default',
-    amountNanos: 1_000_000_000n,
-    reason: 'x',
-    atMs: NOON,
-  })
-  const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>
-    store.admit(rated(id, key, more))
-  const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }
+  try {
+    await work(store)
+  } finally {
+    await store.close()
+  }
+}
 
-  await admit('req_01', 'a')
-  await store.settle(billed('req_01', 10))
-  await admit('req_02', 'b', { modelAsked: 'gpt-6-luna' })
-  await store.settle(billed('req_02', 7, { model: 'gpt-6-luna', estimated: true }))
-  await admit('req_03', 'a')
-  await store.settle(closing('req_03', { state: 'released', costNanos: 0n, listNanos: 0n, usage: null }))
-  await admit('req_04', 'a')
-  await admit('req_05', 'b')
-  await store.interruptOpenCalls(NOON + 9_000)
-  await store.settle(billed('req_05', 3))
-  await admit('req_06', 'b', { modelAsked: 'unheard-of' })
-  await store.settle(billed('req_06', 5, { model: 'unheard-of' }))
-  await admit('req_07', 'a', { holdNanos: 0n, holdListNanos: 0n })
-  await store.settle(closing('req_07', { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }))
-  await admit('req_08', 'a', october)
-  await store.settle(billed('req_08', 10_000))
-  await admit('req_09', 'b')
-  await store.settle(billed('req_09', 10))
-  await admit('req_10', 'a')
-  await store.close()
+/** Keys a and b, a top-up of 1 USD, and a call of every kind and end: ten of them, one still in flight. */
+export function fillBooks(dir: DataDir): Promise<void> {
+  return withStore(dir, async (store) => {
+    await addKey(store, 'a')
+    await addKey(store, 'b')
+    await store.keepPriceVersion('v1', V1)
+    const topUp = { id: 'crd_1', accountId: 'default', amountNanos: 1_000_000_000n, reason: 'x', atMs: NOON }
+    await store.addCredit(topUp)
+    const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>
+      store.admit(rated(id, key, more))
+    const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }
+    const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
+
+    await admit('req_01', 'a')
+    await store.settle(billed('req_01', 10))
+    await admit('req_02', 'b', { modelAsked: 'gpt-6-luna' })
+    await store.settle(billed('req_02', 7, { model: 'gpt-6-luna', estimated: true }))
+    await admit('req_03', 'a')
+    await store.settle(closing('req_03', { ...nothing, state: 'released' }))
+    await admit('req_04', 'a')
+    await admit('req_05', 'b')
+    await store.interruptOpenCalls(NOON + 9_000)
+    await store.settle(billed('req_05', 3))
+    await admit('req_06', 'b', { modelAsked: 'unheard-of' })
+    await store.settle(billed('req_06', 5, { model: 'unheard-of' }))
+    await admit('req_07', 'a', { holdNanos: 0n, holdListNanos: 0n })
+    await store.settle(closing('req_07', nothing))
+    await admit('req_08', 'a', october)
+    await store.settle(billed('req_08', 10_000))
+    await admit('req_09', 'b')
+    await store.settle(billed('req_09', 10))
+    await admit('req_10', 'a')
+  })
 }
