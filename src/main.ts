@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import type { Config, UpstreamConfig } from './config.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
 import { createPricer } from './gateway/create-pricer.ts'
-import { denyAt, openFrontDoor } from './gateway/front-door.ts'
+import { deny } from './gateway/deny.ts'
+import { openFrontDoor } from './gateway/front-door.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { bootstrapDigestOf, surfaceOf } from './gateway/identify.ts'
 import { createSettler } from './gateway/settle.ts'
@@ -55,6 +56,12 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
     surroundings.diskFault ?? null,
   )
   const { store, digestKey } = installation
+  if (installation.interruptedCalls > 0) {
+    log.warn(
+      { calls: installation.interruptedCalls },
+      'calls were in flight when the gateway last ended: interrupted, at no charge',
+    )
+  }
   for (const version of book.versions) await store.keepPriceVersion(version.id, JSON.stringify(version.entry))
   const tempDir = join(config.dataDir, 'tmp')
   mkdirSync(tempDir, { recursive: true, mode: 0o700 })
@@ -119,7 +126,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
     ),
     shapeBroken,
     refuseExchange(exchange, refusal) {
-      denyAt(exchange, surfaceOf(exchange.req.url ?? '', exchange.method, exchange.headers), refusal)
+      deny(exchange, surfaceOf(exchange.req.url ?? '', exchange.method, exchange.headers), refusal)
     },
   })
   const address = await server.listen(config.host, config.port).catch(async (error: unknown) => {

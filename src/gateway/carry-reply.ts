@@ -25,6 +25,7 @@ export class CarriedReply implements ReplyReceiver {
   #observer: Observer | null = null
   #remover: UsageRemover | null = null
   #isHeld = false
+  #isStreamed = false
   #drained: (() => void) | null = null
   #call: Call | null = null
   #usageAdded = false
@@ -46,7 +47,7 @@ export class CarriedReply implements ReplyReceiver {
   }
 
   get isStreamed(): boolean {
-    return this.#replyHead !== null && !this.#isHeld
+    return this.#isStreamed
   }
 
   /** Worth reading to its end though the client has left: what says how much it cost is on its way. */
@@ -70,6 +71,7 @@ export class CarriedReply implements ReplyReceiver {
     if (this.#usageAdded) this.#remover = createUsageRemover(status, headers)
     const come = this.#figuresCome(costs, headers)
     this.#isHeld = come.when === 'whole'
+    this.#isStreamed = come.when === 'after' || isEventStream(headers)
     answer.begin(
       { status, reason, headers: this.#remover === null ? headers : withoutOutdated(headers) },
       come,
@@ -133,4 +135,8 @@ export class CarriedReply implements ReplyReceiver {
     const type = firstValue(headers, 'content-type') ?? ''
     return { when: /^\s*application\/(?:[\w.+-]+\+)?json\b/i.test(type) ? 'whole' : 'after' }
   }
+}
+
+function isEventStream(headers: string[]): boolean {
+  return /^\s*text\/event-stream\b/i.test(firstValue(headers, 'content-type') ?? '')
 }

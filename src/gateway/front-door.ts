@@ -1,11 +1,12 @@
-import { type Exchange, sendWhole } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { judgeHead } from '../http/judge-head.ts'
 import { hidesOwnedPath, isOwnedPath } from '../http/owned-paths.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { judgeTarget, type Target } from '../http/target.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { Identity } from '../keys/identity.ts'
-import { type Audience, shapeError } from '../providers/error-shape.ts'
+import type { Audience } from '../providers/error-shape.ts'
+import { deny } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
 import { identify, surfaceOf } from './identify.ts'
@@ -22,13 +23,13 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
     const { req, method, headers } = exchange
     const rawTarget = req.url ?? ''
     const bad = judgeHead(req.httpVersion, method, headers)
-    if (bad !== null) return denyAt(exchange, audienceOf(exchange, rawTarget), bad)
+    if (bad !== null) return deny(exchange, audienceOf(exchange, rawTarget), bad)
     const judged = judgeTarget(rawTarget, firstValue(headers, 'host'))
-    if (judged.kind === 'refused') return denyAt(exchange, audienceOf(exchange, rawTarget), judged.refusal)
+    if (judged.kind === 'refused') return deny(exchange, audienceOf(exchange, rawTarget), judged.refusal)
     const { target } = judged
     if (hidesOwnedPath(target.path)) {
       const refusal = refuse('bad_request', 'Bad request target: the request path has an encoded slash.')
-      return denyAt(exchange, audienceOf(exchange, target.path), refusal)
+      return deny(exchange, audienceOf(exchange, target.path), refusal)
     }
     const owned = isOwnedPath(target.path)
     const handled = owned
@@ -36,7 +37,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       : handleRequest(exchange, target, gateway)
     handled.catch((error: unknown) => {
       const audience = owned ? 'own' : audienceOf(exchange, target.path)
-      denyAt(exchange, audience, explain(error, exchange, gateway))
+      deny(exchange, audience, explain(error, exchange, gateway))
     })
   }
 }
@@ -55,12 +56,4 @@ function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal 
 
 function audienceOf(exchange: Exchange, path: string): Audience {
   return isOwnedPath(path) ? 'own' : surfaceOf(path.split('?', 1)[0] ?? '', exchange.method, exchange.headers)
-}
-
-/** Refuses a request that got no further than the door. */
-export function denyAt(exchange: Exchange, audience: Audience, refusal: Refusal): void {
-  // A response that has begun cannot become an error; breaking it off is the only honest sign left.
-  if (exchange.res.headersSent) exchange.res.destroy()
-  else
-    sendWhole(exchange, shapeError(audience, refusal, exchange.requestId), { close: refusal.close === true })
 }

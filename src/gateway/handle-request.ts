@@ -1,11 +1,10 @@
-import { clientLeft, type Exchange, sendWhole } from '../http/exchange.ts'
+import { clientLeft, type Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
 import { providerCredential } from '../providers/credentials.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { shapeError } from '../providers/error-shape.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
@@ -13,8 +12,8 @@ import { admit, checkKey } from './admit.ts'
 import { openAnswer } from './answer.ts'
 import { billCall, NOTHING_BILLED } from './bill-call.ts'
 import { CarriedReply } from './carry-reply.ts'
+import { deny } from './deny.ts'
 import type { CountableRequest } from './estimate-usage.ts'
-import { figureLines } from './figures.ts'
 import { type Call, type CallEnd, forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
@@ -22,7 +21,7 @@ import { passPreflight } from './pass-preflight.ts'
 import { prepareBody } from './prepare-body.ts'
 import type { BillPlan } from './pricer.ts'
 import { countable, type ReadBody, readBody, worthKeyCheck } from './read.ts'
-import { type Deny, explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
+import { explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
@@ -42,31 +41,24 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
 
   // identify
   const surface = surfaceOf(target.path, method, headers)
-  const deny: Deny = (refusal, balanceNanos, upstreamMs) => {
-    const shaped = shapeError(surface, refusal, exchange.requestId)
-    const figures = { costNanos: 0n, listNanos: 0n, balanceNanos: balanceNanos ?? null }
-    const lines = [...shaped.headers, ...figureLines(exchange.names, figures, upstreamMs ?? 0)]
-    sendWhole(exchange, { ...shaped, headers: lines }, { close: refusal.close === true })
-  }
   const noWebSocket = refuseWebSocket(exchange)
-  if (noWebSocket !== null) return deny(noWebSocket)
+  if (noWebSocket !== null) return deny(exchange, surface, noWebSocket)
   const identity = identify(method, headers, gateway.identify)
-  if (identity.kind === 'refused') return deny(identity.refusal)
+  if (identity.kind === 'refused') return deny(exchange, surface, identity.refusal)
   const upstream = gateway.upstreams[surface]
   if (identity.kind === 'key' && (upstream === null || worthKeyCheck(exchange))) {
     const badKey = await checkKey(identity.digest, gateway)
-    if (badKey !== null) return deny(badKey)
+    if (badKey !== null) return deny(exchange, surface, badKey)
   }
-  if (upstream === null) return deny(refuseUnconfigured(surface))
-  if (identity.kind === 'preflight')
-    return await passPreflight(exchange, target, surface, upstream, gateway, deny)
+  if (upstream === null) return deny(exchange, surface, refuseUnconfigured(surface))
+  if (identity.kind === 'preflight') return await passPreflight(exchange, target, surface, upstream, gateway)
 
   // read
   const endpoint = findEndpoint(surface, method, target.path)
   const noStored = refuseStored(endpoint, gateway.stateful)
-  if (noStored !== null) return deny(noStored)
+  if (noStored !== null) return deny(exchange, surface, noStored)
   const read = await readBody(exchange, endpoint, gateway.reading)
-  if (read.kind === 'refused') return deny(read.refusal)
+  if (read.kind === 'refused') return deny(exchange, surface, read.refusal)
   if (read.kind === 'client_left') return
 
   try {
@@ -88,12 +80,12 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     })
     const { digest } = identity
     const admission = await admit({ exchange, path, surface, digest, modelAsked, plan, atMs }, gateway)
-    if (admission.kind === 'refused') return deny(admission.refusal, admission.balanceNanos)
+    if (admission.kind === 'refused') return deny(exchange, surface, admission.refusal, admission)
     gateway.reached('admitted')
 
     // forward, observe, settle, answer
     const { balanceNanos } = admission
-    const call = { exchange, target, surface, endpoint, upstream, read, request, plan, balanceNanos, deny }
+    const call = { exchange, target, surface, endpoint, upstream, read, request, plan, balanceNanos }
     await carryThrough(call, gateway)
   } finally {
     if (read.body.kind === 'held') read.body.held.dispose()
@@ -111,12 +103,11 @@ interface AdmittedCall {
   readonly plan: BillPlan
   /** Before this call. */
   readonly balanceNanos: Nanos
-  readonly deny: Deny
 }
 
 /** From here on there is a hold, and every way out closes it. */
 async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<void> {
-  const { exchange, surface, endpoint, read, request, plan, deny } = admitted
+  const { exchange, surface, endpoint, read, request, plan } = admitted
   const { clock, settler } = gateway
   const sentMs = clock.monotonicMs()
   let endedMs: number | null = null
@@ -166,7 +157,9 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     const figures = { costNanos: bill.costNanos, listNanos: bill.listNanos, balanceNanos }
     if (end.kind === 'complete') await reply.finish(figures, end.trailers)
     else if (end.kind === 'cut') await reply.cut()
-    else if (end.kind === 'failed') deny(explainFailure(end), balanceNanos, upstreamMs())
+    else if (end.kind === 'failed') {
+      deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: upstreamMs() })
+    }
   } catch (defect) {
     await settle(NOTHING_BILLED)
     throw defect

@@ -3,9 +3,10 @@ import type { Target } from '../http/target.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
 import { openAnswer } from './answer.ts'
+import { deny } from './deny.ts'
 import { forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import { type Deny, explainFailure } from './refusals.ts'
+import { explainFailure } from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
@@ -19,7 +20,6 @@ export async function passPreflight(
   surface: Surface,
   upstream: Upstream,
   gateway: Gateway,
-  deny: Deny,
 ): Promise<void> {
   const { res, names } = exchange
   const sentMs = gateway.clock.monotonicMs()
@@ -55,5 +55,5 @@ export async function passPreflight(
   const end = await call.ended
   if (end.kind === 'complete') answer.finish(null, end.trailers)
   else if (end.kind === 'cut') answer.cut()
-  else if (end.kind === 'failed') deny(explainFailure(end))
+  else if (end.kind === 'failed') deny(exchange, surface, explainFailure(end))
 }

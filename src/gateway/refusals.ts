@@ -1,14 +1,10 @@
 import type { Exchange } from '../http/exchange.ts'
 import { tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
-import type { Nanos } from '../kernel/money.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
 import type { CallEnd } from './forward.ts'
 
 /** The refusals of the data plane that need a sentence of explanation, and the questions that lead to them. */
-
-/** Answers with a refusal, which costs nothing. */
-export type Deny = (refusal: Refusal, balanceNanos?: Nanos | null, upstreamMs?: number) => void
 
 export function refuseWebSocket(exchange: Exchange): Refusal | null {
   if (!tokensOf(exchange.headers, 'upgrade').includes('websocket')) return null

@@ -1,6 +1,6 @@
 import { BoundedCopy } from './bounded-copy.ts'
 import { NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
-import { NameSet } from './name-set.ts'
+import type { NameSet } from './name-set.ts'
 
 const BACKSLASH = 0x5c
 const LETTER_U = 0x75
@@ -27,9 +27,9 @@ for (const [i, bytes] of [',', ':', '"', '{', '[', '}]'].entries()) {
 
 export interface CondenseRules {
   /** Members of the outermost object that matter. The values of all others become null. */
-  readonly keep: ReadonlySet<string>
+  readonly keep: NameSet
   /** Members of objects below it whose values do not matter, wherever they are, and become null. */
-  readonly drop: ReadonlySet<string>
+  readonly drop: NameSet
 }
 
 export interface CondenseLimits {
@@ -108,8 +108,8 @@ export class JsonCondenser {
   #backslash = -1
 
   constructor(rules: CondenseRules, limits: Partial<CondenseLimits> = {}) {
-    this.#keep = new NameSet(rules.keep)
-    this.#drop = new NameSet(rules.drop)
+    this.#keep = rules.keep
+    this.#drop = rules.drop
     this.#limits = { ...CONDENSE_LIMITS, ...limits }
     this.#textRoom = this.#limits.textBytesMax
   }

@@ -1,6 +1,7 @@
 import type { Usage } from '../kernel/usage.ts'
 import type { JsonDocument } from './json-document.ts'
 import type { TextPlace } from './learn-template.ts'
+import type { NameSet } from './name-set.ts'
 import type { DeliveredOutput } from './output-text.ts'
 
 /**
@@ -57,9 +58,9 @@ export interface Metered extends Reading {
 /** What the bytes of a reply look like, known before the first of them. */
 export interface ReplyLayout {
   /** The members of a body, and of an event's data, that are looked at. */
-  readonly members: ReadonlySet<string>
+  readonly members: NameSet
   /** Members anywhere below that are not, and may be large. */
-  readonly ignored: ReadonlySet<string>
+  readonly ignored: NameSet
   /** Members of an event's data that say nothing and differ from event to event. */
   readonly noise: ReadonlySet<string>
   /** An event whose data begins with these bytes says nothing, and may be large. */

@@ -4,13 +4,13 @@ export class NameSet {
   /** By length; most names that come by have a length that none of these has. */
   readonly #byLength: readonly (readonly Buffer[])[]
 
-  constructor(names: ReadonlySet<string>) {
+  constructor(names: Iterable<string>) {
     const byLength: Buffer[][] = []
     for (const name of names) {
       for (let length = byLength.length; length <= name.length; length++) byLength.push([])
       byLength[name.length]?.push(Buffer.from(name))
     }
-    this.#names = names
+    this.#names = new Set(names)
     this.#byLength = byLength
   }
 

@@ -1,6 +1,7 @@
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import { Counts } from './counts.ts'
 import { keepKnownSides } from './known-sides.ts'
@@ -8,8 +9,8 @@ import { laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from 
 import { isObject, listAt, nameAt, objectAt, type WireObject } from './wire-value.ts'
 
 const LAYOUT: ReplyLayout = {
-  members: new Set(['id', 'model', 'service_tier', 'choices', 'usage', 'error']),
-  ignored: new Set(['logprobs', 'annotations']),
+  members: new NameSet(['id', 'model', 'service_tier', 'choices', 'usage', 'error']),
+  ignored: new NameSet(['logprobs', 'annotations']),
   noise: new Set(['obfuscation']),
   dullEvents: [],
 }

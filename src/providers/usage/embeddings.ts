@@ -1,3 +1,4 @@
+import { NameSet } from '../../metering/name-set.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import { type ClosingKind, ClosingUsageReader } from './closing-usage.ts'
 import { partOf, readTokens } from './openai-tokens.ts'
@@ -5,8 +6,8 @@ import { partOf, readTokens } from './openai-tokens.ts'
 const EMBEDDINGS: ClosingKind = {
   layout: {
     // The vectors are megabytes of numbers and are not looked at.
-    members: new Set(['model', 'usage', 'error']),
-    ignored: new Set(),
+    members: new NameSet(['model', 'usage', 'error']),
+    ignored: new NameSet([]),
     noise: new Set(),
     dullEvents: [],
   },

@@ -1,3 +1,4 @@
+import { NameSet } from '../../metering/name-set.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import { type ClosingKind, ClosingUsageReader } from './closing-usage.ts'
 import { partOf } from './openai-tokens.ts'
@@ -5,8 +6,8 @@ import { readImageTokens, svgParts } from './response-tools.ts'
 
 const IMAGES: ClosingKind = {
   layout: {
-    members: new Set(['type', 'usage', 'svg_usage', 'error', 'code']),
-    ignored: new Set(),
+    members: new NameSet(['type', 'usage', 'svg_usage', 'error', 'code']),
+    ignored: new NameSet([]),
     noise: new Set(),
     dullEvents: ['image_generation.partial_image', 'image_edit.partial_image'].map((type) =>
       Buffer.from(`{"type":"${type}"`),

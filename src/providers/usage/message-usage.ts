@@ -116,7 +116,10 @@ export class MessageUsage {
       parts: [...own, ...parts],
       calls,
       inputKnown: counted.every(({ input }) => input !== null) && (isSampled || totals.input !== null),
-      outputKnown: counted.every(({ output }) => output !== null) && (isSampled || totals.output !== null),
+      outputKnown:
+        this.#isFinal &&
+        counted.every(({ output }) => output !== null) &&
+        (isSampled || totals.output !== null),
     }
   }
 

@@ -2,17 +2,18 @@ import type { UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import { addToolCalls, keepKnownSides } from './known-sides.ts'
 import { MessageUsage } from './message-usage.ts'
 import { isObject, listAt, nameAt, objectAt, textAt, type WireObject } from './wire-value.ts'
 
 const LAYOUT: ReplyLayout = {
-  members: new Set([
+  members: new NameSet([
     ...['type', 'id', 'model', 'stop_reason', 'content', 'usage', 'error'],
     ...['message', 'index', 'content_block', 'delta'],
   ]),
-  ignored: new Set(['citations', 'context_management', 'diagnostics', 'input_transformations']),
+  ignored: new NameSet(['citations', 'context_management', 'diagnostics', 'input_transformations']),
   noise: new Set(),
   dullEvents: [],
 }

@@ -2,6 +2,7 @@ import type { UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import { Counts } from './counts.ts'
 import { addToolCalls, keepKnownSides } from './known-sides.ts'
@@ -10,11 +11,11 @@ import { imageToolParts, SeenTools } from './response-tools.ts'
 import { isObject, listAt, nameAt, objectAt, textAt, type WireObject } from './wire-value.ts'
 
 const LAYOUT: ReplyLayout = {
-  members: new Set([
+  members: new NameSet([
     ...['id', 'model', 'service_tier', 'status', 'output', 'tools', 'usage', 'tool_usage', 'error'],
     ...['type', 'response', 'item', 'output_index', 'delta', 'code'],
   ]),
-  ignored: new Set([
+  ignored: new NameSet([
     'logprobs',
     'annotations',
     'instructions',

@@ -1,3 +1,4 @@
+import { NameSet } from '../../metering/name-set.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import { type ClosingKind, ClosingUsageReader } from './closing-usage.ts'
 import { quantitiesOf } from './counts.ts'
@@ -5,8 +6,8 @@ import { partOf, readTokens } from './openai-tokens.ts'
 
 const SPEECH: ClosingKind = {
   layout: {
-    members: new Set(['type', 'usage', 'error', 'code']),
-    ignored: new Set(),
+    members: new NameSet(['type', 'usage', 'error', 'code']),
+    ignored: new NameSet([]),
     noise: new Set(),
     dullEvents: [Buffer.from('{"type":"speech.audio.delta"')],
   },

@@ -1,3 +1,4 @@
+import { NameSet } from '../../metering/name-set.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import { type ClosingKind, type ClosingUsage, ClosingUsageReader } from './closing-usage.ts'
 import { type Counts, quantitiesOf } from './counts.ts'
@@ -6,8 +7,8 @@ import { isObject, type WireObject } from './wire-value.ts'
 
 const TRANSCRIPTION: ClosingKind = {
   layout: {
-    members: new Set(['type', 'text', 'delta', 'usage', 'error', 'code']),
-    ignored: new Set(),
+    members: new NameSet(['type', 'text', 'delta', 'usage', 'error', 'code']),
+    ignored: new NameSet([]),
     noise: new Set(),
     dullEvents: [],
   },

@@ -122,6 +122,23 @@ test('a stream cut after a running total knows that there was at least so much o
   assert.equal(metered.outputTokensSeen, 20)
 })
 
+test('a stream cut after entries that came before its end leaves the output to be counted', () => {
+  const iterations = [entry('compaction', null, 5000, 200), entry('message', null, 100, 20)]
+  const metered = meterStream(
+    'messages',
+    streamOf([
+      { type: 'message_start', message: messageBody({ usage: plain }) },
+      { type: 'message_delta', delta: { stop_reason: null }, usage: { output_tokens: 20, iterations } },
+    ]),
+    false,
+  )
+  assert.deepEqual(metered.usage.parts, [
+    part({ input_tokens: 5000 }, 5000),
+    part({ input_tokens: 100 }, 100),
+  ])
+  assert.equal(metered.outputKnown, false)
+})
+
 test('an error in mid-stream is told, with what was known until then', () => {
   const whole = messageStream({ usage: plain })
   const error = streamOf([{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }])

@@ -1,0 +1,27 @@
+import { type Exchange, sendWhole } from '../http/exchange.ts'
+import type { Refusal } from '../kernel/errors.ts'
+import type { Nanos } from '../kernel/money.ts'
+import { type Audience, shapeError } from '../providers/error-shape.ts'
+import { figureLines } from './figures.ts'
+
+/** Answers with a refusal. On a proxied path it says what it cost, which is nothing. */
+export function deny(
+  exchange: Exchange,
+  audience: Audience,
+  refusal: Refusal,
+  known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
+): void {
+  // A response that has begun cannot become an error; breaking it off is the only honest sign left.
+  if (exchange.res.headersSent) {
+    exchange.res.destroy()
+    return
+  }
+  const shaped = shapeError(audience, refusal, exchange.requestId)
+  const figures = { costNanos: 0n, listNanos: 0n, balanceNanos: known.balanceNanos ?? null }
+  const lines = audience === 'own' ? [] : figureLines(exchange.names, figures, known.upstreamMs ?? 0)
+  sendWhole(
+    exchange,
+    { ...shaped, headers: [...shaped.headers, ...lines] },
+    { close: refusal.close === true },
+  )
+}
