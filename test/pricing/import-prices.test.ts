@@ -97,7 +97,7 @@ const litellm = {
     mode: 'audio_transcription',
   },
   'tts-1': { input_cost_per_character: 1.5e-5, litellm_provider: 'openai', mode: 'audio_speech' },
-  'low/1024-x-1024/gpt-image-2': { input_cost_per_image: 0.01, litellm_provider: 'openai' },
+  'openai/gpt-twice': { input_cost_per_token: 1e-6, output_cost_per_token: 1e-6, litellm_provider: 'openai' },
   'gemini/some': { input_cost_per_token: 1e-6, litellm_provider: 'gemini' },
 }
 

@@ -6,9 +6,6 @@ const OUTPUT_UNITS: ReadonlySet<string> = new Set<Unit>([
   'image_output_tokens',
 ])
 
-/** Calls of tools belong to neither side: they are known whenever they were seen. */
-const TOOL_UNITS: ReadonlySet<string> = new Set<Unit>(['web_searches', 'file_searches'])
-
 /**
  * The parts without the units of a side that is not known, so that what is counted in their place is not added to
  * half of it. Then the first part is that of the response's own model, for what is counted to be added to.
@@ -29,14 +26,11 @@ export function keepKnownSides(
 }
 
 function keepUnits(quantities: Quantities, inputKnown: boolean, outputKnown: boolean): Quantities {
-  return Object.fromEntries(
-    Object.entries(quantities).filter(
-      ([unit]) => TOOL_UNITS.has(unit) || (OUTPUT_UNITS.has(unit) ? outputKnown : inputKnown),
-    ),
-  )
+  const isKnown = (unit: string): boolean => (OUTPUT_UNITS.has(unit) ? outputKnown : inputKnown)
+  return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isKnown(unit)))
 }
 
-/** Adds calls of tools to the part of the response's own model. */
+/** Adds calls of tools, which are known whenever they were seen, to the part of the response's own model. */
 export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): readonly UsagePart[] {
   if (Object.keys(calls).length === 0) return parts
   const at = parts.findLastIndex((part) => part.model === null)

@@ -39,7 +39,7 @@ for (const { name, reader, stream } of samples) {
     assert.deepEqual(expected.faults, [])
     for (const [variant, text] of variants) {
       const bytes = Buffer.from(text)
-      for (const size of [1, 2, 3, 7, 64, 1000, bytes.length]) {
+      for (const size of [1, 7, 64, bytes.length]) {
         const metered = meterPieces(reader, EVENTS, cutEvery(bytes, size))
         assert.deepEqual(metered, expected, `${variant}, in pieces of ${size} bytes`)
       }
@@ -53,7 +53,7 @@ for (const { name, reader, stream } of samples) {
       fc.property(places, (cuts) => {
         assert.deepEqual(meterPieces(reader, EVENTS, cutAt(bytes, cuts)), expected)
       }),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 
@@ -66,7 +66,7 @@ for (const { name, reader, stream } of samples) {
         assert.deepEqual(meterPieces(reader, EVENTS, cutEvery(begun, 1), false), expected)
         assert.deepEqual(expected.faults, [])
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     )
   })
 }

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { HELP } from '../../src/cli/help.ts'
+import { ConfigError, readConfig } from '../../src/config.ts'
+import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { root } from './source-tree.ts'
+
+const documents = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
+]
+const textOf = (path: string) => readFileSync(join(root, path), 'utf8')
+const variablesIn = (text: string) => new Set(text.match(/\bTOLLGATE_[A-Z_]+\b/g))
+
+test('every variable that a document or the help names exists, and each is named in both', () => {
+  const inReadme = variablesIn(textOf('README.md'))
+  const inHelp = variablesIn(HELP)
+  for (const path of documents) {
+    for (const name of variablesIn(textOf(path)))
+      assert.ok(inHelp.has(name), `${path} names ${name}, the help does not`)
+  }
+  for (const name of inHelp) assert.ok(inReadme.has(name), `the help names ${name}, the README does not`)
+  for (const name of inHelp) {
+    // A name that is not known is refused with these words; a known one may be refused for its value.
+    try {
+      readConfig({ [name]: '%' }, '/nonexistent')
+    } catch (error) {
+      assert.ok(error instanceof ConfigError)
+      assert.ok(!error.problems.some((problem) => problem.includes('is not a variable')), name)
+    }
+  }
+})
+
+test('every file that a document links to is there', () => {
+  for (const path of documents) {
+    for (const [, target = ''] of textOf(path).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)) {
+      assert.ok(existsSync(join(root, dirname(path), target)), `${path} links to ${target}`)
+    }
+  }
+})
+
+test('the price overlay that the documentation shows is one', () => {
+  const example = /```json\n([\s\S]*?)```/.exec(textOf('docs/BILLING.md'))?.[1] ?? ''
+  assert.equal(loadListPrices(example).kind, 'book')
+})
+
+test('the README shows the two commands that start and test it', () => {
+  assert.match(textOf('README.md'), /npm ci && npm start/)
+  assert.match(textOf('README.md'), /npm ci && npm test/)
+})
