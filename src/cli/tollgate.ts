@@ -1,41 +1,55 @@
 #!/usr/bin/env node
-import { adminKey } from './admin-key.ts'
-import { audit } from './audit.ts'
-import { HELP, VERSION } from './help.ts'
-import { prices } from './prices.ts'
-import { createRateAgain, currentPrices } from './rate-again.ts'
-import { rerate } from './rerate.ts'
-import { serve } from './serve.ts'
+import { enableCompileCache } from 'node:module'
+
+// Source is stripped of its types and compiled once, not at every start: that halves the time until it serves. For
+// the same reason each command loads only what it needs.
+enableCompileCache()
 
 /** Exit codes that scripts can use: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
 const [command = 'serve', ...args] = process.argv.slice(2)
 
 switch (command) {
-  case 'serve':
+  case 'serve': {
+    const { serve } = await import('./serve.ts')
     await serve(args)
     break
-  case 'admin-key':
+  }
+  case 'admin-key': {
+    const { adminKey } = await import('./admin-key.ts')
     await adminKey(args)
     break
-  case 'prices':
+  }
+  case 'prices': {
+    const { prices } = await import('./prices.ts')
     await prices(args)
     break
-  case 'audit':
+  }
+  case 'audit': {
+    const { audit } = await import('./audit.ts')
+    const { createRateAgain } = await import('./rate-again.ts')
     await audit(args, createRateAgain())
     break
-  case 'rerate':
+  }
+  case 'rerate': {
+    const { rerate } = await import('./rerate.ts')
+    const { currentPrices } = await import('./rate-again.ts')
     await rerate(args, currentPrices)
     break
+  }
   case 'help':
   case '--help':
-  case '-h':
+  case '-h': {
+    const { HELP } = await import('./help.ts')
     process.stdout.write(HELP)
     break
+  }
   case 'version':
   case '--version':
-  case '-v':
+  case '-v': {
+    const { VERSION } = await import('./help.ts')
     process.stdout.write(`tollgate ${VERSION}\n`)
     break
+  }
   default:
     process.stderr.write(`tollgate: there is no command "${command}". See tollgate --help.\n`)
     process.exitCode = 2
