@@ -1,4 +1,5 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { CallClosing, TokenCounts } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
@@ -6,7 +7,7 @@ import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
 import { type CountableRequest, estimateUsage } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
-import type { BillPlan } from './pricer.ts'
+import type { BillPlan, RatedCall } from './pricer.ts'
 
 /** Everything that is known of a call when it has ended. */
 export interface EndedCall {
@@ -71,15 +72,12 @@ export async function billCall(call: EndedCall, counter: TokenCounter): Promise<
   }
   if (!plan.metered || call.metered === null || !isSuccess(head)) return bill
 
-  const { metered } = call
-  const known = metered.inputKnown && metered.outputKnown
-  const usage = known ? metered.usage : await estimateUsage(metered, call.surface, call.request, counter)
-  const rated = plan.rate(usage)
+  const { usage, rated, estimated } = await rateMetered(call, call.metered, counter)
   return {
     ...bill,
     modelServed: usage.modelServed,
     stopReason: usage.stopReason,
-    estimated: !known || usage.suspect,
+    estimated,
     unpriced: rated.unpriced,
     pricedAsRequested: rated.pricedAsRequested,
     usage: JSON.stringify(usage),
@@ -87,6 +85,37 @@ export async function billCall(call: EndedCall, counter: TokenCounter): Promise<
     costNanos: rated.costNanos,
     listNanos: rated.listNanos,
   }
+}
+
+/** No call costs a million dollars or has a trillion tokens. What says so is wrong, and would not fit the columns. */
+const PLAUSIBLE_NANOS_MAX = 1_000_000n * NANOS_PER_USD
+const PLAUSIBLE_TOKENS_MAX = 1_000_000_000_000
+
+interface RatedUsage {
+  readonly usage: Usage
+  readonly rated: RatedCall
+  readonly estimated: boolean
+}
+
+async function rateMetered(call: EndedCall, metered: Metered, counter: TokenCounter): Promise<RatedUsage> {
+  const { plan, surface, request } = call
+  const known = metered.inputKnown && metered.outputKnown
+  const said = known ? metered.usage : await estimateUsage(metered, surface, request, counter)
+  const rated = plan.rate(said)
+  if (isPlausible(said, rated)) return { usage: said, rated, estimated: !known || said.suspect }
+  const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
+  const usage = await estimateUsage(
+    { ...silent, usage: { ...metered.usage, parts: [], suspect: true } },
+    surface,
+    request,
+    counter,
+  )
+  return { usage, rated: plan.rate(usage), estimated: true }
+}
+
+function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
+  const { input, output, cacheRead, cacheWrite } = tokenCounts(usage)
+  return listNanos <= PLAUSIBLE_NANOS_MAX && input + output + cacheRead + cacheWrite <= PLAUSIBLE_TOKENS_MAX
 }
 
 /** No head at all counts as a success here: the client left before upstream could answer. */

@@ -9,6 +9,7 @@ export const REQUEST_MEMBERS = [
   'max_completion_tokens',
   'max_output_tokens',
   'n',
+  'best_of',
   'service_tier',
   'speed',
   'inference_geo',

@@ -18,12 +18,21 @@ export interface RequestLimits {
 }
 
 /**
- * Marks of content that the body names and does not carry. The last two begin escaped letters: a name spelled with
- * them could be any of the others.
+ * Marks of content that costs tokens beyond the body's bytes: what the body names and does not carry, and documents
+ * and images it carries, whose pages and pixels count. The last two begin escaped letters: a name spelled with them
+ * could be any of the others.
  */
-const ELSEWHERE = ['"file_id"', '"url"', '_url"', '"container"', '"mcp_servers"', '\\u006', '\\u007'].map(
-  (text) => Buffer.from(text),
-)
+const ELSEWHERE = [
+  '"file_id"',
+  '"url"',
+  '_url"',
+  '"container"',
+  '"mcp_servers"',
+  '"base64"',
+  '"file_data"',
+  '\\u006',
+  '\\u007',
+].map((text) => Buffer.from(text))
 
 /** `body` is null where the bytes are not at hand, or encoded: then it may refer to anything. */
 export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer | null): RequestLimits {
@@ -34,7 +43,7 @@ export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer |
   const stored = get('prompt')?.kind === 'object' || named.some((name) => isGiven(get(name)))
   return {
     maxOutputTokens: outputLimit([get('max_tokens'), get('max_completion_tokens'), get('max_output_tokens')]),
-    n: countOf(get('n')),
+    n: Math.max(countOf(get('n')), countOf(get('best_of'))),
     serviceTier: textOf(get('service_tier')),
     speed: textOf(get('speed')),
     geography: textOf(get('inference_geo')),
