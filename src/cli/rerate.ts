@@ -140,7 +140,9 @@ async function passOver(
 async function confirm(): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    return /^y(es)?$/i.test((await terminal.question('Book this? [y/N] ')).trim())
+    // It fails if the input is ended or interrupted: that is no agreement.
+    const answer = await terminal.question('Book this? [y/N] ').catch(() => '')
+    return /^y(es)?$/i.test(answer.trim())
   } finally {
     terminal.close()
   }

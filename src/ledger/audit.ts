@@ -51,7 +51,7 @@ export function runAudit(
   let done = 0
   const advance = (count: number): void => {
     done += count
-    onProgress(done, total)
+    onProgress(Math.min(done, total), total)
   }
   const difference =
     firstOf(withProgress(books.calls(), advance), createCallCheck(rateAgain)) ??

@@ -110,7 +110,7 @@ test('a call that was credited after it was read is left alone', async () => {
     const stale = changes(writer, V2)
     writer.book(changes(writer, V3))
     const booked = entries(dir)
-    // V3 has no price for the call without one, so that call alone is as it was read.
+    // These two cost under V3 what they did before, or have no price in it: they are as they were read.
     assert.deepEqual(writer.book(stale).calls, 2)
     assert.deepEqual(
       entries(dir).filter((entry) => !booked.some((old) => String(old) === String(entry))),

@@ -108,7 +108,6 @@ function bookIn(db: DatabaseSync, clock: Clock): RerateWriter['book'] {
   function bookOne(changed: ChangedCall, atMs: number): boolean {
     const { call, version } = changed
     const amountNanos = creditOf(changed)
-    keepVersion.run(version.id, version.json)
     const inserted = insertEntry.run({
       id: `crd_${nextUlid()}`,
       account: call.accountId,
@@ -136,6 +135,10 @@ function bookIn(db: DatabaseSync, clock: Clock): RerateWriter['book'] {
     db.exec('BEGIN IMMEDIATE')
     try {
       const atMs = clock.nowMs()
+      // A version is some 100 KB of text: once per batch, not once per call.
+      for (const [id, json] of new Map(changed.map(({ version }) => [version.id, version.json]))) {
+        keepVersion.run(id, json)
+      }
       for (const one of changed) {
         if (!bookOne(one, atMs)) continue
         calls += 1

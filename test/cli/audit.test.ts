@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createProgress } from '../../src/cli/progress.ts'
+import type { Clock } from '../../src/kernel/clock.ts'
+import { startSmallGateway } from './small-gateway.ts'
+
+test('audit passes beside a running gateway, names the first difference, and passes again after it', async () => {
+  const gateway = await startSmallGateway()
+  try {
+    await gateway.call(1_000)
+    await gateway.call(0)
+    await gateway.call(90_000)
+    const counted = '3 calls, 1 key, 1 key month, 1 daily rollup, 0 credits'
+    const clean = await gateway.run(['audit'])
+    assert.deepEqual(clean, { code: 0, signal: null, stdout: `No difference in ${counted}.\n`, stderr: '' })
+
+    gateway.tamper('UPDATE account SET charged_nanos = charged_nanos + 1')
+    const wrong = await gateway.run(['audit'])
+    assert.deepEqual(wrong, {
+      code: 1,
+      signal: null,
+      stdout:
+        'Difference: charged of an account\n  where    account default\n  stored   0.009100001 USD\n' +
+        `  derived  0.0091 USD\nThis is the first one; there may be more in ${counted}.\n`,
+      stderr: '',
+    })
+
+    gateway.tamper('UPDATE account SET charged_nanos = charged_nanos - 1')
+    await gateway.call(1_000)
+    assert.match((await gateway.run(['audit'])).stdout, /^No difference in 4 calls,/)
+  } finally {
+    await gateway.close()
+  }
+})
+
+test('audit reads the books of a gateway that was killed, and changes nothing in them', async () => {
+  const gateway = await startSmallGateway()
+  try {
+    await gateway.call(1_000)
+    gateway.tollgate.signal('SIGKILL')
+    await gateway.tollgate.finished
+    const first = await gateway.run(['audit'])
+    assert.match(first.stdout, /^No difference in 1 call,/)
+    assert.deepEqual(await gateway.run(['audit']), first)
+  } finally {
+    await gateway.close()
+  }
+})
+
+test('a model name cannot draw on the terminal of whoever reads the audit', async () => {
+  const gateway = await startSmallGateway()
+  try {
+    await gateway.call(5)
+    gateway.tamper("UPDATE rollup SET model = char(27) || '[2J' || model")
+    const { stdout } = await gateway.run(['audit'])
+    assert.match(stdout, /where {4}day .*, model \?\[2Jclaude/)
+    assert.ok(!stdout.includes('\x1b'))
+  } finally {
+    await gateway.close()
+  }
+})
+
+test('audit of a folder without books fails and leaves none behind; a wrong call shows how', async () => {
+  const gateway = await startSmallGateway()
+  try {
+    const nowhere = join(gateway.tollgate.dataDir, 'nowhere')
+    const missing = await gateway.run(['audit'], { TOLLGATE_DATA_DIR: nowhere })
+    assert.equal(missing.code, 2)
+    assert.match(missing.stderr, /TOLLGATE_DATA_DIR: there are no books in .*nowhere/)
+    assert.equal(existsSync(nowhere), false)
+    for (const args of [['--fix'], ['everything']]) {
+      const wrong = await gateway.run(['audit', ...args])
+      assert.equal(wrong.code, 2)
+      assert.match(wrong.stderr, /Usage\n/)
+    }
+    const help = await gateway.run(['audit', '--help'])
+    assert.equal(help.code, 0)
+    assert.match(help.stdout, /^Usage\n/)
+  } finally {
+    await gateway.close()
+  }
+})
+
+test('the progress bar is drawn on a terminal, ten times a second at most, and removed at the end', () => {
+  let nowMs = 0
+  const clock: Clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
+  const draw = (isTTY: boolean): string[] => {
+    const written: string[] = []
+    const write = (text: string | Uint8Array): boolean => written.push(String(text)) > 0
+    const progress = createProgress('Working', { isTTY, write } as NodeJS.WriteStream, clock)
+    progress.show(0, 40)
+    progress.show(5, 40)
+    nowMs += 100
+    progress.show(10, 40)
+    progress.end()
+    return written
+  }
+  assert.deepEqual(draw(false), [])
+  assert.deepEqual(draw(true), [
+    `\rWorking [${'.'.repeat(30)}]   0 %`,
+    `\rWorking [${'#'.repeat(8)}${'.'.repeat(22)}]  25 %`,
+    '\r\x1b[K',
+  ])
+})

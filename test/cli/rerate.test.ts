@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { type SmallGateway, startSmallGateway } from './small-gateway.ts'
+
+/** Listed are 0.1 USD per million input tokens. */
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-rerate-'))
+const CHEAPER = overlayOf('0.04')
+const DEARER = overlayOf('0.3')
+
+function overlayOf(input: string): Readonly<Record<string, string>> {
+  const file = join(folder, `${input}.json`)
+  const models = [{ id: 'claude-haiku-5-5', rates: { standard: { input, output: '0' } } }]
+  writeFileSync(file, JSON.stringify({ models }))
+  return { TOLLGATE_PRICES: file }
+}
+
+/** Before any call. */
+const DAY = new Date().toISOString().slice(0, 10)
+
+let gateway: SmallGateway
+before(async () => {
+  gateway = await startSmallGateway()
+  await gateway.call(10_000)
+  await gateway.call(50_000)
+})
+after(async () => {
+  await gateway.close()
+  rmSync(folder, { recursive: true })
+})
+
+const FROM = ['rerate', '--from', '2026-01-01'] as const
+const auditLine = async (): Promise<string> => (await gateway.run(['audit'])).stdout
+
+test('calls are priced again beside the running gateway, shown, credited and charged, each once', async () => {
+  const shown = await gateway.run(FROM, CHEAPER)
+  assert.deepEqual(shown, {
+    code: 0,
+    signal: null,
+    stdout: [
+      'model             calls  old list  new list  old cost  new cost  difference',
+      'claude-haiku-5-5      2     0.006    0.0024     0.006    0.0024     -0.0036',
+      'total                 2     0.006    0.0024     0.006    0.0024     -0.0036',
+      'To credit: 0.0036 USD for 2 calls.',
+      'Nothing is booked without --apply.',
+      '',
+    ].join('\n'),
+    stderr: '',
+  })
+  assert.match(await auditLine(), /^No difference in .* 0 credits/)
+
+  const booked = await gateway.run([...FROM, '--apply', '--yes'], CHEAPER)
+  assert.equal(booked.code, 0)
+  assert.match(booked.stdout, /\nBooked 2 calls: 0\.0036 USD credited in all\.\n$/)
+  assert.match(await auditLine(), /^No difference in .* 2 credits/)
+
+  const again = await gateway.run([...FROM, '--apply', '--yes'], CHEAPER)
+  assert.equal(again.stdout, 'No call costs anything else.\nUnchanged: 2 calls.\n')
+  assert.equal(again.code, 0)
+
+  // What costs more is only reported, until it is asked for.
+  const dearer = await gateway.run([...FROM, '--apply', '--yes'], DEARER)
+  assert.match(
+    dearer.stdout,
+    /\nNot charged: 0\.0156 USD for 2 calls that cost more\. --charge books it\.\n$/,
+  )
+  assert.match(await auditLine(), /^No difference in .* 2 credits/)
+
+  const charged = await gateway.run([...FROM, '--apply', '--charge', '--yes'], DEARER)
+  assert.match(
+    charged.stdout,
+    /\nTo charge: 0\.0156 USD for 2 calls\.\nBooked 2 calls: 0\.0156 USD charged in all\.\n$/,
+  )
+  assert.match(await auditLine(), /^No difference in 2 calls, .* 4 credits/)
+})
+
+test('the calls are chosen by date, instant and model', async () => {
+  const today = new Date().toISOString().slice(0, 10)
+  // No price that was booked before: a version can be applied to a call only once.
+  const prices = overlayOf('0.05')
+  const counted = async (...args: string[]): Promise<boolean> =>
+    (await gateway.run(['rerate', ...args], prices)).stdout.includes('claude-haiku-5-5      2 ')
+  assert.equal(await counted('--from', DAY, '--to', today), true)
+  assert.equal(await counted('--from', '2026-01-01', '--to', `${DAY}T00:00:00Z`), false)
+  assert.equal(await counted('--from', DAY, '--model', 'claude-haiku-5-5'), true)
+  assert.equal(await counted('--from', DAY, '--model', 'claude-haiku'), false)
+  assert.equal(await counted('--from', DAY, '--unpriced-only'), false)
+})
+
+test('a wrong call books nothing and shows how', async () => {
+  const wrong: readonly (readonly [args: readonly string[], said: RegExp])[] = [
+    [['rerate'], /say from when on/],
+    [['rerate', '--from', 'yesterday'], /--from must be a date/],
+    [['rerate', '--from', '2026-02-30'], /--from must be a date/],
+    [['rerate', '--from', '2026-11-01T12:00:00'], /--from must be a date/],
+    [[...FROM, '--to', '2025-12-31'], /--from is not before --to/],
+    [[...FROM, '--fix'], /--fix/],
+    [[...FROM, '--apply'], /there is no terminal to ask on: --apply needs --yes/],
+  ]
+  for (const [args, said] of wrong) {
+    const finished = await gateway.run(args, CHEAPER)
+    assert.equal(finished.code, 2, args.join(' '))
+    assert.match(finished.stderr, said)
+    assert.match(finished.stderr, /\nUsage\n/)
+  }
+  const badPrices = await gateway.run(FROM, overlayOf('-1'))
+  assert.equal(badPrices.code, 2)
+  assert.match(badPrices.stderr, /-1\.json: line 1/)
+  const missing = await gateway.run(FROM, { TOLLGATE_DATA_DIR: join(folder, 'nowhere') })
+  assert.equal(missing.code, 2)
+  assert.match(missing.stderr, /there are no books in/)
+  const help = await gateway.run(['rerate', '--help'])
+  assert.equal(help.code, 0)
+  assert.match(help.stdout, /^Usage\n/)
+})

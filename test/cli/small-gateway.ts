@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import {
+  type Finished,
+  runTollgate,
+  type ServingProcess,
+  serveTollgate,
+} from '../support/tollgate-process.ts'
+
+/** A served gateway with one key, whose calls use what they are told to. */
+export interface SmallGateway {
+  readonly tollgate: ServingProcess
+  /** A Messages call that upstream says used so many input tokens. */
+  call(inputTokens: number, model?: string): Promise<void>
+  /** A command of the program on this gateway's data. */
+  run(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Finished>
+  /** Changes the database from beside, past all constraints. */
+  tamper(sql: string): void
+  close(): Promise<void>
+}
+
+export async function startSmallGateway(): Promise<SmallGateway> {
+  const simulator = await startSimulator()
+  const tollgate = await serveTollgate({ TOLLGATE_MESSAGES_URL: simulator.messagesUrl })
+  const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
+  const created = await fetch(`${tollgate.url}/v1/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${adminKey}` },
+    body: '{"name":"x"}',
+  })
+  const { key } = (await created.json()) as { key: string }
+  return {
+    tollgate,
+    async call(inputTokens, model = 'claude-haiku-5-5') {
+      const response = await fetch(`${tollgate.url}/v1/messages`, {
+        method: 'POST',
+        headers: {
+          'x-api-key': key,
+          'anthropic-version': '2023-06-01',
+          'x-simulator': `usage={"input_tokens":${inputTokens},"output_tokens":0}`,
+        },
+        body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }),
+      })
+      await response.text()
+      assert.equal(response.status, 200)
+    },
+    run: (args, environment = {}) =>
+      runTollgate(args, { TOLLGATE_DATA_DIR: tollgate.dataDir, ...environment }),
+    tamper(sql) {
+      const db = new DatabaseSync(join(tollgate.dataDir, 'tollgate.db'), {
+        enableForeignKeyConstraints: false,
+        timeout: 5_000,
+      })
+      db.exec(sql)
+      db.close()
+    },
+    async close() {
+      await tollgate.dispose()
+      await simulator.close()
+    },
+  }
+}
