@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts'
-import { readRating } from '../gateway/rating-text.ts'
+import { type KeptRating, readRating } from '../gateway/rating-text.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { RateAgain } from '../ledger/audited.ts'
 import type { CurrentPrices } from '../ledger/rerate.ts'
@@ -19,9 +19,13 @@ export function createRateAgain(): RateAgain {
     versions.set(json, version)
     return version
   }
+  // Calls of one kind are rated alike: reading how took a tenth of an audit's time.
+  let lastRating = ''
+  let kept: KeptRating | null = null
   return ({ usage, rating, priceVersionJson }) => {
     const version = versionOf(priceVersionJson)
-    const kept = readRating(rating)
+    if (rating !== lastRating) kept = readRating(rating)
+    lastRating = rating
     if (version === null) throw new Error('the price version of the call cannot be read')
     if (kept === null) throw new Error('how the call was rated cannot be read')
     const rated = rate(JSON.parse(usage) as Usage, kept.context, version, kept.discount)
