@@ -142,7 +142,7 @@ test('no bytes make a meter fail', () => {
         }
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
 
@@ -183,7 +183,7 @@ test('no JSON in an event or a document makes a meter fail', () => {
         assert.ok(!meterBody(reader, typed).faults.includes('failed'))
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
 })
 
@@ -206,6 +206,6 @@ test('bytes that are changed on the way make no meter fail, and are read the sam
         assert.deepEqual(meterPieces(reader, EVENTS, cutEvery(bytes, 1)), metered)
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
