@@ -4,6 +4,7 @@ import type { Usage } from '../kernel/usage.ts'
 import type { CallClosing, TokenCounts } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { TokenCounter } from '../metering/token-counter.ts'
+import { charactersSold } from '../providers/request-characters.ts'
 import type { Surface } from '../providers/surface.ts'
 import { type CountableRequest, estimateUsage } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
@@ -13,6 +14,7 @@ import type { BillPlan, RatedCall } from './pricer.ts'
 export interface EndedCall {
   readonly surface: Surface
   readonly plan: BillPlan
+  readonly modelAsked: string | null
   readonly end: CallEnd
   /** Upstream's head, if one came. */
   readonly head: { readonly status: number; readonly headers: RawHeaders } | null
@@ -99,6 +101,12 @@ interface RatedUsage {
 
 async function rateMetered(call: EndedCall, metered: Metered, counter: TokenCounter): Promise<RatedUsage> {
   const { plan, surface, request } = call
+  const characters = metered.inputKnown ? null : charactersSold(call.modelAsked, request.bytes)
+  if (characters !== null) {
+    const part = { model: null, quantities: { input_characters: characters }, promptTokens: 0 }
+    const usage = { ...metered.usage, parts: [part] }
+    return { usage, rated: plan.rate(usage), estimated: false }
+  }
   const known = metered.inputKnown && metered.outputKnown
   const said = known ? metered.usage : await estimateUsage(metered, surface, request, counter)
   const rated = plan.rate(said)

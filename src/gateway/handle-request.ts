@@ -85,7 +85,18 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
 
     // forward, observe, settle, answer
     const { balanceNanos } = admission
-    const call = { exchange, target, surface, endpoint, upstream, read, request, plan, balanceNanos }
+    const call = {
+      exchange,
+      target,
+      surface,
+      endpoint,
+      upstream,
+      read,
+      request,
+      plan,
+      modelAsked,
+      balanceNanos,
+    }
     await carryThrough(call, gateway)
   } finally {
     if (read.body.kind === 'held') read.body.held.dispose()
@@ -101,13 +112,14 @@ interface AdmittedCall {
   readonly read: ReadBody
   readonly request: CountableRequest
   readonly plan: BillPlan
+  readonly modelAsked: string | null
   /** Before this call. */
   readonly balanceNanos: Nanos
 }
 
 /** From here on there is a hold, and every way out closes it. */
 async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<void> {
-  const { exchange, surface, endpoint, read, request, plan } = admitted
+  const { exchange, surface, endpoint, read, request, plan, modelAsked } = admitted
   const { clock, settler } = gateway
   const sentMs = clock.monotonicMs()
   let endedMs: number | null = null
@@ -145,7 +157,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
 
     // settle
     const bill = await billCall(
-      { surface, plan, end, head: reply.replyHead, metered, request },
+      { surface, plan, modelAsked, end, head: reply.replyHead, metered, request },
       gateway.tokenCounter,
     )
     gateway.reached('before_settle')
