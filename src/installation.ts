@@ -40,13 +40,24 @@ export async function openInstallation(
       `Another Tollgate serves from ${config.dataDir} already. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
     )
   }
+  let store: Store | null = null
   try {
-    const { store, digestKey } = await openStore(config, onFatal, diskFault)
+    const opened = await openStore(config, onFatal, diskFault)
+    store = opened.store
+    const { digestKey } = opened
     // Whoever held these calls is gone: this process is the only one that serves from here.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
-    return { store, digestKey, firstAdminKey, interruptedCalls, close: () => closeAll(store, lock) }
+    return {
+      store: opened.store,
+      digestKey,
+      firstAdminKey,
+      interruptedCalls,
+      close: () => closeAll(opened.store, lock),
+    }
   } catch (error) {
+    // An open store is a thread, and a thread would keep a process alive that does not serve.
+    await store?.close()
     lock.release()
     throw error
   }
@@ -134,11 +145,14 @@ async function ensureAdminKey(
     await create('TOLLGATE_ADMIN_KEY', config.adminKey, true)
     return null
   }
-  const existing = await store.listAdminKeys()
-  if (existing.some((key) => key.revokedAtMs === null)) return null
+  // A key of the configuration goes with the configuration: it may have a form that nothing else recognises.
+  const inForce = (await store.listAdminKeys()).filter((key) => key.revokedAtMs === null)
+  for (const key of inForce) if (key.bootstrap) await store.revokeAdminKey(key.id, clock.nowMs())
+  if (inForce.some((key) => !key.bootstrap)) return null
   const key = mintKey(config.prefix, 'admin')
-  await create('first start', key, false)
+  // The file first: a key that is in force and that nobody was told is worse than a file that opens nothing.
   writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)
+  await create('first start', key, false)
   return key.reveal()
 }
 

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, UpstreamConfig } from './config.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
 import { createPricer } from './gateway/create-pricer.ts'
@@ -11,7 +12,7 @@ import { createSettler } from './gateway/settle.ts'
 import { shapeBroken } from './gateway/shape-broken.ts'
 import { openUpstream } from './gateway/upstream.ts'
 import { createHttpServer } from './http/server.ts'
-import { openInstallation } from './installation.ts'
+import { type Installation, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
@@ -20,7 +21,9 @@ import type { Log } from './kernel/log.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
 import { handleOwned } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
+import type { Discount } from './pricing/discount.ts'
 import { loadListPrices } from './pricing/load-book.ts'
+import type { PriceBook } from './pricing/price-book.ts'
 import { readPricing } from './read-pricing.ts'
 
 export interface RunningTollgate {
@@ -45,9 +48,15 @@ export interface Surroundings {
   onFatal(error: Error): void
 }
 
+/** Resolves when nothing is under way any more, or after the time. */
+async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
+  const deadline = performance.now() + withinMs
+  while (!isQuiet() && performance.now() < deadline) await sleep(10)
+}
+
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
-  const { log, clock = systemClock } = surroundings
+  const { clock = systemClock } = surroundings
   const { book, discount } = readPricing(config)
   const installation = await openInstallation(
     config,
@@ -55,6 +64,22 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
     surroundings.onFatal,
     surroundings.diskFault ?? null,
   )
+  try {
+    return await serveFrom(installation, config, surroundings, book, discount)
+  } catch (error) {
+    await installation.close()
+    throw error
+  }
+}
+
+async function serveFrom(
+  installation: Installation,
+  config: Config,
+  surroundings: Surroundings,
+  book: PriceBook,
+  discount: Discount,
+): Promise<RunningTollgate> {
+  const { log, clock = systemClock } = surroundings
   const { store, digestKey } = installation
   if (installation.interruptedCalls > 0) {
     log.warn(
@@ -97,7 +122,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
     },
     upstreams,
     stateful: config.stateful,
-    inFlight: { count: 0 },
+    inFlight: { count: 0, preflights: 0 },
     pricer,
     settler,
     tokenCounter,
@@ -129,10 +154,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
       deny(exchange, surfaceOf(exchange.req.url ?? '', exchange.method, exchange.headers), refusal)
     },
   })
-  const address = await server.listen(config.host, config.port).catch(async (error: unknown) => {
-    await installation.close()
-    throw error
-  })
+  const address = await server.listen(config.host, config.port)
 
   return {
     async reloadPrices(overlayText) {
@@ -151,7 +173,8 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
       ready = false
       const cutStreams = await server.drain(config.drainMs)
       await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
-      await settler.finish(limits.settleOnStopMs)
+      // Calls that were cut are still being counted and settled; the store stays open for them.
+      await untilQuiet(() => gateway.inFlight.count === 0 && settler.waiting === 0, limits.settleOnStopMs)
       await tokenCounter.close()
       await installation.close()
       return { cutStreams }

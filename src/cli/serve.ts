@@ -53,7 +53,8 @@ export async function serve(args: readonly string[]): Promise<void> {
   } catch (error) {
     await simulator?.close()
     process.stderr.write(`tollgate: ${explain(error, config)}\n`)
-    process.exitCode = error instanceof ConfigError ? 2 : 1
+    // Not exitCode: whatever is still open must not keep a process alive that does not serve.
+    process.exit(error instanceof ConfigError ? 2 : 1)
   }
 }
 

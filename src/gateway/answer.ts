@@ -2,6 +2,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { hasHeader } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import { ChunkList } from './chunk-list.ts'
 import { announcedTrailers, type Figures, figureLines } from './figures.ts'
 import { toReplyHeaders } from './reply-headers.ts'
 
@@ -50,7 +51,8 @@ const EMPTY = Buffer.alloc(0)
 export function openAnswer(exchange: Exchange, parts: AnswerParts): Answer {
   const { req, res, names } = exchange
   const speaks11 = req.httpVersion === '1.1'
-  let held: { readonly head: ReplyHead; readonly chunks: Buffer[]; bytes: number } | null = null
+  let held: { readonly head: ReplyHead; readonly chunks: ChunkList } | null = null
+  let heldBytes = 0
   let written = false
   let trailing = false
   /** Only the end of the connection ends the body: HTTP/1.0 without a length. */
@@ -68,13 +70,20 @@ export function openAnswer(exchange: Exchange, parts: AnswerParts): Answer {
   })
   res.once('close', () => {
     stopStall()
-    giveBackHeld()
+    // Not before: until then the bytes wait in the socket.
+    parts.memory.giveBack(heldBytes)
+    heldBytes = 0
+    held = null
   })
 
-  function giveBackHeld(): void {
-    if (held === null) return
-    parts.memory.giveBack(held.bytes)
-    held = null
+  /** Cuts off a client that takes nothing at all for a long time; one that reads slowly is reading. */
+  function watchStall(): void {
+    const taken = res.socket?.bytesWritten ?? 0
+    stall ??= setTimeout(() => {
+      stall = null
+      if ((res.socket?.bytesWritten ?? 0) === taken) res.destroy()
+      else watchStall()
+    }, limits.replyStallTimeoutMs)
   }
 
   function writeHead(
@@ -105,7 +114,7 @@ export function openAnswer(exchange: Exchange, parts: AnswerParts): Answer {
     if (res.destroyed) return true
     bytesOut += chunk.length
     if (res.write(chunk)) return true
-    stall ??= setTimeout(() => res.destroy(), limits.replyStallTimeoutMs)
+    watchStall()
     return false
   }
 
@@ -113,10 +122,10 @@ export function openAnswer(exchange: Exchange, parts: AnswerParts): Answer {
   function release(figures: Figures | null, figuresFollow: boolean): boolean {
     if (held === null) return true
     const { head, chunks } = held
-    giveBackHeld()
+    held = null
     writeHead(head, figures, figuresFollow)
     let room = true
-    for (const chunk of chunks) room = write(chunk)
+    for (const chunk of chunks.all()) room = write(chunk)
     return room
   }
 
@@ -134,15 +143,15 @@ export function openAnswer(exchange: Exchange, parts: AnswerParts): Answer {
     begin(head, come) {
       if (come.when === 'now') writeHead(head, come.figures, false)
       else if (come.when === 'after') writeHead(head, null, true)
-      else held = { head, chunks: [], bytes: 0 }
+      else held = { head, chunks: new ChunkList() }
     },
 
     data(chunk) {
       if (held === null) return write(chunk)
-      const fits = held.bytes + chunk.length <= limits.heldReplyBytesMax && parts.memory.tryTake(chunk.length)
+      const fits = heldBytes + chunk.length <= limits.heldReplyBytesMax && parts.memory.tryTake(chunk.length)
       if (fits) {
-        held.bytes += chunk.length
-        held.chunks.push(chunk)
+        heldBytes += chunk.length
+        held.chunks.append(chunk)
         return true
       }
       release(null, true)

@@ -3,10 +3,12 @@ import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { CallClosing, TokenCounts } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
+import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import type { TokenCounter } from '../metering/token-counter.ts'
+import type { UsageReader } from '../providers/endpoint.ts'
 import { charactersSold } from '../providers/request-characters.ts'
 import type { Surface } from '../providers/surface.ts'
-import { type CountableRequest, estimateUsage } from './estimate-usage.ts'
+import { type CountableRequest, type CountedCall, estimateUsage } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
 import type { BillPlan, RatedCall } from './pricer.ts'
 
@@ -14,6 +16,7 @@ import type { BillPlan, RatedCall } from './pricer.ts'
 export interface EndedCall {
   readonly surface: Surface
   readonly plan: BillPlan
+  readonly reader: UsageReader | null
   readonly modelAsked: string | null
   readonly end: CallEnd
   /** Upstream's head, if one came. */
@@ -21,6 +24,7 @@ export interface EndedCall {
   /** What the meter read, where there was one: on a metered endpoint that answered with success, or not at all. */
   readonly metered: Metered | null
   readonly request: CountableRequest
+  readonly bytesOut: number
 }
 
 /** The part of a closing that is about money. What is about time and bytes, the caller knows. */
@@ -74,10 +78,11 @@ export async function billCall(call: EndedCall, counter: TokenCounter): Promise<
   }
   if (!plan.metered || call.metered === null || !isSuccess(head)) return bill
 
+  if (failedAtOnce(call.metered)) return bill
   const { usage, rated, estimated } = await rateMetered(call, call.metered, counter)
   return {
     ...bill,
-    modelServed: usage.modelServed,
+    modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? null,
     stopReason: usage.stopReason,
     estimated,
     unpriced: rated.unpriced,
@@ -87,6 +92,12 @@ export async function billCall(call: EndedCall, counter: TokenCounter): Promise<
     costNanos: rated.costNanos,
     listNanos: rated.listNanos,
   }
+}
+
+/** A stream that began with 200 and said nothing but an error is an error, and errors cost nothing. */
+function failedAtOnce({ error, inputKnown, outputTokensSeen, output }: Metered): boolean {
+  const delivered = output.bytes.text + output.bytes.thinking + output.bytes.tool
+  return error !== null && !inputKnown && outputTokensSeen === 0 && delivered === 0
 }
 
 /** No call costs a million dollars or has a trillion tokens. What says so is wrong, and would not fit the columns. */
@@ -100,7 +111,8 @@ interface RatedUsage {
 }
 
 async function rateMetered(call: EndedCall, metered: Metered, counter: TokenCounter): Promise<RatedUsage> {
-  const { plan, surface, request } = call
+  const { plan, request } = call
+  const counted: CountedCall = { ...call, inputTokensMax: plan.inputTokensMax }
   const characters = metered.inputKnown ? null : charactersSold(call.modelAsked, request.bytes)
   if (characters !== null) {
     const part = { model: null, quantities: { input_characters: characters }, promptTokens: 0 }
@@ -108,14 +120,13 @@ async function rateMetered(call: EndedCall, metered: Metered, counter: TokenCoun
     return { usage, rated: plan.rate(usage), estimated: false }
   }
   const known = metered.inputKnown && metered.outputKnown
-  const said = known ? metered.usage : await estimateUsage(metered, surface, request, counter)
+  const said = known ? metered.usage : await estimateUsage(metered, counted, counter)
   const rated = plan.rate(said)
   if (isPlausible(said, rated)) return { usage: said, rated, estimated: !known || said.suspect }
   const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
   const usage = await estimateUsage(
     { ...silent, usage: { ...metered.usage, parts: [], suspect: true } },
-    surface,
-    request,
+    counted,
     counter,
   )
   return { usage, rated: plan.rate(usage), estimated: true }

@@ -118,6 +118,12 @@ export class CarriedReply implements ReplyReceiver {
     this.#parts.answer.cut()
   }
 
+  /** Gives back what the way it took has kept. */
+  dispose(): void {
+    this.#remover?.destroy()
+    this.#drained?.()
+  }
+
   readonly #take = (bytes: Buffer): Promise<void> | null => {
     if (this.#parts.answer.data(bytes)) return null
     return new Promise((resolve) => {

@@ -2,8 +2,9 @@ import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Unratable } from '../ledger/call.ts'
 import { type Bound, boundOf } from '../pricing/bound.ts'
 import type { Discount } from '../pricing/discount.ts'
-import { type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
+import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { type RatingContext, rate } from '../pricing/rate.ts'
+import { findEndpoint } from '../providers/find-endpoint.ts'
 import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
 import type { BillPlan, PlannedCall, Pricer } from './pricer.ts'
 import { writeRating } from './rating-text.ts'
@@ -48,13 +49,22 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
 type CallKind = 'free' | 'metered' | 'deferred' | 'unmeterable' | 'mints_credential'
 
 /**
- * What is not byte for byte in our table cannot be known to be free, unless it only reads. A `%` may spell the path of
- * something else, so an encoded path is not known to only read either.
+ * What is not byte for byte in our table cannot be known to be free, unless it only reads. Even then a `%` may spell
+ * the path of an endpoint that hands out credentials.
  */
-function kindOf({ endpoint, method, path }: PlannedCall): CallKind {
+function kindOf({ endpoint, surface, method, path }: PlannedCall): CallKind {
   if (endpoint !== null) return endpoint.billing
-  const onlyReads = method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
-  return onlyReads && !path.includes('%') ? 'free' : 'unmeterable'
+  if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS') return 'unmeterable'
+  const meant = path.includes('%') ? findEndpoint(surface, method, decoded(path)) : null
+  return meant?.billing === 'mints_credential' ? 'mints_credential' : 'free'
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
 }
 
 function refusal(
@@ -80,6 +90,7 @@ function unmetered(
     rating: writeRating(context, settings.discount),
     unratable,
     metered: false,
+    inputTokensMax: null,
     rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
   }
 }
@@ -110,22 +121,31 @@ function metered(
     rating: writeRating(context, settings.discount),
     unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', 'metered', settings) : null,
     metered: true,
+    inputTokensMax:
+      call.modelAsked === null ? null : (findModel(version, call.modelAsked)?.contextWindowTokens ?? null),
     rate: (usage) => rate(usage, context, version, settings.discount),
   }
 }
 
-/** What nothing bounds is held at the most that anything is held at. */
+/** What nothing bounds is held at a sum that no call has reached. */
 const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
+
+/** Ten thousand holds of this size still fit a 64-bit column. */
+const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
 function holdOf(bound: Bound): Pick<BillPlan, 'holdNanos' | 'holdListNanos'> {
   switch (bound.kind) {
     case 'bound':
-      return { holdNanos: bound.costNanos, holdListNanos: bound.listNanos }
+      return { holdNanos: atMost(bound.costNanos), holdListNanos: atMost(bound.listNanos) }
     case 'unbounded':
       return { holdNanos: UNBOUNDED_NANOS, holdListNanos: UNBOUNDED_NANOS }
     case 'unpriced':
       return { holdNanos: 0n, holdListNanos: 0n }
   }
+}
+
+function atMost(nanos: bigint): bigint {
+  return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
 function contextOf(call: PlannedCall, settings: PricerSettings): RatingContext {

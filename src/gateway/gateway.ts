@@ -37,4 +37,5 @@ export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_sett
 /** How many calls are upstream now. Bounds what a flood can make us open. */
 export interface InFlight {
   count: number
+  preflights: number
 }

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
 import { limits } from '../kernel/limits.ts'
@@ -46,7 +47,9 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const identity = identify(method, headers, gateway.identify)
   if (identity.kind === 'refused') return deny(exchange, surface, identity.refusal)
   const upstream = gateway.upstreams[surface]
-  if (identity.kind === 'key' && (upstream === null || worthKeyCheck(exchange))) {
+  const endpoint = findEndpoint(surface, method, target.path)
+  const noStored = refuseStored(endpoint, gateway.stateful)
+  if (identity.kind === 'key' && (upstream === null || noStored !== null || worthKeyCheck(exchange))) {
     const badKey = await checkKey(identity.digest, gateway)
     if (badKey !== null) return deny(exchange, surface, badKey)
   }
@@ -54,8 +57,6 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   if (identity.kind === 'preflight') return await passPreflight(exchange, target, surface, upstream, gateway)
 
   // read
-  const endpoint = findEndpoint(surface, method, target.path)
-  const noStored = refuseStored(endpoint, gateway.stateful)
   if (noStored !== null) return deny(exchange, surface, noStored)
   const read = await readBody(exchange, endpoint, gateway.reading)
   if (read.kind === 'refused') return deny(exchange, surface, read.refusal)
@@ -125,6 +126,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
   let endedMs: number | null = null
   const upstreamMs = () => Math.round((endedMs ?? clock.monotonicMs()) - sentMs)
 
+  const reader = plan.metered && endpoint?.billing === 'metered' ? endpoint.usage : null
   const answer = openAnswer(exchange, {
     memory: gateway.heldReplies,
     upstreamMs,
@@ -132,7 +134,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
   })
   const reply = new CarriedReply({
     answer,
-    reader: plan.metered && endpoint?.billing === 'metered' ? endpoint.usage : null,
+    reader,
     balanceNanos: admitted.balanceNanos,
     onFirstByte: () => gateway.reached('first_byte'),
   })
@@ -157,7 +159,17 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
 
     // settle
     const bill = await billCall(
-      { surface, plan, modelAsked, end, head: reply.replyHead, metered, request },
+      {
+        surface,
+        plan,
+        reader,
+        modelAsked,
+        end,
+        head: reply.replyHead,
+        metered,
+        request,
+        bytesOut: answer.bytesOut,
+      },
       gateway.tokenCounter,
     )
     gateway.reached('before_settle')
@@ -168,7 +180,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     const balanceNanos = settled?.balanceNanos ?? null
     const figures = { costNanos: bill.costNanos, listNanos: bill.listNanos, balanceNanos }
     if (end.kind === 'complete') await reply.finish(figures, end.trailers)
-    else if (end.kind === 'cut') await reply.cut()
+    else if (end.kind === 'cut' || (end.kind === 'abandoned' && !clientLeft(exchange))) await reply.cut()
     else if (end.kind === 'failed') {
       deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: upstreamMs() })
     }
@@ -176,6 +188,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     await settle(NOTHING_BILLED)
     throw defect
   } finally {
+    reply.dispose()
     gateway.inFlight.count -= 1
   }
 }
@@ -184,7 +197,11 @@ const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
 
 async function send(admitted: AdmittedCall, reply: CarriedReply, gateway: Gateway): Promise<CallEnd> {
   const { exchange, target, surface, endpoint, upstream, read } = admitted
-  const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, gateway.injectUsage)
+  const { idleTimeoutMs } = gateway.reading
+  const settings = { injectUsage: gateway.injectUsage, idleTimeoutMs }
+  const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
+  // Encoding a body again takes a while, and the client may have left meanwhile.
+  if (clientLeft(exchange)) return NEVER_SENT
   gateway.reached('before_send')
   const call = forward(
     upstream.pool,
@@ -204,7 +221,10 @@ async function send(admitted: AdmittedCall, reply: CarriedReply, gateway: Gatewa
   )
   reply.attach(call, prepared.usageAdded)
   leaveWithClient(exchange, call, reply)
-  return await call.ended
+  const end = await call.ended
+  // A body that upstream did not take to its end is let go of, or the client would wait to send the rest of it.
+  if (prepared.content instanceof Readable) prepared.content.destroy()
+  return end
 }
 
 /**
@@ -214,9 +234,10 @@ async function send(admitted: AdmittedCall, reply: CarriedReply, gateway: Gatewa
 function leaveWithClient({ res }: Exchange, call: Call, reply: CarriedReply): void {
   res.once('close', () => {
     if (res.writableFinished) return
+    // Whoever waits for the client to read waits no longer.
+    reply.onDrain()
     if (!reply.isNearlyDone) return call.abandon()
     const timer = setTimeout(() => call.abandon(), limits.readOnMs)
     call.ended.then(() => clearTimeout(timer))
-    reply.onDrain()
   })
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { limits } from '../kernel/limits.ts'
 import type { ByteBudget } from './byte-budget.ts'
+import { ChunkList } from './chunk-list.ts'
 
 /**
  * A request body that waits for admission: in memory while it is small and there is room, then in a temporary
@@ -12,7 +13,7 @@ import type { ByteBudget } from './byte-budget.ts'
 export class HeldBody {
   readonly #memory: ByteBudget
   readonly #tempDir: string
-  readonly #chunks: Buffer[] = []
+  readonly #chunks = new ChunkList()
   #memoryBytes = 0
   #file: FileHandle | null = null
   #disposed = false
@@ -29,7 +30,7 @@ export class HeldBody {
     const fits = this.#file === null && this.#memoryBytes + chunk.length <= limits.bodyMemoryBytesMax
     if (fits && this.#memory.tryTake(chunk.length)) {
       this.#memoryBytes += chunk.length
-      this.#chunks.push(chunk)
+      this.#chunks.append(chunk)
       return null
     }
     return this.#spill(chunk)
@@ -38,9 +39,7 @@ export class HeldBody {
   /** The whole body, or null if part of it is in a file. */
   bytes(): Buffer | null {
     if (this.#file !== null) return null
-    // Joined once: whoever asks again gets the same bytes.
-    if (this.#chunks.length !== 1) this.#chunks.splice(0, Infinity, Buffer.concat(this.#chunks))
-    return this.#chunks[0] ?? null
+    return this.#chunks.joined()
   }
 
   /** The body as a stream, from memory and then from the file. To be read once. */
@@ -49,7 +48,7 @@ export class HeldBody {
   }
 
   async *#parts(): AsyncGenerator<Buffer> {
-    yield* this.#chunks
+    yield* this.#chunks.all()
     if (this.#file === null) return
     yield* this.#file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
   }
@@ -59,15 +58,18 @@ export class HeldBody {
     if (this.#disposed) return
     this.#disposed = true
     this.#memory.giveBack(this.#memoryBytes)
-    this.#chunks.length = 0
+    this.#chunks.clear()
     this.#file?.close().catch(() => {})
   }
 
   async #spill(chunk: Buffer): Promise<void> {
     if (this.#file === null) {
       const path = join(this.#tempDir, `body-${randomUUID()}`)
-      this.#file = await open(path, 'wx+', 0o600)
+      const file = await open(path, 'wx+', 0o600)
       await unlink(path)
+      // The client may have left while the file was being opened.
+      if (this.#disposed) return await file.close()
+      this.#file = file
     }
     let written = 0
     while (written < chunk.length) {

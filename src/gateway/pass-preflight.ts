@@ -1,5 +1,7 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
+import { refuse } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
 import { openAnswer } from './answer.ts'
@@ -22,6 +24,9 @@ export async function passPreflight(
   gateway: Gateway,
 ): Promise<void> {
   const { res, names } = exchange
+  if (gateway.inFlight.preflights >= limits.preflightsInFlightMax) {
+    return deny(exchange, surface, refuse('overloaded', 'Too many preflights are in flight.'))
+  }
   const sentMs = gateway.clock.monotonicMs()
   const answer = openAnswer(exchange, {
     memory: gateway.heldReplies,
@@ -52,7 +57,9 @@ export async function passPreflight(
   res.once('close', () => {
     if (!res.writableFinished) call.abandon()
   })
+  gateway.inFlight.preflights += 1
   const end = await call.ended
+  gateway.inFlight.preflights -= 1
   if (end.kind === 'complete') answer.finish(null, end.trailers)
   else if (end.kind === 'cut') answer.cut()
   else if (end.kind === 'failed') deny(exchange, surface, explainFailure(end))

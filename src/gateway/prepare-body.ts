@@ -32,12 +32,16 @@ export async function prepareBody(
   body: RequestBody,
   facts: RequestFacts,
   endpoint: Endpoint | null,
-  injectUsage: boolean,
+  settings: { readonly injectUsage: boolean; readonly idleTimeoutMs: number },
 ): Promise<PreparedBody> {
-  const splices = injectUsage ? usageSplices(facts, endpoint) : null
+  const splices = settings.injectUsage ? usageSplices(facts, endpoint) : null
   if (splices === null || body.kind !== 'held') {
     const lengthBytes = body.kind === 'none' ? null : body.lengthBytes
-    return { content: bodyForUpstream(exchange, body), lengthBytes, usageAdded: false }
+    return {
+      content: bodyForUpstream(exchange, body, settings.idleTimeoutMs),
+      lengthBytes,
+      usageAdded: false,
+    }
   }
   const coding = codingOf(firstValue(exchange.headers, 'content-encoding'))
   const whole = body.lengthBytes === null ? null : body.held.bytes()

@@ -29,6 +29,8 @@ export interface BillPlan {
   readonly unratable: Unratable | null
   /** Whether what upstream answers costs anything; free endpoints need no meter. */
   readonly metered: boolean
+  /** The context window of the model asked for, where it is known. */
+  readonly inputTokensMax: number | null
   rate(usage: Usage): RatedCall
 }
 

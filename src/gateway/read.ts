@@ -81,35 +81,57 @@ export async function readBody(
  * The body in the form undici sends: bytes go with their length, a stream goes chunked unless a length is given.
  * What the client sent chunked is sent chunked.
  */
-export function bodyForUpstream(exchange: Exchange, body: RequestBody): Buffer | Readable | null {
+export function bodyForUpstream(
+  exchange: Exchange,
+  body: RequestBody,
+  idleTimeoutMs: number,
+): Buffer | Readable | null {
   switch (body.kind) {
     case 'none':
       return null
     case 'held':
       return (body.lengthBytes === null ? null : body.held.bytes()) ?? body.held.stream()
     case 'flowing':
-      return bridge(exchange)
+      return bridge(exchange, idleTimeoutMs)
   }
 }
 
+/** The client stopped sending a body that flows through. */
+export class BodyIdle extends Error {
+  readonly code = 'TOLLGATE_BODY_IDLE'
+}
+
 /** undici destroys the stream it is given and takes its socket away; a request must survive to be answered. */
-function bridge({ req }: Exchange): Readable {
+function bridge({ req }: Exchange, idleTimeoutMs: number): Readable {
+  const idle = setTimeout(() => out.destroy(new BodyIdle()), idleTimeoutMs)
   const out = new Readable({
     highWaterMark: 64 * 1024,
     read() {
+      idle.refresh()
       req.resume()
     },
     destroy(error, done) {
+      clearTimeout(idle)
       req.off('data', onData)
       discardRest(req)
       done(error)
     },
   })
+  // Whoever reads it may have lost interest, as undici does when it cannot connect, and nobody else listens.
+  out.on('error', () => {})
   function onData(chunk: Buffer): void {
-    if (!out.push(chunk)) req.pause()
+    idle.refresh()
+    // While upstream has no room the client cannot send, and its silence says nothing.
+    if (!out.push(chunk)) {
+      clearTimeout(idle)
+      req.pause()
+    }
   }
   req.on('data', onData)
-  req.once('end', () => out.push(null))
+  req.once('end', () => {
+    clearTimeout(idle)
+    out.push(null)
+  })
   // The client left in mid-upload: upstream must not see a body that looks complete.
   req.once('close', () => {
     if (!req.complete) out.destroy(new Error('the client left'))
@@ -119,10 +141,12 @@ function bridge({ req }: Exchange): Readable {
 
 /** What the request's input can be counted and bounded by: plain bytes, or only how many there are once decoded. */
 export function countable(exchange: Exchange, { body, facts }: ReadBody): CountableRequest {
-  if (body.kind !== 'held') return { bytes: null, lengthBytes: 0 }
+  if (body.kind !== 'held') return { bytes: null, lengthBytes: 0, isForm: false }
+  const isForm = facts.kind === 'form'
   if (codingOf(firstValue(exchange.headers, 'content-encoding')) === 'identity') {
-    return { bytes: body.held.bytes(), lengthBytes: body.held.length }
+    return { bytes: body.held.bytes(), lengthBytes: body.held.length, isForm }
   }
   // The decoded body was seen once, as it passed; its object ended here.
-  return { bytes: null, lengthBytes: facts.kind === 'json' ? facts.scan.objectEnd + 1 : body.held.length }
+  const lengthBytes = facts.kind === 'json' ? facts.scan.objectEnd + 1 : body.held.length
+  return { bytes: null, lengthBytes, isForm }
 }

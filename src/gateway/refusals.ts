@@ -3,6 +3,7 @@ import { tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
 import type { CallEnd } from './forward.ts'
+import { BodyIdle } from './read.ts'
 
 /** The refusals of the data plane that need a sentence of explanation, and the questions that lead to them. */
 
@@ -37,6 +38,9 @@ export function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refu
 /** What the client may know of a call that brought no head. The cause stays in our log: it names our upstream. */
 export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   const code = 'code' in end.error ? String(end.error.code) : ''
+  if (end.error instanceof BodyIdle) {
+    return refuse('request_timeout', 'The request body stopped arriving.', { close: true })
+  }
   if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW' || code === '') {
     return refuse('upstream_invalid_response', 'Upstream answered with something that is not HTTP/1.1.')
   }

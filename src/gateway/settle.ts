@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StoreGone } from '../kernel/errors.ts'
+import { StoreGone, StoreRefused } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
@@ -16,8 +16,6 @@ export interface Settler {
   settle(closing: CallClosing): Promise<Settled | null>
   /** Settlements that are under way or wait. */
   readonly waiting: number
-  /** Resolves when none is, or after the time. */
-  finish(withinMs: number): Promise<void>
 }
 
 const RETRY_FIRST_MS = 50
@@ -35,7 +33,7 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
   async function settleAtLast(closing: CallClosing, failure: unknown): Promise<Settled> {
     let cause = failure
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
-      if (cause instanceof StoreGone) throw cause
+      if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
       log.error(
         { request: closing.requestId, cause: (cause as Error).message },
         'a settlement waits for the store',
@@ -63,11 +61,14 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
       )
       // The race, and its timer, only where the store has failed once.
       return await first.catch(() =>
-        Promise.race([settling.catch(() => null), sleep(limits.settleWaitMs, null, { ref: false })]),
+        Promise.race([settling.catch(unlessRefused), sleep(limits.settleWaitMs, null, { ref: false })]),
       )
     },
-    async finish(withinMs) {
-      await Promise.race([Promise.allSettled(underWay), sleep(withinMs, undefined, { ref: false })])
-    },
   }
+}
+
+/** What the store refuses for good is a defect, and the caller's to deal with. */
+function unlessRefused(error: unknown): null {
+  if (error instanceof StoreRefused) throw error
+  return null
 }

@@ -199,6 +199,11 @@ export class StoreUnavailable extends Error {
   override readonly name: string = 'StoreUnavailable'
 }
 
+/** The store cannot take this command, now or later. It is a defect of ours, and trying again would not mend it. */
+export class StoreRefused extends Error {
+  override readonly name = 'StoreRefused'
+}
+
 /** The store will not answer again in the life of this process. */
 export class StoreGone extends StoreUnavailable {
   override readonly name = 'StoreGone'

@@ -26,6 +26,9 @@ export const limits = {
   /** Calls in flight upstream. Beyond it: 503 `overloaded`, nothing is sent. */
   callsInFlightMax: 10_000,
 
+  /** Preflights in flight upstream; they carry no key. Beyond it: 503 `overloaded`. */
+  preflightsInFlightMax: 200,
+
   /** A request body that waits for admission stays in memory up to this size, then in a temporary file. */
   bodyMemoryBytesMax: 32 * MiB,
 
@@ -80,6 +83,9 @@ export const limits = {
 
   /** Establishing a connection to upstream. Beyond it: 502, nothing was sent. */
   upstreamConnectTimeoutMs: 10_000,
+
+  /** Of a path or a user agent, what is kept in the record of a call. */
+  recordedCharsMax: 1_024,
 
   /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */
   storeQueueMax: 20_000,

@@ -46,6 +46,7 @@ export function decodeCopy(
   let state: 'whole' | 'corrupt' | 'too_large' = 'whole'
   let outputBytes = 0
   let closed = Promise.resolve()
+  let room: Promise<void> | null = null
 
   function open(first: number): Transform {
     const opened = DECODERS[coding]?.(first)
@@ -72,15 +73,18 @@ export function decodeCopy(
       decoder ??= open(chunk[0] ?? 0)
       const stream = decoder
       if (stream.destroyed || stream.write(chunk)) return null
-      return new Promise((resolve) => {
+      // One wait for all who wait: whoever only looks goes on writing.
+      room ??= new Promise((resolve) => {
         const go = () => {
           stream.off('drain', go)
           stream.off('close', go)
+          room = null
           resolve()
         }
         stream.once('drain', go)
         stream.once('close', go)
       })
+      return room
     },
     async end() {
       if (decoder !== null && !decoder.destroyed) decoder.end()

@@ -99,5 +99,6 @@ function numberOf(member: JsonMember): number | null {
 const ANSWERS_MAX = 128
 
 function countOf(member: JsonMember | undefined): number {
-  return isGiven(member) ? Math.max(1, numberOf(member) ?? ANSWERS_MAX) : 1
+  if (!isGiven(member)) return 1
+  return Math.min(Math.max(1, numberOf(member) ?? ANSWERS_MAX), ANSWERS_MAX)
 }

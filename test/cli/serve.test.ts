@@ -184,3 +184,22 @@ test('help and version are printed, an unknown command ends with 2', async () =>
   assert.equal(unknown.code, 2)
   assert.match(unknown.stderr, /there is no command "surve"/)
 })
+
+test('without TOLLGATE_ADMIN_KEY its key stops working, and a start that leaves no admin key makes one', async () => {
+  const own = 'the-only-admin-key-of-the-operator-2026'
+  const first = await serveTollgate({ TOLLGATE_ADMIN_KEY: own })
+  first.signal('SIGTERM')
+  await first.finished
+  const second = await serveTollgate({ TOLLGATE_DATA_DIR: first.dataDir })
+  try {
+    const shown = /svc_admin_[0-9A-Za-z]{49}/.exec(second.banner)?.[0] ?? ''
+    await createKey(second.url, shown)
+    const headers = { authorization: `Bearer ${own}` }
+    const response = await fetch(`${second.url}/v1/keys`, { method: 'POST', headers, body: '{"name":"x"}' })
+    assert.equal(response.status, 401)
+    await response.body?.cancel()
+  } finally {
+    await second.dispose()
+    await first.dispose()
+  }
+})

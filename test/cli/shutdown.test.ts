@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { connect } from '../support/raw-client.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
@@ -87,6 +88,14 @@ test('a stream that outlasts the limit of the drain is cut, visibly, and the exi
     const end = await tollgate.finished
     assert.equal(end.code, 0)
     assert.match(end.stdout, /1 streams were cut/)
+    const db = new DatabaseSync(join(tollgate.dataDir, 'tollgate.db'), { readOnly: true })
+    const calls = db.prepare("SELECT state FROM call WHERE path = '/v1/messages'").all()
+    db.close()
+    assert.deepEqual(
+      calls.map((call) => call['state']),
+      ['settled'],
+      'a call that was cut is settled before the end',
+    )
   } finally {
     await tollgate.dispose()
     upstream.server.closeAllConnections()

@@ -7,16 +7,17 @@ const migrations: readonly string[] = [accountsAndKeys, ledger]
 
 /** Brings the schema to this version, in one transaction; a database of a newer version is refused. */
 export function migrate(db: DatabaseSync): void {
+  // Read under the write lock: a command and a gateway may start on a new directory at once.
+  db.exec('BEGIN IMMEDIATE')
   const row = db.prepare('PRAGMA user_version').get()
   const version = Number(row?.['user_version'] ?? 0)
   if (version > migrations.length) {
+    db.exec('ROLLBACK')
     throw new Error(
       `The database has schema version ${version}, this Tollgate knows up to ${migrations.length}. ` +
         'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
     )
   }
-  if (version === migrations.length) return
-  db.exec('BEGIN IMMEDIATE')
   for (const migration of migrations.slice(version)) db.exec(migration)
   db.exec(`PRAGMA user_version = ${migrations.length}`)
   db.exec('COMMIT')

@@ -41,6 +41,8 @@ export type Outcome =
       readonly error: string
       /** The disk is not to be trusted any more: what was reported as written may not be there. */
       readonly fatal: boolean
+      /** The same command may succeed later: the disk was full, or somebody else was writing. */
+      readonly passing: boolean
     }
 
 /** What the worker is started with. */

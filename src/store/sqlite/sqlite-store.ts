@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
+import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Store } from '../store.ts'
 import type { Command, OperationName, Operations, Outcome, WorkerParts } from './operations.ts'
@@ -44,6 +44,7 @@ export async function openSqliteStore(
     for (const [i, waiting] of answered.entries()) {
       const outcome = outcomes[i]
       if (outcome?.ok) waiting.resolve(outcome.value)
+      else if (outcome?.passing === false) waiting.reject(new StoreRefused(outcome.error))
       else waiting.reject(new StoreUnavailable(outcome?.error ?? 'the store gave no answer'))
     }
   })
@@ -105,6 +106,9 @@ export async function openSqliteStore(
       await call('writeSetting', name, value)
     },
     async close() {
+      if (gone !== null) return
+      // What was asked for before is still answered.
+      while (queue.length > 0 || running.length > 0) await new Promise((resolve) => setImmediate(resolve))
       if (gone !== null) return
       gone = new StoreGone('the store is closed')
       const ended = new Promise((resolve) => worker.once('exit', resolve))

@@ -76,11 +76,15 @@ function run(command: Command): unknown {
 /** SQLITE_IOERR with any of its details: a read, write or fsync that the disk refused. */
 const IO_ERROR = 10
 
+/** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
+const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, 13])
+
 function failure(error: unknown): Outcome {
-  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
+  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0
   return {
     ok: false,
     error: error instanceof Error ? error.message : String(error),
-    fatal: (code & 0xff) === IO_ERROR,
+    fatal: code === IO_ERROR,
+    passing: PASSING.has(code),
   }
 }

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { connect } from '../support/raw-client.ts'
+import { type BillingBench, startBillingBench } from './bench-of-one.ts'
+
+async function withUpstream(
+  answer: RequestListener,
+  prove: (bench: BillingBench) => Promise<void>,
+): Promise<void> {
+  const upstream = createServer(answer)
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
+  const bench = await startBillingBench({ messagesUrl: url, chatUrl: `${url}/v1` })
+  try {
+    await prove(bench)
+    await bench.assertBooksBalance()
+  } finally {
+    await bench.close()
+    upstream.closeAllConnections()
+    upstream.close()
+  }
+}
+
+test('a chat stream in a coding that it is not in is broken for the client, and does not hang', async () => {
+  const answer: RequestListener = (req, res) => {
+    req.resume().on('end', () => {
+      res.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
+      res.write('data: this is not gzip at all, and never was\n\n')
+    })
+  }
+  await withUpstream(answer, async (bench) => {
+    const body = { model: 'gpt-4o', stream: true, messages: [{ role: 'user', content: 'Hi' }] }
+    const reply = await bench.call('/v1/chat/completions', body, { surface: 'chat' })
+    assert.equal(reply.ended, 'cut')
+    assert.equal((await bench.record(reply.requestId))['state'], 'settled')
+  })
+})
+
+test('a stream that says nothing but an error costs nothing', async () => {
+  const answer: RequestListener = (req, res) => {
+    req.resume().on('end', () => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      res.end(
+        'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
+      )
+    })
+  }
+  await withUpstream(answer, async (bench) => {
+    const body = {
+      model: 'claude-haiku-5-5',
+      max_tokens: 9,
+      stream: true,
+      messages: [{ role: 'user', content: 'Hi' }],
+    }
+    const reply = await bench.call('/v1/messages', body)
+    assert.equal(reply.trailer('x-svc-cost-usd'), '0')
+  })
+})
+
+test('an upload that is left before its answer is not billed as if its bytes were tokens', async () => {
+  const arrived = Promise.withResolvers<void>()
+  const silent: RequestListener = (req) => void req.resume().on('end', arrived.resolve)
+  await withUpstream(silent, async (bench) => {
+    const boundary = 'xxxxxxxx'
+    const part = (name: string, more: string, value: string | Buffer) =>
+      Buffer.concat([
+        Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`),
+        Buffer.from(value),
+        Buffer.from('\r\n'),
+      ])
+    const body = Buffer.concat([
+      part('model', '', 'gpt-4o-transcribe'),
+      part('file', '; filename="a.mp3"', Buffer.alloc(5_000_000, 7)),
+      Buffer.from(`--${boundary}--\r\n`),
+    ])
+    const head = [
+      'POST /v1/audio/transcriptions HTTP/1.1',
+      'Host: gateway',
+      `Authorization: Bearer ${bench.gateway.apiKey}`,
+      `Content-Type: multipart/form-data; boundary=${boundary}`,
+      `Content-Length: ${body.length}`,
+      'User-Agent: the-one',
+    ]
+    const client = await connect(bench.gateway)
+    await client.send(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]))
+    await arrived.promise
+    client.leave()
+    const { DatabaseSync } = await import('node:sqlite')
+    const db = new DatabaseSync(`${bench.gateway.dataDir}/tollgate.db`, { readOnly: true })
+    const id = String(db.prepare("SELECT id FROM call WHERE user_agent = 'the-one'").get()?.['id'])
+    db.close()
+    const record = await bench.record(id)
+    assert.equal(record['estimated'], true)
+    // About five minutes of audio, some 3,000 tokens at $6/M or less; not 1.25 million.
+    assert.ok(Number(record['cost_usd']) > 0)
+    assert.ok(Number(record['cost_usd']) < 0.05, String(record['cost_usd']))
+  })
+})
+
+test('bodies in pieces of one byte cost the memory of their bytes', async () => {
+  const { ChunkList } = await import('../../src/gateway/chunk-list.ts')
+  const list = new ChunkList()
+  for (let i = 0; i < 300_000; i++) list.append(Buffer.from([i & 0xff]))
+  assert.ok(list.all().length < 10, 'few pieces are left')
+  const whole = list.joined()
+  assert.equal(whole.length, 300_000)
+  assert.ok(whole.every((byte, i) => byte === (i & 0xff)))
+})
