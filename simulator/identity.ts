@@ -65,7 +65,8 @@ export function fingerprintRequest(request: {
 function withoutStreamOptions(body: Uint8Array): Uint8Array | string {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
-    if (typeof parsed !== 'object' || parsed === null || !('stream_options' in parsed)) return body
+    if (typeof parsed !== 'object' || parsed === null) return body
+    // Always written anew, so that a body with blanks in it is the same with and without the member.
     return JSON.stringify({ ...parsed, stream_options: undefined })
   } catch {
     return body
