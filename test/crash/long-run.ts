@@ -24,6 +24,7 @@ for (let kill = 1; kill <= kills; kill++) {
   else await run.dieAfter(random(60), parallel)
   await run.recoverAndCheck()
   if (process.stdout.isTTY) process.stdout.write(`\r${kill}/${kills}  ${run.summary} `)
+  else if (kill % 20 === 0) process.stdout.write(`${kill}/${kills}  ${run.summary}\n`)
 }
 process.stdout.write(
   `\n${kills} kills, ${run.summary}: every upstream call has one record, every answered call is charged\n`,
