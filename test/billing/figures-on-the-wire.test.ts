@@ -146,3 +146,14 @@ test('a reply in any coding is metered from a copy, and reaches the client as it
     }
   }
 })
+
+test('reading a stored response again repeats its usage and is not billed again', async () => {
+  const chat = { surface: 'chat' } as const
+  const created = await bench.call('/v1/responses', { model: 'gpt-4o', input: 'Hello', store: true }, chat)
+  assert.ok(Number(created.header('x-svc-cost-usd')) > 0)
+  const { id } = JSON.parse(created.body.toString()) as { id: string }
+  const again = await bench.call(`/v1/responses/${id}`, undefined, { ...chat, method: 'GET' })
+  assert.equal(again.status, 200)
+  assert.match(again.body.toString(), /"usage":\s*\{/)
+  assert.equal(again.header('x-svc-cost-usd'), '0')
+})

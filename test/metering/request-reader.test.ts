@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { modelAsked, type RequestFacts } from '../../src/metering/request-facts.ts'
+import { readerFor } from '../../src/metering/request-reader.ts'
+
+const json = Buffer.from(
+  JSON.stringify({ model: 'claude-haiku-5-5', stream: true, padding: 'x'.repeat(50_000) }),
+)
+
+/** Reads a body in pieces of a few hundred bytes, waiting where the reader asks for it. */
+async function read(body: Buffer, contentType?: string, contentEncoding?: string): Promise<RequestFacts> {
+  const reader = readerFor(contentType, contentEncoding)
+  for (let at = 0; at < body.length; at += 333) await reader.write(body.subarray(at, at + 333))
+  return await reader.end()
+}
+
+const codings: Record<string, (body: Buffer) => Buffer> = {
+  gzip: gzipSync,
+  'x-gzip': gzipSync,
+  br: brotliCompressSync,
+  zstd: zstdCompressSync,
+  deflate: deflateSync,
+  ' GZIP ': gzipSync,
+  identity: (body) => body,
+}
+for (const [coding, encode] of Object.entries(codings)) {
+  test(`a body in ${coding.trim()} is read from a decoded copy`, async () => {
+    const facts = await read(encode(json), 'application/json', coding)
+    assert.equal(modelAsked(facts), 'claude-haiku-5-5')
+    assert.ok(facts.kind === 'json' && facts.scan.members.get('stream')?.kind === 'boolean')
+  })
+}
+
+test('deflate without its zlib header is read too', async () => {
+  assert.equal(modelAsked(await read(deflateRawSync(json), undefined, 'deflate')), 'claude-haiku-5-5')
+})
+
+const unreadable: readonly [what: string, body: Buffer, coding: string | undefined, reason: string][] = [
+  ['a coding that nobody knows', json, 'pack200', 'unknown_content_encoding'],
+  ['a chain of codings', gzipSync(gzipSync(json)), 'gzip, gzip', 'unknown_content_encoding'],
+  ['bytes that are not in their coding', json, 'gzip', 'corrupt_content_encoding'],
+  ['a coding that is cut off', gzipSync(json).subarray(0, 100), 'gzip', 'corrupt_content_encoding'],
+  ['no JSON', Buffer.from('model=x'), undefined, 'not_json'],
+  ['nothing', Buffer.alloc(0), undefined, 'empty'],
+]
+for (const [what, body, coding, reason] of unreadable) {
+  test(`${what}: unreadable, and says why`, async () => {
+    assert.deepEqual(await read(body, 'application/json', coding), { kind: 'unreadable', reason })
+  })
+}
+
+test('a form is read as a form, by what the request says it is', async () => {
+  const form = new FormData()
+  form.set('model', 'whisper-1')
+  form.set('file', new Blob([new Uint8Array(10_000)]), 'a.wav')
+  const whole = new Response(form)
+  const type = whole.headers.get('content-type') ?? ''
+  const facts = await read(Buffer.from(await whole.arrayBuffer()), type)
+  assert.equal(modelAsked(facts), 'whisper-1')
+})
+
+test('a form without a boundary is unreadable', async () => {
+  const facts = await read(Buffer.from('--x'), 'multipart/form-data')
+  assert.deepEqual(facts, { kind: 'unreadable', reason: 'no_boundary' })
+})
+
+test('a name longer than any model has names no model', async () => {
+  const facts = await read(Buffer.from(JSON.stringify({ model: 'm'.repeat(257) })))
+  assert.equal(modelAsked(facts), null)
+})
