@@ -19,7 +19,7 @@ export interface ReplyHead {
  * they are headers. `after`: the reply streams and they follow as trailers, where its framing has a place for them.
  */
 export type FiguresCome =
-  | { readonly when: 'now'; readonly figures: Figures | null }
+  | { readonly when: 'now'; readonly figures: Figures }
   | { readonly when: 'whole' }
   | { readonly when: 'after' }
 

@@ -12,6 +12,9 @@ import { explainFailure } from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
+/** It belongs to no account, so there is no balance to tell. */
+const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
+
 /**
  * A browser's question before the real request. It has no credential to check and none to pay with, and no body; the
  * browser sees upstream's own answer. It is no call: nothing is admitted, held or recorded.
@@ -50,7 +53,7 @@ export async function passPreflight(
     {
       interim: (status, headers) => answer.interim(status, headers),
       head: (status, reason, headers) =>
-        answer.begin({ status, reason, headers }, { when: 'now', figures: null }),
+        answer.begin({ status, reason, headers }, { when: 'now', figures: FREE }),
       data: (chunk) => answer.data(chunk),
     },
   )
@@ -60,7 +63,7 @@ export async function passPreflight(
   gateway.inFlight.preflights += 1
   const end = await call.ended
   gateway.inFlight.preflights -= 1
-  if (end.kind === 'complete') answer.finish(null, end.trailers)
+  if (end.kind === 'complete') answer.finish(FREE, end.trailers)
   else if (end.kind === 'cut') answer.cut()
   else if (end.kind === 'failed') deny(exchange, surface, explainFailure(end))
 }
