@@ -10,6 +10,8 @@
  */
 export interface ErrorRow {
   readonly status: number
+  /** Where upstream's Messages surface says the same with another status. */
+  readonly messagesStatus?: number
   readonly messagesType: string
   readonly chatType: string
   readonly fault: 'client' | 'operator' | 'gateway' | 'upstream'
@@ -35,6 +37,23 @@ export const ERRORS = {
     fault: 'client',
     retry: 'never',
     meaning: 'No key, a malformed, unknown, revoked or expired key, or a key of the wrong kind.',
+  },
+  budget_exceeded: {
+    status: 402,
+    messagesType: 'billing_error',
+    chatType: 'billing_error',
+    fault: 'client',
+    retry: 'never',
+    meaning: "The key's monthly cap is spent. `error.details` says how much, and when the month ends.",
+  },
+  model_not_allowed: {
+    status: 403,
+    messagesType: 'permission_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning:
+      'The request names a model outside the allowlist of the key, or its models cannot be known before it runs.',
   },
   admin_key_required: {
     status: 403,
@@ -93,6 +112,15 @@ export const ERRORS = {
     retry: 'safe',
     meaning: 'The head or the body of the request stopped arriving.',
   },
+  conflict: {
+    status: 409,
+    messagesType: 'invalid_request_error',
+    chatType: 'invalid_request_error',
+    fault: 'client',
+    retry: 'never',
+    meaning:
+      'The key is revoked or expired and cannot be changed, or an `Idempotency-Key` was used for another request.',
+  },
   body_too_large: {
     status: 413,
     messagesType: 'request_too_large',
@@ -108,6 +136,25 @@ export const ERRORS = {
     fault: 'client',
     retry: 'never',
     meaning: 'An Expect header other than 100-continue.',
+  },
+  budget_held: {
+    status: 429,
+    messagesType: 'rate_limit_error',
+    chatType: 'budget',
+    fault: 'client',
+    retry: 'safe',
+    retryAfterSeconds: 2,
+    meaning:
+      'Calls in flight hold what is left of the monthly cap, and the wait for them was too long. Nothing was sent.',
+  },
+  credit_balance_exhausted: {
+    status: 429,
+    messagesStatus: 400,
+    messagesType: 'invalid_request_error',
+    chatType: 'insufficient_quota',
+    fault: 'operator',
+    retry: 'never',
+    meaning: "The account's prepaid credit is used up, or calls in flight hold what is left of it.",
   },
   head_too_large: {
     status: 431,
@@ -186,11 +233,18 @@ export interface Refusal {
   readonly message: string
   /** The field at fault, where there is one. */
   readonly param?: string
+  /** Figures that a program may read: members of `error.details`, and the header lines that repeat them. */
+  readonly details?: Readonly<Record<string, unknown>>
+  readonly headers?: readonly string[]
   /** The byte stream behind this request cannot be trusted to be in step: close the connection. */
   readonly close?: true
 }
 
-export function refuse(code: ErrorCode, message: string, more?: { param?: string; close?: true }): Refusal {
+export function refuse(
+  code: ErrorCode,
+  message: string,
+  more?: Pick<Refusal, 'param' | 'close' | 'details' | 'headers'>,
+): Refusal {
   return { code, message, ...more }
 }
 

@@ -5,6 +5,10 @@ export interface HeaderNames {
   readonly costUsd: string
   readonly listCostUsd: string
   readonly balanceUsd: string
+  readonly budgetSpentUsd: string
+  readonly budgetHeldUsd: string
+  readonly budgetCapUsd: string
+  readonly budgetResetsAt: string
   /** What all of them begin with; lines with this beginning from either side are dropped, so none can be forged. */
   readonly prefix: string
 }
@@ -17,6 +21,10 @@ export function headerNames(servicePrefix: string): HeaderNames {
     costUsd: `${prefix}cost-usd`,
     listCostUsd: `${prefix}list-cost-usd`,
     balanceUsd: `${prefix}balance-usd`,
+    budgetSpentUsd: `${prefix}budget-spent-usd`,
+    budgetHeldUsd: `${prefix}budget-held-usd`,
+    budgetCapUsd: `${prefix}budget-cap-usd`,
+    budgetResetsAt: `${prefix}budget-resets-at`,
     prefix,
   }
 }

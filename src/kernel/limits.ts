@@ -26,6 +26,24 @@ export const limits = {
   /** Calls in flight upstream. Beyond it: 503 `overloaded`, nothing is sent. */
   callsInFlightMax: 10_000,
 
+  /** Calls that wait for room under a cap or for credit. Beyond it they are refused at once, as after the wait. */
+  callsWaitingMax: 10_000,
+
+  /** How long a call waits for room, unless `budgets.wait_seconds` says otherwise. Then: 429 `budget_held`. */
+  budgetWaitMs: 30_000,
+
+  /** Room may come from another node or the command line, which tell nobody here: the first in line asks this often. */
+  lineLookAgainMs: 1_000,
+
+  /** Models on one allowlist. Beyond it: 400. */
+  allowedModelsMax: 200,
+
+  /** Different models in one batch. Beyond it a key with an allowlist is refused. */
+  batchModelsMax: 200,
+
+  /** How long a repeated `Idempotency-Key` is recognised. */
+  onceMs: 24 * 60 * 60 * 1000,
+
   /** Preflights in flight upstream; they carry no key. Beyond it: 503 `overloaded`. */
   preflightsInFlightMax: 200,
 

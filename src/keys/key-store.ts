@@ -1,20 +1,44 @@
+import type { Nanos } from '../kernel/money.ts'
+import type { Once, OnceResult } from '../kernel/once.ts'
+
 /** What the service keeps about keys, and the port through which it is kept. Instants are milliseconds (UTC). */
 
 export type KeyStatus = 'usable' | 'revoked' | 'expired'
 
-export interface KeyRecord {
+/** What a key may do. Every limit is looked up anew for each call, in the transaction that admits it. */
+export interface KeyLimits {
+  /** Null is no cap; 0 is a cap that is spent from the start. */
+  readonly monthlyBudgetNanos: Nanos | null
+  /** Exact names; null is every model. Never empty. */
+  readonly allowedModels: readonly string[] | null
+  readonly logRequests: boolean
+  readonly expiresAtMs: number | null
+}
+
+/** What a key's calls of one month come to. `lost` is the list price of what a crash took from the books. */
+export interface KeyMonth {
+  readonly spentNanos: Nanos
+  readonly heldNanos: Nanos
+  readonly lostNanos: Nanos
+}
+
+export interface KeyRecord extends KeyLimits {
   readonly id: string
   readonly accountId: string
   readonly name: string
   readonly prefix: string
   readonly last4: string
   readonly createdAtMs: number
-  readonly expiresAtMs: number | null
   readonly revokedAtMs: number | null
+  /** The last request that came with this key while it was usable, whether or not a limit then refused it. */
   readonly lastUsedAtMs: number | null
+  /** The key in whose place this one was made. */
+  readonly rotatedFrom: string | null
+  /** Of the month in which the record was asked for. */
+  readonly month: KeyMonth
 }
 
-export interface NewKey {
+export interface NewKey extends KeyLimits {
   readonly id: string
   readonly accountId: string
   readonly name: string
@@ -22,7 +46,48 @@ export interface NewKey {
   readonly prefix: string
   readonly last4: string
   readonly createdAtMs: number
-  readonly expiresAtMs: number | null
+}
+
+/** What an edit may change; what is absent stays. */
+export type KeyChanges = Partial<Pick<KeyRecord, 'name' | keyof KeyLimits>>
+
+/** `final`: the key is revoked or expired, and nothing about it changes any more. */
+export type KeyEdit =
+  | { readonly kind: 'changed'; readonly key: KeyRecord }
+  | { readonly kind: 'final'; readonly key: KeyRecord }
+  | { readonly kind: 'none' }
+
+/** The new key of a rotation. It takes its name and its limits from the key that it follows. */
+export interface KeySuccessor {
+  readonly id: string
+  readonly digest: Uint8Array
+  readonly prefix: string
+  readonly last4: string
+  readonly createdAtMs: number
+  /** When the old key ends; null leaves it as it is. It never ends later than it would have without this. */
+  readonly oldExpiresAtMs: number | null
+}
+
+export type Rotation =
+  | OnceResult<KeyRecord>
+  | { readonly kind: 'final'; readonly key: KeyRecord }
+  | { readonly kind: 'none' }
+
+export interface KeyQuery {
+  readonly accountId: string
+  readonly status: KeyStatus | null
+  /** Part of a name (in any case), of an id, of a prefix or of the last four characters. */
+  readonly search: string | null
+  /** Only keys that come after this id in the list. */
+  readonly after: string | null
+  readonly limit: number
+  readonly atMs: number
+}
+
+/** A part of a list, newest first. */
+export interface Page<Row> {
+  readonly rows: readonly Row[]
+  readonly more: boolean
 }
 
 export interface AdminKeyRecord {
@@ -48,11 +113,15 @@ export interface NewAdminKey {
   readonly bootstrap: boolean
 }
 
+/** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
 export interface KeyStore {
-  createKey(key: NewKey): Promise<KeyRecord>
-  getKey(id: string): Promise<KeyRecord | null>
-  /** The first revocation counts; repeating it changes nothing. Null if there is no such key. */
-  revokeKey(id: string, atMs: number): Promise<KeyRecord | null>
+  createKey(key: NewKey, once: Once | null): Promise<OnceResult<KeyRecord>>
+  getKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
+  listKeys(query: KeyQuery): Promise<Page<KeyRecord>>
+  updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): Promise<KeyEdit>
+  /** The first revocation counts, and one of an expired key changes nothing. Null if there is no such key. */
+  revokeKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
+  rotateKey(accountId: string, id: string, successor: KeySuccessor, once: Once | null): Promise<Rotation>
 
   /** A bootstrap key takes the place of the former bootstrap key, which stops working; the same value is kept. */
   createAdminKey(key: NewAdminKey): Promise<AdminKeyRecord>
@@ -60,7 +129,10 @@ export interface KeyStore {
   revokeAdminKey(id: string, atMs: number): Promise<AdminKeyRecord | null>
 }
 
-export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, nowMs: number): KeyStatus {
+export function keyStatus(
+  key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>,
+  nowMs: number,
+): KeyStatus {
   if (key.revokedAtMs !== null) return 'revoked'
   if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return 'expired'
   return 'usable'

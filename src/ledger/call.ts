@@ -19,15 +19,51 @@ export interface CallOpening {
   readonly modelAsked: string | null
   readonly clientIp: string
   readonly userAgent: string | null
-  /** The hold at our prices, and the same at list prices. */
-  readonly holdNanos: Nanos
-  readonly holdListNanos: Nanos
+  readonly hold: Hold
+  readonly models: NamedModels
+  /** Why the body can be read in two ways, or in none; a key with limits is refused for it. */
+  readonly ambiguity: string | null
   readonly priceVersion: string
   /** How the call will be rated, apart from its usage; kept so that any bill can be derived again. */
   readonly rating: string
   /** Why the call cannot be rated, if it cannot, and for whom that is a reason to refuse it. */
   readonly unratable: Unratable | null
+  /** False trades exactness for never waiting: only what is settled counts against a limit. */
+  readonly heldCounts: boolean
+  readonly ahead: Ahead
 }
+
+/** An upper bound of what a call may cost, at our prices and at list prices. */
+export type Hold =
+  /** It costs nothing: it holds nothing, and no cap or credit stands in its way. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'bound'; readonly nanos: Nanos; readonly listNanos: Nanos }
+  /** Nothing limits it, so it takes all that is left of the limits it stands under. */
+  | { readonly kind: 'unbounded' }
+
+/** The models that a request can lead to, as far as they can be known before it runs. */
+export interface NamedModels {
+  readonly names: readonly string[]
+  /** Why there may be more than the names say, or null. A key with an allowlist is refused for it. */
+  readonly unknown: string | null
+  /** A file of requests, of which the store knows the models if this key uploaded it here. */
+  readonly batchFile: string | null
+}
+
+export const NO_MODELS: NamedModels = { names: [], unknown: null, batchFile: null }
+
+/**
+ * Who waits already, and comes first. A call that others are ahead of is told how things stand and is not admitted,
+ * even if there is room by now.
+ */
+export interface Ahead {
+  /** Other calls with the same key. */
+  readonly key: boolean
+  /** Accounts of which calls wait for credit. */
+  readonly accounts: readonly string[]
+}
+
+export const NOBODY_AHEAD: Ahead = { key: false, accounts: [] }
 
 export interface Unratable {
   readonly reason: 'model_not_priced' | 'endpoint_not_metered'
@@ -35,22 +71,48 @@ export interface Unratable {
   readonly refuse: 'always' | 'limited' | 'never'
 }
 
-export type CallRefusal = KeyRefusal | Unratable['reason']
+/** Why a call is not admitted, now or later, whatever other calls come to. */
+export type CallRefusal =
+  | { readonly reason: KeyRefusal | Unratable['reason'] }
+  | { readonly reason: 'ambiguous_body'; readonly detail: string }
+  | { readonly reason: 'model_not_allowed'; readonly model: string }
+  | { readonly reason: 'models_unknown'; readonly detail: string }
+  /** The cap is spent. */
+  | { readonly reason: 'budget_exceeded'; readonly budget: Budget }
+  | { readonly reason: 'credit_exhausted' }
+
+/** How a key's month stands against its cap. */
+export interface Budget {
+  readonly spentNanos: Nanos
+  readonly heldNanos: Nanos
+  readonly capNanos: Nanos
+  readonly resetsAtMs: number
+}
 
 export type Admission =
   | {
       readonly kind: 'admitted'
       readonly keyId: string
       readonly accountId: string
+      readonly logRequests: boolean
       /** Before this call. */
       readonly balanceNanos: Nanos
     }
   | {
       readonly kind: 'refused'
-      readonly reason: CallRefusal
+      readonly refusal: CallRefusal
       /** Of the key's account; null where the key is unknown, and so is the account. */
       readonly balanceNanos: Nanos | null
     }
+  /** Calls in flight hold what is left. Once they are settled there may be room. */
+  | {
+      readonly kind: 'held'
+      readonly by: HeldBy
+      readonly accountId: string
+      readonly balanceNanos: Nanos
+    }
+
+export type HeldBy = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
 
 /** What is known of a call when it has ended. */
 export interface CallClosing {

@@ -1,4 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { Once, OnceResult } from '../kernel/once.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from './call.ts'
 
 /** The account's money. `balance = credited - charged`, always. */
@@ -18,13 +19,34 @@ export interface NewCredit {
   readonly atMs: number
 }
 
+/** A file of requests that a key uploaded through the gateway. */
+export interface BatchFile {
+  readonly accountId: string
+  readonly keyId: string
+  /** Upstream's id of the file. */
+  readonly fileId: string
+  readonly models: readonly string[]
+  readonly atMs: number
+}
+
+/** An entry of the journal and what the account came to with it. */
+export interface Credited {
+  readonly credit: NewCredit
+  readonly balance: Balance
+}
+
 /** The port through which calls are admitted and settled and money moves. Each method is one transaction. */
 export interface LedgerStore {
-  /** Is the key in force, may the call be rated? Then the hold is placed, durably, before a byte goes upstream. */
+  /**
+   * Is the key in force, are the models allowed, can the call be rated, is there room under the cap and the credit?
+   * Then the hold is placed, durably, before a byte goes upstream. All of it in one transaction.
+   */
   admit(opening: CallOpening): Promise<Admission>
   /** Closes the call's hold and books its cost on the key's month, the balance and the day's rollup. Once. */
   settle(closing: CallClosing): Promise<Settled>
   getCall(requestId: string): Promise<CallRecord | null>
   getBalance(accountId: string): Promise<Balance>
-  addCredit(credit: NewCredit): Promise<Balance>
+  addCredit(credit: NewCredit, once: Once | null): Promise<OnceResult<Credited>>
+  /** Remembers which models the requests in an uploaded file name, for the batch that this key makes of it. */
+  keepBatchFile(file: BatchFile): Promise<void>
 }

@@ -22,17 +22,25 @@ export function shapeError(audience: Audience, refusal: Refusal, requestId: stri
       ? messagesError(row, refusal, requestId)
       : chatError(row, refusal, audience, requestId)
   const body = Buffer.from(JSON.stringify(json))
+  const status = (audience === 'messages' ? row.messagesStatus : undefined) ?? row.status
   const headers = ['content-type', 'application/json', 'content-length', String(body.length)]
   headers.push(audience === 'messages' ? 'request-id' : 'x-request-id', requestId)
   if (row.retryAfterSeconds !== undefined) headers.push('retry-after', String(row.retryAfterSeconds))
-  // Both SDKs retry 408, 409, 429 and 5xx unless told otherwise.
-  if (row.retry === 'never' && row.status >= 500) headers.push('x-should-retry', 'false')
-  return { status: row.status, headers, body }
+  if (row.retry === 'never' && retriedBySdks(row.status)) headers.push('x-should-retry', 'false')
+  if (refusal.headers !== undefined) headers.push(...refusal.headers)
+  return { status, headers, body }
 }
 
-function messagesError(row: ErrorRow, refusal: Refusal, requestId: string): unknown {
-  const error = { type: row.messagesType, message: refusal.message, code: refusal.code }
-  return { type: 'error', error, request_id: requestId }
+/** Both SDKs retry these by themselves unless told otherwise. */
+function retriedBySdks(status: number): boolean {
+  return status >= 500 || status === 408 || status === 409 || status === 429
+}
+
+function messagesError(row: ErrorRow, { code, message, details }: Refusal, requestId: string): unknown {
+  const error = { type: row.messagesType, message, code }
+  // `error_code` is where Anthropic's own billing errors have their code.
+  const explained = details === undefined ? error : { ...error, details: { error_code: code, ...details } }
+  return { type: 'error', error: explained, request_id: requestId }
 }
 
 function chatError(row: ErrorRow, refusal: Refusal, audience: Audience, requestId: string): unknown {
@@ -41,6 +49,7 @@ function chatError(row: ErrorRow, refusal: Refusal, audience: Audience, requestI
     type: row.chatType,
     param: refusal.param ?? null,
     code: refusal.code,
+    ...(refusal.details === undefined ? {} : { details: refusal.details }),
   }
   return audience === 'own' ? { error, request_id: requestId } : { error }
 }

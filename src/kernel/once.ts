@@ -1,0 +1,19 @@
+/**
+ * A command that its sender may repeat without knowing whether the first attempt arrived. The store keeps the name
+ * in the transaction of the command itself, so that either both are there or neither is.
+ */
+export interface Once {
+  readonly accountId: string
+  /** What the sender calls this command. */
+  readonly name: string
+  /** Of everything that the sender asked for: the same name for something else is a mistake. */
+  readonly fingerprint: Uint8Array
+  readonly atMs: number
+}
+
+/** `repeated`: it was done before, and `value` is what came of it, as it is now. */
+export type OnceResult<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'repeated'; readonly value: T }
+  /** The name was used for another command. Nothing was done. */
+  | { readonly kind: 'conflict' }
