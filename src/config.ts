@@ -39,6 +39,9 @@ export interface Config {
   readonly injectUsage: boolean
   /** The service tier of the upstream project, for requests that name none. */
   readonly chatDefaultTier: string | null
+  readonly budgetMode: 'exact' | 'settled'
+  /** How long a call waits for room under a cap or for credit. */
+  readonly budgetWaitMs: number
   readonly drainMs: number
   readonly bodyIdleTimeoutMs: number
 }
@@ -122,6 +125,12 @@ const fileShape = z.strictObject({
       default_tier: z.enum(['default', 'flex', 'priority', 'ultrafast']).optional(),
     })
     .optional(),
+  budgets: z
+    .strictObject({
+      mode: z.enum(['exact', 'settled'], 'must be "exact" or "settled"').optional(),
+      wait_seconds: z.number().min(0).max(600).optional(),
+    })
+    .optional(),
   stateful: z.enum(['pass', 'refuse'], 'must be "pass" or "refuse"').optional(),
   shutdown: z.strictObject({ drain_seconds: z.number().min(0).max(3_600).optional() }).optional(),
   requests: z.strictObject({ body_idle_seconds: z.number().min(0.1).max(3_600).optional() }).optional(),
@@ -164,6 +173,8 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     unpriced: file.pricing?.unpriced ?? 'auto',
     injectUsage: file.chat?.inject_usage ?? true,
     chatDefaultTier: file.chat?.default_tier ?? null,
+    budgetMode: file.budgets?.mode ?? 'exact',
+    budgetWaitMs: seconds(file.budgets?.wait_seconds) ?? limits.budgetWaitMs,
     drainMs: seconds(file.shutdown?.drain_seconds) ?? limits.drainMs,
     bodyIdleTimeoutMs: seconds(file.requests?.body_idle_seconds) ?? limits.bodyIdleTimeoutMs,
   }

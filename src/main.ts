@@ -5,9 +5,10 @@ import type { Config, UpstreamConfig } from './config.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
 import { createPricer } from './gateway/create-pricer.ts'
 import { deny } from './gateway/deny.ts'
-import { openFrontDoor } from './gateway/front-door.ts'
+import { audienceOf, openFrontDoor } from './gateway/front-door.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
-import { bootstrapDigestOf, surfaceOf } from './gateway/identify.ts'
+import { bootstrapDigestOf } from './gateway/identify.ts'
+import { createLines } from './gateway/lines.ts'
 import { createSettler } from './gateway/settle.ts'
 import { shapeBroken } from './gateway/shape-broken.ts'
 import { openUpstream } from './gateway/upstream.ts'
@@ -100,6 +101,7 @@ async function serveFrom(
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
   const settler = createSettler(store, settlements, log)
+  const lines = createLines(config.budgetWaitMs)
   const tokenCounter = createTokenCounter()
   const names = headerNames(config.prefix)
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream))
@@ -123,6 +125,8 @@ async function serveFrom(
     upstreams,
     stateful: config.stateful,
     inFlight: { count: 0, preflights: 0 },
+    lines,
+    budgetMode: config.budgetMode,
     pricer,
     settler,
     tokenCounter,
@@ -131,7 +135,15 @@ async function serveFrom(
     reached: surroundings.reached ?? (() => {}),
   }
   const owned = {
-    management: { clock, nextUlid, digestKey, servicePrefix: config.prefix, store, settlements },
+    management: {
+      clock,
+      nextUlid,
+      digestKey,
+      servicePrefix: config.prefix,
+      store,
+      settlements,
+      limitsMoved: () => lines.stirAll(),
+    },
     recognition: store,
     bodyIdleTimeoutMs: config.bodyIdleTimeoutMs,
     isReady: async () =>
@@ -151,7 +163,7 @@ async function serveFrom(
     ),
     shapeBroken,
     refuseExchange(exchange, refusal) {
-      deny(exchange, surfaceOf(exchange.req.url ?? '', exchange.method, exchange.headers), refusal)
+      deny(exchange, audienceOf(exchange, exchange.req.url ?? ''), refusal)
     },
   })
   const address = await server.listen(config.host, config.port)

@@ -1,6 +1,6 @@
 import { relative } from 'node:path'
 import type { Config, UpstreamConfig } from '../config.ts'
-import { VERSION } from './help.ts'
+import { VERSION } from '../kernel/version.ts'
 
 export interface BannerFacts {
   readonly url: string

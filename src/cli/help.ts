@@ -1,17 +1,4 @@
-import { readFileSync } from 'node:fs'
-
-/** package.json stands two folders above the source and three above the published build. */
-export const VERSION: string = ((): string => {
-  for (const path of ['../../package.json', '../../../package.json']) {
-    try {
-      const file = readFileSync(new URL(path, import.meta.url), 'utf8')
-      return String((JSON.parse(file) as { version: unknown }).version)
-    } catch {
-      // Not there: the other one is.
-    }
-  }
-  return 'unknown'
-})()
+import { VERSION } from '../kernel/version.ts'
 
 export const HELP = `tollgate ${VERSION} - a transparent billing gateway for model APIs
 

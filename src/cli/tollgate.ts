@@ -46,7 +46,7 @@ switch (command) {
   case 'version':
   case '--version':
   case '-v': {
-    const { VERSION } = await import('./help.ts')
+    const { VERSION } = await import('../kernel/version.ts')
     process.stdout.write(`tollgate ${VERSION}\n`)
     break
   }

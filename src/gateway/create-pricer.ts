@@ -1,5 +1,5 @@
 import { NANOS_PER_USD } from '../kernel/money.ts'
-import type { Unratable } from '../ledger/call.ts'
+import type { Hold, Unratable } from '../ledger/call.ts'
 import { type Bound, boundOf } from '../pricing/bound.ts'
 import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
@@ -84,8 +84,8 @@ function unmetered(
   unratable: Unratable | null,
 ): BillPlan {
   return {
-    holdNanos: 0n,
-    holdListNanos: 0n,
+    // What cannot be rated is no free call: where it is let pass, a spent cap still stops it.
+    hold: unratable === null ? { kind: 'none' } : { kind: 'bound', nanos: 0n, listNanos: 0n },
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
     unratable,
@@ -114,9 +114,8 @@ function metered(
     { defaultTier: settings.chatDefaultTier, regional: context.regional, geographyPossible: true },
     settings.discount,
   )
-  const hold = holdOf(bound)
   return {
-    ...hold,
+    hold: holdOf(bound),
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
     unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', 'metered', settings) : null,
@@ -127,20 +126,17 @@ function metered(
   }
 }
 
-/** What nothing bounds is held at a sum that no call has reached. */
-const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
-
 /** Ten thousand holds of this size still fit a 64-bit column. */
 const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
-function holdOf(bound: Bound): Pick<BillPlan, 'holdNanos' | 'holdListNanos'> {
+function holdOf(bound: Bound): Hold {
   switch (bound.kind) {
     case 'bound':
-      return { holdNanos: atMost(bound.costNanos), holdListNanos: atMost(bound.listNanos) }
+      return { kind: 'bound', nanos: atMost(bound.costNanos), listNanos: atMost(bound.listNanos) }
     case 'unbounded':
-      return { holdNanos: UNBOUNDED_NANOS, holdListNanos: UNBOUNDED_NANOS }
+      return { kind: 'unbounded' }
     case 'unpriced':
-      return { holdNanos: 0n, holdListNanos: 0n }
+      return { kind: 'bound', nanos: 0n, listNanos: 0n }
   }
 }
 

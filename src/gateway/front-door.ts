@@ -54,6 +54,8 @@ function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal 
   return refuse('internal_error', 'The gateway failed. Report this with the request id.')
 }
 
-function audienceOf(exchange: Exchange, path: string): Audience {
-  return isOwnedPath(path) ? 'own' : surfaceOf(path.split('?', 1)[0] ?? '', exchange.method, exchange.headers)
+/** Who reads an error about this target, which may not have been judged yet. */
+export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
+  const path = rawTarget.split('?', 1)[0] ?? ''
+  return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)
 }

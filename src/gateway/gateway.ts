@@ -6,6 +6,7 @@ import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { IdentifyParts } from './identify.ts'
+import type { Lines } from './lines.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
 import type { Settler } from './settle.ts'
@@ -21,6 +22,10 @@ export interface Gateway {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly stateful: 'pass' | 'refuse'
   readonly inFlight: InFlight
+  /** Where calls wait for room under a cap or for credit. */
+  readonly lines: Lines
+  /** `settled` lets calls in flight pass a cap; `exact` never lets more than one. */
+  readonly budgetMode: 'exact' | 'settled'
   readonly pricer: Pricer
   readonly settler: Settler
   readonly tokenCounter: TokenCounter

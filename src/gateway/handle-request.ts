@@ -2,14 +2,15 @@ import { Readable } from 'node:stream'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Nanos } from '../kernel/money.ts'
+import type { Admission } from '../ledger/call.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
 import { providerCredential } from '../providers/credentials.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import { ambiguityOf, namedModels } from '../providers/named-models.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
-import { admit, checkKey } from './admit.ts'
+import { admit, checkKey, lineKeyOf } from './admit.ts'
 import { openAnswer } from './answer.ts'
 import { billCall, NOTHING_BILLED } from './bill-call.ts'
 import { CarriedReply } from './carry-reply.ts'
@@ -30,8 +31,9 @@ import { toUpstreamHeaders } from './upstream-headers.ts'
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
  *   identify   who calls, on which surface                         → 400 401 501 503
- *   read       find model, limits and stream flag in the body      → 403 408 413
- *   admit      one store transaction: key in force? place the hold → 401 404 503
+ *   read       find models, limits and stream flag in the body     → 403 408 413
+ *   admit      one store transaction: key in force? models allowed? room under cap and credit?
+ *              place the hold, or wait in line for calls in flight → 400 401 402 403 404 429 503
  *   forward    provider credential in, bytes out                   → 502
  *   observe    the meter looks at a view of each chunk of the reply
  *   settle     usage → price → one store transaction; closes the hold once, on every way out
@@ -80,12 +82,15 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       atMs,
     })
     const { digest } = identity
-    const admission = await admit({ exchange, path, surface, digest, modelAsked, plan, atMs }, gateway)
+    const models = namedModels(endpoint, surface, method, path, read.facts)
+    const ambiguity = ambiguityOf(read.facts)
+    const asked = { exchange, path, surface, digest, modelAsked, models, ambiguity, plan }
+    const admission = await admit(asked, gateway)
+    if (admission.kind === 'client_left') return
     if (admission.kind === 'refused') return deny(exchange, surface, admission.refusal, admission)
     gateway.reached('admitted')
 
     // forward, observe, settle, answer
-    const { balanceNanos } = admission
     const call = {
       exchange,
       target,
@@ -96,7 +101,8 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       request,
       plan,
       modelAsked,
-      balanceNanos,
+      digest,
+      admission,
     }
     await carryThrough(call, gateway)
   } finally {
@@ -114,8 +120,8 @@ interface AdmittedCall {
   readonly request: CountableRequest
   readonly plan: BillPlan
   readonly modelAsked: string | null
-  /** Before this call. */
-  readonly balanceNanos: Nanos
+  readonly digest: Buffer
+  readonly admission: Admission & { readonly kind: 'admitted' }
 }
 
 /** From here on there is a hold, and every way out closes it. */
@@ -135,20 +141,24 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
   const reply = new CarriedReply({
     answer,
     reader,
-    balanceNanos: admitted.balanceNanos,
+    balanceNanos: admitted.admission.balanceNanos,
     onFirstByte: () => gateway.reached('first_byte'),
   })
   const settle = (bill: Awaited<ReturnType<typeof billCall>>) =>
-    settler.settle({
-      ...bill,
-      requestId: exchange.requestId,
-      atMs: clock.nowMs(),
-      streamed: reply.isStreamed,
-      upstreamMs: upstreamMs(),
-      overheadMs: Math.max(0, Math.round(clock.monotonicMs() - exchange.startedMs) - upstreamMs()),
-      bytesIn: read.body.kind === 'held' ? read.body.held.length : 0,
-      bytesOut: answer.bytesOut,
-    })
+    settler.settle(
+      {
+        ...bill,
+        requestId: exchange.requestId,
+        atMs: clock.nowMs(),
+        streamed: reply.isStreamed,
+        upstreamMs: upstreamMs(),
+        overheadMs: Math.max(0, Math.round(clock.monotonicMs() - exchange.startedMs) - upstreamMs()),
+        bytesIn: read.body.kind === 'held' ? read.body.held.length : 0,
+        bytesOut: answer.bytesOut,
+      },
+      // Those who wait for room ask again.
+      () => gateway.lines.settled(lineKeyOf(admitted.digest), admitted.admission.accountId),
+    )
 
   gateway.inFlight.count += 1
   try {

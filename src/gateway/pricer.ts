@@ -1,6 +1,6 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { Unratable } from '../ledger/call.ts'
+import type { Hold, Unratable } from '../ledger/call.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
 
@@ -21,8 +21,7 @@ export interface PlannedCall {
 
 /** How a call will be rated, decided before it goes and kept with it: a price that changes meanwhile changes nothing. */
 export interface BillPlan {
-  readonly holdNanos: Nanos
-  readonly holdListNanos: Nanos
+  readonly hold: Hold
   readonly priceVersion: string
   /** All that rating needs besides the usage, as JSON. */
   readonly rating: string

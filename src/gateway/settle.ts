@@ -12,8 +12,11 @@ import type { SettlementWatch } from '../ledger/settlement-watch.ts'
  * a hold once.
  */
 export interface Settler {
-  /** Null if the store could not take it within the time an answer may wait; it is still under way then. */
-  settle(closing: CallClosing): Promise<Settled | null>
+  /**
+   * Null if the store could not take it within the time an answer may wait; it is still under way then. `onSettled`
+   * is told when the store has it, sooner or later.
+   */
+  settle(closing: CallClosing, onSettled: () => void): Promise<Settled | null>
   /** Settlements that are under way or wait. */
   readonly waiting: number
 }
@@ -24,13 +27,18 @@ const RETRY_MAX_MS = 2_000
 export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: SettlementWatch, log: Log): Settler {
   const underWay = new Set<Promise<Settled>>()
 
-  async function settleOnce(closing: CallClosing): Promise<Settled> {
+  async function settleOnce(closing: CallClosing, onSettled: () => void): Promise<Settled> {
     const settled = await store.settle(closing)
     watch.settled(closing.requestId)
+    onSettled()
     return settled
   }
 
-  async function settleAtLast(closing: CallClosing, failure: unknown): Promise<Settled> {
+  async function settleAtLast(
+    closing: CallClosing,
+    onSettled: () => void,
+    failure: unknown,
+  ): Promise<Settled> {
     let cause = failure
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
       if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
@@ -40,7 +48,7 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
       )
       await sleep(waitMs)
       try {
-        return await settleOnce(closing)
+        return await settleOnce(closing, onSettled)
       } catch (error) {
         cause = error
       }
@@ -51,9 +59,9 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
     get waiting() {
       return underWay.size
     },
-    async settle(closing) {
-      const first = settleOnce(closing)
-      const settling = first.catch((error: unknown) => settleAtLast(closing, error))
+    async settle(closing, onSettled) {
+      const first = settleOnce(closing, onSettled)
+      const settling = first.catch((error: unknown) => settleAtLast(closing, onSettled, error))
       underWay.add(settling)
       settling.then(
         () => underWay.delete(settling),

@@ -1,4 +1,4 @@
-/** The names of the headers the service adds. The configured prefix sets them together with the key prefix. */
+/** How the service calls itself on the wire: the headers it adds, and what its keys look like. */
 export interface HeaderNames {
   readonly requestId: string
   readonly upstreamMs: string
@@ -11,6 +11,8 @@ export interface HeaderNames {
   readonly budgetResetsAt: string
   /** What all of them begin with; lines with this beginning from either side are dropped, so none can be forged. */
   readonly prefix: string
+  /** Our keys in any text. The group is the part that may be shown. */
+  readonly keyPattern: RegExp
 }
 
 export function headerNames(servicePrefix: string): HeaderNames {
@@ -26,5 +28,6 @@ export function headerNames(servicePrefix: string): HeaderNames {
     budgetCapUsd: `${prefix}budget-cap-usd`,
     budgetResetsAt: `${prefix}budget-resets-at`,
     prefix,
+    keyPattern: new RegExp(`(${servicePrefix}_(?:live|admin)_)[0-9A-Za-z]+`, 'g'),
   }
 }

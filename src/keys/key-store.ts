@@ -129,10 +129,7 @@ export interface KeyStore {
   revokeAdminKey(id: string, atMs: number): Promise<AdminKeyRecord | null>
 }
 
-export function keyStatus(
-  key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>,
-  nowMs: number,
-): KeyStatus {
+export function keyStatus(key: Pick<KeyRecord, 'revokedAtMs' | 'expiresAtMs'>, nowMs: number): KeyStatus {
   if (key.revokedAtMs !== null) return 'revoked'
   if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return 'expired'
   return 'usable'

@@ -11,6 +11,6 @@ export type Recognition = Caller | { readonly kind: 'refused'; readonly reason: 
  * by all of them from the moment the revocation returned.
  */
 export interface RecognitionStore {
-  /** Whose key this is and whether it may be used now. Changes nothing. */
+  /** Whose key this is and whether it may be used now. If it is an API key and may, its use is recorded. */
   recognise(digest: Uint8Array, atMs: number): Promise<Recognition>
 }

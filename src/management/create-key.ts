@@ -1,35 +1,42 @@
-import { z } from 'zod'
 import { mintKey, shownParts } from '../keys/key-format.ts'
-import { checkBody } from './check-body.ts'
-import { keyObject } from './key-object.ts'
-import { type Route, replyJson, replyRefused } from './route.ts'
+import { keyChanges, NO_LIMITS, newKeyFields, refusePastExpiry } from './key-fields.ts'
+import { createdKeySchema, keyObject } from './key-object.ts'
+import { refuseOtherCommand, replyRepeated, replyUnstored } from './reply-unstored.ts'
+import { defineRoute, replyRefused } from './route.ts'
 
-// Unknown fields are refused: a limit that is misspelt, or that this version does not have, must not be ignored.
-const body = z.strictObject({
-  name: z
-    .string('name must be a text of 1 to 120 characters.')
-    .min(1, 'name must not be empty.')
-    .max(120, 'name must have at most 120 characters.'),
-})
-
-export const createKey: Route = {
+export const createKey = defineRoute({
   method: 'POST',
   template: '/v1/keys',
   access: 'admin',
-  async handle(request, { clock, nextUlid, digestKey, servicePrefix, store }) {
-    const checked = checkBody(body, request.body)
-    if (checked.kind === 'refused') return replyRefused(checked.refusal)
+  operationId: 'create_key',
+  summary: 'Create an API key',
+  description:
+    'The secret is in this answer and nowhere else. Unknown fields are refused, so that a misspelt limit ' +
+    'does not create a key without it.',
+  query: null,
+  body: newKeyFields,
+  success: { status: 201, schema: createdKeySchema },
+  errors: ['bad_request', 'conflict', 'request_timeout'],
+  async handle({ caller, body, once }, { clock, nextUlid, digestKey, servicePrefix, store }) {
+    const nowMs = clock.nowMs()
+    const past = refusePastExpiry(body, nowMs)
+    if (past !== null) return replyRefused(past)
     const secret = mintKey(servicePrefix, 'live')
-    const key = await store.createKey({
+    const key = {
+      ...NO_LIMITS,
+      ...keyChanges(body),
+      name: body.name,
       id: `key_${nextUlid()}`,
-      accountId: request.caller.accountId,
-      name: checked.value.name,
+      accountId: caller.accountId,
       digest: digestKey(secret.reveal()),
       ...shownParts(secret, servicePrefix),
-      createdAtMs: clock.nowMs(),
-      expiresAtMs: null,
-    })
-    const object = { ...keyObject(key, clock.nowMs()), key: secret.reveal() }
-    return replyJson(201, object, ['cache-control', 'no-store'])
+      createdAtMs: nowMs,
+    }
+    const result = await store.createKey(key, once)
+    if (result.kind === 'conflict') return replyRefused(refuseOtherCommand())
+    const object = keyObject(result.value, nowMs)
+    // The secret of the first attempt is not known any more, and this one belongs to no key.
+    if (result.kind === 'repeated') return replyRepeated(201, object)
+    return replyUnstored(201, { ...object, key: secret.reveal() })
   },
-}
+})

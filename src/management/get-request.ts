@@ -1,8 +1,9 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { CallRecord } from '../ledger/call.ts'
-import { requestObject } from './request-object.ts'
-import { type Management, type OwnRequest, type Route, replyJson, replyRefused } from './route.ts'
+import { replyUnstored } from './reply-unstored.ts'
+import { requestObject, requestSchema } from './request-object.ts'
+import { defineRoute, type Management, type OwnRequest, replyRefused } from './route.ts'
 
 /** Another node may settle the call, and tells nobody here: look again this often. */
 const LOOK_AGAIN_MS = 1_000
@@ -11,19 +12,28 @@ const LOOK_AGAIN_MS = 1_000
  * The figures of one call, for clients that cannot read trailers. It waits until the call is settled, so that the
  * answer is final; an API key sees its own calls only.
  */
-export const getRequest: Route = {
+export const getRequest = defineRoute({
   method: 'GET',
   template: '/gateway/v1/requests/{id}',
   access: 'any_key',
+  operationId: 'get_request',
+  summary: 'Show a call and what it cost',
+  description:
+    `Waits up to ${limits.requestWaitMs / 1_000} seconds for a call in flight to be settled, then answers without ` +
+    'its figures. An API key sees its own calls only.',
+  query: null,
+  body: null,
+  success: { status: 200, schema: requestSchema },
+  errors: ['bad_request', 'not_found'],
   async handle(request, management) {
     const [id = ''] = request.params
     const call = await settledCall(id, request, management)
     if (call === null || !maySee(request, call)) {
       return replyRefused(refuse('not_found', 'There is no request with this id.'))
     }
-    return replyJson(200, requestObject(call), ['cache-control', 'no-store'])
+    return replyUnstored(200, requestObject(call))
   },
-}
+})
 
 function maySee({ caller }: OwnRequest, call: CallRecord): boolean {
   if (caller.accountId !== call.accountId) return false

@@ -4,7 +4,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { type Identity, refuseKey } from '../keys/identity.ts'
 import type { RecognitionStore } from '../keys/recognition.ts'
 import { shapeError } from '../providers/error-shape.ts'
-import { readOwnBody } from './read-own-body.ts'
+import { readOwnRequest } from './read-own-request.ts'
 import { type Management, replyJson } from './route.ts'
 import { findRoute } from './routes.ts'
 
@@ -26,14 +26,16 @@ export async function handleOwned(
   identity: Identity,
   parts: OwnedParts,
 ): Promise<void> {
-  const deny = (refusal: Refusal) => sendWhole(exchange, shapeError('own', refusal, exchange.requestId))
+  const deny = (refusal: Refusal) =>
+    sendWhole(exchange, shapeError('own', refusal, exchange.requestId), { close: refusal.close === true })
   if (target.path === '/healthz' || target.path === '/readyz')
     return await answerHealth(exchange, target, parts)
 
   if (identity.kind === 'refused') return deny(identity.refusal)
   // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
   if (identity.kind === 'preflight') return deny(refuseKey('unknown_key'))
-  const caller = await parts.recognition.recognise(identity.digest, parts.management.clock.nowMs())
+  const atMs = parts.management.clock.nowMs()
+  const caller = await parts.recognition.recognise(identity.digest, atMs)
   if (caller.kind === 'refused') return deny(refuseKey(caller.reason))
   const found = findRoute(exchange.method, target.path)
   // What an API key may call is looked up first; that something else does not exist, it does not learn.
@@ -43,13 +45,17 @@ export async function handleOwned(
   if (found.kind === 'none') return deny(refuse('not_found', 'There is no such endpoint.'))
   if (found.kind === 'other_methods') {
     const allowed = found.allowed.join(', ')
-    return deny(refuse('method_not_allowed', `This endpoint has ${allowed}, not ${exchange.method}.`))
+    const message = `This endpoint has ${allowed}, not ${exchange.method}.`
+    return deny(refuse('method_not_allowed', message, { headers: ['allow', allowed] }))
   }
-  const body = await readOwnBody(exchange, parts.bodyIdleTimeoutMs)
-  if (body.kind === 'client_left') return
-  if (body.kind === 'refused') return deny(body.refusal)
-  const request = { exchange, caller, params: found.params, body: body.value }
-  const answer = await found.route.handle(request, parts.management)
+  const { route, params } = found
+  const { bodyIdleTimeoutMs } = parts
+  const sender = { accountId: caller.accountId, atMs, bodyIdleTimeoutMs }
+  const request = await readOwnRequest(exchange, target, route, sender)
+  if (request.kind === 'client_left') return
+  if (request.kind === 'refused') return deny(request.refusal)
+  const { query, body, once } = request
+  const answer = await route.handle({ exchange, caller, params, query, body, once }, parts.management)
   if (answer.kind === 'refused') deny(answer.refusal)
   else sendWhole(exchange, answer.reply)
 }

@@ -1,43 +1,58 @@
 import { clientLeft, type Exchange, inviteBody } from '../http/exchange.ts'
+import { firstValue } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { parseOwnJson } from './usd.ts'
 
 export type OwnBody =
-  | { readonly kind: 'body'; readonly value: unknown }
+  | { readonly kind: 'body'; readonly bytes: Buffer }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'client_left' }
 
-/** The JSON body of a request to one of our own endpoints; an absent one is `{}`. */
-export async function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<OwnBody> {
-  const { req } = exchange
-  inviteBody(exchange)
-  const chunks: Buffer[] = []
-  let bytes = 0
-  const idle = setTimeout(() => req.destroy(), idleTimeoutMs)
-  try {
-    for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+/** The body of a request to one of our own endpoints, whole, with a limit on its size and on its silence. */
+export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<OwnBody> {
+  return new Promise((resolve) => {
+    const { req, res, headers } = exchange
+    if (clientLeft(exchange)) return resolve({ kind: 'client_left' })
+    if (Number(firstValue(headers, 'content-length') ?? 0) > limits.ownBodyBytesMax) {
+      return resolve({ kind: 'refused', refusal: tooLarge() })
+    }
+    const chunks: Buffer[] = []
+    let bytes = 0
+
+    function finish(result: OwnBody): void {
+      clearTimeout(idle)
+      req.off('data', onData)
+      req.off('end', onEnd)
+      res.off('close', onLeft)
+      resolve(result)
+    }
+
+    const idle = setTimeout(() => {
+      const seconds = Math.round(idleTimeoutMs / 1_000)
+      const message = `The request body stopped arriving for ${seconds} s.`
+      finish({ kind: 'refused', refusal: refuse('request_timeout', message, { close: true }) })
+    }, idleTimeoutMs)
+
+    function onData(chunk: Buffer): void {
       idle.refresh()
       bytes += chunk.length
-      if (bytes > limits.ownBodyBytesMax) {
-        return refused('body_too_large', `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB.`)
-      }
-      chunks.push(chunk)
+      if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: tooLarge() })
+      else chunks.push(chunk)
     }
-  } catch {
-    return { kind: 'client_left' }
-  } finally {
-    clearTimeout(idle)
-  }
-  if (clientLeft(exchange)) return { kind: 'client_left' }
-  if (bytes === 0) return { kind: 'body', value: {} }
-  try {
-    return { kind: 'body', value: parseOwnJson(Buffer.concat(chunks).toString('utf8')) }
-  } catch {
-    return refused('bad_request', 'The body is not JSON.')
-  }
+    function onEnd(): void {
+      finish({ kind: 'body', bytes: Buffer.concat(chunks) })
+    }
+    function onLeft(): void {
+      finish({ kind: 'client_left' })
+    }
+
+    req.on('data', onData)
+    req.once('end', onEnd)
+    res.once('close', onLeft)
+    inviteBody(exchange)
+  })
 }
 
-function refused(code: 'body_too_large' | 'bad_request', message: string): OwnBody {
-  return { kind: 'refused', refusal: refuse(code, message) }
+function tooLarge(): Refusal {
+  return refuse('body_too_large', `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB.`)
 }

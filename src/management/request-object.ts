@@ -1,16 +1,81 @@
-import type { CallRecord } from '../ledger/call.ts'
-import { usd } from './usd.ts'
+import { z } from 'zod'
+import type { CallRecord, CallState } from '../ledger/call.ts'
+import { formatInstant, instant } from './instant-field.ts'
+import { keyId } from './key-object.ts'
+import { usd, usdAmount } from './usd.ts'
+
+const STATES = ['in_flight', 'settled', 'released', 'interrupted'] as const satisfies readonly CallState[]
+
+const count = () => z.int().min(0)
+
+const tokens = z.object({
+  input_tokens: count(),
+  output_tokens: count(),
+  cache_read_tokens: count(),
+  cache_write_tokens: count(),
+})
+
+export const requestSchema = z
+  .object({
+    id: z.string().meta({ description: 'As in a header of the answer to the call: `req_` and a ULID.' }),
+    object: z.literal('request'),
+    key_id: keyId(),
+    state: z.enum(STATES).meta({
+      description:
+        'Settled calls are paid for, released ones used nothing, interrupted ones were cut off by a crash.',
+    }),
+    started_at: instant(),
+    ended_at: instant().nullable(),
+    method: z.string(),
+    path: z.string(),
+    surface: z.enum(['messages', 'chat']),
+    model: z.string().nullable().meta({ description: 'The model asked for.' }),
+    model_served: z.string().nullable(),
+    status: z
+      .int()
+      .min(100)
+      .max(999)
+      .nullable()
+      .meta({ description: 'The status that upstream answered with.' }),
+    stop_reason: z.string().nullable(),
+    streamed: z.boolean(),
+    estimated: z.boolean().meta({ description: 'Upstream reported no usage, or not all of it.' }),
+    unpriced: z.boolean().meta({ description: 'Something in it had no price of its own.' }),
+    overrun: z.boolean().meta({ description: 'It cost more than was held for it.' }),
+    priced_as_requested: z
+      .boolean()
+      .meta({ description: 'The model served had no price; the one asked for has.' }),
+    usage: tokens
+      .nullable()
+      .meta({ description: 'Null while the call is in flight, as all its figures are.' }),
+    cost_usd: usdAmount('What the call cost.').nullable(),
+    list_cost_usd: usdAmount('What it would have cost at list price.').nullable(),
+    lost_list_cost_usd: usdAmount(
+      'What an interrupted call may have cost at list price; nobody is charged it.',
+    ),
+    balance_usd: usdAmount('The balance of the account after it.').nullable(),
+    upstream_ms: z.number().nullable().meta({ description: 'Milliseconds spent upstream.' }),
+    overhead_ms: z.number().nullable().meta({ description: 'Milliseconds spent in the gateway.' }),
+    price_version: z.string(),
+    upstream_request_id: z.string().nullable(),
+    client_ip: z.string(),
+    user_agent: z.string().nullable(),
+    bytes_in: count(),
+    bytes_out: count(),
+    credited: z.boolean().meta({ description: 'Its cost was given back.' }),
+  })
+  .meta({ id: 'request', description: 'A call that came through the gateway.' })
 
 /** A call as the API shows it. While it is in flight its figures are null. */
-export function requestObject(call: CallRecord): Record<string, unknown> {
+export function requestObject(call: CallRecord): Record<keyof z.infer<typeof requestSchema>, unknown> {
   const open = call.state === 'in_flight'
   return {
     id: call.requestId,
     object: 'request',
     key_id: call.keyId,
     state: call.state,
-    started_at: new Date(call.startedAtMs).toISOString(),
-    ended_at: call.endedAtMs === null ? null : new Date(call.endedAtMs).toISOString(),
+    started_at: formatInstant(call.startedAtMs),
+    ended_at: formatInstant(call.endedAtMs),
     method: call.method,
     path: call.path,
     surface: call.surface,

@@ -1,36 +1,33 @@
-import { refuse } from '../kernel/errors.ts'
-import { keyObject } from './key-object.ts'
-import {
-  type Management,
-  type OwnReply,
-  type OwnRequest,
-  type Route,
-  replyJson,
-  replyRefused,
-} from './route.ts'
+import { keyObject, keySchema, refuseMissingKey } from './key-object.ts'
+import { replyUnstored } from './reply-unstored.ts'
+import { defineRoute, type Management, type OwnReply, type OwnRequest, replyRefused } from './route.ts'
 
 /**
  * Revocation is immediate and final. When this answers, the store holds it durably, and since nothing about keys
  * is remembered anywhere else, no request with the key is admitted any more. Repeating it answers the same record.
  */
-async function revoke(request: OwnRequest, { clock, store }: Management): Promise<OwnReply> {
-  const [id = ''] = request.params
-  const key = await store.revokeKey(id, clock.nowMs())
-  if (key === null || key.accountId !== request.caller.accountId) {
-    return replyRefused(refuse('not_found', 'There is no key with this id.'))
-  }
-  return replyJson(200, keyObject(key, clock.nowMs()))
+export async function revoke(
+  { caller, params: [id = ''] }: Pick<OwnRequest, 'caller' | 'params'>,
+  { clock, store, limitsMoved }: Management,
+): Promise<OwnReply> {
+  const nowMs = clock.nowMs()
+  const key = await store.revokeKey(caller.accountId, id, nowMs)
+  if (key === null) return replyRefused(refuseMissingKey())
+  // Its calls that wait for room are refused now, not when their time is up.
+  limitsMoved()
+  return replyUnstored(200, keyObject(key, nowMs))
 }
 
-export const revokeKey: Route = {
+export const revokeKey = defineRoute({
   method: 'POST',
   template: '/v1/keys/{id}/revoke',
   access: 'admin',
+  operationId: 'revoke_key',
+  summary: 'Revoke an API key, at once and for good',
+  description: 'Calls that are running finish. Repeating it answers the same record.',
+  query: null,
+  body: null,
+  success: { status: 200, schema: keySchema },
+  errors: ['bad_request', 'not_found', 'request_timeout'],
   handle: revoke,
-}
-export const deleteKey: Route = {
-  method: 'DELETE',
-  template: '/v1/keys/{id}',
-  access: 'admin',
-  handle: revoke,
-}
+})

@@ -1,7 +1,9 @@
+import type { z } from 'zod'
 import type { Exchange, WholeReply } from '../http/exchange.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { Refusal } from '../kernel/errors.ts'
+import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'
+import type { Once } from '../kernel/once.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { Caller } from '../keys/recognition.ts'
@@ -16,28 +18,50 @@ export interface Management {
   readonly servicePrefix: string
   readonly store: KeyStore & LedgerStore
   readonly settlements: SettlementWatch
+  /** A limit was changed or money was added: calls that wait for room are to be decided again. */
+  limitsMoved(): void
 }
 
-export interface OwnRequest {
+export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly exchange: Exchange
   readonly caller: Caller
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
-  /** The parsed JSON body; an absent one is `{}`. */
-  readonly body: unknown
+  /** Checked against the schemas of the route before it sees them. */
+  readonly query: Query
+  readonly body: Body
+  /** Of a request with an `Idempotency-Key`. */
+  readonly once: Once | null
 }
 
 export type OwnReply =
   | { readonly kind: 'reply'; readonly reply: WholeReply }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/** One endpoint. Each has a file of its own. */
-export interface Route {
+export interface RouteParts<Query, Body> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly template: string
   /** Who may call it. What an API key may, an admin key may too. */
   readonly access: 'admin' | 'any_key'
-  handle(request: OwnRequest, management: Management): Promise<OwnReply>
+  /** For the document at /gateway/openapi.json: a name for generated clients, a line, and more where it helps. */
+  readonly operationId: string
+  readonly summary: string
+  readonly description?: string
+  /** Parameters that are not in the schema are refused; null takes none. */
+  readonly query: z.ZodType<Query> | null
+  readonly body: z.ZodType<Body> | null
+  readonly success: { readonly status: 200 | 201; readonly schema: z.ZodType }
+  /** What can go wrong here besides what can on every route. */
+  readonly errors: readonly ErrorCode[]
+  handle(request: OwnRequest<Query, Body>, management: Management): Promise<OwnReply>
+}
+
+/** One endpoint. Each has a file of its own. */
+export type Route = RouteParts<unknown, unknown>
+
+/** Inside its file a route knows the types of its query and body; outside, the schemas vouch for them. */
+export function defineRoute<Query, Body>(parts: RouteParts<Query, Body>): Route {
+  return parts as unknown as Route
 }
 
 export function replyJson(status: number, value: unknown, headers: readonly string[] = []): OwnReply {

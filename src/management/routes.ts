@@ -1,12 +1,32 @@
 import { addCredit } from './add-credit.ts'
 import { createKey } from './create-key.ts'
+import { deleteKey } from './delete-key.ts'
 import { getBalance } from './get-balance.ts'
+import { getKey } from './get-key.ts'
+import { getOpenApi } from './get-openapi.ts'
+import { getOwnKey } from './get-own-key.ts'
 import { getRequest } from './get-request.ts'
-import { deleteKey, revokeKey } from './revoke-key.ts'
+import { listKeys } from './list-keys.ts'
+import { revokeKey } from './revoke-key.ts'
+import { rotateKey } from './rotate-key.ts'
 import type { Route } from './route.ts'
+import { updateKey } from './update-key.ts'
 
 /** All endpoints of the service itself. */
-export const routes: readonly Route[] = [createKey, revokeKey, deleteKey, getRequest, getBalance, addCredit]
+export const routes: readonly Route[] = [
+  createKey,
+  listKeys,
+  getOwnKey,
+  getKey,
+  updateKey,
+  deleteKey,
+  revokeKey,
+  rotateKey,
+  getRequest,
+  getBalance,
+  addCredit,
+  getOpenApi(() => routes),
+]
 
 export type FoundRoute =
   | { readonly kind: 'route'; readonly route: Route; readonly params: readonly string[] }
@@ -15,14 +35,17 @@ export type FoundRoute =
 
 /** A linear walk: there are a few routes, and none is on the hot path. */
 export function findRoute(method: string, path: string): FoundRoute {
-  const allowed: string[] = []
-  for (const route of routes) {
+  const matching = routes.flatMap((route) => {
     const params = matchTemplate(route.template, path)
-    if (params === null) continue
-    if (route.method === method) return { kind: 'route', route, params }
-    allowed.push(route.method)
-  }
-  return allowed.length > 0 ? { kind: 'other_methods', allowed } : { kind: 'none' }
+    return params === null ? [] : [{ kind: 'route' as const, route, params }]
+  })
+  // A path that is a template by itself is no other one's parameter: `me` is not the id of a key.
+  const exact = matching.filter(({ params }) => params.length === 0)
+  const candidates = exact.length > 0 ? exact : matching
+  const found = candidates.find(({ route }) => route.method === method)
+  if (found !== undefined) return found
+  if (candidates.length === 0) return { kind: 'none' }
+  return { kind: 'other_methods', allowed: candidates.map(({ route }) => route.method) }
 }
 
 function matchTemplate(template: string, path: string): string[] | null {

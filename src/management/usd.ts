@@ -22,15 +22,25 @@ export function parseOwnJson(text: string): unknown {
 /** A member of money: a JSON number with at most nine decimals within the bounds, as nanodollars. */
 export function usdField(name: string, bounds: { readonly min: Nanos; readonly max: Nanos }) {
   const range = `${formatUsd(bounds.min)} to ${formatUsd(bounds.max)}`
-  const message = `${name} must be a number from ${range} with at most 9 decimals.`
   return z
-    .custom<UsdNumber>((value) => value instanceof UsdNumber, message)
+    .unknown()
     .transform((value, context): Nanos => {
-      const nanos = parseUsd(withoutExponent(value.source))
+      const nanos = value instanceof UsdNumber ? parseUsd(withoutExponent(value.source)) : null
       if (nanos !== null && nanos >= bounds.min && nanos <= bounds.max) return nanos
-      context.addIssue(message)
+      context.addIssue(`${name} must be a number from ${range} with at most 9 decimals.`)
       return z.NEVER
     })
+    .meta({ type: 'number', minimum: toDouble(bounds.min), maximum: toDouble(bounds.max) })
+}
+
+/** A bound as the schema of the document shows it. Amounts themselves never become doubles. */
+function toDouble(nanos: Nanos): number {
+  return Number(formatUsd(nanos))
+}
+
+/** What an answer says of money, for its schema. */
+export function usdAmount(description: string) {
+  return z.number().meta({ description: `${description} In US dollars, with at most 9 decimals.` })
 }
 
 /** Money in an answer: a JSON number printed from the integer, never from a double. */

@@ -20,6 +20,11 @@ export const REQUEST_MEMBERS = [
   'prompt',
   'fallbacks',
   'tools',
+  'moderation',
+  'svg',
+  'output_format',
+  'method',
+  'input_file_id',
 ] as const
 
 export type RequestMember = (typeof REQUEST_MEMBERS)[number]
@@ -28,9 +33,24 @@ export type RequestMember = (typeof REQUEST_MEMBERS)[number]
 export type RequestFacts =
   /** There was no body, or none that this endpoint needs to be read. */
   | { readonly kind: 'not_read' }
-  | { readonly kind: 'json'; readonly scan: Extract<JsonScan<RequestMember>, { kind: 'object' }> }
+  | {
+      readonly kind: 'json'
+      readonly scan: Extract<JsonScan<RequestMember>, { kind: 'object' }>
+      /** Null where nobody looked into them. */
+      readonly records: RecordsFound | null
+    }
   | { readonly kind: 'form'; readonly scan: Extract<MultipartScan<RequestMember>, { kind: 'form' }> }
   | { readonly kind: 'unreadable'; readonly reason: string }
+
+/** What the records of a body say: the requests of a batch, the items of a conversation. There may be many. */
+export interface RecordsFound {
+  /** Every model that they name, once. */
+  readonly models: readonly string[]
+  /** Why they may lead to other models too, as a sentence, or null. */
+  readonly unknown: string | null
+  /** Why they can be read in two ways, or in none, as a sentence, or null. */
+  readonly ambiguity: string | null
+}
 
 export const NOT_READ: RequestFacts = { kind: 'not_read' }
 

@@ -1,14 +1,24 @@
 import { limits } from '../kernel/limits.ts'
 import { codingOf, decodeCopy } from './decode-copy.ts'
+import { JsonPicker, type Pick } from './json-picker.ts'
+import type { Picked, Place } from './json-place.ts'
 import { JsonScanner } from './json-scanner.ts'
 import { boundaryOf, MultipartScanner } from './multipart-scanner.ts'
-import { REQUEST_MEMBERS, type RequestFacts } from './request-facts.ts'
+import { REQUEST_MEMBERS, type RecordsFound, type RequestFacts } from './request-facts.ts'
 
 /** Reads a request's body from its chunks as they pass. It looks, and can neither change nor stop anything. */
 export interface RequestReader {
   /** A promise means: wait for it before the next chunk. */
   write(chunk: Buffer): Promise<void> | null
   end(): Promise<RequestFacts>
+}
+
+/** Looks into the records of a JSON body as they pass. It costs a second pass, and is for the endpoints that have some. */
+export interface RecordWatch {
+  readonly place: Place
+  take(record: Picked): void
+  /** `pick` is what was found around the records. */
+  found(pick: Pick): RecordsFound
 }
 
 interface Scanner {
@@ -20,8 +30,9 @@ interface Scanner {
 export function readerFor(
   contentType: string | undefined,
   contentEncoding: string | undefined,
+  records: RecordWatch | null = null,
 ): RequestReader {
-  const scanner = scannerFor(contentType ?? '')
+  const scanner = scannerFor(contentType ?? '', records)
   const coding = codingOf(contentEncoding)
   if (coding === 'unknown') return unreadable('unknown_content_encoding')
   if (coding === 'identity') return readPlain(scanner)
@@ -54,26 +65,53 @@ function unreadable(reason: string): RequestReader {
   return { write: () => null, end: async () => ({ kind: 'unreadable', reason }) }
 }
 
-function scannerFor(contentType: string): Scanner {
-  if (/^\s*multipart\/form-data\b/i.test(contentType)) {
-    const boundary = boundaryOf(contentType)
-    if (boundary === null)
-      return { write: () => {}, end: () => ({ kind: 'unreadable', reason: 'no_boundary' }) }
-    const form = new MultipartScanner(boundary, REQUEST_MEMBERS)
-    return {
-      write: (chunk) => form.write(chunk),
-      end() {
-        const scan = form.end()
-        return scan.kind === 'form' ? { kind: 'form', scan } : { kind: 'unreadable', reason: scan.reason }
-      },
-    }
+function scannerFor(contentType: string, records: RecordWatch | null): Scanner {
+  if (/^\s*multipart\/form-data\b/i.test(contentType)) return formScanner(contentType)
+  // A JSON text can be a form of these kinds too, with another model in it: `{"model":"a","x":"&model=b&"}`.
+  if (/multipart|urlencoded/i.test(contentType)) return noScanner('ambiguous_content_type')
+  return records === null ? jsonScanner() : jsonScannerWith(records)
+}
+
+function noScanner(reason: string): Scanner {
+  return { write: () => {}, end: () => ({ kind: 'unreadable', reason }) }
+}
+
+function formScanner(contentType: string): Scanner {
+  const boundary = boundaryOf(contentType)
+  if (boundary === null) return noScanner('no_boundary')
+  const form = new MultipartScanner(boundary, REQUEST_MEMBERS)
+  return {
+    write: (chunk) => form.write(chunk),
+    end() {
+      const scan = form.end()
+      return scan.kind === 'form' ? { kind: 'form', scan } : { kind: 'unreadable', reason: scan.reason }
+    },
   }
+}
+
+function jsonScanner(): Scanner {
   const json = new JsonScanner(REQUEST_MEMBERS)
   return {
     write: (chunk) => json.write(chunk),
     end() {
       const scan = json.end()
-      return scan.kind === 'object' ? { kind: 'json', scan } : { kind: 'unreadable', reason: scan.reason }
+      if (scan.kind === 'unreadable') return { kind: 'unreadable', reason: scan.reason }
+      return { kind: 'json', scan, records: null }
+    },
+  }
+}
+
+function jsonScannerWith(records: RecordWatch): Scanner {
+  const json = jsonScanner()
+  const picker = new JsonPicker(records.place, (record) => records.take(record))
+  return {
+    write(chunk) {
+      json.write(chunk)
+      picker.write(chunk)
+    },
+    end() {
+      const facts = json.end()
+      return facts.kind === 'json' ? { ...facts, records: records.found(picker.end()) } : facts
     },
   }
 }

@@ -58,8 +58,9 @@ export const chatEndpoints: readonly EndpointRow[] = [
   // Sets up WebRTC; the media and its cost flow outside the gateway. The form's `session` part names
   // the model.
   ['POST', '/v1/realtime/calls', unmeterable('nested', 'multipart')],
-  // Answering starts the paid session; ending, moving or declining a call costs nothing.
-  ['POST', '/v1/realtime/calls/{call_id}/accept', onStored(unmeterable('json'))],
+  // Answering starts the paid session, and its transcription is paid at a model of its own; ending, moving or
+  // declining a call costs nothing.
+  ['POST', '/v1/realtime/calls/{call_id}/accept', onStored(unmeterable('nested'))],
   ['POST', '/v1/realtime/calls/{call_id}/hangup', stored()],
   ['POST', '/v1/realtime/calls/{call_id}/refer', stored()],
   ['POST', '/v1/realtime/calls/{call_id}/reject', stored()],

@@ -15,16 +15,17 @@ export const chatStoredEndpoints: readonly EndpointRow[] = [
 
   ['GET', '/v1/batches', stored()],
   // Models and requests are in an uploaded file, which this body only refers to.
-  ['POST', '/v1/batches', deferred('elsewhere')],
+  ['POST', '/v1/batches', deferred('batch_file')],
   ['GET', '/v1/batches/{batch_id}', stored()],
   ['POST', '/v1/batches/{batch_id}/cancel', stored()],
 
-  ['POST', '/v1/conversations', stored()],
+  // Items may bring tools that name models of their own, for every response that refers to the conversation.
+  ['POST', '/v1/conversations', stored('json')],
   ['GET', '/v1/conversations/{conversation_id}', stored()],
   ['POST', '/v1/conversations/{conversation_id}', stored()],
   ['DELETE', '/v1/conversations/{conversation_id}', stored()],
   ['GET', '/v1/conversations/{conversation_id}/items', stored()],
-  ['POST', '/v1/conversations/{conversation_id}/items', stored()],
+  ['POST', '/v1/conversations/{conversation_id}/items', stored('json')],
   ['GET', '/v1/conversations/{conversation_id}/items/{item_id}', stored()],
   ['DELETE', '/v1/conversations/{conversation_id}/items/{item_id}', stored()],
 

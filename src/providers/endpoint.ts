@@ -11,6 +11,7 @@ export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
  * - `query`: parameter `model` of the request target.
  * - `path`: the segment that the template calls `{model}`.
  * - `batch_entries`: `requests[].params.model`, one per entry.
+ * - `batch_file`: in a file of requests that was uploaded before; member `input_file_id` of a JSON body says which.
  * - `nested`: deeper in the body, at a place that only this endpoint has (`session.model`, `grader.model` …).
  * - `elsewhere`: in an object, a file or a socket event that this request only leads to.
  * - `none`: no model takes part.
@@ -21,6 +22,7 @@ export type ModelPlace =
   | 'query'
   | 'path'
   | 'batch_entries'
+  | 'batch_file'
   | 'nested'
   | 'elsewhere'
   | 'none'
@@ -114,6 +116,7 @@ function readingFor(model: ModelPlace): BodyReading {
   switch (model) {
     case 'json':
     case 'batch_entries':
+    case 'batch_file':
     case 'nested':
       return 'json'
     case 'multipart':

@@ -79,17 +79,7 @@ export async function startBillingBench(
           : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(text)}`]),
       ]
       const reply = await exchange(gateway, Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`))
-      const find = (from: readonly string[]) => (name: string) => {
-        const line = from.find((each) => each.toLowerCase().startsWith(`${name}:`))
-        return line?.slice(name.length + 1).trim()
-      }
-      const header = find(reply.headerLines)
-      return {
-        ...reply,
-        header,
-        trailer: find(reply.trailerLines),
-        requestId: header('x-svc-request-id') ?? '',
-      }
+      return asBilled(reply)
     },
 
     record: (requestId, key) => own('GET', `/gateway/v1/requests/${requestId}`, key),
@@ -98,27 +88,44 @@ export async function startBillingBench(
       await own('POST', '/gateway/v1/credits', gateway.adminKey, { amount_usd: amountUsd, reason: 'test' })
     },
 
-    async assertBooksBalance() {
-      const db = new DatabaseSync(join(gateway.dataDir, 'tollgate.db'), { readOnly: true, readBigInts: true })
-      try {
-        // A client can have its whole sized answer while its call is being settled.
-        const open = db.prepare("SELECT count(*) AS n FROM call WHERE state = 'in_flight'")
-        const settled = async () => {
-          while (open.get()?.['n'] !== 0n) await new Promise((resolve) => setImmediate(resolve))
-        }
-        await withDeadline(settled(), () => 'a call is left in flight')
-        // One snapshot for all tables.
-        db.exec('BEGIN')
-        await assertConserved({ rows: (table) => db.prepare(`SELECT * FROM ${table}`).all() })
-        db.exec('COMMIT')
-      } finally {
-        db.close()
-      }
-    },
+    assertBooksBalance: () => assertBooksBalance(gateway.dataDir),
 
     async close() {
       await gateway.close()
       await simulator.close()
     },
+  }
+}
+
+export function asBilled(reply: RawReply): BilledReply {
+  const find = (from: readonly string[]) => (name: string) => {
+    const line = from.find((each) => each.toLowerCase().startsWith(`${name}:`))
+    return line?.slice(name.length + 1).trim()
+  }
+  const header = find(reply.headerLines)
+  return {
+    ...reply,
+    header,
+    trailer: find(reply.trailerLines),
+    requestId: header('x-svc-request-id') ?? '',
+  }
+}
+
+/** Nothing held, and the books balance, in the database of this data directory. */
+export async function assertBooksBalance(dataDir: string): Promise<void> {
+  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), { readOnly: true, readBigInts: true })
+  try {
+    // A client can have its whole sized answer while its call is being settled.
+    const open = db.prepare("SELECT count(*) AS n FROM call WHERE state = 'in_flight'")
+    const settled = async () => {
+      while (open.get()?.['n'] !== 0n) await new Promise((resolve) => setImmediate(resolve))
+    }
+    await withDeadline(settled(), () => 'a call is left in flight')
+    // One snapshot for all tables.
+    db.exec('BEGIN')
+    await assertConserved({ rows: (table) => db.prepare(`SELECT * FROM ${table}`).all() })
+    db.exec('COMMIT')
+  } finally {
+    db.close()
   }
 }

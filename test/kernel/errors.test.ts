@@ -6,14 +6,16 @@ import { shapeError } from '../../src/providers/error-shape.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 
 const documentation = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8')
-const documentedRows = documentation.split('\n').filter((line) => /^\| \d{3} \|/.test(line))
+const documentedRows = documentation.split('\n').filter((line) => /^\| \d{3}\b/.test(line))
 const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorRow][]
 
 test('docs/ERRORS.md shows exactly the errors of the table, each with all it says', () => {
   const expected = entries.map(([code, row]) => {
     const after = row.retryAfterSeconds === undefined ? '' : `, after ${row.retryAfterSeconds} s`
+    const status =
+      row.messagesStatus === undefined ? row.status : `${row.status} (Messages ${row.messagesStatus})`
     const types = `\`${row.messagesType}\` | \`${row.chatType}\``
-    return `| ${row.status} | \`${code}\` | ${types} | ${row.fault} | ${row.retry}${after} | ${row.meaning} |`
+    return `| ${status} | \`${code}\` | ${types} | ${row.fault} | ${row.retry}${after} | ${row.meaning} |`
   })
   assert.deepEqual(documentedRows, expected)
 })
@@ -51,6 +53,30 @@ test('an error of our own endpoints carries the request id in its body too', () 
     error: { message: 'No.', type: 'invalid_request_error', param: 'name', code: 'bad_request' },
     request_id: 'req_1',
   })
+})
+
+test('figures go into error.details and into headers, and where Anthropic has its code', () => {
+  const refusal = {
+    code: 'budget_exceeded',
+    message: 'Spent.',
+    details: { cap_usd: 1 },
+    headers: ['x-svc-budget-cap-usd', '1'],
+  } as const
+  const messages = shapeError('messages', refusal, 'req_1')
+  assert.equal(messages.status, 402)
+  assert.deepEqual(JSON.parse(messages.body.toString()).error.details, {
+    error_code: 'budget_exceeded',
+    cap_usd: 1,
+  })
+  const chat = shapeError('chat', refusal, 'req_1')
+  assert.deepEqual(JSON.parse(chat.body.toString()).error.details, { cap_usd: 1 })
+  assert.equal(chat.headers[chat.headers.indexOf('x-svc-budget-cap-usd') + 1], '1')
+})
+
+test('an empty account is said with the status that each upstream has for it', () => {
+  const refusal = { code: 'credit_balance_exhausted', message: 'Empty.' } as const
+  assert.equal(shapeError('messages', refusal, 'req_1').status, 400)
+  assert.equal(shapeError('chat', refusal, 'req_1').status, 429)
 })
 
 test('an error that no retry can mend tells the SDKs not to retry where they would', () => {

@@ -114,7 +114,7 @@ export function fillBooks(dir: DataDir): Promise<void> {
     await addKey(store, 'b')
     await store.keepPriceVersion('v1', V1)
     const topUp = { id: 'crd_1', accountId: 'default', amountNanos: 1_000_000_000n, reason: 'x', atMs: NOON }
-    await store.addCredit(topUp)
+    await store.addCredit(topUp, null)
     const admit = (id: string, key: string, more: Partial<CallOpening> = {}) =>
       store.admit(rated(id, key, more))
     const october = { atMs: Date.UTC(2026, 9, 31, 23, 59, 59, 999) }
@@ -132,7 +132,7 @@ export function fillBooks(dir: DataDir): Promise<void> {
     await store.settle(billed('req_05', 3))
     await admit('req_06', 'b', { modelAsked: 'unheard-of' })
     await store.settle(billed('req_06', 5, { model: 'unheard-of' }))
-    await admit('req_07', 'a', { holdNanos: 0n, holdListNanos: 0n })
+    await admit('req_07', 'a', { hold: { kind: 'none' } })
     await store.settle(closing('req_07', nothing))
     await admit('req_08', 'a', october)
     await store.settle(billed('req_08', 10_000))

@@ -4,7 +4,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
+import { keyListConformance } from './conformance/key-list.ts'
+import { keyConformance } from './conformance/keys.ts'
 import { ledgerConformance } from './conformance/ledger.ts'
+import { onceConformance } from './conformance/once.ts'
 
 async function openFresh(): Promise<StoreUnderTest> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
@@ -16,6 +19,11 @@ async function openFresh(): Promise<StoreUnderTest> {
   return {
     store,
     rows: (table) => reader.prepare(`SELECT * FROM ${table}`).all(),
+    addAccount(id) {
+      const writer = new DatabaseSync(file, { timeout: 5_000 })
+      writer.prepare('INSERT INTO account (id, created_at_ms) VALUES (?, 0)').run(id)
+      writer.close()
+    },
     async close() {
       reader.close()
       await store.close()
@@ -25,3 +33,6 @@ async function openFresh(): Promise<StoreUnderTest> {
 }
 
 ledgerConformance('SQLite', openFresh)
+keyConformance('SQLite', openFresh)
+keyListConformance('SQLite', openFresh)
+onceConformance('SQLite', openFresh)

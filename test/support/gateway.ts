@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, type Environment, readConfig } from '../../src/config.ts'
+import type { CallPoint } from '../../src/gateway/gateway.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
@@ -17,6 +18,8 @@ export interface GatewayOptions {
   readonly settings?: Partial<Config>
   readonly clock?: Clock
   readonly diskFault?: SharedArrayBuffer
+  /** Told how far calls have come. */
+  reached?(point: CallPoint): void
   onFatal?(error: Error): void
 }
 
@@ -28,7 +31,10 @@ export interface TestGateway {
   readonly adminKey: string
   /** A usable API key. */
   readonly apiKey: string
-  createKey(name?: string): Promise<{ id: string; key: string }>
+  /** With more fields where limits are wanted. */
+  createKey(name?: string, fields?: Readonly<Record<string, unknown>>): Promise<{ id: string; key: string }>
+  /** A request to the management API with the admin key; fails where the answer is an error. */
+  manage(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
   revokeKey(id: string): Promise<void>
   close(): Promise<void>
 }
@@ -55,6 +61,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       log: createLog(config.logLevel),
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
+      reached: (point) => options.reached?.(point),
       onFatal(error) {
         if (options.onFatal === undefined) throw error
         options.onFatal(error)
@@ -64,18 +71,18 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const url = `http://127.0.0.1:${running.port}`
   const adminKey = running.firstAdminKey ?? options.env?.['TOLLGATE_ADMIN_KEY'] ?? ''
 
-  async function manage(method: string, path: string, body?: unknown): Promise<unknown> {
+  async function manage(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const response = await fetch(url + path, {
       method,
       headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-    const answer: unknown = await response.json()
+    const answer = (await response.json()) as Record<string, unknown>
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`)
     return answer
   }
-  const createKey = async (name = 'test') =>
-    (await manage('POST', '/v1/keys', { name })) as { id: string; key: string }
+  const createKey = async (name = 'test', fields: Readonly<Record<string, unknown>> = {}) =>
+    (await manage('POST', '/v1/keys', { name, ...fields })) as { id: string; key: string }
   const { key: apiKey } = await createKey()
 
   return {
@@ -86,6 +93,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     adminKey,
     apiKey,
     createKey,
+    manage,
     async revokeKey(id) {
       await manage('POST', `/v1/keys/${id}/revoke`)
     },

@@ -1,38 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { keyStatus } from '../../keys/key-store.ts'
-import { dayOf, monthOf } from '../../ledger/calendar.ts'
-import type { CallClosing, CallOpening, CallRefusal } from '../../ledger/call.ts'
+import type { CallClosing } from '../../ledger/call.ts'
 import { callRecord } from './call-record.ts'
 import type { Operations } from './operations.ts'
-import {
-  flag,
-  integer,
-  integerOrNull,
-  nanos,
-  nanosOrNull,
-  numberOrNull,
-  present,
-  type Row,
-  text,
-  textOrNull,
-} from './rows.ts'
+import { flag, integer, integerOrNull, nanos, nanosOrNull, present, text, textOrNull } from './rows.ts'
 
-type CallOperations = Pick<Operations, 'admit' | 'settle' | 'getCall' | 'interruptOpenCalls'>
+type CallOperations = Pick<Operations, 'settle' | 'getCall' | 'interruptOpenCalls'>
 
-/** Admission and settlement: every statement that moves a hold or the charge of a call is in this file. */
+/** Settlement: every statement that closes a hold or books the charge of a call is in this file. */
 export function callOperations(db: DatabaseSync): CallOperations {
-  const selectKey = db.prepare(
-    'SELECT id, account_id, expires_at_ms, revoked_at_ms, monthly_budget_nanos FROM api_key WHERE digest = ?',
-  )
-  const selectAccount = db.prepare(
-    'SELECT credited_nanos - charged_nanos AS balance_nanos, credit_enforced FROM account WHERE id = ?',
-  )
-  const insertCall = db.prepare(
-    `INSERT INTO call (id, account_id, key_id, state, started_at_ms, month, day, method, path, surface, model_asked,
-                       hold_nanos, hold_list_nanos, price_version, rating, client_ip, user_agent)
-     VALUES (?, ?, ?, 'in_flight', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  )
-  const markUsed = db.prepare('UPDATE api_key SET last_used_at_ms = ? WHERE id = ?')
   const moveAccount = db.prepare(
     `UPDATE account SET held_nanos = held_nanos + ?, charged_nanos = charged_nanos + ? WHERE id = ?
      RETURNING credited_nanos - charged_nanos AS balance_nanos`,
@@ -76,45 +51,6 @@ export function callOperations(db: DatabaseSync): CallOperations {
   )
 
   return {
-    admit(opening) {
-      const key = selectKey.get(opening.digest)
-      if (key === undefined) return { kind: 'refused', reason: 'unknown_key', balanceNanos: null }
-      const accountId = text(key, 'account_id')
-      const account = present(selectAccount.get(accountId))
-      const balanceNanos = nanos(account, 'balance_nanos')
-      const reason = refusalOf(opening, key, account)
-      if (reason !== null) return { kind: 'refused', reason, balanceNanos }
-
-      // After this point the call is admitted.
-      const keyId = text(key, 'id')
-      const atMs = integer(opening.atMs)
-      const month = monthOf(opening.atMs)
-      insertCall.run(
-        opening.requestId,
-        accountId,
-        keyId,
-        atMs,
-        month,
-        dayOf(opening.atMs),
-        opening.method,
-        opening.path,
-        opening.surface,
-        opening.modelAsked,
-        opening.holdNanos,
-        opening.holdListNanos,
-        opening.priceVersion,
-        opening.rating,
-        opening.clientIp,
-        opening.userAgent,
-      )
-      markUsed.run(atMs, keyId)
-      if (opening.holdNanos > 0n) {
-        moveAccount.run(opening.holdNanos, 0n, accountId)
-        moveMonth.run(keyId, month, opening.holdNanos, 0n, 0n)
-      }
-      return { kind: 'admitted', keyId, accountId, balanceNanos }
-    },
-
     settle(closing) {
       const call = selectOpening.get(closing.requestId)
       if (call === undefined) throw new Error(`there is no call ${closing.requestId} to settle`)
@@ -212,20 +148,4 @@ export function callOperations(db: DatabaseSync): CallOperations {
       flag(closing.estimated),
     )
   }
-}
-
-/** The checks, in the order in which they count. The first that fails is the answer. */
-function refusalOf(opening: CallOpening, key: Row, account: Row): CallRefusal | null {
-  const status = keyStatus(
-    { revokedAtMs: numberOrNull(key, 'revoked_at_ms'), expiresAtMs: numberOrNull(key, 'expires_at_ms') },
-    opening.atMs,
-  )
-  if (status === 'revoked') return 'revoked_key'
-  if (status === 'expired') return 'expired_key'
-  const limited = key['monthly_budget_nanos'] !== null || account['credit_enforced'] === 1n
-  const { unratable } = opening
-  if (unratable !== null && (unratable.refuse === 'always' || (unratable.refuse === 'limited' && limited))) {
-    return unratable.reason
-  }
-  return null
 }

@@ -1,147 +1,110 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { KeyRefusal } from '../../keys/identity.ts'
-import { type AdminKeyRecord, type KeyRecord, keyStatus } from '../../keys/key-store.ts'
+import { type KeyLimits, type KeyRecord, keyStatus, type NewKey } from '../../keys/key-store.ts'
+import { monthOf } from '../../ledger/calendar.ts'
+import { KEY_COLUMNS, KEY_SOURCE, keyRecord, modelsToJson } from './key-record.ts'
+import type { OnceBook } from './once.ts'
 import type { Operations } from './operations.ts'
-import { integer, number, numberOrNull, present, type Row, text } from './rows.ts'
+import { flag, integer, integerOrNull } from './rows.ts'
 
-const KEY_COLUMNS =
-  'id, account_id, name, prefix, last4, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms'
-const ADMIN_COLUMNS = 'id, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, bootstrap'
+type KeyOperations = Pick<Operations, 'createKey' | 'getKey' | 'updateKey' | 'revokeKey' | 'rotateKey'>
 
-type KeyOperations = Pick<
-  Operations,
-  'createKey' | 'getKey' | 'revokeKey' | 'createAdminKey' | 'listAdminKeys' | 'revokeAdminKey' | 'recognise'
->
-
-export function keyOperations(db: DatabaseSync): KeyOperations {
+/** API keys: every statement that changes one, but for the mark of its use, is in this file. */
+export function keyOperations(db: DatabaseSync, onceBook: OnceBook): KeyOperations {
   const insertKey = db.prepare(
-    `INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms, expires_at_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${KEY_COLUMNS}`,
+    `INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms, rotated_from,
+                          monthly_budget_nanos, allowed_models, log_requests, expires_at_ms)
+     VALUES (:id, :account, :name, :digest, :prefix, :last4, :created, :rotated_from,
+             :budget, :models, :log, :expires)`,
   )
-  const selectKey = db.prepare(`SELECT ${KEY_COLUMNS} FROM api_key WHERE id = ?`)
-  const selectKeyByDigest = db.prepare(`SELECT ${KEY_COLUMNS} FROM api_key WHERE digest = ?`)
-  const markRevoked = db.prepare(
-    'UPDATE api_key SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL',
+  const selectKey = db.prepare(
+    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE account_id = :account AND id = :id`,
   )
-
-  const insertAdmin = db.prepare(
-    `INSERT INTO admin_key (id, account_id, name, digest, prefix, last4, created_at_ms, bootstrap)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING ${ADMIN_COLUMNS}`,
+  const writeLimits = db.prepare(
+    `UPDATE api_key SET name = :name, monthly_budget_nanos = :budget, allowed_models = :models,
+       log_requests = :log, expires_at_ms = :expires WHERE id = :id`,
   )
-  const selectAdmin = db.prepare(`SELECT ${ADMIN_COLUMNS} FROM admin_key WHERE id = ?`)
-  const selectAdminByDigest = db.prepare(`SELECT ${ADMIN_COLUMNS} FROM admin_key WHERE digest = ?`)
-  const selectAdmins = db.prepare(`SELECT ${ADMIN_COLUMNS} FROM admin_key ORDER BY id DESC`)
-  const markAdminRevoked = db.prepare(
-    'UPDATE admin_key SET revoked_at_ms = ? WHERE id = ? AND revoked_at_ms IS NULL',
-  )
-  const retireBootstrap = db.prepare(
-    'UPDATE admin_key SET revoked_at_ms = ? WHERE account_id = ? AND bootstrap = 1 AND revoked_at_ms IS NULL',
-  )
-  const reviveAdmin = db.prepare(
-    `UPDATE admin_key SET revoked_at_ms = NULL, bootstrap = 1 WHERE id = ? RETURNING ${ADMIN_COLUMNS}`,
-  )
+  const markRevoked = db.prepare('UPDATE api_key SET revoked_at_ms = ? WHERE id = ?')
+  const setExpiry = db.prepare('UPDATE api_key SET expires_at_ms = ? WHERE id = ?')
 
   return {
-    createKey(key) {
-      const row = insertKey.get(
-        key.id,
-        key.accountId,
-        key.name,
-        key.digest,
-        key.prefix,
-        key.last4,
-        integer(key.createdAtMs),
-        key.expiresAtMs === null ? null : integer(key.expiresAtMs),
-      )
-      return keyRecord(present(row))
+    createKey(key, once) {
+      const readNow = (id: string) => read(key.accountId, id, once?.atMs ?? key.createdAtMs)
+      const repeated = onceBook.repeated(once, readNow)
+      if (repeated !== null) return repeated
+      insert(key, null)
+      onceBook.keep(once, key.id)
+      return { kind: 'done', value: mustRead(key.accountId, key.id, key.createdAtMs) }
     },
 
-    getKey(id) {
-      const row = selectKey.get(id)
-      return row === undefined ? null : keyRecord(row)
+    getKey: read,
+
+    updateKey(accountId, id, changes, atMs) {
+      const key = read(accountId, id, atMs)
+      if (key === null) return { kind: 'none' }
+      if (keyStatus(key, atMs) !== 'usable') return { kind: 'final', key }
+      const changed = { ...key, ...changes }
+      writeLimits.run({ id, name: changed.name, ...boundLimits(changed) })
+      return { kind: 'changed', key: mustRead(accountId, id, atMs) }
     },
 
-    revokeKey(id, atMs) {
+    revokeKey(accountId, id, atMs) {
+      const key = read(accountId, id, atMs)
+      if (key === null || keyStatus(key, atMs) !== 'usable') return key
       markRevoked.run(integer(atMs), id)
-      const row = selectKey.get(id)
-      return row === undefined ? null : keyRecord(row)
+      return { ...key, revokedAtMs: atMs }
     },
 
-    createAdminKey(key) {
-      if (key.bootstrap) {
-        retireBootstrap.run(integer(key.createdAtMs), key.accountId)
-        const known = selectAdminByDigest.get(key.digest)
-        if (known !== undefined) return adminRecord(present(reviveAdmin.get(String(known['id']))))
+    rotateKey(accountId, id, successor, once) {
+      const { createdAtMs, oldExpiresAtMs } = successor
+      // Asked first: a repeated rotation must find its new key even if the old one has ended since.
+      const readNow = (newId: string) => read(accountId, newId, once?.atMs ?? createdAtMs)
+      const repeated = onceBook.repeated(once, readNow)
+      if (repeated !== null) return repeated
+      const old = read(accountId, id, createdAtMs)
+      if (old === null) return { kind: 'none' }
+      if (keyStatus(old, createdAtMs) !== 'usable') return { kind: 'final', key: old }
+
+      // After this point the key is rotated. The new one gets the old one's expiry as it was before this.
+      insert({ ...old, ...successor }, id)
+      if (oldExpiresAtMs !== null && oldExpiresAtMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY)) {
+        setExpiry.run(integer(oldExpiresAtMs), id)
       }
-      const row = insertAdmin.get(
-        key.id,
-        key.accountId,
-        key.name,
-        key.digest,
-        key.prefix,
-        key.last4,
-        integer(key.createdAtMs),
-        key.bootstrap ? 1n : 0n,
-      )
-      return adminRecord(present(row))
+      onceBook.keep(once, successor.id)
+      return { kind: 'done', value: mustRead(accountId, successor.id, createdAtMs) }
     },
+  }
 
-    listAdminKeys() {
-      return selectAdmins.all().map(adminRecord)
-    },
+  function insert(key: NewKey, rotatedFrom: string | null): void {
+    insertKey.run({
+      id: key.id,
+      account: key.accountId,
+      name: key.name,
+      digest: key.digest,
+      prefix: key.prefix,
+      last4: key.last4,
+      created: integer(key.createdAtMs),
+      rotated_from: rotatedFrom,
+      ...boundLimits(key),
+    })
+  }
 
-    revokeAdminKey(id, atMs) {
-      markAdminRevoked.run(integer(atMs), id)
-      const row = selectAdmin.get(id)
-      return row === undefined ? null : adminRecord(row)
-    },
+  function read(accountId: string, id: string, atMs: number): KeyRecord | null {
+    const row = selectKey.get({ account: accountId, id, month: monthOf(atMs) })
+    return row === undefined ? null : keyRecord(row)
+  }
 
-    recognise(digest, atMs) {
-      const row = selectKeyByDigest.get(digest)
-      if (row !== undefined) {
-        const key = keyRecord(row)
-        const reason = refusalOf(key, atMs)
-        if (reason !== null) return { kind: 'refused', reason }
-        return { kind: 'api_key', keyId: key.id, accountId: key.accountId }
-      }
-      const adminRow = selectAdminByDigest.get(digest)
-      if (adminRow === undefined) return { kind: 'refused', reason: 'unknown_key' }
-      const admin = adminRecord(adminRow)
-      if (admin.revokedAtMs !== null) return { kind: 'refused', reason: 'revoked_key' }
-      return { kind: 'admin_key', keyId: admin.id, accountId: admin.accountId }
-    },
+  function mustRead(accountId: string, id: string, atMs: number): KeyRecord {
+    const key = read(accountId, id, atMs)
+    if (key === null) throw new Error(`key ${id} is not there after it was written`)
+    return key
   }
 }
 
-function refusalOf(key: KeyRecord, atMs: number): KeyRefusal | null {
-  const status = keyStatus(key, atMs)
-  if (status === 'usable') return null
-  return status === 'revoked' ? 'revoked_key' : 'expired_key'
-}
-
-function keyRecord(row: Row): KeyRecord {
+function boundLimits(key: KeyLimits) {
   return {
-    id: text(row, 'id'),
-    accountId: text(row, 'account_id'),
-    name: text(row, 'name'),
-    prefix: text(row, 'prefix'),
-    last4: text(row, 'last4'),
-    createdAtMs: number(row, 'created_at_ms'),
-    expiresAtMs: numberOrNull(row, 'expires_at_ms'),
-    revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
-    lastUsedAtMs: numberOrNull(row, 'last_used_at_ms'),
-  }
-}
-
-function adminRecord(row: Row): AdminKeyRecord {
-  return {
-    id: text(row, 'id'),
-    accountId: text(row, 'account_id'),
-    name: text(row, 'name'),
-    prefix: text(row, 'prefix'),
-    last4: text(row, 'last4'),
-    createdAtMs: number(row, 'created_at_ms'),
-    revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
-    bootstrap: row['bootstrap'] === 1n,
+    budget: key.monthlyBudgetNanos,
+    models: modelsToJson(key.allowedModels),
+    log: flag(key.logRequests),
+    expires: integerOrNull(key.expiresAtMs),
   }
 }

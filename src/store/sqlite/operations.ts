@@ -1,16 +1,29 @@
-import type { AdminKeyRecord, KeyRecord, NewAdminKey, NewKey } from '../../keys/key-store.ts'
+import type { Once, OnceResult } from '../../kernel/once.ts'
+import type {
+  AdminKeyRecord,
+  KeyChanges,
+  KeyEdit,
+  KeyRecord,
+  KeySuccessor,
+  NewAdminKey,
+  NewKey,
+  Rotation,
+} from '../../keys/key-store.ts'
 import type { Recognition } from '../../keys/recognition.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
-import type { Balance, NewCredit } from '../../ledger/ledger-store.ts'
+import type { Balance, BatchFile, Credited, NewCredit } from '../../ledger/ledger-store.ts'
 
 /**
  * What the worker thread can be asked to do. The types on both sides of the thread boundary come from this map,
- * so that a caller cannot send what the worker does not understand.
+ * so that a caller cannot send what the worker does not understand. What looks at many rows is not here but in
+ * `read-operations.ts`: on this thread every admission would wait for it.
  */
 export type Operations = {
-  createKey(key: NewKey): KeyRecord
-  getKey(id: string): KeyRecord | null
-  revokeKey(id: string, atMs: number): KeyRecord | null
+  createKey(key: NewKey, once: Once | null): OnceResult<KeyRecord>
+  getKey(accountId: string, id: string, atMs: number): KeyRecord | null
+  updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): KeyEdit
+  revokeKey(accountId: string, id: string, atMs: number): KeyRecord | null
+  rotateKey(accountId: string, id: string, successor: KeySuccessor, once: Once | null): Rotation
   createAdminKey(key: NewAdminKey): AdminKeyRecord
   listAdminKeys(): readonly AdminKeyRecord[]
   revokeAdminKey(id: string, atMs: number): AdminKeyRecord | null
@@ -21,7 +34,8 @@ export type Operations = {
   getCall(requestId: string): CallRecord | null
   interruptOpenCalls(atMs: number): number
   getBalance(accountId: string): Balance
-  addCredit(credit: NewCredit): Balance
+  addCredit(credit: NewCredit, once: Once | null): OnceResult<Credited>
+  keepBatchFile(file: BatchFile): null
   keepPriceVersion(id: string, json: string): null
 
   readSetting(name: string): string | null
@@ -32,18 +46,6 @@ export type OperationName = keyof Operations
 export type Command = {
   [Name in OperationName]: readonly [Name, ...Parameters<Operations[Name]>]
 }[OperationName]
-
-/** A result per command of the batch, in order. A failure is text: errors do not cross threads well. */
-export type Outcome =
-  | { readonly ok: true; readonly value: unknown }
-  | {
-      readonly ok: false
-      readonly error: string
-      /** The disk is not to be trusted any more: what was reported as written may not be there. */
-      readonly fatal: boolean
-      /** The same command may succeed later: the disk was full, or somebody else was writing. */
-      readonly passing: boolean
-    }
 
 /** What the worker is started with. */
 export interface WorkerParts {

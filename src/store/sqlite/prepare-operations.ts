@@ -1,11 +1,26 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { adminKeyOperations } from './admin-keys.ts'
+import { admitOperation } from './admit.ts'
+import { batchFileOperation } from './batch-files.ts'
 import { callOperations } from './calls.ts'
 import { keyOperations } from './keys.ts'
 import { moneyOperations } from './money.ts'
+import { prepareOnceBook } from './once.ts'
 import type { Operations } from './operations.ts'
+import { recogniseOperation } from './recognise.ts'
 import { settingOperations } from './settings.ts'
 
 /** All operations over one connection, their statements prepared once: preparing costs six times running them. */
 export function prepareOperations(db: DatabaseSync): Operations {
-  return { ...keyOperations(db), ...callOperations(db), ...moneyOperations(db), ...settingOperations(db) }
+  const onceBook = prepareOnceBook(db)
+  return {
+    ...keyOperations(db, onceBook),
+    ...adminKeyOperations(db),
+    ...recogniseOperation(db),
+    ...admitOperation(db),
+    ...callOperations(db),
+    ...batchFileOperation(db),
+    ...moneyOperations(db, onceBook),
+    ...settingOperations(db),
+  }
 }

@@ -1,8 +1,12 @@
 import { Worker } from 'node:worker_threads'
-import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
+import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Store } from '../store.ts'
-import type { Command, OperationName, Operations, Outcome, WorkerParts } from './operations.ts'
+import type { Command, OperationName, Operations, WorkerParts } from './operations.ts'
+import { errorOf, type Outcome } from './outcome.ts'
+import type { ReadName, ReadOperations } from './read-operations.ts'
+import { createSqliteReader } from './sqlite-reader.ts'
+import { threadFile } from './thread-file.ts'
 
 interface Waiting {
   readonly command: Command
@@ -10,12 +14,10 @@ interface Waiting {
   reject(error: Error): void
 }
 
-/** Source runs as .ts, the published package as .js; the worker's file has the ending of this one. */
-const workerUrl = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
-
 /**
  * The main thread's side of the SQLite store. Commands queue up while the worker commits the batch before them;
  * then all that waited go as the next batch. Under load the batches grow by themselves, a lone command never waits.
+ * What looks at many rows goes to a thread of its own.
  */
 export async function openSqliteStore(
   file: string,
@@ -23,8 +25,9 @@ export async function openSqliteStore(
   diskFault: SharedArrayBuffer | null = null,
 ): Promise<Store> {
   const workerData: WorkerParts = { file, diskFault }
-  const worker = new Worker(workerUrl, { workerData })
+  const worker = new Worker(threadFile('worker'), { workerData })
   await ready(worker)
+  const reader = createSqliteReader(file)
 
   let queue: Waiting[] = []
   let running: Waiting[] = []
@@ -44,8 +47,7 @@ export async function openSqliteStore(
     for (const [i, waiting] of answered.entries()) {
       const outcome = outcomes[i]
       if (outcome?.ok) waiting.resolve(outcome.value)
-      else if (outcome?.passing === false) waiting.reject(new StoreRefused(outcome.error))
-      else waiting.reject(new StoreUnavailable(outcome?.error ?? 'the store gave no answer'))
+      else waiting.reject(errorOf(outcome))
     }
   })
   worker.on('error', (error) => fail(new StoreGone(`the store's thread failed: ${error.message}`)))
@@ -59,6 +61,7 @@ export async function openSqliteStore(
     running = []
     queue = []
     worker.terminate()
+    void reader.close()
     onFatal(error)
   }
 
@@ -84,10 +87,20 @@ export async function openSqliteStore(
     })
   }
 
+  function read<Name extends ReadName>(
+    name: Name,
+    ...args: Parameters<ReadOperations[Name]>
+  ): Promise<ReturnType<ReadOperations[Name]>> {
+    return gone === null ? reader.ask(name, ...args) : Promise.reject(gone)
+  }
+
   return {
-    createKey: (key) => call('createKey', key),
-    getKey: (id) => call('getKey', id),
-    revokeKey: (id, atMs) => call('revokeKey', id, atMs),
+    createKey: (key, once) => call('createKey', key, once),
+    getKey: (accountId, id, atMs) => call('getKey', accountId, id, atMs),
+    listKeys: (query) => read('listKeys', query),
+    updateKey: (accountId, id, changes, atMs) => call('updateKey', accountId, id, changes, atMs),
+    revokeKey: (accountId, id, atMs) => call('revokeKey', accountId, id, atMs),
+    rotateKey: (accountId, id, successor, once) => call('rotateKey', accountId, id, successor, once),
     createAdminKey: (key) => call('createAdminKey', key),
     listAdminKeys: () => call('listAdminKeys'),
     revokeAdminKey: (id, atMs) => call('revokeAdminKey', id, atMs),
@@ -97,7 +110,10 @@ export async function openSqliteStore(
     getCall: (requestId) => call('getCall', requestId),
     interruptOpenCalls: (atMs) => call('interruptOpenCalls', atMs),
     getBalance: (accountId) => call('getBalance', accountId),
-    addCredit: (credit) => call('addCredit', credit),
+    addCredit: (credit, once) => call('addCredit', credit, once),
+    keepBatchFile: async (batchFile) => {
+      await call('keepBatchFile', batchFile)
+    },
     async keepPriceVersion(id, json) {
       await call('keepPriceVersion', id, json)
     },
@@ -112,6 +128,8 @@ export async function openSqliteStore(
       if (gone !== null) return
       gone = new StoreGone('the store is closed')
       const ended = new Promise((resolve) => worker.once('exit', resolve))
+      // Before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
+      await reader.close()
       worker.postMessage('close')
       await ended
     },

@@ -1,7 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { migrate } from './migrate.ts'
-import type { Command, Operations, Outcome, WorkerParts } from './operations.ts'
+import type { Command, Operations, WorkerParts } from './operations.ts'
+import { failureOf, type Outcome } from './outcome.ts'
 import { prepareOperations } from './prepare-operations.ts'
 
 /**
@@ -35,13 +36,13 @@ function runBatch(commands: readonly Command[]): Outcome[] {
   } catch (error) {
     // The whole batch was rolled back. Run its commands one by one, so that one that cannot succeed (a
     // constraint, say) fails alone and not its neighbours with it.
-    const failed = failure(error)
-    if (commands.length === 1 || (!failed.ok && failed.fatal)) return commands.map(() => failed)
+    const failed = failureOf(error)
+    if (commands.length === 1 || failed.fatal) return commands.map(() => failed)
     return commands.map((command) => {
       try {
         return inTransaction(() => ({ ok: true, value: run(command) }) as const)
       } catch (single) {
-        return failure(single)
+        return failureOf(single)
       }
     })
   }
@@ -71,20 +72,4 @@ function run(command: Command): unknown {
   const [name, ...args] = command
   const operation = operations[name] as (...args: unknown[]) => ReturnType<Operations[typeof name]>
   return operation(...args)
-}
-
-/** SQLITE_IOERR with any of its details: a read, write or fsync that the disk refused. */
-const IO_ERROR = 10
-
-/** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
-const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, 13])
-
-function failure(error: unknown): Outcome {
-  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0
-  return {
-    ok: false,
-    error: error instanceof Error ? error.message : String(error),
-    fatal: code === IO_ERROR,
-    passing: PASSING.has(code),
-  }
 }

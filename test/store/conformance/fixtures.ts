@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { CallClosing, CallOpening } from '../../../src/ledger/call.ts'
+import type { OnceResult } from '../../../src/kernel/once.ts'
+import type { NewKey } from '../../../src/keys/key-store.ts'
+import { type CallClosing, type CallOpening, NO_MODELS, NOBODY_AHEAD } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 /** A store under test: opened anew for each test, closed by it. */
@@ -7,6 +9,8 @@ export interface StoreUnderTest {
   readonly store: Store
   /** All rows of a table, as a reader beside the service sees them. Integers are bigint. */
   rows(table: string): readonly Record<string, unknown>[]
+  /** There is one account, `default`, and no way through the port to have more; yet every row names its own. */
+  addAccount(id: string): void
   close(): Promise<void>
 }
 
@@ -16,8 +20,8 @@ export const NOON = Date.UTC(2026, 10, 15, 12)
 
 export const digestOf = (name: string): Uint8Array => createHash('sha256').update(name).digest()
 
-export async function addKey(store: Store, name: string, expiresAtMs: number | null = null): Promise<string> {
-  const key = await store.createKey({
+export function newKey(name: string, more: Partial<NewKey> = {}): NewKey {
+  return {
     id: `key_${name}`,
     accountId: 'default',
     name,
@@ -25,9 +29,31 @@ export async function addKey(store: Store, name: string, expiresAtMs: number | n
     prefix: 'svc_live_xxxxxxx',
     last4: 'xxxx',
     createdAtMs: NOON - 1_000,
-    expiresAtMs,
-  })
-  return key.id
+    monthlyBudgetNanos: null,
+    allowedModels: null,
+    logRequests: false,
+    expiresAtMs: null,
+    ...more,
+  }
+}
+
+/** Its id. */
+export async function addKey(store: Store, name: string, more: Partial<NewKey> = {}): Promise<string> {
+  return doneValue(await store.createKey(newKey(name, more), null)).id
+}
+
+/** What came of a command that must have been done by this very call. */
+export function doneValue<T>(result: OnceResult<T>): T {
+  if (result.kind !== 'done') throw new Error(`done was expected, not ${result.kind}`)
+  return result.value
+}
+
+let credits = 0
+
+export async function addCredit(store: Store, amountNanos: bigint): Promise<void> {
+  credits += 1
+  const credit = { id: `crd_${credits}`, accountId: 'default', amountNanos, reason: 'top-up', atMs: NOON }
+  await store.addCredit(credit, null)
 }
 
 export function opening(requestId: string, keyName: string, more: Partial<CallOpening> = {}): CallOpening {
@@ -41,11 +67,14 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     modelAsked: 'claude-haiku-5-5',
     clientIp: '127.0.0.1',
     userAgent: null,
-    holdNanos: 1_000n,
-    holdListNanos: 1_250n,
+    hold: { kind: 'bound', nanos: 1_000n, listNanos: 1_250n },
+    models: NO_MODELS,
+    ambiguity: null,
     priceVersion: 'test',
     rating: '{}',
     unratable: null,
+    heldCounts: true,
+    ahead: NOBODY_AHEAD,
     ...more,
   }
 }

@@ -1,0 +1,115 @@
+import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
+import { type KeyLimits, keyStatus } from '../keys/key-store.ts'
+import type { Budget, CallOpening, CallRefusal, HeldBy, NamedModels } from './call.ts'
+
+/** How a key and its account stand at the instant of the question, read in the transaction that decides. */
+export interface Standing extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
+  readonly accountId: string
+  readonly revokedAtMs: number | null
+  /** Null without a cap. */
+  readonly budget: Budget | null
+  readonly creditEnforced: boolean
+  readonly balanceNanos: Nanos
+  /** Of the whole account. */
+  readonly heldNanos: Nanos
+  /** The models of the batch file that the call names, if this key uploaded it; null if it did not. */
+  readonly batchModels: readonly string[] | null
+}
+
+export type Decision =
+  | { readonly kind: 'admit'; readonly holdNanos: Nanos; readonly holdListNanos: Nanos }
+  | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
+  | { readonly kind: 'hold_back'; readonly by: HeldBy }
+
+/** The checks of an admission, in the order in which they count: the first that fails is the answer. */
+export function decideAdmission(opening: CallOpening, standing: Standing): Decision {
+  const refusal =
+    refuseByKey(standing, opening.atMs) ??
+    refuseByBody(opening, standing) ??
+    refuseByModel(opening.models, standing) ??
+    refuseUnratable(opening, standing) ??
+    refuseByMoney(opening, standing)
+  if (refusal !== null) return { kind: 'refuse', refusal }
+  const by = heldBy(opening, standing)
+  if (by !== null) return { kind: 'hold_back', by }
+  return { kind: 'admit', ...sizeOfHold(opening, standing) }
+}
+
+/** For a key with nothing to keep to, upstream judges odd requests itself. */
+function isLimited({ budget, allowedModels, creditEnforced }: Standing): boolean {
+  return budget !== null || allowedModels !== null || creditEnforced
+}
+
+function refuseByKey(standing: Standing, atMs: number): CallRefusal | null {
+  const status = keyStatus(standing, atMs)
+  if (status === 'usable') return null
+  return { reason: status === 'revoked' ? 'revoked_key' : 'expired_key' }
+}
+
+/** Parsers disagree on such bodies: the one that we judge may not be the one that upstream obeys. */
+function refuseByBody({ ambiguity }: CallOpening, standing: Standing): CallRefusal | null {
+  if (ambiguity === null || !isLimited(standing)) return null
+  return { reason: 'ambiguous_body', detail: ambiguity }
+}
+
+function refuseByModel(models: NamedModels, { allowedModels, batchModels }: Standing): CallRefusal | null {
+  if (allowedModels === null) return null
+  const names = models.batchFile === null ? models.names : [...models.names, ...(batchModels ?? [])]
+  const stranger = names.find((name) => !allowedModels.includes(name))
+  if (stranger !== undefined) return { reason: 'model_not_allowed', model: stranger }
+  if (models.unknown !== null) return { reason: 'models_unknown', detail: models.unknown }
+  if (models.batchFile !== null && batchModels === null) {
+    const detail = 'The batch is not made of a file that this key uploaded here in one request.'
+    return { reason: 'models_unknown', detail }
+  }
+  return null
+}
+
+function refuseUnratable({ unratable }: CallOpening, standing: Standing): CallRefusal | null {
+  if (unratable === null || unratable.refuse === 'never') return null
+  const limited = standing.budget !== null || standing.creditEnforced
+  return unratable.refuse === 'always' || limited ? { reason: unratable.reason } : null
+}
+
+function refuseByMoney({ hold }: CallOpening, { budget, ...account }: Standing): CallRefusal | null {
+  if (hold.kind === 'none') return null
+  if (budget !== null && budget.spentNanos >= budget.capNanos) return { reason: 'budget_exceeded', budget }
+  if (account.creditEnforced && account.balanceNanos <= 0n) return { reason: 'credit_exhausted' }
+  return null
+}
+
+/** What stands in the way now and may not stand there later. */
+function heldBy({ hold, heldCounts, ahead }: CallOpening, standing: Standing): HeldBy | null {
+  if (hold.kind === 'none') return null
+  const { budget, creditEnforced, balanceNanos, accountId } = standing
+  if (budget !== null && ((heldCounts && leftOf(budget) <= 0n) || ahead.key))
+    return { limit: 'budget', budget }
+  if (!creditEnforced) return null
+  const noRoom = heldCounts && balanceNanos - standing.heldNanos <= 0n
+  return noRoom || ahead.key || ahead.accounts.includes(accountId) ? { limit: 'credit' } : null
+}
+
+function leftOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
+  return capNanos - spentNanos - heldNanos
+}
+
+/** Under no limit at all there is nothing to take: what is held then is a sum that no call has reached. */
+const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
+
+/**
+ * A call that nothing bounds takes the largest of what is left under its limits, so that nobody else is let in under
+ * any of them until it is settled.
+ */
+function sizeOfHold({ hold }: CallOpening, standing: Standing): { holdNanos: Nanos; holdListNanos: Nanos } {
+  if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
+  if (hold.kind === 'bound') return { holdNanos: hold.nanos, holdListNanos: hold.listNanos }
+  const { budget, creditEnforced, balanceNanos } = standing
+  const left = [
+    ...(budget === null ? [] : [leftOf(budget)]),
+    ...(creditEnforced ? [balanceNanos - standing.heldNanos] : []),
+  ]
+  const most = left.length === 0 ? UNBOUNDED_NANOS : left.reduce((a, b) => (a > b ? a : b))
+  // Where only what is settled counts, calls in flight may hold more than there is.
+  const nanos = most > 0n ? most : 0n
+  return { holdNanos: nanos, holdListNanos: nanos }
+}

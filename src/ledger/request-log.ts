@@ -1,0 +1,97 @@
+import type { Nanos } from '../kernel/money.ts'
+import type { CallRecord, CallState } from './call.ts'
+
+/** The log of calls: a metadata record of every call, kept as long as the ledger. */
+
+export const CALL_FLAGS = [
+  'streamed',
+  'estimated',
+  'unpriced',
+  'overrun',
+  'priced_as_requested',
+  'credited',
+] as const
+export type CallFlag = (typeof CALL_FLAGS)[number]
+
+/** Which calls are meant. What is null does not matter. */
+export interface CallFilter {
+  readonly accountId: string
+  readonly keyId: string | null
+  /** When the call was admitted: from this instant on, and before that one. */
+  readonly fromMs: number | null
+  readonly toMs: number | null
+  /** Asked for or served. */
+  readonly model: string | null
+  /** HTTP status. */
+  readonly status: number | null
+  readonly state: CallState | null
+  readonly minCostNanos: Nanos | null
+  readonly flag: CallFlag | null
+}
+
+/** A place in the log, which is ordered by the instant of admission and then by id, newest first. */
+export interface CallCursor {
+  readonly startedAtMs: number
+  readonly requestId: string
+}
+
+/**
+ * A part of the log. It may have fewer calls than were asked for, or none, and still not be the end: one look goes
+ * through a bounded number of records, so that a rare filter over millions of calls does not keep others waiting.
+ */
+export interface CallPage {
+  readonly calls: readonly CallRecord[]
+  /** Where to go on, or null at the end. */
+  readonly next: CallCursor | null
+}
+
+/** What was said in a call, compressed. Only of keys that have logging switched on. */
+export interface CallBodies {
+  readonly requestId: string
+  readonly request: LoggedBody | null
+  readonly response: LoggedBody | null
+  readonly atMs: number
+}
+
+export interface LoggedBody {
+  readonly contentType: string | null
+  /** zstd. */
+  readonly compressed: Uint8Array
+  /** Of the whole body, before it was cut and compressed. */
+  readonly lengthBytes: number
+  /** Only the beginning was kept. */
+  readonly truncated: boolean
+}
+
+export interface RequestLogStore {
+  listCalls(filter: CallFilter, after: CallCursor | null, limit: number): Promise<CallPage>
+  keepBodies(bodies: CallBodies): Promise<void>
+  getBodies(requestId: string): Promise<CallBodies | null>
+  /** Deletes some of the bodies kept before this instant; how many. 0 when there are none left. */
+  deleteBodies(beforeMs: number, limit: number): Promise<number>
+}
+
+/** Gives back what calls cost. */
+export interface CreditBack {
+  readonly accountId: string
+  /** Each call with the id of the entry that is written if it is credited. */
+  readonly calls: readonly { readonly requestId: string; readonly creditId: string }[]
+  readonly reason: string
+  readonly atMs: number
+}
+
+/** What came of each call, in the order asked. */
+export type CreditBackOutcome =
+  | {
+      readonly requestId: string
+      readonly kind: 'credited'
+      readonly creditId: string
+      readonly amountNanos: Nanos
+    }
+  /** It was credited before, by that entry. */
+  | { readonly requestId: string; readonly kind: 'already_credited' }
+  /** It cost nothing, or what it cost was given back by a new price. */
+  | { readonly requestId: string; readonly kind: 'nothing_to_credit' }
+  /** It has not ended yet. */
+  | { readonly requestId: string; readonly kind: 'in_flight' }
+  | { readonly requestId: string; readonly kind: 'not_found' }

@@ -1,0 +1,58 @@
+import type { Nanos } from '../kernel/money.ts'
+
+/** Usage is read from daily sums that settlement keeps, so its cost does not grow with the number of calls. */
+
+export const USAGE_DIMENSIONS = ['day', 'model', 'key'] as const
+export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
+
+export interface UsageQuery {
+  readonly accountId: string
+  /** One key's usage only, or null for the whole account's. */
+  readonly keyId: string | null
+  /** UTC dates, both inclusive. */
+  readonly startDay: string
+  readonly endDay: string
+  /** None is one bucket over everything. */
+  readonly groupBy: readonly UsageDimension[]
+  /** Only buckets that come after this one. */
+  readonly after: UsageGroup | null
+  readonly limit: number
+}
+
+/** What a bucket is about. Null where it is not grouped by that. */
+export interface UsageGroup {
+  readonly day: string | null
+  /** The model served, else the model asked for; empty where there was neither. */
+  readonly model: string | null
+  readonly keyId: string | null
+}
+
+/** Sums can pass what a double holds, so all of them are bigint. */
+export interface UsageSums {
+  readonly requests: bigint
+  readonly inputTokens: bigint
+  readonly outputTokens: bigint
+  readonly cacheReadTokens: bigint
+  readonly cacheWriteTokens: bigint
+  readonly costNanos: Nanos
+  readonly listNanos: Nanos
+  readonly creditedNanos: Nanos
+  readonly unpricedRequests: bigint
+  readonly estimatedRequests: bigint
+}
+
+export interface UsageBucket extends UsageGroup, UsageSums {
+  readonly keyName: string | null
+}
+
+export interface UsageReport {
+  /** In the order of day, model and key id. */
+  readonly buckets: readonly UsageBucket[]
+  readonly more: boolean
+  /** Over the whole query, not only this page. */
+  readonly total: UsageSums
+}
+
+export interface UsageStore {
+  readUsage(query: UsageQuery): Promise<UsageReport>
+}

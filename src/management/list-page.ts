@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import type { Page } from '../keys/key-store.ts'
+
+const LIMIT_MAX = 1_000
+const LIMIT_DEFAULT = 100
+
+export function limitParameter() {
+  return z
+    .unknown()
+    .transform((value, context): number => {
+      const limit = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : 0
+      if (limit >= 1 && limit <= LIMIT_MAX) return limit
+      context.addIssue(`limit must be a whole number from 1 to ${LIMIT_MAX}.`)
+      return z.NEVER
+    })
+    .meta({ type: 'integer', minimum: 1, maximum: LIMIT_MAX })
+    .default(LIMIT_DEFAULT)
+    .meta({ description: 'How many rows the answer has at most.' })
+}
+
+export function listSchema<Row extends z.ZodType>(row: Row) {
+  return z.object({
+    object: z.literal('list'),
+    data: z.array(row).meta({ description: 'Newest first.' }),
+    has_more: z.boolean(),
+    next: z.string().nullable().meta({ description: 'What `after` takes to go on; null at the end.' }),
+  })
+}
+
+export function listObject<Row extends { readonly id: string }>(
+  page: Page<Row>,
+  show: (row: Row) => unknown,
+): Record<string, unknown> {
+  return {
+    object: 'list',
+    data: page.rows.map(show),
+    has_more: page.more,
+    next: page.more ? (page.rows.at(-1)?.id ?? null) : null,
+  }
+}

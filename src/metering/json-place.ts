@@ -1,0 +1,84 @@
+import { WatchedNames } from './watched-names.ts'
+
+/** Something is there that was not read: a number, a literal, what is too long, or a container nobody looks into. */
+export const UNREAD: unique symbol = Symbol('unread')
+
+/** What a picker found at a place: of an object or array only what it was to look at. */
+export type Picked = string | null | typeof UNREAD | PickedObject | readonly Picked[]
+
+export type PickedObject = ReadonlyMap<string, Picked>
+
+/** A place in a JSON text, and what is to be read if an object or an array stands there. */
+export interface Place {
+  readonly members: PlaceMembers | null
+  readonly elements: Place | null
+  /** Each element is handed over as it ends, and not kept. */
+  readonly streams: boolean
+  /** Of the elements only objects are kept that have one of the members. */
+  readonly sparse: boolean
+}
+
+/** A place where only a string can be read. */
+export const TEXT: Place = { members: null, elements: null, streams: false, sparse: false }
+
+export function objectAt(members: Readonly<Record<string, Place>>): Place {
+  return { ...TEXT, members: new PlaceMembers(members) }
+}
+
+export function arrayOf(elements: Place): Place {
+  return { ...TEXT, elements }
+}
+
+/** An array of any length whose elements are handed over one by one. */
+export function streamOf(elements: Place): Place {
+  return { ...TEXT, elements, streams: true }
+}
+
+export function sparseArrayOf(elements: Place): Place {
+  return { ...TEXT, elements, sparse: true }
+}
+
+export interface FoundMember {
+  readonly name: string
+  readonly place: Place
+}
+
+/** The members of an object that are looked at. */
+export class PlaceMembers {
+  readonly #names: WatchedNames<string>
+  readonly #found = new Map<string, FoundMember>()
+  /** Whether one of the names has so many bytes. */
+  readonly #lengths: readonly boolean[]
+
+  constructor(members: Readonly<Record<string, Place>>) {
+    const names = Object.keys(members)
+    this.#names = new WatchedNames(names)
+    for (const [name, place] of Object.entries(members)) this.#found.set(name, { name, place })
+    const longest = Math.max(0, ...names.map((name) => name.length))
+    this.#lengths = Array.from({ length: longest + 1 }, (_, length) =>
+      names.some((name) => name.length === length),
+    )
+  }
+
+  /**
+   * The member whose name stands between the quotes, null for one that nobody looks at. Nearly every name is told
+   * apart by its length: a name that some parser could take for a watched one is as long, or has other than ASCII
+   * characters, or escapes.
+   */
+  find(bytes: Buffer, from: number, to: number): FoundMember | 'ambiguous' | null {
+    if (this.#lengths[to - from] !== true && isPlain(bytes, from, to)) return null
+    const text = bytes.toString('utf8', from, to)
+    const name = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text
+    return this.#found.get(name) ?? (this.#names.isAmbiguous(name) ? 'ambiguous' : null)
+  }
+}
+
+const BACKSLASH = 0x5c
+
+function isPlain(bytes: Buffer, from: number, to: number): boolean {
+  for (let i = from; i < to; i++) {
+    const byte = bytes[i] as number
+    if (byte >= 0x80 || byte === BACKSLASH) return false
+  }
+  return true
+}

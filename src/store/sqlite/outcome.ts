@@ -1,0 +1,38 @@
+import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
+
+/** What a thread answers to a command. A failure is text and two facts: errors do not cross threads well. */
+export type Outcome = { readonly ok: true; readonly value: unknown } | Failure
+
+export interface Failure {
+  readonly ok: false
+  readonly error: string
+  /** The disk is not to be trusted any more: what was reported as written may not be there. */
+  readonly fatal: boolean
+  /** The same command may succeed later: the disk was full, or somebody else was writing. */
+  readonly passing: boolean
+}
+
+/** SQLITE_IOERR with any of its details: a read, write or fsync that the disk refused. */
+const IO_ERROR = 10
+
+/** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
+const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, 13])
+
+/** On the thread's side. */
+export function failureOf(error: unknown): Failure {
+  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0
+  return {
+    ok: false,
+    error: error instanceof Error ? error.message : String(error),
+    fatal: code === IO_ERROR,
+    passing: PASSING.has(code),
+  }
+}
+
+/** On the caller's side. A command that got no answer may get one later. */
+export function errorOf(failure: Failure | undefined): Error {
+  if (failure === undefined) return new StoreUnavailable('the store gave no answer')
+  return failure.passing || failure.fatal
+    ? new StoreUnavailable(failure.error)
+    : new StoreRefused(failure.error)
+}

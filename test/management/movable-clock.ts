@@ -1,0 +1,17 @@
+/** A clock that starts where the machine's is and moves when it is told to. */
+export interface MovableClock {
+  nowMs(): number
+  monotonicMs(): number
+  advance(ms: number): void
+}
+
+export function movableClock(): MovableClock {
+  let passedMs = 0
+  return {
+    nowMs: () => Date.now() + passedMs,
+    monotonicMs: () => performance.now(),
+    advance(ms) {
+      passedMs += ms
+    },
+  }
+}

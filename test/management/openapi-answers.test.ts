@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { startGateway } from '../support/gateway.ts'
+import { Documented } from './documented.ts'
+
+/** Real answers of every documented endpoint, held against the document that the same gateway serves. */
+
+/** What each look at the clock adds to it. */
+let hasteMs = 0
+let passedMs = 0
+const clock = {
+  nowMs: () => Date.now(),
+  monotonicMs() {
+    passedMs += hasteMs
+    return performance.now() + passedMs
+  },
+}
+const simulator = await startSimulator({ chatKey: 'pc' })
+const gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'pc', clock })
+after(async () => {
+  await gateway.close()
+  await simulator.close()
+})
+
+interface Asked {
+  readonly path: string
+  readonly body?: unknown
+  readonly key?: string | null
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+async function ask(method: string, { path, body, key = gateway.adminKey, headers = {} }: Asked) {
+  const response = await fetch(gateway.url + path, {
+    method,
+    headers: { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  return { status: response.status, headers: response.headers, json: (await response.json()) as unknown }
+}
+
+const served = await ask('GET', { path: '/gateway/openapi.json' })
+const documented = new Documented(served.json as Record<string, unknown>)
+
+const full = {
+  name: 'all its fields',
+  monthly_budget_usd: 12.000000001,
+  allowed_models: ['gpt-6-luna'],
+  log_requests: true,
+  expires_at: '2999-12-31T23:59:59.999Z',
+}
+
+async function newKey(): Promise<string> {
+  const { json } = await ask('POST', { path: '/v1/keys', body: full })
+  return (json as { id: string }).id
+}
+
+async function revokedKey(): Promise<string> {
+  const id = await newKey()
+  await gateway.revokeKey(id)
+  return id
+}
+
+/** Carries the command out once, so that the same name for something else is a conflict. */
+async function usedName(method: string, path: string, body: unknown): Promise<Record<string, string>> {
+  const headers = { 'idempotency-key': crypto.randomUUID() }
+  await ask(method, { path, body, headers })
+  return headers
+}
+
+/** A call through the gateway; the request id of its answer. */
+async function call(path: string, body?: unknown, simulate = ''): Promise<string> {
+  const headers = {
+    'content-type': 'application/json',
+    ...(simulate === '' ? {} : { 'x-simulator': simulate }),
+  }
+  const method = body === undefined ? 'GET' : 'POST'
+  const answer = await ask(method, { path, key: gateway.apiKey, body, headers })
+  assert.equal(answer.status, simulate === 'status=429' ? 429 : 200, JSON.stringify(answer.json))
+  return answer.headers.get('x-svc-request-id') ?? ''
+}
+
+const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello' }] }
+
+type Sample = () => Asked | Promise<Asked>
+
+/** Requests that succeed, for every endpoint: with all that they can say, and with as little as they can. */
+const successes: Readonly<Record<string, readonly Sample[]>> = {
+  'POST /v1/keys': [
+    () => ({ path: '/v1/keys', body: full }),
+    () => ({ path: '/v1/keys', body: { name: 'x', monthly_budget_usd: null, allowed_models: null } }),
+    async () => {
+      const headers = await usedName('POST', '/v1/keys', full)
+      return { path: '/v1/keys', body: full, headers }
+    },
+  ],
+  'GET /v1/keys': [
+    () => ({ path: '/v1/keys' }),
+    () => ({ path: '/v1/keys?limit=1' }),
+    () => ({ path: '/v1/keys?status=expired&search=nothing+like+it' }),
+  ],
+  'GET /v1/keys/me': [() => ({ path: '/v1/keys/me', key: gateway.apiKey })],
+  'GET /v1/keys/{id}': [
+    async () => ({ path: `/v1/keys/${await newKey()}` }),
+    async () => ({ path: `/v1/keys/${await revokedKey()}` }),
+  ],
+  'PATCH /v1/keys/{id}': [
+    async () => ({ path: `/v1/keys/${await newKey()}`, body: full }),
+    async () => ({ path: `/v1/keys/${await newKey()}` }),
+  ],
+  'DELETE /v1/keys/{id}': [async () => ({ path: `/v1/keys/${await newKey()}` })],
+  'POST /v1/keys/{id}/revoke': [async () => ({ path: `/v1/keys/${await newKey()}/revoke` })],
+  'POST /v1/keys/{id}/rotate': [
+    async () => ({ path: `/v1/keys/${await newKey()}/rotate` }),
+    async () => ({ path: `/v1/keys/${await newKey()}/rotate`, body: { old_expires_in_seconds: 60 } }),
+  ],
+  'GET /gateway/v1/requests/{id}': [
+    async () => ({ path: `/gateway/v1/requests/${await call('/v1/models')}` }),
+    async () => ({
+      path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello)}`,
+      key: gateway.apiKey,
+    }),
+    async () => ({ path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello, 'status=429')}` }),
+  ],
+  'GET /gateway/v1/balance': [() => ({ path: '/gateway/v1/balance' })],
+  'POST /gateway/v1/credits': [
+    () => ({ path: '/gateway/v1/credits', body: { amount_usd: 0.000000001, reason: 'the least' } }),
+  ],
+  'GET /gateway/openapi.json': [() => ({ path: '/gateway/openapi.json' })],
+}
+
+/** Requests that are refused because of what was there before. */
+const conflicts: Readonly<Record<string, readonly Sample[]>> = {
+  'POST /v1/keys': [
+    async () => {
+      const headers = await usedName('POST', '/v1/keys', full)
+      return { path: '/v1/keys', body: { name: 'another' }, headers }
+    },
+  ],
+  'PATCH /v1/keys/{id}': [async () => ({ path: `/v1/keys/${await revokedKey()}`, body: { name: 'late' } })],
+  'POST /v1/keys/{id}/rotate': [async () => ({ path: `/v1/keys/${await revokedKey()}/rotate` })],
+  'POST /gateway/v1/credits': [
+    async () => {
+      const body = { amount_usd: 1, reason: 'once' }
+      const headers = await usedName('POST', '/gateway/v1/credits', body)
+      return { path: '/gateway/v1/credits', body: { ...body, amount_usd: 2 }, headers }
+    },
+  ],
+}
+
+/** Requests that an endpoint answers with the error of this status; null where a test cannot bring it about. */
+function refusals(name: string, status: string): readonly Sample[] | null {
+  const template = name.split(' ')[1] ?? ''
+  const path = template.replace(/\{\w+\}/, 'none')
+  switch (status) {
+    case '400':
+      return [() => ({ path: `${path}?no_such_parameter=1` })]
+    case '401':
+      return [() => ({ path, key: null }), () => ({ path, key: 'svc_live_nonsense' })]
+    case '403':
+      return [() => ({ path, key: gateway.apiKey })]
+    case '404':
+      return [() => ({ path, ...(name.startsWith('PATCH') ? { body: {} } : {}) })]
+    case '409':
+      return conflicts[name] ?? []
+    case '413':
+      return [() => ({ path, body: { name: 'x'.repeat(70_000) } })]
+    // A body that stops arriving, a defect, a store that is away: shown where those are tested.
+    case '408':
+    case '500':
+    case '503':
+    case 'default':
+      return null
+    default:
+      return []
+  }
+}
+
+for (const [name, operation] of documented.operations()) {
+  const [method = ''] = name.split(' ')
+  for (const status of Object.keys(operation.responses)) {
+    const succeeds = status.startsWith('2')
+    const samples = succeeds ? (successes[name] ?? []) : refusals(name, status)
+    if (samples === null) continue
+    test(`${name} ${status}: the answer is as documented`, async () => {
+      assert.ok(samples.length > 0, 'say in this test how to come by this answer')
+      for (const sample of samples) {
+        const asked = await sample()
+        const schema = operation.requestBody?.content['application/json']?.schema
+        if (succeeds && asked.body !== undefined) documented.assertConforms(schema, asked.body)
+        const answer = await ask(method, asked)
+        assert.equal(String(answer.status), status, JSON.stringify(answer.json))
+        const response = documented.response(name, answer.status)
+        documented.assertConforms(response.content['application/json']?.schema, answer.json)
+        assert.equal(answer.headers.get('content-type'), 'application/json')
+        assert.match(answer.headers.get('x-svc-request-id') ?? '', /^req_/)
+        for (const header of ['retry-after', 'idempotent-replayed']) {
+          if (answer.headers.has(header)) assert.ok(Object.hasOwn(response.headers, header), header)
+        }
+      }
+    })
+  }
+}
+
+test('the samples are of documented endpoints', () => {
+  const names = [...documented.operations().keys()]
+  for (const name of [...Object.keys(successes), ...Object.keys(conflicts)])
+    assert.ok(names.includes(name), name)
+})
+
+test('an error of HTTP itself is as documented for every endpoint', async () => {
+  for (const [name, operation] of documented.operations()) {
+    const path = (name.split(' ')[1] ?? '').replace(/\{\w+\}/, 'none')
+    const { status, json } = await ask('PUT', { path })
+    assert.equal(status, 405)
+    const response = documented.resolve(operation.responses['default']) as {
+      content: Record<string, unknown>
+    }
+    documented.assertConforms((response.content['application/json'] as { schema: unknown }).schema, json)
+  }
+})
+
+test('the document has the version of the package', () => {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  const { info } = served.json as { info: { version: string } }
+  assert.equal(info.version, (JSON.parse(file) as { version: string }).version)
+})
+
+test('GET /gateway/v1/requests/{id} 200: of a call in flight it is as documented too', async () => {
+  const gone = new AbortController()
+  const stream = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.apiKey}`, 'x-simulator': 'drip=60000' },
+    body: JSON.stringify({ ...hello, stream: true }),
+    signal: gone.signal,
+  })
+  const path = `/gateway/v1/requests/${stream.headers.get('x-svc-request-id')}`
+  // It waits half a minute for the call; the second look at the clock shows that it is over.
+  hasteMs = 20_000
+  const { json } = await ask('GET', { path })
+  hasteMs = 0
+  gone.abort()
+  assert.equal((json as { state: string }).state, 'in_flight')
+  const response = documented.response('GET /gateway/v1/requests/{id}', 200)
+  documented.assertConforms(response.content['application/json']?.schema, json)
+})
+
+test('a member that is missing or not documented, and a code of another status, would be seen', async () => {
+  const schemaOf = (status: number) =>
+    documented.response('GET /gateway/v1/balance', status).content['application/json']?.schema
+  const { json } = await ask('GET', { path: '/gateway/v1/balance' })
+  const balance = json as Record<string, unknown>
+  documented.assertConforms(schemaOf(200), balance)
+  const { held_usd: _, ...less } = balance
+  assert.throws(() => documented.assertConforms(schemaOf(200), less), /held_usd/)
+  assert.throws(() => documented.assertConforms(schemaOf(200), { ...balance, more: 1 }), /additional/)
+  const error = { message: '', type: 'invalid_request_error', param: null, code: 'invalid_api_key' }
+  documented.assertConforms(schemaOf(401), { error, request_id: 'req_x' })
+  const other = { ...error, code: 'not_found' }
+  assert.throws(() => documented.assertConforms(schemaOf(401), { error: other, request_id: 'req_x' }), /code/)
+})

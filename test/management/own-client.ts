@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { openApiDocument } from '../../src/management/openapi.ts'
+import { findRoute, routes } from '../../src/management/routes.ts'
+import type { TestGateway } from '../support/gateway.ts'
+import { Documented } from './documented.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+export interface OwnCall {
+  /** Sent as JSON. */
+  readonly json?: unknown
+  /** Sent as it stands. */
+  readonly text?: string | Uint8Array<ArrayBuffer>
+  /** The admin key unless told otherwise. */
+  readonly key?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export type Ask = (method: string, path: string, call?: OwnCall) => Promise<Answer>
+
+const asSent: unknown = JSON.parse(
+  JSON.stringify(openApiDocument(routes, { version: '0', servicePrefix: 'svc' })),
+)
+const documented = new Documented(asSent as Record<string, unknown>)
+
+/** Asks the management API, and sees to it that each answer is one that the OpenAPI document describes. */
+export function askOf(gateway: TestGateway): Ask {
+  return async (method, path, call = {}) => {
+    const body = call.text ?? (call.json === undefined ? null : JSON.stringify(call.json))
+    const response = await fetch(gateway.url + path, {
+      method,
+      headers: { authorization: `Bearer ${call.key ?? gateway.adminKey}`, ...call.headers },
+      body,
+    })
+    const answer = { status: response.status, headers: response.headers, body: await response.json() }
+    assertDocumented(method, path, answer)
+    return answer
+  }
+}
+
+function assertDocumented(method: string, path: string, { status, body, headers }: Answer): void {
+  assert.match(String(headers.get('x-svc-request-id')), /^req_[0-9A-HJKMNP-TV-Z]{26}$/)
+  assert.equal(headers.get('content-type'), 'application/json')
+  const found = findRoute(method, path.split('?', 1)[0] ?? '')
+  if (found.kind !== 'route') return
+  const { content } = documented.response(`${method} ${found.route.template}`, status)
+  documented.assertConforms(content['application/json']?.schema, body)
+}
+
+export interface ErrorBody {
+  readonly code: string
+  readonly message: string
+  readonly param: string | null
+}
+
+export function errorOf({ body }: Answer): ErrorBody {
+  assert.equal(typeof body['error'], 'object', JSON.stringify(body))
+  return body['error'] as ErrorBody
+}
+
+export function assertRefused(
+  answer: Answer,
+  status: number,
+  wanted: { readonly code: string; readonly param?: string | null; readonly message?: RegExp },
+): void {
+  assert.equal(answer.status, status, JSON.stringify(answer.body))
+  const { code, param, message } = errorOf(answer)
+  assert.equal(code, wanted.code)
+  if (wanted.param !== undefined) assert.equal(param, wanted.param)
+  if (wanted.message !== undefined) assert.match(message, wanted.message)
+  assert.equal(answer.body['request_id'], answer.headers.get('x-svc-request-id'))
+}
+
+export function assertUnstored({ headers }: Answer): void {
+  assert.equal(headers.get('cache-control'), 'no-store')
+}
+
+/** A key that is well-formed and of which nobody has heard. */
+export const NO_SUCH_KEY = 'key_01ARZ3NDEKTSV4RRFFQ69G5FAV'

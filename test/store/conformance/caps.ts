@@ -1,0 +1,311 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Admission, CallOpening } from '../../../src/ledger/call.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { assertConserved } from './conservation.ts'
+import {
+  addCredit,
+  addKey,
+  closing,
+  NOON,
+  type OpenStoreUnderTest,
+  opening,
+  type StoreUnderTest,
+} from './fixtures.ts'
+
+/** What every store promises about caps, credit and allowlists. */
+export function capConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  function promise(sentence: string, prove: (store: Store, subject: StoreUnderTest) => Promise<void>): void {
+    test(`${storeName}: ${sentence}`, async () => {
+      const subject = await openStore()
+      try {
+        await prove(subject.store, subject)
+        await assertConserved(subject)
+      } finally {
+        await subject.close()
+      }
+    })
+  }
+
+  const holding = (nanos: bigint): Partial<CallOpening> => ({
+    hold: { kind: 'bound', nanos, listNanos: nanos },
+  })
+  const costing = (costNanos: bigint) => ({ costNanos, listNanos: costNanos })
+  const capped = (store: Store, name: string, monthlyBudgetNanos: bigint | null) =>
+    addKey(store, name, { monthlyBudgetNanos })
+  const resetsAtMs = Date.UTC(2026, 11, 1)
+  /** One word for what came of it. */
+  const wordFor = (admission: Admission) =>
+    admission.kind === 'refused'
+      ? admission.refusal.reason
+      : admission.kind === 'held'
+        ? `held by ${admission.by.limit}`
+        : 'admitted'
+  const ask = async (store: Store, ...args: Parameters<typeof opening>) =>
+    wordFor(await store.admit(opening(...args)))
+
+  promise('a call is admitted under a cap however large its own maximum is', async (store) => {
+    await capped(store, 'a', 10n)
+    assert.equal(await ask(store, 'req_1', 'a', holding(1_000_000n)), 'admitted')
+  })
+
+  promise(
+    'while calls in flight hold what is left of the cap, the next is held back with figures',
+    async (store) => {
+      await capped(store, 'a', 1_000n)
+      await store.admit(opening('req_1', 'a', holding(400n)))
+      await store.admit(opening('req_2', 'a', holding(600n)))
+      assert.deepEqual(await store.admit(opening('req_3', 'a', holding(1n))), {
+        kind: 'held',
+        by: {
+          limit: 'budget',
+          budget: { spentNanos: 0n, heldNanos: 1_000n, capNanos: 1_000n, resetsAtMs },
+        },
+        accountId: 'default',
+        balanceNanos: 0n,
+      })
+    },
+  )
+
+  promise('a settlement below its hold makes room', async (store) => {
+    await capped(store, 'a', 1_000n)
+    await store.admit(opening('req_1', 'a', holding(1_000n)))
+    assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'held by budget')
+    await store.settle(closing('req_1', costing(999n)))
+    assert.equal(await ask(store, 'req_2', 'a', holding(1n)), 'admitted')
+  })
+
+  promise('a spent cap refuses, with figures, whatever is in flight', async (store) => {
+    await capped(store, 'a', 1_000n)
+    await store.admit(opening('req_1', 'a', holding(900n)))
+    await store.admit(opening('req_2', 'a', holding(500n)))
+    await store.settle(closing('req_1', costing(1_000n)))
+    assert.deepEqual(await store.admit(opening('req_3', 'a', holding(1n))), {
+      kind: 'refused',
+      refusal: {
+        reason: 'budget_exceeded',
+        budget: { spentNanos: 1_000n, heldNanos: 500n, capNanos: 1_000n, resetsAtMs },
+      },
+      balanceNanos: -1_000n,
+    })
+  })
+
+  promise('a cap of 0 is spent from the start', async (store) => {
+    await capped(store, 'a', 0n)
+    assert.equal(await ask(store, 'req_1', 'a'), 'budget_exceeded')
+  })
+
+  promise('a free call passes a spent cap, spent credit and those who wait', async (store) => {
+    await capped(store, 'a', 0n)
+    await addCredit(store, 1n)
+    const free: Partial<CallOpening> = { hold: { kind: 'none' }, ahead: { key: true, accounts: ['default'] } }
+    assert.equal(await ask(store, 'req_1', 'a', free), 'admitted')
+  })
+
+  promise('a call that holds nothing and is not free is stopped by a spent cap', async (store) => {
+    await capped(store, 'a', 0n)
+    assert.equal(await ask(store, 'req_1', 'a', holding(0n)), 'budget_exceeded')
+  })
+
+  promise(
+    'a new month starts at nothing, and the old one keeps what is still in flight',
+    async (store, subject) => {
+      await capped(store, 'a', 1_000n)
+      await store.admit(opening('req_1', 'a', { ...holding(1_000n), atMs: resetsAtMs - 1 }))
+      assert.equal(await ask(store, 'req_2', 'a', { ...holding(1n), atMs: resetsAtMs - 1 }), 'held by budget')
+      assert.equal(await ask(store, 'req_3', 'a', { ...holding(1_000n), atMs: resetsAtMs }), 'admitted')
+      await store.settle(closing('req_1', { ...costing(700n), atMs: resetsAtMs + 5 }))
+      const months = subject
+        .rows('key_month')
+        .map((row) => [row['month'], row['spent_nanos'], row['held_nanos']])
+      assert.deepEqual(months.toSorted(), [
+        ['2026-11', 700n, 0n],
+        ['2026-12', 0n, 1_000n],
+      ])
+    },
+  )
+
+  promise('a cap that is raised, lowered or removed counts from the next admission on', async (store) => {
+    const id = await capped(store, 'a', 1_000n)
+    const setCap = (monthlyBudgetNanos: bigint | null) =>
+      store.updateKey('default', id, { monthlyBudgetNanos }, NOON)
+    await store.admit(opening('req_1', 'a', holding(600n)))
+    await store.settle(closing('req_1', costing(600n)))
+    await setCap(600n)
+    assert.equal(await ask(store, 'req_2', 'a'), 'budget_exceeded')
+    await setCap(601n)
+    assert.equal(await ask(store, 'req_2', 'a', holding(5n)), 'admitted')
+    assert.equal(await ask(store, 'req_3', 'a', holding(5n)), 'held by budget')
+    await setCap(null)
+    assert.equal(await ask(store, 'req_3', 'a', holding(5n)), 'admitted')
+    assert.equal((await store.getKey('default', id, NOON))?.month.spentNanos, 600n)
+  })
+
+  promise('what nothing bounds takes all that is left of the cap', async (store) => {
+    await capped(store, 'a', 1_000n)
+    await store.admit(opening('req_1', 'a', holding(300n)))
+    assert.equal(await ask(store, 'req_2', 'a', { hold: { kind: 'unbounded' } }), 'admitted')
+    assert.equal((await store.getBalance('default')).heldNanos, 1_000n)
+    assert.equal(await ask(store, 'req_3', 'a', holding(1n)), 'held by budget')
+  })
+
+  promise('what nothing bounds takes the larger of what is left of cap and credit', async (store) => {
+    await capped(store, 'a', 1_000n)
+    await addCredit(store, 5_000n)
+    assert.equal(await ask(store, 'req_1', 'a', { hold: { kind: 'unbounded' } }), 'admitted')
+    assert.equal((await store.getBalance('default')).heldNanos, 5_000n)
+  })
+
+  promise('credit once added is enforced like a cap over all keys', async (store) => {
+    await addKey(store, 'a')
+    await addKey(store, 'b')
+    assert.equal(await ask(store, 'req_0', 'a', holding(9_000n)), 'admitted')
+    await store.settle(closing('req_0', { state: 'released', ...costing(0n) }))
+    await addCredit(store, 1_000n)
+    assert.equal(await ask(store, 'req_1', 'a', holding(1_000n)), 'admitted')
+    assert.equal(await ask(store, 'req_2', 'b', holding(1n)), 'held by credit')
+    await store.settle(closing('req_1', costing(400n)))
+    assert.equal(await ask(store, 'req_2', 'b', holding(600n)), 'admitted')
+    await store.settle(closing('req_2', costing(700n)))
+    assert.equal(await ask(store, 'req_3', 'a', holding(1n)), 'credit_exhausted')
+    await addCredit(store, 101n)
+    assert.equal(await ask(store, 'req_3', 'a', holding(1n)), 'admitted')
+  })
+
+  promise('where only what is settled counts, calls in flight stand in nobody’s way', async (store) => {
+    await capped(store, 'a', 1_000n)
+    await addCredit(store, 1_000n)
+    const settledOnly = { ...holding(1_000n), heldCounts: false }
+    assert.equal(await ask(store, 'req_1', 'a', settledOnly), 'admitted')
+    assert.equal(await ask(store, 'req_2', 'a', settledOnly), 'admitted')
+    assert.equal(
+      await ask(store, 'req_3', 'a', { heldCounts: false, hold: { kind: 'unbounded' } }),
+      'admitted',
+    )
+    await store.settle(closing('req_1', costing(1_000n)))
+    assert.equal(await ask(store, 'req_4', 'a', settledOnly), 'budget_exceeded')
+  })
+
+  promise('a call that others wait before is told how things stand and is not admitted', async (store) => {
+    await capped(store, 'a', 1_000n)
+    await addKey(store, 'b')
+    const behindKey = { ahead: { key: true, accounts: [] } }
+    const behindAccount = { ahead: { key: false, accounts: ['default'] } }
+    assert.equal(await ask(store, 'req_1', 'a', behindKey), 'held by budget')
+    // Without a limit there is nothing that the others could be waiting for.
+    assert.equal(await ask(store, 'req_2', 'b', behindKey), 'admitted')
+    assert.equal(await ask(store, 'req_3', 'b', behindAccount), 'admitted')
+    await addCredit(store, 9_000n)
+    assert.equal(await ask(store, 'req_4', 'b', behindAccount), 'held by credit')
+    assert.equal(await ask(store, 'req_5', 'b', { ahead: { key: false, accounts: ['other'] } }), 'admitted')
+  })
+
+  promise('five hundred calls at once pass the cap by at most one call', async (store) => {
+    const id = await capped(store, 'a', 10_000n)
+    const asked = Array.from({ length: 500 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
+    const costs = asked.map((_, i) => BigInt((i * 7_919) % 997))
+    for (let round = 0, waiting = asked; waiting.length > 0 && round < 500; round++) {
+      const admissions = await Promise.all(
+        waiting.map((each) => store.admit(opening(each, 'a', holding(costs[asked.indexOf(each)] ?? 0n)))),
+      )
+      const admitted = waiting.filter((_, i) => admissions[i]?.kind === 'admitted')
+      await Promise.all(
+        admitted.map((each) => store.settle(closing(each, costing((costs[asked.indexOf(each)] ?? 0n) / 2n)))),
+      )
+      waiting = waiting.filter((_, i) => admissions[i]?.kind === 'held')
+    }
+    const spent = (await store.getKey('default', id, NOON))?.month.spentNanos ?? 0n
+    assert.ok(spent >= 10_000n && spent < 10_000n + 997n, `${spent} spent of 10000`)
+  })
+
+  promise('a revoked key is refused as such, not for its money or models', async (store) => {
+    const id = await addKey(store, 'a', { monthlyBudgetNanos: 0n, allowedModels: ['x'] })
+    await store.revokeKey('default', id, NOON)
+    assert.equal(await ask(store, 'req_1', 'a', { ambiguity: 'twice' }), 'revoked_key')
+  })
+
+  const named = (names: string[], more: Partial<CallOpening['models']> = {}): Partial<CallOpening> => ({
+    models: { names, unknown: null, batchFile: null, ...more },
+  })
+
+  promise('a key with an allowlist reaches exactly the models on it', async (store) => {
+    await addKey(store, 'a', { allowedModels: ['claude-haiku-5-5', 'gpt-6'] })
+    assert.equal(await ask(store, 'req_1', 'a', named(['claude-haiku-5-5'])), 'admitted')
+    assert.equal(await ask(store, 'req_2', 'a', named([])), 'admitted')
+    for (const stranger of ['claude-haiku-5', 'Claude-haiku-5-5', 'claude-haiku-5-5 ', '']) {
+      const refused = await store.admit(opening('req_3', 'a', named(['gpt-6', stranger])))
+      assert.deepEqual(refused, {
+        kind: 'refused',
+        refusal: { reason: 'model_not_allowed', model: stranger },
+        balanceNanos: 0n,
+      })
+    }
+    assert.equal(await ask(store, 'req_4', 'a', named(['gpt-6'], { unknown: 'who knows' })), 'models_unknown')
+  })
+
+  promise('a key without an allowlist reaches every model, known beforehand or not', async (store) => {
+    await addKey(store, 'a')
+    assert.equal(await ask(store, 'req_1', 'a', named(['x'], { unknown: 'who knows' })), 'admitted')
+  })
+
+  promise('an allowlist counts from the next admission on', async (store) => {
+    const id = await addKey(store, 'a')
+    assert.equal(await ask(store, 'req_1', 'a', named(['x'])), 'admitted')
+    await store.updateKey('default', id, { allowedModels: ['y'] }, NOON)
+    assert.equal(await ask(store, 'req_2', 'a', named(['x'])), 'model_not_allowed')
+    await store.updateKey('default', id, { allowedModels: null }, NOON)
+    assert.equal(await ask(store, 'req_2', 'a', named(['x'])), 'admitted')
+  })
+
+  promise(
+    'a batch runs only from a file that the same key uploaded and whose models are allowed',
+    async (store) => {
+      const allowedModels = ['gpt-6']
+      const keyId = await addKey(store, 'a', { allowedModels })
+      await addKey(store, 'b', { allowedModels })
+      await addKey(store, 'c')
+      const keep = (fileId: string, models: string[]) =>
+        store.keepBatchFile({ accountId: 'default', keyId, fileId, models, atMs: NOON })
+      await keep('file_good', ['gpt-6'])
+      await keep('file_bad', ['gpt-6', 'gpt-6-pro'])
+      const from = (batchFile: string) => named([], { batchFile })
+      assert.equal(await ask(store, 'req_1', 'a', from('file_good')), 'admitted')
+      assert.equal(await ask(store, 'req_2', 'a', from('file_bad')), 'model_not_allowed')
+      assert.equal(await ask(store, 'req_3', 'a', from('file_none')), 'models_unknown')
+      assert.equal(await ask(store, 'req_4', 'b', from('file_good')), 'models_unknown')
+      assert.equal(await ask(store, 'req_5', 'c', from('file_none')), 'admitted')
+    },
+  )
+
+  promise('a body that can be read in two ways is refused to whoever has a limit', async (store) => {
+    await addKey(store, 'free')
+    await capped(store, 'capped', 1_000n)
+    await addKey(store, 'listed', { allowedModels: ['x'] })
+    const odd = { ambiguity: 'The member "model" is there twice.' }
+    assert.equal(await ask(store, 'req_1', 'free', odd), 'admitted')
+    assert.equal(await ask(store, 'req_2', 'capped', odd), 'ambiguous_body')
+    assert.equal(await ask(store, 'req_3', 'listed', odd), 'ambiguous_body')
+    await addCredit(store, 9_000n)
+    assert.equal(await ask(store, 'req_4', 'free', odd), 'ambiguous_body')
+  })
+
+  promise(
+    'what cannot be rated is refused to a key with a cap, and not for an allowlist alone',
+    async (store) => {
+      await capped(store, 'capped', 1_000n)
+      await addKey(store, 'listed', { allowedModels: ['x'] })
+      const unratable = { unratable: { reason: 'endpoint_not_metered', refuse: 'limited' } } as const
+      assert.equal(await ask(store, 'req_1', 'capped', unratable), 'endpoint_not_metered')
+      assert.equal(await ask(store, 'req_2', 'listed', unratable), 'admitted')
+    },
+  )
+
+  promise('a request that a limit refuses is a use of the key all the same', async (store) => {
+    const id = await capped(store, 'a', 0n)
+    await ask(store, 'req_1', 'a', { atMs: NOON + 7 })
+    assert.equal((await store.getKey('default', id, NOON + 8))?.lastUsedAtMs, NOON + 7)
+    await store.revokeKey('default', id, NOON + 8)
+    await ask(store, 'req_2', 'a', { atMs: NOON + 9 })
+    assert.equal((await store.getKey('default', id, NOON + 9))?.lastUsedAtMs, NOON + 7)
+  })
+}

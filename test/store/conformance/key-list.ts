@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { type KeyQuery, type KeyRecord, keyStatus } from '../../../src/keys/key-store.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { addKey, closing, digestOf, NOON, newKey, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+
+const ALL: KeyQuery = {
+  accountId: 'default',
+  status: null,
+  search: null,
+  after: null,
+  limit: 1_000,
+  atMs: NOON,
+}
+
+const names = (rows: readonly KeyRecord[]): string[] => rows.map((key) => key.name)
+
+async function find(store: Store, search: string): Promise<string[]> {
+  return names((await store.listKeys({ ...ALL, search })).rows)
+}
+
+/** Of every name, with an id in the order of the list: the first comes last. */
+async function addNames(store: Store, all: readonly string[]): Promise<void> {
+  await Promise.all(
+    all.map((name, i) =>
+      store.createKey(
+        newKey(name, { id: `key_${String(i).padStart(4, '0')}`, digest: digestOf(`${i}`) }),
+        null,
+      ),
+    ),
+  )
+}
+
+/** What every store promises about lists of keys. Each store's test file calls this in one line. */
+export function keyListConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+
+  promise('a list of keys is newest first, and of one account', async (subject) => {
+    const { store } = subject
+    subject.addAccount('other')
+    await addNames(store, ['first', 'second', 'third'])
+    await addKey(store, 'foreign', { accountId: 'other' })
+    assert.deepEqual(names((await store.listKeys(ALL)).rows), ['third', 'second', 'first'])
+    assert.deepEqual(names((await store.listKeys({ ...ALL, accountId: 'other' })).rows), ['foreign'])
+    assert.deepEqual(await store.listKeys({ ...ALL, accountId: 'nobody' }), { rows: [], more: false })
+  })
+
+  promise('a listed key is the record that is read alone, with its month', async ({ store }) => {
+    await addKey(store, 'a', { monthlyBudgetNanos: 10_000n, allowedModels: ['x'], logRequests: true })
+    await addKey(store, 'b')
+    await store.admit(opening('req_1', 'a', { modelAsked: 'x' }))
+    await store.settle(closing('req_1'))
+    for (const atMs of [NOON, Date.UTC(2026, 11, 1)]) {
+      const { rows } = await store.listKeys({ ...ALL, atMs })
+      assert.deepEqual(rows, [
+        await store.getKey('default', 'key_b', atMs),
+        await store.getKey('default', 'key_a', atMs),
+      ])
+    }
+  })
+
+  promise('what was written before a list is in it', async ({ store }) => {
+    for (let i = 0; i < 20; i += 1) {
+      await addKey(store, `k${i}`)
+      assert.equal((await store.listKeys(ALL)).rows.length, i + 1)
+    }
+    await store.revokeKey('default', 'key_k7', NOON)
+    assert.equal((await store.listKeys({ ...ALL, status: 'revoked' })).rows[0]?.id, 'key_k7')
+  })
+
+  promise('a page says whether more follow, also when it is just full', async ({ store }) => {
+    await addNames(store, ['one', 'two', 'three'])
+    const page = async (limit: number) => {
+      const { rows, more } = await store.listKeys({ ...ALL, limit })
+      return [rows.length, more]
+    }
+    assert.deepEqual(await page(1), [1, true])
+    assert.deepEqual(await page(3), [3, false])
+    assert.deepEqual(await page(4), [3, false])
+  })
+
+  promise('pages show every key once, whatever is created between them', async ({ store }) => {
+    const before = Array.from({ length: 25 }, (_, i) => `old ${i}`)
+    await addNames(store, before)
+    const seen: string[] = []
+    let after: string | null = null
+    for (let page = 0; page < 10; page += 1) {
+      const { rows, more }: { rows: readonly KeyRecord[]; more: boolean } = await store.listKeys({
+        ...ALL,
+        after,
+        limit: 7,
+      })
+      seen.push(...names(rows))
+      after = rows.at(-1)?.id ?? null
+      if (!more) break
+      await addKey(store, `new ${page}`, { id: `key_9${page}` })
+    }
+    assert.deepEqual(seen, before.toReversed())
+  })
+
+  promise('a list goes on after an id that is not in it', async ({ store }) => {
+    await addNames(store, ['zero', 'one', 'two'])
+    const after = async (id: string) => names((await store.listKeys({ ...ALL, after: id })).rows)
+    assert.deepEqual(await after('key_00015'), ['one', 'zero'])
+    assert.deepEqual(await after(''), [])
+    assert.deepEqual(await after("' OR 1=1 --"), [])
+  })
+
+  promise('a search finds a part of the name in any case, and of no alphabet less', async ({ store }) => {
+    await addNames(store, ['Acme Production', 'acme staging', 'Straße 1', 'ÄRGER', 'ΣΑΣΑ', 'other'])
+    assert.deepEqual(await find(store, 'ACME'), ['acme staging', 'Acme Production'])
+    assert.deepEqual(await find(store, 'e p'), ['Acme Production'])
+    assert.deepEqual(await find(store, 'ärger'), ['ÄRGER'])
+    assert.deepEqual(await find(store, 'STRASSE'), ['Straße 1'])
+    assert.deepEqual(await find(store, 'σας'), ['ΣΑΣΑ'])
+    assert.deepEqual(await find(store, 'not there'), [])
+  })
+
+  promise('a search finds a part of the id, the prefix and the last four characters', async ({ store }) => {
+    await addKey(store, 'a', { id: 'key_01JABC', prefix: 'svc_live_AbCdEfG', last4: 'w1Z9' })
+    await addKey(store, 'b', { id: 'key_01JXYZ' })
+    assert.deepEqual(await find(store, '01JA'), ['a'])
+    assert.deepEqual(await find(store, 'key_01J'), ['b', 'a'])
+    assert.deepEqual(await find(store, 'live_AbC'), ['a'])
+    assert.deepEqual(await find(store, '1Z9'), ['a'])
+    // The digest is nobody's to look for, and the parts are not one text.
+    assert.deepEqual(await find(store, 'AbCdEfGw1Z9'), [])
+  })
+
+  promise('no character of a search has a meaning', async ({ store }) => {
+    const hostile = [
+      '100%',
+      'a_b',
+      '%',
+      '_',
+      "Robert'); DROP TABLE api_key;--",
+      '\\',
+      '*',
+      '[a-z]',
+      '"',
+      '?1',
+      ':at',
+    ]
+    await addNames(store, [...hostile, 'plain', 'axb', '\u{1f511} key', 'nul\0inside', 'line\nbreak'])
+    for (const text of hostile) {
+      const expected = hostile.filter((name) => name.toUpperCase().includes(text.toUpperCase()))
+      const found = await find(store, text)
+      // Every id has an underscore.
+      if (text === '_') assert.equal(found.length, 16)
+      else assert.deepEqual(found.toSorted(), expected.toSorted(), text)
+    }
+    assert.deepEqual(await find(store, '\u{1f511}'), ['\u{1f511} key'])
+    assert.deepEqual(await find(store, 'L\0I'), ['nul\0inside'])
+    assert.deepEqual(await find(store, 'e\nb'), ['line\nbreak'])
+    assert.deepEqual(await find(store, '\ud800'), [])
+    assert.deepEqual(await find(store, 'x'.repeat(100_000)), [])
+    assert.equal((await find(store, '')).length, 16)
+  })
+
+  promise('a search for any part of any name finds it', async ({ store }) => {
+    const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
+    const drawn = fc.sample(name, { numRuns: 200, seed: 4 })
+    await addNames(store, drawn)
+    for (const [i, whole] of drawn.entries()) {
+      const letters = [...whole]
+      const part = letters.slice(i % letters.length).join('')
+      assert.ok((await find(store, part)).includes(whole), JSON.stringify({ whole, part }))
+    }
+  })
+
+  promise('a list by status has the keys that have it at that instant', async ({ store }) => {
+    await addKey(store, 'usable')
+    await addKey(store, 'ending', { expiresAtMs: NOON })
+    await addKey(store, 'revoked')
+    await addKey(store, 'revoked and past its end', { expiresAtMs: NOON })
+    await store.revokeKey('default', 'key_revoked', NOON - 50)
+    await store.revokeKey('default', 'key_revoked and past its end', NOON - 50)
+    const all = (await store.listKeys(ALL)).rows
+    assert.equal(all.length, 4)
+    for (const atMs of [NOON - 1, NOON, NOON + 1]) {
+      for (const status of ['usable', 'revoked', 'expired'] as const) {
+        const { rows } = await store.listKeys({ ...ALL, status, atMs })
+        assert.deepEqual(
+          names(rows),
+          names(all.filter((key) => keyStatus(key, atMs) === status)),
+          `${status} at ${atMs - NOON}`,
+        )
+      }
+    }
+  })
+
+  promise('status, search and paging narrow a list together', async ({ store }) => {
+    await addNames(
+      store,
+      Array.from({ length: 30 }, (_, i) => (i % 2 === 0 ? `even ${i}` : `odd ${i}`)),
+    )
+    for (let i = 0; i < 30; i += 3)
+      await store.revokeKey('default', `key_${String(i).padStart(4, '0')}`, NOON)
+    const query: KeyQuery = { ...ALL, status: 'revoked', search: 'EVEN', limit: 2 }
+    const first = await store.listKeys(query)
+    assert.deepEqual([names(first.rows), first.more], [['even 24', 'even 18'], true])
+    const rest = await store.listKeys({ ...query, after: 'key_0018', limit: 3 })
+    assert.deepEqual([names(rest.rows), rest.more], [['even 12', 'even 6', 'even 0'], false])
+  })
+}

@@ -1,0 +1,324 @@
+import assert from 'node:assert/strict'
+import { type KeyRecord, type KeySuccessor, keyStatus } from '../../../src/keys/key-store.ts'
+import type { Store } from '../../../src/store/store.ts'
+import {
+  addKey,
+  closing,
+  digestOf,
+  doneValue,
+  NOON,
+  newKey,
+  type OpenStoreUnderTest,
+  opening,
+} from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+
+const NO_MONTH = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
+const DECEMBER = Date.UTC(2026, 11, 3)
+
+const LIMITS = {
+  monthlyBudgetNanos: 9_007_199_254_740_993n,
+  allowedModels: ['claude-haiku-5-5', 'odd "name", ümlaut'],
+  logRequests: true,
+  expiresAtMs: NOON + 60_000,
+}
+
+async function get(store: Store, id: string, atMs = NOON): Promise<KeyRecord> {
+  const key = await store.getKey('default', id, atMs)
+  assert.ok(key !== null, `there is no ${id}`)
+  return key
+}
+
+function successor(name: string, more: Partial<KeySuccessor> = {}): KeySuccessor {
+  const { id, digest, prefix } = newKey(name)
+  return { id, digest, prefix, last4: 'next', createdAtMs: NOON, oldExpiresAtMs: null, ...more }
+}
+
+const reasonOf = async (store: Store, name: string, atMs: number): Promise<string> => {
+  const recognition = await store.recognise(digestOf(name), atMs)
+  return recognition.kind === 'refused' ? recognition.reason : recognition.kind
+}
+
+/** Spends 800 and holds 1,000 in November. */
+async function useKey(store: Store, name: string): Promise<void> {
+  await store.admit(opening(`req_1_${name}`, name))
+  await store.settle(closing(`req_1_${name}`))
+  await store.admit(opening(`req_2_${name}`, name))
+}
+
+const USED = { spentNanos: 800n, heldNanos: 1_000n, lostNanos: 0n }
+
+/** What every store promises about keys. Each store's test file calls this in one line. */
+export function keyConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+
+  promise('a key is kept as it was created, to the last digit and letter', async ({ store }) => {
+    const created = doneValue(await store.createKey(newKey('a', LIMITS), null))
+    assert.deepEqual(created, {
+      id: 'key_a',
+      accountId: 'default',
+      name: 'a',
+      prefix: 'svc_live_xxxxxxx',
+      last4: 'xxxx',
+      ...LIMITS,
+      createdAtMs: NOON - 1_000,
+      revokedAtMs: null,
+      lastUsedAtMs: null,
+      rotatedFrom: null,
+      month: NO_MONTH,
+    })
+    assert.deepEqual(await get(store, 'key_a'), created)
+  })
+
+  promise('a key without limits has none, and a cap of 0 is a cap', async ({ store }) => {
+    await addKey(store, 'a')
+    await addKey(store, 'b', { monthlyBudgetNanos: 0n })
+    const { monthlyBudgetNanos, allowedModels, logRequests, expiresAtMs } = await get(store, 'key_a')
+    assert.deepEqual([monthlyBudgetNanos, allowedModels, logRequests, expiresAtMs], [null, null, false, null])
+    assert.equal((await get(store, 'key_b')).monthlyBudgetNanos, 0n)
+  })
+
+  promise('a key that was there already is not created again', async ({ store }) => {
+    await addKey(store, 'a')
+    await assert.rejects(store.createKey(newKey('a', { digest: digestOf('b') }), null))
+    await assert.rejects(store.createKey(newKey('a', { id: 'key_b' }), null))
+    assert.equal(await store.getKey('default', 'key_b', NOON), null)
+  })
+
+  promise('the ids of another account do not exist', async (subject) => {
+    const { store } = subject
+    subject.addAccount('other')
+    await addKey(store, 'a')
+    const before = await get(store, 'key_a')
+    assert.equal(await store.getKey('other', 'key_a', NOON), null)
+    assert.deepEqual(await store.updateKey('other', 'key_a', { name: 'x' }, NOON), { kind: 'none' })
+    assert.equal(await store.revokeKey('other', 'key_a', NOON), null)
+    assert.deepEqual(await store.rotateKey('other', 'key_a', successor('b'), null), { kind: 'none' })
+    assert.deepEqual(await get(store, 'key_a'), before)
+    assert.equal(await store.getKey('other', 'key_b', NOON), null)
+  })
+
+  promise('an id that was never given out is none', async ({ store }) => {
+    assert.equal(await store.getKey('default', 'key_x', NOON), null)
+    assert.equal(await store.revokeKey('default', 'key_x', NOON), null)
+    assert.deepEqual(await store.updateKey('default', 'key_x', {}, NOON), { kind: 'none' })
+    assert.deepEqual(await store.rotateKey('default', 'key_x', successor('b'), null), { kind: 'none' })
+  })
+
+  promise('an edit changes what it names and nothing else', async ({ store }) => {
+    await addKey(store, 'a', LIMITS)
+    let expected = await get(store, 'key_a')
+    for (const changes of [
+      { name: 'renamed' },
+      { monthlyBudgetNanos: 5n },
+      { allowedModels: ['gpt-5.5'] },
+      { logRequests: false },
+      { expiresAtMs: NOON + 1 },
+      { monthlyBudgetNanos: null, allowedModels: null, expiresAtMs: null },
+      {},
+    ]) {
+      expected = { ...expected, ...changes }
+      assert.deepEqual(await store.updateKey('default', 'key_a', changes, NOON), {
+        kind: 'changed',
+        key: expected,
+      })
+      assert.deepEqual(await get(store, 'key_a'), expected)
+    }
+  })
+
+  promise('no edit of limits touches what was spent or is held', async ({ store }) => {
+    await addKey(store, 'a', { monthlyBudgetNanos: 10_000n })
+    await useKey(store, 'a')
+    for (const monthlyBudgetNanos of [1n, 0n, null, 50_000n]) {
+      const edit = await store.updateKey('default', 'key_a', { monthlyBudgetNanos }, NOON)
+      assert.deepEqual(edit.kind === 'changed' && edit.key.month, USED)
+    }
+  })
+
+  promise('the figures of a key are those of the month that is asked for', async ({ store }) => {
+    await addKey(store, 'a')
+    await useKey(store, 'a')
+    assert.deepEqual((await get(store, 'key_a')).month, USED)
+    assert.deepEqual((await get(store, 'key_a', DECEMBER)).month, NO_MONTH)
+    await store.interruptOpenCalls(NOON + 1)
+    assert.deepEqual((await get(store, 'key_a')).month, {
+      spentNanos: 800n,
+      heldNanos: 0n,
+      lostNanos: 1_250n,
+    })
+    const edit = await store.updateKey('default', 'key_a', { name: 'x' }, DECEMBER)
+    assert.deepEqual(edit.kind === 'changed' && edit.key.month, NO_MONTH)
+    assert.deepEqual((await store.revokeKey('default', 'key_a', DECEMBER))?.month, NO_MONTH)
+  })
+
+  promise('a key expires at the instant of its expiry, not before and not after', async ({ store }) => {
+    await addKey(store, 'a', { expiresAtMs: NOON + 1 })
+    assert.equal(await reasonOf(store, 'a', NOON), 'api_key')
+    assert.equal(await reasonOf(store, 'a', NOON + 1), 'expired_key')
+    const edit = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON + 1)
+    assert.equal(edit.kind, 'final')
+    const before = await store.updateKey('default', 'key_a', { expiresAtMs: NOON + 9 }, NOON)
+    assert.equal(before.kind, 'changed')
+    assert.equal(await reasonOf(store, 'a', NOON + 8), 'api_key')
+  })
+
+  promise(
+    'a revoked key is refused from then on, and nothing about it changes any more',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      const revoked = await store.revokeKey('default', 'key_a', NOON)
+      assert.equal(revoked?.revokedAtMs, NOON)
+      assert.equal(await reasonOf(store, 'a', NOON), 'revoked_key')
+      const edit = await store.updateKey('default', 'key_a', { name: 'x', expiresAtMs: null }, NOON + 1)
+      assert.deepEqual(edit, { kind: 'final', key: revoked })
+      assert.deepEqual(await store.rotateKey('default', 'key_a', successor('b'), null), {
+        kind: 'final',
+        key: revoked,
+      })
+      assert.deepEqual(await get(store, 'key_a'), revoked)
+      assert.equal(await store.getKey('default', 'key_b', NOON), null)
+    },
+  )
+
+  promise('the first revocation counts', async ({ store }) => {
+    await addKey(store, 'a')
+    const first = await store.revokeKey('default', 'key_a', NOON)
+    assert.deepEqual(await store.revokeKey('default', 'key_a', NOON + 5), first)
+    assert.equal((await get(store, 'key_a')).revokedAtMs, NOON)
+  })
+
+  promise(
+    'an expired key stays expired, and a key revoked before its expiry stays revoked',
+    async ({ store }) => {
+      await addKey(store, 'a', { expiresAtMs: NOON })
+      await addKey(store, 'b', { expiresAtMs: NOON })
+      const a = await store.revokeKey('default', 'key_a', NOON)
+      const b = await store.revokeKey('default', 'key_b', NOON - 1)
+      assert.deepEqual([a?.revokedAtMs, b?.revokedAtMs], [null, NOON - 1])
+      assert.equal(keyStatus(await get(store, 'key_a'), NOON + 9), 'expired')
+      assert.equal(keyStatus(await get(store, 'key_b'), NOON + 9), 'revoked')
+      assert.equal((await store.rotateKey('default', 'key_a', successor('c'), null)).kind, 'final')
+    },
+  )
+
+  promise('a rotation makes a second key with the same limits and a month of its own', async ({ store }) => {
+    await addKey(store, 'a', LIMITS)
+    await useKey(store, 'a')
+    const old = await get(store, 'key_a')
+    const rotation = await store.rotateKey('default', 'key_a', successor('b'), null)
+    assert.deepEqual(rotation, {
+      kind: 'done',
+      value: {
+        ...old,
+        id: 'key_b',
+        last4: 'next',
+        createdAtMs: NOON,
+        lastUsedAtMs: null,
+        rotatedFrom: 'key_a',
+        month: NO_MONTH,
+      },
+    })
+    assert.deepEqual(await get(store, 'key_a'), old)
+    assert.equal(await reasonOf(store, 'a', NOON), 'api_key')
+    assert.equal(await reasonOf(store, 'b', NOON), 'api_key')
+    assert.equal((await get(store, 'key_b')).rotatedFrom, 'key_a')
+  })
+
+  promise('a rotation may end the old key, never later than it would have ended', async ({ store }) => {
+    const end = async (name: string, expiresAtMs: number | null, oldExpiresAtMs: number) => {
+      await addKey(store, name, { expiresAtMs })
+      const rotation = await store.rotateKey(
+        'default',
+        `key_${name}`,
+        successor(`${name}2`, { oldExpiresAtMs }),
+        null,
+      )
+      assert.ok(rotation.kind === 'done')
+      assert.equal(rotation.value.expiresAtMs, expiresAtMs)
+      return (await get(store, `key_${name}`)).expiresAtMs
+    }
+    assert.equal(await end('unlimited', null, NOON + 5), NOON + 5)
+    assert.equal(await end('later', NOON + 9, NOON + 5), NOON + 5)
+    assert.equal(await end('sooner', NOON + 2, NOON + 5), NOON + 2)
+    assert.equal(await end('now', null, NOON), NOON)
+    assert.equal(await reasonOf(store, 'now', NOON), 'expired_key')
+  })
+
+  promise('a key is recognised for what it is', async (subject) => {
+    const { store } = subject
+    await addKey(store, 'a')
+    const admin = { ...newKey('admin'), id: 'adm_1', bootstrap: false }
+    await store.createAdminKey(admin)
+    assert.deepEqual(await store.recognise(digestOf('a'), NOON), {
+      kind: 'api_key',
+      keyId: 'key_a',
+      accountId: 'default',
+    })
+    assert.deepEqual(await store.recognise(digestOf('admin'), NOON), {
+      kind: 'admin_key',
+      keyId: 'adm_1',
+      accountId: 'default',
+    })
+    assert.equal(await reasonOf(store, 'nobody', NOON), 'unknown_key')
+    await store.revokeAdminKey('adm_1', NOON)
+    assert.equal(await reasonOf(store, 'admin', NOON), 'revoked_key')
+  })
+
+  promise('the last use is the latest at which the key was usable', async ({ store }) => {
+    await addKey(store, 'a', { expiresAtMs: NOON + 100 })
+    await addKey(store, 'b')
+    const lastUsed = async () => (await get(store, 'key_a')).lastUsedAtMs
+    assert.equal(await lastUsed(), null)
+    await store.recognise(digestOf('a'), NOON)
+    assert.equal(await lastUsed(), NOON)
+    await store.recognise(digestOf('a'), NOON + 7)
+    // The clock was set back, or a request was overtaken on its way to the store.
+    await store.recognise(digestOf('a'), NOON + 3)
+    assert.equal(await lastUsed(), NOON + 7)
+    await store.recognise(digestOf('a'), NOON + 100)
+    assert.equal(await lastUsed(), NOON + 7)
+    await store.revokeKey('default', 'key_a', NOON + 8)
+    await store.recognise(digestOf('a'), NOON + 9)
+    assert.equal(await lastUsed(), NOON + 7)
+    assert.equal((await get(store, 'key_b')).lastUsedAtMs, null)
+  })
+
+  promise(
+    'a new bootstrap admin key takes the place of the former, and the same one is kept',
+    async (subject) => {
+      const { store } = subject
+      const bootstrap = (name: string) => ({ ...newKey(name), id: `adm_${name}`, bootstrap: true })
+      await store.createAdminKey(bootstrap('one'))
+      const again = await store.createAdminKey({ ...bootstrap('one'), id: 'adm_other' })
+      assert.equal(again.id, 'adm_one')
+      await store.createAdminKey(bootstrap('two'))
+      assert.equal(await reasonOf(store, 'one', NOON), 'revoked_key')
+      assert.equal(await reasonOf(store, 'two', NOON), 'admin_key')
+      await store.createAdminKey(bootstrap('one'))
+      assert.equal(await reasonOf(store, 'one', NOON), 'admin_key')
+      assert.deepEqual(
+        (await store.listAdminKeys()).map((key) => [key.id, key.revokedAtMs === null]),
+        [
+          ['adm_two', false],
+          ['adm_one', true],
+        ],
+      )
+    },
+  )
+
+  promise('the models of an uploaded batch file are kept for its key', async (subject) => {
+    const { store } = subject
+    await addKey(store, 'a')
+    const file = { accountId: 'default', keyId: 'key_a', fileId: 'file_1', atMs: NOON }
+    await store.keepBatchFile({ ...file, models: ['one'] })
+    await store.keepBatchFile({ ...file, models: ['one', 'two "quoted"'] })
+    await store.keepBatchFile({ ...file, fileId: 'file_2', models: [] })
+    assert.deepEqual(
+      subject.rows('batch_file').map((row) => [row['file_id'], row['key_id'], row['models']]),
+      [
+        ['file_1', 'key_a', '["one","two \\"quoted\\""]'],
+        ['file_2', 'key_a', '[]'],
+      ],
+    )
+  })
+}

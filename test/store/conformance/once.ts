@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { limits } from '../../../src/kernel/limits.ts'
+import type { Once } from '../../../src/kernel/once.ts'
+import type { NewCredit } from '../../../src/ledger/ledger-store.ts'
+import {
+  addKey,
+  closing,
+  digestOf,
+  doneValue,
+  NOON,
+  newKey,
+  type OpenStoreUnderTest,
+  opening,
+} from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+
+function once(name: string, command: string, more: Partial<Once> = {}): Once {
+  return { accountId: 'default', name, fingerprint: digestOf(command), atMs: NOON, ...more }
+}
+
+function credit(id: string, amountNanos: bigint): NewCredit {
+  return { id, accountId: 'default', amountNanos, reason: 'top-up', atMs: NOON }
+}
+
+/** What every store promises about commands that are repeated. Each store's test file calls this in one line. */
+export function onceConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+
+  promise('two creations at once under one name make one key', async (subject) => {
+    const { store } = subject
+    const results = await Promise.all(
+      ['a', 'b', 'c'].map((name) => store.createKey(newKey(name), once('n', 'create'))),
+    )
+    assert.deepEqual(
+      results.map((result) => result.kind),
+      ['done', 'repeated', 'repeated'],
+    )
+    assert.equal(new Set(results.map((result) => 'value' in result && result.value.id)).size, 1)
+    assert.equal(subject.rows('api_key').length, 1)
+  })
+
+  promise('a repeated creation answers the key as it is now', async ({ store }) => {
+    await store.createKey(newKey('a'), once('n', 'create'))
+    await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON)
+    await store.revokeKey('default', 'key_a', NOON)
+    await store.admit(opening('req_1', 'a'))
+    const repeated = await store.createKey(newKey('b'), once('n', 'create', { atMs: NOON + 1 }))
+    assert.deepEqual(repeated, {
+      kind: 'repeated',
+      value: await store.getKey('default', 'key_a', NOON + 1),
+    })
+    assert.ok(repeated.kind === 'repeated' && repeated.value.revokedAtMs === NOON)
+  })
+
+  promise('the same name for something else is a conflict, and nothing is done', async (subject) => {
+    const { store } = subject
+    await store.createKey(newKey('a'), once('n', 'create'))
+    assert.deepEqual(await store.createKey(newKey('b'), once('n', 'create otherwise')), { kind: 'conflict' })
+    assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'credit')), { kind: 'conflict' })
+    assert.equal(subject.rows('api_key').length, 1)
+    assert.deepEqual(subject.rows('credit'), [])
+    assert.equal((await store.getBalance('default')).enforced, false)
+  })
+
+  promise(
+    'a name is not taken for a command of another kind, even if their fingerprints agree',
+    async (subject) => {
+      const { store } = subject
+      await store.createKey(newKey('a'), once('n', 'same'))
+      assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'same')), { kind: 'conflict' })
+      assert.deepEqual(subject.rows('credit'), [])
+    },
+  )
+
+  promise('names belong to their account', async (subject) => {
+    const { store } = subject
+    subject.addAccount('other')
+    await store.createKey(newKey('a'), once('n', 'create'))
+    const other = { accountId: 'other' }
+    assert.equal((await store.createKey(newKey('b', other), once('n', 'create', other))).kind, 'done')
+    assert.equal((await store.createKey(newKey('c', other), once('n', 'create', other))).kind, 'repeated')
+  })
+
+  promise('without a name every command is done', async (subject) => {
+    const { store } = subject
+    await addKey(store, 'a')
+    await addKey(store, 'b')
+    doneValue(await store.addCredit(credit('crd_1', 5n), null))
+    const { balance } = doneValue(await store.addCredit(credit('crd_2', 5n), null))
+    assert.equal(balance.creditedNanos, 10n)
+    assert.deepEqual(subject.rows('idempotency'), [])
+  })
+
+  promise('a name is recognised for a day and then forgotten', async ({ store }) => {
+    const at = (ms: number) => once('n', 'create', { atMs: NOON + ms })
+    await store.createKey(newKey('a'), at(0))
+    assert.equal((await store.createKey(newKey('b'), at(limits.onceMs - 1))).kind, 'repeated')
+    assert.equal((await store.createKey(newKey('b'), at(limits.onceMs))).kind, 'done')
+    assert.equal((await store.createKey(newKey('c'), at(limits.onceMs + 1))).kind, 'repeated')
+    // A name that is free again may stand for something else.
+    const later = once('n', 'something else', { atMs: NOON + 2 * limits.onceMs })
+    assert.equal((await store.createKey(newKey('c'), later)).kind, 'done')
+  })
+
+  promise('names that are forgotten do not pile up', async (subject) => {
+    const { store } = subject
+    const name = (i: number) => once(`n${i}`, 'credit', { atMs: NOON + i })
+    await Promise.all(Array.from({ length: 150 }, (_, i) => store.addCredit(credit(`crd_${i}`, 1n), name(i))))
+    assert.equal(subject.rows('idempotency').length, 150)
+    const late = NOON + 100 + limits.onceMs
+    await store.addCredit(credit('crd_late', 1n), once('late', 'credit', { atMs: late }))
+    await store.addCredit(credit('crd_later', 1n), once('later', 'credit', { atMs: late }))
+    // Those of the last 49 ms are younger than a day.
+    assert.equal(subject.rows('idempotency').length, 49 + 2)
+  })
+
+  promise('a command that fails does not use up its name', async ({ store }) => {
+    await addKey(store, 'a')
+    await assert.rejects(store.createKey(newKey('a'), once('n', 'create')))
+    assert.equal((await store.createKey(newKey('b'), once('n', 'create'))).kind, 'done')
+  })
+
+  promise('a repeated rotation finds its key, even after the old one has ended', async (subject) => {
+    const { store } = subject
+    await addKey(store, 'a')
+    const rotate = (name: string, atMs: number) =>
+      store.rotateKey(
+        'default',
+        'key_a',
+        { ...newKey(name), createdAtMs: atMs, oldExpiresAtMs: NOON + 5 },
+        once('n', 'rotate', { atMs }),
+      )
+    const [first, second] = await Promise.all([rotate('b', NOON), rotate('c', NOON)])
+    assert.equal(first.kind, 'done')
+    assert.deepEqual(second, { ...first, kind: 'repeated' })
+    const late = await rotate('d', NOON + 60)
+    assert.ok(late.kind === 'repeated' && late.value.id === 'key_b')
+    assert.equal(subject.rows('api_key').length, 2)
+  })
+
+  promise('a rotation that was refused does not use up its name', async ({ store }) => {
+    await addKey(store, 'a')
+    await addKey(store, 'b')
+    await store.revokeKey('default', 'key_a', NOON)
+    const rotate = (id: string, name: string) =>
+      store.rotateKey(
+        'default',
+        id,
+        { ...newKey(name), createdAtMs: NOON, oldExpiresAtMs: null },
+        once('n', 'rotate'),
+      )
+    assert.equal((await rotate('key_a', 'c')).kind, 'final')
+    assert.equal((await rotate('key_x', 'c')).kind, 'none')
+    assert.equal((await rotate('key_b', 'c')).kind, 'done')
+  })
+
+  promise(
+    'a credit is booked once per name; repeated, it is shown beside the balance of now',
+    async (subject) => {
+      const { store } = subject
+      await addKey(store, 'a')
+      const [first, second] = await Promise.all([
+        store.addCredit(credit('crd_1', 10_000n), once('n', 'credit')),
+        store.addCredit(credit('crd_2', 10_000n), once('n', 'credit')),
+      ])
+      const credited = { creditedNanos: 10_000n, chargedNanos: 0n, heldNanos: 0n, enforced: true }
+      const value = { credit: credit('crd_1', 10_000n), balance: credited }
+      assert.deepEqual(first, { kind: 'done', value })
+      assert.deepEqual(second, { kind: 'repeated', value })
+      await store.admit(opening('req_1', 'a'))
+      await store.settle(closing('req_1'))
+      assert.deepEqual(await store.addCredit(credit('crd_3', 10_000n), once('n', 'credit')), {
+        kind: 'repeated',
+        value: { credit: credit('crd_1', 10_000n), balance: { ...credited, chargedNanos: 800n } },
+      })
+      assert.equal(subject.rows('credit').length, 1)
+    },
+  )
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
+import type { KeyQuery } from '../../src/keys/key-store.ts'
+import { createSqliteReader } from '../../src/store/sqlite/sqlite-reader.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { addKey, NOON, newKey } from './conformance/fixtures.ts'
+
+const ALL: KeyQuery = {
+  accountId: 'default',
+  status: null,
+  search: null,
+  after: null,
+  limit: 10,
+  atMs: NOON,
+}
+
+/** SQLITE_FULL. */
+const DISK_FULL = 13
+
+interface Opened {
+  readonly file: string
+  readonly store: Store
+  /** 0 is a disk that works. */
+  failCommits(errcode: number): void
+}
+
+function withStore(sentence: string, prove: (opened: Opened) => Promise<void>): void {
+  test(sentence, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tollgate-reader-'))
+    const file = join(folder, 'tollgate.db')
+    const fault = new SharedArrayBuffer(4)
+    const fail = (error: Error) => {
+      throw error
+    }
+    const store = await openSqliteStore(file, fail, fault)
+    const failCommits = (errcode: number) => {
+      Atomics.store(new Int32Array(fault), 0, errcode)
+    }
+    try {
+      await prove({ file, store, failCommits })
+    } finally {
+      await store.close()
+      rmSync(folder, { recursive: true })
+    }
+  })
+}
+
+withStore('a list is read on a thread that does not write', async ({ store, failCommits }) => {
+  await addKey(store, 'a')
+  failCommits(DISK_FULL)
+  await assert.rejects(store.getKey('default', 'key_a', NOON), StoreUnavailable)
+  assert.equal((await store.listKeys(ALL)).rows.length, 1)
+  failCommits(0)
+  await addKey(store, 'b')
+  assert.equal((await store.listKeys(ALL)).rows.length, 2)
+})
+
+withStore('a write that was not committed is not in a list', async ({ store, failCommits }) => {
+  failCommits(DISK_FULL)
+  await assert.rejects(store.createKey(newKey('a'), null), StoreUnavailable)
+  assert.deepEqual(await store.listKeys(ALL), { rows: [], more: false })
+  failCommits(0)
+})
+
+withStore(
+  'reads beyond the limit are refused, and those that wait are answered in order',
+  async ({ file }) => {
+    const reader = createSqliteReader(file, 2)
+    const order: number[] = []
+    const asked = [0, 1, 2].map(async (i) => {
+      await reader.ask('listKeys', ALL)
+      order.push(i)
+    })
+    await assert.rejects(reader.ask('listKeys', ALL), StoreUnavailable)
+    await Promise.all(asked)
+    assert.deepEqual(order, [0, 1, 2])
+    assert.deepEqual(await reader.ask('listKeys', ALL), { rows: [], more: false })
+    await reader.close()
+  },
+)
+
+withStore('closing answers what was asked for before, and nothing after', async ({ file }) => {
+  const reader = createSqliteReader(file)
+  const asked = [reader.ask('listKeys', ALL), reader.ask('listKeys', ALL)]
+  await Promise.all([reader.close(), reader.close()])
+  for (const answer of asked) assert.deepEqual(await answer, { rows: [], more: false })
+  await assert.rejects(reader.ask('listKeys', ALL), StoreGone)
+})
+
+withStore('a reader that was never asked closes at once', async ({ file }) => {
+  await createSqliteReader(file).close()
+})
+
+withStore('a read that cannot be done fails alone', async ({ file }) => {
+  const reader = createSqliteReader(file)
+  const [bad, good] = await Promise.allSettled([
+    reader.ask('listKeys', { ...ALL, atMs: Number.NaN }),
+    reader.ask('listKeys', ALL),
+  ])
+  assert.ok(bad.status === 'rejected' && bad.reason instanceof StoreRefused)
+  assert.equal(good.status, 'fulfilled')
+  await reader.close()
+})
+
+test('if the reading thread cannot start, those that wait fail, and the next read tries again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-reader-'))
+  const file = join(folder, 'tollgate.db')
+  const reader = createSqliteReader(file)
+  for (const answer of await Promise.allSettled([reader.ask('listKeys', ALL), reader.ask('listKeys', ALL)])) {
+    assert.ok(answer.status === 'rejected' && answer.reason instanceof StoreUnavailable)
+    assert.ok(!(answer.reason instanceof StoreGone))
+  }
+  const store = await openSqliteStore(file, assert.fail)
+  await addKey(store, 'a')
+  assert.equal((await reader.ask('listKeys', ALL)).rows.length, 1)
+  await reader.close()
+  await store.close()
+  rmSync(folder, { recursive: true })
+})
+
+test('a closed store refuses lists as it refuses everything', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-reader-'))
+  const store = await openSqliteStore(join(folder, 'tollgate.db'), assert.fail)
+  const before = store.listKeys(ALL)
+  await store.close()
+  assert.deepEqual(await before, { rows: [], more: false })
+  await assert.rejects(store.listKeys(ALL), StoreGone)
+  rmSync(folder, { recursive: true })
+})
