@@ -42,6 +42,8 @@ export interface Config {
   readonly budgetMode: 'exact' | 'settled'
   /** How long a call waits for room under a cap or for credit. */
   readonly budgetWaitMs: number
+  /** How long logged bodies are kept. */
+  readonly retentionDays: number
   readonly drainMs: number
   readonly bodyIdleTimeoutMs: number
 }
@@ -133,7 +135,12 @@ const fileShape = z.strictObject({
     .optional(),
   stateful: z.enum(['pass', 'refuse'], 'must be "pass" or "refuse"').optional(),
   shutdown: z.strictObject({ drain_seconds: z.number().min(0).max(3_600).optional() }).optional(),
-  requests: z.strictObject({ body_idle_seconds: z.number().min(0.1).max(3_600).optional() }).optional(),
+  requests: z
+    .strictObject({
+      body_idle_seconds: z.number().min(0.1).max(3_600).optional(),
+      retention_days: z.number().int().min(1).max(3_650).optional(),
+    })
+    .optional(),
 })
 
 type EnvironmentValues = { [K in keyof typeof environmentShape]?: z.output<(typeof environmentShape)[K]> }
@@ -175,6 +182,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     chatDefaultTier: file.chat?.default_tier ?? null,
     budgetMode: file.budgets?.mode ?? 'exact',
     budgetWaitMs: seconds(file.budgets?.wait_seconds) ?? limits.budgetWaitMs,
+    retentionDays: file.requests?.retention_days ?? 30,
     drainMs: seconds(file.shutdown?.drain_seconds) ?? limits.drainMs,
     bodyIdleTimeoutMs: seconds(file.requests?.body_idle_seconds) ?? limits.bodyIdleTimeoutMs,
   }

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, UpstreamConfig } from './config.ts'
+import { Afterwards } from './gateway/afterwards.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
 import { createPricer } from './gateway/create-pricer.ts'
 import { deny } from './gateway/deny.ts'
@@ -15,10 +16,11 @@ import { openUpstream } from './gateway/upstream.ts'
 import { createHttpServer } from './http/server.ts'
 import { type Installation, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
-import { headerNames } from './kernel/header-names.ts'
+import { headerNames, ownKeyPattern } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
+import { startRetention } from './ledger/retention.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
 import { handleOwned } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
@@ -47,6 +49,15 @@ export interface Surroundings {
   readonly diskFault?: SharedArrayBuffer
   /** The store failed for good; nothing can be admitted any more. */
   onFatal(error: Error): void
+}
+
+/** Every secret that could stand in a body: our keys, and what upstream is paid with. */
+function secretsIn({ prefix, messages, chat, adminKey }: Config): RegExp {
+  const known = [messages?.key, chat?.key, adminKey]
+    .map((secret) => secret?.reveal())
+    .filter((text) => text !== undefined)
+  const texts = known.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp([ownKeyPattern(prefix), ...texts].join('|'), 'g')
 }
 
 /** Resolves when nothing is under way any more, or after the time. */
@@ -101,6 +112,7 @@ async function serveFrom(
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
   const settler = createSettler(store, settlements, log)
+  const afterwards = new Afterwards()
   const lines = createLines(config.budgetWaitMs)
   const tokenCounter = createTokenCounter()
   const names = headerNames(config.prefix)
@@ -125,6 +137,8 @@ async function serveFrom(
     upstreams,
     stateful: config.stateful,
     inFlight: { count: 0, preflights: 0 },
+    afterwards,
+    secrets: secretsIn(config),
     lines,
     budgetMode: config.budgetMode,
     pricer,
@@ -167,6 +181,7 @@ async function serveFrom(
     },
   })
   const address = await server.listen(config.host, config.port)
+  const retention = startRetention(store, clock, config.retentionDays, log)
 
   return {
     async reloadPrices(overlayText) {
@@ -183,10 +198,14 @@ async function serveFrom(
     firstAdminKey: installation.firstAdminKey,
     async stop() {
       ready = false
+      retention.stop()
       const cutStreams = await server.drain(config.drainMs)
       await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
       // Calls that were cut are still being counted and settled; the store stays open for them.
-      await untilQuiet(() => gateway.inFlight.count === 0 && settler.waiting === 0, limits.settleOnStopMs)
+      await untilQuiet(
+        () => gateway.inFlight.count === 0 && settler.waiting === 0 && afterwards.count === 0,
+        limits.settleOnStopMs,
+      )
       await tokenCounter.close()
       await installation.close()
       return { cutStreams }

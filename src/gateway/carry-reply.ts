@@ -15,7 +15,11 @@ export interface CarryParts {
   readonly reader: UsageReader | null
   /** Before this call. */
   readonly balanceNanos: Nanos | null
+  /** A JSON reply is kept back though its figures are known, until somebody is done with it. */
+  readonly holdJson: boolean
   onFirstByte(): void
+  /** Sees each chunk as upstream sent it. */
+  look(chunk: Buffer): void
 }
 
 /** A reply on its way from upstream to the client: observed, rid of what we asked into it, and answered with. */
@@ -84,6 +88,7 @@ export class CarriedReply implements ReplyReceiver {
       this.#parts.onFirstByte()
     }
     this.#observer?.see(chunk)
+    this.#parts.look(chunk)
     if (this.#remover === null) return this.#parts.answer.data(chunk)
     const wait = this.#remover.write(chunk, this.#take)
     if (wait === null) return true
@@ -132,14 +137,15 @@ export class CarriedReply implements ReplyReceiver {
   }
 
   #figuresCome(costs: boolean, headers: string[]): FiguresCome {
-    if (!costs) {
+    const type = firstValue(headers, 'content-type') ?? ''
+    const isJson = /^\s*application\/(?:[\w.+-]+\+)?json\b/i.test(type)
+    if (!costs && !(isJson && this.#parts.holdJson)) {
       return {
         when: 'now',
         figures: { costNanos: 0n, listNanos: 0n, balanceNanos: this.#parts.balanceNanos },
       }
     }
-    const type = firstValue(headers, 'content-type') ?? ''
-    return { when: /^\s*application\/(?:[\w.+-]+\+)?json\b/i.test(type) ? 'whole' : 'after' }
+    return { when: isJson ? 'whole' : 'after' }
   }
 }
 

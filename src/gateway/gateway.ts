@@ -2,8 +2,10 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import type { RecognitionStore } from '../keys/recognition.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
+import type { Afterwards } from './afterwards.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { IdentifyParts } from './identify.ts'
 import type { Lines } from './lines.ts'
@@ -16,12 +18,16 @@ import type { Upstream } from './upstream.ts'
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log
-  readonly store: RecognitionStore & LedgerStore
+  readonly store: RecognitionStore & LedgerStore & RequestLogStore
   readonly identify: IdentifyParts
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly stateful: 'pass' | 'refuse'
   readonly inFlight: InFlight
+  /** What goes on after its call was answered. */
+  readonly afterwards: Afterwards
+  /** What must not be kept of a body, wherever it stands. */
+  readonly secrets: RegExp
   /** Where calls wait for room under a cap or for credit. */
   readonly lines: Lines
   /** `settled` lets calls in flight pass a cap; `exact` never lets more than one. */

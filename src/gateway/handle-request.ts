@@ -4,10 +4,11 @@ import type { Target } from '../http/target.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
+import { ambiguityOf } from '../providers/ambiguity.ts'
 import { providerCredential } from '../providers/credentials.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
-import { ambiguityOf, namedModels } from '../providers/named-models.ts'
+import { namedModels } from '../providers/named-models.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
 import { admit, checkKey, lineKeyOf } from './admit.ts'
@@ -19,6 +20,7 @@ import type { CountableRequest } from './estimate-usage.ts'
 import { type Call, type CallEnd, forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
+import { Onlookers } from './onlookers.ts'
 import { passPreflight } from './pass-preflight.ts'
 import { prepareBody } from './prepare-body.ts'
 import type { BillPlan } from './pricer.ts'
@@ -82,7 +84,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       atMs,
     })
     const { digest } = identity
-    const models = namedModels(endpoint, surface, method, path, read.facts)
+    const models = namedModels(endpoint, surface, method, path, read.facts, target.query)
     const ambiguity = ambiguityOf(read.facts)
     const asked = { exchange, path, surface, digest, modelAsked, models, ambiguity, plan }
     const admission = await admit(asked, gateway)
@@ -132,6 +134,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
   let endedMs: number | null = null
   const upstreamMs = () => Math.round((endedMs ?? clock.monotonicMs()) - sentMs)
 
+  const onlookers = new Onlookers(admitted, gateway)
   const reader = plan.metered && endpoint?.billing === 'metered' ? endpoint.usage : null
   const answer = openAnswer(exchange, {
     memory: gateway.heldReplies,
@@ -142,7 +145,9 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     answer,
     reader,
     balanceNanos: admitted.admission.balanceNanos,
+    holdJson: onlookers.holdJson,
     onFirstByte: () => gateway.reached('first_byte'),
+    look: (chunk) => onlookers.received(chunk),
   })
   const settle = (bill: Awaited<ReturnType<typeof billCall>>) =>
     settler.settle(
@@ -153,7 +158,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
         streamed: reply.isStreamed,
         upstreamMs: upstreamMs(),
         overheadMs: Math.max(0, Math.round(clock.monotonicMs() - exchange.startedMs) - upstreamMs()),
-        bytesIn: read.body.kind === 'held' ? read.body.held.length : 0,
+        bytesIn: onlookers.sentBytes,
         bytesOut: answer.bytesOut,
       },
       // Those who wait for room ask again.
@@ -163,7 +168,8 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
   gateway.inFlight.count += 1
   try {
     // forward and observe
-    const end = clientLeft(exchange) ? NEVER_SENT : await send(admitted, reply, gateway)
+    await onlookers.seeHeld(read.body)
+    const end = clientLeft(exchange) ? NEVER_SENT : await send(admitted, reply, onlookers, gateway)
     endedMs = clock.monotonicMs()
     const metered = await reply.observed(end.kind === 'complete')
 
@@ -185,6 +191,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     gateway.reached('before_settle')
     const settled = await settle(bill)
     gateway.reached('settled')
+    await onlookers.callEnded(reply.replyHead, end.kind === 'complete')
 
     // answer
     const balanceNanos = settled?.balanceNanos ?? null
@@ -205,10 +212,16 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
 
 const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
 
-async function send(admitted: AdmittedCall, reply: CarriedReply, gateway: Gateway): Promise<CallEnd> {
+async function send(
+  admitted: AdmittedCall,
+  reply: CarriedReply,
+  onlookers: Onlookers,
+  gateway: Gateway,
+): Promise<CallEnd> {
   const { exchange, target, surface, endpoint, upstream, read } = admitted
   const { idleTimeoutMs } = gateway.reading
-  const settings = { injectUsage: gateway.injectUsage, idleTimeoutMs }
+  const look = (chunk: Buffer) => onlookers.sent(chunk)
+  const settings = { injectUsage: gateway.injectUsage, idleTimeoutMs, look }
   const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
   // Encoding a body again takes a while, and the client may have left meanwhile.
   if (clientLeft(exchange)) return NEVER_SENT

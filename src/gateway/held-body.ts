@@ -42,6 +42,18 @@ export class HeldBody {
     return this.#chunks.joined()
   }
 
+  /** Its first bytes, wherever they are. */
+  async beginning(bytesMax: number): Promise<Buffer> {
+    const parts: Buffer[] = []
+    let bytes = 0
+    for await (const part of this.#parts()) {
+      parts.push(part)
+      bytes += part.length
+      if (bytes >= bytesMax) break
+    }
+    return Buffer.concat(parts, Math.min(bytes, bytesMax))
+  }
+
   /** The body as a stream, from memory and then from the file. To be read once. */
   stream(): Readable {
     return Readable.from(this.#parts(), { objectMode: false, highWaterMark: 256 * 1024 })

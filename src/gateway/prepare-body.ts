@@ -32,13 +32,18 @@ export async function prepareBody(
   body: RequestBody,
   facts: RequestFacts,
   endpoint: Endpoint | null,
-  settings: { readonly injectUsage: boolean; readonly idleTimeoutMs: number },
+  settings: {
+    readonly injectUsage: boolean
+    readonly idleTimeoutMs: number
+    /** Sees what flows through. */
+    look(chunk: Buffer): void
+  },
 ): Promise<PreparedBody> {
   const splices = settings.injectUsage ? usageSplices(facts, endpoint) : null
   if (splices === null || body.kind !== 'held') {
     const lengthBytes = body.kind === 'none' ? null : body.lengthBytes
     return {
-      content: bodyForUpstream(exchange, body, settings.idleTimeoutMs),
+      content: bodyForUpstream(exchange, body, settings.idleTimeoutMs, settings.look),
       lengthBytes,
       usageAdded: false,
     }

@@ -7,6 +7,7 @@ import { codingOf } from '../metering/decode-copy.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { readerFor } from '../metering/request-reader.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import { watchRecords } from '../providers/watch-records.ts'
 import type { CountableRequest } from './estimate-usage.ts'
 import type { HeldBody } from './held-body.ts'
 import { type ReceiveOptions, receiveBody, refuseAnnouncedLength } from './receive-body.ts'
@@ -70,6 +71,7 @@ export async function readBody(
   const reader = readerFor(
     firstValue(exchange.headers, 'content-type'),
     firstValue(exchange.headers, 'content-encoding'),
+    watchRecords(endpoint),
   )
   const received = await receiveBody(exchange, { ...options, look: (chunk) => reader.write(chunk) })
   const facts = await reader.end()
@@ -85,6 +87,7 @@ export function bodyForUpstream(
   exchange: Exchange,
   body: RequestBody,
   idleTimeoutMs: number,
+  look: (chunk: Buffer) => void,
 ): Buffer | Readable | null {
   switch (body.kind) {
     case 'none':
@@ -92,7 +95,7 @@ export function bodyForUpstream(
     case 'held':
       return (body.lengthBytes === null ? null : body.held.bytes()) ?? body.held.stream()
     case 'flowing':
-      return bridge(exchange, idleTimeoutMs)
+      return bridge(exchange, idleTimeoutMs, look)
   }
 }
 
@@ -102,7 +105,7 @@ export class BodyIdle extends Error {
 }
 
 /** undici destroys the stream it is given and takes its socket away; a request must survive to be answered. */
-function bridge({ req }: Exchange, idleTimeoutMs: number): Readable {
+function bridge({ req }: Exchange, idleTimeoutMs: number, look: (chunk: Buffer) => void): Readable {
   const idle = setTimeout(() => out.destroy(new BodyIdle()), idleTimeoutMs)
   const out = new Readable({
     highWaterMark: 64 * 1024,
@@ -121,6 +124,7 @@ function bridge({ req }: Exchange, idleTimeoutMs: number): Readable {
   out.on('error', () => {})
   function onData(chunk: Buffer): void {
     idle.refresh()
+    look(chunk)
     // While upstream has no room the client cannot send, and its silence says nothing.
     if (!out.push(chunk)) {
       clearTimeout(idle)

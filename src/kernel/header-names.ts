@@ -15,6 +15,11 @@ export interface HeaderNames {
   readonly keyPattern: RegExp
 }
 
+/** The source of a pattern that finds our keys; its group is the part that may be shown. */
+export function ownKeyPattern(servicePrefix: string): string {
+  return `(${servicePrefix}_(?:live|admin)_)[0-9A-Za-z]+`
+}
+
 export function headerNames(servicePrefix: string): HeaderNames {
   const prefix = `x-${servicePrefix}-`
   return {
@@ -28,6 +33,6 @@ export function headerNames(servicePrefix: string): HeaderNames {
     budgetCapUsd: `${prefix}budget-cap-usd`,
     budgetResetsAt: `${prefix}budget-resets-at`,
     prefix,
-    keyPattern: new RegExp(`(${servicePrefix}_(?:live|admin)_)[0-9A-Za-z]+`, 'g'),
+    keyPattern: new RegExp(ownKeyPattern(servicePrefix), 'g'),
   }
 }

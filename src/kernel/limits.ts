@@ -41,6 +41,9 @@ export const limits = {
   /** Different models in one batch. Beyond it a key with an allowlist is refused. */
   batchModelsMax: 200,
 
+  /** Calls that one command credits back. Beyond it: 400. */
+  creditBackCallsMax: 1_000,
+
   /** How long a repeated `Idempotency-Key` is recognised. */
   onceMs: 24 * 60 * 60 * 1000,
 
@@ -90,6 +93,15 @@ export const limits = {
   /** How long `GET /gateway/v1/requests/{id}` waits for a call in flight. Then it answers without figures. */
   requestWaitMs: 30_000,
 
+  /** Records that one look at the request log goes through. Then the next look goes on, and others come in between. */
+  logLookRecordsMax: 10_000,
+
+  /** Looks for one page of the request log. Then it answers with what it has found and says where to go on. */
+  logPageLooksMax: 20,
+
+  /** Calls that an export has in memory at once. Writing these down takes 1.5 ms, for which streams wait. */
+  exportPageCallsMax: 100,
+
   /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
   settlementsWaitingMax: 20_000,
 
@@ -104,6 +116,17 @@ export const limits = {
 
   /** Of a path or a user agent, what is kept in the record of a call. */
   recordedCharsMax: 1_024,
+
+  /** Of a body that a key has logged, what is kept. */
+  loggedBodyBytesMax: MiB,
+
+  /** Logged bodies are deleted after `requests.retention_days`: how soon after the start, how often, how many at once. */
+  retentionFirstMs: 60_000,
+  retentionEveryMs: 60 * 60 * 1000,
+  bodiesDeletedAtOnce: 200,
+
+  /** Bodies of calls on their way into the log. Beyond it they are not kept, and the log says so. */
+  bodiesBeingLoggedMax: 200,
 
   /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */
   storeQueueMax: 20_000,

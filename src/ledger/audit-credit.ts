@@ -1,6 +1,7 @@
 import type { Nanos } from '../kernel/money.ts'
 import {
   type AuditedCredit,
+  CREDIT_BACK,
   type CreditedCall,
   type Difference,
   money,
@@ -37,7 +38,7 @@ export function createCreditCheck(rateAgain: RateAgain): (entry: AuditedCredit) 
     if (call.accountId !== entry.accountId)
       return differ('account of a credit', entry, entry.accountId, call.accountId)
     if (call.state !== 'settled') return differ('state of a credited call', entry, call.state, 'settled')
-    return entry.kind === 'rerate' ? checkRerate(entry, call, before) : checkCreditBack(entry, call)
+    return entry.kind === 'rerate' ? checkRerate(entry, call, before) : checkCreditBack(entry, call, before)
   }
 
   /** After the entry, what was paid for the call in all is what it costs at the new prices. */
@@ -67,12 +68,18 @@ export function createCreditCheck(rateAgain: RateAgain): (entry: AuditedCredit) 
   }
 }
 
-function checkCreditBack(entry: AuditedCredit, call: CreditedCall): Difference | null {
-  if (entry.amountNanos < 0n)
-    return differ('amount of a credit-back', entry, money(entry.amountNanos), 'not negative')
-  return call.credited === 1n
+/** It gives back all that was paid for the call, and is the last entry about it. */
+function checkCreditBack(entry: AuditedCredit, call: CreditedCall, before: Nanos): Difference | null {
+  const stored = money(entry.amountNanos)
+  if (entry.amountNanos <= 0n) return differ('amount of a credit-back', entry, stored, 'above 0')
+  if (call.credited !== 1n)
+    return differ('credited flag of a call', entry, String(call.credited), '1: it was credited back')
+  if (entry.once !== CREDIT_BACK)
+    return differ('once of a credit-back', entry, entry.once ?? 'none', CREDIT_BACK)
+  const paid = (call.costNanos ?? 0n) - before
+  return entry.amountNanos === paid
     ? null
-    : differ('credited flag of a call', entry, String(call.credited), '1: it was credited back')
+    : differ('amount of a credit-back', entry, stored, `${money(paid)}: what was paid for the call`)
 }
 
 function differ(what: string, entry: AuditedCredit, stored: string, derived: string): Difference {

@@ -28,7 +28,6 @@ export interface AccountSums {
   readonly stored: AccountFigures & { readonly enforced: bigint }
   readonly derived: AccountFigures
   readonly topUps: bigint
-  readonly credits: bigint
   /** Of calls: those marked as credited back, and those of which the journal says so. */
   readonly callsMarkedCredited: bigint
   readonly callsCreditedBack: bigint
@@ -89,10 +88,10 @@ export function checkAccount(account: AccountSums): Difference | null {
     return differ('held of an account', money(stored.heldNanos), money(derived.heldNanos))
   if (account.callsMarkedCredited !== account.callsCreditedBack)
     return differ('calls credited back', `${account.callsMarkedCredited}`, `${account.callsCreditedBack}`)
-  // Credit counts from the first top-up on. An account without any entry cannot have had one.
+  // Credit counts from the first top-up on, and from nothing else.
   if (account.topUps > 0n && stored.enforced !== 1n)
     return differ('enforced credit of an account', 'no', 'yes: it was topped up')
-  if (account.credits === 0n && stored.enforced !== 0n)
+  if (account.topUps === 0n && stored.enforced !== 0n)
     return differ('enforced credit of an account', 'yes', 'no: it was never topped up')
   return null
 }

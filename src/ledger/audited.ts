@@ -69,6 +69,9 @@ export interface CreditedCall {
 /** What `credit.once` begins with for an entry that prices a call again; the id of the price version follows. */
 export const RERATE = 'rerate:'
 
+/** What `credit.once` is for an entry that gives back what a call cost: there is one at most, and none after it. */
+export const CREDIT_BACK = 'credit_back'
+
 export function money(nanos: Nanos | null): string {
   return nanos === null ? 'none' : `${formatUsd(nanos)} USD`
 }

@@ -35,6 +35,35 @@ export interface Credited {
   readonly balance: Balance
 }
 
+/** Gives back what calls cost. */
+export interface CreditBack {
+  readonly accountId: string
+  /** Each call with the id of the entry that is written if it is credited. */
+  readonly calls: readonly { readonly requestId: string; readonly creditId: string }[]
+  readonly reason: string
+  readonly atMs: number
+}
+
+/** What came of each call, in the order asked. */
+export interface CreditedBack {
+  readonly calls: readonly CreditBackOutcome[]
+  readonly balance: Balance
+}
+
+export type CreditBackOutcome =
+  | {
+      readonly kind: 'credited'
+      readonly requestId: string
+      readonly creditId: string
+      readonly amountNanos: Nanos
+    }
+  | { readonly kind: 'already_credited'; readonly requestId: string }
+  /** It cost nothing, or a new price has given back what it cost. */
+  | { readonly kind: 'nothing_to_credit'; readonly requestId: string }
+  /** It has not ended yet. */
+  | { readonly kind: 'in_flight'; readonly requestId: string }
+  | { readonly kind: 'not_found'; readonly requestId: string }
+
 /** The port through which calls are admitted and settled and money moves. Each method is one transaction. */
 export interface LedgerStore {
   /**
@@ -47,6 +76,8 @@ export interface LedgerStore {
   getCall(requestId: string): Promise<CallRecord | null>
   getBalance(accountId: string): Promise<Balance>
   addCredit(credit: NewCredit, once: Once | null): Promise<OnceResult<Credited>>
+  /** Gives back what each listed call cost, once each, as entries of the journal; the calls stay as they were billed. */
+  creditBack(command: CreditBack, once: Once | null): Promise<OnceResult<CreditedBack>>
   /** Remembers which models the requests in an uploaded file name, for the batch that this key makes of it. */
   keepBatchFile(file: BatchFile): Promise<void>
 }

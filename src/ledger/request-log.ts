@@ -70,28 +70,3 @@ export interface RequestLogStore {
   /** Deletes some of the bodies kept before this instant; how many. 0 when there are none left. */
   deleteBodies(beforeMs: number, limit: number): Promise<number>
 }
-
-/** Gives back what calls cost. */
-export interface CreditBack {
-  readonly accountId: string
-  /** Each call with the id of the entry that is written if it is credited. */
-  readonly calls: readonly { readonly requestId: string; readonly creditId: string }[]
-  readonly reason: string
-  readonly atMs: number
-}
-
-/** What came of each call, in the order asked. */
-export type CreditBackOutcome =
-  | {
-      readonly requestId: string
-      readonly kind: 'credited'
-      readonly creditId: string
-      readonly amountNanos: Nanos
-    }
-  /** It was credited before, by that entry. */
-  | { readonly requestId: string; readonly kind: 'already_credited' }
-  /** It cost nothing, or what it cost was given back by a new price. */
-  | { readonly requestId: string; readonly kind: 'nothing_to_credit' }
-  /** It has not ended yet. */
-  | { readonly requestId: string; readonly kind: 'in_flight' }
-  | { readonly requestId: string; readonly kind: 'not_found' }

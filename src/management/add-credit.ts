@@ -1,18 +1,30 @@
 import { z } from 'zod'
-import { NANOS_PER_USD } from '../kernel/money.ts'
+import { refuse } from '../kernel/errors.ts'
+import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
+import type { Once, OnceResult } from '../kernel/once.ts'
 import type { Credited } from '../ledger/ledger-store.ts'
+import { creditBackObject, creditBackSchema, requestIds } from './credit-back.ts'
 import { formatInstant, instant } from './instant-field.ts'
 import { refuseOtherCommand, replyRepeated, replyUnstored } from './reply-unstored.ts'
-import { defineRoute, replyRefused } from './route.ts'
+import { defineRoute, type Management, type OwnReply, replyRefused } from './route.ts'
 import { textField } from './text-field.ts'
 import { usd, usdAmount, usdField } from './usd.ts'
 
-const body = z.strictObject({
-  amount_usd: usdField('amount_usd', { min: 1n, max: 1_000_000_000n * NANOS_PER_USD }).meta({
-    description: 'How much to add, in US dollars with at most 9 decimals.',
-  }),
-  reason: textField('reason', 500).meta({ description: 'What the books say it was for.' }),
-})
+const body = z
+  .strictObject({
+    amount_usd: usdField('amount_usd', { min: 1n, max: 1_000_000_000n * NANOS_PER_USD })
+      .optional()
+      .meta({ description: 'How much to add, in US dollars with at most 9 decimals.' }),
+    request_ids: requestIds.optional(),
+    reason: textField('reason', 500).meta({ description: 'What the books say it was for.' }),
+  })
+  // A union of two objects would say of every mistake only that neither fits; this way it names the field.
+  .meta({
+    oneOf: [
+      { type: 'object', required: ['amount_usd'] },
+      { type: 'object', required: ['request_ids'] },
+    ],
+  })
 
 const creditSchema = z
   .object({
@@ -25,33 +37,69 @@ const creditSchema = z
   })
   .meta({ id: 'credit', description: 'An entry of the journal that adds credit.' })
 
-/** Adds prepaid credit to the account. The first credit makes it count: from then on it is enforced. */
+/** Adds prepaid credit to the account, which counts from the first time on, or gives back what calls cost. */
 export const addCredit = defineRoute({
   method: 'POST',
   template: '/gateway/v1/credits',
   access: 'admin',
   operationId: 'add_credit',
-  summary: 'Add prepaid credit to the account',
-  description: 'From the first credit on, calls are admitted only while there is credit left.',
+  summary: 'Add prepaid credit to the account, or give back what calls cost',
+  description:
+    'With `amount_usd` it adds prepaid credit: from the first time on, calls are admitted only while there is ' +
+    'credit left. With `request_ids` it gives back what was paid for these calls, each once; that does not make ' +
+    "credit count, and leaves the key's month as it is.",
   query: null,
   body,
-  success: { status: 201, schema: creditSchema },
+  success: { status: 201, schema: z.discriminatedUnion('object', [creditSchema, creditBackSchema]) },
   errors: ['bad_request', 'conflict', 'request_timeout'],
-  async handle({ caller, body, once }, { clock, nextUlid, store, limitsMoved }) {
-    const credit = {
-      id: `crd_${nextUlid()}`,
-      accountId: caller.accountId,
-      amountNanos: body.amount_usd,
-      reason: body.reason,
-      atMs: clock.nowMs(),
+  async handle({ caller, body, once }, management) {
+    const { amount_usd: amountNanos, request_ids: calls, reason } = body
+    const command = { accountId: caller.accountId, reason, once }
+    if (amountNanos !== undefined && calls !== undefined) {
+      return refuseField('request_ids', 'request_ids and amount_usd cannot be used together.')
     }
-    const result = await store.addCredit(credit, once)
-    if (result.kind === 'conflict') return replyRefused(refuseOtherCommand())
-    limitsMoved()
-    const reply = result.kind === 'repeated' ? replyRepeated : replyUnstored
-    return reply(201, creditObject(result.value))
+    if (amountNanos !== undefined) return topUp(amountNanos, command, management)
+    if (calls !== undefined) return creditBack(calls, command, management)
+    return refuseField('amount_usd', 'amount_usd or request_ids is required.')
   },
 })
+
+interface CreditCommand {
+  readonly accountId: string
+  readonly reason: string
+  readonly once: Once | null
+}
+
+async function topUp(
+  amountNanos: Nanos,
+  { once, ...command }: CreditCommand,
+  management: Management,
+): Promise<OwnReply> {
+  const { clock, nextUlid, store } = management
+  const credit = { ...command, id: `crd_${nextUlid()}`, amountNanos, atMs: clock.nowMs() }
+  return reply(await store.addCredit(credit, once), creditObject, management)
+}
+
+async function creditBack(
+  ids: readonly string[],
+  { once, ...command }: CreditCommand,
+  management: Management,
+): Promise<OwnReply> {
+  const { clock, nextUlid, store } = management
+  const calls = ids.map((requestId) => ({ requestId, creditId: `crd_${nextUlid()}` }))
+  const result = await store.creditBack({ ...command, calls, atMs: clock.nowMs() }, once)
+  return reply(result, (credited) => creditBackObject(credited, command.reason), management)
+}
+
+function reply<T>(result: OnceResult<T>, show: (value: T) => unknown, { limitsMoved }: Management): OwnReply {
+  if (result.kind === 'conflict') return replyRefused(refuseOtherCommand())
+  limitsMoved()
+  return (result.kind === 'repeated' ? replyRepeated : replyUnstored)(201, show(result.value))
+}
+
+function refuseField(param: string, message: string): OwnReply {
+  return replyRefused(refuse('bad_request', message, { param }))
+}
 
 function creditObject({ credit, balance }: Credited): Record<keyof z.infer<typeof creditSchema>, unknown> {
   return {

@@ -1,4 +1,5 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
+import { sendStream } from '../http/send-stream.ts'
 import type { Target } from '../http/target.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { type Identity, refuseKey } from '../keys/identity.ts'
@@ -57,6 +58,7 @@ export async function handleOwned(
   const { query, body, once } = request
   const answer = await route.handle({ exchange, caller, params, query, body, once }, parts.management)
   if (answer.kind === 'refused') deny(answer.refusal)
+  else if (answer.kind === 'stream') await sendStream(exchange, answer.reply)
   else sendWhole(exchange, answer.reply)
 }
 

@@ -1,20 +1,17 @@
 import { z } from 'zod'
 import type { Page } from '../keys/key-store.ts'
 
-const LIMIT_MAX = 1_000
-const LIMIT_DEFAULT = 100
-
-export function limitParameter() {
+export function limitParameter({ max, fallback } = { max: 1_000, fallback: 100 }) {
   return z
     .unknown()
     .transform((value, context): number => {
-      const limit = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : 0
-      if (limit >= 1 && limit <= LIMIT_MAX) return limit
-      context.addIssue(`limit must be a whole number from 1 to ${LIMIT_MAX}.`)
+      const limit = typeof value === 'string' && /^\d{1,6}$/.test(value) ? Number(value) : 0
+      if (limit >= 1 && limit <= max) return limit
+      context.addIssue(`limit must be a whole number from 1 to ${max}.`)
       return z.NEVER
     })
-    .meta({ type: 'integer', minimum: 1, maximum: LIMIT_MAX })
-    .default(LIMIT_DEFAULT)
+    .meta({ type: 'integer', minimum: 1, maximum: max })
+    .default(fallback)
     .meta({ description: 'How many rows the answer has at most.' })
 }
 

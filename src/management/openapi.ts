@@ -109,11 +109,20 @@ function operation(route: Route, schemas: SchemaBook, errors: ErrorBook, headers
       [success.status]: {
         description: success.status === 201 ? 'Created.' : 'Done.',
         headers: canRepeat ? { ...headers, ...replayed } : headers,
-        content: { 'application/json': { schema: schemas.describe(success.schema, 'output') } },
+        content: {
+          'application/json': { schema: schemas.describe(success.schema, 'output') },
+          ...otherContent(success.alsoAs),
+        },
       },
       ...errors.responsesOf(route),
     },
   }
+}
+
+function otherContent(types: Readonly<Record<string, string>> = {}): JsonObject {
+  return Object.fromEntries(
+    Object.entries(types).map(([type, description]) => [type, { schema: { type: 'string', description } }]),
+  )
 }
 
 function pathParameters(template: string): JsonObject[] {

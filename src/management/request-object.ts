@@ -2,13 +2,19 @@ import { z } from 'zod'
 import type { CallRecord, CallState } from '../ledger/call.ts'
 import { formatInstant, instant } from './instant-field.ts'
 import { keyId } from './key-object.ts'
+import type { RawNumber } from './raw-number.ts'
 import { usd, usdAmount } from './usd.ts'
 
-const STATES = ['in_flight', 'settled', 'released', 'interrupted'] as const satisfies readonly CallState[]
+export const CALL_STATES = [
+  'in_flight',
+  'settled',
+  'released',
+  'interrupted',
+] as const satisfies readonly CallState[]
 
 const count = () => z.int().min(0)
 
-const tokens = z.object({
+export const tokensSchema = z.object({
   input_tokens: count(),
   output_tokens: count(),
   cache_read_tokens: count(),
@@ -20,7 +26,7 @@ export const requestSchema = z
     id: z.string().meta({ description: 'As in a header of the answer to the call: `req_` and a ULID.' }),
     object: z.literal('request'),
     key_id: keyId(),
-    state: z.enum(STATES).meta({
+    state: z.enum(CALL_STATES).meta({
       description:
         'Settled calls are paid for, released ones used nothing, interrupted ones were cut off by a crash.',
     }),
@@ -45,7 +51,7 @@ export const requestSchema = z
     priced_as_requested: z
       .boolean()
       .meta({ description: 'The model served had no price; the one asked for has.' }),
-    usage: tokens
+    usage: tokensSchema
       .nullable()
       .meta({ description: 'Null while the call is in flight, as all its figures are.' }),
     cost_usd: usdAmount('What the call cost.').nullable(),
@@ -66,8 +72,16 @@ export const requestSchema = z
   })
   .meta({ id: 'request', description: 'A call that came through the gateway.' })
 
+type Members = keyof z.infer<typeof requestSchema>
+
+export type RequestObject = Readonly<
+  Record<Exclude<Members, 'usage'>, string | number | boolean | null | RawNumber> & {
+    usage: z.infer<typeof tokensSchema> | null
+  }
+>
+
 /** A call as the API shows it. While it is in flight its figures are null. */
-export function requestObject(call: CallRecord): Record<keyof z.infer<typeof requestSchema>, unknown> {
+export function requestObject(call: CallRecord): RequestObject {
   const open = call.state === 'in_flight'
   return {
     id: call.requestId,

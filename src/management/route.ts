@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Exchange, WholeReply } from '../http/exchange.ts'
+import type { StreamedReply } from '../http/send-stream.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'
@@ -8,7 +9,9 @@ import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { Caller } from '../keys/recognition.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
+import type { UsageStore } from '../ledger/usage-report.ts'
 
 /** What the endpoints of the service itself work with. */
 export interface Management {
@@ -16,7 +19,7 @@ export interface Management {
   readonly nextUlid: IdSource
   readonly digestKey: DigestKey
   readonly servicePrefix: string
-  readonly store: KeyStore & LedgerStore
+  readonly store: KeyStore & LedgerStore & UsageStore & RequestLogStore
   readonly settlements: SettlementWatch
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
@@ -36,6 +39,8 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
 
 export type OwnReply =
   | { readonly kind: 'reply'; readonly reply: WholeReply }
+  /** For what may be too large to be held as a whole. */
+  | { readonly kind: 'stream'; readonly reply: StreamedReply }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
 export interface RouteParts<Query, Body> {
@@ -50,7 +55,12 @@ export interface RouteParts<Query, Body> {
   /** Parameters that are not in the schema are refused; null takes none. */
   readonly query: z.ZodType<Query> | null
   readonly body: z.ZodType<Body> | null
-  readonly success: { readonly status: 200 | 201; readonly schema: z.ZodType }
+  readonly success: {
+    readonly status: 200 | 201
+    readonly schema: z.ZodType
+    /** Other media types that the answer can be asked for in, each with what it is then. */
+    readonly alsoAs?: Readonly<Record<string, string>>
+  }
   /** What can go wrong here besides what can on every route. */
   readonly errors: readonly ErrorCode[]
   handle(request: OwnRequest<Query, Body>, management: Management): Promise<OwnReply>

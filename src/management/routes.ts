@@ -2,11 +2,15 @@ import { addCredit } from './add-credit.ts'
 import { createKey } from './create-key.ts'
 import { deleteKey } from './delete-key.ts'
 import { getBalance } from './get-balance.ts'
+import { getBodies } from './get-bodies.ts'
 import { getKey } from './get-key.ts'
 import { getOpenApi } from './get-openapi.ts'
 import { getOwnKey } from './get-own-key.ts'
 import { getRequest } from './get-request.ts'
+import { getUsage } from './get-usage.ts'
+import { listKeyRequests } from './list-key-requests.ts'
 import { listKeys } from './list-keys.ts'
+import { listRequests } from './list-requests.ts'
 import { revokeKey } from './revoke-key.ts'
 import { rotateKey } from './rotate-key.ts'
 import type { Route } from './route.ts'
@@ -22,7 +26,11 @@ export const routes: readonly Route[] = [
   deleteKey,
   revokeKey,
   rotateKey,
+  getUsage,
+  listKeyRequests,
+  listRequests,
   getRequest,
+  getBodies,
   getBalance,
   addCredit,
   getOpenApi(() => routes),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { formatUsd, type Nanos, parseUsd } from '../kernel/money.ts'
+import { type RawNumber, rawNumber } from './raw-number.ts'
 
 /** A number of a `…_usd` member as it was written, because a double cannot hold every nanodollar. */
 export class UsdNumber {
@@ -44,13 +45,10 @@ export function usdAmount(description: string) {
 }
 
 /** Money in an answer: a JSON number printed from the integer, never from a double. */
-export function usd(nanos: Nanos | null): unknown {
-  return nanos === null ? null : rawJson(formatUsd(nanos))
-}
-
-/** JSON.rawJSON puts the text into the output as it is. TypeScript's library does not know it yet. */
-function rawJson(text: string): unknown {
-  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(text)
+export function usd(nanos: Nanos): RawNumber
+export function usd(nanos: Nanos | null): RawNumber | null
+export function usd(nanos: Nanos | null): RawNumber | null {
+  return nanos === null ? null : rawNumber(formatUsd(nanos))
 }
 
 /** JSON allows 1e2 and 1.50; both are plain decimals in disguise. */

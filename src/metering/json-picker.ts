@@ -1,5 +1,6 @@
 import { Capture } from './capture.ts'
 import {
+  ACTION,
   AFTER,
   CLOSE,
   END_TOP_LITERAL,
@@ -10,7 +11,6 @@ import {
   OPEN_ARRAY,
   OPEN_OBJECT,
   OPEN_STRING,
-  REFUSE,
   STEP,
   TOP_VALUE,
 } from './json-grammar.ts'
@@ -56,6 +56,9 @@ const VALUE = 4
 const FIRST_VALUE = 5
 const NEXT = 6
 const DONE = 7
+
+/** The compiler treats a constant of this module as known, an imported one not. */
+const step = STEP
 
 /** What the bytes at hand are part of. */
 const STRUCTURE = 0
@@ -281,19 +284,23 @@ export class JsonPicker {
 
   /** A number ends before the byte behind it, a literal with its last one. */
   #crossScalar(bytes: Buffer, from: number): number {
-    for (let i = from; i < bytes.length; i++) {
+    const { length } = bytes
+    let state = this.#scalarState
+    let next = state
+    let i = from
+    for (; i < length; i++) {
       const byte = bytes[i] as number
       // The table is that of an object's members, of which no number is followed by a bracket.
-      const next = STEP[(this.#scalarState << 8) | (byte === CLOSE_BRACKET ? COMMA_BYTE : byte)] as number
-      if (next === END_TOP_NUMBER || next === END_TOP_LITERAL) {
-        this.#mode = STRUCTURE
-        this.#endValue(this.#scalarIsNull ? null : UNREAD)
-        return next === END_TOP_NUMBER ? i : i + 1
-      }
-      if (next >= OPEN_STRING || next === REFUSE) return this.#refuse(i)
-      this.#scalarState = next
+      next = step[(state << 8) | (byte === CLOSE_BRACKET ? COMMA_BYTE : byte)] as number
+      if (next >= ACTION) break
+      state = next
     }
-    return bytes.length
+    this.#scalarState = state
+    if (i === length) return i
+    if (next !== END_TOP_NUMBER && next !== END_TOP_LITERAL) return this.#refuse(i)
+    this.#mode = STRUCTURE
+    this.#endValue(this.#scalarIsNull ? null : UNREAD)
+    return next === END_TOP_NUMBER ? i : i + 1
   }
 
   /** Goes on through a container that nobody looks into. */

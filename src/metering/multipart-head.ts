@@ -6,6 +6,10 @@ export interface PartHead {
   readonly plain: boolean
   /** Text that is not ASCII would be read in another charset than UTF-8. */
   readonly asciiOnly: boolean
+  /** A file name is given. */
+  readonly isFile: boolean
+  /** Nothing says that the bytes stand for others, or for text in another charset than UTF-8. */
+  readonly verbatim: boolean
 }
 
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
@@ -17,6 +21,7 @@ const FILENAME_EXTENDED = /;[ \t]*filename\*=/i
 const ANOTHER_NAME = /name[ \t*0-9]*=/i
 const TEXT_TYPE = /^text\/plain(?:[ \t]*;[ \t]*charset=("?)(utf-8|us-ascii|iso-8859-1)\1)?$/i
 const PLAIN_ENCODING = /^(?:7bit|8bit|binary)$/i
+const FOREIGN_CHARSET = /charset(?![ \t]*=[ \t]*"?(?:utf-8|us-ascii)"?[ \t]*(?:;|$))/i
 
 /**
  * Reads the head of a part (without its empty line), or answers null where parsers could differ: folded lines, bare
@@ -40,12 +45,15 @@ export function readPartHead(bytes: Buffer): PartHead | null {
 
   const raw = Buffer.from(match[1] ?? match[2] ?? '', 'latin1')
   if (!isUtf8(raw)) return null
-  const type = TEXT_TYPE.exec(headers.get('content-type') ?? 'text/plain')
-  const encoding = headers.get('content-transfer-encoding') ?? 'binary'
+  const contentType = headers.get('content-type') ?? 'text/plain'
+  const type = TEXT_TYPE.exec(contentType)
+  const isPlainEncoding = PLAIN_ENCODING.test(headers.get('content-transfer-encoding') ?? 'binary')
   return {
     name: raw.toString('utf8'),
-    plain: rest === '' && type !== null && PLAIN_ENCODING.test(encoding),
+    plain: rest === '' && type !== null && isPlainEncoding,
     asciiOnly: (type?.[2] ?? 'utf-8').toLowerCase() !== 'utf-8',
+    isFile: FILENAME.test(rest) || FILENAME_EXTENDED.test(rest),
+    verbatim: isPlainEncoding && !headers.has('content-encoding') && !FOREIGN_CHARSET.test(contentType),
   }
 }
 

@@ -1,3 +1,5 @@
+import type { PartHead } from './multipart-head.ts'
+
 /** A field of a form. `start` and `end` are where its value stands in the body, in bytes; `end` is exclusive. */
 export type MultipartField = { readonly start: number; readonly end: number } & (
   | { readonly kind: 'text'; readonly value: string }
@@ -31,6 +33,13 @@ export type MultipartScan<Name extends string = string> =
       readonly duplicates: readonly Name[]
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableMultipart; readonly at: number }
+
+/** Looks at the parts that are no watched field as they pass. What it is given is overwritten afterwards. */
+export interface PartSink {
+  /** A part begins. Its bytes are given if the answer is true. */
+  open(head: PartHead): boolean
+  write(bytes: Buffer): void
+}
 
 export interface MultipartScanLimits {
   readonly bodyBytesMax: number

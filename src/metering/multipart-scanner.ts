@@ -6,6 +6,7 @@ import {
   type MultipartField,
   type MultipartScan,
   type MultipartScanLimits,
+  type PartSink,
   type UnreadableMultipart,
 } from './multipart-scan.ts'
 import { WatchedNames } from './watched-names.ts'
@@ -73,8 +74,17 @@ export class MultipartScanner<Name extends string = string> {
   #closing = false
   /** The watched field whose value is being read. */
   #field: { readonly name: Name; readonly asciiOnly: boolean } | null = null
+  readonly #sink: PartSink | null
+  /** Whether the sink is to see the content at hand. */
+  #sunk = false
 
-  constructor(boundary: string, names: Iterable<Name>, limits: Partial<MultipartScanLimits> = {}) {
+  constructor(
+    boundary: string,
+    names: Iterable<Name>,
+    limits: Partial<MultipartScanLimits> = {},
+    sink: PartSink | null = null,
+  ) {
+    this.#sink = sink
     this.#names = new WatchedNames(names)
     this.#limits = { ...MULTIPART_SCAN_LIMITS, ...limits }
     this.#needle = Buffer.from(`--${boundary}`, 'latin1')
@@ -126,17 +136,28 @@ export class MultipartScanner<Name extends string = string> {
     if (hit === null) {
       const kept = this.#needle.length + 1
       const last = chunk.subarray(Math.max(from, chunk.length - kept))
-      this.#tail = Buffer.concat([this.#tail, last]).subarray(-kept)
+      const tail = Buffer.concat([this.#tail, last])
+      // What may yet turn out to be the line break and the boundary behind the content is shown once it is not.
+      if (this.#sunk) this.#show(chunk, from, chunk.length - Math.min(kept, tail.length))
+      this.#tail = tail.subarray(-kept)
       return null
     }
     const before = (k: number) => (k >= from ? chunk[k] : this.#tail[this.#tail.length - from + k])
     if (before(hit - 2) !== CR || before(hit - 1) !== LF) return 'stray_boundary'
     if (this.#parts === 0 && this.#offset + hit > 0) return 'preamble'
+    if (this.#sunk) this.#show(chunk, from, hit - 2)
+    this.#sunk = false
     const fault = this.#endValue(hit - 2)
     this.#i = fault === null ? hit + this.#needle.length : hit
     this.#state = 'delimiter'
     this.#matched = 0
     return fault
+  }
+
+  /** Shows the content up to `end`, which is before `from` if it is in the tail. */
+  #show(chunk: Buffer, from: number, end: number): void {
+    this.#sink?.write(this.#tail.subarray(0, Math.max(0, this.#tail.length + Math.min(0, end - from))))
+    if (end > from) this.#sink?.write(chunk.subarray(from, end))
   }
 
   /** Where in the chunk the next boundary begins: negative if it began in the one before. */
@@ -224,7 +245,9 @@ export class MultipartScanner<Name extends string = string> {
     const name = this.#names.find(head.name)
     if (name === undefined) {
       const loose = looseName(head.name)
-      return this.#names.find(loose) !== undefined || this.#names.isAmbiguous(loose) ? 'ambiguous_name' : null
+      if (this.#names.find(loose) !== undefined || this.#names.isAmbiguous(loose)) return 'ambiguous_name'
+      this.#sunk = this.#sink?.open(head) === true
+      return null
     }
     if (!head.plain) return 'ambiguous_part'
     if (this.#fields.has(name)) this.#duplicates.add(name)

@@ -85,9 +85,10 @@ export class PickedTree {
 
   /** What was put together, and starts anew. */
   take(): { readonly value: Picked; readonly duplicates: readonly string[] } {
-    const taken = { value: this.#value, duplicates: [...this.#duplicates] }
+    const value: Picked = this.#value
+    const duplicates = [...this.#duplicates]
     this.clear()
-    return taken
+    return { value, duplicates }
   }
 
   clear(): void {

@@ -1,11 +1,126 @@
-// Stub by the lead so that the gateway starts; the real one is being written and replaces this file.
-import type { RequestFacts } from '../metering/request-facts.ts'
-import { modelAsked } from '../metering/request-facts.ts'
+import type { Picked } from '../metering/json-place.ts'
+import { UNREAD } from '../metering/json-place.ts'
+import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
+import { ambiguityOf } from './ambiguity.ts'
 import type { Endpoint, Surface } from './endpoint.ts'
-export function namedModels(_e: Endpoint | null, _s: Surface, _m: string, _p: string, facts: RequestFacts) {
-  const model = modelAsked(facts)
-  return { names: model === null ? [] : [model], unknown: null, batchFile: null }
+import { isFileId } from './file-id.ts'
+import { findEndpoint } from './find-endpoint.ts'
+import { modelInPath } from './model-in-path.ts'
+import { pickMembers } from './pick-members.ts'
+import { ModelNames, readModels } from './read-models.ts'
+
+/** The models that a request can lead to, as far as they can be known before it runs. */
+export interface NamedModels {
+  readonly names: readonly string[]
+  /** Why there may be more than the names say, as a sentence, or null. */
+  readonly unknown: string | null
+  /** A file of requests that was uploaded before, whose models are the request's. */
+  readonly batchFile: string | null
 }
-export function ambiguityOf(_facts: RequestFacts): string | null {
-  return null
+
+const NOTHING: NamedModels = { names: [], unknown: null, batchFile: null }
+
+/** Agents and dreams may give their model as an object with settings, of which `id` is the name. */
+const MODEL_MAY_BE_OBJECT = /^\/v1\/(?:agents|dreams)(?:\/|$)/
+
+/**
+ * Finds every model that a request can lead to. Where the answer cannot be known before the call has run it says so,
+ * and never nothing, unless no model takes part or the call is free. `query` is the target's, with its `?`.
+ */
+export function namedModels(
+  endpoint: Endpoint | null,
+  surface: Surface,
+  method: string,
+  path: string,
+  facts: RequestFacts,
+  query = '',
+): NamedModels {
+  // HEAD does what GET does.
+  const found = endpoint ?? (method === 'HEAD' ? findEndpoint(surface, 'GET', path) : null)
+  if (found === null) return unknown('This endpoint is not one that the gateway knows.')
+  if (found.billing === 'mints_credential')
+    return unknown('This endpoint hands out a credential that reaches every model.')
+  switch (found.model) {
+    case 'none':
+      return NOTHING
+    case 'path':
+      return named(modelInPath(found, path), 'The path names no model.')
+    case 'query':
+      return named(modelInQuery(query), 'The query does not name one model.')
+    case 'json':
+    case 'multipart':
+      return namedInBody(found, facts)
+    case 'batch_entries':
+      return namedInEntries(facts)
+    case 'batch_file':
+      return namedInFile(facts)
+    case 'nested':
+    case 'elsewhere':
+      return found.billing === 'free'
+        ? NOTHING
+        : unknown('This endpoint names its model where it is not looked for.')
+  }
+}
+
+function unknown(reason: string): NamedModels {
+  return { ...NOTHING, unknown: reason }
+}
+
+function named(name: string | null, otherwise: string): NamedModels {
+  if (name === null || name.length > MODEL_NAME_CHARS_MAX) return unknown(otherwise)
+  return { ...NOTHING, names: [name] }
+}
+
+/** With these parameters a socket joins a call, or takes its model from an event. */
+function modelInQuery(query: string): string | null {
+  const models: string[] = []
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (name === 'model') models.push(value)
+    else if (/^(?:model|call_id|intent)$/i.test(name)) return null
+  }
+  return models.length === 1 ? (models[0] ?? null) : null
+}
+
+function namedInBody(endpoint: Endpoint, facts: RequestFacts): NamedModels {
+  const ambiguity = ambiguityOf(facts)
+  if (ambiguity !== null) return unknown(ambiguity)
+  if (facts.kind === 'form' && endpoint.model === 'json')
+    return unknown('The body is a form, and this endpoint reads JSON.')
+  const names = new ModelNames()
+  readModels(membersOf(facts), names, MODEL_MAY_BE_OBJECT.test(endpoint.template))
+  const records = facts.kind === 'json' ? facts.records : null
+  const reason = endpoint.billing === 'free' ? names.unreadable : names.unknown
+  return {
+    names: [...new Set([...names.names, ...(records?.models ?? [])])],
+    unknown: reason ?? records?.unknown ?? null,
+    batchFile: null,
+  }
+}
+
+function membersOf(facts: RequestFacts): ReadonlyMap<string, Picked> {
+  if (facts.kind === 'json') return pickMembers(facts).body
+  const fields = new Map<string, Picked>()
+  if (facts.kind !== 'form') return fields
+  for (const name of ['model', 'output_format', 'svg'] as const) {
+    const field = facts.scan.fields.get(name)
+    if (field !== undefined) fields.set(name, field.kind === 'text' ? field.value : UNREAD)
+  }
+  return fields
+}
+
+function namedInEntries(facts: RequestFacts): NamedModels {
+  const ambiguity = ambiguityOf(facts)
+  if (ambiguity !== null) return unknown(ambiguity)
+  if (facts.kind !== 'json' || facts.records === null)
+    return unknown('The requests of the batch were not read.')
+  return { names: facts.records.models, unknown: facts.records.unknown, batchFile: null }
+}
+
+function namedInFile(facts: RequestFacts): NamedModels {
+  const ambiguity = ambiguityOf(facts)
+  if (ambiguity !== null) return unknown(ambiguity)
+  const file = facts.kind === 'json' ? facts.scan.members.get('input_file_id') : undefined
+  if (file?.kind !== 'string' || !isFileId(file.value))
+    return unknown('The batch does not say which file it is made of.')
+  return { ...NOTHING, batchFile: file.value }
 }

@@ -25,7 +25,7 @@ export const NO_REQUEST_TOOLS: RequestTools = {
 }
 
 /** What upstream uses for an image tool that names no model. */
-const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
+export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
 
 /** Tools that the client runs. Every other type runs upstream, the ones we have not heard of included. */
 const CLIENT_TOOLS: Readonly<Record<Surface, RegExp>> = {

@@ -122,6 +122,7 @@ test('an API key may call these endpoints and no others', () => {
   assert.deepEqual(open.map(({ method, template }) => `${method} ${template}`).sort(), [
     'GET /gateway/v1/requests/{id}',
     'GET /v1/keys/me',
+    'GET /v1/usage',
   ])
 })
 

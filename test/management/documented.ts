@@ -32,6 +32,7 @@ export class Documented {
   constructor(document: Record<string, unknown>) {
     this.#document = document
     this.#ajv.addFormat('date-time', (text: string) => !Number.isNaN(Date.parse(text)))
+    this.#ajv.addFormat('date', (text: string) => !Number.isNaN(Date.parse(`${text}T00:00:00Z`)))
   }
 
   /** By method and path, such as `GET /v1/keys`. */

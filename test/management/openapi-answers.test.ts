@@ -100,6 +100,14 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
     () => ({ path: '/v1/keys?limit=1' }),
     () => ({ path: '/v1/keys?status=expired&search=nothing+like+it' }),
   ],
+  'GET /v1/usage': [
+    () => ({ path: '/v1/usage' }),
+    async () => {
+      await call('/v1/chat/completions', hello)
+      return { path: '/v1/usage?group_by=day,model,key&limit=1' }
+    },
+    () => ({ path: '/v1/usage?group_by=key&format=json', key: gateway.apiKey }),
+  ],
   'GET /v1/keys/me': [() => ({ path: '/v1/keys/me', key: gateway.apiKey })],
   'GET /v1/keys/{id}': [
     async () => ({ path: `/v1/keys/${await newKey()}` }),

@@ -36,7 +36,8 @@ export function askOf(gateway: TestGateway): Ask {
       headers: { authorization: `Bearer ${call.key ?? gateway.adminKey}`, ...call.headers },
       body,
     })
-    const answer = { status: response.status, headers: response.headers, body: await response.json() }
+    const json = (await response.json()) as Record<string, unknown>
+    const answer = { status: response.status, headers: response.headers, body: json }
     assertDocumented(method, path, answer)
     return answer
   }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { objectAt, type Picked, streamOf, TEXT } from '../../src/metering/json-place.ts'
 import { modelAsked, type RequestFacts } from '../../src/metering/request-facts.ts'
-import { readerFor } from '../../src/metering/request-reader.ts'
+import { type RecordWatch, readerFor } from '../../src/metering/request-reader.ts'
 
 const json = Buffer.from(
   JSON.stringify({ model: 'claude-haiku-5-5', stream: true, padding: 'x'.repeat(50_000) }),
@@ -63,6 +64,36 @@ test('a form is read as a form, by what the request says it is', async () => {
 test('a form without a boundary is unreadable', async () => {
   const facts = await read(Buffer.from('--x'), 'multipart/form-data')
   assert.deepEqual(facts, { kind: 'unreadable', reason: 'no_boundary' })
+})
+
+test('a body that could be a form of another kind is not read as JSON', async () => {
+  const body = Buffer.from('{"model":"a","x":"&model=b&"}')
+  for (const type of ['application/x-www-form-urlencoded', 'multipart/mixed; boundary=x']) {
+    assert.deepEqual(await read(body, type), { kind: 'unreadable', reason: 'ambiguous_content_type' })
+  }
+  assert.equal(modelAsked(await read(body, 'text/plain')), 'a')
+})
+
+test('records are looked into where somebody asks for it, also in a coded body', async () => {
+  const seen: Picked[] = []
+  const found = { models: ['a'], unknown: null, ambiguity: null }
+  const watch: RecordWatch = {
+    place: objectAt({ list: streamOf(TEXT) }),
+    take: (record) => seen.push(record),
+    found: () => found,
+  }
+  const reader = readerFor('application/json', 'gzip', watch)
+  await reader.write(gzipSync('{"model":"m","list":["x","y"]}'))
+  const facts = await reader.end()
+  assert.deepEqual(seen, ['x', 'y'])
+  assert.ok(facts.kind === 'json')
+  assert.equal(facts.records, found)
+  assert.equal(modelAsked(facts), 'm')
+})
+
+test('records are null where nobody asks for them', async () => {
+  const facts = await read(Buffer.from('{}'))
+  assert.equal(facts.kind === 'json' && facts.records, null)
 })
 
 test('a name longer than any model has names no model', async () => {

@@ -210,7 +210,7 @@ test('exactly these endpoints neither show nor touch what is stored under the sh
 
 test('a body is read exactly where it names the model, and uploads and configuration stream through', () => {
   for (const endpoint of allEndpoints()) {
-    const inBody = ['json', 'multipart', 'batch_entries', 'nested'].includes(endpoint.model)
+    const inBody = ['json', 'multipart', 'batch_entries', 'batch_file', 'nested'].includes(endpoint.model)
     assert.equal(endpoint.reads !== 'nothing', inBody, nameOf(endpoint))
     if (endpoint.method !== 'POST') assert.equal(endpoint.reads, 'nothing', nameOf(endpoint))
   }

@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { creditBackConformance } from './conformance/credit-back.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
 import { keyListConformance } from './conformance/key-list.ts'
 import { keyConformance } from './conformance/keys.ts'
 import { ledgerConformance } from './conformance/ledger.ts'
 import { onceConformance } from './conformance/once.ts'
+import { requestLogConformance } from './conformance/request-log.ts'
+import { usageConformance } from './conformance/usage.ts'
 
 async function openFresh(): Promise<StoreUnderTest> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
@@ -36,3 +39,6 @@ ledgerConformance('SQLite', openFresh)
 keyConformance('SQLite', openFresh)
 keyListConformance('SQLite', openFresh)
 onceConformance('SQLite', openFresh)
+requestLogConformance('SQLite', openFresh)
+usageConformance('SQLite', openFresh)
+creditBackConformance('SQLite', openFresh)

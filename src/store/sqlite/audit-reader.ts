@@ -122,10 +122,12 @@ type CreditRow = [
 ]
 
 function* readCredits(db: DatabaseSync, versionJson: VersionJson): Iterable<AuditedCredit> {
-  // Two statements, because the index that gives the entries call by call holds only those about calls.
+  // Two statements, because the index that gives the entries call by call holds only those about calls. Nothing is
+  // booked about a call once it is credited back; the id of that entry may be older than that of a rerate before it,
+  // because it is made before the store is asked.
   for (const about of [
     'call_id IS NULL ORDER BY credit.id',
-    'call_id IS NOT NULL ORDER BY call_id, credit.id',
+    "call_id IS NOT NULL ORDER BY call_id, kind = 'credit_back', credit.id",
   ]) {
     const select = db.prepare(
       `SELECT credit.id, credit.account_id, kind, amount_nanos, call_id, once, call.account_id, state, credited,

@@ -79,7 +79,6 @@ export function bookSums(db: DatabaseSync): Pick<BooksReader, 'addUp' | 'months'
             heldNanos: nanos(row, 'derived_held'),
           },
           topUps: nanos(row, 'top_ups'),
-          credits: nanos(row, 'credits'),
           callsMarkedCredited: nanos(row, 'calls_credited'),
           callsCreditedBack: nanos(row, 'credited_back'),
           foreignKey: textOrNull(row, 'foreign_key'),
@@ -154,7 +153,7 @@ function* compared(db: DatabaseSync, columns: readonly string[], tables: Compari
 
 const ACCOUNTS = `
   WITH journal AS (
-    SELECT account_id, sum(amount_nanos) AS amount, count(*) AS credits, sum(kind = 'top_up') AS top_ups,
+    SELECT account_id, sum(amount_nanos) AS amount, sum(kind = 'top_up') AS top_ups,
       count(DISTINCT iif(kind = 'credit_back', call_id, NULL)) AS credited_back
     FROM credit GROUP BY account_id
   ), calls AS (
@@ -167,7 +166,7 @@ const ACCOUNTS = `
   )
   SELECT account.id, credited_nanos, charged_nanos, held_nanos, credit_enforced,
     coalesce(amount, 0) AS derived_credited, coalesce(cost, 0) AS derived_charged,
-    coalesce(held, 0) AS derived_held, coalesce(top_ups, 0) AS top_ups, coalesce(credits, 0) AS credits,
+    coalesce(held, 0) AS derived_held, coalesce(top_ups, 0) AS top_ups,
     coalesce(calls_credited, 0) AS calls_credited, coalesce(credited_back, 0) AS credited_back, foreign_key
   FROM account
     LEFT JOIN journal ON journal.account_id = account.id

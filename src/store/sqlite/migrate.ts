@@ -2,9 +2,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import { accountsAndKeys } from './migrations/0001-accounts-and-keys.ts'
 import { ledger } from './migrations/0002-ledger.ts'
 import { keyLimits } from './migrations/0003-key-limits.ts'
+import { requestLog } from './migrations/0004-request-log.ts'
 
 /** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
-const migrations: readonly string[] = [accountsAndKeys, ledger, keyLimits]
+const migrations: readonly string[] = [accountsAndKeys, ledger, keyLimits, requestLog]
 
 /** Brings the schema to this version, in one transaction; a database of a newer version is refused. */
 export function migrate(db: DatabaseSync): void {

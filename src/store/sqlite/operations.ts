@@ -11,7 +11,14 @@ import type {
 } from '../../keys/key-store.ts'
 import type { Recognition } from '../../keys/recognition.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
-import type { Balance, BatchFile, Credited, NewCredit } from '../../ledger/ledger-store.ts'
+import type {
+  Balance,
+  BatchFile,
+  CreditBack,
+  Credited,
+  CreditedBack,
+  NewCredit,
+} from '../../ledger/ledger-store.ts'
 
 /**
  * What the worker thread can be asked to do. The types on both sides of the thread boundary come from this map,
@@ -35,6 +42,7 @@ export type Operations = {
   interruptOpenCalls(atMs: number): number
   getBalance(accountId: string): Balance
   addCredit(credit: NewCredit, once: Once | null): OnceResult<Credited>
+  creditBack(command: CreditBack, once: Once | null): OnceResult<CreditedBack>
   keepBatchFile(file: BatchFile): null
   keepPriceVersion(id: string, json: string): null
 

@@ -1,4 +1,6 @@
 import type { KeyQuery, KeyRecord, Page } from '../../keys/key-store.ts'
+import type { CallCursor, CallFilter, CallPage } from '../../ledger/request-log.ts'
+import type { UsageQuery, UsageReport } from '../../ledger/usage-report.ts'
 
 /**
  * What the reading thread can be asked: all that may look at many rows, so that no admission waits for it. A new one
@@ -6,6 +8,8 @@ import type { KeyQuery, KeyRecord, Page } from '../../keys/key-store.ts'
  */
 export type ReadOperations = {
   listKeys(query: KeyQuery): Page<KeyRecord>
+  listCalls(filter: CallFilter, after: CallCursor | null, limit: number): CallPage
+  readUsage(query: UsageQuery): UsageReport
 }
 
 export type ReadName = keyof ReadOperations

@@ -97,6 +97,7 @@ function bookIn(db: DatabaseSync, clock: Clock): RerateWriter['book'] {
     `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms)
      SELECT :id, :account, 'rerate', :amount, :reason, :call, :once, :at
      WHERE (SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE call_id = :call) = :credited
+       AND NOT EXISTS (SELECT 1 FROM credit WHERE call_id = :call AND kind = 'credit_back')
      ON CONFLICT DO NOTHING`,
   )
   const moveAccount = db.prepare('UPDATE account SET credited_nanos = credited_nanos + ? WHERE id = ?')

@@ -1,7 +1,11 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Store } from '../store.ts'
+import type { BodyOperations } from './body-operations.ts'
+import { createLazyThread } from './lazy-thread.ts'
 import type { Command, OperationName, Operations, WorkerParts } from './operations.ts'
 import { errorOf, type Outcome } from './outcome.ts'
 import type { ReadName, ReadOperations } from './read-operations.ts'
@@ -28,6 +32,8 @@ export async function openSqliteStore(
   const worker = new Worker(threadFile('worker'), { workerData })
   await ready(worker)
   const reader = createSqliteReader(file)
+  const bodiesFile = join(dirname(file), 'bodies.db')
+  const bodies = createLazyThread<BodyOperations>('body-worker', { file: bodiesFile })
 
   let queue: Waiting[] = []
   let running: Waiting[] = []
@@ -62,6 +68,7 @@ export async function openSqliteStore(
     queue = []
     worker.terminate()
     void reader.close()
+    void bodies.close()
     onFatal(error)
   }
 
@@ -98,6 +105,7 @@ export async function openSqliteStore(
     createKey: (key, once) => call('createKey', key, once),
     getKey: (accountId, id, atMs) => call('getKey', accountId, id, atMs),
     listKeys: (query) => read('listKeys', query),
+    readUsage: (query) => read('readUsage', query),
     updateKey: (accountId, id, changes, atMs) => call('updateKey', accountId, id, changes, atMs),
     revokeKey: (accountId, id, atMs) => call('revokeKey', accountId, id, atMs),
     rotateKey: (accountId, id, successor, once) => call('rotateKey', accountId, id, successor, once),
@@ -108,15 +116,24 @@ export async function openSqliteStore(
     admit: (opening) => call('admit', opening),
     settle: (closing) => call('settle', closing),
     getCall: (requestId) => call('getCall', requestId),
+    listCalls: (filter, after, limit) => read('listCalls', filter, after, limit),
     interruptOpenCalls: (atMs) => call('interruptOpenCalls', atMs),
     getBalance: (accountId) => call('getBalance', accountId),
     addCredit: (credit, once) => call('addCredit', credit, once),
+    creditBack: (command, once) => call('creditBack', command, once),
     keepBatchFile: async (batchFile) => {
       await call('keepBatchFile', batchFile)
     },
     async keepPriceVersion(id, json) {
       await call('keepPriceVersion', id, json)
     },
+    async keepBodies(kept) {
+      await bodies.ask('keepBodies', kept)
+    },
+    getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
+    // Where no body was ever kept, no thread is started to look for old ones.
+    deleteBodies: async (beforeMs, limit) =>
+      existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
     readSetting: (name) => call('readSetting', name),
     writeSetting: async (name, value) => {
       await call('writeSetting', name, value)
@@ -129,7 +146,7 @@ export async function openSqliteStore(
       gone = new StoreGone('the store is closed')
       const ended = new Promise((resolve) => worker.once('exit', resolve))
       // Before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
-      await reader.close()
+      await Promise.all([reader.close(), bodies.close()])
       worker.postMessage('close')
       await ended
     },

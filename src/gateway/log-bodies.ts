@@ -1,0 +1,76 @@
+import { promisify } from 'node:util'
+import { zstdCompress } from 'node:zlib'
+import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import { limits } from '../kernel/limits.ts'
+import type { LoggedBody, RequestLogStore } from '../ledger/request-log.ts'
+import { codingOf, decodeCopy } from '../metering/decode-copy.ts'
+import { Beginning } from './beginning.ts'
+import type { Onlooker } from './onlooker.ts'
+
+const compress = promisify(zstdCompress)
+
+export interface BodyLogParts {
+  readonly requestId: string
+  readonly headers: RawHeaders
+  readonly atMs: number
+  /** Everything that must not be kept, wherever in a body it stands. */
+  readonly secrets: RegExp
+  readonly store: Pick<RequestLogStore, 'keepBodies'>
+}
+
+/** Keeps what was said in a call, for keys that have logging switched on: readable, without secrets, and bounded. */
+export function logBodies({ requestId, headers, atMs, secrets, store }: BodyLogParts): Onlooker {
+  const request = new Beginning(limits.loggedBodyBytesMax)
+  const reply = new Beginning(limits.loggedBodyBytesMax)
+
+  async function logged(
+    body: Beginning,
+    ownHeaders: RawHeaders,
+    lengthBytes: number,
+  ): Promise<LoggedBody | null> {
+    if (lengthBytes === 0) return null
+    const { bytes, whole } = await readable(body.bytes(), firstValue(ownHeaders, 'content-encoding'))
+    return {
+      contentType: firstValue(ownHeaders, 'content-type') ?? null,
+      compressed: await compress(withoutSecrets(bytes, secrets)),
+      lengthBytes,
+      truncated: lengthBytes > body.keptBytes || !whole,
+    }
+  }
+
+  return {
+    sent: (chunk) => request.append(chunk),
+    received: (chunk) => reply.append(chunk),
+    beforeAnswer: false,
+    async ended({ head, sentBytes }) {
+      const [sent, received] = await Promise.all([
+        logged(request, headers, sentBytes),
+        head === null ? null : logged(reply, head.headers, reply.lengthBytes),
+      ])
+      if (sent !== null || received !== null) {
+        await store.keepBodies({ requestId, request: sent, response: received, atMs })
+      }
+    },
+  }
+}
+
+/** As it was before it was encoded for the way, as far as that can be told from what was kept. */
+async function readable(
+  bytes: Buffer,
+  contentEncoding: string | undefined,
+): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
+  const coding = codingOf(contentEncoding)
+  if (typeof coding === 'string') return { bytes, whole: true }
+  const decoded: Buffer[] = []
+  const decoder = decodeCopy(coding.coding, limits.loggedBodyBytesMax, (part) => decoded.push(part))
+  await decoder.write(bytes)
+  const whole = (await decoder.end()) === 'whole'
+  return { bytes: Buffer.concat(decoded), whole }
+}
+
+/** A secret is ASCII, so it is found and cut in Latin-1, whatever the bytes around it are. */
+function withoutSecrets(bytes: Buffer, secrets: RegExp): Buffer {
+  const text = bytes.toString('latin1')
+  const clean = text.replace(secrets, '[removed]')
+  return clean === text ? bytes : Buffer.from(clean, 'latin1')
+}

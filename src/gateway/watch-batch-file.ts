@@ -1,0 +1,51 @@
+import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import type { BatchFile, LedgerStore } from '../ledger/ledger-store.ts'
+import { codingOf, decodeCopy } from '../metering/decode-copy.ts'
+import { BatchFileScanner } from '../providers/batch-file-scanner.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
+import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/file-id.ts'
+import { Beginning } from './beginning.ts'
+import type { Onlooker } from './onlooker.ts'
+
+/** Whether this is the upload of a file from which a batch can be made later. */
+export function mayUploadBatch(endpoint: Endpoint | null): boolean {
+  return endpoint?.surface === 'chat' && endpoint.method === 'POST' && endpoint.template === '/v1/files'
+}
+
+/**
+ * Looks at the upload of a file: if its lines are requests, the models that they name are kept under the id that
+ * upstream gives the file, so that a key with an allowlist can make a batch of it.
+ */
+export function watchBatchFile(
+  headers: RawHeaders,
+  owner: Pick<BatchFile, 'accountId' | 'keyId' | 'atMs'>,
+  store: Pick<LedgerStore, 'keepBatchFile'>,
+): Onlooker {
+  const scanner = new BatchFileScanner(
+    firstValue(headers, 'content-type'),
+    firstValue(headers, 'content-encoding'),
+  )
+  const reply = new Beginning(UPLOAD_REPLY_BYTES_MAX)
+  return {
+    sent: (chunk) => scanner.write(chunk),
+    received: (chunk) => reply.append(chunk),
+    beforeAnswer: true,
+    async ended({ head, whole }) {
+      const found = scanner.end()
+      if (found === null || head === null || head.status !== 200 || !whole || reply.truncated) return
+      const decoded = await decodeReply(reply.bytes(), head.headers)
+      const fileId = decoded === null ? null : uploadedFileId(decoded)
+      if (fileId !== null) await store.keepBatchFile({ ...owner, fileId, models: found.models })
+    },
+  }
+}
+
+async function decodeReply(bytes: Buffer, headers: RawHeaders): Promise<Buffer | null> {
+  const coding = codingOf(firstValue(headers, 'content-encoding'))
+  if (coding === 'identity') return bytes
+  if (coding === 'unknown') return null
+  const decoded: Buffer[] = []
+  const decoder = decodeCopy(coding.coding, UPLOAD_REPLY_BYTES_MAX, (part) => decoded.push(part))
+  await decoder.write(bytes)
+  return (await decoder.end()) === 'whole' ? Buffer.concat(decoded) : null
+}

@@ -1,0 +1,32 @@
+import type { RawNumber } from './raw-number.ts'
+
+export type CsvCell = string | number | bigint | boolean | null | RawNumber
+
+export const CSV_TYPE = 'text/csv; charset=utf-8'
+
+/** What spreadsheets take for the beginning of a formula, also in full width and behind blanks. */
+const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/u
+
+/** One row as RFC 4180 writes it, with its line end. Null is an empty cell. */
+export function csvRow(cells: readonly CsvCell[]): string {
+  return `${cells.map(csvCell).join(',')}\r\n`
+}
+
+function csvCell(cell: CsvCell): string {
+  if (cell === null) return ''
+  if (typeof cell === 'string') return csvText(cell)
+  return typeof cell === 'object' ? cell.rawJSON : String(cell)
+}
+
+/**
+ * A name such as `=HYPERLINK(…)` would be run by the spreadsheet that opens the file, so it gets the apostrophe by
+ * which spreadsheets mark text. Only texts do: a negative number is a number.
+ */
+function csvText(text: string): string {
+  if (FORMULA.test(text)) return quoted(`'${text}`)
+  return /[",\r\n]/.test(text) ? quoted(text) : text
+}
+
+function quoted(text: string): string {
+  return `"${text.replaceAll('"', '""')}"`
+}

@@ -1,0 +1,153 @@
+import { z } from 'zod'
+import { limits } from '../kernel/limits.ts'
+import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
+import type { CallState } from '../ledger/call.ts'
+import { CALL_FLAGS, type CallCursor, type CallFilter } from '../ledger/request-log.ts'
+import { parseInstant } from './instant-field.ts'
+import { parseCursor } from './request-cursor.ts'
+import { CALL_STATES } from './request-object.ts'
+
+export const FORMATS = ['json', 'ndjson', 'csv'] as const
+
+/** Of a page, and of an export. */
+const PAGE_MAX = 1_000
+const PAGE_DEFAULT = 100
+const EXPORT_MAX = 10_000_000
+
+const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
+const DAY_MS = 24 * 60 * 60 * 1_000
+const DATE = /^\d{4}-\d\d-\d\d$/
+
+/** A parameter that is read from its text, with what the document says of it. */
+function parameter<T>(expected: string, schema: Record<string, unknown>, read: (text: string) => T | null) {
+  return z
+    .unknown()
+    .transform((value, context): T => {
+      const found = typeof value === 'string' ? read(value) : null
+      if (found !== null) return found
+      context.addIssue(expected)
+      return z.NEVER
+    })
+    .optional()
+    .meta(schema)
+}
+
+/** A date is the whole day: `start` takes its beginning, `end` that of the day after. */
+function timeParameter(name: 'start' | 'end', description: string) {
+  return parameter(
+    `${name} must be a date such as 2030-01-31 or a UTC timestamp such as 2030-01-31T00:00:00Z.`,
+    { type: 'string', description },
+    (text) => {
+      if (!DATE.test(text)) return parseInstant(text)
+      const dayMs = parseInstant(`${text}T00:00:00Z`)
+      return dayMs === null || name === 'start' ? dayMs : dayMs + DAY_MS
+    },
+  )
+}
+
+type Status = { readonly state: CallState } | { readonly status: number }
+
+export const requestQuery = z
+  .strictObject({
+    start: timeParameter('start', 'Calls that began at this instant or later; a date is a day in UTC.'),
+    end: timeParameter('end', 'Calls that began before this instant; of a date, the whole day.'),
+    model: z
+      .string()
+      .refine(
+        (model) => model !== '' && model.length <= limits.recordedCharsMax,
+        `model must be a text of 1 to ${limits.recordedCharsMax} characters.`,
+      )
+      .optional()
+      .meta({
+        minLength: 1,
+        maxLength: limits.recordedCharsMax,
+        description: 'The model that was asked for, or that served.',
+      }),
+    status: parameter<Status>(
+      `status must be an HTTP status from 100 to 599, or one of ${CALL_STATES.join(', ')}.`,
+      {
+        anyOf: [
+          { type: 'integer', minimum: 100, maximum: 599 },
+          { type: 'string', enum: CALL_STATES },
+        ],
+        description: 'The status that upstream answered with, or the state of the call.',
+      },
+      (text) => {
+        if (/^[1-5]\d\d$/.test(text)) return { status: Number(text) }
+        const state = CALL_STATES.find((each) => each === text)
+        return state === undefined ? null : { state }
+      },
+    ),
+    min_cost_usd: parameter(
+      `min_cost_usd must be a plain decimal from 0 to ${formatUsd(COST_MAX)} with at most 9 decimals.`,
+      {
+        type: 'number',
+        minimum: 0,
+        maximum: Number(formatUsd(COST_MAX)),
+        description: 'Calls that cost so much or more.',
+      },
+      (text) => {
+        const nanos = text.startsWith('-') ? null : parseUsd(text)
+        return nanos === null || nanos > COST_MAX ? null : nanos
+      },
+    ),
+    flag: z
+      .enum(CALL_FLAGS, `flag must be one of ${CALL_FLAGS.join(', ')}.`)
+      .optional()
+      .meta({ description: 'Calls of which this is true.' }),
+    limit: parameter(
+      `limit must be a whole number from 1 to ${PAGE_MAX}; of an export, to ${EXPORT_MAX}.`,
+      {
+        type: 'integer',
+        minimum: 1,
+        maximum: EXPORT_MAX,
+        description:
+          `How many calls the answer has at most: ${PAGE_DEFAULT} unless told otherwise and up to ${PAGE_MAX} ` +
+          'as JSON. An export has all of them unless told otherwise.',
+      },
+      (text) => {
+        const limit = /^\d{1,8}$/.test(text) ? Number(text) : 0
+        return limit >= 1 && limit <= EXPORT_MAX ? limit : null
+      },
+    ),
+    after: parameter<CallCursor>(
+      'after must be the `next` of the page before.',
+      { type: 'string', description: 'The `next` of the page before.' },
+      parseCursor,
+    ),
+    format: z
+      .enum(FORMATS, `format must be one of ${FORMATS.join(', ')}.`)
+      .default('json')
+      .meta({ description: 'A page as JSON, or all of it to be kept: a JSON object on each line, or CSV.' }),
+  })
+  .superRefine(({ start, end, limit, format }, context) => {
+    if (start !== undefined && end !== undefined && end < start) {
+      context.addIssue({ code: 'custom', path: ['end'], message: 'end must not be before start.' })
+    }
+    if (format === 'json' && limit !== undefined && limit > PAGE_MAX) {
+      const message = `limit must be a whole number from 1 to ${PAGE_MAX}.`
+      context.addIssue({ code: 'custom', path: ['limit'], message })
+    }
+  })
+
+export type RequestQuery = z.infer<typeof requestQuery>
+
+export function filterOf(query: RequestQuery, accountId: string, keyId: string | null): CallFilter {
+  const { status } = query
+  return {
+    accountId,
+    keyId,
+    fromMs: query.start ?? null,
+    toMs: query.end ?? null,
+    model: query.model ?? null,
+    status: status !== undefined && 'status' in status ? status.status : null,
+    state: status !== undefined && 'state' in status ? status.state : null,
+    minCostNanos: query.min_cost_usd ?? null,
+    flag: query.flag ?? null,
+  }
+}
+
+/** How many calls the answer may have. */
+export function limitOf({ format, limit }: RequestQuery): number {
+  return limit ?? (format === 'json' ? PAGE_DEFAULT : Number.POSITIVE_INFINITY)
+}

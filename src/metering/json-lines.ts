@@ -1,0 +1,75 @@
+import { JsonPicker } from './json-picker.ts'
+import type { Picked, Place } from './json-place.ts'
+
+const CR = 0x0d
+const LF = 0x0a
+const BLANKS = new Set([0x20, 0x09, CR])
+
+/** Lines with something on them, and lines of all kinds. Providers take fewer. */
+const FULL_LINES_MAX = 100_000
+const LINES_MAX = 1_000_000
+
+/**
+ * Picks out of each line of a text that arrives in pieces, and reads only what all parsers read alike: every line is
+ * one JSON value or blank, no member that is looked at is there twice, and CR stands only before LF. A CR elsewhere
+ * is a blank to JSON and a line's end to many readers of lines. Lines of any length are read without being kept.
+ */
+export class JsonLines {
+  readonly #picker: JsonPicker
+  /** Answers whether to go on. */
+  readonly #onLine: (line: Picked) => boolean
+  #failed = false
+  #open = false
+  #endsInCr = false
+  #lines = 0
+  #fullLines = 0
+
+  constructor(place: Place, onLine: (line: Picked) => boolean) {
+    this.#picker = new JsonPicker(place, () => {})
+    this.#onLine = onLine
+  }
+
+  get failed(): boolean {
+    return this.#failed
+  }
+
+  write(chunk: Buffer): void {
+    let from = 0
+    while (from < chunk.length && !this.#failed) {
+      const lf = chunk.indexOf(LF, from)
+      this.#take(chunk.subarray(from, lf < 0 ? chunk.length : lf))
+      if (lf < 0) return
+      this.#endLine()
+      from = lf + 1
+    }
+  }
+
+  /** Whether everything could be read, and there was something. */
+  end(): boolean {
+    this.#endLine()
+    return !this.#failed && this.#fullLines > 0
+  }
+
+  #take(bytes: Buffer): void {
+    if (bytes.length === 0) return
+    const cr = bytes.indexOf(CR)
+    if (this.#endsInCr || (cr >= 0 && cr < bytes.length - 1)) this.#failed = true
+    this.#endsInCr = cr >= 0
+    if (!this.#open && bytes.every((byte) => BLANKS.has(byte))) return
+    this.#open = true
+    this.#picker.write(bytes)
+    if (this.#picker.failed) this.#failed = true
+  }
+
+  #endLine(): void {
+    this.#endsInCr = false
+    this.#lines++
+    if (this.#lines > LINES_MAX) this.#failed = true
+    if (!this.#open || this.#failed) return
+    this.#open = false
+    this.#fullLines++
+    const pick = this.#picker.end()
+    const isRead = pick.kind === 'picked' && pick.duplicates.length === 0
+    if (!isRead || this.#fullLines > FULL_LINES_MAX || !this.#onLine(pick.value)) this.#failed = true
+  }
+}

@@ -1,0 +1,71 @@
+import type { UnreadablePick } from '../metering/json-picker.ts'
+import type { UnreadableJson } from '../metering/json-scan.ts'
+import type { UnreadableMultipart } from '../metering/multipart-scan.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
+import { pickMembers } from './pick-members.ts'
+
+type Reason =
+  | UnreadableJson
+  | UnreadableMultipart
+  | UnreadablePick
+  | 'no_boundary'
+  | 'ambiguous_content_type'
+  | 'unknown_content_encoding'
+  | 'corrupt_content_encoding'
+
+const REASONS: Readonly<Record<Reason, string>> = {
+  empty: 'it is empty',
+  byte_order_mark: 'it begins with a byte order mark',
+  not_utf8: 'it is not UTF-8',
+  not_json: 'it is not JSON',
+  not_an_object: 'it is not a JSON object',
+  truncated: 'it ends too early',
+  trailing_bytes: 'something follows behind its end',
+  too_deep: 'it is nested too deeply',
+  too_large: 'it is too large',
+  too_much: 'it names too much',
+  name_too_long: 'the name of a member is too long',
+  too_many_members: 'it has too many members',
+  ambiguous_name: 'a name is spelled so that some parsers read it as another',
+  preamble: 'something stands before the first part of its form',
+  stray_boundary: 'the boundary of its form stands where no part begins',
+  no_closing_boundary: 'its form has no end',
+  bad_part_head: 'the head of a part of its form cannot be read beyond doubt',
+  part_head_too_large: 'the head of a part of its form is too large',
+  too_many_parts: 'its form has too many parts',
+  ambiguous_part: 'a field of its form could be taken for a file or be decoded in another way',
+  no_boundary: 'its content type gives no boundary that can be read beyond doubt',
+  ambiguous_content_type: 'its content type is neither JSON nor multipart/form-data',
+  unknown_content_encoding: 'its content encoding is unknown',
+  corrupt_content_encoding: 'it is not in the content encoding that it claims',
+}
+
+/** Why a body can be read in two ways, or in none, as a sentence; null for one that is clear or was not read. */
+export function ambiguityOf(facts: RequestFacts): string | null {
+  switch (facts.kind) {
+    case 'not_read':
+      return null
+    case 'unreadable':
+      return explainUnreadable(facts.reason)
+    case 'form': {
+      const [twice] = facts.scan.duplicates
+      return twice === undefined ? null : `The field ${JSON.stringify(twice)} is there twice.`
+    }
+    case 'json': {
+      const [twice] = facts.scan.duplicates
+      if (twice !== undefined) return explainTwice(twice)
+      const { duplicates, unreadable } = pickMembers(facts)
+      if (duplicates[0] !== undefined) return explainTwice(duplicates[0])
+      if (unreadable !== null) return explainUnreadable(unreadable)
+      return facts.records?.ambiguity ?? null
+    }
+  }
+}
+
+export function explainTwice(member: string): string {
+  return `The member ${JSON.stringify(member)} is there twice.`
+}
+
+export function explainUnreadable(reason: string): string {
+  return `The body cannot be read: ${Object.hasOwn(REASONS, reason) ? REASONS[reason as Reason] : reason}.`
+}

@@ -1,0 +1,76 @@
+import { JsonPicker, type UnreadablePick } from '../metering/json-picker.ts'
+import { type Picked, type PickedObject, type Place, UNREAD } from '../metering/json-place.ts'
+import type { JsonMember } from '../metering/json-scan.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
+import { MODEL_MEMBERS } from './model-places.ts'
+
+type JsonFacts = Extract<RequestFacts, { kind: 'json' }>
+
+/** What the members say that lead to models. */
+export interface PickedMembers {
+  readonly body: PickedObject
+  /** Inside of them. */
+  readonly duplicates: readonly string[]
+  readonly unreadable: UnreadablePick | null
+}
+
+/** Both who asks for the models and who asks for ambiguity needs them, and `tools` can be long. */
+const picked = new WeakMap<JsonFacts, PickedMembers>()
+
+export function pickMembers(facts: JsonFacts): PickedMembers {
+  const known = picked.get(facts)
+  if (known !== undefined) return known
+  const members = pickAll(facts)
+  picked.set(facts, members)
+  return members
+}
+
+function pickAll({ scan }: JsonFacts): PickedMembers {
+  const body = new Map<string, Picked>()
+  const duplicates: string[] = []
+  let unreadable: UnreadablePick | null = null
+  for (const name of Object.keys(MODEL_MEMBERS) as (keyof typeof MODEL_MEMBERS)[]) {
+    const member = scan.members.get(name)
+    if (member === undefined) continue
+    const value = pickMember(member, MODEL_MEMBERS[name])
+    if ('value' in value) body.set(name, value.value)
+    else {
+      const pick = pickInside(value.json, value.place)
+      body.set(name, pick.kind === 'picked' ? pick.value : UNREAD)
+      if (pick.kind === 'unreadable') unreadable ??= pick.reason
+      else
+        for (const path of pick.duplicates)
+          duplicates.push(`${name}${path.startsWith('[') ? '' : '.'}${path}`)
+    }
+  }
+  return { body, duplicates, unreadable }
+}
+
+/** A member's value, or what of it has to be looked into. */
+function pickMember(
+  member: JsonMember,
+  place: Place,
+): { readonly value: Picked } | { readonly json: string; readonly place: Place } {
+  switch (member.kind) {
+    case 'null':
+      return { value: null }
+    case 'string':
+      return { value: member.value }
+    case 'object':
+      return place.members === null ? { value: UNREAD } : { json: member.json, place }
+    case 'array':
+      return place.elements === null ? { value: UNREAD } : { json: member.json, place }
+    case 'too_long':
+      // An object of which nothing is known is still an object: a prompt that is one is a stored one.
+      return { value: member.type === 'object' && place.members !== null ? new Map() : UNREAD }
+    case 'boolean':
+    case 'number':
+      return { value: UNREAD }
+  }
+}
+
+function pickInside(json: string, place: Place) {
+  const picker = new JsonPicker(place, () => {})
+  picker.write(Buffer.from(json))
+  return picker.end()
+}

@@ -1,0 +1,130 @@
+import { limits } from '../kernel/limits.ts'
+import type { Picked, PickedObject } from '../metering/json-place.ts'
+import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
+import { DEFAULT_IMAGE_MODEL } from './request-tools.ts'
+
+/** The models that requests name, and why there may be more. */
+export class ModelNames {
+  readonly #names = new Set<string>()
+  #unreadable: string | null = null
+  #open: string | null = null
+
+  get names(): readonly string[] {
+    return [...this.#names]
+  }
+
+  /** Of a name that is there and cannot be checked. */
+  get unreadable(): string | null {
+    return this.#unreadable
+  }
+
+  /** Also of models that are chosen elsewhere. */
+  get unknown(): string | null {
+    return this.#unreadable ?? this.#open
+  }
+
+  /** `what` says where the name stands, if it is none. */
+  name(name: Picked, what: string): void {
+    if (typeof name !== 'string' || name.length > MODEL_NAME_CHARS_MAX) this.cannotRead(what)
+    else if (this.#names.size < limits.batchModelsMax || this.#names.has(name)) this.#names.add(name)
+    else this.#unreadable ??= `The request names more than ${limits.batchModelsMax} models.`
+  }
+
+  cannotRead(what: string): void {
+    this.#unreadable ??= `What the request says under ${what} cannot be read as the name of a model.`
+  }
+
+  leaveOpen(reason: string): void {
+    this.#open ??= reason
+  }
+}
+
+export function isPickedObject(picked: Picked | undefined): picked is PickedObject {
+  return picked instanceof Map
+}
+
+export function isPickedArray(picked: Picked | undefined): picked is readonly Picked[] {
+  return Array.isArray(picked)
+}
+
+/** Finds every model that a request can lead to. `mayBeObject` is for those that may give it as an object with an `id`. */
+export function readModels(body: PickedObject, names: ModelNames, mayBeObject = false): void {
+  const model = body.get('model') ?? null
+  if (model === null) names.leaveOpen('The request names no model.')
+  else if (mayBeObject && isPickedObject(model)) names.name(model.get('id') ?? null, '"model"')
+  else names.name(model, '"model"')
+  readFallbacks(body.get('fallbacks') ?? null, names)
+  readTools(body.get('tools') ?? null, names)
+  readItems(body.get('input') ?? null, names)
+  readModeration(body.get('moderation') ?? null, names)
+  readSvg(body, names)
+  if (isPickedObject(body.get('prompt')))
+    names.leaveOpen('The stored prompt may bring a model and tools of its own.')
+  readMethod(body.get('method') ?? null, names)
+}
+
+/** Tools bring models: one they name, or one that upstream takes if they name none. */
+export function readTools(tools: Picked, names: ModelNames): void {
+  if (tools === null) return
+  const list: readonly Picked[] = isPickedArray(tools) ? tools : [tools]
+  for (const tool of list) {
+    if (isPickedObject(tool)) readTool(tool, names)
+    else names.cannotRead('"tools"')
+  }
+}
+
+function readTool(tool: PickedObject, names: ModelNames): void {
+  const type = tool.get('type') ?? ''
+  const model = tool.get('model') ?? null
+  if (typeof type !== 'string') names.cannotRead('"tools"')
+  else if (model !== null) names.name(model, '"tools"')
+  else if (type.startsWith('image_generation')) names.name(DEFAULT_IMAGE_MODEL, '"tools"')
+  else if (type.startsWith('advisor')) names.cannotRead('"tools"')
+  readSvg(tool, names)
+  readTools(tool.get('tools') ?? null, names)
+}
+
+function readItems(items: Picked, names: ModelNames): void {
+  if (!isPickedArray(items)) return
+  for (const item of items) readItem(item, names)
+}
+
+/** An item of the input can bring tools. */
+export function readItem(item: Picked, names: ModelNames): void {
+  if (isPickedObject(item)) readTools(item.get('tools') ?? null, names)
+}
+
+/** A string asks for a chain of models that only upstream knows. */
+function readFallbacks(fallbacks: Picked, names: ModelNames): void {
+  if (fallbacks === null) return
+  if (typeof fallbacks === 'string') {
+    names.leaveOpen('The fallbacks are left to upstream to choose.')
+    return
+  }
+  for (const entry of isPickedArray(fallbacks) ? fallbacks : [null]) {
+    names.name(isPickedObject(entry) ? (entry.get('model') ?? null) : entry, '"fallbacks"')
+  }
+}
+
+/** An object asks for a moderation model; the images endpoints have a word here. */
+function readModeration(moderation: Picked, names: ModelNames): void {
+  if (moderation === null || typeof moderation === 'string') return
+  names.name(isPickedObject(moderation) ? (moderation.get('model') ?? null) : moderation, '"moderation"')
+}
+
+/** An image as SVG is written by a second model. */
+function readSvg(owner: PickedObject, names: ModelNames): void {
+  const svg = owner.get('svg') ?? null
+  const author = isPickedObject(svg) ? (svg.get('model') ?? null) : svg
+  if (author !== null) names.name(author, '"svg"')
+  else if (svg !== null || owner.get('output_format') === 'svg')
+    names.leaveOpen('The model that writes the SVG is left to upstream to choose.')
+}
+
+/** Reinforcement has its answers graded, possibly by models. */
+function readMethod(method: Picked, names: ModelNames): void {
+  if (method === null) return
+  const type = isPickedObject(method) && !method.has('reinforcement') ? method.get('type') : undefined
+  if (type !== 'supervised' && type !== 'dpo')
+    names.leaveOpen('The training may use models that grade it, named where they are not looked for.')
+}

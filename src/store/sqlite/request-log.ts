@@ -1,0 +1,109 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { limits } from '../../kernel/limits.ts'
+import type { CallCursor, CallFilter, CallFlag } from '../../ledger/request-log.ts'
+import { callRecord } from './call-record.ts'
+import type { ReadOperations } from './read-operations.ts'
+import { integer, integerOrNull, number, type Row, text } from './rows.ts'
+
+const FLAG_COLUMNS: Readonly<Record<CallFlag, string>> = {
+  streamed: 'streamed',
+  estimated: 'estimated',
+  unpriced: 'unpriced',
+  overrun: 'overrun',
+  priced_as_requested: 'priced_as_requested',
+  credited: 'credited',
+}
+
+const HAS_FLAG = Object.entries(FLAG_COLUMNS)
+  .map(([name, column]) => `WHEN '${name}' THEN ${column}`)
+  .join(' ')
+
+const MATCHES = `
+  (:model IS NULL OR model_asked = :model OR model_served = :model)
+  AND (:status IS NULL OR status = :status)
+  AND (:state IS NULL OR state = :state)
+  AND (:min_cost IS NULL OR cost_nanos >= :min_cost)
+  AND (:flag IS NULL OR CASE :flag ${HAS_FLAG} END = 1)`
+
+/** Both indexes end in the id, so a place in the log is a place in either of them. */
+const WITHIN =
+  '(started_at_ms, id) < (:before_ms, :before_id) AND (started_at_ms, id) >= (:from_ms, :from_id)'
+const NEWEST_FIRST = 'ORDER BY started_at_ms DESC, id DESC'
+
+/** Before and after every call. Nothing sorts before an empty id, so an instant alone is a place too. */
+const BEGINNING: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
+const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
+
+interface Look {
+  /** How far a look goes: the last record in it, and one more if there is one. */
+  readonly edge: StatementSync
+  readonly matching: StatementSync
+}
+
+/** The planner has no statistics and would have to guess; a wrong guess reads the whole table. */
+function prepareLook(db: DatabaseSync, index: string, whose: string): Look {
+  const source = `call INDEXED BY ${index} WHERE ${whose} AND ${WITHIN}`
+  return {
+    edge: db.prepare(`SELECT started_at_ms, id FROM ${source} ${NEWEST_FIRST} LIMIT 2 OFFSET :skip`),
+    matching: db.prepare(`SELECT * FROM ${source} AND ${MATCHES} ${NEWEST_FIRST} LIMIT :limit`),
+  }
+}
+
+export function requestLogOperation(db: DatabaseSync): Pick<ReadOperations, 'listCalls'> {
+  const ofAccount = prepareLook(db, 'call_by_start', 'account_id = :account')
+  const ofKey = prepareLook(db, 'call_by_key', 'key_id = :key AND account_id = :account')
+
+  return {
+    listCalls(filter, after, limit) {
+      const { edge, matching } = filter.keyId === null ? ofAccount : ofKey
+      const whose = {
+        account: filter.accountId,
+        ...(filter.keyId === null ? {} : { key: filter.keyId }),
+      }
+      const before = earlierOf(after ?? END, { ...END, startedAtMs: filter.toMs ?? END.startedAtMs })
+      const from = { ...BEGINNING, startedAtMs: filter.fromMs ?? BEGINNING.startedAtMs }
+      const records = Math.min(takesAll(filter) ? limit : limits.logLookRecordsMax, limits.logLookRecordsMax)
+      const edges = edge.all({ ...whose, ...within(before, from), skip: integer(records - 1) })
+      const [last, beyond] = edges.map(placeOf)
+      const goesOnAfter = beyond === undefined ? null : (last ?? null)
+
+      const rows = matching.all({
+        ...whose,
+        ...within(before, goesOnAfter ?? from),
+        model: filter.model,
+        status: integerOrNull(filter.status),
+        state: filter.state,
+        min_cost: filter.minCostNanos,
+        flag: filter.flag,
+        // One more than asked for tells whether there are more before the edge.
+        limit: integer(limit + 1),
+      })
+      const calls = rows.slice(0, limit).map(callRecord)
+      const lastShown = calls.at(-1)
+      if (rows.length <= limit || lastShown === undefined) return { calls, next: goesOnAfter }
+      return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
+    },
+  }
+}
+
+function within(before: CallCursor, from: CallCursor) {
+  return {
+    before_ms: integer(before.startedAtMs),
+    before_id: before.requestId,
+    from_ms: integer(from.startedAtMs),
+    from_id: from.requestId,
+  }
+}
+
+function placeOf(row: Row): CallCursor {
+  return { startedAtMs: number(row, 'started_at_ms'), requestId: text(row, 'id') }
+}
+
+/** At the same instant it is the end, which has no id. */
+function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
+  return cursor.startedAtMs < end.startedAtMs ? cursor : end
+}
+
+function takesAll({ model, status, state, minCostNanos, flag }: CallFilter): boolean {
+  return model === null && status === null && state === null && minCostNanos === null && flag === null
+}

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { deleteOldBodies } from '../../src/ledger/retention.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { withDeadline } from '../support/deadline.ts'
+import { startBillingBench } from './bench-of-one.ts'
+
+const bench = await startBillingBench()
+after(() => bench.close())
+
+async function own(method: string, path: string, body?: unknown) {
+  const response = await fetch(bench.gateway.url + path, {
+    method,
+    headers: { authorization: `Bearer ${bench.gateway.adminKey}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+const { body: logged } = await own('POST', '/v1/keys', { name: 'logged', log_requests: true })
+const loggedKey = String(logged['key'])
+
+interface Kept {
+  readonly content: string
+  readonly encoding: string
+  readonly content_type: string | null
+  readonly length_bytes: number
+  readonly truncated: boolean
+}
+
+/** Bodies are written after the answer has left. */
+async function bodiesOf(requestId: string): Promise<{ request: Kept | null; response: Kept | null }> {
+  const look = async () => {
+    for (;;) {
+      const { status, body } = await own('GET', `/gateway/v1/requests/${requestId}/bodies`)
+      if (status === 200) return body as unknown as { request: Kept | null; response: Kept | null }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  return await withDeadline(look(), () => `no bodies of ${requestId}`)
+}
+
+const message = {
+  model: 'claude-haiku-5-5',
+  max_tokens: 32,
+  messages: [{ role: 'user', content: 'Grüße, world' }],
+}
+
+test('a key that logs has both bodies of a call kept, as they were said', async () => {
+  const reply = await bench.call('/v1/messages', message, { key: loggedKey })
+  const { request, response } = await bodiesOf(reply.requestId)
+  assert.deepEqual(JSON.parse(request?.content ?? ''), message)
+  assert.equal(request?.length_bytes, Buffer.byteLength(JSON.stringify(message)))
+  assert.equal(request?.truncated, false)
+  assert.equal(response?.content, reply.body.toString())
+  assert.match(response?.content_type ?? '', /application\/json/)
+})
+
+test('a stream is kept too, and a compressed reply is kept readable', async () => {
+  const stream = await bench.call('/v1/messages', { ...message, stream: true }, { key: loggedKey })
+  assert.match((await bodiesOf(stream.requestId)).response?.content ?? '', /^event: message_start/)
+  const coded = await bench.call('/v1/messages', message, { key: loggedKey, simulate: 'encode=gzip' })
+  assert.match((await bodiesOf(coded.requestId)).response?.content ?? '', /"type": ?"message"/)
+})
+
+test('a key that does not log has nothing kept, and the record of the call all the same', async () => {
+  const reply = await bench.call('/v1/messages', message)
+  await bench.record(reply.requestId)
+  const { status, body } = await own('GET', `/gateway/v1/requests/${reply.requestId}/bodies`)
+  assert.equal(status, 404)
+  assert.match(JSON.stringify(body), /No bodies are kept/)
+})
+
+test('logging that is switched off counts from the next call on', async () => {
+  const { body: key } = await own('POST', '/v1/keys', { name: 'x', log_requests: true })
+  await own('PATCH', `/v1/keys/${key['id']}`, { log_requests: false })
+  const reply = await bench.call('/v1/messages', message, { key: String(key['key']) })
+  await bench.record(reply.requestId)
+  assert.equal((await own('GET', `/gateway/v1/requests/${reply.requestId}/bodies`)).status, 404)
+})
+
+test('of a large body the first megabyte is kept, and how long it was', async () => {
+  const long = { ...message, messages: [{ role: 'user', content: 'x'.repeat(3_000_000) }] }
+  const reply = await bench.call('/v1/messages', long, { key: loggedKey })
+  const { request } = await bodiesOf(reply.requestId)
+  assert.equal(request?.content.length, 1024 * 1024)
+  assert.equal(request?.length_bytes, Buffer.byteLength(JSON.stringify(long)))
+  assert.equal(request?.truncated, true)
+})
+
+test('keys that stand in a body are not kept, whether it was compressed or not', async () => {
+  const secretive = { ...message, messages: [{ role: 'user', content: `my key is ${loggedKey}, and pc` }] }
+  const plain = await bench.call('/v1/messages', secretive, { key: loggedKey })
+  assert.match((await bodiesOf(plain.requestId)).request?.content ?? '', /my key is \[removed\]/)
+  await bodiesOf(plain.requestId)
+  for (const name of readdirSync(bench.gateway.dataDir)) {
+    if (!name.startsWith('bodies.db')) continue
+    assert.ok(!readFileSync(join(bench.gateway.dataDir, name)).includes(loggedKey), name)
+  }
+})
+
+test('an upload that flows through is kept and counted', async () => {
+  const boundary = 'b0undary'
+  const form = [
+    `--${boundary}`,
+    'Content-Disposition: form-data; name="purpose"',
+    '',
+    'assistants',
+    `--${boundary}`,
+    'Content-Disposition: form-data; name="file"; filename="a.bin"',
+    '',
+    gzipSync('binary').toString('latin1'),
+    `--${boundary}--`,
+    '',
+  ].join('\r\n')
+  const response = await fetch(`${bench.gateway.url}/v1/files`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${loggedKey}`,
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+    },
+    body: Buffer.from(form, 'latin1'),
+  })
+  const reply = await response.text()
+  assert.equal(response.status, 200, reply)
+  const id = response.headers.get('x-svc-request-id') ?? ''
+  const { request } = await bodiesOf(id)
+  assert.equal(request?.encoding, 'base64')
+  assert.deepEqual(Buffer.from(request?.content ?? '', 'base64'), Buffer.from(form, 'latin1'))
+  assert.equal((await bench.record(id))['bytes_in'], form.length)
+})
+
+test('GET /gateway/v1/requests/{id}/bodies 404: there is no such request', async () => {
+  assert.equal((await own('GET', '/gateway/v1/requests/req_none/bodies')).status, 404)
+})
+
+test('bodies that are older than they may be are deleted, and younger ones are not', async () => {
+  const reply = await bench.call('/v1/messages', message, { key: loggedKey })
+  await bodiesOf(reply.requestId)
+  const store = await openSqliteStore(join(bench.gateway.dataDir, 'tollgate.db'), (error) => {
+    throw error
+  })
+  try {
+    const kept = await store.getBodies(reply.requestId)
+    const atMs = kept?.atMs ?? 0
+    assert.ok((await deleteOldBodies(store, atMs)) > 0)
+    assert.notEqual(await store.getBodies(reply.requestId), null)
+    assert.equal(await deleteOldBodies(store, atMs + 1), 1)
+    assert.equal(await store.getBodies(reply.requestId), null)
+    assert.notEqual(await store.getCall(reply.requestId), null)
+  } finally {
+    await store.close()
+  }
+})

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { curlStandIn } from '../support/curl-stand-in.ts'
+import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
+
+/** The runbook for a leaked key, block by block as it stands, on a gateway whose key was used by two. */
+
+const execute = promisify(execFile)
+const runbook = readFileSync(new URL('../../docs/LEAKED-KEYS.md', import.meta.url), 'utf8')
+const blocks = Array.from(runbook.matchAll(/^```bash\n([\s\S]*?)^```$/gm), ([, block = '']) => block)
+
+const HOLDER = 'checkout/2.1 (node)'
+/** What a shell, a spreadsheet or a terminal would stumble over. */
+const THIEF = `=cmd|'/c x'!A1 "; touch pwned; $(touch pwned) \`touch pwned\``
+const MODELS = ['claude-haiku-5-5', 'claude-opus-4-8', 'gpt-6-luna']
+const LIMITS = {
+  monthly_budget_usd: 123.456789,
+  allowed_models: MODELS,
+  expires_at: '2999-01-01T00:00:00.000Z',
+}
+/** More than one request credits back. */
+const THEFTS = 1_003
+
+interface Made {
+  readonly id: string
+  readonly by: string
+}
+
+let tollgate: ServingProcess
+let adminKey = ''
+const curl = curlStandIn()
+before(async () => {
+  tollgate = await serveTollgate()
+  adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
+})
+after(async () => {
+  curl.dispose()
+  await tollgate.dispose()
+})
+
+async function manage(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+  const response = await fetch(tollgate.url + path, {
+    method,
+    headers: { authorization: `Bearer ${adminKey}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const json = (await response.json()) as Record<string, unknown>
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${JSON.stringify(json)}`)
+  return json
+}
+
+const hello = { max_tokens: 9, messages: [{ role: 'user', content: 'Hello' }] }
+
+interface Call {
+  readonly model?: string
+  readonly simulate?: string
+  readonly stream?: boolean
+  readonly leaves?: boolean
+}
+
+/** A call with the key, on the surface of its model. */
+async function call(key: string, by: string, how: Call = {}): Promise<Made> {
+  const { model = 'claude-haiku-5-5', simulate = 'tokens=3', stream = false } = how
+  const chat = model.startsWith('gpt')
+  const response = await fetch(tollgate.url + (chat ? '/v1/chat/completions' : '/v1/messages'), {
+    method: 'POST',
+    headers: {
+      ...(chat
+        ? { authorization: `Bearer ${key}` }
+        : { 'x-api-key': key, 'anthropic-version': '2023-06-01' }),
+      'user-agent': by,
+      'x-simulator': simulate,
+    },
+    body: JSON.stringify({
+      model,
+      stream,
+      messages: hello.messages,
+      ...(chat ? { max_completion_tokens: 9 } : { max_tokens: 9 }),
+    }),
+  })
+  if (how.leaves === true) await response.body?.cancel()
+  else await response.arrayBuffer()
+  return { id: String(response.headers.get('x-svc-request-id')), by }
+}
+
+/** Books a call that was settled so many times more, as if it had been made as often: that many calls take long. */
+function multiply(requestId: string, times: number): void {
+  const db = new DatabaseSync(join(tollgate.dataDir, 'tollgate.db'), { timeout: 5_000 })
+  const columns = db
+    .prepare("SELECT name FROM pragma_table_info('call') WHERE name <> 'id'")
+    .all()
+    .map((row) => String(row['name']))
+  const counts = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens']
+  const sums = [...counts, 'cost_nanos', 'list_nanos'].map(
+    (name) => `${name} = ${name} + ${times} * own.${name}`,
+  )
+  db.exec(`
+    BEGIN IMMEDIATE;
+    CREATE TEMP TABLE own AS SELECT * FROM call WHERE id = '${requestId}';
+    WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < ${times})
+      INSERT INTO call (id, ${columns.join(', ')})
+      SELECT 'req_' || printf('%026d', n), ${columns.join(', ')} FROM own, counter;
+    UPDATE rollup SET requests = requests + ${times}, ${sums.map((sum) => sum.replace('= ', '= rollup.')).join(', ')}
+      FROM own WHERE rollup.key_id = own.key_id AND rollup.day = own.day AND rollup.model = own.model_served;
+    UPDATE key_month SET spent_nanos = spent_nanos + ${times} * own.cost_nanos
+      FROM own WHERE key_month.key_id = own.key_id AND key_month.month = own.month;
+    UPDATE account SET charged_nanos = charged_nanos + ${times} * own.cost_nanos
+      FROM own WHERE account.id = own.account_id;
+    COMMIT`)
+  db.close()
+}
+
+const nanosOf = (usd: unknown): bigint => BigInt(Math.round(Number(usd) * 1e9))
+const sumOf = (calls: readonly Record<string, unknown>[]): bigint =>
+  calls.reduce((sum, each) => sum + nanosOf(each['cost_usd']), 0n)
+
+test('the runbook for a leaked key works word for word', async () => {
+  await manage('POST', '/gateway/v1/credits', { amount_usd: 50, reason: 'prepaid' })
+  const leaked = await manage('POST', '/v1/keys', { name: 'checkout, production', ...LIMITS })
+  const bystander = await manage('POST', '/v1/keys', { name: String(leaked['prefix']) })
+  const [key, otherKey] = [String(leaked['key']), String(bystander['key'])]
+  assert.equal(leaked['log_requests'], false)
+
+  const made: Made[] = []
+  for (const model of MODELS) {
+    for (const stream of [false, true]) {
+      made.push(await call(key, HOLDER, { model, stream }))
+      made.push(await call(key, THIEF, { model, stream, simulate: 'tokens=9' }))
+      await call(otherKey, THIEF, { model, stream })
+    }
+  }
+  made.push(await call(key, HOLDER, { simulate: 'status=429' }))
+  made.push(await call(key, THIEF, { simulate: 'status=500' }))
+  made.push(await call(key, THIEF, { stream: true, leaves: true, simulate: 'tokens=9; drip=50' }))
+  const records: Record<string, unknown>[] = []
+  for (const { id, by } of made) {
+    // It waits until the call is settled.
+    records.push({ ...(await manage('GET', `/gateway/v1/requests/${id}`)), by })
+  }
+  const one = records.find((each) => each['by'] === THIEF)
+  assert.ok(one)
+  multiply(String(one['id']), THEFTS)
+  for (let n = 1; n <= THEFTS; n += 1) records.push({ ...one, id: `req_${String(n).padStart(26, '0')}` })
+  const stolen = records.filter((each) => each['by'] === THIEF && nanosOf(each['cost_usd']) > 0n)
+  assert.equal(stolen.length, THEFTS + 7)
+  const before = await manage('GET', '/gateway/v1/balance')
+
+  const cwd = dirname(tollgate.dataDir)
+  const prefix = String(leaked['prefix'])
+  const { stdout } = await execute('bash', ['-euo', 'pipefail', '-c', blocks.join('\n')], {
+    cwd,
+    env: {
+      PATH: [curl.folder, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
+      BASE: tollgate.url,
+      ADMIN_KEY: adminKey,
+      // As the holder sent it: a few characters more than are kept.
+      PREFIX: key.slice(0, 20),
+      OWN: ' checkout/2\\.',
+    },
+  })
+  const fileOf = (name: string) => join(cwd, `leak-${prefix}`, name)
+  const linesOf = (name: string) => readFileSync(fileOf(name), 'utf8').trimEnd().split('\n')
+
+  assert.equal((await manage('GET', `/v1/keys/${leaked['id']}`))['status'], 'revoked')
+  assert.equal((await manage('GET', `/v1/keys/${bystander['id']}`))['status'], 'usable')
+  assert.match(stdout, new RegExp(`^${leaked['id']}\n${leaked['id']} revoked 20`))
+
+  const exported = linesOf('requests.ndjson').map((line) => (JSON.parse(line) as { id: string }).id)
+  assert.deepEqual(exported.toSorted(), records.map((each) => String(each['id'])).sort())
+  assert.equal(linesOf('requests.csv').length, records.length + 1)
+  assert.match(stdout, new RegExp(`^${records.length} calls, 0 in flight$`, 'm'))
+  const sources = stdout.split('\n').filter((line) => line.startsWith('{ name: '))
+  assert.equal(sources.length, 2)
+  assert.ok(sources.some((line) => line.includes(`calls: ${records.length - 7},`)))
+  assert.equal(existsSync(fileOf('pwned')), false)
+  assert.equal((statSync(fileOf('requests.ndjson')).mode & 0o777).toString(8), '600')
+
+  assert.deepEqual(linesOf('fraud.ids').toSorted(), stolen.map((each) => String(each['id'])).sort())
+  const lostNanos = sumOf(stolen)
+  const booked = Array.from(stdout.matchAll(/^([\d.]+) USD (\d+) credited$/gm), ([, usd, calls]) => ({
+    nanos: nanosOf(usd),
+    calls: Number(calls),
+  }))
+  assert.deepEqual(
+    booked.map(({ calls }) => calls),
+    [1_000, stolen.length - 1_000],
+  )
+  assert.equal(
+    booked.reduce((sum, { nanos }) => sum + nanos, 0n),
+    lostNanos,
+  )
+
+  const shown = /^([\d.]+) USD spent, ([\d.]+) USD credited$/m.exec(stdout)
+  assert.deepEqual([nanosOf(shown?.[1]), nanosOf(shown?.[2])], [sumOf(records), lostNanos])
+  const balance = await manage('GET', '/gateway/v1/balance')
+  assert.equal(nanosOf(balance['balance_usd']), nanosOf(before['balance_usd']) + lostNanos)
+  assert.equal(balance['charged_usd'], before['charged_usd'])
+  assert.ok(stdout.includes(`"balance_usd":${balance['balance_usd']}`))
+
+  const fresh = JSON.parse(readFileSync(fileOf('new-key.json'), 'utf8')) as Record<string, unknown>
+  for (const [field, value] of Object.entries({ name: 'checkout, production', ...LIMITS })) {
+    assert.deepEqual(fresh[field], value)
+  }
+  const works = await call(String(fresh['key']), HOLDER)
+  assert.equal((await manage('GET', `/gateway/v1/requests/${works.id}`))['state'], 'settled')
+  assert.doesNotMatch(stdout, /svc_live_\w{20}|svc_admin/, 'no secret is printed')
+
+  const audit = await runTollgate(['audit'], { TOLLGATE_DATA_DIR: tollgate.dataDir })
+  assert.equal(audit.code, 0, audit.stdout)
+  assert.match(audit.stdout, /^No difference/)
+})
+
+test('the runbook has a block for each of its steps, and each is bash', () => {
+  const steps = runbook.match(/^## \d+\. /gm) ?? []
+  assert.equal(blocks.length, steps.length)
+  assert.equal((runbook.match(/^```/gm) ?? []).length, 2 * blocks.length)
+})
+
+test('SECURITY.md says whom to write to, and leads to the runbook', () => {
+  const security = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8')
+  assert.match(security, /\]\(docs\/LEAKED-KEYS\.md\)/)
+  assert.match(security, /security contact/)
+})

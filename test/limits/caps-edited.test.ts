@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { startBillingBench } from '../billing/bench-of-one.ts'
+import { startGatedBench } from './gated-bench.ts'
+import { nanosOf, usdOf } from './look-at-books.ts'
+import { drawCall, drawChance, send, sortOut } from './random-calls.ts'
+
+const bench = await startGatedBench()
+const { gateway, upstream } = bench
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+/** Less than any call holds, and what 200 output tokens cost. */
+const CAP_USD = 0.0001
+
+const edit = (id: string, monthly_budget_usd: number | null) =>
+  gateway.manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd })
+
+for (const [how, cap] of [
+  ['raised', 1],
+  ['removed', null],
+] as const) {
+  test(`a call that waits is admitted when its cap is ${how}, beside the one that runs`, async () => {
+    const { id, key } = await gateway.createKey(how, { monthly_budget_usd: CAP_USD })
+    const first = await bench.send('runs', key)
+    const running = await upstream.next()
+    const second = await bench.send('waits', key)
+    const third = await bench.send('waits behind', key)
+    await edit(id, cap)
+    const next = [await upstream.next(), await upstream.next()]
+    assert.deepEqual(
+      next.map((call) => call.name),
+      ['waits', 'waits behind'],
+    )
+    for (const call of [running, ...next]) call.finish(200)
+    for (const { reply } of [first, second, third]) assert.equal((await reply).status, 200)
+    const record = await bench.record(id)
+    assert.equal(record['month_spend_usd'], 0.0003)
+    assert.equal(record['monthly_budget_usd'], cap)
+  })
+}
+
+test('a cap that is lowered stops nobody who runs, and holds back whoever comes', async () => {
+  const { id, key } = await gateway.createKey('lowered', { monthly_budget_usd: 1 })
+  const sent = [await bench.send('one', key), await bench.send('two', key)]
+  const running = [await upstream.next(), await upstream.next()]
+  await edit(id, 0.00005)
+  const late = await bench.send('late', key)
+  for (const call of running) call.finish(50)
+  for (const { reply } of sent) assert.equal((await reply).status, 200)
+  const refused = await late.reply
+  assert.equal(refused.status, 402)
+  const { details } = JSON.parse(refused.body.toString()).error
+  assert.deepEqual([details.spent_usd, details.cap_usd], [0.00005, 0.00005])
+  assert.equal((await bench.record(id))['month_spend_usd'], 0.00005)
+})
+
+test('a cap that is lowered below what is spent is spent; raised above it, it is not, and the spend stays', async () => {
+  const { id, key } = await gateway.createKey('up and down', { monthly_budget_usd: 1 })
+  const status = async (name: string) => (await (await bench.send(name, key)).reply).status
+  assert.equal(await status('at once 200, before'), 200)
+  await edit(id, CAP_USD / 2)
+  assert.equal(await status('at once 200, below'), 402)
+  assert.equal((await bench.record(id))['month_spend_usd'], CAP_USD)
+  await edit(id, CAP_USD * 2)
+  assert.equal(await status('at once 200, above'), 200)
+  const record = await bench.record(id)
+  assert.equal(record['month_spend_usd'], CAP_USD * 2)
+  assert.equal(record['status'], 'usable')
+})
+
+test('a cap set on a key that had none counts what the month has cost before', async () => {
+  const { id, key } = await gateway.createKey('grown up')
+  const { reply } = await bench.send('at once 200, uncapped', key)
+  assert.equal((await reply).status, 200)
+  await edit(id, CAP_USD)
+  const refused = await bench.send('capped', key)
+  assert.equal((await refused.reply).status, 402)
+})
+
+test('edits of the cap under 300 calls at once: it is never passed by more than a call, and no call is lost', async (t) => {
+  const chance = drawChance((line) => t.diagnostic(line))
+  const busy = await startBillingBench()
+  try {
+    const caps = [4_000_000, 1_000_000, 6_000_000, 2_000_000, 9_000_000]
+    const change = (cap: number) =>
+      busy.gateway.manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: usdOf(cap) })
+    const { id, key } = await busy.gateway.createKey('edited', { monthly_budget_usd: usdOf(caps[0] ?? 0) })
+    let answered = 0
+    const edits: Promise<unknown>[] = []
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, async () => {
+        const call = drawCall(chance)
+        const reply = await send(busy, call, key)
+        answered += 1
+        const next = answered % 20 === 0 ? caps[answered / 20] : undefined
+        if (next !== undefined) edits.push(change(next))
+        return { call, reply }
+      }),
+    )
+    await Promise.all(edits)
+    const outcomes = sortOut(answers)
+    assert.ok(outcomes.spentNanos - outcomes.dearestNanos < Math.max(...caps))
+    for (const { spentNanos, capNanos } of outcomes.exceeded) {
+      assert.ok(caps.includes(capNanos) && spentNanos >= capNanos)
+    }
+    await busy.assertBooksBalance()
+    const record = await busy.gateway.manage('GET', `/v1/keys/${id}`)
+    assert.equal(nanosOf(record['month_spend_usd']), outcomes.spentNanos)
+  } finally {
+    await busy.close()
+  }
+})

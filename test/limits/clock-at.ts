@@ -1,0 +1,29 @@
+import type { Clock } from '../../src/kernel/clock.ts'
+
+/** Wall-clock time that stands still until it is moved, and that counts how often it is asked for. */
+export interface TestClock extends Clock {
+  readonly asked: number
+  set(iso: string): void
+  advance(ms: number): void
+}
+
+export function clockAt(iso: string): TestClock {
+  let nowMs = Date.parse(iso)
+  let asked = 0
+  return {
+    nowMs() {
+      asked += 1
+      return nowMs
+    },
+    monotonicMs: () => performance.now(),
+    get asked() {
+      return asked
+    },
+    set(to) {
+      nowMs = Date.parse(to)
+    },
+    advance(ms) {
+      nowMs += ms
+    },
+  }
+}

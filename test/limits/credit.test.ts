@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startBillingBench } from '../billing/bench-of-one.ts'
+import { type GatedBench, startGatedBench } from './gated-bench.ts'
+import { nanosOf, usdOf } from './look-at-books.ts'
+import { drawCall, drawChance, send } from './random-calls.ts'
+
+const topUp = ({ gateway }: GatedBench, amount_usd: number) =>
+  gateway.manage('POST', '/gateway/v1/credits', { amount_usd, reason: 'test' })
+
+async function withBench(run: (bench: GatedBench) => Promise<void>): Promise<void> {
+  const bench = await startGatedBench()
+  try {
+    await run(bench)
+    await bench.assertBooksBalance()
+  } finally {
+    await bench.close()
+  }
+}
+
+test('credit is one limit over all keys: 300 calls at once of four keys pass it by at most one call', async (t) => {
+  const chance = drawChance((line) => t.diagnostic(line))
+  const bench = await startBillingBench()
+  try {
+    const creditNanos = 8_000_000
+    await bench.credit(usdOf(creditNanos))
+    const keys = await Promise.all(
+      [null, null, 0.001, 0.004].map((cap) =>
+        bench.gateway.createKey(`cap ${cap}`, { monthly_budget_usd: cap }),
+      ),
+    )
+    const answers = await Promise.all(
+      Array.from({ length: 300 }, async (_, i) => {
+        const call = drawCall(chance)
+        return { call, reply: await send(bench, call, keys[i % keys.length]?.key ?? '') }
+      }),
+    )
+    await bench.assertBooksBalance()
+    const served = answers.filter(({ reply }) => reply.status === 200).map(({ call }) => call.costNanos)
+    const charged = served.reduce((sum, cost) => sum + cost, 0)
+    const balance = await bench.balance()
+    assert.equal(nanosOf(balance['charged_usd']), charged)
+    assert.equal(nanosOf(balance['balance_usd']), creditNanos - charged)
+    assert.equal(balance['held_usd'], 0)
+    assert.ok(charged >= creditNanos, 'the calls cost more than the credit')
+    assert.ok(charged - Math.max(...served) < creditNanos, 'more than one call above the credit')
+    for (const { reply, call } of answers) {
+      if (reply.status === 200) continue
+      const { code } = JSON.parse(reply.body.toString()).error
+      assert.ok(code === 'credit_balance_exhausted' || code === 'budget_exceeded', code)
+      if (code === 'budget_exceeded') continue
+      assert.equal(reply.status, call.surface === 'messages' ? 400 : 429)
+      assert.ok(Number(reply.header('x-svc-balance-usd')) <= 0, 'refused before the credit was used up')
+    }
+  } finally {
+    await bench.close()
+  }
+})
+
+test('before any credit was added nothing is enforced, and the balance goes below zero', () =>
+  withBench(async (bench) => {
+    const sent = [
+      await bench.send('one', bench.gateway.apiKey),
+      await bench.send('two', bench.gateway.apiKey, { surface: 'chat' }),
+    ]
+    for (const _ of sent) (await bench.upstream.next()).finish(200)
+    for (const { reply } of sent) assert.equal((await reply).status, 200)
+    const balance = await bench.gateway.manage('GET', '/gateway/v1/balance')
+    assert.deepEqual([balance['balance_usd'], balance['enforced']], [-0.0002, false])
+  }))
+
+test('calls of all keys wait for credit in one line, in the order in which they came', () =>
+  withBench(async (bench) => {
+    await topUp(bench, 0.0001)
+    const keys = await Promise.all(['a', 'b', 'c'].map((name) => bench.gateway.createKey(name)))
+    const names = ['a 1', 'b 1', 'c 1', 'a 2', 'b 2']
+    const sent = []
+    for (const [i, name] of names.entries()) {
+      sent.push(
+        await bench.send(name, keys[i % 3]?.key ?? '', { surface: i % 2 === 0 ? 'messages' : 'chat' }),
+      )
+      // Each has been told to wait when the next one comes.
+      await bench.free(bench.gateway.apiKey)
+    }
+    for (const name of names) {
+      const call = await bench.upstream.next()
+      assert.equal(call.name, name)
+      call.finish(10)
+    }
+    for (const { reply } of sent) assert.equal((await reply).status, 200)
+  }))
+
+test('credit that is added lets those in who wait, beside the call that runs', () =>
+  withBench(async (bench) => {
+    await topUp(bench, 0.0001)
+    const [mine, yours] = [await bench.gateway.createKey('mine'), await bench.gateway.createKey('yours')]
+    const first = await bench.send('runs', mine.key)
+    const running = await bench.upstream.next()
+    const waiting = [await bench.send('waits', yours.key), await bench.send('waits behind', mine.key)]
+    assert.equal((await bench.free(yours.key)).status, 200, 'what is free needs no credit')
+    await topUp(bench, 1)
+    const next = [await bench.upstream.next(), await bench.upstream.next()]
+    assert.deepEqual(next.map((call) => call.name).sort(), ['waits', 'waits behind'])
+    for (const call of [running, ...next]) call.finish(200)
+    for (const { reply } of [first, ...waiting]) assert.equal((await reply).status, 200)
+  }))
+
+test('calls that wait while the credit is used up are refused, and served again after a top-up', () =>
+  withBench(async (bench) => {
+    await topUp(bench, 0.0001)
+    const [mine, yours] = [await bench.gateway.createKey('mine'), await bench.gateway.createKey('yours')]
+    const first = await bench.send('uses all up', mine.key)
+    const running = await bench.upstream.next()
+    const messages = await bench.send('messages', yours.key)
+    const chat = await bench.send('chat', mine.key, { surface: 'chat' })
+    running.finish(1_000)
+    assert.equal((await first.reply).header('x-svc-balance-usd'), '-0.0004')
+    assert.equal((await messages.reply).status, 400)
+    assert.equal((await chat.reply).status, 429)
+    assert.equal((await chat.reply).header('retry-after'), undefined)
+    await topUp(bench, 0.0004)
+    const still = await bench.send('at zero', yours.key)
+    assert.equal((await still.reply).status, 400)
+    await topUp(bench, 0.0001)
+    const again = await bench.send('above zero', yours.key)
+    ;(await bench.upstream.next()).finish(1)
+    assert.equal((await again.reply).status, 200)
+  }))
+
+test('a key that waits for its own cap does not hold up the credit of others', () =>
+  withBench(async (bench) => {
+    await topUp(bench, 1)
+    const capped = await bench.gateway.createKey('capped', { monthly_budget_usd: 0.0001 })
+    const first = await bench.send('holds its cap', capped.key)
+    const running = await bench.upstream.next()
+    const second = await bench.send('waits for its cap', capped.key)
+    await bench.free(capped.key)
+    const other = await bench.send('has credit', bench.gateway.apiKey)
+    const theirs = await bench.upstream.next()
+    assert.equal(theirs.name, 'has credit')
+    theirs.finish(1)
+    assert.equal((await other.reply).status, 200)
+    running.finish(200)
+    assert.equal((await first.reply).status, 200)
+    assert.equal((await second.reply).status, 402)
+  }))

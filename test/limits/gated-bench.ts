@@ -1,0 +1,104 @@
+import type { IncomingMessage } from 'node:http'
+import { asBilled, assertBooksBalance, type BilledReply } from '../billing/bench-of-one.ts'
+import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
+import { connect, exchange } from '../support/raw-client.ts'
+import { type Arrivals, watchArrivals } from './arrivals.ts'
+import { type GatedUpstream, startGatedUpstream } from './gated-upstream.ts'
+
+/** A gateway in front of an upstream that answers when the test says so. */
+export interface GatedBench {
+  readonly gateway: TestGateway
+  readonly upstream: GatedUpstream
+  readonly arrivals: Arrivals
+  /** Sends a call of this name, and resolves when the gateway has it. */
+  send(name: string, key: string, options?: SendOptions): Promise<SentCall>
+  /** A call that costs nothing. When it is answered, the store has answered all that was asked before it, too. */
+  free(key: string): Promise<BilledReply>
+  /** What an admin sees of the key. */
+  record(id: string): Promise<Record<string, unknown>>
+  assertBooksBalance(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface SendOptions {
+  readonly surface?: 'messages' | 'chat'
+  readonly stream?: boolean
+  readonly maxTokens?: number
+  readonly body?: string
+}
+
+export interface SentCall {
+  readonly reply: Promise<BilledReply>
+  /** The request as the gateway has it. */
+  readonly request: IncomingMessage
+  leave(): void
+  /** Resolves once the answer has this text in it. */
+  received(text: string): Promise<void>
+}
+
+/** By default a call holds at least $0.0005, more than the small caps that tests use. */
+const MAX_TOKENS = 1_000
+
+export function bodyOf(surface: 'messages' | 'chat', maxTokens = MAX_TOKENS, stream = false): string {
+  const messages = [{ role: 'user', content: 'May I pass?' }]
+  return JSON.stringify(
+    surface === 'messages'
+      ? { model: 'claude-haiku-5-5', max_tokens: maxTokens, stream, messages }
+      : { model: 'gpt-6-luna', max_completion_tokens: maxTokens, stream, messages },
+  )
+}
+
+export async function startGatedBench(options: GatewayOptions = {}): Promise<GatedBench> {
+  const upstream = await startGatedUpstream()
+  const gateway = await startGateway({
+    messagesUrl: upstream.url,
+    messagesKey: 'pm',
+    chatUrl: `${upstream.url}/v1`,
+    chatKey: 'pc',
+    ...options,
+  })
+  const arrivals = watchArrivals(gateway.port)
+
+  return {
+    gateway,
+    upstream,
+    arrivals,
+
+    async send(name, key, { surface = 'messages', stream = false, maxTokens = MAX_TOKENS, body } = {}) {
+      const text = body ?? bodyOf(surface, maxTokens, stream)
+      const lines = [
+        `POST ${surface === 'messages' ? '/v1/messages' : '/v1/chat/completions'} HTTP/1.1`,
+        'Host: gateway',
+        `x-call: ${name}`,
+        surface === 'messages' ? `x-api-key: ${key}` : `Authorization: Bearer ${key}`,
+        'Content-Type: application/json',
+        `Content-Length: ${Buffer.byteLength(text)}`,
+      ]
+      const connection = await connect(gateway)
+      const reply = connection.request(Buffer.from(`${lines.join('\r\n')}\r\n\r\n${text}`)).then(asBilled)
+      // One that is never awaited is of a client that leaves.
+      reply.catch(() => undefined)
+      reply.finally(() => connection.leave()).catch(() => undefined)
+      return {
+        reply,
+        request: await arrivals.arrived(name),
+        leave: () => connection.leave(),
+        received: (part) => connection.received(part),
+      }
+    },
+
+    free: async (key) =>
+      asBilled(
+        await exchange(gateway, `GET /v1/models HTTP/1.1\r\nHost: gateway\r\nx-api-key: ${key}\r\n\r\n`),
+      ),
+
+    record: (id) => gateway.manage('GET', `/v1/keys/${id}`),
+    assertBooksBalance: () => assertBooksBalance(gateway.dataDir),
+
+    async close() {
+      arrivals.stop()
+      await gateway.close()
+      await upstream.close()
+    },
+  }
+}

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import type { BilledReply } from '../billing/bench-of-one.ts'
+import { clockAt } from './clock-at.ts'
+import { bodyOf, startGatedBench } from './gated-bench.ts'
+
+const bench = await startGatedBench({
+  clock: clockAt('2026-12-20T12:00:00.000Z'),
+  settings: { budgetWaitMs: 0 },
+})
+const { gateway, upstream } = bench
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+type SurfaceName = 'messages' | 'chat'
+const surfaces: readonly SurfaceName[] = ['messages', 'chat']
+const CAP_USD = 0.0001
+
+/** What a refusal looks like on the wire, but for what is the same in all of them. */
+interface Expected {
+  readonly status: number
+  readonly type: string
+  readonly code: string
+  readonly message: string
+  readonly param?: string
+  readonly details?: string
+  readonly lines?: readonly string[]
+}
+
+/** The body to the byte, and every header line in its order. */
+function assertRefusal(reply: BilledReply, surface: SurfaceName, expected: Expected): void {
+  const { status, type, code, message, param, details } = expected
+  const id = reply.requestId
+  assert.match(id, /^req_[0-9A-HJKMNP-TV-Z]{26}$/)
+  assert.equal(reply.status, status)
+  const words = JSON.stringify(message)
+  const explained = (text: string) => (details === undefined ? '' : `,"details":{${text}${details}}`)
+  const body =
+    surface === 'messages'
+      ? `{"type":"error","error":{"type":"${type}","message":${words},"code":"${code}"` +
+        `${explained(`"error_code":"${code}",`)}},"request_id":"${id}"}`
+      : `{"error":{"message":${words},"type":"${type}","param":${param === undefined ? 'null' : `"${param}"`},` +
+        `"code":"${code}"${explained('')}}}`
+  assert.equal(reply.body.toString(), body)
+  const own = reply.headerLines.filter((line) => !/^(date|connection|keep-alive):/i.test(line))
+  assert.deepEqual(
+    own.map((line) => line.toLowerCase()).sort(),
+    [
+      'content-type: application/json',
+      `content-length: ${body.length}`,
+      `${surface === 'messages' ? 'request-id' : 'x-request-id'}: ${id.toLowerCase()}`,
+      `x-svc-request-id: ${id.toLowerCase()}`,
+      'x-svc-cost-usd: 0',
+      'x-svc-list-cost-usd: 0',
+      'x-svc-upstream-ms: 0',
+      `x-svc-balance-usd: ${reply.header('x-svc-balance-usd')}`,
+      ...(expected.lines ?? []),
+    ].sort(),
+  )
+  assert.match(reply.header('x-svc-balance-usd') ?? '', /^-?\d+(\.\d+)?$/)
+}
+
+const budgetLines = (spent: string, held: string) => [
+  `x-svc-budget-spent-usd: ${spent}`,
+  `x-svc-budget-held-usd: ${held}`,
+  'x-svc-budget-cap-usd: 0.0001',
+  'x-svc-budget-resets-at: 2027-01-01t00:00:00.000z',
+]
+const budgetDetails = (spent: string, held: string) =>
+  `"spent_usd":${spent},"held_usd":${held},"cap_usd":0.0001,"resets_at":"2027-01-01T00:00:00.000Z"`
+
+for (const surface of surfaces) {
+  const isMessages = surface === 'messages'
+
+  test(`${surface}: a spent cap is 402 budget_exceeded with spend, holds, cap and reset`, async () => {
+    const { key } = await gateway.createKey('spent', { monthly_budget_usd: CAP_USD })
+    const { reply } = await bench.send(`${surface} spends`, key, { surface })
+    ;(await upstream.next()).finish(250)
+    assert.equal((await reply).status, 200)
+    const refused = await (await bench.send(`${surface} too much`, key, { surface })).reply
+    assertRefusal(refused, surface, {
+      status: 402,
+      type: 'billing_error',
+      code: 'budget_exceeded',
+      message:
+        'The monthly budget of this key is spent: 0.000125 spent of 0.0001 USD. ' +
+        'It is whole again at 2027-01-01T00:00:00.000Z.',
+      details: budgetDetails('0.000125', '0'),
+      lines: budgetLines('0.000125', '0'),
+    })
+  })
+
+  test(`${surface}: a cap that calls in flight hold is 429 budget_held with retry-after, and may be retried`, async () => {
+    const { id, key } = await gateway.createKey('held', { monthly_budget_usd: CAP_USD })
+    const { reply } = await bench.send(`${surface} holds`, key, { surface })
+    const running = await upstream.next()
+    const refused = await (await bench.send(`${surface} held back`, key, { surface })).reply
+    const held = String((await bench.record(id))['month_held_usd'])
+    assert.ok(Number(held) >= CAP_USD)
+    assertRefusal(refused, surface, {
+      status: 429,
+      type: isMessages ? 'rate_limit_error' : 'budget',
+      code: 'budget_held',
+      message:
+        `Calls in flight hold what is left of this key's monthly budget: 0 spent and ${held} held of 0.0001 USD. ` +
+        'Try again when they have ended.',
+      details: budgetDetails('0', held),
+      lines: [...budgetLines('0', held), 'retry-after: 2'],
+    })
+    running.finish(1)
+    assert.equal((await reply).status, 200)
+  })
+
+  test(`${surface}: a model outside the allowlist is 403 model_not_allowed`, async () => {
+    const model = isMessages ? 'claude-haiku-5-5' : 'gpt-6-luna'
+    const { key } = await gateway.createKey('picky', {
+      allowed_models: [`${model}-not`, model.toUpperCase()],
+    })
+    const refused = await (await bench.send(`${surface} stranger`, key, { surface })).reply
+    assertRefusal(refused, surface, {
+      status: 403,
+      type: isMessages ? 'permission_error' : 'invalid_request_error',
+      code: 'model_not_allowed',
+      message: `This key may not use the model "${model}". Use one of its allowed_models.`,
+      param: 'model',
+    })
+  })
+
+  for (const [what, fields] of [
+    ['a cap', { monthly_budget_usd: 100 }],
+    ['an allowlist', { allowed_models: ['claude-haiku-5-5', 'gpt-6-luna'] }],
+  ] as const) {
+    test(`${surface}: a body that names its model twice, or is no JSON, is 400 bad_request to a key with ${what}`, async () => {
+      const { key } = await gateway.createKey('strict', fields)
+      const whole = bodyOf(surface)
+      const bodies = [
+        whole.replace('"model":', '"model":"claude-haiku-5-5","model":'),
+        whole.replace('"model":', '"m\\u006fdel":"gpt-6-luna","model":'),
+        whole.slice(0, -1),
+        'not JSON',
+      ]
+      for (const body of bodies) {
+        const name = `at once 0, ${surface}, ${what}, ${body}`
+        const refused = await (await bench.send(name, key, { surface, body })).reply
+        assert.equal(refused.status, 400, body)
+        const { message } = JSON.parse(refused.body.toString()).error
+        assert.ok(typeof message === 'string' && message.length > 20)
+        assertRefusal(refused, surface, {
+          status: 400,
+          type: 'invalid_request_error',
+          code: 'bad_request',
+          message,
+        })
+      }
+    })
+  }
+}
+
+test('an ambiguous body of a key without limits goes upstream as it is', async () => {
+  const body = bodyOf('messages').replace('"model":', '"model":"claude-haiku-5-5","model":')
+  const { reply } = await bench.send('at once 0, free to err', gateway.apiKey, { body })
+  assert.equal((await reply).status, 200)
+})
+
+test('nothing that was refused has reached upstream', () => {
+  assert.ok(
+    upstream.names.every((name) => /spends|holds|free to err/.test(name)),
+    upstream.names.join(', '),
+  )
+})
+
+test('of a revoked and an expired key the surfaces say which it is, at no cost and without a balance', async () => {
+  const revoked = await gateway.createKey('revoked')
+  await gateway.revokeKey(revoked.id)
+  for (const surface of surfaces) {
+    const refused = await (await bench.send(`${surface} revoked`, revoked.key, { surface })).reply
+    assert.equal(refused.status, 401)
+    const { type, code, message } = JSON.parse(refused.body.toString()).error
+    assert.equal(type, surface === 'messages' ? 'authentication_error' : 'invalid_request_error')
+    assert.deepEqual([code, message], ['invalid_api_key', 'This API key was revoked.'])
+    assert.equal(refused.header('x-svc-cost-usd'), '0')
+    assert.equal(refused.header('x-should-retry'), undefined)
+  }
+})
+
+test('an account without credit is refused as upstream refuses it, and says that retrying is no use', async (t) => {
+  const poor = await startGatedBench({ settings: { budgetWaitMs: 0 } })
+  t.after(() => poor.close())
+  await poor.gateway.manage('POST', '/gateway/v1/credits', { amount_usd: 0.0001, reason: 'test' })
+  const message = 'Your credit balance is too low to access this gateway. Ask its operator to add credit.'
+  const assertExhausted = async () => {
+    for (const surface of surfaces) {
+      const name = `${surface} refused`
+      const refused = await (await poor.send(name, poor.gateway.apiKey, { surface })).reply
+      assertRefusal(refused, surface, {
+        status: surface === 'messages' ? 400 : 429,
+        type: surface === 'messages' ? 'invalid_request_error' : 'insufficient_quota',
+        code: 'credit_balance_exhausted',
+        message,
+        lines: ['x-should-retry: false'],
+      })
+    }
+  }
+  const { reply } = await poor.send('spends', poor.gateway.apiKey)
+  const running = await poor.upstream.next()
+  await assertExhausted()
+  running.finish(200)
+  assert.equal((await reply).header('x-svc-balance-usd'), '0')
+  await assertExhausted()
+  await poor.assertBooksBalance()
+  assert.deepEqual(poor.upstream.names, ['spends'])
+})

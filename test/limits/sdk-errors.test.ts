@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import Anthropic1 from '@anthropic-ai/sdk'
+import Anthropic0 from 'anthropic-sdk-0'
+import Openai7 from 'openai'
+import Openai4 from 'openai-4'
+import { dig } from '../simulator/dig.ts'
+import { startGatedBench } from './gated-bench.ts'
+
+interface ClientOptions {
+  readonly baseURL: string
+  readonly apiKey: string
+  readonly maxRetries: number
+  readonly defaultHeaders: Record<string, string>
+}
+
+interface Sdk {
+  readonly name: string
+  readonly surface: 'messages' | 'chat'
+  readonly APIError: new (...args: never[]) => Error
+  readonly RateLimitError: new (...args: never[]) => Error
+  readonly BadRequestError: new (...args: never[]) => Error
+  create(options: ClientOptions, stream: boolean): PromiseLike<unknown>
+  /** Where a program reads the gateway's code in the error that this SDK throws. */
+  codeOf(error: unknown): unknown
+  detailsOf(error: unknown): unknown
+}
+
+const prompt = [{ role: 'user' as const, content: 'May I pass?' }]
+const message = { model: 'claude-haiku-5-5', max_tokens: 1_000, messages: prompt }
+const completion = { model: 'gpt-6-luna', max_completion_tokens: 1_000, messages: prompt }
+
+const sdks: readonly Sdk[] = [
+  {
+    name: 'openai 7',
+    surface: 'chat',
+    APIError: Openai7.APIError,
+    RateLimitError: Openai7.RateLimitError,
+    BadRequestError: Openai7.BadRequestError,
+    create: (options, stream) => new Openai7(options).chat.completions.create({ ...completion, stream }),
+    codeOf: (error) => dig(error, 'code'),
+    detailsOf: (error) => dig(error, 'error.details'),
+  },
+  {
+    name: 'openai 4',
+    surface: 'chat',
+    APIError: Openai4.APIError,
+    RateLimitError: Openai4.RateLimitError,
+    BadRequestError: Openai4.BadRequestError,
+    create: (options, stream) => new Openai4(options).chat.completions.create({ ...completion, stream }),
+    codeOf: (error) => dig(error, 'code'),
+    detailsOf: (error) => dig(error, 'error.details'),
+  },
+  {
+    name: '@anthropic-ai/sdk 1',
+    surface: 'messages',
+    APIError: Anthropic1.APIError,
+    RateLimitError: Anthropic1.RateLimitError,
+    BadRequestError: Anthropic1.BadRequestError,
+    create: (options, stream) => new Anthropic1(options).messages.create({ ...message, stream }),
+    codeOf: (error) => dig(error, 'error.error.code'),
+    detailsOf: (error) => dig(error, 'details'),
+  },
+  {
+    name: '@anthropic-ai/sdk 0.137',
+    surface: 'messages',
+    APIError: Anthropic0.APIError,
+    RateLimitError: Anthropic0.RateLimitError,
+    BadRequestError: Anthropic0.BadRequestError,
+    create: (options, stream) => new Anthropic0(options).messages.create({ ...message, stream }),
+    codeOf: (error) => dig(error, 'error.error.code'),
+    detailsOf: (error) => dig(error, 'error.error.details'),
+  },
+]
+
+const bench = await startGatedBench({ settings: { budgetWaitMs: 0 } })
+const poor = await startGatedBench({ settings: { budgetWaitMs: 0 } })
+after(async () => {
+  await bench.close()
+  await poor.close()
+})
+
+function clientOptions(
+  sdk: Sdk,
+  url: string,
+  apiKey: string,
+  call: string,
+  maxRetries: number,
+): ClientOptions {
+  const baseURL = sdk.surface === 'chat' ? `${url}/v1` : url
+  return { baseURL, apiKey, maxRetries, defaultHeaders: { 'x-call': call } }
+}
+
+async function errorOf(call: PromiseLike<unknown>): Promise<Error> {
+  const error: unknown = await call.then(
+    () => assert.fail('the call should have failed'),
+    (reason: unknown) => reason,
+  )
+  assert.ok(error instanceof Error)
+  return error
+}
+
+for (const sdk of sdks) {
+  test(`${sdk.name} throws its own error for 402, with the code and the figures, after one request`, async () => {
+    const { key } = await bench.gateway.createKey(sdk.name, { monthly_budget_usd: 0 })
+    for (const stream of [false, true]) {
+      const call = `${sdk.name} exceeded ${stream}`
+      const options = clientOptions(sdk, bench.gateway.url, key, call, 2)
+      const error = await errorOf(sdk.create(options, stream))
+      assert.ok(error instanceof sdk.APIError, error.stack)
+      assert.equal(dig(error, 'status'), 402)
+      assert.equal(dig(error, 'type'), 'billing_error')
+      assert.equal(sdk.codeOf(error), 'budget_exceeded')
+      assert.equal(dig(sdk.detailsOf(error), 'cap_usd'), 0)
+      assert.match(error.message, /monthly budget of this key is spent/)
+      assert.equal(bench.arrivals.countOf(call), 1, 'it was retried')
+    }
+  })
+
+  test(`${sdk.name} does not retry when the credit is exhausted`, async () => {
+    const { gateway, arrivals } = poor
+    const balance = await gateway.manage('GET', '/gateway/v1/balance')
+    if (balance['enforced'] === false) {
+      await gateway.manage('POST', '/gateway/v1/credits', { amount_usd: 0.0001, reason: 'test' })
+      const { reply } = await poor.send('at once 200', gateway.apiKey)
+      assert.equal((await reply).status, 200)
+    }
+    const call = `${sdk.name} exhausted`
+    const error = await errorOf(sdk.create(clientOptions(sdk, gateway.url, gateway.apiKey, call, 2), false))
+    assert.ok(error instanceof (sdk.surface === 'chat' ? sdk.RateLimitError : sdk.BadRequestError))
+    assert.equal(sdk.codeOf(error), 'credit_balance_exhausted')
+    assert.match(error.message, /credit balance is too low/)
+    assert.equal(arrivals.countOf(call), 1, 'it was retried')
+  })
+}
+
+test('every SDK retries 429 budget_held by itself, and is served when the calls in flight have ended', async () => {
+  const { gateway, upstream, arrivals } = bench
+  const retrying = []
+  for (const sdk of sdks) {
+    const { key } = await gateway.createKey(sdk.name, { monthly_budget_usd: 0.0001 })
+    const first = await bench.send(`${sdk.name} holds`, key)
+    const running = await upstream.next()
+    const call = `at once 10, ${sdk.name} retried`
+    // It waits for two seconds, as retry-after says, and the next one begins meanwhile.
+    const served = Promise.resolve(sdk.create(clientOptions(sdk, gateway.url, key, call, 1), false))
+    await arrivals.answered(call)
+    assert.ok(!upstream.names.includes(call))
+    running.finish(1)
+    assert.equal((await first.reply).status, 200)
+    retrying.push({ served, call })
+  }
+  for (const { served, call } of retrying) {
+    await served
+    assert.equal(arrivals.countOf(call), 2)
+  }
+  await bench.assertBooksBalance()
+})
+
+test('without retries the error of 429 budget_held is a RateLimitError with the code and the figures', async () => {
+  for (const sdk of sdks) {
+    const { key } = await bench.gateway.createKey(sdk.name, { monthly_budget_usd: 0.0001 })
+    const first = await bench.send(`${sdk.name} holds again`, key)
+    const running = await bench.upstream.next()
+    const call = `${sdk.name} not retried`
+    const error = await errorOf(sdk.create(clientOptions(sdk, bench.gateway.url, key, call, 0), false))
+    assert.ok(error instanceof sdk.RateLimitError)
+    assert.equal(sdk.codeOf(error), 'budget_held')
+    assert.equal(dig(sdk.detailsOf(error), 'spent_usd'), 0)
+    running.finish(1)
+    assert.equal((await first.reply).status, 200)
+  }
+})

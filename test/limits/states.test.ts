@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { clockAt } from './clock-at.ts'
+import { startGatedBench } from './gated-bench.ts'
+
+const clock = clockAt('2026-12-20T12:00:00.000Z')
+const bench = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
+const { gateway, upstream } = bench
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+let calls = 0
+/** What becomes of a call that costs $0.00001. */
+async function status(key: string, surface: 'messages' | 'chat' = 'messages'): Promise<number> {
+  const { reply } = await bench.send(`at once 20, ${calls++}`, key, { surface })
+  return (await reply).status
+}
+
+test('a key is refused from the very millisecond in expires_at on, on both surfaces and its own record', async () => {
+  const expires_at = '2026-12-20T12:30:00.250Z'
+  const { id, key } = await gateway.createKey('short-lived', { expires_at })
+  const own = async () =>
+    (await fetch(`${gateway.url}/v1/keys/me`, { headers: { authorization: `Bearer ${key}` } })).status
+  clock.set('2026-12-20T12:30:00.249Z')
+  assert.equal(await status(key), 200)
+  assert.equal(await status(key, 'chat'), 200)
+  assert.equal((await bench.free(key)).status, 200)
+  assert.equal(await own(), 200)
+  assert.equal((await bench.record(id))['status'], 'usable')
+  clock.set(expires_at)
+  assert.equal(await status(key), 401)
+  assert.equal(await status(key, 'chat'), 401)
+  assert.equal((await bench.free(key)).status, 401)
+  assert.equal(await own(), 401)
+  const record = await bench.record(id)
+  assert.equal(record['status'], 'expired')
+  assert.equal(record['last_used_at'], '2026-12-20T12:30:00.249Z', 'refusals do not count as use')
+})
+
+test('an expiry that is set, moved and removed counts from the next call on', async () => {
+  clock.set('2026-12-21T00:00:00.000Z')
+  const { id, key } = await gateway.createKey('moved')
+  const edit = (expires_at: string | null) => gateway.manage('PATCH', `/v1/keys/${id}`, { expires_at })
+  await edit('2026-12-21T01:00:00.000Z')
+  await edit('2026-12-21T02:00:00.000Z')
+  clock.set('2026-12-21T01:30:00.000Z')
+  assert.equal(await status(key), 200)
+  await edit(null)
+  clock.set('2026-12-21T03:00:00.000Z')
+  assert.equal(await status(key), 200)
+})
+
+test('last_used_at is the instant of the last request that came with the key, also of one that a limit refused', async () => {
+  clock.set('2026-12-22T08:00:00.000Z')
+  const { id, key } = await gateway.createKey('watched', { monthly_budget_usd: 0.00001 })
+  const lastUsed = async () => (await bench.record(id))['last_used_at']
+  assert.equal(await lastUsed(), null)
+  clock.set('2026-12-22T08:00:00.001Z')
+  assert.equal(await status(key), 200)
+  assert.equal(await lastUsed(), '2026-12-22T08:00:00.001Z')
+  clock.set('2026-12-22T08:00:00.777Z')
+  assert.equal(await status(key), 402)
+  assert.equal(await lastUsed(), '2026-12-22T08:00:00.777Z')
+  clock.set('2026-12-22T09:00:00.123Z')
+  assert.equal((await bench.free(key)).status, 200)
+  assert.equal(await lastUsed(), '2026-12-22T09:00:00.123Z')
+  clock.set('2026-12-22T10:00:00.000Z')
+  await gateway.revokeKey(id)
+  assert.equal(await status(key), 401)
+  assert.equal(await lastUsed(), '2026-12-22T09:00:00.123Z')
+})
+
+test('rotation is additive: both keys work, the new one has the same limits and a month of its own', async () => {
+  clock.set('2026-12-23T00:00:00.000Z')
+  const limits = {
+    monthly_budget_usd: 0.00001,
+    allowed_models: ['claude-haiku-5-5'],
+    log_requests: true,
+    expires_at: '2027-06-01T00:00:00.000Z',
+  }
+  const old = await gateway.createKey('rotated', limits)
+  assert.equal(await status(old.key), 200)
+  const fresh = await gateway.manage('POST', `/v1/keys/${old.id}/rotate`)
+  const key = String(fresh['key'])
+  assert.notEqual(key, old.key)
+  assert.equal(fresh['rotated_from'], old.id)
+  for (const [name, value] of Object.entries(limits)) assert.deepEqual(fresh[name], value)
+  assert.equal(fresh['month_spend_usd'], 0)
+
+  assert.equal(await status(old.key), 402, 'the old one has spent its cap')
+  assert.equal(await status(key), 200, 'the new one has not')
+  assert.equal(await status(key), 402)
+  assert.equal(await status(key, 'chat'), 403)
+  const record = await bench.record(old.id)
+  assert.deepEqual([record['status'], record['month_spend_usd']], ['usable', 0.00001])
+  await gateway.revokeKey(old.id)
+  assert.equal(await status(old.key), 401)
+  assert.equal(await status(key), 402, 'revoking the old one leaves the new one alone')
+})
+
+test('a rotation can end the old key after a while, to the millisecond', async () => {
+  clock.set('2026-12-24T00:00:00.500Z')
+  const old = await gateway.createKey('handed over')
+  const fresh = await gateway.manage('POST', `/v1/keys/${old.id}/rotate`, { old_expires_in_seconds: 60 })
+  clock.set('2026-12-24T00:01:00.499Z')
+  assert.equal(await status(old.key), 200)
+  clock.set('2026-12-24T00:01:00.500Z')
+  assert.equal(await status(old.key), 401)
+  assert.equal(await status(String(fresh['key'])), 200)
+})
+
+test('a stream that runs when its key is revoked or expires goes on to its end and is billed', async () => {
+  clock.set('2026-12-26T00:00:00.000Z')
+  const revoked = await gateway.createKey('revoked under way')
+  const expired = await gateway.createKey('expired under way', { expires_at: '2026-12-26T01:00:00.000Z' })
+  for (const { id, key } of [revoked, expired]) {
+    const name = `streams ${id}`
+    const sent = await bench.send(name, key, { stream: true })
+    const running = await upstream.next()
+    assert.equal(running.name, name)
+    running.begin()
+    await sent.received('message_start')
+    if (id === revoked.id) await gateway.revokeKey(id)
+    else clock.set('2026-12-26T01:00:00.000Z')
+    assert.equal(await status(key), 401)
+    running.finish(200)
+    const reply = await sent.reply
+    assert.deepEqual([reply.status, reply.ended], [200, 'complete'])
+    assert.match(reply.body.toString(), /message_stop/)
+    assert.equal(reply.trailer('x-svc-cost-usd'), '0.0001')
+    assert.equal((await bench.record(id))['month_spend_usd'], 0.0001)
+  }
+})
+
+test('revocation is final and immediate by either endpoint', async () => {
+  for (const [method, path] of [
+    ['POST', '/revoke'],
+    ['DELETE', ''],
+  ] as const) {
+    const { id, key } = await gateway.createKey(`ends by ${method}`)
+    assert.equal(await status(key), 200)
+    await gateway.manage(method, `/v1/keys/${id}${path}`)
+    assert.equal(await status(key), 401)
+    await assert.rejects(gateway.manage('PATCH', `/v1/keys/${id}`, { name: 'back again' }), /409/)
+    await assert.rejects(gateway.manage('POST', `/v1/keys/${id}/rotate`), /409/)
+    assert.equal(await status(key), 401)
+  }
+})

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { clockAt } from './clock-at.ts'
+import { startGatedBench } from './gated-bench.ts'
+
+const clock = clockAt('2026-12-20T12:00:00.000Z')
+const patient = await startGatedBench({ clock })
+const hasty = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
+after(async () => {
+  await patient.close()
+  await hasty.close()
+})
+afterEach(async () => {
+  await patient.assertBooksBalance()
+  await hasty.assertBooksBalance()
+})
+
+const CAP = { monthly_budget_usd: 0.0001 }
+
+test('with budgets.wait_seconds 0 a call that would wait is refused at once, and served when the rest is free', async () => {
+  const { id, key } = await hasty.gateway.createKey('hasty', CAP)
+  const first = await hasty.send('holds all', key)
+  const running = await hasty.upstream.next()
+  const refused = await (await hasty.send('refused', key)).reply
+  assert.equal(refused.status, 429)
+  assert.equal(refused.header('retry-after'), '2')
+  assert.equal(JSON.parse(refused.body.toString()).error.code, 'budget_held')
+  assert.equal(refused.header('x-svc-budget-held-usd'), String((await hasty.record(id))['month_held_usd']))
+  running.finish(100)
+  assert.equal((await first.reply).status, 200)
+  const again = await hasty.send('again', key)
+  ;(await hasty.upstream.next()).finish(100)
+  assert.equal((await again.reply).status, 200)
+  assert.deepEqual(hasty.upstream.names, ['holds all', 'again'])
+})
+
+test('a wait that is too long ends in 429 while the call it waited for runs on', async () => {
+  const bench = await startGatedBench({ settings: { budgetWaitMs: 50 } })
+  try {
+    const { key } = await bench.gateway.createKey('short wait', CAP)
+    const first = await bench.send('runs', key)
+    const running = await bench.upstream.next()
+    const waiting = await Promise.all(['one', 'two', 'three'].map((name) => bench.send(name, key)))
+    for (const { reply } of waiting) assert.equal((await reply).status, 429)
+    running.finish(10)
+    assert.equal((await first.reply).status, 200)
+    assert.deepEqual(bench.upstream.names, ['runs'])
+    await bench.assertBooksBalance()
+  } finally {
+    await bench.close()
+  }
+})
+
+test('calls that wait get 401 when their key is revoked, and the one that runs is billed', async () => {
+  const { id, key } = await patient.gateway.createKey('revoked', CAP)
+  const first = await patient.send('runs on', key)
+  const running = await patient.upstream.next()
+  const waiting = [await patient.send('waits', key), await patient.send('waits behind', key)]
+  await patient.gateway.revokeKey(id)
+  for (const { reply } of waiting) {
+    const refused = await reply
+    assert.equal(refused.status, 401)
+    const { code, message } = JSON.parse(refused.body.toString()).error
+    assert.deepEqual([code, message], ['invalid_api_key', 'This API key was revoked.'])
+  }
+  running.finish(100)
+  assert.equal((await first.reply).status, 200)
+  assert.equal((await patient.record(id))['month_spend_usd'], 0.00005)
+  assert.equal(patient.upstream.names.at(-1), 'runs on')
+})
+
+test('a call that waits gets 401 when its key expires', async () => {
+  const expiresAt = '2026-12-20T13:00:00.000Z'
+  const { key } = await patient.gateway.createKey('expires', { ...CAP, expires_at: expiresAt })
+  const first = await patient.send('before the end', key)
+  const running = await patient.upstream.next()
+  const waiting = await patient.send('too late', key)
+  await patient.free(key)
+  clock.set(expiresAt)
+  const refused = await waiting.reply
+  assert.equal(refused.status, 401)
+  assert.equal(JSON.parse(refused.body.toString()).error.message, 'This API key has expired.')
+  running.finish(100)
+  assert.equal((await first.reply).status, 200)
+})
+
+test('a call that waits while the cap is spent gets 402, with what is spent then', async () => {
+  const { key } = await patient.gateway.createKey('spent', CAP)
+  const first = await patient.send('spends all', key)
+  const running = await patient.upstream.next()
+  const waiting = await Promise.all(['a', 'b', 'c'].map((name) => patient.send(name, key)))
+  running.finish(1_000)
+  assert.equal((await first.reply).status, 200)
+  for (const { reply } of waiting) {
+    const refused = await reply
+    assert.equal(refused.status, 402)
+    assert.equal(refused.header('x-svc-budget-spent-usd'), '0.0005')
+    assert.equal(refused.header('x-svc-budget-held-usd'), '0')
+  }
+})
+
+test('a gateway that stops does not wait for those who wait', async () => {
+  const bench = await startGatedBench()
+  const { key } = await bench.gateway.createKey('at the end', CAP)
+  await bench.send('is cut', key)
+  await bench.upstream.next()
+  const waiting = await bench.send('never sent', key)
+  await bench.close()
+  const { ended, status } = await waiting.reply
+  assert.ok(ended === 'cut' || status >= 500)
+  assert.deepEqual(bench.upstream.names, ['is cut'])
+})

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, afterEach, test } from 'node:test'
+import { clockAt } from './clock-at.ts'
+import { startGatedBench } from './gated-bench.ts'
+import { lookAtBooks } from './look-at-books.ts'
+
+const clock = clockAt('2026-12-20T12:00:00.000Z')
+const bench = await startGatedBench({ clock })
+const { gateway, upstream } = bench
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+/** Less than any call holds, and what 200 output tokens cost. */
+const CAP = { monthly_budget_usd: 0.0001 }
+
+test('calls that wait are served in the order in which they came', async () => {
+  const { key } = await gateway.createKey('in line', CAP)
+  const names = ['first', 'second', 'third', 'fourth', 'fifth']
+  const sent = []
+  for (const name of names) sent.push(await bench.send(name, key))
+  for (const name of names) {
+    const call = await upstream.next()
+    assert.equal(call.name, name)
+    assert.deepEqual(upstream.names.slice(-1), [name], 'nobody else is let in while it holds the rest')
+    call.finish(10)
+  }
+  for (const { reply } of sent) assert.equal((await reply).status, 200)
+})
+
+test('waiting keys do not hold up others, and a line of one key is not that of another', async () => {
+  const [mine, yours] = [await gateway.createKey('mine', CAP), await gateway.createKey('yours', CAP)]
+  const first = await bench.send('mine 1', mine.key)
+  const running = await upstream.next()
+  const second = await bench.send('mine 2', mine.key)
+  const other = await bench.send('yours 1', yours.key)
+  const theirs = await upstream.next()
+  assert.equal(theirs.name, 'yours 1')
+  theirs.finish(1)
+  assert.equal((await other.reply).status, 200)
+  running.finish(1)
+  assert.equal((await first.reply).status, 200)
+  const next = await upstream.next()
+  assert.equal(next.name, 'mine 2')
+  next.finish(1)
+  assert.equal((await second.reply).status, 200)
+})
+
+test('free endpoints pass while others wait, and when the cap is spent', async () => {
+  const { key } = await gateway.createKey('free', CAP)
+  const first = await bench.send('holds all', key)
+  const running = await upstream.next()
+  const second = await bench.send('waits', key)
+  const free = await bench.free(key)
+  assert.equal(free.status, 200)
+  assert.equal(free.header('x-svc-cost-usd'), '0')
+  running.finish(200)
+  assert.equal((await first.reply).status, 200)
+  assert.equal((await second.reply).status, 402, 'what the first cost was the whole cap')
+  assert.equal((await bench.free(key)).status, 200)
+})
+
+test('a client that leaves goes out of line: it is never sent, holds nothing, and the next takes its place', async () => {
+  const { id, key } = await gateway.createKey('impatient', CAP)
+  const first = await bench.send('stays', key)
+  const running = await upstream.next()
+  const leaving = await bench.send('leaves', key)
+  const behind = await Promise.all(Array.from({ length: 20 }, (_, i) => bench.send(`leaves too ${i}`, key)))
+  const last = await bench.send('is patient', key)
+  // The first in line has been told by the store to wait.
+  await bench.free(key)
+  const gone = [leaving, ...behind].map(async ({ request, leave }) => {
+    const closed = once(request.socket, 'close')
+    leave()
+    await closed
+  })
+  await Promise.all(gone)
+  running.finish(10)
+  assert.equal((await first.reply).status, 200)
+  const next = await upstream.next()
+  assert.equal(next.name, 'is patient')
+  next.finish(10)
+  assert.equal((await last.reply).status, 200)
+
+  const calls = lookAtBooks(gateway.dataDir).calls(id)
+  const billed = calls.filter((call) => call.path === '/v1/messages')
+  assert.deepEqual(
+    billed.map((call) => call.costNanos),
+    [5_000, 5_000],
+    'no trace of those that left',
+  )
+  assert.equal((await bench.record(id))['month_held_usd'], 0)
+})
+
+test('a line is let through with a few questions for each call, not one for each that waits and each that ends', async () => {
+  const { key } = await gateway.createKey('long line', CAP)
+  const calls = 100
+  const before = clock.asked
+  const sent = await Promise.all(Array.from({ length: calls }, (_, i) => bench.send(`of many ${i}`, key)))
+  for (let i = 0; i < calls; i++) (await upstream.next()).finish(1)
+  for (const { reply } of sent) assert.equal((await reply).status, 200)
+  // Every question to the store is put at an instant, and so is every call and every settlement.
+  const perCall = (clock.asked - before) / calls
+  assert.ok(perCall < 12, `${perCall} looks at the clock for each call`)
+})
+
+test('the month ends while a call waits: it is admitted in the new one, beside what the old one holds', async () => {
+  clock.set('2026-12-31T23:59:59.000Z')
+  const { id, key } = await gateway.createKey('new year', CAP)
+  const first = await bench.send('in December', key)
+  const old = await upstream.next()
+  const second = await bench.send('in January', key)
+  await bench.free(key)
+  clock.set('2027-01-01T00:00:00.000Z')
+  const young = await upstream.next()
+  assert.equal(young.name, 'in January')
+  old.finish(200)
+  assert.equal((await first.reply).status, 200)
+  young.finish(100)
+  assert.equal((await second.reply).status, 200)
+  await bench.assertBooksBalance()
+  assert.deepEqual(
+    [...lookAtBooks(gateway.dataDir).months(id)],
+    [
+      ['2026-12', { spentNanos: 100_000, heldNanos: 0 }],
+      ['2027-01', { spentNanos: 50_000, heldNanos: 0 }],
+    ],
+  )
+})

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startGateway } from '../support/gateway.ts'
+import { askOf, assertRefused, assertUnstored } from './own-client.ts'
+
+const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
+after(() => gateway.close())
+const ask = askOf(gateway)
+const credit = (json: unknown, headers: Record<string, string> = {}) =>
+  ask('POST', '/gateway/v1/credits', { json, headers })
+const balance = async () => (await ask('GET', '/gateway/v1/balance')).body
+
+test('POST /gateway/v1/credits 201: adds to the balance, which counts from then on', async () => {
+  const before = await balance()
+  const answer = await credit({ amount_usd: 12.000000001, reason: 'invoice 17' })
+  assert.equal(answer.status, 201)
+  assertUnstored(answer)
+  const { id, created_at, ...rest } = answer.body
+  assert.match(String(id), /^crd_/)
+  assert.ok(!Number.isNaN(Date.parse(String(created_at))))
+  const expected = Number(before['balance_usd']) + 12.000000001
+  assert.deepEqual(rest, {
+    object: 'credit',
+    amount_usd: 12.000000001,
+    reason: 'invoice 17',
+    balance_usd: expected,
+  })
+  const now = await balance()
+  assert.deepEqual([now['balance_usd'], now['credited_usd'], now['enforced']], [expected, expected, true])
+})
+
+test('POST /gateway/v1/credits 201: repeated with its Idempotency-Key, it is added once', async () => {
+  const headers = { 'idempotency-key': 'invoice 18' }
+  const first = await credit({ amount_usd: 5, reason: 'invoice 18' }, headers)
+  const once = await balance()
+  const second = await credit({ amount_usd: 5, reason: 'invoice 18' }, headers)
+  assert.equal(second.status, 201)
+  assert.equal(second.headers.get('idempotent-replayed'), 'true')
+  assert.equal(second.body['id'], first.body['id'])
+  assert.deepEqual(await balance(), once)
+})
+
+test('POST /gateway/v1/credits 201: many at once with one Idempotency-Key are one', async () => {
+  const before = Number((await balance())['balance_usd'])
+  const headers = { 'idempotency-key': 'impatient' }
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => credit({ amount_usd: 1, reason: 'click' }, headers)),
+  )
+  assert.equal(new Set(answers.map(({ body }) => body['id'])).size, 1)
+  assert.equal(answers.filter((each) => each.headers.get('idempotent-replayed') === null).length, 1)
+  assert.equal((await balance())['balance_usd'], before + 1)
+})
+
+test('POST /gateway/v1/credits 409: an Idempotency-Key that was used for something else', async () => {
+  const headers = { 'idempotency-key': 'invoice 19' }
+  assert.equal((await credit({ amount_usd: 1, reason: 'invoice 19' }, headers)).status, 201)
+  const before = await balance()
+  const answer = await credit({ amount_usd: 2, reason: 'invoice 19' }, headers)
+  assertRefused(answer, 409, { code: 'conflict', param: 'Idempotency-Key' })
+  assert.deepEqual(await balance(), before)
+})
+
+const reason = '"reason":"r"'
+for (const [what, text, param] of [
+  ['no amount', `{${reason}}`, 'amount_usd'],
+  ['an amount of 0', `{"amount_usd":0,${reason}}`, 'amount_usd'],
+  ['a negative amount', `{"amount_usd":-1,${reason}}`, 'amount_usd'],
+  ['an amount with 10 decimals', `{"amount_usd":0.0000000001,${reason}}`, 'amount_usd'],
+  ['an amount beyond a billion', `{"amount_usd":1000000001,${reason}}`, 'amount_usd'],
+  ['an amount that is a text', `{"amount_usd":"1",${reason}}`, 'amount_usd'],
+  ['an amount that is null', `{"amount_usd":null,${reason}}`, 'amount_usd'],
+  ['no reason', '{"amount_usd":1}', 'reason'],
+  ['an empty reason', '{"amount_usd":1,"reason":""}', 'reason'],
+  ['a reason of 501 characters', `{"amount_usd":1,"reason":"${'x'.repeat(501)}"}`, 'reason'],
+  ['a reason that is a number', '{"amount_usd":1,"reason":7}', 'reason'],
+  ['a field that does not exist', `{"amount_usd":1,${reason},"currency":"EUR"}`, 'currency'],
+  ['an empty body', '', 'reason'],
+  ['a body that is no JSON', 'amount_usd=1', null],
+  ['a body that is a list', '[]', null],
+] as const) {
+  test(`POST /gateway/v1/credits 400: ${what}`, async () => {
+    const before = await balance()
+    const answer = await ask('POST', '/gateway/v1/credits', { text })
+    assertRefused(answer, 400, { code: 'bad_request', param })
+    assert.deepEqual(await balance(), before)
+  })
+}
+
+test('POST /gateway/v1/credits 400: a query parameter', async () => {
+  const answer = await ask('POST', '/gateway/v1/credits?x=1', { json: { amount_usd: 1, reason: 'r' } })
+  assertRefused(answer, 400, { code: 'bad_request', param: 'x' })
+})
+
+test('POST /gateway/v1/credits 400: an Idempotency-Key that is none', async () => {
+  const answer = await credit({ amount_usd: 1, reason: 'r' }, { 'idempotency-key': '' })
+  assertRefused(answer, 400, { code: 'bad_request', param: 'Idempotency-Key' })
+})
+
+test('POST /gateway/v1/credits 413: a body beyond 64 KiB', async () => {
+  const answer = await ask('POST', '/gateway/v1/credits', { text: ' '.repeat(70_000) })
+  assertRefused(answer, 413, { code: 'body_too_large' })
+})

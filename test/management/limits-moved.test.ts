@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Exchange } from '../../src/http/exchange.ts'
+import type { KeyRecord } from '../../src/keys/key-store.ts'
+import { addCredit } from '../../src/management/add-credit.ts'
+import { createKey } from '../../src/management/create-key.ts'
+import { deleteKey } from '../../src/management/delete-key.ts'
+import { revokeKey } from '../../src/management/revoke-key.ts'
+import { rotateKey } from '../../src/management/rotate-key.ts'
+import type { Management, Route } from '../../src/management/route.ts'
+import { updateKey } from '../../src/management/update-key.ts'
+
+/** Calls that wait would find out by themselves a second later; here it is seen that they need not. */
+
+const key: KeyRecord = {
+  id: 'key_1',
+  accountId: 'default',
+  name: 'k',
+  prefix: '',
+  last4: '',
+  createdAtMs: 0,
+  revokedAtMs: null,
+  lastUsedAtMs: null,
+  rotatedFrom: null,
+  month: { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n },
+  monthlyBudgetNanos: null,
+  allowedModels: null,
+  logRequests: false,
+  expiresAtMs: null,
+}
+const credited = {
+  credit: { id: 'crd_1', accountId: 'default', amountNanos: 1n, reason: 'r', atMs: 0 },
+  balance: { creditedNanos: 1n, chargedNanos: 0n, heldNanos: 0n, enforced: true },
+}
+
+/** How often the route said so, when the store answers everything with this. */
+async function told(route: Route, body: unknown, answer: unknown): Promise<number> {
+  let times = 0
+  const store = new Proxy({}, { get: () => async () => answer })
+  const management: Management = {
+    clock: { nowMs: () => 0, monotonicMs: () => 0 },
+    nextUlid: () => '0',
+    digestKey: () => Buffer.alloc(32),
+    servicePrefix: 'svc',
+    store: store as Management['store'],
+    settlements: { settled() {}, wait: () => ({ done: Promise.resolve(), stop() {} }) },
+    limitsMoved() {
+      times++
+    },
+  }
+  const caller = { kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const
+  const exchange = {} as Exchange
+  await route.handle({ exchange, caller, params: ['key_1'], query: {}, body, once: null }, management)
+  return times
+}
+
+const cases: readonly [what: string, route: Route, body: unknown, answer: unknown, times: number][] = [
+  ['an edit', updateKey, {}, { kind: 'changed', key }, 1],
+  ['an edit of a final key', updateKey, {}, { kind: 'final', key }, 0],
+  ['an edit of no key', updateKey, {}, { kind: 'none' }, 0],
+  ['a revocation', revokeKey, {}, key, 1],
+  ['a revocation of no key', revokeKey, {}, null, 0],
+  ['a deletion', deleteKey, null, key, 1],
+  ['a rotation', rotateKey, {}, { kind: 'done', value: key }, 1],
+  ['a repeated rotation', rotateKey, {}, { kind: 'repeated', value: key }, 1],
+  ['a rotation of a final key', rotateKey, {}, { kind: 'final', key }, 0],
+  ['a rotation of no key', rotateKey, {}, { kind: 'none' }, 0],
+  ['a rotation under a name of something else', rotateKey, {}, { kind: 'conflict' }, 0],
+  ['a credit', addCredit, { amount_usd: 1n, reason: 'r' }, { kind: 'done', value: credited }, 1],
+  ['a repeated credit', addCredit, { amount_usd: 1n, reason: 'r' }, { kind: 'repeated', value: credited }, 1],
+  ['a credit under a name of something else', addCredit, { amount_usd: 1n }, { kind: 'conflict' }, 0],
+  ['a new key', createKey, { name: 'k' }, { kind: 'done', value: key }, 0],
+]
+for (const [what, route, body, answer, times] of cases) {
+  test(`calls that wait are ${times === 0 ? 'left alone by' : 'decided again after'} ${what}`, async () => {
+    assert.equal(await told(route, body, answer), times)
+  })
+}

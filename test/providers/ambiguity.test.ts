@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { NOT_READ } from '../../src/metering/request-facts.ts'
+import { ambiguityOf } from '../../src/providers/ambiguity.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { type Body, factsOf, form } from './request-facts-of.ts'
+
+const messages = findEndpoint('messages', 'POST', '/v1/messages')
+const edits = findEndpoint('chat', 'POST', '/v1/images/edits')
+const batches = findEndpoint('messages', 'POST', '/v1/messages/batches')
+const responses = findEndpoint('chat', 'POST', '/v1/responses')
+
+const twoFields = form({ model: 'a' })
+twoFields.append('model', 'b')
+
+const cases: readonly [what: string, endpoint: typeof messages, body: Body, sentence: string | null][] = [
+  ['a clear body', messages, { model: 'a', tools: [{ name: 'f' }] }, null],
+  ['a clear form', edits, form({ model: 'a' }), null],
+  ['a clear batch', batches, { requests: [{ params: { model: 'a' } }] }, null],
+  ['a request without a model', messages, {}, null],
+  ['a model that is no name', messages, { model: 7 }, null],
+  ['two models', messages, '{"model":"a","model":"a"}', 'The member "model" is there twice.'],
+  [
+    'two stream flags',
+    messages,
+    '{"stream":true,"str\\u0065am":false}',
+    'The member "stream" is there twice.',
+  ],
+  ['two members that nobody reads', messages, '{"x":1,"x":2}', null],
+  [
+    'two models of a tool',
+    messages,
+    '{"tools":[{"model":"a","model":"b"}]}',
+    'The member "tools[].model" is there twice.',
+  ],
+  [
+    'two models of an item',
+    responses,
+    '{"input":[{"tools":[{"model":"a","model":"b"}]}]}',
+    'The member "input[].tools[].model" is there twice.',
+  ],
+  [
+    'two models of an entry',
+    batches,
+    '{"requests":[{"params":{"model":"a","model":"b"}}]}',
+    'The member "requests[].params.model" is there twice.',
+  ],
+  ['two fields', edits, twoFields, 'The field "model" is there twice.'],
+  ['no JSON', messages, 'x', 'The body cannot be read: it is not JSON.'],
+  ['half a JSON text', messages, '{"model":', 'The body cannot be read: it ends too early.'],
+  [
+    'a name in another case',
+    messages,
+    '{"Model":"a"}',
+    'The body cannot be read: a name is spelled so that some parsers read it as another.',
+  ],
+  [
+    'such a name in an entry',
+    batches,
+    '{"requests":[{"params":{"Model":"a"}}]}',
+    'The body cannot be read: a name is spelled so that some parsers read it as another.',
+  ],
+]
+for (const [what, endpoint, body, sentence] of cases) {
+  test(`${what}: ${sentence === null ? 'nothing is ambiguous' : 'said in a sentence'}`, async () => {
+    assert.equal(ambiguityOf(await factsOf(endpoint, body)), sentence)
+  })
+}
+
+test('a body that was not read is not ambiguous', () => {
+  assert.equal(ambiguityOf(NOT_READ), null)
+})
+
+test('a reason without words of its own is said as it is', () => {
+  assert.equal(ambiguityOf({ kind: 'unreadable', reason: 'toString' }), 'The body cannot be read: toString.')
+})

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { readerFor } from '../../src/metering/request-reader.ts'
+import { ambiguityOf } from '../../src/providers/ambiguity.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { type NamedModels, namedModels } from '../../src/providers/named-models.ts'
+import { watchRecords } from '../../src/providers/watch-records.ts'
+import { pieceSizes } from '../metering/slices.ts'
+import { modelsOf } from './request-facts-of.ts'
+
+const BATCHES = 'POST /v1/messages/batches'
+const entry = (params: unknown) => ({ custom_id: 'c', params })
+const batch = (...params: unknown[]) => ({ requests: params.map(entry) })
+
+type Case = readonly [
+  what: string,
+  body: string | Record<string, unknown>,
+  expected: readonly string[] | RegExp,
+]
+
+const cases: readonly Case[] = [
+  ['models of several entries, each once', batch({ model: 'a' }, { model: 'b' }, { model: 'a' }), ['a', 'b']],
+  [
+    'fallbacks and tools of an entry',
+    batch({ model: 'a', fallbacks: [{ model: 'b' }, 'c'], tools: [{ model: 'd' }] }),
+    ['a', 'b', 'c', 'd'],
+  ],
+  [
+    'names with escapes',
+    '{"\\u0072equests":[{"par\\u0061ms":{"mode\\u006c":"\\u0061\\ud83d\\ude00"}}]}',
+    ['a😀'],
+  ],
+  [
+    'a model that messages mention',
+    batch({ model: 'a', messages: [{ role: 'user', content: '"model":"b"', model: 'c' }] }),
+    ['a'],
+  ],
+  [
+    'members around the requests',
+    { model: 'x', requests: [{ model: 'y', ...entry({ model: 'a' }) }] },
+    ['a'],
+  ],
+  ['an entry without a model', batch({ model: 'a' }, { max_tokens: 1 }), /names no model/],
+  ['an entry with a number for a model', batch({ model: 1 }), /"model" cannot/],
+  ['an entry with an object for a model', batch({ model: { id: 'a' } }), /"model" cannot/],
+  ['an entry with a model that is too long', batch({ model: 'm'.repeat(257) }), /"model" cannot/],
+  ['an entry with a model that is far too long', batch({ model: 'm'.repeat(5000) }), /"model" cannot/],
+  ['an entry without params', { requests: [{ custom_id: 'c' }] }, /"requests" cannot/],
+  ['an entry with a list for params', { requests: [entry([{ model: 'a' }])] }, /"requests" cannot/],
+  ['an entry that is a string', { requests: ['a'] }, /"requests" cannot/],
+  ['an entry with an unreadable tool', batch({ model: 'a', tools: [{ model: {} }] }), /"tools" cannot/],
+  ['an entry with fallbacks of upstream', batch({ model: 'a', fallbacks: 'default' }), /left to upstream/],
+  ['no requests', {}, /names no models/],
+  ['an empty list of requests', { requests: [] }, /names no models/],
+  ['an object for requests', { requests: { params: { model: 'a' } } }, /names no models/],
+  ['requests twice', '{"requests":[{"params":{"model":"a"}}],"requests":[]}', /"requests" is there twice/],
+  [
+    'params twice',
+    '{"requests":[{"params":{"model":"a"},"params":{"model":"b"}}]}',
+    /"requests\[\].params" is there twice/,
+  ],
+  [
+    'a model twice',
+    '{"requests":[{"params":{"model":"a","model":"b"}}]}',
+    /"requests\[\].params.model" is there twice/,
+  ],
+  [
+    'a model twice, once with escapes',
+    '{"requests":[{"params":{"model":"a","m\\u006fdel":"b"}}]}',
+    /is there twice/,
+  ],
+  [
+    'a tool with two models',
+    '{"requests":[{"params":{"model":"a","tools":[{"model":"a","model":"b"}]}}]}',
+    /"requests\[\].params.tools\[\].model"/,
+  ],
+  [
+    'a fallback with two models',
+    '{"requests":[{"params":{"model":"a","fallbacks":[{"model":"a","model":"b"}]}}]}',
+    /"requests\[\].params.fallbacks\[\].model"/,
+  ],
+  [
+    'two members of a name that nobody reads',
+    '{"requests":[{"params":{"model":"a","top_k":1,"top_k":2}}]}',
+    ['a'],
+  ],
+  [
+    'a name that some parsers take for "model"',
+    '{"requests":[{"params":{"model":"a","MODEL":"b"}}]}',
+    /read it as another/,
+  ],
+  [
+    'a name that some parsers end early',
+    '{"requests":[{"params":{"model":"a","x\\u0000":"b"}}]}',
+    /read it as another/,
+  ],
+  ['a control character in a model', '{"requests":[{"params":{"model":"a\u0001"}}]}', /not JSON/],
+  [
+    'as many models as are checked',
+    batch(...Array.from({ length: 200 }, (_, i) => ({ model: `m${i}` }))),
+    Array.from({ length: 200 }, (_, i) => `m${i}`),
+  ],
+  [
+    'more models than are checked',
+    batch(...Array.from({ length: 201 }, (_, i) => ({ model: `m${i}` }))),
+    /more than 200/,
+  ],
+]
+
+for (const [what, body, expected] of cases) {
+  test(`a batch with ${what}: ${expected instanceof RegExp ? 'unknown' : 'all models named'}`, async () => {
+    const { names, unknown } = await modelsOf('messages', BATCHES, body)
+    if (expected instanceof RegExp) assert.match(unknown ?? '', expected)
+    else assert.deepEqual({ names, unknown }, { names: expected, unknown: null })
+  })
+}
+
+test('a batch of more requests than upstream takes is not checked', async () => {
+  const many = `{"requests":[${'{"params":{"model":"a"}},'.repeat(100_000)}{"params":{"model":"a"}}]}`
+  assert.match((await modelsOf('messages', BATCHES, many)).unknown ?? '', /more than 100000/)
+})
+
+const endpoint = findEndpoint('messages', 'POST', '/v1/messages/batches')
+
+async function read(
+  text: string,
+  sizes: readonly number[],
+): Promise<NamedModels & { ambiguity: string | null }> {
+  const reader = readerFor('application/json', undefined, watchRecords(endpoint))
+  const bytes = Buffer.from(text)
+  for (let at = 0, turn = 0; at < bytes.length; turn++) {
+    const piece = Buffer.from(bytes.subarray(at, at + (sizes[turn % sizes.length] ?? 1)))
+    await reader.write(piece)
+    at += piece.length
+    piece.fill(0x22)
+  }
+  const facts = await reader.end()
+  const models = namedModels(endpoint, 'messages', 'POST', '/v1/messages/batches', facts)
+  return { ...models, ambiguity: ambiguityOf(facts) }
+}
+
+const name = fc.oneof(
+  fc.constantFrom('a', 'claude-haiku-5-5', 'ä😀', '"\\'),
+  fc.string({ unit: 'grapheme', maxLength: 20 }),
+)
+const params = fc.record(
+  {
+    model: name,
+    max_tokens: fc.integer(),
+    messages: fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 3 }),
+    fallbacks: fc.array(fc.oneof(name, fc.record({ model: name })), { maxLength: 2 }),
+    tools: fc.array(
+      fc.record({ type: fc.constantFrom('custom', 'advisor_1'), model: name, input_schema: fc.jsonValue() }),
+      { maxLength: 2 },
+    ),
+  },
+  { requiredKeys: ['model'] },
+)
+
+/** The same value with some letters of its strings and names written as escapes. */
+function withEscapes(text: string, every: number): string {
+  let count = 0
+  return text.replaceAll(/"(?:[^"\\]|\\.)*"/g, (string) =>
+    string.replaceAll(/\\(?:u....|.)|[a-z]/g, (token) => {
+      count++
+      return token.length > 1 || count % every > 0 ? token : `\\u00${token.charCodeAt(0).toString(16)}`
+    }),
+  )
+}
+
+test('the models of any batch are those that JSON.parse finds, in any spelling, however it is cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(params, { minLength: 1, maxLength: 5 }),
+      fc.integer({ min: 2, max: 9 }),
+      pieceSizes,
+      async (list, every, sizes) => {
+        const text = withEscapes(JSON.stringify(batch(...list)), every)
+        const expected = new Set<string>()
+        for (const { model, fallbacks, tools } of list) {
+          expected.add(model)
+          for (const fallback of fallbacks ?? [])
+            expected.add(typeof fallback === 'string' ? fallback : fallback.model)
+          for (const tool of tools ?? []) expected.add(tool.model)
+        }
+        assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(batch(...list))))
+        const whole = await read(text, [text.length * 4])
+        assert.deepEqual(whole, { names: [...expected], unknown: null, batchFile: null, ambiguity: null })
+        assert.deepEqual(await read(text, sizes), whole)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+test('a second member of a name that is read is found in every entry, however the batch is cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(params, { minLength: 1, maxLength: 4 }),
+      fc.nat(),
+      pieceSizes,
+      async (list, nth, sizes) => {
+        const entries = list.map((one) => JSON.stringify(entry(one)))
+        const at = nth % entries.length
+        entries[at] = (entries[at] ?? '').replace('"params":{', '"params":{"model":"first",')
+        const found = await read(`{"requests":[${entries.join()}]}`, sizes)
+        assert.equal(found.ambiguity, 'The member "requests[].params.model" is there twice.')
+        assert.equal(found.unknown, found.ambiguity)
+      },
+    ),
+    { numRuns: 200 },
+  )
+})

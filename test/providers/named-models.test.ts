@@ -1,0 +1,483 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Surface } from '../../src/providers/endpoint.ts'
+import { type Body, form, modelsOf } from './request-facts-of.ts'
+
+const LONG = 'm'.repeat(257)
+const image = new Blob(['x'], { type: 'image/png' })
+
+type Case = readonly [
+  what: string,
+  surface: Surface,
+  request: string,
+  body: Body,
+  expected: readonly string[] | RegExp,
+]
+
+const MESSAGES = 'POST /v1/messages'
+const RESPONSES = 'POST /v1/responses'
+const tools = (...list: unknown[]) => ({ model: 'a', tools: list })
+
+/** Names where every model is known; a pattern of the reason where it is not. */
+const cases: readonly Case[] = [
+  // The member "model" of a JSON body.
+  ['a model', 'messages', MESSAGES, { model: 'a', max_tokens: 1 }, ['a']],
+  ['a model with escapes', 'messages', MESSAGES, '{"\\u006dodel":"\\u0061\\u00e4"}', ['aä']],
+  ['no model on a paid endpoint', 'messages', MESSAGES, { max_tokens: 1 }, /names no model/],
+  ['no body on a paid endpoint', 'messages', MESSAGES, null, /names no model/],
+  ['null for a model', 'chat', RESPONSES, { model: null }, /names no model/],
+  ['a list for a model', 'messages', MESSAGES, { model: ['a'] }, /"model" cannot be read/],
+  ['a number for a model', 'messages', MESSAGES, { model: 1 }, /"model" cannot be read/],
+  [
+    'an object for a model, where it is a string',
+    'messages',
+    MESSAGES,
+    { model: { id: 'a' } },
+    /"model" cannot be read/,
+  ],
+  ['a name longer than any model has', 'messages', MESSAGES, { model: LONG }, /"model" cannot be read/],
+  ['two models', 'messages', MESSAGES, '{"model":"a","model":"b"}', /"model" is there twice/],
+  ['a body that is no JSON', 'messages', MESSAGES, 'model=a', /not JSON/],
+  ['a form where JSON is read', 'messages', MESSAGES, form({ model: 'a' }), /is a form/],
+  ['no model on a free endpoint', 'chat', 'POST /v1/moderations', { input: 'x' }, []],
+  ['no body on a free endpoint', 'chat', 'POST /v1/moderations', null, []],
+  ['a model on a free endpoint', 'chat', 'POST /v1/moderations', { model: 'omni' }, ['omni']],
+  [
+    'a model that is none on a free endpoint',
+    'chat',
+    'POST /v1/moderations',
+    { model: 7 },
+    /"model" cannot be read/,
+  ],
+  ['an unreadable body on a free endpoint', 'chat', 'POST /v1/moderations', '{', /ends too early/],
+  ['counting tokens', 'messages', 'POST /v1/messages/count_tokens', { model: 'a' }, ['a']],
+  [
+    'an agent with its model as an object',
+    'messages',
+    'POST /v1/agents',
+    { model: { id: 'a', speed: 'fast' } },
+    ['a'],
+  ],
+  ['an agent with its model as a string', 'messages', 'POST /v1/agents/ag_1', { model: 'a' }, ['a']],
+  [
+    'an agent with an object that has no id',
+    'messages',
+    'POST /v1/agents',
+    { model: { name: 'a' } },
+    /"model" cannot/,
+  ],
+  [
+    'an agent with two ids',
+    'messages',
+    'POST /v1/agents',
+    '{"model":{"id":"a","id":"b"}}',
+    /"model.id" is there twice/,
+  ],
+  ['a dream', 'messages', 'POST /v1/dreams', { model: { id: 'a' }, inputs: [] }, ['a']],
+  ['a dream without a model', 'messages', 'POST /v1/dreams', { inputs: [] }, /names no model/],
+  [
+    'a run whose assistant has the model',
+    'chat',
+    'POST /v1/threads/t/runs',
+    { assistant_id: 'x' },
+    /names no model/,
+  ],
+
+  // Fallbacks.
+  [
+    'fallbacks',
+    'messages',
+    MESSAGES,
+    { model: 'a', fallbacks: [{ model: 'b', max_tokens: 1 }, 'c'] },
+    ['a', 'b', 'c'],
+  ],
+  ['no fallbacks', 'messages', MESSAGES, { model: 'a', fallbacks: null }, ['a']],
+  [
+    'fallbacks that upstream chooses',
+    'messages',
+    MESSAGES,
+    { model: 'a', fallbacks: 'default' },
+    /left to upstream/,
+  ],
+  ['a fallback without a model', 'messages', MESSAGES, { model: 'a', fallbacks: [{}] }, /"fallbacks" cannot/],
+  [
+    'a fallback with a number',
+    'messages',
+    MESSAGES,
+    { model: 'a', fallbacks: [{ model: 1 }] },
+    /"fallbacks" cannot/,
+  ],
+  [
+    'a fallback that is too long',
+    'messages',
+    MESSAGES,
+    { model: 'a', fallbacks: [LONG] },
+    /"fallbacks" cannot/,
+  ],
+  [
+    'an object for fallbacks',
+    'messages',
+    MESSAGES,
+    { model: 'a', fallbacks: { model: 'b' } },
+    /"fallbacks" cannot/,
+  ],
+  [
+    'a fallback twice over',
+    'messages',
+    MESSAGES,
+    '{"model":"a","fallbacks":[{"model":"a","model":"b"}]}',
+    /"fallbacks\[\].model" is there twice/,
+  ],
+  [
+    'fallbacks that cannot be read to the end',
+    'messages',
+    MESSAGES,
+    { model: 'a', fallbacks: ['b'.repeat(300_000)] },
+    /"fallbacks" cannot/,
+  ],
+
+  // Tools.
+  [
+    'tools that name nothing',
+    'messages',
+    MESSAGES,
+    tools({ name: 'f', input_schema: { model: 'x' } }),
+    ['a'],
+  ],
+  ['no tools', 'messages', MESSAGES, { model: 'a', tools: null }, ['a']],
+  [
+    'an advisor',
+    'messages',
+    MESSAGES,
+    tools({ type: 'advisor_20260301', name: 'advisor', model: 'b' }),
+    ['a', 'b'],
+  ],
+  ['an advisor without a model', 'messages', MESSAGES, tools({ type: 'advisor_20260301' }), /"tools" cannot/],
+  ['an image tool', 'chat', RESPONSES, tools({ type: 'image_generation', model: 'b' }), ['a', 'b']],
+  [
+    'an image tool without a model',
+    'chat',
+    RESPONSES,
+    tools({ type: 'image_generation' }),
+    ['a', 'gpt-image-2'],
+  ],
+  [
+    'an image tool with null for a model',
+    'chat',
+    RESPONSES,
+    tools({ type: 'image_generation', model: null }),
+    ['a', 'gpt-image-2'],
+  ],
+  [
+    'an image tool spelled with escapes',
+    'chat',
+    RESPONSES,
+    '{"model":"a","tools":[{"\\u0074ype":"imag\\u0065_generation"}]}',
+    ['a', 'gpt-image-2'],
+  ],
+  [
+    'an image tool that has SVG written',
+    'chat',
+    RESPONSES,
+    tools({ type: 'image_generation', model: 'b', output_format: 'svg', svg: { model: 'c' } }),
+    ['a', 'b', 'c'],
+  ],
+  [
+    'an image tool that has SVG written by whom upstream chooses',
+    'chat',
+    RESPONSES,
+    tools({ type: 'image_generation', output_format: 'svg' }),
+    /writes the SVG/,
+  ],
+  [
+    'a tool inside a namespace',
+    'chat',
+    RESPONSES,
+    tools({ type: 'namespace', tools: [{ type: 'image_generation', model: 'b' }] }),
+    ['a', 'b'],
+  ],
+  [
+    'a namespace inside a namespace',
+    'chat',
+    RESPONSES,
+    tools({ type: 'namespace', tools: [{ type: 'namespace', tools: [] }] }),
+    /"tools" cannot/,
+  ],
+  ['a tool with a list for a model', 'chat', RESPONSES, tools({ type: 'x', model: ['b'] }), /"tools" cannot/],
+  ['a tool with an object for its type', 'chat', RESPONSES, tools({ type: {} }), /"tools" cannot/],
+  ['a tool that is a string', 'chat', RESPONSES, tools('image_generation'), /"tools" cannot/],
+  ['an object for tools', 'chat', RESPONSES, { model: 'a', tools: { type: 'x' } }, /"tools" cannot/],
+  [
+    'tools that are too long',
+    'chat',
+    RESPONSES,
+    tools({ type: 'function', description: 'x'.repeat(300_000) }),
+    /"tools" cannot/,
+  ],
+  [
+    'a tool with two models',
+    'chat',
+    RESPONSES,
+    '{"model":"a","tools":[{"model":"a","model":"b"}]}',
+    /"tools\[\].model" is there twice/,
+  ],
+  [
+    'a tool with a name like another',
+    'chat',
+    RESPONSES,
+    '{"model":"a","tools":[{"Model":"b"}]}',
+    /read it as another/,
+  ],
+  [
+    'two members of one name in a schema',
+    'chat',
+    RESPONSES,
+    '{"model":"a","tools":[{"parameters":{"x":1,"x":2,"model":1,"model":2}}]}',
+    ['a'],
+  ],
+  [
+    'more models than are checked',
+    'chat',
+    RESPONSES,
+    tools(...Array.from({ length: 201 }, (_, i) => ({ model: `m${i}` }))),
+    /more than 200/,
+  ],
+
+  // Items of the input that bring tools.
+  [
+    'an item with tools',
+    'chat',
+    RESPONSES,
+    {
+      model: 'a',
+      input: [
+        { role: 'user', content: 'x' },
+        { type: 'additional_tools', tools: [{ type: 'image_generation', model: 'b' }] },
+      ],
+    },
+    ['a', 'b'],
+  ],
+  [
+    'an item with tools that name none',
+    'chat',
+    RESPONSES,
+    { model: 'a', input: [{ type: 'tool_search_output', tools: [{ type: 'image_generation' }] }] },
+    ['a', 'gpt-image-2'],
+  ],
+  [
+    'an item with tools that cannot be read',
+    'chat',
+    RESPONSES,
+    { model: 'a', input: [{ tools: [{ model: 1 }] }] },
+    /"tools" cannot/,
+  ],
+  [
+    'an item with tools twice',
+    'chat',
+    RESPONSES,
+    '{"model":"a","input":[{"tools":[],"tools":[]}]}',
+    /"input\[\].tools" is there twice/,
+  ],
+  ['text as input', 'chat', RESPONSES, { model: 'a', input: 'tools' }, ['a']],
+  [
+    'items of a new conversation',
+    'chat',
+    'POST /v1/conversations',
+    { items: [{ tools: [{ model: 'b' }] }] },
+    ['b'],
+  ],
+  [
+    'more items of a conversation',
+    'chat',
+    'POST /v1/conversations/c/items',
+    { items: [{ tools: [{ type: 'image_generation' }] }] },
+    ['gpt-image-2'],
+  ],
+  ['a conversation without items', 'chat', 'POST /v1/conversations', {}, []],
+
+  // What else names a model, or leads to one.
+  ['a stored prompt', 'chat', RESPONSES, { model: 'a', prompt: { id: 'pmpt_1' } }, /stored prompt/],
+  [
+    'a stored prompt that is long',
+    'chat',
+    RESPONSES,
+    { model: 'a', prompt: { id: 'p', variables: { x: 'y'.repeat(300_000) } } },
+    /stored prompt/,
+  ],
+  ['a prompt of text', 'chat', 'POST /v1/completions', { model: 'a', prompt: 'x' }, ['a']],
+  ['a prompt of tokens', 'chat', 'POST /v1/completions', { model: 'a', prompt: [1, 2] }, ['a']],
+  [
+    'moderation by a model',
+    'chat',
+    'POST /v1/chat/completions',
+    { model: 'a', moderation: { model: 'b' } },
+    ['a', 'b'],
+  ],
+  [
+    'moderation by nobody knows what',
+    'chat',
+    'POST /v1/chat/completions',
+    { model: 'a', moderation: { model: 5 } },
+    /"moderation" cannot/,
+  ],
+  [
+    'moderation of images, which is a word',
+    'chat',
+    'POST /v1/images/generations',
+    { model: 'a', moderation: 'low' },
+    ['a'],
+  ],
+  [
+    'an SVG',
+    'chat',
+    'POST /v1/images/generations',
+    { model: 'a', output_format: 'svg', svg: { model: 'b' } },
+    ['a', 'b'],
+  ],
+  [
+    'an SVG by whom upstream chooses',
+    'chat',
+    'POST /v1/images/generations',
+    { model: 'a', output_format: 'svg' },
+    /writes the SVG/,
+  ],
+  ['an image without a model', 'chat', 'POST /v1/images/generations', { prompt: 'x' }, /names no model/],
+  [
+    'the shape of an answer',
+    'messages',
+    MESSAGES,
+    { model: 'a', output_format: { type: 'json_schema' } },
+    ['a'],
+  ],
+  ['fine-tuning', 'chat', 'POST /v1/fine_tuning/jobs', { model: 'a', method: { type: 'supervised' } }, ['a']],
+  [
+    'fine-tuning that is graded',
+    'chat',
+    'POST /v1/fine_tuning/jobs',
+    { model: 'a', method: { type: 'reinforcement' } },
+    /grade/,
+  ],
+  [
+    'fine-tuning that hides its grader',
+    'chat',
+    'POST /v1/fine_tuning/jobs',
+    { model: 'a', method: { type: 'dpo', reinforcement: {} } },
+    /grade/,
+  ],
+
+  // Forms.
+  ['a form', 'chat', 'POST /v1/audio/transcriptions', form({ model: 'a', file: image }), ['a']],
+  [
+    'a form without a model',
+    'chat',
+    'POST /v1/audio/transcriptions',
+    form({ file: image }),
+    /names no model/,
+  ],
+  [
+    'a form with a long model',
+    'chat',
+    'POST /v1/videos',
+    form({ model: 'm'.repeat(2000) }),
+    /"model" cannot be read/,
+  ],
+  ['JSON where forms are usual', 'chat', 'POST /v1/images/edits', { model: 'a', images: [] }, ['a']],
+  ['JSON without a model where forms are usual', 'chat', 'POST /v1/images/edits', {}, /names no model/],
+
+  // Path and query.
+  ['a model in the path', 'messages', 'GET /v1/models/claude-x', null, ['claude-x']],
+  ['a model in the path of a HEAD', 'chat', 'HEAD /v1/models/gpt-x', null, ['gpt-x']],
+  ['a model in the query', 'chat', 'WS /v1/realtime?model=gpt-realtime', null, ['gpt-realtime']],
+  ['a model in the query with escapes', 'chat', 'WS /v1/realtime?x=1&mod%65l=ft%3Aa', null, ['ft:a']],
+  ['no model in the query', 'chat', 'WS /v1/realtime', null, /query does not name/],
+  ['two models in the query', 'chat', 'WS /v1/realtime?model=a&model=a', null, /query does not name/],
+  ['a call that is joined', 'chat', 'WS /v1/realtime?model=a&call_id=c', null, /query does not name/],
+
+  // Files of requests.
+  ['a batch of a file', 'chat', 'POST /v1/batches', { endpoint: '/v1/responses' }, /which file/],
+  [
+    'a batch of two files',
+    'chat',
+    'POST /v1/batches',
+    '{"input_file_id":"a","input_file_id":"b"}',
+    /"input_file_id" is there twice/,
+  ],
+  ['a batch of a number', 'chat', 'POST /v1/batches', { input_file_id: 1 }, /which file/],
+  ['a batch of an empty name', 'chat', 'POST /v1/batches', { input_file_id: '' }, /which file/],
+  ['a batch without a body', 'chat', 'POST /v1/batches', null, /which file/],
+
+  // Where nothing can be known, and where there is nothing to know.
+  [
+    'a path that is not in the table',
+    'chat',
+    'POST /v1/chat/completions2',
+    { model: 'a' },
+    /not one that the gateway knows/,
+  ],
+  [
+    'a method that is not in the table',
+    'messages',
+    'PUT /v1/messages',
+    { model: 'a' },
+    /not one that the gateway knows/,
+  ],
+  ['HEAD of what has no GET', 'messages', 'HEAD /v1/messages', null, /not one that the gateway knows/],
+  ['HEAD of what has a GET', 'messages', 'HEAD /v1/models', null, []],
+  ['a session', 'messages', 'POST /v1/sessions', null, /where it is not looked for/],
+  [
+    'a grader',
+    'chat',
+    'POST /v1/fine_tuning/alpha/graders/run',
+    { grader: { model: 'a' } },
+    /where it is not looked for/,
+  ],
+  [
+    'a grader that is only validated',
+    'chat',
+    'POST /v1/fine_tuning/alpha/graders/validate',
+    { grader: { model: 'a' } },
+    [],
+  ],
+  ['a credential', 'chat', 'POST /v1/realtime/sessions', { model: 'a' }, /credential/],
+  ['a credential where no model is named', 'messages', 'POST /v1/oauth/token', null, /credential/],
+  ['a file', 'chat', 'POST /v1/files', null, []],
+  ['a paid endpoint without a model', 'chat', 'POST /v1/containers', null, []],
+]
+
+for (const [what, surface, request, body, expected] of cases) {
+  test(`${what}: ${expected instanceof RegExp ? 'unknown' : `[${expected}]`} (${request.split('?')[0]})`, async () => {
+    const { names, unknown, batchFile } = await modelsOf(surface, request, body)
+    assert.equal(batchFile, null)
+    if (expected instanceof RegExp) assert.match(unknown ?? '', expected)
+    else assert.deepEqual({ names, unknown }, { names: expected, unknown: null })
+  })
+}
+
+test('a batch of an uploaded file names the file', async () => {
+  const { names, unknown, batchFile } = await modelsOf('chat', 'POST /v1/batches', {
+    input_file_id: 'file-abc',
+    endpoint: '/v1/chat/completions',
+  })
+  assert.deepEqual({ names, unknown, batchFile }, { names: [], unknown: null, batchFile: 'file-abc' })
+})
+
+test('what can be read is named even where more is unknown, so that a stranger among them is told by name', async () => {
+  const { names } = await modelsOf('messages', MESSAGES, {
+    model: 'a',
+    fallbacks: 'default',
+    tools: [{ model: 'b' }],
+  })
+  assert.deepEqual(names, ['a', 'b'])
+})
+
+for (const type of [
+  'application/x-www-form-urlencoded',
+  'multipart/mixed; boundary=x',
+  'text/plain, multipart/form-data; boundary=x',
+]) {
+  test(`a body that is JSON and could be read as ${type} names no model beyond doubt`, async () => {
+    const body = '{"model":"a","x":"&model=b&"}'
+    const { unknown } = await modelsOf('chat', 'POST /v1/images/edits', body, type)
+    assert.match(unknown ?? '', /content type/)
+  })
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { NOT_READ, type RequestFacts } from '../../src/metering/request-facts.ts'
+import { readerFor } from '../../src/metering/request-reader.ts'
+import type { Endpoint, Surface } from '../../src/providers/endpoint.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { type NamedModels, namedModels } from '../../src/providers/named-models.ts'
+import { watchRecords } from '../../src/providers/watch-records.ts'
+
+export type Body = string | Record<string, unknown> | FormData | null
+
+/** Reads a body as the gateway does: only where the endpoint has it read, in pieces. */
+export async function factsOf(
+  endpoint: Endpoint | null,
+  body: Body,
+  contentType?: string,
+): Promise<RequestFacts> {
+  if (body === null || endpoint === null || endpoint.reads === 'nothing') return NOT_READ
+  const whole = body instanceof FormData ? new Response(body) : null
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const bytes = whole === null ? Buffer.from(text) : Buffer.from(await whole.arrayBuffer())
+  const type = contentType ?? whole?.headers.get('content-type') ?? 'application/json'
+  const reader = readerFor(type, undefined, watchRecords(endpoint))
+  for (let at = 0; at < bytes.length; at += 777) await reader.write(bytes.subarray(at, at + 777))
+  return await reader.end()
+}
+
+/** The models of a request given as `POST /v1/…`, with its query if it has one. */
+export async function modelsOf(
+  surface: Surface,
+  request: string,
+  body: Body = null,
+  contentType?: string,
+): Promise<NamedModels> {
+  const [, method = '', path = '', query = ''] = /^(\S+) ([^?]+)(.*)$/.exec(request) ?? []
+  assert.notEqual(path, '')
+  const endpoint = findEndpoint(surface, method, path)
+  return namedModels(endpoint, surface, method, path, await factsOf(endpoint, body, contentType), query)
+}
+
+export function form(fields: Readonly<Record<string, string | Blob>>): FormData {
+  const data = new FormData()
+  for (const [name, value] of Object.entries(fields)) data.set(name, value)
+  return data
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { limits } from '../../../src/kernel/limits.ts'
+import type { CallRecord } from '../../../src/ledger/call.ts'
+import { CALL_FLAGS, type CallCursor, type CallFilter } from '../../../src/ledger/request-log.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+import { addMixedCalls, matches } from './request-log-calls.ts'
+
+const ALL: CallFilter = {
+  accountId: 'default',
+  keyId: null,
+  fromMs: null,
+  toMs: null,
+  model: null,
+  status: null,
+  state: null,
+  minCostNanos: null,
+  flag: null,
+}
+
+const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call.requestId)
+const find = async (store: Store, filter: Partial<CallFilter>, limit = 1_000) =>
+  ids((await store.listCalls({ ...ALL, ...filter }, null, limit)).calls)
+
+/** All pages from here to the end. */
+async function pages(store: Store, filter: CallFilter, limit: number): Promise<string[][]> {
+  const found: string[][] = []
+  let after: CallCursor | null = null
+  for (let look = 0; look < 1_000; look += 1) {
+    const page: Awaited<ReturnType<Store['listCalls']>> = await store.listCalls(filter, after, limit)
+    found.push(ids(page.calls))
+    if (page.next === null) return found
+    after = page.next
+  }
+  throw new Error('the log has no end')
+}
+
+/** Calls that are only admitted, with an instant each. */
+async function admitAt(store: Store, instants: readonly number[], key = 'a', prefix = 'req_'): Promise<void> {
+  const name = (i: number) => `${prefix}${String(i).padStart(6, '0')}`
+  for (let i = 0; i < instants.length; i += 5_000) {
+    const part = instants.slice(i, i + 5_000)
+    await Promise.all(
+      part.map((atMs, at) => store.admit(opening(name(i + at), key, { atMs, hold: { kind: 'none' } }))),
+    )
+  }
+}
+
+/** What every store promises about the log of calls. Each store's test file calls this in one line. */
+export function requestLogConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+
+  promise('the log has the calls newest first, those of one instant by their ids', async ({ store }) => {
+    await addKey(store, 'a')
+    await admitAt(store, [NOON, NOON + 5, NOON, NOON - 5, NOON])
+    assert.deepEqual(await find(store, {}), [
+      'req_000001',
+      'req_000004',
+      'req_000002',
+      'req_000000',
+      'req_000003',
+    ])
+    assert.deepEqual(await store.listCalls({ ...ALL, accountId: 'nobody' }, null, 10), {
+      calls: [],
+      next: null,
+    })
+  })
+
+  promise('a call in the log is the record that is read alone', async ({ store }) => {
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a', { userAgent: '=cmd "x"\n\0', path: '/v1/\u{1f511}' }))
+    await store.admit(opening('req_2', 'a'))
+    await store.settle(closing('req_2', { costNanos: 9_007_199_254_740_993n, listNanos: 2n ** 62n }))
+    const { calls } = await store.listCalls(ALL, null, 10)
+    assert.deepEqual(calls, [await store.getCall('req_2'), await store.getCall('req_1')])
+  })
+
+  promise('the log of a key has its calls and no others', async (subject) => {
+    const { store } = subject
+    subject.addAccount('other')
+    await addKey(store, 'a')
+    await addKey(store, 'b')
+    await addKey(store, 'c', { accountId: 'other' })
+    await admitAt(store, [NOON, NOON], 'a', 'req_a')
+    await admitAt(store, [NOON], 'b', 'req_b')
+    await admitAt(store, [NOON], 'c', 'req_c')
+    assert.deepEqual(await find(store, { keyId: 'key_a' }), ['req_a000001', 'req_a000000'])
+    assert.deepEqual(await find(store, { keyId: 'key_b' }), ['req_b000000'])
+    assert.deepEqual(await find(store, { keyId: 'key_none' }), [])
+    // A key of another account is none of this one.
+    assert.deepEqual(await find(store, { keyId: 'key_c' }), [])
+    assert.deepEqual(await find(store, { keyId: 'key_c', accountId: 'other' }), ['req_c000000'])
+    assert.deepEqual(await find(store, { accountId: 'other' }), ['req_c000000'])
+  })
+
+  promise('a time is from an instant on and before another', async ({ store }) => {
+    await addKey(store, 'a')
+    await admitAt(store, [NOON - 1, NOON, NOON + 1, NOON + 2])
+    for (const keyId of [null, 'key_a']) {
+      const within = (fromMs: number | null, toMs: number | null) => find(store, { keyId, fromMs, toMs })
+      assert.deepEqual(await within(NOON, NOON + 2), ['req_000002', 'req_000001'])
+      assert.deepEqual(await within(NOON + 2, null), ['req_000003'])
+      assert.deepEqual(await within(null, NOON), ['req_000000'])
+      assert.deepEqual(await within(NOON, NOON), [])
+      assert.deepEqual(await within(NOON + 2, NOON), [])
+    }
+  })
+
+  promise(
+    'a page goes on where the one before ended, and a full last page is the last',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      await admitAt(store, [NOON, NOON, NOON, NOON + 1, NOON + 1, NOON + 2])
+      const all = (await find(store, {})).join()
+      for (const keyId of [null, 'key_a']) {
+        for (const limit of [1, 2, 3, 4, 6, 7]) {
+          const found = await pages(store, { ...ALL, keyId }, limit)
+          assert.equal(found.flat().join(), all)
+          assert.equal(found.length, Math.ceil(6 / limit), `in pages of ${limit}`)
+        }
+      }
+    },
+  )
+
+  promise('calls that arrive between two pages shift nothing', async ({ store }) => {
+    await addKey(store, 'a')
+    await admitAt(
+      store,
+      Array.from({ length: 20 }, (_, i) => NOON + (i >> 2)),
+    )
+    const before = await find(store, {})
+    const seen: string[] = []
+    let after: CallCursor | null = null
+    for (let page = 0; page < 4; page += 1) {
+      const found: Awaited<ReturnType<Store['listCalls']>> = await store.listCalls(ALL, after, 5)
+      seen.push(...ids(found.calls))
+      after = found.next
+      await admitAt(store, [NOON + 10 + page, NOON + 10], 'a', `req_later${page}`)
+    }
+    assert.deepEqual(seen, before)
+    assert.equal(after, null)
+  })
+
+  promise('a place need not be that of a call', async ({ store }) => {
+    await addKey(store, 'a')
+    await admitAt(store, [NOON, NOON + 2, NOON + 2])
+    const after = async (startedAtMs: number, requestId: string, more: Partial<CallFilter> = {}) =>
+      ids((await store.listCalls({ ...ALL, ...more }, { startedAtMs, requestId }, 10)).calls)
+    assert.deepEqual(await after(NOON + 1, 'req_9'), ['req_000000'])
+    assert.deepEqual(await after(NOON + 2, 'req_0000015'), ['req_000001', 'req_000000'])
+    assert.deepEqual(await after(NOON, ''), [])
+    assert.deepEqual(await after(NOON - 5, 'req_9'), [])
+    // Whichever comes first, the place or the end of the time, counts.
+    assert.deepEqual(await after(NOON + 9, 'req_9', { toMs: NOON + 2 }), ['req_000000'])
+    assert.deepEqual(await after(NOON + 2, 'req_9', { toMs: NOON + 2 }), ['req_000000'])
+    assert.deepEqual(await after(NOON + 2, 'req_000002', { toMs: NOON + 9 }), ['req_000001', 'req_000000'])
+  })
+
+  promise('no character of a model has a meaning', async ({ store }) => {
+    await addKey(store, 'a')
+    const models = ['%', '_', "' OR 1=1 --", '*', '', '\0', 'a\nb', '=1+1', '\u{1f511}', 'plain']
+    for (const [i, modelAsked] of models.entries()) {
+      await store.admit(opening(`req_${i}`, 'a', { modelAsked, hold: { kind: 'none' } }))
+    }
+    for (const [i, model] of models.entries()) assert.deepEqual(await find(store, { model }), [`req_${i}`])
+    assert.deepEqual(await find(store, { model: 'PLAIN' }), [])
+  })
+
+  promise('every filter, alone and with others, finds what it says', async (subject) => {
+    const { store } = subject
+    const calls = await addMixedCalls(subject)
+    const or = <T>(...values: readonly T[]) => fc.constantFrom(null, null, ...values)
+    const instants = [...new Set(calls.map((call) => call.startedAtMs))]
+    const filters = fc.record<CallFilter>({
+      accountId: fc.constantFrom('default', 'default', 'default', 'other'),
+      keyId: or('key_a', 'key_b', 'key_c'),
+      fromMs: or(...instants),
+      toMs: or(...instants),
+      model: or('m-asked', 'm-served', 'm-other'),
+      status: or(200, 429),
+      state: or('in_flight', 'settled', 'released', 'interrupted'),
+      minCostNanos: or(0n, 1n, 1_000n, 1_001n),
+      flag: or(...CALL_FLAGS),
+    })
+    const seen = new Set<string>()
+    await fc.assert(
+      fc.asyncProperty(filters, fc.integer({ min: 1, max: 40 }), async (filter, limit) => {
+        const expected = ids(calls.filter((call) => matches(call, filter)))
+        assert.deepEqual((await pages(store, filter, limit)).flat(), expected)
+        if (expected.length > 0)
+          for (const [name, value] of Object.entries(filter)) seen.add(`${name} ${value}`)
+      }),
+      { numRuns: 400 },
+    )
+    for (const flag of CALL_FLAGS) assert.ok(seen.has(`flag ${flag}`), `nothing was found by ${flag}`)
+  })
+
+  promise('one look goes through so many records and no more, and says where to go on', async ({ store }) => {
+    const looked = limits.logLookRecordsMax
+    await addKey(store, 'a')
+    await admitAt(
+      store,
+      Array.from({ length: looked + 3 }, (_, i) => NOON + (i < 3 ? -1 : i >> 3)),
+    )
+    const all = await pages(store, ALL, 1_000)
+    const [first = ''] = all.flat().slice(-1)
+    await store.settle(closing(first, { costNanos: 5n, modelServed: 'rare' }))
+    for (const keyId of [null, 'key_a']) {
+      const rare: CallFilter = { ...ALL, keyId, model: 'rare' }
+      const empty = await store.listCalls(rare, null, 10)
+      assert.deepEqual(empty.calls, [])
+      const [last = ''] = all.flat().slice(looked - 1)
+      assert.equal(empty.next?.requestId, last)
+      const rest = await store.listCalls(rare, empty.next, 10)
+      assert.deepEqual([ids(rest.calls), rest.next], [[first], null])
+    }
+    // The same records with nothing beyond them are the end.
+    const justAsMany = { ...ALL, model: 'rare', fromMs: NOON }
+    assert.deepEqual(await store.listCalls(justAsMany, null, 10), { calls: [], next: null })
+  })
+}

@@ -1,0 +1,147 @@
+import type { Admission, CallOpening, CallRefusal } from '../../../src/ledger/call.ts'
+import {
+  accountOf,
+  addToMonth,
+  type CallModel,
+  endOf,
+  type KeyModel,
+  keyOf,
+  monthAt,
+  monthOfKey,
+  type World,
+} from './simulation-world.ts'
+
+/** What a call that nothing bounds holds where no limit stands over it: a thousand dollars. */
+const THOUSAND_DOLLARS = 1_000_000_000_000n
+
+/** What a store should answer to an opening, and what should be different afterwards. */
+export function admit(world: World, keyId: string, opening: CallOpening): Admission | 'rejected' {
+  if (!world.keys.has(keyId))
+    return { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null }
+  const key = keyOf(world, keyId)
+  const account = accountOf(world, key.accountId)
+  const balanceNanos = account.creditedNanos - account.chargedNanos
+  const end = endOf(key, opening.atMs)
+  if (end !== null) return { kind: 'refused', refusal: { reason: end }, balanceNanos }
+
+  const answer = judge(world, key, opening)
+  if (answer.kind === 'admitted' && world.calls.has(opening.requestId)) return 'rejected'
+  const lastUsedAtMs = Math.max(key.lastUsedAtMs ?? 0, opening.atMs)
+  world.keys.set(keyId, { ...key, lastUsedAtMs })
+  if (answer.kind === 'admitted') open(world, key, opening)
+  return answer
+}
+
+function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
+  const account = accountOf(world, key.accountId)
+  const balanceNanos = account.creditedNanos - account.chargedNanos
+  const refused = (refusal: CallRefusal): Admission => ({ kind: 'refused', refusal, balanceNanos })
+  const capNanos = key.monthlyBudgetNanos
+  const underMoney = capNanos !== null || account.enforced
+
+  if (opening.ambiguity !== null && (underMoney || key.allowedModels !== null)) {
+    return refused({ reason: 'ambiguous_body', detail: opening.ambiguity })
+  }
+  if (key.allowedModels !== null) {
+    const refusal = judgeModels(world, key, key.allowedModels, opening)
+    if (refusal !== null) return refused(refusal)
+  }
+  if (opening.unratable?.refuse === 'always' || (opening.unratable?.refuse === 'limited' && underMoney)) {
+    return refused({ reason: opening.unratable.reason })
+  }
+
+  const admitted: Admission = {
+    kind: 'admitted',
+    keyId: key.id,
+    accountId: key.accountId,
+    logRequests: key.logRequests,
+    balanceNanos,
+  }
+  // What is free needs no room.
+  if (opening.hold.kind === 'none') return admitted
+
+  const { spentNanos, heldNanos } = monthOfKey(world, key.id, opening.atMs)
+  const budget = { spentNanos, heldNanos, capNanos: capNanos ?? 0n, resetsAtMs: monthAt(opening.atMs).endMs }
+  if (capNanos !== null && spentNanos >= capNanos) return refused({ reason: 'budget_exceeded', budget })
+  if (account.enforced && account.chargedNanos >= account.creditedNanos) {
+    return refused({ reason: 'credit_exhausted' })
+  }
+
+  const heldHere = opening.heldCounts ? heldNanos : 0n
+  const heldThere = opening.heldCounts ? account.heldNanos : 0n
+  const { ahead } = opening
+  if (capNanos !== null && (ahead.key || spentNanos + heldHere >= capNanos)) {
+    return { kind: 'held', by: { limit: 'budget', budget }, accountId: key.accountId, balanceNanos }
+  }
+  const behind = ahead.key || ahead.accounts.some((each) => each === key.accountId)
+  if (account.enforced && (behind || account.chargedNanos + heldThere >= account.creditedNanos)) {
+    return { kind: 'held', by: { limit: 'credit' }, accountId: key.accountId, balanceNanos }
+  }
+  return admitted
+}
+
+/** The first name that is not on the list counts before what is not known. */
+function judgeModels(
+  world: World,
+  key: KeyModel,
+  allowed: readonly string[],
+  { models }: CallOpening,
+): CallRefusal | null {
+  const kept = models.batchFile === null ? null : world.files.get(`${key.accountId} ${models.batchFile}`)
+  const file = kept?.keyId === key.id ? kept : null
+  const listed = new Set(allowed)
+  for (const model of [...models.names, ...(file?.models ?? [])]) {
+    if (!listed.has(model)) return { reason: 'model_not_allowed', model }
+  }
+  if (models.unknown !== null) return { reason: 'models_unknown', detail: models.unknown }
+  if (models.batchFile === null || file !== null) return null
+  return {
+    reason: 'models_unknown',
+    detail: 'The batch is not made of a file that this key uploaded here in one request.',
+  }
+}
+
+function open(world: World, key: KeyModel, opening: CallOpening): void {
+  const call: CallModel = {
+    id: opening.requestId,
+    keyId: key.id,
+    accountId: key.accountId,
+    state: 'in_flight',
+    startedAtMs: opening.atMs,
+    endedAtMs: null,
+    ...holdFor(world, key, opening),
+    costNanos: null,
+    lostNanos: 0n,
+    balanceNanos: null,
+    overrun: false,
+  }
+  const account = accountOf(world, key.accountId)
+  if (opening.hold.kind !== 'none') {
+    const creditNanos = account.enforced ? account.creditedNanos : null
+    world.events.push({ kind: 'admitted', call, capNanos: key.monthlyBudgetNanos, creditNanos })
+  }
+  world.calls.set(call.id, call)
+  world.accounts.set(key.accountId, { ...account, heldNanos: account.heldNanos + call.holdNanos })
+  addToMonth(world, call, { heldNanos: call.holdNanos })
+}
+
+function holdFor(
+  world: World,
+  key: KeyModel,
+  { hold, atMs }: CallOpening,
+): Pick<CallModel, 'holdNanos' | 'holdListNanos'> {
+  if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
+  if (hold.kind === 'bound') return { holdNanos: hold.nanos, holdListNanos: hold.listNanos }
+  const account = accountOf(world, key.accountId)
+  let nanos = key.monthlyBudgetNanos === null && !account.enforced ? THOUSAND_DOLLARS : 0n
+  if (key.monthlyBudgetNanos !== null) {
+    const month = monthOfKey(world, key.id, atMs)
+    nanos = larger(nanos, key.monthlyBudgetNanos - (month.spentNanos + month.heldNanos))
+  }
+  if (account.enforced) {
+    nanos = larger(nanos, account.creditedNanos - (account.chargedNanos + account.heldNanos))
+  }
+  return { holdNanos: nanos, holdListNanos: nanos }
+}
+
+const larger = (a: bigint, b: bigint): bigint => (a < b ? b : a)

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import {
+  accountOf,
+  type CallModel,
+  type MoneyEvent,
+  monthAt,
+  monthKey,
+  type World,
+} from './simulation-world.ts'
+
+/** The last call that was admitted under a limit. */
+interface LastAdmitted {
+  readonly callId: string
+  readonly limitNanos: bigint
+  /** Its own part in what is used: its hold while it is open, its cost afterwards. */
+  partNanos: bigint
+  /** What other calls have booked since beyond the holds that they gave back for it. */
+  excessNanos: bigint
+}
+
+/**
+ * The promise of `exact` budgets, for each key's month and for each account's credit. Used is what is spent and what
+ * is held; a call is admitted only while `used < limit`. Afterwards a booking replaces a hold by a cost that is not
+ * larger, so what is used can only shrink until the next call is admitted. Therefore at any time, of the last call
+ * that was admitted and the limit that it was admitted under:
+ *
+ *     used - (that call's own part) < limit        and so        spent < limit + (that one call's cost)
+ *
+ * to the nanodollar, however the limit was edited since. Two things break the step in the middle, and each by an
+ * amount that is known: a call that costs more than it held, and a late settlement of a call whose hold a crash had
+ * given back. Their sum since that admission is the excess, and the right side grows by it and by nothing else.
+ */
+export class OneCallBound {
+  readonly #last = new Map<string, LastAdmitted>()
+  readonly #excessAllowed: boolean
+
+  constructor(excessAllowed: boolean) {
+    this.#excessAllowed = excessAllowed
+  }
+
+  note(event: MoneyEvent): void {
+    const { month, credit } = limitsOf(event.call)
+    if (event.kind === 'admitted') {
+      this.#admitted(month, event.capNanos, event.call)
+      this.#admitted(credit, event.creditNanos, event.call)
+    } else {
+      const growthNanos = event.costNanos - event.gaveBackNanos
+      this.#booked(month, event.call.id, growthNanos)
+      this.#booked(credit, event.call.id, growthNanos)
+    }
+  }
+
+  /** The figures of this world have just been compared with the store's. */
+  check(world: World): void {
+    for (const [key, { spentNanos, heldNanos }] of world.months) this.#check(key, spentNanos + heldNanos)
+    for (const accountId of world.accounts.keys()) {
+      const { chargedNanos, heldNanos } = accountOf(world, accountId)
+      this.#check(accountId, chargedNanos + heldNanos)
+    }
+  }
+
+  #admitted(limit: string, limitNanos: bigint | null, call: CallModel): void {
+    if (limitNanos === null) this.#last.delete(limit)
+    else this.#last.set(limit, { callId: call.id, limitNanos, partNanos: call.holdNanos, excessNanos: 0n })
+  }
+
+  #booked(limit: string, callId: string, growthNanos: bigint): void {
+    const last = this.#last.get(limit)
+    if (last === undefined) return
+    if (last.callId === callId) last.partNanos += growthNanos
+    else if (growthNanos > 0n) last.excessNanos += growthNanos
+  }
+
+  #check(limit: string, usedNanos: bigint): void {
+    const last = this.#last.get(limit)
+    if (last === undefined) return
+    const { callId, limitNanos, partNanos, excessNanos } = last
+    const told = `${limit}: ${usedNanos} used, of it ${partNanos} by ${callId}, the last to be admitted under ${limitNanos}`
+    assert.ok(usedNanos - partNanos < limitNanos + excessNanos, `${told}, and ${excessNanos} in excess`)
+    assert.ok(this.#excessAllowed || excessNanos === 0n, `${told}: nothing may exceed its hold here`)
+  }
+}
+
+function limitsOf({ keyId, accountId, startedAtMs }: CallModel): { month: string; credit: string } {
+  return { month: monthKey(keyId, monthAt(startedAtMs).name), credit: accountId }
+}

@@ -1,0 +1,51 @@
+import type { CallClosing, Settled } from '../../../src/ledger/call.ts'
+import { accountOf, addToMonth, type CallModel, type World } from './simulation-world.ts'
+
+/** What a store should answer to a closing, and what should be different afterwards. */
+export function settle(world: World, closing: CallClosing): Settled | 'rejected' {
+  const call = world.calls.get(closing.requestId)
+  if (call === undefined) return 'rejected'
+  if (call.state === 'settled' || call.state === 'released') {
+    return { balanceNanos: call.balanceNanos ?? 0n, booked: false }
+  }
+  const gaveBackNanos = call.state === 'in_flight' ? call.holdNanos : 0n
+  const { costNanos } = closing
+  move(world, call, costNanos, gaveBackNanos)
+  addToMonth(world, call, { lostNanos: -call.lostNanos })
+  const { creditedNanos, chargedNanos } = accountOf(world, call.accountId)
+  const balanceNanos = creditedNanos - chargedNanos
+  world.calls.set(call.id, {
+    ...call,
+    state: closing.state,
+    endedAtMs: closing.atMs,
+    costNanos,
+    lostNanos: 0n,
+    balanceNanos,
+    overrun: costNanos > call.holdNanos,
+  })
+  return { balanceNanos, booked: true }
+}
+
+/** What the start after a crash should find and leave. */
+export function interrupt(world: World): number {
+  const open = [...world.calls.values()].filter((call) => call.state === 'in_flight')
+  for (const call of open) {
+    move(world, call, 0n, call.holdNanos)
+    addToMonth(world, call, { lostNanos: call.holdListNanos })
+    const lostNanos = call.holdListNanos
+    const endedAtMs = world.nowMs
+    world.calls.set(call.id, { ...call, state: 'interrupted', endedAtMs, costNanos: 0n, lostNanos })
+  }
+  return open.length
+}
+
+function move(world: World, call: CallModel, costNanos: bigint, gaveBackNanos: bigint): void {
+  const account = accountOf(world, call.accountId)
+  world.accounts.set(call.accountId, {
+    ...account,
+    chargedNanos: account.chargedNanos + costNanos,
+    heldNanos: account.heldNanos - gaveBackNanos,
+  })
+  addToMonth(world, call, { spentNanos: costNanos, heldNanos: -gaveBackNanos })
+  world.events.push({ kind: 'booked', call, costNanos, gaveBackNanos })
+}

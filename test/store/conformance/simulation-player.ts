@@ -1,0 +1,144 @@
+import type { KeyChanges } from '../../../src/keys/key-store.ts'
+import type { CallClosing } from '../../../src/ledger/call.ts'
+import { closing, opening } from './fixtures.ts'
+import * as choices from './simulation-choices.ts'
+import * as moves from './simulation-moves.ts'
+import type { Random } from './simulation-random.ts'
+import { accountOf, type CallModel, endOf, type KeyModel, type World } from './simulation-world.ts'
+
+/** What kind of run it is. */
+export interface Rules {
+  readonly words: string
+  /** Whether what is held counts against limits, or only what is settled. */
+  readonly heldCounts: boolean
+  /** Whether calls may cost more than they held, or be settled though a crash has given their hold back. */
+  readonly overruns: boolean
+}
+
+export const ACCOUNTS = ['default', 'second']
+
+const USABLE_KEYS_MIN = 4
+const OPEN_CALLS_MANY = 25
+
+/** Decides what happens next. Everything that it chooses follows from the seed and the world. */
+export class Player {
+  readonly #random: Random
+  readonly #rules: Rules
+  #calls = 0
+  #keys = 0
+  #credits = 0
+
+  constructor(random: Random, rules: Rules) {
+    this.#random = random
+    this.#rules = rules
+  }
+
+  /** What is asked at once: one thing, several calls with one key, or anything. */
+  next(world: World): moves.Move[] {
+    const missing = this.#missingKeys(world)
+    if (missing.length > 0) return missing
+    const several = this.#random.from(2, 6)
+    return this.#random.weighted<() => moves.Move[]>([
+      [6, () => [this.#anything(world)]],
+      [2, () => this.#callsWithOneKey(world, several)],
+      [2, () => Array.from({ length: several }, () => this.#anything(world))],
+    ])()
+  }
+
+  #missingKeys(world: World): moves.Move[] {
+    const usable = [...world.keys.values()].filter((key) => endOf(key, world.nowMs) === null).length
+    return Array.from({ length: Math.max(0, USABLE_KEYS_MIN - usable) }, () => {
+      const limits = choices.chooseLimits(this.#random, world)
+      return moves.createMove(this.#random.pick(ACCOUNTS), this.#newKeyId(), world.nowMs, limits)
+    })
+  }
+
+  #callsWithOneKey(world: World, count: number): moves.Move[] {
+    const key = choices.chooseKey(this.#random, world)
+    return Array.from({ length: count }, () => this.#admit(world, key))
+  }
+
+  #anything(world: World): moves.Move {
+    const random = this.#random
+    const key = choices.chooseKey(random, world)
+    const calls = [...world.calls.values()]
+    const open = calls.filter((call) => call.state === 'in_flight')
+    const ended = calls.filter((call) => call.state === 'settled' || call.state === 'released')
+    const interrupted = calls.filter((call) => call.state === 'interrupted')
+    const settleWeight = open.length > OPEN_CALLS_MANY ? 80 : 32
+    return random.weighted<() => moves.Move>([
+      [36, () => this.#admit(world, random.oneIn(30) ? null : key)],
+      [calls.length === 0 ? 0 : 2, () => this.#admit(world, key, random.pick(calls).id)],
+      [open.length === 0 ? 0 : settleWeight, () => this.#close(world, random.pick(open))],
+      [ended.length === 0 ? 0 : 4, () => this.#close(world, random.pick(ended))],
+      [interrupted.length === 0 ? 0 : 6, () => this.#close(world, random.pick(interrupted))],
+      [1, () => moves.settleMove(closing('req_never_admitted'))],
+      [12, () => this.#edit(world, key)],
+      [1, () => moves.revokeMove(key.accountId, key.id, world.nowMs)],
+      [2, () => this.#rotate(world, key)],
+      [7, () => this.#credit(world)],
+      [3, () => this.#keepFile(world, key)],
+    ])()
+  }
+
+  #admit(world: World, key: KeyModel | null, usedId?: string): moves.Move {
+    const requestId = usedId ?? `req_${String(++this.#calls).padStart(6, '0')}`
+    const keyId = key?.id ?? 'key_unknown'
+    const more = {
+      ...choices.chooseOpening(this.#random, world, key),
+      heldCounts: this.#rules.heldCounts,
+    }
+    return moves.admitMove(keyId, opening(requestId, keyId, more))
+  }
+
+  #close(world: World, call: CallModel): moves.Move {
+    const late = call.state === 'interrupted' && !this.#rules.overruns
+    const released = late || this.#random.oneIn(6)
+    const costNanos = released ? 0n : choices.chooseCost(this.#random, world, call, this.#rules.overruns)
+    const more: Partial<CallClosing> = {
+      state: released ? 'released' : 'settled',
+      atMs: world.nowMs,
+      costNanos,
+      listNanos: (costNanos * 5n) / 4n,
+      modelServed: this.#random.pick([null, 'gpt-6', 'claude-haiku-5-5']),
+    }
+    return moves.settleMove(closing(call.id, more))
+  }
+
+  #edit(world: World, key: KeyModel): moves.Move {
+    const random = this.#random
+    const changes = random.weighted<() => KeyChanges>([
+      [7, () => ({ monthlyBudgetNanos: choices.chooseCap(random, world, key) })],
+      [2, () => ({ allowedModels: random.oneIn(2) ? null : choices.chooseModels(random) })],
+      [2, () => ({ expiresAtMs: random.oneIn(3) ? null : choices.chooseExpiry(random, world) })],
+      [1, () => ({ logRequests: random.oneIn(2), name: `name ${random.below(100)}` })],
+    ])()
+    return moves.editMove(key.accountId, key.id, changes, world.nowMs)
+  }
+
+  #rotate(world: World, key: KeyModel): moves.Move {
+    const until = this.#random.oneIn(2) ? null : choices.chooseExpiry(this.#random, world)
+    return moves.rotateMove(key.accountId, key.id, this.#newKeyId(), world.nowMs, until)
+  }
+
+  /** The first credit of an account comes late: until then nothing is enforced, and that is to be seen as well. */
+  #credit(world: World): moves.Move {
+    const started = ACCOUNTS.filter((id) => accountOf(world, id).enforced || this.#random.oneIn(8))
+    if (started.length === 0) return this.#edit(world, choices.chooseKey(this.#random, world))
+    const accountId = this.#random.pick(started)
+    const amountNanos = choices.chooseCredit(this.#random, world, accountId)
+    const id = `crd_${++this.#credits}`
+    return moves.creditMove({ id, accountId, amountNanos, reason: 'top-up', atMs: world.nowMs })
+  }
+
+  #keepFile(world: World, key: KeyModel): moves.Move {
+    const { accountId, id: keyId } = key
+    const models = choices.chooseModels(this.#random)
+    const fileId = this.#random.pick(choices.FILES)
+    return moves.fileMove({ accountId, keyId, fileId, models, atMs: world.nowMs })
+  }
+
+  #newKeyId(): string {
+    return `key_${String(++this.#keys).padStart(4, '0')}`
+  }
+}

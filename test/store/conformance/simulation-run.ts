@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict'
+import type { Store } from '../../../src/store/store.ts'
+import { assertConserved } from './conservation.ts'
+import type { StoreUnderTest } from './fixtures.ts'
+import { OneCallBound } from './simulation-bound.ts'
+import { chooseInstant } from './simulation-choices.ts'
+import { interruptMove, lookAtAccount, lookAtKey, type Move } from './simulation-moves.ts'
+import { explain, type Played } from './simulation-orders.ts'
+import { ACCOUNTS, Player, type Rules } from './simulation-player.ts'
+import { Random } from './simulation-random.ts'
+import { compareTables } from './simulation-tables.ts'
+import { createWorld, EPOCH_MS, endOf, type World } from './simulation-world.ts'
+
+/** A store that can die and be found again by the next process. */
+export interface MortalStore extends StoreUnderTest {
+  /** The process dies where it stands, and the next one opens what is left: `store` is another one afterwards. */
+  die(): Promise<void>
+}
+
+export type OpenMortalStore = () => Promise<MortalStore>
+
+export const RULES: readonly Rules[] = [
+  { words: 'exact budgets', heldCounts: true, overruns: false },
+  { words: 'exact budgets with overruns and late settlements', heldCounts: true, overruns: true },
+  { words: 'settled budgets', heldCounts: false, overruns: true },
+]
+
+/** The seed says which rules a run has, so that the seed alone says all. */
+export function rulesOf(seed: number): Rules {
+  const rules = RULES[seed % RULES.length]
+  assert.ok(rules !== undefined, `${seed} is not a seed`)
+  return rules
+}
+
+const ENDED_CALLS_MAX = 60
+
+export class SimulationRun {
+  readonly #subject: MortalStore
+  readonly #random: Random
+  readonly #player: Player
+  readonly #bound: OneCallBound | null
+  readonly #seed: number
+  #world: World
+  #step = 0
+  #doing = ''
+  /** How often each answer was given. */
+  readonly tally = new Map<string, number>()
+
+  constructor(subject: MortalStore, seed: number) {
+    const rules = rulesOf(seed)
+    this.#subject = subject
+    this.#seed = seed
+    this.#random = new Random(seed)
+    this.#player = new Player(this.#random, rules)
+    // Where only what is settled counts, calls in flight may pass a limit together: there is no such bound.
+    this.#bound = rules.heldCounts ? new OneCallBound(rules.overruns) : null
+    this.#world = createWorld(EPOCH_MS + this.#random.below(20 * 86_400_000), ACCOUNTS)
+    for (const accountId of ACCOUNTS) if (accountId !== 'default') subject.addAccount(accountId)
+  }
+
+  async play(steps: number): Promise<void> {
+    try {
+      for (let i = 0; i < steps; i++) {
+        this.#step += 1
+        await this.#playOne()
+        await this.#audit()
+      }
+    } catch (error) {
+      const where = `seed ${this.#seed} (${rulesOf(this.#seed).words}), step ${this.#step}`
+      const text = error instanceof Error ? error.message : String(error)
+      throw new Error(`${where}, ${this.#doing}\n${text}`, { cause: error })
+    }
+  }
+
+  async #playOne(): Promise<void> {
+    const next = this.#random.weighted([
+      [1, () => this.#die()],
+      [5, () => this.#passTime()],
+      [44, () => this.#ask(this.#player.next(this.#world))],
+    ])
+    await next()
+  }
+
+  async #die(): Promise<void> {
+    this.#doing = 'the process dies'
+    this.#count('death')
+    await this.#subject.die()
+    // Nothing that was answered is lost, and nothing happens by itself.
+    await this.#ask([])
+    await this.#ask([interruptMove(this.#world.nowMs)])
+  }
+
+  async #passTime(): Promise<void> {
+    this.#world.nowMs = chooseInstant(this.#random, this.#world)
+    await this.#ask([])
+  }
+
+  async #ask(moves: readonly Move[]): Promise<void> {
+    const { store } = this.#subject
+    this.#doing = `asking at once:${moves.map((move) => `\n  ${move.words}`).join('')}`
+    const played = await sendAll(store, moves)
+    const seen = await sendAll(store, this.#looks(moves))
+    this.#world = explain(this.#world, played, seen)
+    for (const { answer } of played) this.#count(wordFor(answer))
+    for (const event of this.#world.events.splice(0)) this.#bound?.note(event)
+    this.#bound?.check(this.#world)
+    this.#forgetOldCalls()
+  }
+
+  /** The accounts, the keys that can be used, and what the moves may have changed. */
+  #looks(moves: readonly Move[]): Move[] {
+    const { accounts, keys, nowMs } = this.#world
+    const usable = [...keys.values()].filter((key) => endOf(key, nowMs) === null)
+    return [
+      ...[...accounts.keys()].map(lookAtAccount),
+      ...usable.map((key) => lookAtKey(key.accountId, key.id, nowMs)),
+      ...moves.flatMap((move) => move.looks(this.#world)),
+    ]
+  }
+
+  async #audit(): Promise<void> {
+    await assertConserved(this.#subject)
+    compareTables(this.#subject, this.#world)
+  }
+
+  #forgetOldCalls(): void {
+    const { calls } = this.#world
+    const ended = [...calls.values()].filter((call) => call.state !== 'in_flight')
+    for (const call of ended.slice(0, Math.max(0, ended.length - ENDED_CALLS_MAX))) calls.delete(call.id)
+  }
+
+  #count(word: string): void {
+    this.tally.set(word, (this.tally.get(word) ?? 0) + 1)
+  }
+}
+
+/** All in one turn of the event loop, so that they reach the store together. */
+function sendAll(store: Store, asked: readonly Move[]): Promise<Played[]> {
+  return Promise.all(
+    asked.map(async (move) => {
+      try {
+        return { move, answer: await move.send(store), error: null }
+      } catch (error) {
+        return { move, answer: 'rejected', error: String(error) }
+      }
+    }),
+  )
+}
+
+/** A word for each kind of answer. */
+function wordFor(answer: unknown): string {
+  if (typeof answer === 'number') return answer === 0 ? 'none interrupted' : 'some interrupted'
+  if (answer === undefined) return 'kept'
+  if (typeof answer !== 'object' || answer === null) return String(answer)
+  if ('refusal' in answer) return (answer.refusal as { reason: string }).reason
+  if ('by' in answer) return `held by ${(answer.by as { limit: string }).limit}`
+  if ('booked' in answer) return answer.booked === true ? 'booked' : 'booked before'
+  return 'kind' in answer ? String(answer.kind) : 'record'
+}

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import type { StoreUnderTest } from './fixtures.ts'
+import { monthKey, type World } from './simulation-world.ts'
+
+/** Every month of every key, the ended ones included, and every open call: nothing that the world does not know. */
+export function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, world: World): void {
+  const months = rows('key_month').map((row) => ({
+    key: monthKey(String(row['key_id']), String(row['month'])),
+    figures: [row['spent_nanos'], row['held_nanos'], row['lost_nanos']],
+  }))
+  const expected = [...world.months].map(([key, month]) => ({
+    key,
+    figures: [month.spentNanos, month.heldNanos, month.lostNanos],
+  }))
+  assert.deepEqual(inOrder(months), inOrder(expected), 'the months of all keys')
+
+  const open = rows('call').filter((row) => row['state'] === 'in_flight')
+  const expectedOpen = [...world.calls.values()].filter((call) => call.state === 'in_flight')
+  assert.deepEqual(
+    open.map((row) => [row['id'], row['hold_nanos'], row['hold_list_nanos']]).toSorted(),
+    expectedOpen.map((call) => [call.id, call.holdNanos, call.holdListNanos]).toSorted(),
+    'the open calls',
+  )
+}
+
+/** A month in which nothing was ever held or spent may have a row or none. */
+function inOrder(months: readonly { key: string; figures: unknown[] }[]) {
+  return months
+    .filter(({ figures }) => figures.some((figure) => figure !== 0n))
+    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
+}

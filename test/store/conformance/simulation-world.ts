@@ -1,0 +1,155 @@
+import type { KeyRecord } from '../../../src/keys/key-store.ts'
+import type { CallState } from '../../../src/ledger/call.ts'
+import type { Balance } from '../../../src/ledger/ledger-store.ts'
+
+/**
+ * What the store should hold, kept beside it. Only types are shared with the service: every rule is written down here
+ * a second time, from the specification. Values are never changed but replaced, so that a copy is cheap.
+ */
+export interface World {
+  nowMs: number
+  readonly accounts: Map<string, Balance>
+  readonly keys: Map<string, KeyModel>
+  /** By key and month. */
+  readonly months: Map<string, MonthModel>
+  /** All that are open, and the last that have ended. */
+  readonly calls: Map<string, CallModel>
+  /** By account and file. */
+  readonly files: Map<string, FileModel>
+  /** What has moved money since the last look. */
+  readonly events: MoneyEvent[]
+}
+
+export type KeyModel = Omit<KeyRecord, 'month'>
+export type MonthModel = KeyRecord['month']
+
+export interface CallModel {
+  readonly id: string
+  readonly keyId: string
+  readonly accountId: string
+  readonly state: CallState
+  readonly startedAtMs: number
+  readonly endedAtMs: number | null
+  readonly holdNanos: bigint
+  readonly holdListNanos: bigint
+  readonly costNanos: bigint | null
+  readonly lostNanos: bigint
+  readonly balanceNanos: bigint | null
+  readonly overrun: boolean
+}
+
+interface FileModel {
+  readonly keyId: string
+  readonly models: readonly string[]
+}
+
+export type MoneyEvent =
+  | {
+      readonly kind: 'admitted'
+      readonly call: CallModel
+      /** The limits that it was admitted under; null where there was none. */
+      readonly capNanos: bigint | null
+      readonly creditNanos: bigint | null
+    }
+  | {
+      readonly kind: 'booked'
+      readonly call: CallModel
+      readonly costNanos: bigint
+      readonly gaveBackNanos: bigint
+    }
+
+const NOTHING: MonthModel = { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n }
+const EMPTY: Balance = { creditedNanos: 0n, chargedNanos: 0n, heldNanos: 0n, enforced: false }
+
+export function createWorld(nowMs: number, accounts: readonly string[]): World {
+  return {
+    nowMs,
+    accounts: new Map(accounts.map((id) => [id, EMPTY])),
+    keys: new Map(),
+    months: new Map(),
+    calls: new Map(),
+    files: new Map(),
+    events: [],
+  }
+}
+
+export function copyWorld(world: World): World {
+  return {
+    nowMs: world.nowMs,
+    accounts: new Map(world.accounts),
+    keys: new Map(world.keys),
+    months: new Map(world.months),
+    calls: new Map(world.calls),
+    files: new Map(world.files),
+    events: [...world.events],
+  }
+}
+
+export const monthKey = (keyId: string, month: string): string => `${keyId} ${month}`
+
+export function monthOfKey(world: World, keyId: string, atMs: number): MonthModel {
+  return world.months.get(monthKey(keyId, monthAt(atMs).name)) ?? NOTHING
+}
+
+export function addToMonth(world: World, call: CallModel, more: Partial<MonthModel>): void {
+  const old = monthOfKey(world, call.keyId, call.startedAtMs)
+  world.months.set(monthKey(call.keyId, monthAt(call.startedAtMs).name), {
+    spentNanos: old.spentNanos + (more.spentNanos ?? 0n),
+    heldNanos: old.heldNanos + (more.heldNanos ?? 0n),
+    lostNanos: old.lostNanos + (more.lostNanos ?? 0n),
+  })
+}
+
+export function accountOf(world: World, accountId: string): Balance {
+  return mustHave(world.accounts.get(accountId))
+}
+
+export function keyOf(world: World, keyId: string): KeyModel {
+  return mustHave(world.keys.get(keyId))
+}
+
+export function recordOf(world: World, keyId: string, atMs: number): KeyRecord {
+  return { ...keyOf(world, keyId), month: monthOfKey(world, keyId, atMs) }
+}
+
+/** Null: it is in force. A key ends at the instant of its expiry, and the first end is the one that counts. */
+export function endOf(key: KeyModel, atMs: number): 'revoked_key' | 'expired_key' | null {
+  if (key.revokedAtMs !== null) return 'revoked_key'
+  return key.expiresAtMs === null || atMs < key.expiresAtMs ? null : 'expired_key'
+}
+
+export interface Month {
+  readonly name: string
+  readonly startMs: number
+  readonly endMs: number
+}
+
+const DAY_MS = 86_400_000
+const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+
+/** A simulation begins in the first of these months. A leap day is among the first that it meets. */
+const MONTHS: readonly Month[] = countMonths()
+export const EPOCH_MS = mustHave(MONTHS[0]).startMs
+
+/** Counted in days from the first of January 2027, a Friday 20,819 days after the first of January 1970. */
+function countMonths(): Month[] {
+  const months: Month[] = []
+  let startMs = 20_819 * DAY_MS
+  for (let year = 2027; year < 2060; year++) {
+    for (const [i, days] of MONTH_DAYS.entries()) {
+      const endMs = startMs + (i === 1 && year % 4 === 0 ? days + 1 : days) * DAY_MS
+      months.push({ name: `${year}-${i < 9 ? '0' : ''}${i + 1}`, startMs, endMs })
+      startMs = endMs
+    }
+  }
+  return months.slice(10)
+}
+
+export function monthAt(atMs: number): Month {
+  return mustHave(MONTHS.find((month) => atMs < month.endMs && atMs >= month.startMs))
+}
+
+export function mustHave<T>(value: T | null | undefined): T {
+  if (value === null || value === undefined) throw new Error('the simulation has lost track of something')
+  return value
+}

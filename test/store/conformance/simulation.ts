@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type OpenMortalStore, RULES, SimulationRun } from './simulation-run.ts'
+
+const STEPS = 250
+
+/** These are the same in every run of the tests; after them come some that are new every time. */
+const FIXED_SEEDS = [0, 1, 2]
+
+const EVERY_ANSWER = [
+  ...['admitted', 'unknown_key', 'revoked_key', 'expired_key', 'ambiguous_body', 'model_not_allowed'],
+  ...['models_unknown', 'model_not_priced', 'endpoint_not_metered', 'budget_exceeded', 'credit_exhausted'],
+  ...['held by budget', 'held by credit', 'booked', 'booked before', 'rejected', 'death', 'changed', 'final'],
+]
+
+/**
+ * What every store promises whatever happens in whatever order: admissions, settlements, edits, revocations, expiry,
+ * crashes and the ends of months at random, each answer and figure compared with a world that is kept beside the
+ * store. A failure names its seed and step; `SIMULATION_SEED=<seed>` plays that seed again.
+ */
+export function simulationConformance(storeName: string, openStore: OpenMortalStore): void {
+  const answered = new Set<string>()
+
+  async function play(seed: number): Promise<void> {
+    const subject = await openStore()
+    try {
+      const run = new SimulationRun(subject, seed)
+      await run.play(STEPS)
+      for (const answer of run.tally.keys()) answered.add(answer)
+    } finally {
+      await subject.close()
+    }
+  }
+
+  for (const seed of FIXED_SEEDS) {
+    test(`${storeName}: a fixed simulation of ${RULES[seed]?.words} agrees at every step`, () => play(seed))
+  }
+
+  test(`${storeName}: the fixed simulations meet every answer that a store can give`, () => {
+    assert.deepEqual(
+      EVERY_ANSWER.filter((answer) => !answered.has(answer)),
+      [],
+    )
+  })
+
+  const given = Number(process.env['SIMULATION_SEED'] ?? Math.floor(Math.random() * 1_000_000_000))
+  const first = given - (given % RULES.length)
+  for (const [i, { words }] of RULES.entries()) {
+    test(`${storeName}: a new simulation of ${words} agrees at every step`, () => play(first + i))
+  }
+}

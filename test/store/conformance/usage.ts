@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { StoreRefused } from '../../../src/kernel/errors.ts'
+import type { UsageBucket, UsageGroup, UsageQuery } from '../../../src/ledger/usage-report.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+import { emptyBucket, expectedBuckets, GROUPINGS } from './usage-oracle.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+const ALL: UsageQuery = {
+  accountId: 'default',
+  keyId: null,
+  startDay: '2026-01-01',
+  endDay: '2026-12-31',
+  groupBy: [],
+  after: null,
+  limit: 10_000,
+}
+
+let calls = 0
+
+interface Use {
+  readonly key: string
+  readonly atMs?: number
+  readonly model?: string | null
+  readonly more?: Parameters<typeof closing>[1]
+}
+
+/** A call from its admission to its settlement; its id. */
+async function use(store: Store, { key, atMs = NOON, model = 'm', more = {} }: Use): Promise<string> {
+  calls += 1
+  const id = `req_${calls}`
+  await store.admit(opening(id, key, { atMs, modelAsked: model, hold: { kind: 'none' } }))
+  await store.settle(closing(id, { atMs, modelServed: model, ...more }))
+  return id
+}
+
+const groupOf = ({ day, model, keyId }: UsageGroup): UsageGroup => ({ day, model, keyId })
+const places = (buckets: readonly UsageBucket[]) =>
+  buckets.map(({ day, model, keyId }) => [day, model, keyId].filter((value) => value !== null).join(' '))
+
+/** All pages, one after the other; `between` is called before each but the first. */
+async function readPages(store: Store, query: UsageQuery, between = async () => {}): Promise<UsageBucket[]> {
+  const buckets: UsageBucket[] = []
+  let after: UsageGroup | null = query.after
+  for (let page = 0; page < 200; page += 1) {
+    const report = await store.readUsage({ ...query, after })
+    assert.ok(report.buckets.length <= query.limit)
+    buckets.push(...report.buckets)
+    const last = report.buckets.at(-1)
+    if (!report.more) return buckets
+    assert.ok(last !== undefined, 'more, but nothing to go on from')
+    after = groupOf(last)
+    await between()
+  }
+  return assert.fail('the pages do not end')
+}
+
+/** What every store promises about usage. Each store's test file calls this in one line. */
+export function usageConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+
+  promise('usage that is not grouped is one bucket, also where nothing was used', async ({ store }) => {
+    await addKey(store, 'a')
+    const nothing = emptyBucket(null, null, null, null)
+    const { day, model, keyId, keyName, ...zeros } = nothing
+    assert.deepEqual(await store.readUsage(ALL), { buckets: [nothing], more: false, total: zeros })
+    assert.deepEqual(await store.readUsage({ ...ALL, keyId: 'key_a' }), {
+      buckets: [nothing],
+      more: false,
+      total: zeros,
+    })
+    await use(store, { key: 'a' })
+    const { buckets, total } = await store.readUsage(ALL)
+    assert.deepEqual(buckets, [{ day, model, keyId, keyName, ...total }])
+    assert.equal(total.costNanos, 800n)
+  })
+
+  promise('grouped usage has no bucket where nothing was used', async ({ store }) => {
+    for (const groupBy of GROUPINGS.slice(1)) {
+      const { buckets, more } = await store.readUsage({ ...ALL, groupBy })
+      assert.deepEqual([buckets, more], [[], false])
+    }
+  })
+
+  promise('a bucket has all sums, and the name of its key as it is now', async ({ store }) => {
+    await addKey(store, 'a')
+    const flags = { estimated: true, unpriced: true }
+    await use(store, { key: 'a', more: { costNanos: 1n, listNanos: 3n, ...flags } })
+    await use(store, { key: 'a', more: { costNanos: 10n, listNanos: 30n, estimated: true } })
+    await store.updateKey('default', 'key_a', { name: 'renamed' }, NOON)
+    const { buckets } = await store.readUsage({ ...ALL, groupBy: ['day', 'model', 'key'] })
+    assert.deepEqual(buckets, [
+      {
+        day: '2026-11-15',
+        model: 'm',
+        keyId: 'key_a',
+        keyName: 'renamed',
+        requests: 2n,
+        inputTokens: 20n,
+        outputTokens: 10n,
+        cacheReadTokens: 6n,
+        cacheWriteTokens: 4n,
+        costNanos: 11n,
+        listNanos: 33n,
+        creditedNanos: 0n,
+        unpricedRequests: 1n,
+        estimatedRequests: 2n,
+      },
+    ])
+  })
+
+  promise('buckets come by day, then model, then key, however the dimensions are named', async (subject) => {
+    const { store } = subject
+    for (const name of ['b', 'a']) await addKey(store, name)
+    for (const key of ['b', 'a']) {
+      for (const model of ['z', 'Z', 'ä']) {
+        for (const atMs of [NOON + DAY_MS, NOON]) await use(store, { key, model, atMs })
+      }
+    }
+    const inOrder = ['2026-11-15', '2026-11-16'].flatMap((day) =>
+      ['Z', 'z', 'ä'].flatMap((model) => ['key_a', 'key_b'].map((key) => `${day} ${model} ${key}`)),
+    )
+    for (const groupBy of [
+      ['day', 'model', 'key'],
+      ['key', 'model', 'day'],
+      ['model', 'day', 'key'],
+    ] as const) {
+      assert.deepEqual(places((await store.readUsage({ ...ALL, groupBy })).buckets), inOrder)
+    }
+    const { buckets } = await store.readUsage({ ...ALL, groupBy: ['key', 'model'] })
+    assert.deepEqual(places(buckets), ['Z key_a', 'Z key_b', 'z key_a', 'z key_b', 'ä key_a', 'ä key_b'])
+  })
+
+  promise('both days of a range belong to it, and a call to the day of its admission', async ({ store }) => {
+    await addKey(store, 'a')
+    const midnight = Date.UTC(2026, 10, 16)
+    for (const atMs of [midnight - DAY_MS - 1, midnight - DAY_MS, midnight - 1, midnight]) {
+      await use(store, { key: 'a', atMs, more: { atMs: atMs + DAY_MS } })
+    }
+    const requests = async (startDay: string, endDay: string) =>
+      (await store.readUsage({ ...ALL, startDay, endDay })).total.requests
+    assert.equal(await requests('2026-11-15', '2026-11-15'), 2n)
+    assert.equal(await requests('2026-11-14', '2026-11-15'), 3n)
+    assert.equal(await requests('2026-11-15', '2026-11-16'), 3n)
+    assert.equal(await requests('2026-11-17', '2026-12-31'), 0n)
+  })
+
+  promise('a call counts under the model served, else the one asked for, else none', async ({ store }) => {
+    await addKey(store, 'a')
+    await use(store, { key: 'a', model: 'asked', more: { modelServed: 'served' } })
+    await use(store, { key: 'a', model: 'asked', more: { modelServed: null } })
+    await use(store, { key: 'a', model: null })
+    const { buckets } = await store.readUsage({ ...ALL, groupBy: ['model'] })
+    assert.deepEqual(
+      buckets.map(({ model }) => model),
+      ['', 'asked', 'served'],
+    )
+  })
+
+  promise('calls in flight, released and interrupted are no usage', async ({ store }) => {
+    await addKey(store, 'a')
+    for (const id of ['req_open', 'req_released', 'req_late']) await store.admit(opening(id, 'a'))
+    const released = { state: 'released', costNanos: 0n, listNanos: 0n } as const
+    await store.settle(closing('req_released', released))
+    await store.interruptOpenCalls(NOON)
+    assert.equal((await store.readUsage(ALL)).total.requests, 0n)
+    await store.settle(closing('req_late'))
+    assert.equal((await store.readUsage(ALL)).total.costNanos, 800n)
+  })
+
+  promise('one account sees nothing of another, nor of another’s key', async (subject) => {
+    const { store } = subject
+    subject.addAccount('other')
+    await addKey(store, 'mine')
+    await addKey(store, 'foreign', { accountId: 'other' })
+    await use(store, { key: 'mine' })
+    await use(store, { key: 'foreign' })
+    await use(store, { key: 'foreign' })
+    const requests = async (accountId: string, keyId: string | null) =>
+      (await store.readUsage({ ...ALL, accountId, keyId })).total.requests
+    assert.equal(await requests('default', null), 1n)
+    assert.equal(await requests('other', null), 2n)
+    assert.equal(await requests('other', 'key_foreign'), 2n)
+    assert.equal(await requests('default', 'key_foreign'), 0n)
+    assert.equal(await requests('nobody', null), 0n)
+  })
+
+  promise('what was settled before a report is in it', async ({ store }) => {
+    await addKey(store, 'a')
+    for (let i = 1n; i <= 20n; i += 1n) {
+      await use(store, { key: 'a' })
+      assert.equal((await store.readUsage(ALL)).total.requests, i)
+    }
+  })
+
+  promise('a page says whether more follow, and its total is that of all pages', async ({ store }) => {
+    await addKey(store, 'a')
+    for (const model of ['x', 'y', 'z']) await use(store, { key: 'a', model })
+    const page = async (limit: number, after: UsageGroup | null = null) => {
+      const { buckets, more, total } = await store.readUsage({ ...ALL, groupBy: ['model'], limit, after })
+      return [places(buckets).join(), more, total.requests]
+    }
+    assert.deepEqual(await page(2), ['x,y', true, 3n])
+    assert.deepEqual(await page(3), ['x,y,z', false, 3n])
+    assert.deepEqual(await page(2, { day: null, model: 'y', keyId: null }), ['z', false, 3n])
+    assert.deepEqual(await page(2, { day: null, model: 'xx', keyId: null }), ['y,z', false, 3n])
+    assert.deepEqual(await page(2, { day: null, model: 'z', keyId: null }), ['', false, 3n])
+  })
+
+  promise('a place before the range is its beginning', async ({ store }) => {
+    await addKey(store, 'a')
+    await use(store, { key: 'a', atMs: NOON - DAY_MS })
+    await use(store, { key: 'a' })
+    const after = { day: '2026-01-01', model: 'm', keyId: null }
+    const query: UsageQuery = { ...ALL, startDay: '2026-11-15', groupBy: ['day', 'model'], after }
+    assert.deepEqual(places((await store.readUsage(query)).buckets), ['2026-11-15 m'])
+  })
+
+  promise('pages show each bucket once, whatever is settled between them', async (subject) => {
+    const { store } = subject
+    for (const name of ['a', 'b', 'c']) await addKey(store, name)
+    const models = Array.from({ length: 9 }, (_, i) => `m${i * 2}`)
+    for (const key of ['a', 'b', 'c']) for (const model of models) await use(store, { key, model })
+    for (const groupBy of GROUPINGS) {
+      const before = places((await store.readUsage({ ...ALL, groupBy })).buckets)
+      let added = 0
+      const pages = await readPages(store, { ...ALL, groupBy, limit: 2 }, async () => {
+        // Into buckets that were shown, ones that will be, and ones between those.
+        added += 1
+        for (const model of ['m0', 'm16', `m${added}`]) await use(store, { key: 'b', model })
+      })
+      const seen = places(pages)
+      assert.deepEqual(seen, [...new Set(seen)], 'none twice')
+      for (const place of before) assert.ok(seen.includes(place), `${groupBy}: ${place}`)
+    }
+  })
+
+  promise('sums beyond what a double holds are exact', async ({ store }) => {
+    await addKey(store, 'a')
+    const tokens = { input: Number.MAX_SAFE_INTEGER, output: 1, cacheRead: 0, cacheWrite: 0 }
+    for (const model of ['x', 'y', 'y']) {
+      await use(store, { key: 'a', model, more: { tokens, listNanos: 2n ** 60n + 1n } })
+    }
+    const { buckets, total } = await store.readUsage({ ...ALL, groupBy: ['model'] })
+    assert.equal(buckets[1]?.listNanos, 2n ** 61n + 2n)
+    assert.equal(total.listNanos, 3n * 2n ** 60n + 3n)
+    assert.equal(total.inputTokens, 3n * BigInt(Number.MAX_SAFE_INTEGER))
+  })
+
+  promise('sums are exact beyond 64 bits, or refused, but never wrong', async ({ store }) => {
+    await addKey(store, 'a')
+    for (const model of ['x', 'y']) await use(store, { key: 'a', model, more: { listNanos: 2n ** 62n } })
+    try {
+      assert.equal((await store.readUsage(ALL)).total.listNanos, 2n ** 63n)
+    } catch (error) {
+      assert.ok(error instanceof StoreRefused, String(error))
+    }
+  })
+
+  promise('reports are what the calls add up to, for any calls, groupings and pages', async (subject) => {
+    const { store } = subject
+    const keys = ['a', 'b', 'c']
+    for (const name of keys) await addKey(store, name)
+    const models = ['', 'm', 'm\u0000', 'm\u0000n', 'mm', '😀', '\uffee', 'ä']
+    const someCall = fc.record({
+      key: fc.constantFrom(...keys),
+      atMs: fc.integer({ min: -3, max: 3 }).map((days) => NOON + days * DAY_MS),
+      model: fc.option(fc.constantFrom(...models)),
+      more: fc.record({
+        costNanos: fc.bigInt({ min: 0n, max: 10n ** 12n }),
+        listNanos: fc.bigInt({ min: 0n, max: 10n ** 12n }),
+        estimated: fc.boolean(),
+        unpriced: fc.boolean(),
+      }),
+    })
+    const day = fc.integer({ min: 11, max: 19 }).map((date) => `2026-11-${date}`)
+    const someQuery = fc.record({
+      keyId: fc.option(fc.constantFrom('key_a', 'key_b', 'key_c', 'key_none')),
+      startDay: day,
+      endDay: day,
+      groupBy: fc.constantFrom(...GROUPINGS),
+      limit: fc.integer({ min: 1, max: 12 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(someCall, { maxLength: 12 }),
+        fc.array(someQuery, { maxLength: 6 }),
+        async (uses, queries) => {
+          const ids = await Promise.all(uses.map((each) => use(store, each)))
+          const calls = ids.slice(0, 3).map((requestId) => ({ requestId, creditId: `crd_of_${requestId}` }))
+          const command = { accountId: 'default', calls, reason: 'leaked', atMs: NOON }
+          if (calls.length > 0) await store.creditBack(command, null)
+          for (const partial of queries) {
+            const query: UsageQuery = { ...ALL, ...partial }
+            assert.deepEqual(await readPages(store, query), expectedBuckets(subject, query))
+            const { total } = await store.readUsage(query)
+            const [whole] = expectedBuckets(subject, { ...query, groupBy: [] })
+            assert.deepEqual({ ...emptyBucket(null, null, null, null), ...total }, whole)
+          }
+        },
+      ),
+      { numRuns: 25 },
+    )
+  })
+}

@@ -1,0 +1,53 @@
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import type { MortalStore } from './conformance/simulation-run.ts'
+
+/**
+ * A SQLite store that dies as in a power cut: what the files hold at that moment is copied, and the next life opens
+ * the copy. The old process is then closed and has no say any more.
+ */
+export async function openMortalSqlite(): Promise<MortalStore> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-simulation-'))
+  let life = await begin(join(folder, 'life-1.db'))
+  let lives = 1
+
+  return {
+    get store() {
+      return life.store
+    },
+    rows: (table) => life.reader.prepare(`SELECT * FROM ${table}`).all(),
+    addAccount(id) {
+      const writer = new DatabaseSync(life.file, { timeout: 5_000 })
+      writer.prepare('INSERT INTO account (id, created_at_ms) VALUES (?, 0)').run(id)
+      writer.close()
+    },
+    async die() {
+      lives += 1
+      const next = join(folder, `life-${lives}.db`)
+      for (const part of ['', '-wal']) {
+        if (existsSync(life.file + part)) copyFileSync(life.file + part, next + part)
+      }
+      await end()
+      life = await begin(next)
+    },
+    async close() {
+      await end()
+      rmSync(folder, { recursive: true })
+    },
+  }
+
+  async function begin(file: string) {
+    const store = await openSqliteStore(file, (error) => {
+      throw error
+    })
+    return { file, store, reader: new DatabaseSync(file, { readOnly: true, readBigInts: true }) }
+  }
+
+  async function end(): Promise<void> {
+    life.reader.close()
+    await life.store.close()
+  }
+}
