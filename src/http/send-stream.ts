@@ -57,5 +57,6 @@ function untilRoom({ res }: Exchange): Promise<void> {
       resolve()
     }
     res.once('drain', done)
+    res.once('close', done)
   })
 }

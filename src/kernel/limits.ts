@@ -41,7 +41,7 @@ export const limits = {
   /** Different models in one batch. Beyond it a key with an allowlist is refused. */
   batchModelsMax: 200,
 
-  /** Calls that one command credits back. Beyond it: 400. */
+  /** Calls that one command credits back: some 50 ms in which the store does nothing else. Beyond it: 400. */
   creditBackCallsMax: 1_000,
 
   /** How long a repeated `Idempotency-Key` is recognised. */
@@ -130,6 +130,9 @@ export const limits = {
 
   /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */
   storeQueueMax: 20_000,
+
+  /** Reads beside the hot path that wait for their turn: lists, usage, exports. Beyond it: 503 `store_unavailable`. */
+  readQueueMax: 1_000,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */
   drainMs: 30_000,

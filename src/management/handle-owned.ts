@@ -50,9 +50,8 @@ export async function handleOwned(
     return deny(refuse('method_not_allowed', message, { headers: ['allow', allowed] }))
   }
   const { route, params } = found
-  const { bodyIdleTimeoutMs } = parts
-  const sender = { accountId: caller.accountId, atMs, bodyIdleTimeoutMs }
-  const request = await readOwnRequest(exchange, target, route, sender)
+  const sender = { accountId: caller.accountId, atMs }
+  const request = await readOwnRequest(exchange, target, route, sender, parts.bodyIdleTimeoutMs)
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(request.refusal)
   const { query, body, once } = request

@@ -8,7 +8,7 @@ export const ONCE_HEADER = 'Idempotency-Key'
 
 /** What the sender calls this command, or null where it gave it no name. */
 export function readOnce(
-  { method, headers }: Exchange,
+  { method, headers }: Pick<Exchange, 'method' | 'headers'>,
   path: string,
   body: Buffer,
   sender: { readonly accountId: string; readonly atMs: number },

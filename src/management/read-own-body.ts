@@ -14,7 +14,7 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
     const { req, res, headers } = exchange
     if (clientLeft(exchange)) return resolve({ kind: 'client_left' })
     if (Number(firstValue(headers, 'content-length') ?? 0) > limits.ownBodyBytesMax) {
-      return resolve({ kind: 'refused', refusal: tooLarge() })
+      return resolve({ kind: 'refused', refusal: refuseTooLarge() })
     }
     const chunks: Buffer[] = []
     let bytes = 0
@@ -36,7 +36,7 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
     function onData(chunk: Buffer): void {
       idle.refresh()
       bytes += chunk.length
-      if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: tooLarge() })
+      if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
       else chunks.push(chunk)
     }
     function onEnd(): void {
@@ -53,6 +53,6 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
   })
 }
 
-function tooLarge(): Refusal {
+export function refuseTooLarge(): Refusal {
   return refuse('body_too_large', `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB.`)
 }

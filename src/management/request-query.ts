@@ -32,15 +32,20 @@ function parameter<T>(expected: string, schema: Record<string, unknown>, read: (
     .meta(schema)
 }
 
-/** A date is the whole day: `start` takes its beginning, `end` that of the day after. */
-function timeParameter(name: 'start' | 'end', description: string) {
-  return parameter(
+/** A day in UTC, or an instant, which is a time without length. */
+interface Time {
+  readonly fromMs: number
+  readonly lengthMs: number
+}
+
+function timeParameter(name: string, description: string) {
+  return parameter<Time>(
     `${name} must be a date such as 2030-01-31 or a UTC timestamp such as 2030-01-31T00:00:00Z.`,
     { type: 'string', description },
     (text) => {
-      if (!DATE.test(text)) return parseInstant(text)
-      const dayMs = parseInstant(`${text}T00:00:00Z`)
-      return dayMs === null || name === 'start' ? dayMs : dayMs + DAY_MS
+      const isDay = DATE.test(text)
+      const fromMs = parseInstant(isDay ? `${text}T00:00:00Z` : text)
+      return fromMs === null ? null : { fromMs, lengthMs: isDay ? DAY_MS : 0 }
     },
   )
 }
@@ -121,14 +126,19 @@ export const requestQuery = z
       .meta({ description: 'A page as JSON, or all of it to be kept: a JSON object on each line, or CSV.' }),
   })
   .superRefine(({ start, end, limit, format }, context) => {
-    if (start !== undefined && end !== undefined && end < start) {
-      context.addIssue({ code: 'custom', path: ['end'], message: 'end must not be before start.' })
+    if (start !== undefined && end !== undefined && isAfter(start, end)) {
+      context.addIssue({ code: 'custom', path: ['start'], message: 'start must not be after end.' })
     }
     if (format === 'json' && limit !== undefined && limit > PAGE_MAX) {
       const message = `limit must be a whole number from 1 to ${PAGE_MAX}.`
       context.addIssue({ code: 'custom', path: ['limit'], message })
     }
   })
+
+/** From an instant to the same one is a time in which nothing begins, but not a mistake. */
+function isAfter(start: Time, end: Time): boolean {
+  return start.fromMs > end.fromMs && start.fromMs >= end.fromMs + end.lengthMs
+}
 
 export type RequestQuery = z.infer<typeof requestQuery>
 
@@ -137,8 +147,8 @@ export function filterOf(query: RequestQuery, accountId: string, keyId: string |
   return {
     accountId,
     keyId,
-    fromMs: query.start ?? null,
-    toMs: query.end ?? null,
+    fromMs: query.start?.fromMs ?? null,
+    toMs: query.end === undefined ? null : query.end.fromMs + query.end.lengthMs,
     model: query.model ?? null,
     status: status !== undefined && 'status' in status ? status.status : null,
     state: status !== undefined && 'state' in status ? status.state : null,

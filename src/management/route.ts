@@ -25,8 +25,18 @@ export interface Management {
   limitsMoved(): void
 }
 
+/** What an endpoint may know of how it was reached. A command on the host reaches it without a connection. */
+export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
+  readonly res: {
+    /** Whoever asked has gone. */
+    readonly destroyed: boolean
+    once(event: 'close', listener: () => void): unknown
+    off(event: 'close', listener: () => void): unknown
+  }
+}
+
 export interface OwnRequest<Query = unknown, Body = unknown> {
-  readonly exchange: Exchange
+  readonly exchange: OwnExchange
   readonly caller: Caller
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]

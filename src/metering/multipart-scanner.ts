@@ -136,10 +136,9 @@ export class MultipartScanner<Name extends string = string> {
     if (hit === null) {
       const kept = this.#needle.length + 1
       const last = chunk.subarray(Math.max(from, chunk.length - kept))
-      const tail = Buffer.concat([this.#tail, last])
       // What may yet turn out to be the line break and the boundary behind the content is shown once it is not.
-      if (this.#sunk) this.#show(chunk, from, chunk.length - Math.min(kept, tail.length))
-      this.#tail = tail.subarray(-kept)
+      if (this.#sunk) this.#show(chunk, from, chunk.length - kept)
+      this.#tail = Buffer.concat([this.#tail, last]).subarray(-kept)
       return null
     }
     const before = (k: number) => (k >= from ? chunk[k] : this.#tail[this.#tail.length - from + k])

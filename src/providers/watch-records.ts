@@ -1,11 +1,10 @@
 import type { Pick } from '../metering/json-picker.ts'
-import type { Picked } from '../metering/json-place.ts'
 import type { RecordsFound } from '../metering/request-facts.ts'
 import type { RecordWatch } from '../metering/request-reader.ts'
 import { explainTwice, explainUnreadable } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { BATCH, withItems } from './model-places.ts'
-import { isPickedArray, isPickedObject, ModelNames, readItem, readModels } from './read-models.ts'
+import { isPickedObject, ModelNames, readItem, readModels } from './read-models.ts'
 
 /** More than any batch may have. */
 const ENTRIES_MAX = 100_000
@@ -39,8 +38,7 @@ function watchBatch(): RecordWatch {
       else names.cannotRead('"requests"')
     },
     found(pick) {
-      const isArray = pick.kind === 'picked' && hasArray(pick.value, 'requests')
-      if (!isArray || entries === 0) names.leaveOpen('The batch names no models.')
+      if (entries === 0) names.leaveOpen('The batch names no models.')
       if (entries > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
       return summarise(pick, names)
     },
@@ -54,10 +52,6 @@ function watchItems(name: string): RecordWatch {
     take: (item) => readItem(item, names),
     found: (pick) => summarise(pick, names),
   }
-}
-
-function hasArray(value: Picked, name: string): boolean {
-  return isPickedObject(value) && isPickedArray(value.get(name))
 }
 
 function summarise(pick: Pick, names: ModelNames): RecordsFound {

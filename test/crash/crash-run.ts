@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { Agent, request } from 'undici'
+import { parseUsd } from '../../src/kernel/money.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
 import { CountingUpstream } from './counting-upstream.ts'
 
@@ -26,6 +27,8 @@ export class CrashRun {
   readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   readonly #upstream: CountingUpstream
   readonly #answered: string[] = []
+  /** What the answers said they cost, in headers and trailers. */
+  #toldNanos = 0n
   #key = ''
   #calls = 0
 
@@ -59,6 +62,7 @@ export class CrashRun {
   /** A quiet life that puts things in order; then the books must balance. */
   async recoverAndCheck(): Promise<void> {
     const life = await this.#live('never', '1')
+    const usage = await this.#readUsage(life.url)
     life.process.kill('SIGTERM')
     await life.ended
     const db = new DatabaseSync(join(this.#folder, 'tollgate.db'), { readOnly: true, readBigInts: true })
@@ -79,6 +83,14 @@ export class CrashRun {
         assert.equal(call?.['cost_nanos'], CALL_NANOS, `${name} was answered and is charged`)
       }
       for (const [name, records] of byName) assert.equal(records.length, 1, `${name} has one record`)
+
+      // Of some calls that are settled, the client died of the same kill before it was told.
+      const settled = calls.filter((call) => call['state'] === 'settled')
+      const answered = new Set(this.#answered)
+      const unheard = settled.filter((call) => !answered.has(String(call['user_agent'])))
+      const unheardNanos = unheard.reduce((sum, call) => sum + BigInt(String(call['cost_nanos'])), 0n)
+      assert.equal(usage.requests, settled.length, 'usage has every settled call, and no other')
+      assert.equal(usage.costNanos, this.#toldNanos + unheardNanos, 'usage has what the clients were told')
     } finally {
       db.close()
     }
@@ -112,11 +124,25 @@ export class CrashRun {
     return { process: child, url, ended }
   }
 
+  #adminKey(): string {
+    return readFileSync(join(this.#folder, 'admin-key'), 'utf8').trim()
+  }
+
+  /** Over the days that a run can take. */
+  async #readUsage(url: string): Promise<{ readonly requests: number; readonly costNanos: bigint }> {
+    const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
+    const reply = await request(`${url}/v1/usage?start=${day(-30)}&end=${day(1)}`, {
+      headers: { authorization: `Bearer ${this.#adminKey()}` },
+    })
+    const text = await reply.body.text()
+    const total = /"total":\{"requests":(\d+),.*?"cost_usd":([\d.]+),/.exec(text)
+    return { requests: Number(total?.[1]), costNanos: parseUsd(total?.[2] ?? '') ?? -1n }
+  }
+
   async #createKey(url: string): Promise<string> {
-    const adminKey = readFileSync(join(this.#folder, 'admin-key'), 'utf8').trim()
     const reply = await request(`${url}/v1/keys`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${adminKey}` },
+      headers: { authorization: `Bearer ${this.#adminKey()}` },
       body: '{"name":"crash"}',
     })
     return ((await reply.body.json()) as { key: string }).key
@@ -148,6 +174,8 @@ export class CrashRun {
           await reply.body.text()
           if (reply.statusCode === 200) {
             this.#answered.push(name)
+            const told = reply.headers['x-svc-cost-usd'] ?? reply.trailers['x-svc-cost-usd']
+            this.#toldNanos += parseUsd(String(told)) ?? 0n
             onAnswer()
           }
         } catch {

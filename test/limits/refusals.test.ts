@@ -169,7 +169,7 @@ test('nothing that was refused has reached upstream', () => {
   )
 })
 
-test('of a revoked and an expired key the surfaces say which it is, at no cost and without a balance', async () => {
+test('of a revoked key the surfaces say that it is revoked, at no cost, and it is not to be retried', async () => {
   const revoked = await gateway.createKey('revoked')
   await gateway.revokeKey(revoked.id)
   for (const surface of surfaces) {

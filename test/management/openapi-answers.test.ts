@@ -123,6 +123,21 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
     async () => ({ path: `/v1/keys/${await newKey()}/rotate` }),
     async () => ({ path: `/v1/keys/${await newKey()}/rotate`, body: { old_expires_in_seconds: 60 } }),
   ],
+  'GET /gateway/v1/requests': [
+    async () => {
+      await call('/v1/models')
+      return { path: '/gateway/v1/requests?limit=1' }
+    },
+    () => ({ path: '/gateway/v1/requests?start=2026-01-01&end=2026-01-02T00:00:00Z&flag=overrun' }),
+  ],
+  'GET /v1/keys/{id}/requests': [
+    async () => {
+      await call('/v1/chat/completions', hello)
+      const { json } = await ask('GET', { path: '/v1/keys/me', key: gateway.apiKey })
+      return { path: `/v1/keys/${(json as { id: string }).id}/requests?status=settled&min_cost_usd=0` }
+    },
+    async () => ({ path: `/v1/keys/${await revokedKey()}/requests` }),
+  ],
   'GET /gateway/v1/requests/{id}': [
     async () => ({ path: `/gateway/v1/requests/${await call('/v1/models')}` }),
     async () => ({

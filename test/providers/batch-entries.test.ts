@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { RecordsFound } from '../../src/metering/request-facts.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'
 import { ambiguityOf } from '../../src/providers/ambiguity.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
@@ -126,7 +127,7 @@ const endpoint = findEndpoint('messages', 'POST', '/v1/messages/batches')
 async function read(
   text: string,
   sizes: readonly number[],
-): Promise<NamedModels & { ambiguity: string | null }> {
+): Promise<NamedModels & { ambiguity: string | null; records: RecordsFound | null }> {
   const reader = readerFor('application/json', undefined, watchRecords(endpoint))
   const bytes = Buffer.from(text)
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
@@ -137,7 +138,7 @@ async function read(
   }
   const facts = await reader.end()
   const models = namedModels(endpoint, 'messages', 'POST', '/v1/messages/batches', facts)
-  return { ...models, ambiguity: ambiguityOf(facts) }
+  return { ...models, ambiguity: ambiguityOf(facts), records: facts.kind === 'json' ? facts.records : null }
 }
 
 const name = fc.oneof(
@@ -186,7 +187,9 @@ test('the models of any batch are those that JSON.parse finds, in any spelling, 
         }
         assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(batch(...list))))
         const whole = await read(text, [text.length * 4])
-        assert.deepEqual(whole, { names: [...expected], unknown: null, batchFile: null, ambiguity: null })
+        const { records, ...named } = whole
+        assert.deepEqual(named, { names: [...expected], unknown: null, batchFile: null, ambiguity: null })
+        assert.deepEqual(records, { models: [...expected], unknown: null, ambiguity: null })
         assert.deepEqual(await read(text, sizes), whole)
       },
     ),
@@ -207,6 +210,7 @@ test('a second member of a name that is read is found in every entry, however th
         const found = await read(`{"requests":[${entries.join()}]}`, sizes)
         assert.equal(found.ambiguity, 'The member "requests[].params.model" is there twice.')
         assert.equal(found.unknown, found.ambiguity)
+        assert.equal(found.records?.unknown, found.ambiguity)
       },
     ),
     { numRuns: 200 },

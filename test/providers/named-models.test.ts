@@ -1,25 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Surface } from '../../src/providers/endpoint.ts'
-import { type Body, form, modelsOf } from './request-facts-of.ts'
+import { type ModelsCase, testModels } from './models-case.ts'
+import { form, modelsOf } from './request-facts-of.ts'
 
 const LONG = 'm'.repeat(257)
 const image = new Blob(['x'], { type: 'image/png' })
 
-type Case = readonly [
-  what: string,
-  surface: Surface,
-  request: string,
-  body: Body,
-  expected: readonly string[] | RegExp,
-]
-
 const MESSAGES = 'POST /v1/messages'
 const RESPONSES = 'POST /v1/responses'
-const tools = (...list: unknown[]) => ({ model: 'a', tools: list })
 
-/** Names where every model is known; a pattern of the reason where it is not. */
-const cases: readonly Case[] = [
+const cases: readonly ModelsCase[] = [
   // The member "model" of a JSON body.
   ['a model', 'messages', MESSAGES, { model: 'a', max_tokens: 1 }, ['a']],
   ['a model with escapes', 'messages', MESSAGES, '{"\\u006dodel":"\\u0061\\u00e4"}', ['aä']],
@@ -82,218 +72,6 @@ const cases: readonly Case[] = [
     { assistant_id: 'x' },
     /names no model/,
   ],
-
-  // Fallbacks.
-  [
-    'fallbacks',
-    'messages',
-    MESSAGES,
-    { model: 'a', fallbacks: [{ model: 'b', max_tokens: 1 }, 'c'] },
-    ['a', 'b', 'c'],
-  ],
-  ['no fallbacks', 'messages', MESSAGES, { model: 'a', fallbacks: null }, ['a']],
-  [
-    'fallbacks that upstream chooses',
-    'messages',
-    MESSAGES,
-    { model: 'a', fallbacks: 'default' },
-    /left to upstream/,
-  ],
-  ['a fallback without a model', 'messages', MESSAGES, { model: 'a', fallbacks: [{}] }, /"fallbacks" cannot/],
-  [
-    'a fallback with a number',
-    'messages',
-    MESSAGES,
-    { model: 'a', fallbacks: [{ model: 1 }] },
-    /"fallbacks" cannot/,
-  ],
-  [
-    'a fallback that is too long',
-    'messages',
-    MESSAGES,
-    { model: 'a', fallbacks: [LONG] },
-    /"fallbacks" cannot/,
-  ],
-  [
-    'an object for fallbacks',
-    'messages',
-    MESSAGES,
-    { model: 'a', fallbacks: { model: 'b' } },
-    /"fallbacks" cannot/,
-  ],
-  [
-    'a fallback twice over',
-    'messages',
-    MESSAGES,
-    '{"model":"a","fallbacks":[{"model":"a","model":"b"}]}',
-    /"fallbacks\[\].model" is there twice/,
-  ],
-  [
-    'fallbacks that cannot be read to the end',
-    'messages',
-    MESSAGES,
-    { model: 'a', fallbacks: ['b'.repeat(300_000)] },
-    /"fallbacks" cannot/,
-  ],
-
-  // Tools.
-  [
-    'tools that name nothing',
-    'messages',
-    MESSAGES,
-    tools({ name: 'f', input_schema: { model: 'x' } }),
-    ['a'],
-  ],
-  ['no tools', 'messages', MESSAGES, { model: 'a', tools: null }, ['a']],
-  [
-    'an advisor',
-    'messages',
-    MESSAGES,
-    tools({ type: 'advisor_20260301', name: 'advisor', model: 'b' }),
-    ['a', 'b'],
-  ],
-  ['an advisor without a model', 'messages', MESSAGES, tools({ type: 'advisor_20260301' }), /"tools" cannot/],
-  ['an image tool', 'chat', RESPONSES, tools({ type: 'image_generation', model: 'b' }), ['a', 'b']],
-  [
-    'an image tool without a model',
-    'chat',
-    RESPONSES,
-    tools({ type: 'image_generation' }),
-    ['a', 'gpt-image-2'],
-  ],
-  [
-    'an image tool with null for a model',
-    'chat',
-    RESPONSES,
-    tools({ type: 'image_generation', model: null }),
-    ['a', 'gpt-image-2'],
-  ],
-  [
-    'an image tool spelled with escapes',
-    'chat',
-    RESPONSES,
-    '{"model":"a","tools":[{"\\u0074ype":"imag\\u0065_generation"}]}',
-    ['a', 'gpt-image-2'],
-  ],
-  [
-    'an image tool that has SVG written',
-    'chat',
-    RESPONSES,
-    tools({ type: 'image_generation', model: 'b', output_format: 'svg', svg: { model: 'c' } }),
-    ['a', 'b', 'c'],
-  ],
-  [
-    'an image tool that has SVG written by whom upstream chooses',
-    'chat',
-    RESPONSES,
-    tools({ type: 'image_generation', output_format: 'svg' }),
-    /writes the SVG/,
-  ],
-  [
-    'a tool inside a namespace',
-    'chat',
-    RESPONSES,
-    tools({ type: 'namespace', tools: [{ type: 'image_generation', model: 'b' }] }),
-    ['a', 'b'],
-  ],
-  [
-    'a namespace inside a namespace',
-    'chat',
-    RESPONSES,
-    tools({ type: 'namespace', tools: [{ type: 'namespace', tools: [] }] }),
-    /"tools" cannot/,
-  ],
-  ['a tool with a list for a model', 'chat', RESPONSES, tools({ type: 'x', model: ['b'] }), /"tools" cannot/],
-  ['a tool with an object for its type', 'chat', RESPONSES, tools({ type: {} }), /"tools" cannot/],
-  ['a tool that is a string', 'chat', RESPONSES, tools('image_generation'), /"tools" cannot/],
-  ['an object for tools', 'chat', RESPONSES, { model: 'a', tools: { type: 'x' } }, /"tools" cannot/],
-  [
-    'tools that are too long',
-    'chat',
-    RESPONSES,
-    tools({ type: 'function', description: 'x'.repeat(300_000) }),
-    /"tools" cannot/,
-  ],
-  [
-    'a tool with two models',
-    'chat',
-    RESPONSES,
-    '{"model":"a","tools":[{"model":"a","model":"b"}]}',
-    /"tools\[\].model" is there twice/,
-  ],
-  [
-    'a tool with a name like another',
-    'chat',
-    RESPONSES,
-    '{"model":"a","tools":[{"Model":"b"}]}',
-    /read it as another/,
-  ],
-  [
-    'two members of one name in a schema',
-    'chat',
-    RESPONSES,
-    '{"model":"a","tools":[{"parameters":{"x":1,"x":2,"model":1,"model":2}}]}',
-    ['a'],
-  ],
-  [
-    'more models than are checked',
-    'chat',
-    RESPONSES,
-    tools(...Array.from({ length: 201 }, (_, i) => ({ model: `m${i}` }))),
-    /more than 200/,
-  ],
-
-  // Items of the input that bring tools.
-  [
-    'an item with tools',
-    'chat',
-    RESPONSES,
-    {
-      model: 'a',
-      input: [
-        { role: 'user', content: 'x' },
-        { type: 'additional_tools', tools: [{ type: 'image_generation', model: 'b' }] },
-      ],
-    },
-    ['a', 'b'],
-  ],
-  [
-    'an item with tools that name none',
-    'chat',
-    RESPONSES,
-    { model: 'a', input: [{ type: 'tool_search_output', tools: [{ type: 'image_generation' }] }] },
-    ['a', 'gpt-image-2'],
-  ],
-  [
-    'an item with tools that cannot be read',
-    'chat',
-    RESPONSES,
-    { model: 'a', input: [{ tools: [{ model: 1 }] }] },
-    /"tools" cannot/,
-  ],
-  [
-    'an item with tools twice',
-    'chat',
-    RESPONSES,
-    '{"model":"a","input":[{"tools":[],"tools":[]}]}',
-    /"input\[\].tools" is there twice/,
-  ],
-  ['text as input', 'chat', RESPONSES, { model: 'a', input: 'tools' }, ['a']],
-  [
-    'items of a new conversation',
-    'chat',
-    'POST /v1/conversations',
-    { items: [{ tools: [{ model: 'b' }] }] },
-    ['b'],
-  ],
-  [
-    'more items of a conversation',
-    'chat',
-    'POST /v1/conversations/c/items',
-    { items: [{ tools: [{ type: 'image_generation' }] }] },
-    ['gpt-image-2'],
-  ],
-  ['a conversation without items', 'chat', 'POST /v1/conversations', {}, []],
 
   // What else names a model, or leads to one.
   ['a stored prompt', 'chat', RESPONSES, { model: 'a', prompt: { id: 'pmpt_1' } }, /stored prompt/],
@@ -444,14 +222,7 @@ const cases: readonly Case[] = [
   ['a paid endpoint without a model', 'chat', 'POST /v1/containers', null, []],
 ]
 
-for (const [what, surface, request, body, expected] of cases) {
-  test(`${what}: ${expected instanceof RegExp ? 'unknown' : `[${expected}]`} (${request.split('?')[0]})`, async () => {
-    const { names, unknown, batchFile } = await modelsOf(surface, request, body)
-    assert.equal(batchFile, null)
-    if (expected instanceof RegExp) assert.match(unknown ?? '', expected)
-    else assert.deepEqual({ names, unknown }, { names: expected, unknown: null })
-  })
-}
+for (const one of cases) testModels(one)
 
 test('a batch of an uploaded file names the file', async () => {
   const { names, unknown, batchFile } = await modelsOf('chat', 'POST /v1/batches', {

@@ -1,0 +1,101 @@
+import type { Secret } from '../kernel/secret.ts'
+import { type Answer, type Asked, type ManagementClient, queryText } from './management-client.ts'
+import { Failure } from './run-command.ts'
+
+/** The gateway could not be reached, or the connection broke. */
+export class Unreachable extends Failure {}
+
+const ASK_TIMEOUT_MS = 60_000
+/** Ten thousand rows of usage are four of them. */
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+
+/** The management API of a gateway, over HTTP with an admin key. */
+export function createHttpClient(base: URL, adminKey: Secret): ManagementClient {
+  const place = base.href.replace(/\/$/, '')
+
+  async function send(method: string, path: string, asked: Asked, signal: AbortSignal): Promise<Response> {
+    const { query, body, idempotencyKey } = asked
+    const response = await fetch(`${place}${path}${queryText(query)}`, {
+      method,
+      signal,
+      // The key is for this address and for no other.
+      redirect: 'manual',
+      headers: {
+        authorization: `Bearer ${adminKey.reveal()}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    if (response.status >= 300 && response.status < 400) {
+      const where = response.headers.get('location') ?? 'another address'
+      throw new Failure(`${place} refers to ${where}. Name the address of the gateway itself with --url.`)
+    }
+    return response
+  }
+
+  return {
+    place,
+    async ask(method, path, asked = {}) {
+      try {
+        const response = await send(method, path, asked, AbortSignal.timeout(ASK_TIMEOUT_MS))
+        return await readWhole(response)
+      } catch (error) {
+        throw explain(error, place, asked.idempotencyKey)
+      }
+    },
+    async stream(path, query, signal = new AbortController().signal) {
+      try {
+        const response = await send('GET', path, { query }, signal)
+        return { status: response.status, chunks: explained(response.body ?? [], place) }
+      } catch (error) {
+        throw explain(error, place)
+      }
+    },
+    async close() {},
+  }
+}
+
+async function readWhole(response: Response): Promise<Answer> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > ANSWER_BYTES_MAX) throw new Failure('The answer is larger than 64 MiB. Ask for less at once.')
+    chunks.push(chunk)
+  }
+  return {
+    status: response.status,
+    headers: response.headers,
+    text: Buffer.concat(chunks).toString(),
+  }
+}
+
+async function* explained(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, place: string) {
+  try {
+    yield* chunks
+  } catch (error) {
+    throw explain(error, place)
+  }
+}
+
+function explain(error: unknown, place: string, idempotencyKey?: string): unknown {
+  if (!(error instanceof Error) || error instanceof Failure) return error
+  const { cause } = error
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  const reason = cause instanceof Error ? cause.message || code : error.message
+  if (NOT_CONNECTED.has(code)) {
+    return new Unreachable(
+      `${place} cannot be reached: ${reason}. Is the gateway running there? Without --url the command works on the ` +
+        'data directory.',
+    )
+  }
+  const again =
+    idempotencyKey === undefined
+      ? 'Try again.'
+      : `It may have been done. Repeat the command with --idempotency-key ${idempotencyKey}: it is done once.`
+  return new Unreachable(`The connection to ${place} broke off: ${reason}. ${again}`)
+}
+
+/** Nothing was sent. */
+const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])

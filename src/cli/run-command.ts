@@ -1,0 +1,78 @@
+import { ConfigError } from '../config.ts'
+import { InstallationError } from '../installation.ts'
+import { StoreUnavailable } from '../kernel/errors.ts'
+import { ReaderGone } from './print.ts'
+
+/** The command line is wrong. The message names the option. */
+export class UsageError extends Error {}
+
+/** It could not be done. The message says why, and what to do. */
+export class Failure extends Error {}
+
+export interface Command {
+  /** As it is typed, such as `keys create`. */
+  readonly name: string
+  /** Begins with the lines of usage; what follows behind an empty line is shown only when it is asked for. */
+  readonly help: string
+  run(args: string[]): Promise<void>
+}
+
+/** Runs a command and turns its failures into messages and exit codes: 1 failed, 2 the command line is wrong. */
+export async function runCommand({ name, help, run }: Command, args: readonly string[]): Promise<void> {
+  // Whoever reads the output may go away; print() tells the command.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  const complain = (message: string, exitCode: number): void => {
+    process.stderr.write(`tollgate ${message}`)
+    process.exitCode = exitCode
+  }
+  if (asksForHelp(args)) {
+    process.stdout.write(help)
+    return
+  }
+  try {
+    await run([...args])
+  } catch (error) {
+    if (error instanceof ReaderGone) return
+    if (error instanceof UsageError || isParseError(error)) {
+      const usage = help.slice(0, help.indexOf('\n\n') + 1)
+      complain(`${name}: ${error.message}\n\n${usage}\nMore: tollgate ${name} --help\n`, 2)
+    } else if (error instanceof ConfigError) complain(`${name}: ${error.message}\n`, 2)
+    else if (error instanceof Failure || error instanceof InstallationError) {
+      complain(`${name}: ${error.message}\n`, 1)
+    } else if (error instanceof StoreUnavailable) {
+      complain(`${name}: The store does not answer: ${error.message}. Try again.\n`, 1)
+    } else throw error
+  }
+}
+
+/** A command that has commands of its own. */
+export async function runGroup(
+  name: string,
+  help: string,
+  commands: readonly Command[],
+  args: readonly string[],
+): Promise<void> {
+  const [action, ...rest] = args
+  const command = commands.find((each) => each.name === `${name} ${action}`)
+  if (command !== undefined) return await runCommand(command, rest)
+  await runCommand(
+    {
+      name,
+      help,
+      run: async () => {
+        if (action !== undefined) throw new UsageError(`there is no action "${action}"`)
+        process.stdout.write(help)
+      },
+    },
+    args,
+  )
+}
+
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
+}
+
+function isParseError(error: unknown): error is TypeError {
+  return error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
+}

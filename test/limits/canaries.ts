@@ -1,0 +1,84 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+
+/** A secret, and how it is called in a failure: the value itself must not be printed there either. */
+export interface Canary {
+  readonly name: string
+  readonly value: string
+}
+
+/** A place where secrets were looked for. */
+export interface Place {
+  readonly where: string
+  readonly bytes: Buffer
+}
+
+/**
+ * What of a secret must not be found. Of our own keys the first 16 and the last 4 characters are shown on purpose, so
+ * the part between them is looked for, in pieces: half a key is a leak, too.
+ */
+function tellingParts(value: string): string[] {
+  const inner = /^svc_(?:live|admin)_/.test(value) ? value.slice(16, -4) : value
+  const pieceChars = 12
+  const parts: string[] = []
+  for (let at = 0; at + pieceChars <= inner.length; at += pieceChars) {
+    parts.push(inner.slice(at, at + pieceChars))
+  }
+  return parts
+}
+
+/** Every place in which any part of any secret stands, in plain text, hexadecimal or base64. */
+export function findLeaks(canaries: readonly Canary[], places: readonly Place[]): string[] {
+  const leaks = new Set<string>()
+  for (const { name, value } of canaries) {
+    const whole = Buffer.from(value)
+    const wanted = [
+      ...tellingParts(value),
+      whole.toString('hex'),
+      // A third of all positions in base64 look like this.
+      whole.toString('base64').slice(0, -4),
+      whole.toString('base64url').slice(0, -4),
+    ]
+    for (const { where, bytes } of places) {
+      for (const part of wanted) {
+        const at = bytes.indexOf(part)
+        if (at === -1) continue
+        leaks.add(`${name} in ${where}: …${bytes.subarray(Math.max(0, at - 60), at).toString('latin1')}▮`)
+        break
+      }
+    }
+  }
+  return [...leaks]
+}
+
+/** All files under a data directory but those that hold a secret by design. */
+export function filesOf(dataDir: string, but: readonly string[] = ['admin-key', 'pepper']): Place[] {
+  if (!existsSync(dataDir)) return []
+  return readdirSync(dataDir, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => !but.some((name) => file === join(dataDir, name)))
+    .map((file) => ({ where: file.slice(dataDir.length + 1), bytes: readFileSync(file) }))
+}
+
+/** The database column by column, so that a leak is named by its place. */
+export function columnsOf(dataDir: string): Place[] {
+  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), { readOnly: true, readBigInts: true })
+  try {
+    const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
+    return tables.flatMap(({ name: table }) => {
+      const rows = db.prepare(`SELECT * FROM "${table}"`).all()
+      return Object.keys(rows[0] ?? {}).map((column) => ({
+        where: `column ${table}.${column}`,
+        bytes: Buffer.from(rows.map((row) => textOf(row[column])).join('\n')),
+      }))
+    })
+  } finally {
+    db.close()
+  }
+}
+
+function textOf(value: unknown): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value)
+}

@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import { clockAt } from '../limits/clock-at.ts'
+import { fillLog } from '../support/fill-log.ts'
+import { startGateway } from '../support/gateway.ts'
+import { badRequestQueries } from './bad-request-queries.ts'
+import { type Answer, askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
+
+const clock = clockAt('2026-11-28T00:00:00Z')
+const simulator = await startSimulator({ chatKey: 'pc' })
+const nobody = 'http://127.0.0.1:9'
+const gateway = await startGateway({
+  chatUrl: simulator.chatUrl,
+  chatKey: 'pc',
+  messagesUrl: nobody,
+  clock,
+})
+after(async () => {
+  await gateway.close()
+  await simulator.close()
+})
+const ask = askOf(gateway)
+const alpha = await gateway.createKey('alpha')
+const beta = await gateway.createKey('beta', { log_requests: true })
+
+/** The calls by what the tests call them. */
+const named = new Map<string, string>()
+
+async function call(name: string, key: string, at: string, model: string, simulate = '', stream = false) {
+  clock.set(at)
+  const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'x-simulator': simulate },
+    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'Hello' }] }),
+  })
+  await response.arrayBuffer()
+  named.set(String(response.headers.get('x-svc-request-id')), name)
+}
+
+const DEAR = 'usage={"prompt_tokens":1000000,"completion_tokens":0,"total_tokens":1000000}'
+const CHEAP = 'usage={"prompt_tokens":1,"completion_tokens":0,"total_tokens":1}'
+await call('first', alpha.key, '2026-11-28T10:00:00Z', 'gpt-6-luna', DEAR)
+await call('last of the day', alpha.key, '2026-11-28T23:59:59.999Z', 'gpt-4o-mini', CHEAP)
+await call('midnight', beta.key, '2026-11-29T00:00:00Z', 'gpt-6-luna', CHEAP)
+await call('refused', alpha.key, '2026-11-29T12:00:00Z', 'gpt-6-luna', 'status=429')
+await call('unknown model', beta.key, '2026-11-29T12:00:00Z', 'no-such-model')
+await call('streamed', beta.key, '2026-11-30T08:00:00Z', 'gpt-6-luna', '', true)
+clock.set('2026-12-01T00:00:00Z')
+
+const EVERYTHING = ['streamed', 'unknown model', 'refused', 'midnight', 'last of the day', 'first']
+
+const rowsOf = ({ status, body }: Answer) => {
+  assert.equal(status, 200, JSON.stringify(body))
+  return body['data'] as readonly Record<string, unknown>[]
+}
+const namesOf = (answer: Answer) => rowsOf(answer).map(({ id }) => named.get(String(id)) ?? String(id))
+
+const account = (query = '') => ask('GET', `/gateway/v1/requests${query}`)
+const ofKey = (id: string, query = '') => ask('GET', `/v1/keys/${id}/requests${query}`)
+
+test('GET /gateway/v1/requests 200: all calls of the account, newest first, each as it is shown alone', async () => {
+  const answer = await account()
+  assertUnstored(answer)
+  const { data: _, ...rest } = answer.body
+  assert.deepEqual(rest, { object: 'list', has_more: false, next: null })
+  assert.deepEqual(namesOf(answer), EVERYTHING)
+  for (const row of rowsOf(answer)) {
+    assert.deepEqual(row, (await ask('GET', `/gateway/v1/requests/${row['id']}`)).body)
+  }
+})
+
+test('GET /v1/keys/{id}/requests 200: the calls of one key, whatever its log_requests is', async () => {
+  assertUnstored(await ofKey(alpha.id))
+  assert.deepEqual(namesOf(await ofKey(alpha.id)), ['refused', 'last of the day', 'first'])
+  assert.deepEqual(namesOf(await ofKey(beta.id)), ['streamed', 'unknown model', 'midnight'])
+  const unused = await gateway.createKey('unused')
+  assert.deepEqual((await ofKey(unused.id)).body, { object: 'list', data: [], has_more: false, next: null })
+})
+
+test('GET /v1/keys/{id}/requests 200: of a revoked key too', async () => {
+  const leaked = await gateway.createKey('leaked')
+  await call('by a thief', leaked.key, '2026-10-01T00:00:00Z', 'gpt-6-luna')
+  clock.set('2026-12-01T00:00:00Z')
+  await gateway.revokeKey(leaked.id)
+  assert.deepEqual(namesOf(await ofKey(leaked.id)), ['by a thief'])
+})
+
+for (const id of [NO_SUCH_KEY, 'none', 'me']) {
+  test(`GET /v1/keys/{id}/requests 404: there is no key ${id}, in any format`, async () => {
+    for (const query of ['', '?format=csv', '?format=ndjson']) {
+      assertRefused(await ofKey(id, query), 404, { code: 'not_found' })
+    }
+  })
+}
+
+const NOVEMBER = 'start=2026-11-01'
+const filters: readonly [what: string, query: string, names: readonly string[]][] = [
+  ['from a day on', 'start=2026-11-30', ['streamed']],
+  ['until a day, all of it', `${NOVEMBER}&end=2026-11-28`, ['last of the day', 'first']],
+  ['one day', 'start=2026-11-29&end=2026-11-29', ['unknown model', 'refused', 'midnight']],
+  ['from an instant on', 'start=2026-11-29T12:00:00Z', ['streamed', 'unknown model', 'refused']],
+  ['from just after it on', 'start=2026-11-29T12:00:00.001Z', ['streamed']],
+  ['before an instant', `${NOVEMBER}&end=2026-11-29T00:00:00.000Z`, ['last of the day', 'first']],
+  ['before just after it', `${NOVEMBER}&end=2026-11-29T00:00:00.001Z`, EVERYTHING.slice(3)],
+  ['in no time', 'start=2026-11-29T12:00:00Z&end=2026-11-29T12:00:00Z', []],
+  ['a day and an instant', 'start=2026-11-28&end=2026-11-28T12:00:00Z', ['first']],
+  ['an instant and its day', 'start=2026-11-28T12:00:00Z&end=2026-11-28', ['last of the day']],
+  ['a model', 'model=gpt-4o-mini', ['last of the day']],
+  ['a model that was only asked for', 'model=no-such-model', ['unknown model']],
+  ['a model that nobody asked for', 'model=gpt', []],
+  ['a status', 'status=429', ['refused']],
+  ['a status that nothing has', 'status=599', []],
+  ['a state', `${NOVEMBER}&status=settled`, EVERYTHING],
+  ['another state', `${NOVEMBER}&status=released`, []],
+  ['a state that nothing has', 'status=interrupted', []],
+  ['a cost of at least', 'min_cost_usd=0.01', ['first']],
+  ['a cost of 0', `${NOVEMBER}&min_cost_usd=0`, EVERYTHING],
+  ['a cost beyond all', 'min_cost_usd=1000000000', []],
+  ['a flag', 'flag=streamed', ['streamed']],
+  ['another flag', 'flag=credited', []],
+  ['several at once', `${NOVEMBER}&model=gpt-6-luna&status=200&end=2026-11-29`, ['midnight', 'first']],
+]
+for (const [what, query, names] of filters) {
+  test(`GET /gateway/v1/requests 200: ${what}`, async () => {
+    assert.deepEqual(namesOf(await account(`?${query}`)), names)
+  })
+  test(`GET /v1/keys/{id}/requests 200: ${what}`, async () => {
+    const own = ['refused', 'last of the day', 'first']
+    assert.deepEqual(
+      namesOf(await ofKey(alpha.id, `?${query}`)),
+      names.filter((name) => own.includes(name)),
+    )
+  })
+}
+
+test('GET /gateway/v1/requests 200: the exact cost is still at least itself, a nanodollar more is not', async () => {
+  const [dear] = rowsOf(await account('?min_cost_usd=0.01'))
+  const cost = String(dear?.['cost_usd'])
+  assert.deepEqual(namesOf(await account(`?min_cost_usd=${cost}`)), ['first'])
+  const more = (Number(cost) + 1e-9).toFixed(9)
+  assert.deepEqual(namesOf(await account(`?min_cost_usd=${more}`)), [])
+})
+
+for (const [who, path] of [
+  ['/gateway/v1/requests', '/gateway/v1/requests'],
+  ['/v1/keys/{id}/requests', `/v1/keys/${beta.id}/requests`],
+] as const) {
+  test(`GET ${who} 200: page by page, each call once, whatever arrives meanwhile`, async () => {
+    const all = namesOf(await ask('GET', `${path}?${NOVEMBER}&end=2026-11-30`))
+    const seen: string[] = []
+    let query = `?limit=2&${NOVEMBER}`
+    for (let page = 0; page < 10; page += 1) {
+      const answer = await ask('GET', path + query)
+      seen.push(...namesOf(answer).filter((name) => name !== 'later'))
+      assert.equal(answer.body['next'] === null, answer.body['has_more'] === false)
+      if (answer.body['next'] === null) break
+      query = `?limit=2&${NOVEMBER}&after=${answer.body['next']}`
+      await call('later', beta.key, '2026-12-01T00:00:00Z', 'gpt-6-luna')
+    }
+    assert.deepEqual(seen, all)
+  })
+
+  for (const [what, query, param] of badRequestQueries) {
+    test(`GET ${who} 400: ${what}`, async () => {
+      for (const format of ['', '&format=csv', '&format=ndjson']) {
+        if (format !== '' && /format|limit/.test(param)) continue
+        assertRefused(await ask('GET', `${path}?${query}${format}`), 400, { code: 'bad_request', param })
+      }
+    })
+  }
+}
+
+test('GET /gateway/v1/requests 400: a page of more than a thousand, where an export may have more', async () => {
+  assertRefused(await account('?limit=1001'), 400, { code: 'bad_request', param: 'limit' })
+  assertRefused(await account('?limit=1001&format=json'), 400, { code: 'bad_request', param: 'limit' })
+  const exported = await fetch(`${gateway.url}/gateway/v1/requests?limit=10000000&format=csv`, {
+    headers: { authorization: `Bearer ${gateway.adminKey}` },
+  })
+  assert.equal(exported.status, 200)
+  await exported.arrayBuffer()
+  const tooMany = '?limit=10000001&format=csv'
+  assertRefused(await account(tooMany), 400, { code: 'bad_request', param: 'limit' })
+})
+
+test('GET /gateway/v1/requests 200: a call that never reached upstream, by its state', async () => {
+  clock.set('2026-10-02T00:00:00Z')
+  const failed = await fetch(`${gateway.url}/v1/messages`, {
+    method: 'POST',
+    headers: { 'x-api-key': alpha.key, 'anthropic-version': '2023-06-01' },
+    body: '{"model":"claude-opus-4-8","max_tokens":9,"messages":[{"role":"user","content":"Hello"}]}',
+  })
+  clock.set('2026-12-01T00:00:00Z')
+  assert.equal(failed.status, 502)
+  const [row] = rowsOf(await account('?status=released&min_cost_usd=0'))
+  assert.equal(row?.['id'], failed.headers.get('x-svc-request-id'))
+  assert.deepEqual([row?.['status'], row?.['cost_usd'], row?.['surface']], [null, 0, 'messages'])
+})
+
+test('GET /gateway/v1/requests 200: a call in flight, without its figures', async () => {
+  const gone = new AbortController()
+  const stream = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${alpha.key}`, 'x-simulator': 'drip=60000' },
+    body: '{"model":"gpt-6-luna","stream":true,"messages":[{"role":"user","content":"Hello"}]}',
+    signal: gone.signal,
+  })
+  const [row] = rowsOf(await account('?status=in_flight'))
+  assert.equal(row?.['id'], stream.headers.get('x-svc-request-id'))
+  assert.deepEqual([row?.['cost_usd'], row?.['usage'], row?.['ended_at']], [null, null, null])
+  gone.abort()
+})
+
+test('GET /gateway/v1/requests 200: a rare match fills its page over several looks, and no page looks for ever', async () => {
+  const busy = await gateway.createKey('busy')
+  const records = limits.logLookRecordsMax * (limits.logPageLooksMax + 1)
+  fillLog(gateway.dataDir, busy.id, records, Date.parse('2020-01-01T00:00:00Z'))
+  // One in a thousand, so there are ten in each look.
+  const full = await ofKey(busy.id, '?model=claude-rare-1&limit=25')
+  assert.equal(rowsOf(full).length, 25)
+  assert.equal(full.body['has_more'], true)
+  // None in all that a page looks at: it says where to go on, and the next one comes to the end.
+  const none = await ofKey(busy.id, '?model=nobody-asked-for-it')
+  assert.deepEqual([rowsOf(none).length, none.body['has_more']], [0, true])
+  const end = await ofKey(busy.id, `?model=nobody-asked-for-it&after=${none.body['next']}`)
+  assert.deepEqual([rowsOf(end).length, end.body['has_more'], end.body['next']], [0, false, null])
+  // Without a word on it a page has a hundred, and at most a thousand.
+  assert.equal(rowsOf(await ofKey(busy.id)).length, 100)
+  assert.equal(rowsOf(await ofKey(busy.id, '?limit=1000')).length, 1_000)
+})
