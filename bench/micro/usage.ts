@@ -9,7 +9,7 @@ import type { ReadOperations } from '../../src/store/sqlite/read-operations.ts'
 
 /**
  * Whether reports on usage get slower as calls are recorded: the same days, models and keys, once with five thousand
- * calls and once with five million. Needs some 4 GB in the temporary directory, and minutes to fill them.
+ * calls and once with five million. Needs some 3 GB in the temporary directory, and minutes to fill them.
  * Run: node bench/micro/usage.ts [calls of the large database]
  */
 

@@ -44,7 +44,8 @@ export async function withClient(
 async function openClient(connection: Connection, config: Config): Promise<ManagementClient> {
   const { url, 'admin-key-file': keyFile } = connection
   if (url === undefined) {
-    if (keyFile !== undefined) throw new UsageError('--admin-key-file is for --url; the data directory needs no key')
+    if (keyFile !== undefined)
+      throw new UsageError('--admin-key-file is for --url; the data directory needs no key')
     return await openLocalClient(config)
   }
   return createHttpClient(readUrl(url), keyFile === undefined ? configuredKey(config) : readKey(keyFile))
@@ -54,12 +55,16 @@ function readUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null
   const isPlain = url !== null && `${url.username}${url.password}${url.search}${url.hash}` === ''
   if (url !== null && isPlain && /^https?:$/.test(url.protocol)) return url
-  throw new UsageError('--url must be an address such as http://127.0.0.1:8787, without user, query or fragment')
+  throw new UsageError(
+    '--url must be an address such as http://127.0.0.1:8787, without user, query or fragment',
+  )
 }
 
 function configuredKey({ adminKey }: Config): Secret {
   if (adminKey !== null) return adminKey
-  throw new UsageError('--url needs an admin key: name its file with --admin-key-file, or set TOLLGATE_ADMIN_KEY')
+  throw new UsageError(
+    '--url needs an admin key: name its file with --admin-key-file, or set TOLLGATE_ADMIN_KEY',
+  )
 }
 
 const KEY_FILE_BYTES_MAX = 4_096

@@ -4,12 +4,18 @@ export const HELP = `tollgate ${VERSION} - a transparent billing gateway for mod
 
 Usage
   tollgate [serve]                    serve; with no provider configured, from the built-in simulator
-  tollgate admin-key create [--name]  create an admin key and print it once
-  tollgate admin-key list             list the admin keys, without their secrets
-  tollgate admin-key revoke <id>      revoke one
+  tollgate keys create|list|show|update|revoke|rotate
+                                      API keys and their limits
+  tollgate usage                      what was used and what it cost, by day, model or key
+  tollgate requests [--follow]        the log of calls: look, export, or watch them as they end
+  tollgate credits add|back           add prepaid credit, or give back what calls cost
+  tollgate admin-key create|list|revoke
+                                      the keys that manage the gateway
   tollgate prices show|check|import   look at the price book, check an overlay, make one from a public list
   tollgate audit                      derive every balance and every bill again from the records, and compare
   tollgate rerate --from <date>       price calls again after a price was corrected
+  tollgate doctor                     check configuration, store, disk, upstreams, prices; say what to do
+  tollgate <command> --help           the options and examples of a command
   tollgate --help | --version
 
 Environment

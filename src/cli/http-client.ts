@@ -84,7 +84,7 @@ function explain(error: unknown, place: string, idempotencyKey?: string): unknow
   const { cause } = error
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   const reason = cause instanceof Error ? cause.message || code : error.message
-  if (NOT_CONNECTED.has(code)) {
+  if (NOT_CONNECTED.test(code)) {
     return new Unreachable(
       `${place} cannot be reached: ${reason}. Is the gateway running there? Without --url the command works on the ` +
         'data directory.',
@@ -98,4 +98,5 @@ function explain(error: unknown, place: string, idempotencyKey?: string): unknow
 }
 
 /** Nothing was sent. */
-const NOT_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
+const NOT_CONNECTED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|CERT|_TLS_|_SSL_/

@@ -1,7 +1,8 @@
 import { type Clock, systemClock } from '../kernel/clock.ts'
 
 export interface Progress {
-  show(done: number, total: number): void
+  /** Without a total it counts. */
+  show(done: number, total: number | null): void
   /** Removes the bar, so that what is printed next stands on a clean line. */
   end(): void
 }
@@ -22,6 +23,10 @@ export function createProgress(
       const nowMs = clock.monotonicMs()
       if (nowMs - drawnAtMs < REDRAW_MS) return
       drawnAtMs = nowMs
+      if (total === null) {
+        stream.write(`\r${label} ${done.toLocaleString('en-US')}`)
+        return
+      }
       const part = total <= 0 ? 1 : Math.min(1, done / total)
       const bar = '#'.repeat(Math.round(part * WIDTH)).padEnd(WIDTH, '.')
       stream.write(`\r${label} [${bar}] ${String(Math.floor(part * 100)).padStart(3)} %`)

@@ -19,7 +19,11 @@ const errorSchema = z.object({
 })
 
 /** Throws if the API refused. What is wrong with a parameter is wrong with the option that it came from. */
-export function expectDone({ place }: ManagementClient, answer: Omit<Answer, 'headers'>, options: OptionNames): void {
+export function expectDone(
+  { place }: ManagementClient,
+  answer: Omit<Answer, 'headers'>,
+  options: OptionNames,
+): void {
   if (answer.status >= 200 && answer.status < 300) return
   const parsed = errorSchema.safeParse(jsonOrNull(answer.text))
   if (!parsed.success) throw strange(place, answer.status)
@@ -46,7 +50,9 @@ export function readAnswer<T>(
 }
 
 function strange(place: string, status: number): Failure {
-  return new Failure(`${place} answers ${status}, but not as a Tollgate of this version does. Is --url right?`)
+  return new Failure(
+    `${place} answers ${status}, but not as a Tollgate of this version does. Is --url right?`,
+  )
 }
 
 function jsonOrNull(text: string): unknown {

@@ -10,7 +10,11 @@ export interface Column {
 export type Cell = string | { readonly text: string; readonly style: Style }
 
 /** Rows under their titles, each column as wide as it needs to be. */
-export function renderTable(columns: readonly Column[], rows: readonly (readonly Cell[])[], look: Look): string {
+export function renderTable(
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+  look: Look,
+): string {
   const widths = widthsOf(columns, rows)
   return [titleLine(columns, widths, look), ...rows.map((row) => tableLine(columns, widths, row, look))]
     .map((line) => `${line}\n`)

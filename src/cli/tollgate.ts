@@ -19,6 +19,26 @@ switch (command) {
     await adminKey(args)
     break
   }
+  case 'keys': {
+    const { keys } = await import('./keys.ts')
+    await keys(args)
+    break
+  }
+  case 'usage': {
+    const { usage } = await import('./usage.ts')
+    await usage(args)
+    break
+  }
+  case 'requests': {
+    const { requests } = await import('./requests.ts')
+    await requests(args)
+    break
+  }
+  case 'credits': {
+    const { credits } = await import('./credits.ts')
+    await credits(args)
+    break
+  }
   case 'prices': {
     const { prices } = await import('./prices.ts')
     await prices(args)
@@ -34,6 +54,11 @@ switch (command) {
     const { rerate } = await import('./rerate.ts')
     const { currentPrices } = await import('./rate-again.ts')
     await rerate(args, currentPrices)
+    break
+  }
+  case 'doctor': {
+    const { doctor } = await import('./doctor.ts')
+    await doctor(args)
     break
   }
   case 'help':

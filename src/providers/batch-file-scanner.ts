@@ -59,7 +59,7 @@ export class BatchFileScanner {
     const isFile = head.name === 'file'
     if (isFile) this.#files++
     else if (head.isFile || name === 'file' || FILE_NAME.isAmbiguous(name)) this.#failed = true
-    if (isFile && !(head.isFile && head.verbatim && this.#files === 1)) this.#failed = true
+    if (isFile && !(head.isFile && head.verbatim)) this.#failed = true
     return isFile && !this.#failed
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import { type BillingBench, startBillingBench } from '../billing/bench-of-one.ts'
+import { startGatedBench } from './gated-bench.ts'
 import { lookAtBooks, nanosOf, usdOf } from './look-at-books.ts'
 import { assertCapHeld, drawCall, drawChance, type RandomCall, send, sortOut } from './random-calls.ts'
 
@@ -117,16 +118,14 @@ test('calls that fail, break off or lose their client leave no hold, and the cap
 })
 
 test('with budgets.mode "settled" nobody waits: calls go while the spend is below the cap', async () => {
-  const settledMode = await startBillingBench({ settings: { budgetMode: 'settled', budgetWaitMs: 0 } })
+  const settledMode = await startGatedBench({ settings: { budgetMode: 'settled', budgetWaitMs: 0 } })
   try {
     const { key } = await settledMode.gateway.createKey('settled', { monthly_budget_usd: 0.0001 })
-    const usage = 'usage={"input_tokens":0,"output_tokens":200}'
-    const call = { surface: 'messages', stream: false, maxTokens: 1_000, costNanos: 100_000 } as const
-    const replies = await Promise.all(
-      Array.from({ length: 20 }, () => send(settledMode, { ...call, simulate: `${usage};delay=50` }, key)),
-    )
-    assert.ok(replies.every((reply) => reply.status === 200))
-    assert.equal((await send(settledMode, { ...call, simulate: usage }, key)).status, 402)
+    const sent = []
+    for (let i = 0; i < 20; i++) sent.push(await settledMode.send(`${i}`, key))
+    for (const _ of sent) (await settledMode.upstream.next()).finish(200)
+    for (const { reply } of sent) assert.equal((await reply).status, 200)
+    assert.equal((await (await settledMode.send('too late', key)).reply).status, 402)
     await settledMode.assertBooksBalance()
   } finally {
     await settledMode.close()

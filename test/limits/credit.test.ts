@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { type GatedBench, startGatedBench } from './gated-bench.ts'
-import { nanosOf, usdOf } from './look-at-books.ts'
+import { changeFromBeside, nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send } from './random-calls.ts'
 
 const topUp = ({ gateway }: GatedBench, amount_usd: number) =>
@@ -103,6 +103,32 @@ test('credit that is added lets those in who wait, beside the call that runs', (
     assert.deepEqual(next.map((call) => call.name).sort(), ['waits', 'waits behind'])
     for (const call of [running, ...next]) call.finish(200)
     for (const { reply } of [first, ...waiting]) assert.equal((await reply).status, 200)
+  }))
+
+test('credit that another process adds is found by whoever is first in line, and nobody goes before', () =>
+  withBench(async (bench) => {
+    await topUp(bench, 0.0001)
+    const keys = await Promise.all(['a', 'b', 'c'].map((name) => bench.gateway.createKey(name)))
+    const [a = '', b = '', c = ''] = keys.map(({ key }) => key)
+    const first = await bench.send('runs', a)
+    const running = await bench.upstream.next()
+    const second = await bench.send('waits', b)
+    // The store has told it to wait when it has answered this, and nothing was settled that would make it ask again.
+    for (const { id } of keys) await bench.record(id)
+    changeFromBeside(
+      bench.gateway.dataDir,
+      `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)
+         VALUES ('from beside', 'default', 'top_up', 1000000000, 'test', 1);
+       UPDATE account SET credited_nanos = credited_nanos + 1000000000`,
+    )
+    const third = await bench.send('comes later', c)
+    const next = [await bench.upstream.next(), await bench.upstream.next()]
+    assert.deepEqual(
+      next.map((call) => call.name),
+      ['waits', 'comes later'],
+    )
+    for (const call of [running, ...next]) call.finish(1)
+    for (const { reply } of [first, second, third]) assert.equal((await reply).status, 200)
   }))
 
 test('calls that wait while the credit is used up are refused, and served again after a top-up', () =>

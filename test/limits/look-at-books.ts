@@ -52,3 +52,13 @@ export function lookAtBooks(dataDir: string): Books {
 
 export const usdOf = (nanos: number): number => Number((nanos / 1e9).toFixed(9))
 export const nanosOf = (usd: unknown): number => Math.round(Number(usd) * 1e9)
+
+/** A change by another process, which tells this one nothing. */
+export function changeFromBeside(dataDir: string, sql: string): void {
+  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), { timeout: 5_000 })
+  try {
+    db.exec(`BEGIN IMMEDIATE; ${sql}; COMMIT`)
+  } finally {
+    db.close()
+  }
+}

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { after, afterEach, test } from 'node:test'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
-import { lookAtBooks } from './look-at-books.ts'
+import { changeFromBeside, lookAtBooks } from './look-at-books.ts'
 
 const clock = clockAt('2026-12-20T12:00:00.000Z')
 const bench = await startGatedBench({ clock })
@@ -102,6 +102,24 @@ test('a line is let through with a few questions for each call, not one for each
   // Every question to the store is put at an instant, and so is every call and every settlement.
   const perCall = (clock.asked - before) / calls
   assert.ok(perCall < 12, `${perCall} looks at the clock for each call`)
+})
+
+test('a cap that another process raises is found by whoever is first in line, and nobody goes before', async () => {
+  const { id, key } = await gateway.createKey('raised from beside', CAP)
+  const sent = [await bench.send('still runs', key)]
+  const running = await upstream.next()
+  sent.push(await bench.send('is first in line', key))
+  // The store has told it to wait when it has answered these, and nothing was settled that would make it ask again.
+  for (let i = 0; i < 3; i++) await bench.record(id)
+  changeFromBeside(gateway.dataDir, `UPDATE api_key SET monthly_budget_nanos = 1000000000 WHERE id = '${id}'`)
+  sent.push(await bench.send('comes later', key))
+  const next = [await upstream.next(), await upstream.next()]
+  assert.deepEqual(
+    next.map((call) => call.name),
+    ['is first in line', 'comes later'],
+  )
+  for (const call of [running, ...next]) call.finish(1)
+  for (const { reply } of sent) assert.equal((await reply).status, 200)
 })
 
 test('the month ends while a call waits: it is admitted in the new one, beside what the old one holds', async () => {

@@ -81,6 +81,15 @@ async function call(path: string, body?: unknown, simulate = ''): Promise<string
   return answer.headers.get('x-svc-request-id') ?? ''
 }
 
+/** The path of a logged call's bodies, once they are kept: that is after the answer has left. */
+async function loggedCall(): Promise<string> {
+  const { json } = await ask('POST', { path: '/v1/keys', body: { name: 'logged', log_requests: true } })
+  const { headers } = await ask('GET', { path: '/v1/models', key: (json as { key: string }).key })
+  const path = `/gateway/v1/requests/${headers.get('x-svc-request-id')}/bodies`
+  while ((await ask('GET', { path })).status !== 200) await new Promise((resolve) => setImmediate(resolve))
+  return path
+}
+
 const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello' }] }
 
 type Sample = () => Asked | Promise<Asked>
@@ -146,6 +155,7 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
     }),
     async () => ({ path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello, 'status=429')}` }),
   ],
+  'GET /gateway/v1/requests/{id}/bodies': [async () => ({ path: await loggedCall() })],
   'GET /gateway/v1/balance': [() => ({ path: '/gateway/v1/balance' })],
   'POST /gateway/v1/credits': [
     () => ({ path: '/gateway/v1/credits', body: { amount_usd: 0.000000001, reason: 'the least' } }),

@@ -86,18 +86,18 @@ export class SimulationRun {
     this.#count('death')
     await this.#subject.die()
     // Nothing that was answered is lost, and nothing happens by itself.
-    await this.#ask([])
+    await this.#ask([], 'after the process died')
     await this.#ask([interruptMove(this.#world.nowMs)])
   }
 
   async #passTime(): Promise<void> {
     this.#world.nowMs = chooseInstant(this.#random, this.#world)
-    await this.#ask([])
+    await this.#ask([], `as time has come to ${this.#world.nowMs}`)
   }
 
-  async #ask(moves: readonly Move[]): Promise<void> {
+  async #ask(moves: readonly Move[], when = 'asking at once'): Promise<void> {
     const { store } = this.#subject
-    this.#doing = `asking at once:${moves.map((move) => `\n  ${move.words}`).join('')}`
+    this.#doing = `${when}:${moves.map((move) => `\n  ${move.words}`).join('')}`
     const played = await sendAll(store, moves)
     const seen = await sendAll(store, this.#looks(moves))
     this.#world = explain(this.#world, played, seen)

@@ -1,0 +1,135 @@
+import type { LoggedCall, LogQuery } from './logged-call.ts'
+
+/**
+ * Finds each call once, when it is final. The log is ordered by when calls began, but they end in any order, so what
+ * is new cannot be read off its top. Each look
+ *   1. notes where the top is,
+ *   2. asks which calls are in flight, among those that were and those that have begun since the last look's top,
+ *   3. takes the final ones that have begun since then, and those that were in flight and are no more.
+ * A call that step 2 does not see in flight is either final by step 3, or begins above the top of step 1 and is found
+ * by the next look. The filter is left to the API: what a call in flight will cost is not known here.
+ */
+
+/** Calls come into the log in the order in which they are admitted, but for the moment until that is on the disk. */
+const SLACK_MS = 10_000
+/** How far back the first look searches for calls in flight. */
+const OPEN_SINCE_MS = 60 * 60 * 1000
+/** Calls that began so close to each other are asked for together. */
+const NEAR_MS = 1_000
+
+export type ListCalls = (query: LogQuery) => AsyncIterable<LoggedCall>
+
+interface Span {
+  readonly start: number
+  /** Not part of it. */
+  readonly end: number
+}
+
+export class CallFollower {
+  readonly #list: ListCalls
+  readonly #filter: LogQuery
+  /** Everything before this instant is known, but for the calls in flight. Null: the log was empty. */
+  #from: number | null = null
+  /** The calls in flight, with when they began. */
+  #open = new Map<string, number>()
+  /** The final calls that could be met again. */
+  readonly #seen = new Map<string, number>()
+
+  constructor(list: ListCalls, filter: LogQuery) {
+    this.#list = list
+    this.#filter = filter
+  }
+
+  /** The newest final calls that are there already, oldest first. What ends from now on is for `look`. */
+  async begin(limit: number): Promise<LoggedCall[]> {
+    const top = await this.#top()
+    this.#from = top === null ? null : top - SLACK_MS
+    if (top !== null) this.#open = await this.#inFlight([{ start: top - OPEN_SINCE_MS, end: Infinity }])
+    for await (const call of this.#list({ ...this.#filter, ...during(this.#from, Infinity) })) {
+      // One that was in flight a moment ago has ended since we began.
+      if (isFinal(call) && !this.#open.has(call.id)) this.#seen.set(call.id, startOf(call))
+    }
+    if (limit === 0) return []
+    const newest: LoggedCall[] = []
+    for await (const call of this.#list({ ...this.#filter, limit: String(limit) })) {
+      if (isFinal(call)) newest.push(call)
+    }
+    for (const call of newest) this.#seen.set(call.id, startOf(call))
+    return newest.reverse()
+  }
+
+  /** The calls that have become final since the last look, in the order in which they ended. */
+  async look(): Promise<LoggedCall[]> {
+    const top = await this.#top()
+    const from = this.#from
+    const recent = { start: from ?? 0, end: Infinity }
+    const before = this.#open
+    this.#open = await this.#inFlight([
+      ...spansOf([...before.values()].filter((at) => at < recent.start)),
+      recent,
+    ])
+
+    const found = new Map<string, LoggedCall>()
+    for await (const call of this.#list({ ...this.#filter, ...during(from, Infinity) }))
+      found.set(call.id, call)
+    const ended = new Map([...before].filter(([id, at]) => at < recent.start && !this.#open.has(id)))
+    for (const { start, end } of spansOf([...ended.values()])) {
+      for await (const call of this.#list({ ...this.#filter, ...during(start, end) })) {
+        if (ended.has(call.id)) found.set(call.id, call)
+      }
+    }
+
+    const fresh = [...found.values()].filter((call) => isFinal(call) && !this.#seen.has(call.id))
+    for (const call of fresh) this.#seen.set(call.id, startOf(call))
+    if (top !== null) this.#from = Math.max(from ?? 0, top - SLACK_MS)
+    for (const [id, at] of this.#seen) {
+      if (at < (this.#from ?? 0) && !this.#open.has(id)) this.#seen.delete(id)
+    }
+    return fresh.sort((a, b) => endOf(a) - endOf(b))
+  }
+
+  async #top(): Promise<number | null> {
+    for await (const call of this.#list({ limit: '1' })) return startOf(call)
+    return null
+  }
+
+  async #inFlight(spans: readonly Span[]): Promise<Map<string, number>> {
+    const open = new Map<string, number>()
+    for (const { start, end } of spans) {
+      for await (const call of this.#list({ status: 'in_flight', ...during(start, end) }))
+        open.set(call.id, startOf(call))
+    }
+    return open
+  }
+}
+
+/** The instants, with those that are near each other in one span. */
+function spansOf(instants: readonly number[]): Span[] {
+  const spans: Span[] = []
+  for (const at of instants.toSorted((a, b) => a - b)) {
+    const last = spans.at(-1)
+    if (last !== undefined && at - last.end < NEAR_MS)
+      spans[spans.length - 1] = { start: last.start, end: at + 1 }
+    else spans.push({ start: at, end: at + 1 })
+  }
+  return spans
+}
+
+function during(start: number | null, end: number): LogQuery {
+  return {
+    ...(start === null ? {} : { start: new Date(Math.max(0, start)).toISOString() }),
+    ...(end === Infinity ? {} : { end: new Date(end).toISOString() }),
+  }
+}
+
+function isFinal({ state }: LoggedCall): boolean {
+  return state !== 'in_flight'
+}
+
+function startOf({ started_at }: LoggedCall): number {
+  return Date.parse(started_at)
+}
+
+function endOf({ ended_at, started_at }: LoggedCall): number {
+  return Date.parse(ended_at ?? started_at)
+}

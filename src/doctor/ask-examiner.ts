@@ -1,0 +1,101 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { DataDirFacts, Observation } from './data-dir-facts.ts'
+import { fsyncFileName } from './measure-fsync.ts'
+
+export interface Deadlines {
+  readonly checkMs: number
+  /** Of the one check whose time grows with the database. */
+  readonly integrityMs: number
+}
+
+export interface ProgressBar {
+  show(done: number, total: number): void
+  end(): void
+}
+
+export interface Examination {
+  readonly facts: Partial<DataDirFacts>
+  /** Why there are not more of them. Null: there are no more to tell. */
+  readonly cutShort: 'late' | 'failed' | null
+}
+
+/** Source runs as .ts, the published package as .js: the process's file has the ending of this one. */
+const EXAMINER = fileURLToPath(
+  new URL(`./examiner${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+)
+const PROGRESS_EVERY_MS = 200
+
+/** Has the data directory examined, and waits no longer for each part of it than its deadline. Never rejects. */
+export async function askExaminer(
+  dataDir: string,
+  deadlines: Deadlines,
+  progress: ProgressBar,
+): Promise<Examination> {
+  // It needs no environment, and the secrets in ours are none of its business.
+  const child = fork(EXAMINER, [dataDir], {
+    env: {},
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  })
+  const facts: Partial<DataDirFacts> = {}
+  const { promise, resolve } = Promise.withResolvers<Examination['cutShort']>()
+  let timer = setTimeout(resolve, deadlines.checkMs, 'late')
+  let stopWatching = () => {}
+
+  child.on('message', (observation) => {
+    const [about, told] = observation as Observation
+    Object.assign(facts, { [about]: told })
+    clearTimeout(timer)
+    const integrityIsNext = about === 'database'
+    timer = setTimeout(resolve, integrityIsNext ? deadlines.integrityMs : deadlines.checkMs, 'late')
+    if (integrityIsNext) stopWatching = watchReading(child, facts.database, progress)
+  })
+  child.on('error', () => resolve('failed'))
+  // Not 'exit': what it told last may still be on its way then.
+  child.on('close', (code) => resolve(code === 0 ? null : 'failed'))
+
+  const cutShort = await promise
+  clearTimeout(timer)
+  stopWatching()
+  if (cutShort === 'late') {
+    child.kill('SIGKILL')
+    // A disk that hangs hangs this too: it is tried, not waited for.
+    if (child.pid !== undefined) rm(join(dataDir, fsyncFileName(child.pid)), { force: true }).catch(() => {})
+  }
+  return { facts, cutShort }
+}
+
+/**
+ * SQLite does not tell how far a check has come. But it reads each page twice, once along the trees and once for
+ * the rows, and Linux counts what a process reads.
+ */
+function watchReading(
+  child: ChildProcess,
+  database: DataDirFacts['database'] | undefined,
+  progress: ProgressBar,
+): () => void {
+  if (database?.kind !== 'open') return () => {}
+  const totalBytes = 2 * (database.bytes + database.bodiesBytes)
+  const startBytes = bytesRead(child)
+  const timer = setInterval(() => {
+    const nowBytes = bytesRead(child)
+    if (startBytes !== null && nowBytes !== null) progress.show(nowBytes - startBytes, totalBytes)
+  }, PROGRESS_EVERY_MS)
+  return () => {
+    clearInterval(timer)
+    progress.end()
+  }
+}
+
+function bytesRead({ pid }: ChildProcess): number | null {
+  try {
+    const counted = /^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1]
+    return counted === undefined ? null : Number(counted)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs'
+import type { Config, Environment, UpstreamConfig } from '../config.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Surface } from '../providers/surface.ts'
+import { askExaminer, type Deadlines, type ProgressBar } from './ask-examiner.ts'
+import { askUpstream, type UpstreamAnswer } from './ask-upstream.ts'
+import { type Check, problem, skipped } from './check.ts'
+import { checkClock, type HostClock } from './check-clock.ts'
+import { checkConfiguration, checkSurfaces } from './check-configuration.ts'
+import { checkDatabase, checkIntegrity, checkServing } from './check-database.ts'
+import { checkAdminKey, checkDirectory, checkPepper } from './check-directory.ts'
+import { checkSpace, checkSpeed } from './check-disk.ts'
+import { checkPrices, readPrices } from './check-prices.ts'
+import { checkOpenFiles, checkRuntime } from './check-runtime.ts'
+import { checkUpstream, keyVariableOf, upstreamCheckName } from './check-upstream.ts'
+import { hideSecretsOf } from './hide-secrets.ts'
+import { readSettings, type Settings } from './read-settings.ts'
+
+export interface Patient {
+  readonly environment: Environment
+  readonly workingDir: string
+  readonly clock: Clock
+  readonly offline: boolean
+  readonly deadlines: Deadlines
+  /** For the one check that may take long. */
+  readonly progress: ProgressBar
+}
+
+/** Looks at everything that a gateway with this environment would depend on, and changes nothing. */
+export async function* examine(patient: Patient): AsyncGenerator<Check> {
+  const hide = hideSecretsOf(patient.environment)
+  for await (const check of allChecks(patient)) {
+    const found = hide(check.found)
+    yield check.todo === null ? { ...check, found } : { ...check, found, todo: hide(check.todo) }
+  }
+}
+
+async function* allChecks(patient: Patient): AsyncGenerator<Check> {
+  const { environment, workingDir } = patient
+  yield checkRuntime({ version: process.versions.node, execArgv: process.execArgv, environment })
+  yield checkOpenFiles(textOf('/proc/self/limits'))
+  const settings = readSettings(environment, workingDir)
+  yield* checkConfiguration(settings)
+  yield checkSurfaces(settings)
+  const { config } = settings
+  if (config === null) return
+  const answers = askUpstreams(settings, config, patient)
+  yield* checkDataDir(config, patient)
+  yield* checkUpstreams(config, await answers, patient)
+}
+
+async function* checkDataDir(config: Config, { deadlines, progress }: Patient): AsyncGenerator<Check> {
+  const { facts, cutShort } = await askExaminer(config.dataDir, deadlines, progress)
+  const { directory, disk, database, integrity } = facts
+  if (directory !== undefined) {
+    yield checkDirectory(config.dataDir, directory)
+    yield checkPepper(config, facts)
+    yield checkAdminKey(config, facts)
+  }
+  if (disk !== undefined) {
+    yield checkSpace(disk)
+    yield checkSpeed(disk.fsync)
+  }
+  if (database !== undefined) {
+    yield checkDatabase(database)
+    yield checkServing(database)
+    yield checkIntegrity(database, integrity, cutShort, deadlines.integrityMs)
+  } else if (cutShort !== null) {
+    yield problem(
+      directory === undefined ? 'data_directory' : disk === undefined ? 'disk_speed' : 'database',
+      cutShort === 'late' ? 'no answer from the disk before the deadline' : 'it could not be looked at',
+      'See that the disk works and that a network file system is reachable, then run the doctor again.',
+    )
+  }
+}
+
+type Reached =
+  | { readonly kind: 'asked'; readonly upstream: UpstreamConfig; readonly answer: UpstreamAnswer }
+  | { readonly kind: 'not_asked'; readonly reason: string }
+
+type Answers = Readonly<Record<Surface, Reached>>
+
+async function askUpstreams(settings: Settings, config: Config, patient: Patient): Promise<Answers> {
+  const ask = async (surface: Surface): Promise<Reached> => {
+    const upstream = config[surface]
+    if (settings.doubtful.has(surface))
+      return { kind: 'not_asked', reason: 'not asked before its configuration is good' }
+    if (upstream === null) return { kind: 'not_asked', reason: 'not configured' }
+    if (patient.offline) return { kind: 'not_asked', reason: 'not asked (--offline)' }
+    const answer = await askUpstream(surface, upstream, patient.deadlines.checkMs, patient.clock)
+    return { kind: 'asked', upstream, answer }
+  }
+  const [messages, chat] = await Promise.all([ask('messages'), ask('chat')])
+  return { messages, chat }
+}
+
+function* checkUpstreams(config: Config, answers: Answers, patient: Patient): Generator<Check> {
+  const clocks: HostClock[] = []
+  const listed: string[] = []
+  let compared = false
+  for (const surface of ['messages', 'chat'] as const) {
+    const reached = answers[surface]
+    if (reached.kind === 'not_asked') {
+      yield skipped(upstreamCheckName(surface), reached.reason)
+      continue
+    }
+    const { upstream, answer } = reached
+    yield checkUpstream(
+      {
+        surface,
+        url: upstream.url,
+        keyVariable: keyVariableOf(surface, patient.environment),
+        deadlineMs: patient.deadlines.checkMs,
+      },
+      answer,
+    )
+    if (answer.kind !== 'answered') continue
+    if (answer.clock !== null) clocks.push({ host: upstream.url.host, reading: answer.clock })
+    if (answer.models === null) continue
+    compared = true
+    listed.push(...answer.models)
+  }
+  yield checkClock(clocks)
+  const prices = readPrices(config, patient.clock.nowMs())
+  if ('names' in prices) yield checkPrices(prices, compared ? [...new Set(listed)] : null, config)
+  else yield* prices
+}
+
+function textOf(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return null
+  }
+}
