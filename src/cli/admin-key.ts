@@ -1,19 +1,28 @@
 import { parseArgs } from 'node:util'
-import { type Config, ConfigError, readConfig } from '../config.ts'
-import { InstallationError, openStore } from '../installation.ts'
+import { type Config, readConfig } from '../config.ts'
+import { openStore } from '../installation.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { KeyStore } from '../keys/key-store.ts'
+import { EXIT_HELP } from './connection.ts'
+import { lookOf } from './look.ts'
+import { print } from './print.ts'
+import { type Command, Failure, runGroup, UsageError } from './run-command.ts'
+import { shownInstant, shownText } from './shown-text.ts'
+import { type Cell, type Column, renderTable } from './table.ts'
 
-const USAGE = `Usage
+const WHERE = `Works on the data directory (TOLLGATE_DATA_DIR), beside a running gateway or without one.
+
+${EXIT_HELP}`
+
+const HELP = `Usage
   tollgate admin-key create [--name <label>]   create an admin key; it is printed once
   tollgate admin-key list                      list the admin keys, without their secrets
   tollgate admin-key revoke <id>               revoke one; it stops working at once
 
-Works on the data directory (TOLLGATE_DATA_DIR), beside a running gateway or without one.
-`
+${WHERE}`
 
 interface Tools {
   readonly config: Config
@@ -23,31 +32,13 @@ interface Tools {
 
 /** Manages admin keys locally on the host: whoever can read the data directory is the operator. */
 export async function adminKey(args: readonly string[]): Promise<void> {
-  const [action, ...rest] = args
-  try {
-    if (action === 'create') await withStore((tools) => create(rest, tools))
-    else if (action === 'list') await withStore((tools) => list(rest, tools))
-    else if (action === 'revoke') await withStore((tools) => revoke(rest, tools))
-    else if (action === undefined || action === '--help' || action === '-h') process.stdout.write(USAGE)
-    else throw new UsageError(`there is no action "${action}"`)
-  } catch (error) {
-    if (error instanceof UsageError || (error instanceof TypeError && 'code' in error)) {
-      process.stderr.write(`tollgate admin-key: ${error.message}\n\n${USAGE}`)
-      process.exitCode = 2
-    } else if (error instanceof ConfigError || error instanceof InstallationError) {
-      process.stderr.write(`tollgate: ${error.message}\n`)
-      process.exitCode = error instanceof ConfigError ? 2 : 1
-    } else throw error
-  }
+  await runGroup('admin-key', HELP, [create, list, revoke], args)
 }
-
-class UsageError extends Error {}
 
 async function withStore(work: (tools: Tools) => Promise<void>): Promise<void> {
   const config = readConfig(process.env)
-  const { store, digestKey } = await openStore(config, (error) => {
-    throw error
-  })
+  // Whatever is asked of a store that failed is refused, and that is how the command learns of it.
+  const { store, digestKey } = await openStore(config, () => {})
   try {
     await work({ config, store, digestKey })
   } finally {
@@ -55,53 +46,101 @@ async function withStore(work: (tools: Tools) => Promise<void>): Promise<void> {
   }
 }
 
-async function create(args: string[], { config, store, digestKey }: Tools): Promise<void> {
-  const { values } = parseArgs({ args, options: { name: { type: 'string', default: 'command line' } } })
-  const secret = mintKey(config.prefix, 'admin')
-  const key = await store.createAdminKey({
-    id: `adm_${createUlidSource(systemClock)()}`,
-    accountId: 'default',
-    name: values.name,
-    digest: digestKey(secret.reveal()),
-    ...shownParts(secret, config.prefix),
-    createdAtMs: systemClock.nowMs(),
-    bootstrap: false,
-  })
-  process.stderr.write(`Created ${key.id}. The key is shown this once:\n`)
-  process.stdout.write(`${secret.reveal()}\n`)
+const create: Command = {
+  name: 'admin-key create',
+  help: `Usage
+  tollgate admin-key create [--name <label>]
+
+Creates an admin key. The key is printed to standard output, once, and everything else to standard error.
+  --name <label>   what people call it; "command line" unless given
+
+Example
+  ADMIN_KEY=$(tollgate admin-key create --name "second operator")
+
+${WHERE}`,
+  async run(args) {
+    const { values } = parseArgs({ args, options: { name: { type: 'string', default: 'command line' } } })
+    await withStore(async ({ config, store, digestKey }) => {
+      const secret = mintKey(config.prefix, 'admin')
+      const key = await store.createAdminKey({
+        id: `adm_${createUlidSource(systemClock)()}`,
+        accountId: 'default',
+        name: values.name,
+        digest: digestKey(secret.reveal()),
+        ...shownParts(secret, config.prefix),
+        createdAtMs: systemClock.nowMs(),
+        bootstrap: false,
+      })
+      process.stderr.write(`Created ${key.id} (${shownText(key.name)}). The key is shown this once:\n`)
+      await print(`${secret.reveal()}\n`)
+    })
+  },
 }
 
-async function list(args: string[], { store }: Tools): Promise<void> {
-  parseArgs({ args, options: {} })
-  for (const key of await store.listAdminKeys()) {
-    const status = key.revokedAtMs === null ? 'usable ' : 'revoked'
-    const shown = `${key.prefix}…${key.last4}`.padEnd(21)
-    const created = new Date(key.createdAtMs).toISOString()
-    process.stdout.write(`${key.id}  ${status}  ${shown}  ${created}  ${key.name}\n`)
-  }
+const COLUMNS: readonly Column[] = [
+  { title: 'id', align: 'left' },
+  { title: 'status', align: 'left' },
+  { title: 'key', align: 'left' },
+  { title: 'created (UTC)', align: 'left' },
+  { title: 'name', align: 'left' },
+]
+
+const list: Command = {
+  name: 'admin-key list',
+  help: `Usage
+  tollgate admin-key list [--no-color]
+
+Lists the admin keys, without their secrets.
+  --no-color   no colour on a terminal either; the variable NO_COLOR says the same
+
+Example
+  tollgate admin-key list
+
+${WHERE}`,
+  async run(args) {
+    const { values } = parseArgs({ args, options: { 'no-color': { type: 'boolean', default: false } } })
+    await withStore(async ({ store }) => {
+      const rows = (await store.listAdminKeys()).map((key): Cell[] => [
+        key.id,
+        key.revokedAtMs === null ? { text: 'usable', style: 'green' } : { text: 'revoked', style: 'red' },
+        shownText(`${key.prefix}…${key.last4}`),
+        shownInstant(new Date(key.createdAtMs).toISOString()),
+        shownText(key.name),
+      ])
+      await print(renderTable(COLUMNS, rows, lookOf(process.stdout, process.env, values['no-color'])))
+    })
+  },
 }
 
-async function revoke(args: string[], { store }: Tools): Promise<void> {
-  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true })
-  const [id, ...more] = positionals
-  if (id === undefined || more.length > 0)
-    throw new UsageError('name one id, as `tollgate admin-key list` shows it')
-  const usable = (await store.listAdminKeys()).filter((key) => key.revokedAtMs === null)
-  if (usable.length === 1 && usable[0]?.id === id) {
-    process.stderr.write(`tollgate: ${id} is the last admin key. Create another one first.\n`)
-    process.exitCode = 1
-    return
-  }
-  const key = await store.revokeAdminKey(id, systemClock.nowMs())
-  if (key === null) {
-    process.stderr.write(`tollgate: there is no admin key ${id}.\n`)
-    process.exitCode = 1
-    return
-  }
-  process.stdout.write(`Revoked ${key.id} (${key.name}).\n`)
-  if (key.bootstrap) {
-    process.stderr.write(
-      'It came from TOLLGATE_ADMIN_KEY: change that too, or the next start installs it again.\n',
-    )
-  }
+const revoke: Command = {
+  name: 'admin-key revoke',
+  help: `Usage
+  tollgate admin-key revoke <id>
+
+Ends an admin key, at once and for good. The last one cannot be revoked.
+
+Example
+  tollgate admin-key revoke adm_01JCN1ZV5M3T9Q8W7E6R5T4Y3X
+
+${WHERE}`,
+  async run(args) {
+    const { positionals } = parseArgs({ args, options: {}, allowPositionals: true })
+    const [id, ...more] = positionals
+    if (id === undefined || more.length > 0)
+      throw new UsageError('name one <id>, as `tollgate admin-key list` shows it')
+    await withStore(async ({ store }) => {
+      const usable = (await store.listAdminKeys()).filter((key) => key.revokedAtMs === null)
+      if (usable.length === 1 && usable[0]?.id === id)
+        throw new Failure(`${id} is the last admin key. Create another one first.`)
+      const key = await store.revokeAdminKey(id, systemClock.nowMs())
+      if (key === null)
+        throw new Failure(`there is no admin key ${shownText(id)}. See \`tollgate admin-key list\`.`)
+      await print(`Revoked ${key.id} (${shownText(key.name)}).\n`)
+      if (key.bootstrap) {
+        process.stderr.write(
+          'It came from TOLLGATE_ADMIN_KEY: change that too, or the next start installs it again.\n',
+        )
+      }
+    })
+  },
 }

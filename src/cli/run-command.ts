@@ -1,7 +1,7 @@
 import { ConfigError } from '../config.ts'
 import { InstallationError } from '../installation.ts'
 import { StoreUnavailable } from '../kernel/errors.ts'
-import { ReaderGone } from './print.ts'
+import { OutputFailed, ReaderGone } from './print.ts'
 
 /** The command line is wrong. The message names the option. */
 export class UsageError extends Error {}
@@ -37,9 +37,8 @@ export async function runCommand({ name, help, run }: Command, args: readonly st
       const usage = help.slice(0, help.indexOf('\n\n') + 1)
       complain(`${name}: ${error.message}\n\n${usage}\nMore: tollgate ${name} --help\n`, 2)
     } else if (error instanceof ConfigError) complain(`${name}: ${error.message}\n`, 2)
-    else if (error instanceof Failure || error instanceof InstallationError) {
-      complain(`${name}: ${error.message}\n`, 1)
-    } else if (error instanceof StoreUnavailable) {
+    else if (isExpected(error)) complain(`${name}: ${error.message}\n`, 1)
+    else if (error instanceof StoreUnavailable) {
       complain(`${name}: The store does not answer: ${error.message}. Try again.\n`, 1)
     } else throw error
   }
@@ -71,6 +70,10 @@ export async function runGroup(
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
+}
+
+function isExpected(error: unknown): error is Error {
+  return error instanceof Failure || error instanceof InstallationError || error instanceof OutputFailed
 }
 
 function isParseError(error: unknown): error is TypeError {

@@ -41,7 +41,7 @@ export function tableLine(
   const texts = columns.map(({ align }, at) => {
     const cell = cells[at] ?? ''
     const text = textOf(cell)
-    const painted = typeof cell === 'string' ? text : look.paint(cell.style, text)
+    const painted = typeof cell === 'string' || text === '' ? text : look.paint(cell.style, text)
     const blanks = ' '.repeat(Math.max(0, (widths[at] ?? 0) - widthOf(text)))
     return align === 'right' ? blanks + painted : painted + blanks
   })

@@ -51,18 +51,24 @@ const DIMENSIONS: readonly {
   { column: { title: 'name', align: 'left' }, of: ({ key_name }) => key_name },
 ]
 
-const COUNTS: readonly { readonly title: string; readonly of: (sums: Sums) => string }[] = [
-  { title: 'calls', of: ({ requests }) => requests },
-  { title: 'input', of: ({ input_tokens }) => input_tokens },
-  { title: 'cached', of: ({ cache_read_tokens: read, cache_write_tokens: write }) => add(read, write) },
-  { title: 'output', of: ({ output_tokens }) => output_tokens },
+interface Figure {
+  readonly title: string
+  readonly kind: 'count' | 'amount'
+  of(sums: Sums): string
+}
+
+const FIGURES: readonly Figure[] = [
+  { title: 'calls', kind: 'count', of: ({ requests }) => requests },
+  { title: 'input', kind: 'count', of: ({ input_tokens }) => input_tokens },
+  { title: 'cached', kind: 'count', of: ({ cache_read_tokens: a, cache_write_tokens: b }) => add(a, b) },
+  { title: 'output', kind: 'count', of: ({ output_tokens }) => output_tokens },
+  { title: 'cost', kind: 'amount', of: ({ cost_usd }) => cost_usd },
+  { title: 'at list price', kind: 'amount', of: ({ list_cost_usd }) => list_cost_usd },
+  { title: 'credited', kind: 'amount', of: ({ credited_usd }) => credited_usd },
 ]
 
-const AMOUNTS: readonly { readonly title: string; readonly of: (sums: Sums) => string }[] = [
-  { title: 'cost', of: ({ cost_usd }) => cost_usd },
-  { title: 'at list price', of: ({ list_cost_usd }) => list_cost_usd },
-  { title: 'credited', of: ({ credited_usd }) => credited_usd },
-]
+/** What a narrow terminal can do without, in this order, before there is no room for bars. */
+const DISPENSABLE = ['credited', 'at list price', 'cached', 'input', 'output']
 
 /** The buckets, their sum, and on a terminal a bar for what each cost. */
 export function renderUsage(report: UsageAnswer, look: Look): string {
@@ -74,31 +80,54 @@ export function renderUsage(report: UsageAnswer, look: Look): string {
   return `${lines.join('\n')}\n`
 }
 
-function tableLines({ data, total }: UsageAnswer, look: Look): string[] {
+function tableLines(report: UsageAnswer, look: Look): string[] {
+  const { data } = report
   const dimensions = DIMENSIONS.filter(({ of }) => data.some((each) => of(each) !== undefined))
-  const columns: Column[] = [
-    ...dimensions.map(({ column }) => column),
-    ...[...COUNTS, ...AMOUNTS].map(({ title }): Column => ({ title, align: 'right' })),
-  ]
-  const all = [...data, total]
-  const amounts = AMOUNTS.map(({ of }) => alignAmounts(all.map(of)))
-  const rows = all.map((each, at) => [
-    ...dimensions.map(({ of }, column) => nameOf(each, of, column)),
-    ...COUNTS.map(({ of }) => shownText(shownCount(of(each)))),
-    ...amounts.map((column) => shownText(column[at] ?? '')),
-  ])
-  const widths = widthsOf(columns, rows)
-  const bars = barsOf(data, look, widths)
+  const isGrouped = dimensions.length > 0
+  let figures = FIGURES
+  let table = layOut(report, dimensions, figures)
+  for (const title of DISPENSABLE) {
+    if (look.columns - table.width >= (isGrouped ? BAR_CHARS_WANTED : 0)) break
+    figures = figures.filter((figure) => figure.title !== title)
+    table = layOut(report, dimensions, figures)
+  }
+  const { columns, widths, rows } = table
+  const bars = isGrouped && look.isTerminal ? barsOf(data, look, look.columns - table.width) : []
   const lines = rows.map(
     (row, at) => tableLine(columns, widths, styled(row, at === data.length), look) + (bars[at] ?? ''),
   )
   // One bucket is its own sum.
-  return [titleLine(columns, widths, look), ...(dimensions.length === 0 ? lines.slice(1) : lines)]
+  return [titleLine(columns, widths, look), ...(isGrouped ? lines : lines.slice(-1))]
+}
 
-  function nameOf(each: Bucket | Sums, of: (bucket: Bucket) => string | undefined, column: number): string {
-    if (each === total) return column === 0 ? 'total' : ''
-    return shownText(of(each) ?? '', 40)
-  }
+interface Layout {
+  readonly columns: readonly Column[]
+  readonly widths: readonly number[]
+  /** Of the buckets, then of their sum. */
+  readonly rows: readonly (readonly string[])[]
+  readonly width: number
+}
+
+function layOut(
+  { data, total }: UsageAnswer,
+  dimensions: typeof DIMENSIONS,
+  figures: readonly Figure[],
+): Layout {
+  const columns: readonly Column[] = [
+    ...dimensions.map(({ column }) => column),
+    ...figures.map(({ title }): Column => ({ title, align: 'right' })),
+  ]
+  const cells = figures.map(({ kind, of }) => {
+    const values = [...data.map(of), of(total)]
+    return (kind === 'amount' ? alignAmounts(values) : values.map(shownCount)).map((text) => shownText(text))
+  })
+  const names = [
+    ...data.map((bucket) => dimensions.map(({ of }) => shownText(of(bucket) ?? '', 40))),
+    dimensions.map((_, column) => (column === 0 ? 'total' : '')),
+  ]
+  const rows = names.map((row, at) => [...row, ...cells.map((column) => column[at] ?? '')])
+  const widths = widthsOf(columns, rows)
+  return { columns, widths, rows, width: widths.reduce((sum, width) => sum + width + 2, 0) }
 }
 
 function styled(row: readonly string[], isTotal: boolean): readonly Cell[] {
@@ -106,19 +135,20 @@ function styled(row: readonly string[], isTotal: boolean): readonly Cell[] {
 }
 
 const BAR_CHARS_MAX = 40
+const BAR_CHARS_WANTED = 20
 const BAR_CHARS_MIN = 8
 
-/** A bar for each bucket, as long as its cost is of the dearest one's. None in a pipe or where there is no room. */
-function barsOf(data: readonly Bucket[], look: Look, widths: readonly number[]): string[] {
-  const taken = widths.reduce((sum, width) => sum + width + 2, 0)
-  const chars = BigInt(Math.min(BAR_CHARS_MAX, Math.max(0, look.isTerminal ? look.columns - taken - 1 : 0)))
-  if (chars < BAR_CHARS_MIN || data.length < 2) return []
+/** A bar for each bucket, as long as its cost is of the dearest one's. None where there is no room. */
+function barsOf(data: readonly Bucket[], look: Look, room: number): string[] {
+  // A line that fills the last column makes some terminals begin another one.
+  const chars = Math.min(BAR_CHARS_MAX, room - 1)
+  if (chars < BAR_CHARS_MIN) return []
   const costs = data.map(({ cost_usd }) => parseUsd(cost_usd) ?? 0n)
   const most = costs.reduce((a, b) => (b > a ? b : a), 0n)
   return costs.map((cost) => {
     if (cost <= 0n) return ''
     // Rounded up, because what cost anything is to be seen.
-    const length = Number((cost * chars + most - 1n) / most)
+    const length = Number((cost * BigInt(chars) + most - 1n) / most)
     return `  ${look.paint('cyan', look.bar.repeat(length))}`
   })
 }
@@ -128,7 +158,7 @@ function remarks(total: Sums): string[] {
   const saved = parseUsd(total.savings_usd) ?? 0n
   const percent = list > 0n ? ` (${Number((saved * 1_000n) / list) / 10} %)` : ''
   return [
-    `Saved ${shownText(total.savings_usd)} USD against list prices${percent}.`,
+    `Saved ${shownText(total.savings_usd)} of ${shownText(total.list_cost_usd)} USD at list prices${percent}.`,
     ...(total.credited_usd === '0'
       ? []
       : [`Given back later: ${shownText(total.credited_usd)} USD; the cost still has it.`]),

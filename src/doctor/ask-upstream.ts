@@ -1,6 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import type { Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import type { UpstreamConfig } from '../config.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { VERSION } from '../kernel/version.ts'
@@ -45,7 +45,7 @@ export function askUpstream(
 ): Promise<UpstreamAnswer> {
   const { promise, resolve } = Promise.withResolvers<UpstreamAnswer>()
   const timings: { [K in Stage]?: number } = {}
-  let stage: Stage = 'lookup'
+  let stage: Stage = isIP(hostOf(upstream.url)) === 0 ? 'lookup' : 'connect'
   let stageStartedMs = clock.monotonicMs()
   let beforeMs = clock.nowMs()
   function passed(done: Stage, next: Stage): void {
@@ -106,7 +106,7 @@ function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
   return request({
     agent: false,
-    hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    hostname: hostOf(url),
     port: url.port,
     path,
     headers: {
@@ -117,6 +117,11 @@ function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
       ...Object.fromEntries(credential),
     },
   })
+}
+
+/** Without the brackets that a URL puts around an IPv6 address. */
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
 /** Null: it is longer than any list of models. */

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import { discardRest, type Exchange, inviteBody } from '../http/exchange.ts'
-import { firstValue } from '../http/raw-headers.ts'
+import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/decode-copy.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { readerFor } from '../metering/request-reader.ts'
+import { readerFor, unreadable } from '../metering/request-reader.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
 import type { CountableRequest } from './estimate-usage.ts'
@@ -50,6 +50,11 @@ export function worthKeyCheck(exchange: Exchange): boolean {
   return exchange.expectsContinue || (present && (lengthBytes ?? Infinity) > limits.bodyBytesBeforeKeyCheck)
 }
 
+/** Of two lines that disagree, we would believe the first and upstream may believe the last. */
+export function saysTwice(headers: RawHeaders, name: string): boolean {
+  return new Set(valuesOf(headers, name)).size > 1
+}
+
 /**
  * Finds in the body what admission has to know. Only bodies of endpoints that name a model or a limit in them are
  * held back for it; every other body flows through as it comes.
@@ -68,11 +73,15 @@ export async function readBody(
   const tooLarge = refuseAnnouncedLength(lengthBytes)
   if (tooLarge !== null) return { kind: 'refused', refusal: tooLarge }
 
-  const reader = readerFor(
-    firstValue(exchange.headers, 'content-type'),
-    firstValue(exchange.headers, 'content-encoding'),
-    watchRecords(endpoint),
-  )
+  const { headers } = exchange
+  const doubtful = saysTwice(headers, 'content-type') || saysTwice(headers, 'content-encoding')
+  const reader = doubtful
+    ? unreadable('two_content_types')
+    : readerFor(
+        firstValue(headers, 'content-type'),
+        firstValue(headers, 'content-encoding'),
+        watchRecords(endpoint),
+      )
   const received = await receiveBody(exchange, { ...options, look: (chunk) => reader.write(chunk) })
   const facts = await reader.end()
   if (received.kind !== 'received') return received

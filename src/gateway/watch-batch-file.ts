@@ -6,6 +6,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/file-id.ts'
 import { Beginning } from './beginning.ts'
 import type { Onlooker } from './onlooker.ts'
+import { saysTwice } from './read.ts'
 
 /** Whether this is the upload of a file from which a batch can be made later. */
 export function mayUploadBatch(endpoint: Endpoint | null): boolean {
@@ -25,13 +26,14 @@ export function watchBatchFile(
     firstValue(headers, 'content-type'),
     firstValue(headers, 'content-encoding'),
   )
+  const doubtful = saysTwice(headers, 'content-type') || saysTwice(headers, 'content-encoding')
   const reply = new Beginning(UPLOAD_REPLY_BYTES_MAX)
   return {
     sent: (chunk) => scanner.write(chunk),
     received: (chunk) => reply.append(chunk),
     beforeAnswer: true,
     async ended({ head, whole }) {
-      const found = scanner.end()
+      const found = doubtful ? null : scanner.end()
       if (found === null || head === null || head.status !== 200 || !whole || reply.truncated) return
       const decoded = await decodeReply(reply.bytes(), head.headers)
       const fileId = decoded === null ? null : uploadedFileId(decoded)

@@ -38,6 +38,8 @@ export type RequestFacts =
       readonly scan: Extract<JsonScan<RequestMember>, { kind: 'object' }>
       /** Null where nobody looked into them. */
       readonly records: RecordsFound | null
+      /** It says of itself that it is a form, and what is in it could be one: `{"model":"a","x":"&model=b&"}`. */
+      readonly mayBeForm: boolean
     }
   | { readonly kind: 'form'; readonly scan: Extract<MultipartScan<RequestMember>, { kind: 'form' }> }
   | { readonly kind: 'unreadable'; readonly reason: string }

@@ -61,16 +61,34 @@ function readEncoded(scanner: Scanner, coding: string): RequestReader {
   }
 }
 
-function unreadable(reason: string): RequestReader {
+/** For a body of which it is not even clear how it is to be read. */
+export function unreadable(reason: string): RequestReader {
   return { write: () => null, end: async () => ({ kind: 'unreadable', reason }) }
 }
 
 function scannerFor(contentType: string, records: RecordWatch | null): Scanner {
   if (/^\s*multipart\/form-data\b/i.test(contentType)) return formScanner(contentType)
-  // A JSON text can be a form of these kinds too, with another model in it: `{"model":"a","x":"&model=b&"}`.
-  if (/multipart|urlencoded/i.test(contentType)) return noScanner('ambiguous_content_type')
-  return records === null ? jsonScanner() : jsonScannerWith(records)
+  if (/multipart/i.test(contentType)) return noScanner('ambiguous_content_type')
+  const json = records === null ? jsonScanner() : jsonScannerWith(records)
+  return /urlencoded/i.test(contentType) ? wary(json) : json
 }
+
+/** What curl calls every body that is given with -d. JSON without a separator of fields is one field of no name. */
+function wary(json: Scanner): Scanner {
+  let mayBeForm = false
+  return {
+    write(chunk) {
+      mayBeForm ||= chunk.includes(AMPERSAND)
+      json.write(chunk)
+    },
+    end() {
+      const facts = json.end()
+      return facts.kind === 'json' ? { ...facts, mayBeForm } : facts
+    },
+  }
+}
+
+const AMPERSAND = 0x26
 
 function noScanner(reason: string): Scanner {
   return { write: () => {}, end: () => ({ kind: 'unreadable', reason }) }
@@ -96,7 +114,7 @@ function jsonScanner(): Scanner {
     end() {
       const scan = json.end()
       if (scan.kind === 'unreadable') return { kind: 'unreadable', reason: scan.reason }
-      return { kind: 'json', scan, records: null }
+      return { kind: 'json', scan, records: null, mayBeForm: false }
     },
   }
 }

@@ -10,6 +10,8 @@ type Reason =
   | UnreadablePick
   | 'no_boundary'
   | 'ambiguous_content_type'
+  | 'may_be_form'
+  | 'two_content_types'
   | 'unknown_content_encoding'
   | 'corrupt_content_encoding'
 
@@ -36,6 +38,8 @@ const REASONS: Readonly<Record<Reason, string>> = {
   ambiguous_part: 'a field of its form could be taken for a file or be decoded in another way',
   no_boundary: 'its content type gives no boundary that can be read beyond doubt',
   ambiguous_content_type: 'its content type is neither JSON nor multipart/form-data',
+  may_be_form: 'its content type says that it is a form; send it as application/json',
+  two_content_types: 'it has two content types or encodings',
   unknown_content_encoding: 'its content encoding is unknown',
   corrupt_content_encoding: 'it is not in the content encoding that it claims',
 }
@@ -54,6 +58,7 @@ export function ambiguityOf(facts: RequestFacts): string | null {
     case 'json': {
       const [twice] = facts.scan.duplicates
       if (twice !== undefined) return explainTwice(twice)
+      if (facts.mayBeForm) return explainUnreadable('may_be_form')
       const { duplicates, unreadable } = pickMembers(facts)
       if (duplicates[0] !== undefined) return explainTwice(duplicates[0])
       if (unreadable !== null) return explainUnreadable(unreadable)

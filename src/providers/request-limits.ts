@@ -38,7 +38,7 @@ const ELSEWHERE = [
 export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer | null): RequestLimits {
   const get = (name: RequestMember): JsonMember | undefined =>
     facts.kind === 'json' ? facts.scan.members.get(name) : undefined
-  const tools = toolsOf(surface, get('tools'))
+  const tools = bringsTools(facts) ? UNKNOWN_TOOLS : toolsOf(surface, get('tools'))
   const named = ['previous_response_id', 'conversation'] as const
   const stored = get('prompt')?.kind === 'object' || named.some((name) => isGiven(get(name)))
   return {
@@ -58,6 +58,12 @@ export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer |
 function toolsOf(surface: Surface, member: JsonMember | undefined): RequestTools {
   if (!isGiven(member)) return NO_REQUEST_TOOLS
   return member.kind === 'array' ? readRequestTools(surface, member.json) : UNKNOWN_TOOLS
+}
+
+/** Items of a conversation can bring tools that run models, and nothing limits those. */
+function bringsTools(facts: RequestFacts): boolean {
+  if (facts.kind !== 'json' || facts.records === null) return false
+  return facts.records.models.length > 0 || facts.records.unknown !== null
 }
 
 function modelsIn(member: JsonMember | undefined): string[] {

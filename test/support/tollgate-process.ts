@@ -6,6 +6,8 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config.ts'
 
+/** Node alone cannot open a pseudo-terminal, and a bare machine has nothing else. */
+const pretendTerminal = new URL('pretend-terminal.ts', import.meta.url).href
 const program = fileURLToPath(new URL('../../src/cli/tollgate.ts', import.meta.url))
 
 export interface Finished {
@@ -28,6 +30,34 @@ export function runTollgate(
   cwd?: string,
 ): Promise<Finished> {
   return watch(start(args, environment, cwd)).finished
+}
+
+export interface CommandOptions {
+  /** What it reads from standard input, which is closed otherwise. */
+  readonly input?: string
+  /** Its output is a terminal of so many columns, as far as it can tell. */
+  readonly columns?: number
+}
+
+export interface RunningCommand {
+  readonly finished: Promise<Finished>
+  signal(name: NodeJS.Signals): void
+  /** Resolves when its output, or its error output, matches. */
+  printed(pattern: RegExp): Promise<string>
+  complained(pattern: RegExp): Promise<string>
+}
+
+/** Starts a command of the program, in a pipe or on what it takes for a terminal. */
+export function startCommand(
+  args: readonly string[],
+  environment: Environment = {},
+  { input, columns }: CommandOptions = {},
+): RunningCommand {
+  const terminal = { NODE_OPTIONS: `--import=${pretendTerminal}`, TEST_COLUMNS: String(columns) }
+  const child = start(args, { ...environment, ...(columns === undefined ? {} : terminal) })
+  child.stdin?.on('error', () => {}).end(input ?? '')
+  const { finished, printed, complained } = watch(child)
+  return { finished, printed, complained, signal: (name) => child.kill(name) }
 }
 
 export interface ServingProcess {
@@ -86,7 +116,7 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
 function start(args: readonly string[], environment: Environment, cwd?: string): ChildProcess {
   return spawn(process.execPath, [program, ...args], {
     env: cleanEnvironment(environment),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: 'pipe',
     ...(cwd === undefined ? {} : { cwd }),
   })
 }

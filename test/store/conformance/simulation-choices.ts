@@ -17,9 +17,12 @@ import {
 const MODELS = ['claude-haiku-5-5', 'claude-opus-5', 'gpt-6', 'gpt-6-mini']
 export const FILES = ['file_1', 'file_2', 'file_3']
 
+/** Mostly one in force; of those that end about now, often one. */
 export function chooseKey(random: Random, world: World): KeyModel {
   const keys = [...world.keys.values()]
   const usable = keys.filter((key) => endOf(key, world.nowMs) === null)
+  const ending = keys.filter((key) => Math.abs((key.expiresAtMs ?? 0) - world.nowMs) <= 1)
+  if (ending.length > 0 && random.oneIn(2)) return random.pick(ending)
   return random.pick(usable.length === 0 || random.oneIn(10) ? keys : usable)
 }
 

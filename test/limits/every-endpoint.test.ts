@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Endpoint, Surface } from '../../src/providers/endpoint.ts'
+import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+
+/** Every path of both upstreams' tables, called over HTTP by keys that must not get anywhere with it. */
+
+const upstream = await ScriptedUpstream.start()
+let gateway: TestGateway
+/** Never allowed to the keys below. */
+const FORBIDDEN = 'claude-opus-5-5'
+
+before(async () => {
+  gateway = await startGateway({
+    messagesUrl: upstream.url,
+    messagesKey: 'pm',
+    chatUrl: `${upstream.url}/v1`,
+    chatKey: 'pc',
+  })
+})
+after(async () => {
+  await gateway.close()
+  await upstream.close()
+})
+
+const endpoints = allEndpoints().filter(({ method }) => method !== 'WS')
+const billable = endpoints.filter(({ billing }) => billing !== 'free')
+
+interface Answer {
+  readonly status: number
+  readonly code: string | null
+}
+
+/** Names the forbidden model in every place that an endpoint could have it. */
+async function call({ surface, method, template, reads }: Endpoint, key: string | null): Promise<Answer> {
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => (name === 'model' ? FORBIDDEN : 'x1'))
+  const json = JSON.stringify({
+    model: FORBIDDEN,
+    max_tokens: 8,
+    requests: [{ custom_id: '1', params: { model: FORBIDDEN } }],
+    input_file_id: 'file_of_somebody',
+    session: { model: FORBIDDEN },
+  })
+  const form = new FormData()
+  form.set('model', FORBIDDEN)
+  const body = method === 'GET' ? {} : { body: reads === 'multipart' ? form : json }
+  const response = await fetch(`${gateway.url}${path}?model=${FORBIDDEN}`, {
+    method,
+    headers: {
+      ...headersFor(surface, key),
+      ...(reads === 'multipart' ? {} : { 'content-type': 'application/json' }),
+    },
+    ...body,
+  })
+  const text = await response.text()
+  const error = text.includes('"error"') ? (JSON.parse(text) as { error: { code: string } }).error : null
+  return { status: response.status, code: error?.code ?? null }
+}
+
+function headersFor(surface: Surface, key: string | null): Record<string, string> {
+  const version: Record<string, string> = surface === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}
+  return key === null ? version : { ...version, authorization: `Bearer ${key}` }
+}
+
+async function withKey(fields: Record<string, unknown>): Promise<string> {
+  return (await gateway.createKey('walker', fields)).key
+}
+
+/** Calls all of them and answers those whose answer is not among the expected, with what they answered. */
+async function odd(
+  among: readonly Endpoint[],
+  key: string | null,
+  expected: (answer: Answer, endpoint: Endpoint) => boolean,
+): Promise<string[]> {
+  const answers = await Promise.all(
+    among.map(async (endpoint) => ({ endpoint, answer: await call(endpoint, key) })),
+  )
+  return answers
+    .filter(({ endpoint, answer }) => !expected(answer, endpoint))
+    .map(
+      ({ endpoint, answer }) =>
+        `${endpoint.surface} ${endpoint.method} ${endpoint.template}: ${JSON.stringify(answer)}`,
+    )
+}
+
+/** Nothing of what is called meanwhile may reach upstream. */
+async function nothingSent(work: () => Promise<void>): Promise<void> {
+  const beforehand = upstream.requestCount
+  await work()
+  assert.equal(upstream.requestCount, beforehand, 'something went upstream')
+}
+
+test('the tables are there to be walked', () => {
+  assert.ok(endpoints.length > 300, String(endpoints.length))
+  assert.ok(billable.length > 50, String(billable.length))
+})
+
+test('no endpoint is reached without a key, with one of another maker, or with an admin key', async () => {
+  await nothingSent(async () => {
+    for (const key of [null, 'sk-ant-api03-x', 'svc_live_nonsense', gateway.adminKey]) {
+      assert.deepEqual(await odd(endpoints, key, ({ status }) => status === 401), [])
+    }
+  })
+})
+
+test('no endpoint is reached with a revoked key', async () => {
+  const { id, key } = await gateway.createKey('revoked')
+  await gateway.revokeKey(id)
+  await nothingSent(async () => {
+    assert.deepEqual(await odd(endpoints, key, ({ status }) => status === 401), [])
+  })
+})
+
+test('no billable endpoint leads to a model that is not on the allowlist', async () => {
+  const key = await withKey({ allowed_models: ['gpt-6-luna'] })
+  // An endpoint in which no model takes part is not the allowlist's business; one that mints credentials is.
+  const leading = billable.filter(({ billing, model }) => model !== 'none' || billing === 'mints_credential')
+  await nothingSent(async () => {
+    assert.deepEqual(
+      await odd(leading, key, ({ status, code }) => status === 403 && code === 'model_not_allowed'),
+      [],
+    )
+  })
+})
+
+test('a free endpoint that is given a model outside the allowlist is refused too', async () => {
+  const key = await withKey({ allowed_models: ['gpt-6-luna'] })
+  const naming = endpoints.filter(
+    ({ billing, model }) => billing === 'free' && ['json', 'path'].includes(model),
+  )
+  assert.ok(naming.length > 5)
+  await nothingSent(async () => {
+    assert.deepEqual(await odd(naming, key, ({ status }) => status === 403), [])
+  })
+})
+
+test('no billable endpoint is reached under a spent cap', async () => {
+  const key = await withKey({ monthly_budget_usd: 0 })
+  await nothingSent(async () => {
+    // What cannot be metered is refused to any key with a cap, before its money is looked at.
+    const refused = ({ status, code }: Answer) =>
+      (status === 402 && code === 'budget_exceeded') ||
+      (status === 404 && (code === 'endpoint_not_metered' || code === 'model_not_priced'))
+    assert.deepEqual(await odd(billable, key, refused), [])
+  })
+})
+
+test('every metered endpoint says 402 under a spent cap, in particular', async () => {
+  const key = await withKey({ monthly_budget_usd: 0 })
+  const metered = billable.filter(({ billing }) => billing === 'metered')
+  assert.deepEqual(await odd(metered, key, ({ status }) => status === 402), [])
+})
+
+test('a spent cap does not stand in the way of free endpoints', async () => {
+  const key = await withKey({ monthly_budget_usd: 0 })
+  const free = endpoints.filter(({ billing }) => billing === 'free')
+  assert.deepEqual(await odd(free, key, ({ status }) => status === 200), [])
+})
+
+test('a path that is in no table gets nowhere with an allowlist, nor with a cap unless it only reads', async () => {
+  const listed = await withKey({ allowed_models: ['gpt-6-luna'] })
+  const capped = await withKey({ monthly_budget_usd: 5 })
+  const unknown = ['/v1/brand-new', '/v1/threads/%72uns', '/v1/chat/completions/', '/v2/responses']
+  const ask = async (method: string, path: string, key: string) => {
+    const response = await fetch(gateway.url + path, { method, headers: headersFor('chat', key) })
+    await response.text()
+    return response.status
+  }
+  await nothingSent(async () => {
+    for (const path of unknown) {
+      for (const method of ['GET', 'POST', 'PUT']) assert.equal(await ask(method, path, listed), 403, path)
+      for (const method of ['POST', 'PUT']) assert.equal(await ask(method, path, capped), 404, path)
+    }
+  })
+})

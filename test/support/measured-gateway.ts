@@ -1,0 +1,74 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Environment } from '../../src/config.ts'
+import { mintKey } from '../../src/keys/key-format.ts'
+
+const program = fileURLToPath(new URL('./measured-program.ts', import.meta.url))
+
+export interface MeasuredGateway {
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  readonly dataDir: string
+  readonly adminKey: string
+  createKey(name: string): Promise<{ readonly id: string; readonly key: string }>
+  /** Of the whole process, with all its threads. */
+  residentBytes(): Promise<number>
+  close(): Promise<void>
+}
+
+/** A gateway in a process of its own, whose memory is that of a gateway and of nothing else. */
+export async function startMeasuredGateway(environment: Environment): Promise<MeasuredGateway> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-measured-'))
+  const dataDir = join(folder, 'data')
+  const adminKey = mintKey('svc', 'admin').reveal()
+  const child = fork(program, {
+    env: {
+      PATH: process.env['PATH'],
+      TOLLGATE_PORT: '0',
+      TOLLGATE_DATA_DIR: dataDir,
+      TOLLGATE_ADMIN_KEY: adminKey,
+      TOLLGATE_LOG_LEVEL: 'error',
+      ...environment,
+    },
+    cwd: folder,
+  })
+  const [first] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(([code]) => {
+      throw new Error(`it ended with ${code} before it served`)
+    }),
+  ])) as [{ port: number }]
+  const url = `http://127.0.0.1:${first.port}`
+  return {
+    url,
+    host: '127.0.0.1',
+    port: first.port,
+    dataDir,
+    adminKey,
+    async createKey(name) {
+      const response = await fetch(`${url}/v1/keys`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${adminKey}` },
+        body: JSON.stringify({ name }),
+      })
+      return (await response.json()) as { id: string; key: string }
+    },
+    async residentBytes() {
+      const answered = once(child, 'message')
+      child.send('memory')
+      const [{ rss }] = (await answered) as [{ rss: number }]
+      return rss
+    },
+    async close() {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

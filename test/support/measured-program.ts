@@ -1,0 +1,17 @@
+import { readConfig } from '../../src/config.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import { startTollgate } from '../../src/main.ts'
+
+/** A gateway that tells its parent how much memory it has, whenever it is asked. Configured by the environment. */
+
+const tell = (what: unknown) => process.send?.(what)
+const config = readConfig(process.env)
+const running = await startTollgate(config, {
+  log: createLog(config.logLevel),
+  onFatal(error) {
+    process.stderr.write(`${error.message}\n`, () => process.exit(1))
+  },
+})
+process.on('message', () => tell({ kind: 'memory', ...process.memoryUsage() }))
+process.once('disconnect', () => process.exit(0))
+tell({ kind: 'serving', port: running.port })
