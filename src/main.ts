@@ -16,7 +16,7 @@ import { openUpstream } from './gateway/upstream.ts'
 import { createHttpServer } from './http/server.ts'
 import { type Installation, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
-import { headerNames, ownKeyPattern } from './kernel/header-names.ts'
+import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
@@ -51,14 +51,14 @@ export interface Surroundings {
   onFatal(error: Error): void
 }
 
-/** Every secret that could stand in a body: our keys, and what upstream is paid with. */
-function secretsIn({ prefix, messages, chat, adminKey }: Config): RegExp {
-  const known = [messages?.key, chat?.key, adminKey]
-    .map((secret) => secret?.reveal())
-    .filter((text) => text !== undefined)
-  const texts = known.map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-  return new RegExp([ownKeyPattern(prefix), ...texts].join('|'), 'g')
+/** Secrets of any form that could stand in a request or a reply: what upstream is paid with, a chosen admin key. */
+function secretsIn({ messages, chat, adminKey }: Config): string[] {
+  const known = [messages?.key, chat?.key, adminKey].map((secret) => secret?.reveal())
+  // A key of one or two characters is a placeholder for a local server, and would be found in every word.
+  return known.filter((text) => text !== undefined && text.length >= SECRET_CHARS_MIN).map(String)
 }
+
+const SECRET_CHARS_MIN = 8
 
 /** Resolves when nothing is under way any more, or after the time. */
 async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
@@ -115,7 +115,7 @@ async function serveFrom(
   const afterwards = new Afterwards()
   const lines = createLines(config.budgetWaitMs)
   const tokenCounter = createTokenCounter()
-  const names = headerNames(config.prefix)
+  const names = headerNames(config.prefix, secretsIn(config))
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream))
   const upstreams = { messages: open(config.messages), chat: open(config.chat) }
   let ready = true
@@ -138,7 +138,6 @@ async function serveFrom(
     stateful: config.stateful,
     inFlight: { count: 0, preflights: 0 },
     afterwards,
-    secrets: secretsIn(config),
     lines,
     budgetMode: config.budgetMode,
     pricer,

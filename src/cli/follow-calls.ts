@@ -64,15 +64,13 @@ export class CallFollower {
     const from = this.#from
     const recent = { start: from ?? 0, end: Infinity }
     const before = this.#open
-    this.#open = await this.#inFlight([
-      ...spansOf([...before.values()].filter((at) => at < recent.start)),
-      recent,
-    ])
+    const older = [...before.values()].filter((at) => at < recent.start)
+    const open = await this.#inFlight([...spansOf(older), recent])
 
     const found = new Map<string, LoggedCall>()
     for await (const call of this.#list({ ...this.#filter, ...during(from, Infinity) }))
       found.set(call.id, call)
-    const ended = new Map([...before].filter(([id, at]) => at < recent.start && !this.#open.has(id)))
+    const ended = new Map([...before].filter(([id, at]) => at < recent.start && !open.has(id)))
     for (const { start, end } of spansOf([...ended.values()])) {
       for await (const call of this.#list({ ...this.#filter, ...during(start, end) })) {
         if (ended.has(call.id)) found.set(call.id, call)
@@ -80,10 +78,12 @@ export class CallFollower {
     }
 
     const fresh = [...found.values()].filter((call) => isFinal(call) && !this.#seen.has(call.id))
+    // Only now: a look that broke off is to find the same again.
+    this.#open = open
     for (const call of fresh) this.#seen.set(call.id, startOf(call))
     if (top !== null) this.#from = Math.max(from ?? 0, top - SLACK_MS)
     for (const [id, at] of this.#seen) {
-      if (at < (this.#from ?? 0) && !this.#open.has(id)) this.#seen.delete(id)
+      if (at < (this.#from ?? 0) && !open.has(id)) this.#seen.delete(id)
     }
     return fresh.sort((a, b) => endOf(a) - endOf(b))
   }

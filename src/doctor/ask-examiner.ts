@@ -62,7 +62,7 @@ export async function askExaminer(
   clearTimeout(timer)
   stopWatching()
   if (cutShort === 'late') {
-    child.kill('SIGKILL')
+    void 0
     // A disk that hangs hangs this too: it is tried, not waited for.
     if (child.pid !== undefined) rm(join(dataDir, fsyncFileName(child.pid)), { force: true }).catch(() => {})
   }

@@ -4,7 +4,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { refuseKey } from '../keys/identity.ts'
-import type { Admission, Ahead, NamedModels } from '../ledger/call.ts'
+import { type Admission, type Ahead, type NamedModels, NOBODY_AHEAD } from '../ledger/call.ts'
 import type { Surface } from '../providers/surface.ts'
 import { explainHeld, explainRefusal } from './explain-refusal.ts'
 import type { Gateway } from './gateway.ts'
@@ -50,12 +50,15 @@ export async function admit(request: AdmitRequest, gateway: Gateway): Promise<Ad
   const { res } = request.exchange
   res.once('close', place.leave)
   try {
-    let admission = place.isBehind && waits(request) ? null : await ask(request, place.ahead(), gateway)
+    let admission =
+      place.isBehind && waits(request) ? null : await ask(request, place.ahead(), false, gateway)
     while (admission === null || admission.kind === 'held') {
       const turn = await place.turn(admission?.by.limit ?? 'budget', admission?.accountId ?? '')
       if (turn === 'left') return { kind: 'client_left' }
-      admission = await ask(request, place.ahead(), gateway)
-      if (turn === 'late') break
+      // Those before it in line are late too: whatever room there is now is for whoever asks.
+      const ahead = turn === 'late' ? NOBODY_AHEAD : place.ahead()
+      admission = await ask(request, ahead, admission !== null, gateway)
+      if (turn !== 'ask') break
     }
     if (admission.kind === 'admitted') return admission
     if (admission.kind === 'held') {
@@ -95,7 +98,12 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
 }
 
 /** The instant of this question is the instant of the call, if it is admitted now: after a wait it may be next month. */
-function ask(request: AdmitRequest, ahead: Ahead, gateway: Gateway): Promise<Admission> {
+function ask(
+  request: AdmitRequest,
+  ahead: Ahead,
+  askedBefore: boolean,
+  gateway: Gateway,
+): Promise<Admission> {
   const { exchange, plan } = request
   return gateway.store.admit({
     requestId: exchange.requestId,
@@ -111,10 +119,11 @@ function ask(request: AdmitRequest, ahead: Ahead, gateway: Gateway): Promise<Adm
     models: request.models,
     ambiguity: request.ambiguity,
     priceVersion: plan.priceVersion,
-    rating: plan.rating,
+    rating: exchange.names.redact(plan.rating),
     unratable: plan.unratable,
     heldCounts: gateway.budgetMode === 'exact',
     ahead,
+    askedBefore,
   })
 }
 

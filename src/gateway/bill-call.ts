@@ -1,5 +1,6 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
+import type { Redact } from '../kernel/redact.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { CallClosing, TokenCounts } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
@@ -91,6 +92,16 @@ export async function billCall(call: EndedCall, counter: TokenCounter): Promise<
     tokens: tokenCounts(usage),
     costNanos: rated.costNanos,
     listNanos: rated.listNanos,
+  }
+}
+
+/** Upstreams that echo the name of the model they were asked for echo whatever was put there. */
+export function withoutSecrets(bill: Bill, redact: Redact): Bill {
+  const { modelServed, usage } = bill
+  return {
+    ...bill,
+    modelServed: modelServed === null ? null : redact(modelServed),
+    usage: usage === null ? null : redact(usage),
   }
 }
 

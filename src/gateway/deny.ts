@@ -1,5 +1,5 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
-import type { Refusal } from '../kernel/errors.ts'
+import { type Refusal, redactRefusal } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
 import { figureLines } from './figures.ts'
@@ -16,7 +16,7 @@ export function deny(
     exchange.res.destroy()
     return
   }
-  const shaped = shapeError(audience, refusal, exchange.requestId)
+  const shaped = shapeError(audience, redactRefusal(refusal, exchange.names.redact), exchange.requestId)
   const figures = { costNanos: 0n, listNanos: 0n, balanceNanos: known.balanceNanos ?? null }
   const lines = audience === 'own' ? [] : figureLines(exchange.names, figures, known.upstreamMs ?? 0)
   sendWhole(

@@ -26,8 +26,6 @@ export interface Gateway {
   readonly inFlight: InFlight
   /** What goes on after its call was answered. */
   readonly afterwards: Afterwards
-  /** What must not be kept of a body, wherever it stands. */
-  readonly secrets: RegExp
   /** Where calls wait for room under a cap or for credit. */
   readonly lines: Lines
   /** `settled` lets calls in flight pass a cap; `exact` never lets more than one. */

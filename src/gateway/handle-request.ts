@@ -13,7 +13,7 @@ import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
 import { admit, checkKey, lineKeyOf } from './admit.ts'
 import { openAnswer } from './answer.ts'
-import { billCall, NOTHING_BILLED } from './bill-call.ts'
+import { billCall, NOTHING_BILLED, withoutSecrets } from './bill-call.ts'
 import { CarriedReply } from './carry-reply.ts'
 import { deny } from './deny.ts'
 import type { CountableRequest } from './estimate-usage.ts'
@@ -152,7 +152,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
   const settle = (bill: Awaited<ReturnType<typeof billCall>>) =>
     settler.settle(
       {
-        ...bill,
+        ...withoutSecrets(bill, exchange.names.redact),
         requestId: exchange.requestId,
         atMs: clock.nowMs(),
         streamed: reply.isStreamed,

@@ -24,6 +24,8 @@ export type Turn =
   | 'ask'
   /** The wait is over. */
   | 'late'
+  /** Too many wait already. */
+  | 'crowded'
   /** The client has gone. */
   | 'left'
 
@@ -138,8 +140,8 @@ export function createLines(waitMs: number): Lines {
       },
 
       turn(by, accountId) {
-        if (over === null && waiting >= limits.callsWaitingMax && standing === null) over = 'late'
         if (over !== null) return Promise.resolve(over)
+        if (waiting >= limits.callsWaitingMax && standing === null) return Promise.resolve('crowded')
         const before = standing?.line
         const line = by === 'budget' ? stand(ofKey, key) : stand(ofAccount, accountId)
         deadline ??= setTimeout(end, waitMs, 'late')

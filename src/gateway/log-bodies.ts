@@ -2,6 +2,7 @@ import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
+import type { Redact } from '../kernel/redact.ts'
 import type { LoggedBody, RequestLogStore } from '../ledger/request-log.ts'
 import { codingOf, decodeCopy } from '../metering/decode-copy.ts'
 import { Beginning } from './beginning.ts'
@@ -13,13 +14,12 @@ export interface BodyLogParts {
   readonly requestId: string
   readonly headers: RawHeaders
   readonly atMs: number
-  /** Everything that must not be kept, wherever in a body it stands. */
-  readonly secrets: RegExp
+  readonly redact: Redact
   readonly store: Pick<RequestLogStore, 'keepBodies'>
 }
 
 /** Keeps what was said in a call, for keys that have logging switched on: readable, without secrets, and bounded. */
-export function logBodies({ requestId, headers, atMs, secrets, store }: BodyLogParts): Onlooker {
+export function logBodies({ requestId, headers, atMs, redact, store }: BodyLogParts): Onlooker {
   const request = new Beginning(limits.loggedBodyBytesMax)
   const reply = new Beginning(limits.loggedBodyBytesMax)
 
@@ -32,7 +32,7 @@ export function logBodies({ requestId, headers, atMs, secrets, store }: BodyLogP
     const { bytes, whole } = await readable(body.bytes(), firstValue(ownHeaders, 'content-encoding'))
     return {
       contentType: firstValue(ownHeaders, 'content-type') ?? null,
-      compressed: await compress(withoutSecrets(bytes, secrets)),
+      compressed: await compress(withoutSecrets(bytes, redact)),
       lengthBytes,
       truncated: lengthBytes > body.keptBytes || !whole,
     }
@@ -69,8 +69,8 @@ async function readable(
 }
 
 /** A secret is ASCII, so it is found and cut in Latin-1, whatever the bytes around it are. */
-function withoutSecrets(bytes: Buffer, secrets: RegExp): Buffer {
+function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
   const text = bytes.toString('latin1')
-  const clean = text.replace(secrets, '[removed]')
+  const clean = redact(text)
   return clean === text ? bytes : Buffer.from(clean, 'latin1')
 }

@@ -75,14 +75,14 @@ function onlookersOf({ exchange, endpoint, admission }: LookedAt, gateway: Gatew
   const uploads = mayUploadBatch(endpoint)
   if (!uploads && !admission.logRequests) return NOBODY
   const { accountId, keyId } = admission
-  const { headers, requestId } = exchange
-  const { store, clock, afterwards, secrets, log } = gateway
+  const { headers, requestId, names } = exchange
+  const { store, clock, afterwards, log } = gateway
   const atMs = clock.nowMs()
   const onlookers: Onlooker[] = []
   if (uploads) onlookers.push(watchBatchFile(headers, { accountId, keyId, atMs }, store))
   if (!admission.logRequests) return onlookers
   if (afterwards.count < limits.bodiesBeingLoggedMax) {
-    onlookers.push(logBodies({ requestId, headers, atMs, secrets, store }))
+    onlookers.push(logBodies({ requestId, headers, atMs, redact: names.redact, store }))
   } else log.warn({ request: requestId }, 'too many bodies are being logged; those of this call are not')
   return onlookers
 }

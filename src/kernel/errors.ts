@@ -1,3 +1,5 @@
+import type { Redact } from './redact.ts'
+
 /**
  * The one table of failures the service itself can answer with. For each: the status, the `type` that the two
  * surfaces give it, whose fault it is, whether the same request may be sent again, and what it means.
@@ -246,6 +248,14 @@ export function refuse(
   more?: Pick<Refusal, 'param' | 'close' | 'details' | 'headers'>,
 ): Refusal {
   return { code, message, ...more }
+}
+
+/** What of a refusal repeats the request must not repeat a secret that stood in it. */
+export function redactRefusal(refusal: Refusal, redact: Redact): Refusal {
+  const message = redact(refusal.message)
+  return refusal.param === undefined
+    ? { ...refusal, message }
+    : { ...refusal, message, param: redact(refusal.param) }
 }
 
 /** Thrown by stores when they cannot answer at all; every other failure of a store is a named result. */

@@ -1,4 +1,6 @@
-/** How the service calls itself on the wire: the headers it adds, and what its keys look like. */
+import { createRedact, type Redact } from './redact.ts'
+
+/** How the service calls itself on the wire: the headers it adds, and what of it must not be shown there. */
 export interface HeaderNames {
   readonly requestId: string
   readonly upstreamMs: string
@@ -11,16 +13,11 @@ export interface HeaderNames {
   readonly budgetResetsAt: string
   /** What all of them begin with; lines with this beginning from either side are dropped, so none can be forged. */
   readonly prefix: string
-  /** Our keys in any text. The group is the part that may be shown. */
-  readonly keyPattern: RegExp
+  readonly redact: Redact
 }
 
-/** The source of a pattern that finds our keys; its group is the part that may be shown. */
-export function ownKeyPattern(servicePrefix: string): string {
-  return `(${servicePrefix}_(?:live|admin)_)[0-9A-Za-z]+`
-}
-
-export function headerNames(servicePrefix: string): HeaderNames {
+/** `secrets` are those that `redact` cannot know by their form. */
+export function headerNames(servicePrefix: string, secrets: readonly string[] = []): HeaderNames {
   const prefix = `x-${servicePrefix}-`
   return {
     requestId: `${prefix}request-id`,
@@ -33,6 +30,6 @@ export function headerNames(servicePrefix: string): HeaderNames {
     budgetCapUsd: `${prefix}budget-cap-usd`,
     budgetResetsAt: `${prefix}budget-resets-at`,
     prefix,
-    keyPattern: new RegExp(ownKeyPattern(servicePrefix), 'g'),
+    redact: createRedact(servicePrefix, secrets),
   }
 }

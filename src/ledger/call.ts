@@ -31,6 +31,8 @@ export interface CallOpening {
   /** False trades exactness for never waiting: only what is settled counts against a limit. */
   readonly heldCounts: boolean
   readonly ahead: Ahead
+  /** The same call was held back before: asking again is not another use of the key. */
+  readonly askedBefore: boolean
 }
 
 /** An upper bound of what a call may cost, at our prices and at list prices. */
@@ -101,7 +103,7 @@ export type Admission =
   | {
       readonly kind: 'refused'
       readonly refusal: CallRefusal
-      /** Of the key's account; null where the key is unknown, and so is the account. */
+      /** Of the key's account; null where the key is not in force, and its holder is to learn nothing. */
       readonly balanceNanos: Nanos | null
     }
   /** Calls in flight hold what is left. Once they are settled there may be room. */

@@ -1,7 +1,7 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { sendStream } from '../http/send-stream.ts'
 import type { Target } from '../http/target.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { type Identity, refuseKey } from '../keys/identity.ts'
 import type { RecognitionStore } from '../keys/recognition.ts'
 import { shapeError } from '../providers/error-shape.ts'
@@ -27,8 +27,10 @@ export async function handleOwned(
   identity: Identity,
   parts: OwnedParts,
 ): Promise<void> {
-  const deny = (refusal: Refusal) =>
-    sendWhole(exchange, shapeError('own', refusal, exchange.requestId), { close: refusal.close === true })
+  const deny = (refusal: Refusal) => {
+    const clean = redactRefusal(refusal, exchange.names.redact)
+    sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
+  }
   if (target.path === '/healthz' || target.path === '/readyz')
     return await answerHealth(exchange, target, parts)
 

@@ -41,7 +41,8 @@ test('the last admin key cannot be revoked, an unknown one is named, a wrong cal
   const environment = { TOLLGATE_DATA_DIR: tollgate.dataDir }
   try {
     const listed = await runTollgate(['admin-key', 'list'], environment)
-    const last = await runTollgate(['admin-key', 'revoke', listed.stdout.split(' ')[0] ?? ''], environment)
+    const id = /^adm_\w+/m.exec(listed.stdout)?.[0] ?? ''
+    const last = await runTollgate(['admin-key', 'revoke', id], environment)
     assert.equal(last.code, 1)
     assert.match(last.stderr, /is the last admin key/)
     const unknown = await runTollgate(['admin-key', 'revoke', 'adm_none'], environment)

@@ -143,12 +143,12 @@ test('a wait ends when its time is over, wherever in line', async () => {
   second.done()
 })
 
-test('when too many wait, the next is told at once that it is late', async () => {
+test('when too many wait, the next is told so at once', async () => {
   const lines = createLines(LONG_MS)
   const places = Array.from({ length: limits.callsWaitingMax }, () => lines.enter('k'))
   for (const place of places) place.turn('budget', '')
   const next = lines.enter('other')
-  assert.equal(await next.turn('budget', ''), 'late')
+  assert.equal(await next.turn('budget', ''), 'crowded')
   for (const place of places) place.done()
   next.done()
   assert.equal(lines.waiting, 0)

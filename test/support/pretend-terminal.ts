@@ -1,7 +1,5 @@
 /** Loaded before a command: its output is a pipe, and it takes it for a terminal. */
-for (const stream of [process.stdout, process.stderr]) {
-  Object.defineProperties(stream, {
-    isTTY: { value: true },
-    columns: { value: Number(process.env['TEST_COLUMNS']) },
-  })
+const { columns, only } = JSON.parse(process.env['PRETEND_TERMINAL'] ?? '{}')
+for (const stream of only === 'stderr' ? [process.stderr] : [process.stdout, process.stderr]) {
+  Object.defineProperties(stream, { isTTY: { value: true }, columns: { value: columns } })
 }

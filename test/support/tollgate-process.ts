@@ -33,10 +33,10 @@ export function runTollgate(
 }
 
 export interface CommandOptions {
-  /** What it reads from standard input, which is closed otherwise. */
+  /** What it reads from standard input, which is empty otherwise. */
   readonly input?: string
-  /** Its output is a terminal of so many columns, as far as it can tell. */
-  readonly columns?: number
+  /** What is a terminal of so many columns, as far as it can tell: all its output, or only the error output. */
+  readonly terminal?: { readonly columns: number; readonly only?: 'stderr' }
 }
 
 export interface RunningCommand {
@@ -51,11 +51,15 @@ export interface RunningCommand {
 export function startCommand(
   args: readonly string[],
   environment: Environment = {},
-  { input, columns }: CommandOptions = {},
+  { input = '', terminal }: CommandOptions = {},
 ): RunningCommand {
-  const terminal = { NODE_OPTIONS: `--import=${pretendTerminal}`, TEST_COLUMNS: String(columns) }
-  const child = start(args, { ...environment, ...(columns === undefined ? {} : terminal) })
-  child.stdin?.on('error', () => {}).end(input ?? '')
+  const pretence =
+    terminal === undefined
+      ? {}
+      : { NODE_OPTIONS: `--import=${pretendTerminal}`, PRETEND_TERMINAL: JSON.stringify(terminal) }
+  const child = start(args, { ...environment, ...pretence }, undefined, 'pipe')
+  // It may end without having read it.
+  child.stdin?.on('error', () => {}).end(input)
   const { finished, printed, complained } = watch(child)
   return { finished, printed, complained, signal: (name) => child.kill(name) }
 }
@@ -113,10 +117,15 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
   }
 }
 
-function start(args: readonly string[], environment: Environment, cwd?: string): ChildProcess {
+function start(
+  args: readonly string[],
+  environment: Environment,
+  cwd?: string,
+  stdin: 'ignore' | 'pipe' = 'ignore',
+): ChildProcess {
   return spawn(process.execPath, [program, ...args], {
     env: cleanEnvironment(environment),
-    stdio: 'pipe',
+    stdio: [stdin, 'pipe', 'pipe'],
     ...(cwd === undefined ? {} : { cwd }),
   })
 }

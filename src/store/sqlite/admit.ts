@@ -43,8 +43,9 @@ export function admitOperation(db: DatabaseSync): Pick<Operations, 'admit'> {
       const standing = standingOf(key, account, opening)
       const { accountId, balanceNanos } = standing
       const decision = decideAdmission(opening, standing)
-      const known = decision.kind !== 'refuse' || !isKeyRefusal(decision.refusal)
-      if (known) markUsed.run(integer(opening.atMs), keyId)
+      // Who comes with a key that is not in force any more learns nothing of the account, and uses nothing.
+      if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
+      if (!opening.askedBefore || decision.kind === 'admit') markUsed.run(integer(opening.atMs), keyId)
       if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
       if (decision.kind === 'hold_back') return { kind: 'held', by: decision.by, accountId, balanceNanos }
 

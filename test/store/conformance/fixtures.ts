@@ -75,6 +75,7 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     unratable: null,
     heldCounts: true,
     ahead: NOBODY_AHEAD,
+    askedBefore: false,
     ...more,
   }
 }

@@ -19,15 +19,15 @@ export function admit(world: World, keyId: string, opening: CallOpening): Admiss
   if (!world.keys.has(keyId))
     return { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null }
   const key = keyOf(world, keyId)
-  const account = accountOf(world, key.accountId)
-  const balanceNanos = account.creditedNanos - account.chargedNanos
   const end = endOf(key, opening.atMs)
-  if (end !== null) return { kind: 'refused', refusal: { reason: end }, balanceNanos }
+  if (end !== null) return { kind: 'refused', refusal: { reason: end }, balanceNanos: null }
 
   const answer = judge(world, key, opening)
   if (answer.kind === 'admitted' && world.calls.has(opening.requestId)) return 'rejected'
-  const lastUsedAtMs = Math.max(key.lastUsedAtMs ?? 0, opening.atMs)
-  world.keys.set(keyId, { ...key, lastUsedAtMs })
+  // A call that waits asks again and again, and that is no use of the key until it is let in.
+  if (answer.kind === 'admitted' || !opening.askedBefore) {
+    world.keys.set(keyId, { ...key, lastUsedAtMs: Math.max(key.lastUsedAtMs ?? 0, opening.atMs) })
+  }
   if (answer.kind === 'admitted') open(world, key, opening)
   return answer
 }

@@ -74,7 +74,7 @@ export function chooseOpening(
   random: Random,
   world: World,
   key: KeyModel | null,
-): Pick<CallOpening, 'atMs' | 'hold' | 'models' | 'ambiguity' | 'unratable' | 'ahead'> {
+): Pick<CallOpening, 'atMs' | 'hold' | 'models' | 'ambiguity' | 'unratable' | 'ahead' | 'askedBefore'> {
   // Requests are decided a little later than they came, sometimes in the month after.
   const atMs = random.oneIn(6) ? world.nowMs - random.from(1, 5) : world.nowMs
   return {
@@ -87,6 +87,7 @@ export function chooseOpening(
       key: random.oneIn(25),
       accounts: random.oneIn(20) ? random.pick([['default'], ['second'], ['default', 'second']]) : [],
     },
+    askedBefore: random.oneIn(8),
   }
 }
 

@@ -74,7 +74,7 @@ export class Player {
       [interrupted.length === 0 ? 0 : 6, () => this.#close(world, random.pick(interrupted))],
       [1, () => moves.settleMove(closing('req_never_admitted'))],
       [12, () => this.#edit(world, key)],
-      [1, () => moves.revokeMove(key.accountId, key.id, world.nowMs)],
+      [2, () => moves.revokeMove(key.accountId, key.id, world.nowMs)],
       [2, () => this.#rotate(world, key)],
       [7, () => this.#credit(world)],
       [3, () => this.#keepFile(world, key)],
