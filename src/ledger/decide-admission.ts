@@ -52,6 +52,8 @@ function refuseByBody({ ambiguity }: CallOpening, standing: Standing): CallRefus
   return { reason: 'ambiguous_body', detail: ambiguity }
 }
 
+export const FOREIGN_FILE = 'The batch is not made of a file that this key uploaded here in one request.'
+
 function refuseByModel(models: NamedModels, { allowedModels, batchModels }: Standing): CallRefusal | null {
   if (allowedModels === null) return null
   const names = models.batchFile === null ? models.names : [...models.names, ...(batchModels ?? [])]
@@ -59,8 +61,7 @@ function refuseByModel(models: NamedModels, { allowedModels, batchModels }: Stan
   if (stranger !== undefined) return { reason: 'model_not_allowed', model: stranger }
   if (models.unknown !== null) return { reason: 'models_unknown', detail: models.unknown }
   if (models.batchFile !== null && batchModels === null) {
-    const detail = 'The batch is not made of a file that this key uploaded here in one request.'
-    return { reason: 'models_unknown', detail }
+    return { reason: 'models_unknown', detail: FOREIGN_FILE }
   }
   return null
 }
@@ -94,7 +95,7 @@ function leftOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
 }
 
 /** Under no limit at all there is nothing to take: what is held then is a sum that no call has reached. */
-const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
+export const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
 
 /**
  * A call that nothing bounds takes the largest of what is left under its limits, so that nobody else is let in under

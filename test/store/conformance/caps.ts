@@ -115,9 +115,8 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
       assert.equal(await ask(store, 'req_2', 'a', { ...holding(1n), atMs: resetsAtMs - 1 }), 'held by budget')
       assert.equal(await ask(store, 'req_3', 'a', { ...holding(1_000n), atMs: resetsAtMs }), 'admitted')
       await store.settle(closing('req_1', { ...costing(700n), atMs: resetsAtMs + 5 }))
-      const months = subject
-        .rows('key_month')
-        .map((row) => [row['month'], row['spent_nanos'], row['held_nanos']])
+      const rows = await subject.rows('key_month')
+      const months = rows.map((row) => [row['month'], row['spent_nanos'], row['held_nanos']])
       assert.deepEqual(months.toSorted(), [
         ['2026-11', 700n, 0n],
         ['2026-12', 0n, 1_000n],

@@ -11,19 +11,19 @@ const sum = (rows: Rows, column: string): bigint =>
  * calls, and what is held is what is in flight.
  */
 export async function assertConserved({ rows }: Pick<StoreUnderTest, 'rows'>): Promise<void> {
-  const calls = rows('call')
+  const calls = await rows('call')
   const settled = calls.filter((call) => call['state'] === 'settled')
   const open = calls.filter((call) => call['state'] === 'in_flight')
-  const credits = rows('credit')
-  const rollups = rows('rollup')
+  const credits = await rows('credit')
+  const rollups = await rows('rollup')
 
-  for (const account of rows('account')) {
+  for (const account of await rows('account')) {
     const own = (row: Record<string, unknown>) => row['account_id'] === account['id']
     assert.equal(account['credited_nanos'], sum(credits.filter(own), 'amount_nanos'), 'credits')
     assert.equal(account['charged_nanos'], sum(settled.filter(own), 'cost_nanos'), 'charges')
     assert.equal(account['held_nanos'], sum(open.filter(own), 'hold_nanos'), 'holds')
   }
-  for (const month of rows('key_month')) {
+  for (const month of await rows('key_month')) {
     const own = (row: Record<string, unknown>) =>
       row['key_id'] === month['key_id'] && row['month'] === month['month']
     assert.equal(month['spent_nanos'], sum(settled.filter(own), 'cost_nanos'), 'spent of a month')

@@ -40,10 +40,10 @@ const credited = (requestId: string, amountNanos: bigint) => ({
 })
 
 /** Every day shows as credited what the journal gave back for its calls. */
-function assertDaysCredited({ rows }: StoreUnderTest): void {
-  const credits = rows('credit')
-  const calls = rows('call')
-  for (const day of rows('rollup')) {
+async function assertDaysCredited({ rows }: StoreUnderTest): Promise<void> {
+  const credits = await rows('credit')
+  const calls = await rows('call')
+  for (const day of await rows('rollup')) {
     const ids = calls
       .filter((call) => call['day'] === day['day'] && call['key_id'] === day['key_id'])
       .filter((call) => (call['model_served'] ?? call['model_asked'] ?? '') === day['model'])
@@ -64,14 +64,14 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await addKey(store, 'a')
     await settle(store, 'req_1', 800n)
     const billed = await store.getCall('req_1')
-    const month = subject.rows('key_month')
+    const month = await subject.rows('key_month')
 
     const { calls, balance } = doneValue(await store.creditBack(back(['req_1']), null))
     assert.deepEqual(calls, [credited('req_1', 800n)])
     assert.deepEqual(balance, { creditedNanos: 800n, chargedNanos: 800n, heldNanos: 0n, enforced: false })
     assert.deepEqual(await store.getBalance('default'), balance)
     assert.deepEqual(
-      subject.rows('credit').map((row) => ({ ...row })),
+      (await subject.rows('credit')).map((row) => ({ ...row })),
       [
         {
           id: 'crd_back_req_1',
@@ -86,8 +86,8 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
       ],
     )
     assert.deepEqual(await store.getCall('req_1'), { ...billed, credited: true })
-    assert.deepEqual(subject.rows('key_month'), month, 'what was spent was spent')
-    assertDaysCredited(subject)
+    assert.deepEqual(await subject.rows('key_month'), month, 'what was spent was spent')
+    await assertDaysCredited(subject)
   })
 
   promise('the day, model and key of each call shows what was given back for it', async (subject) => {
@@ -100,10 +100,11 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await store.settle(closing('req_3', { costNanos: 3n, modelServed: null }))
     await settle(store, 'req_4', 4_000n)
     doneValue(await store.creditBack(back(['req_3', 'req_2', 'req_1']), null))
-    assertDaysCredited(subject)
-    const shown = subject
-      .rows('rollup')
-      .map((day) => [day['day'], day['model'], day['key_id'], day['credited_nanos']].join(' '))
+    await assertDaysCredited(subject)
+    const days = await subject.rows('rollup')
+    const shown = days.map((day) =>
+      [day['day'], day['model'], day['key_id'], day['credited_nanos']].join(' '),
+    )
     assert.deepEqual(shown.sort(), [
       '2026-11-15 claude-haiku-5-5 key_a 100',
       '2026-11-15 claude-haiku-5-5 key_b 20',
@@ -121,17 +122,17 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     })
     const outcomes = (await Promise.all(commands)).map((result) => doneValue(result).calls[0]?.kind)
     assert.deepEqual(outcomes.sort(), [...Array(4).fill('already_credited'), 'credited'])
-    assert.equal(subject.rows('credit').length, 1)
+    assert.equal((await subject.rows('credit')).length, 1)
 
     await settle(store, 'req_2', 7n)
     const twice = doneValue(await store.creditBack(back(['req_2', 'req_2']), null))
     assert.deepEqual(twice.calls, [credited('req_2', 7n), { kind: 'already_credited', requestId: 'req_2' }])
-    assertDaysCredited(subject)
+    await assertDaysCredited(subject)
   })
 
   promise('each call has its own outcome, in the order asked', async (subject) => {
     const { store } = subject
-    subject.addAccount('other')
+    await subject.addAccount('other')
     await addKey(store, 'a')
     await store.createKey(newKey('stranger', { accountId: 'other' }), null)
     await settle(store, 'req_paid', 800n)
@@ -157,10 +158,10 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
       credited('req_paid', 800n),
       { kind: 'not_found', requestId: 'req_theirs' },
     ])
-    assert.equal(subject.rows('credit').length, 2)
-    const marked = subject.rows('call').filter((call) => call['credited'] === 1n)
+    assert.equal((await subject.rows('credit')).length, 2)
+    const marked = (await subject.rows('call')).filter((call) => call['credited'] === 1n)
     assert.deepEqual(marked.map((call) => call['id']).sort(), ['req_before', 'req_paid'])
-    assertDaysCredited(subject)
+    await assertDaysCredited(subject)
   })
 
   promise('a call that was in flight or interrupted can be credited once it is settled', async (subject) => {
@@ -174,7 +175,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await store.settle(closing('req_2', { costNanos: 40n }))
     const { calls } = doneValue(await store.creditBack(back(['req_1', 'req_2']), null))
     assert.deepEqual(calls, [credited('req_1', 30n), credited('req_2', 40n)])
-    assertDaysCredited(subject)
+    await assertDaysCredited(subject)
   })
 
   promise('giving back does not make credit count, and adds to it where it does', async ({ store }) => {
@@ -217,7 +218,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
       await store.getBalance('default'),
       'the balance is that of now',
     )
-    assert.equal(subject.rows('credit').length, 3)
+    assert.equal((await subject.rows('credit')).length, 3)
   })
 
   promise(
@@ -233,7 +234,7 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
         assert.deepEqual(await store.creditBack(back(['req_1']), once(name, 'same')), { kind: 'conflict' })
         assert.deepEqual(await store.creditBack(back(['req_1']), once(name, 'other')), { kind: 'conflict' })
       }
-      assert.equal(subject.rows('credit').length, 1)
+      assert.equal((await subject.rows('credit')).length, 1)
       await store.creditBack(back(['req_1']), once('back', 'same'))
       const later = { ...topUp, id: 'crd_later' }
       assert.deepEqual(await store.addCredit(later, once('back', 'same')), { kind: 'conflict' })
@@ -251,10 +252,10 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     await settle(store, 'req_2', 50n)
     const calls = ['req_1', 'req_2'].map((requestId) => ({ requestId, creditId: 'crd_same' }))
     await assert.rejects(store.creditBack(back([], { calls }), once('n', 'back')))
-    assert.deepEqual(subject.rows('credit'), [])
-    assert.deepEqual(subject.rows('idempotency'), [])
+    assert.deepEqual(await subject.rows('credit'), [])
+    assert.deepEqual(await subject.rows('idempotency'), [])
     assert.equal((await store.getCall('req_1'))?.credited, false)
-    assertDaysCredited(subject)
+    await assertDaysCredited(subject)
   })
 
   promise('as many calls as one command may name are given back together', async (subject) => {
@@ -272,6 +273,6 @@ export function creditBackConformance(storeName: string, openStore: OpenStoreUnd
     assert.equal(balance.creditedNanos, 3n * BigInt(ids.length))
     const again = await store.creditBack(back(ids), once('n', 'all'))
     assert.deepEqual(again, { kind: 'repeated', value: { calls, balance } })
-    assertDaysCredited(subject)
+    await assertDaysCredited(subject)
   })
 }

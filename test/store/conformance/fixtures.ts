@@ -8,11 +8,13 @@ import type { Store } from '../../../src/store/store.ts'
 export interface StoreUnderTest {
   readonly store: Store
   /** All rows of a table, as a reader beside the service sees them. Integers are bigint. */
-  rows(table: string): readonly Record<string, unknown>[]
+  rows(table: string): Rows | Promise<Rows>
   /** There is one account, `default`, and no way through the port to have more; yet every row names its own. */
-  addAccount(id: string): void
+  addAccount(id: string): void | Promise<void>
   close(): Promise<void>
 }
+
+export type Rows = readonly Record<string, unknown>[]
 
 export type OpenStoreUnderTest = () => Promise<StoreUnderTest>
 

@@ -38,7 +38,7 @@ export function keyListConformance(storeName: string, openStore: OpenStoreUnderT
 
   promise('a list of keys is newest first, and of one account', async (subject) => {
     const { store } = subject
-    subject.addAccount('other')
+    await subject.addAccount('other')
     await addNames(store, ['first', 'second', 'third'])
     await addKey(store, 'foreign', { accountId: 'other' })
     assert.deepEqual(names((await store.listKeys(ALL)).rows), ['third', 'second', 'first'])

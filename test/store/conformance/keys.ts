@@ -87,7 +87,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
 
   promise('the ids of another account do not exist', async (subject) => {
     const { store } = subject
-    subject.addAccount('other')
+    await subject.addAccount('other')
     await addKey(store, 'a')
     const before = await get(store, 'key_a')
     assert.equal(await store.getKey('other', 'key_a', NOON), null)
@@ -314,7 +314,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await store.keepBatchFile({ ...file, models: ['one', 'two "quoted"'] })
     await store.keepBatchFile({ ...file, fileId: 'file_2', models: [] })
     assert.deepEqual(
-      subject.rows('batch_file').map((row) => [row['file_id'], row['key_id'], row['models']]),
+      (await subject.rows('batch_file')).map((row) => [row['file_id'], row['key_id'], row['models']]),
       [
         ['file_1', 'key_a', '["one","two \\"quoted\\""]'],
         ['file_2', 'key_a', '[]'],

@@ -36,7 +36,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
       ['done', 'repeated', 'repeated'],
     )
     assert.equal(new Set(results.map((result) => 'value' in result && result.value.id)).size, 1)
-    assert.equal(subject.rows('api_key').length, 1)
+    assert.equal((await subject.rows('api_key')).length, 1)
   })
 
   promise('a repeated creation answers the key as it is now', async ({ store }) => {
@@ -57,8 +57,8 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     await store.createKey(newKey('a'), once('n', 'create'))
     assert.deepEqual(await store.createKey(newKey('b'), once('n', 'create otherwise')), { kind: 'conflict' })
     assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'credit')), { kind: 'conflict' })
-    assert.equal(subject.rows('api_key').length, 1)
-    assert.deepEqual(subject.rows('credit'), [])
+    assert.equal((await subject.rows('api_key')).length, 1)
+    assert.deepEqual(await subject.rows('credit'), [])
     assert.equal((await store.getBalance('default')).enforced, false)
   })
 
@@ -68,13 +68,13 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
       const { store } = subject
       await store.createKey(newKey('a'), once('n', 'same'))
       assert.deepEqual(await store.addCredit(credit('crd_1', 5n), once('n', 'same')), { kind: 'conflict' })
-      assert.deepEqual(subject.rows('credit'), [])
+      assert.deepEqual(await subject.rows('credit'), [])
     },
   )
 
   promise('names belong to their account', async (subject) => {
     const { store } = subject
-    subject.addAccount('other')
+    await subject.addAccount('other')
     await store.createKey(newKey('a'), once('n', 'create'))
     const other = { accountId: 'other' }
     assert.equal((await store.createKey(newKey('b', other), once('n', 'create', other))).kind, 'done')
@@ -88,7 +88,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     doneValue(await store.addCredit(credit('crd_1', 5n), null))
     const { balance } = doneValue(await store.addCredit(credit('crd_2', 5n), null))
     assert.equal(balance.creditedNanos, 10n)
-    assert.deepEqual(subject.rows('idempotency'), [])
+    assert.deepEqual(await subject.rows('idempotency'), [])
   })
 
   promise('a name is recognised for a day and then forgotten', async ({ store }) => {
@@ -106,12 +106,12 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     const { store } = subject
     const name = (i: number) => once(`n${i}`, 'credit', { atMs: NOON + i })
     await Promise.all(Array.from({ length: 150 }, (_, i) => store.addCredit(credit(`crd_${i}`, 1n), name(i))))
-    assert.equal(subject.rows('idempotency').length, 150)
+    assert.equal((await subject.rows('idempotency')).length, 150)
     const late = NOON + 100 + limits.onceMs
     await store.addCredit(credit('crd_late', 1n), once('late', 'credit', { atMs: late }))
     await store.addCredit(credit('crd_later', 1n), once('later', 'credit', { atMs: late }))
     // Those of the last 49 ms are younger than a day.
-    assert.equal(subject.rows('idempotency').length, 49 + 2)
+    assert.equal((await subject.rows('idempotency')).length, 49 + 2)
   })
 
   promise('a command that fails does not use up its name', async ({ store }) => {
@@ -135,7 +135,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     assert.deepEqual(second, { ...first, kind: 'repeated' })
     const late = await rotate('d', NOON + 60)
     assert.ok(late.kind === 'repeated' && late.value.id === 'key_b')
-    assert.equal(subject.rows('api_key').length, 2)
+    assert.equal((await subject.rows('api_key')).length, 2)
   })
 
   promise('a rotation that was refused does not use up its name', async ({ store }) => {
@@ -173,7 +173,7 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
         kind: 'repeated',
         value: { credit: credit('crd_1', 10_000n), balance: { ...credited, chargedNanos: 800n } },
       })
-      assert.equal(subject.rows('credit').length, 1)
+      assert.equal((await subject.rows('credit')).length, 1)
     },
   )
 }

@@ -7,7 +7,7 @@ const COUNT = 120
 /** Calls in every state and with every flag, of three keys and two accounts, several in each instant: newest first. */
 export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord[]> {
   const { store } = subject
-  subject.addAccount('other')
+  await subject.addAccount('other')
   await addKey(store, 'a')
   await addKey(store, 'b')
   await addKey(store, 'c', { accountId: 'other' })

@@ -79,7 +79,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
 
   promise('the log of a key has its calls and no others', async (subject) => {
     const { store } = subject
-    subject.addAccount('other')
+    await subject.addAccount('other')
     await addKey(store, 'a')
     await addKey(store, 'b')
     await addKey(store, 'c', { accountId: 'other' })

@@ -55,11 +55,13 @@ export class SimulationRun {
     // Where only what is settled counts, calls in flight may pass a limit together: there is no such bound.
     this.#bound = rules.heldCounts ? new OneCallBound(rules.overruns) : null
     this.#world = createWorld(EPOCH_MS + this.#random.below(20 * 86_400_000), ACCOUNTS)
-    for (const accountId of ACCOUNTS) if (accountId !== 'default') subject.addAccount(accountId)
   }
 
   async play(steps: number): Promise<void> {
     try {
+      for (const accountId of ACCOUNTS) {
+        if (accountId !== 'default') await this.#subject.addAccount(accountId)
+      }
       for (let i = 0; i < steps; i++) {
         this.#step += 1
         await this.#playOne()
@@ -120,7 +122,7 @@ export class SimulationRun {
 
   async #audit(): Promise<void> {
     await assertConserved(this.#subject)
-    compareTables(this.#subject, this.#world)
+    await compareTables(this.#subject, this.#world)
   }
 
   #forgetOldCalls(): void {

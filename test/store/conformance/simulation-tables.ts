@@ -3,8 +3,8 @@ import type { StoreUnderTest } from './fixtures.ts'
 import { monthKey, type World } from './simulation-world.ts'
 
 /** Every month of every key, the ended ones included, and every open call: nothing that the world does not know. */
-export function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, world: World): void {
-  const months = rows('key_month').map((row) => ({
+export async function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, world: World): Promise<void> {
+  const months = (await rows('key_month')).map((row) => ({
     key: monthKey(String(row['key_id']), String(row['month'])),
     figures: [row['spent_nanos'], row['held_nanos'], row['lost_nanos']],
   }))
@@ -14,7 +14,7 @@ export function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, world: Wor
   }))
   assert.deepEqual(inOrder(months), inOrder(expected), 'the months of all keys')
 
-  const open = rows('call').filter((row) => row['state'] === 'in_flight')
+  const open = (await rows('call')).filter((row) => row['state'] === 'in_flight')
   const expectedOpen = [...world.calls.values()].filter((call) => call.state === 'in_flight')
   assert.deepEqual(
     open.map((row) => [row['id'], row['hold_nanos'], row['hold_list_nanos']]).toSorted(),

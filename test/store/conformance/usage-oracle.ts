@@ -16,12 +16,15 @@ export const GROUPINGS = [
 ] as const satisfies readonly UsageQuery['groupBy'][]
 
 /** What a report has to say, added up from the calls and the journal one by one. */
-export function expectedBuckets({ rows }: Pick<StoreUnderTest, 'rows'>, query: UsageQuery): UsageBucket[] {
-  const names = new Map(rows('api_key').map((key) => [key['id'], String(key['name'])]))
-  const credits = rows('credit')
+export async function expectedBuckets(
+  { rows }: Pick<StoreUnderTest, 'rows'>,
+  query: UsageQuery,
+): Promise<UsageBucket[]> {
+  const names = new Map((await rows('api_key')).map((key) => [key['id'], String(key['name'])]))
+  const credits = await rows('credit')
   const groups = new Map<string, UsageBucket>()
   if (query.groupBy.length === 0) groups.set('[null,null,null]', emptyBucket(null, null, null, null))
-  for (const call of rows('call')) {
+  for (const call of await rows('call')) {
     if (!belongs(call, query)) continue
     const by = (dimension: UsageQuery['groupBy'][number], value: unknown) =>
       query.groupBy.includes(dimension) ? String(value) : null

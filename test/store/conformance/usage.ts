@@ -173,7 +173,7 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
 
   promise('one account sees nothing of another, nor of another’s key', async (subject) => {
     const { store } = subject
-    subject.addAccount('other')
+    await subject.addAccount('other')
     await addKey(store, 'mine')
     await addKey(store, 'foreign', { accountId: 'other' })
     await use(store, { key: 'mine' })
@@ -295,9 +295,9 @@ export function usageConformance(storeName: string, openStore: OpenStoreUnderTes
           if (calls.length > 0) await store.creditBack(command, null)
           for (const partial of queries) {
             const query: UsageQuery = { ...ALL, ...partial }
-            assert.deepEqual(await readPages(store, query), expectedBuckets(subject, query))
+            assert.deepEqual(await readPages(store, query), await expectedBuckets(subject, query))
             const { total } = await store.readUsage(query)
-            const [whole] = expectedBuckets(subject, { ...query, groupBy: [] })
+            const [whole] = await expectedBuckets(subject, { ...query, groupBy: [] })
             assert.deepEqual({ ...emptyBucket(null, null, null, null), ...total }, whole)
           }
         },

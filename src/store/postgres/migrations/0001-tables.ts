@@ -19,6 +19,8 @@ export const tables = `
     id                   text PRIMARY KEY COLLATE "C",
     account_id           text NOT NULL REFERENCES account (id),
     name                 text NOT NULL,
+    -- As our own runtime says it: what PostgreSQL's upper() knows depends on its version and locale.
+    name_upper           text NOT NULL,
     digest               bytea NOT NULL UNIQUE,
     prefix               text NOT NULL,
     last4                text NOT NULL,
@@ -59,14 +61,19 @@ export const tables = `
     json text NOT NULL
   );
 
-  -- A process that serves. Fenced is one that the others have given up: it admits nothing any more.
+  -- A process that serves. Fenced is one that has been given up: it admits nothing any more. Cleared is a fenced one
+  -- that has no call open any more. The epoch rises when the node no longer knows what became of an admission.
   CREATE TABLE node (
-    id            text PRIMARY KEY,
+    id            text PRIMARY KEY COLLATE "C",
     name          text NOT NULL,
+    epoch         bigint NOT NULL DEFAULT 1,
     started_at_ms bigint NOT NULL,
     seen_at_ms    bigint NOT NULL,
-    fenced_at_ms  bigint
+    fenced_at_ms  bigint,
+    cleared_at_ms bigint
   ) WITH (fillfactor = 50);
+
+  CREATE INDEX node_uncleared ON node (id) WHERE cleared_at_ms IS NULL;
 
   CREATE TABLE call (
     id                  text COLLATE "C" NOT NULL,

@@ -1,10 +1,15 @@
+import { STEADY } from './steady.ts'
+
 /**
  * Admission of a batch in one round trip. Everything that a decision depends on is locked before it is read, in a fixed
- * order (node, keys by id, accounts by id), so that admissions of the same key on any number of nodes follow each
- * other, and each sees the holds of those before it. The decisions themselves are those of ledger/decide-admission.ts,
- * made one after the other because each depends on the holds of the ones before; rows are written once per batch.
+ * order (node, keys, their months, accounts, each by id), so that admissions of the same key on any number of nodes
+ * follow each other, and each sees the holds of those before it. Whoever closes calls locks the calls, then months,
+ * accounts and rollups: nobody holds what another waits for while waiting for what that one holds. The decisions
+ * themselves are those of ledger/decide-admission.ts, made one after the other because each depends on the holds of
+ * the ones before; rows are written once per batch.
  *
- * Time is the database's: the clocks of nodes do not matter. A node that the others have given up is told so instead.
+ * Time is the database's: the clocks of nodes do not matter. A node that was given up is answered with null. So is an
+ * admission of an earlier epoch: one that its node has given up waiting for, and that got through after all.
  */
 export const admission = `
   CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
@@ -20,42 +25,59 @@ export const admission = `
     $$ SELECT (extract(epoch FROM (date_trunc('month', to_timestamp(at_ms / 1000.0) AT TIME ZONE 'UTC')
          + interval '1 month') AT TIME ZONE 'UTC') * 1000)::bigint $$;
 
-  CREATE FUNCTION admit_calls(p_node text, p_caller_clock boolean, p_calls jsonb)
-  RETURNS jsonb LANGUAGE plpgsql AS $$
+  -- A statement that has waited for a key's lock still sees the months as they were when it began; what it asks through
+  -- this it sees as they are now.
+  CREATE FUNCTION key_month_now(p_key text, p_month text) RETURNS key_month LANGUAGE plpgsql VOLATILE AS $$
+  DECLARE
+    v_month key_month;
+  BEGIN
+    SELECT * INTO v_month FROM key_month WHERE key_id = p_key AND month = p_month;
+    RETURN v_month;
+  END $$;
+
+  CREATE FUNCTION admit_calls(p_node text, p_epoch bigint, p_caller_clock boolean, p_calls jsonb)
+  RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
   DECLARE
     v_now      bigint;
+    -- How things stood before this batch: keys by digest, months by key and month, accounts by id.
     v_keys     jsonb;
+    v_wanted   jsonb;
+    v_found    bigint;
+    v_months   jsonb;
     v_accounts jsonb;
-    -- What this batch has held so far, by key and month, and by account.
-    v_key_held     jsonb := '{}';
+    -- What this batch has come to so far.
+    v_month_held   jsonb := '{}';
     v_account_held jsonb := '{}';
     v_used     jsonb := '{}';
-    v_answers  jsonb := '[]';
+    v_answers  jsonb[] := '{}';
+    v_rows     jsonb[] := '{}';
+    -- Of the call at hand.
     v_call     jsonb;
     v_key      jsonb;
+    v_key_id   text;
     v_account  jsonb;
+    v_account_id text;
     v_at       bigint;
     v_month    text;
-    v_key_month text;
-    v_budget   jsonb;
+    v_free     boolean;
+    v_held_counts boolean;
+    v_listed   boolean;
+    v_enforced boolean;
     v_cap      bigint;
     v_spent    bigint;
     v_held     bigint;
     v_balance  bigint;
-    v_account_held_now bigint;
-    v_enforced boolean;
-    v_listed   boolean;
-    v_stranger text;
+    v_all_held bigint;
+    v_budget   jsonb;
     v_batch    jsonb;
+    v_stranger text;
     v_refusal  jsonb;
     v_by       jsonb;
-    v_free     boolean;
     v_hold     bigint;
     v_hold_list bigint;
-    v_ids      text[] := '{}';
-    v_rows     jsonb := '[]';
   BEGIN
-    PERFORM 1 FROM node WHERE id = p_node AND fenced_at_ms IS NULL FOR SHARE;
+    -- The weakest lock: a heartbeat passes it, whoever would fence the node or raise its epoch waits.
+    PERFORM 1 FROM node WHERE id = p_node AND epoch = p_epoch AND fenced_at_ms IS NULL FOR KEY SHARE;
     IF NOT FOUND THEN RETURN NULL; END IF;
 
     -- A revocation that has committed is seen here; one that has not waits until this batch has.
@@ -68,49 +90,71 @@ export const admission = `
       'id', id, 'account', account_id, 'expires', expires_at_ms, 'revoked', revoked_at_ms,
       'cap', monthly_budget_nanos, 'models', allowed_models, 'log', log_requests)), '{}')
     INTO v_keys FROM locked;
+    v_now := now_ms();
 
-    -- Where credit counts, admissions of the account follow each other.
-    PERFORM 1 FROM account
-    WHERE credit_enforced AND id IN (SELECT k.value ->> 'account' FROM jsonb_each(v_keys) k)
-    ORDER BY id FOR NO KEY UPDATE;
+    -- The months of all that may hold something. A row has to be there to be locked.
+    SELECT coalesce(jsonb_agg(to_jsonb(w)), '[]') INTO v_wanted FROM (
+      SELECT DISTINCT v_keys -> (c ->> 'digest') ->> 'id' AS key_id,
+        month_of(CASE WHEN p_caller_clock THEN (c ->> 'atMs')::bigint ELSE v_now END) AS month
+      FROM jsonb_array_elements(p_calls) c
+      WHERE v_keys ? (c ->> 'digest') AND v_keys -> (c ->> 'digest') ->> 'revoked' IS NULL
+        AND c #>> '{hold,kind}' <> 'none') w;
+    LOOP
+      SELECT coalesce(jsonb_object_agg(l.key_id || ' ' || l.month,
+        jsonb_build_object('spent', l.spent_nanos, 'held', l.held_nanos)), '{}'), count(*)
+      INTO v_months, v_found FROM (
+        SELECT m.* FROM jsonb_to_recordset(v_wanted) AS w(key_id text, month text)
+        JOIN key_month m ON m.key_id = w.key_id AND m.month = w.month
+        ORDER BY m.key_id, m.month FOR NO KEY UPDATE OF m) l;
+      EXIT WHEN v_found = jsonb_array_length(v_wanted);
+      INSERT INTO key_month (key_id, month)
+      SELECT w.key_id, w.month FROM jsonb_to_recordset(v_wanted) AS w(key_id text, month text)
+      ORDER BY w.key_id COLLATE "C", w.month COLLATE "C" ON CONFLICT DO NOTHING;
+    END LOOP;
+
+    -- Where credit counts, admissions of the account follow each other. Where it does not, they need not.
     SELECT coalesce(jsonb_object_agg(id, jsonb_build_object(
       'balance', credited_nanos - charged_nanos, 'held', held_nanos, 'enforced', credit_enforced)), '{}')
     INTO v_accounts FROM account WHERE id IN (SELECT k.value ->> 'account' FROM jsonb_each(v_keys) k);
-
-    v_now := now_ms();
+    IF jsonb_path_exists(v_accounts, '$.*.enforced ? (@ == true)') THEN
+      WITH locked AS (
+        SELECT * FROM account
+        WHERE id IN (SELECT a.key FROM jsonb_each(v_accounts) a WHERE (a.value ->> 'enforced')::boolean)
+        ORDER BY id FOR NO KEY UPDATE
+      )
+      SELECT v_accounts || jsonb_object_agg(id, jsonb_build_object(
+        'balance', credited_nanos - charged_nanos, 'held', held_nanos, 'enforced', credit_enforced))
+      INTO v_accounts FROM locked;
+    END IF;
 
     FOR v_call IN SELECT c FROM jsonb_array_elements(p_calls) WITH ORDINALITY AS e(c, n) ORDER BY n LOOP
+      -- Who comes with a key that is not in force learns nothing of the account, and uses nothing.
       v_key := v_keys -> (v_call ->> 'digest');
-      IF v_key IS NULL THEN
-        v_answers := v_answers || jsonb_build_object('refusal', jsonb_build_object('reason', 'unknown_key'));
-        CONTINUE;
-      END IF;
       v_at := CASE WHEN p_caller_clock THEN (v_call ->> 'atMs')::bigint ELSE v_now END;
-      IF v_key ->> 'revoked' IS NOT NULL THEN
-        v_answers := v_answers || jsonb_build_object('refusal', jsonb_build_object('reason', 'revoked_key'));
-        CONTINUE;
-      END IF;
-      IF (v_key ->> 'expires')::bigint <= v_at THEN
-        v_answers := v_answers || jsonb_build_object('refusal', jsonb_build_object('reason', 'expired_key'));
+      IF v_key IS NULL OR v_key ->> 'revoked' IS NOT NULL OR (v_key ->> 'expires')::bigint <= v_at THEN
+        v_answers := v_answers || jsonb_build_object('refusal', jsonb_build_object('reason', CASE
+          WHEN v_key IS NULL THEN 'unknown_key'
+          WHEN v_key ->> 'revoked' IS NOT NULL THEN 'revoked_key'
+          ELSE 'expired_key' END));
         CONTINUE;
       END IF;
 
-      v_account := v_accounts -> (v_key ->> 'account');
+      v_key_id := v_key ->> 'id';
+      v_account_id := v_key ->> 'account';
+      v_account := v_accounts -> v_account_id;
       v_balance := (v_account ->> 'balance')::bigint;
       v_enforced := (v_account ->> 'enforced')::boolean;
-      v_account_held_now := (v_account ->> 'held')::bigint
-        + coalesce((v_account_held ->> (v_key ->> 'account'))::bigint, 0);
+      v_all_held := (v_account ->> 'held')::bigint + coalesce((v_account_held ->> v_account_id)::bigint, 0);
       v_cap := (v_key ->> 'cap')::bigint;
       v_listed := jsonb_typeof(v_key -> 'models') = 'array';
       v_month := month_of(v_at);
-      v_key_month := (v_key ->> 'id') || ' ' || v_month;
       v_free := v_call #>> '{hold,kind}' = 'none';
+      v_held_counts := (v_call ->> 'heldCounts')::boolean;
       v_budget := NULL; v_spent := NULL; v_held := NULL;
-      IF v_cap IS NOT NULL THEN
-        SELECT spent_nanos, held_nanos INTO v_spent, v_held FROM key_month
-        WHERE key_id = v_key ->> 'id' AND month = v_month;
-        v_spent := coalesce(v_spent, 0);
-        v_held := coalesce(v_held, 0) + coalesce((v_key_held ->> v_key_month)::bigint, 0);
+      IF v_cap IS NOT NULL AND NOT v_free THEN
+        v_spent := (v_months -> (v_key_id || ' ' || v_month) ->> 'spent')::bigint;
+        v_held := (v_months -> (v_key_id || ' ' || v_month) ->> 'held')::bigint
+          + coalesce((v_month_held ->> (v_key_id || ' ' || v_month))::bigint, 0);
         v_budget := jsonb_build_object('spentNanos', v_spent::text, 'heldNanos', v_held::text,
           'capNanos', v_cap::text, 'resetsAtMs', next_month_ms(v_at));
       END IF;
@@ -122,8 +166,8 @@ export const admission = `
       ELSIF v_listed THEN
         v_batch := NULL;
         IF v_call #>> '{models,batchFile}' IS NOT NULL THEN
-          SELECT models INTO v_batch FROM batch_file WHERE account_id = v_key ->> 'account'
-            AND file_id = v_call #>> '{models,batchFile}' AND key_id = v_key ->> 'id';
+          SELECT models INTO v_batch FROM batch_file WHERE account_id = v_account_id
+            AND file_id = v_call #>> '{models,batchFile}' AND key_id = v_key_id;
         END IF;
         SELECT name INTO v_stranger FROM jsonb_array_elements_text(
             (v_call #> '{models,names}') || coalesce(v_batch, '[]')) WITH ORDINALITY AS e(name, n)
@@ -136,85 +180,94 @@ export const admission = `
           v_refusal := jsonb_build_object('reason', 'models_unknown', 'detail', v_call ->> 'foreignFile');
         END IF;
       END IF;
-      IF v_refusal IS NULL AND v_call #>> '{unratable,refuse}' IN ('always', 'limited')
-        AND (v_call #>> '{unratable,refuse}' = 'always' OR v_cap IS NOT NULL OR v_enforced) THEN
+      IF v_refusal IS NULL AND (v_call #>> '{unratable,refuse}' = 'always'
+          OR v_call #>> '{unratable,refuse}' = 'limited' AND (v_cap IS NOT NULL OR v_enforced)) THEN
         v_refusal := jsonb_build_object('reason', v_call #>> '{unratable,reason}');
       END IF;
       IF v_refusal IS NULL AND NOT v_free THEN
-        IF v_cap IS NOT NULL AND v_spent >= v_cap THEN
+        IF v_spent >= v_cap THEN
           v_refusal := jsonb_build_object('reason', 'budget_exceeded', 'budget', v_budget);
         ELSIF v_enforced AND v_balance <= 0 THEN
           v_refusal := jsonb_build_object('reason', 'credit_exhausted');
         END IF;
       END IF;
-      IF v_refusal IS NOT NULL THEN
-        IF NOT (v_call ->> 'askedBefore')::boolean THEN
-          v_used := v_used || jsonb_build_object(v_key ->> 'id', v_at);
-        END IF;
-        v_answers := v_answers || jsonb_build_object('refusal', v_refusal, 'balanceNanos', v_balance::text);
-        CONTINUE;
-      END IF;
 
+      -- What stands in the way now and may not stand there later.
       v_by := NULL;
-      IF NOT v_free THEN
-        IF v_cap IS NOT NULL AND ((v_call ->> 'heldCounts')::boolean AND v_cap - v_spent - v_held <= 0
+      IF v_refusal IS NULL AND NOT v_free THEN
+        IF v_cap IS NOT NULL AND (v_held_counts AND v_cap - v_spent - v_held <= 0
             OR (v_call #>> '{ahead,key}')::boolean) THEN
           v_by := jsonb_build_object('limit', 'budget', 'budget', v_budget);
-        ELSIF v_enforced AND ((v_call ->> 'heldCounts')::boolean AND v_balance - v_account_held_now <= 0
-            OR (v_call #>> '{ahead,key}')::boolean OR (v_call #> '{ahead,accounts}') ? (v_key ->> 'account')) THEN
+        ELSIF v_enforced AND (v_held_counts AND v_balance - v_all_held <= 0
+            OR (v_call #>> '{ahead,key}')::boolean OR (v_call #> '{ahead,accounts}') ? v_account_id) THEN
           v_by := jsonb_build_object('limit', 'credit');
         END IF;
       END IF;
-      IF v_by IS NOT NULL THEN
-        IF NOT (v_call ->> 'askedBefore')::boolean THEN
-          v_used := v_used || jsonb_build_object(v_key ->> 'id', v_at);
-        END IF;
-        v_answers := v_answers || jsonb_build_object('by', v_by, 'accountId', v_key ->> 'account',
+
+      IF NOT (v_call ->> 'askedBefore')::boolean OR v_refusal IS NULL AND v_by IS NULL THEN
+        v_used := v_used || jsonb_build_object(v_key_id, greatest((v_used ->> v_key_id)::bigint, v_at));
+      END IF;
+      IF v_refusal IS NOT NULL THEN
+        v_answers := v_answers || jsonb_build_object('refusal', v_refusal, 'balanceNanos', v_balance::text);
+        CONTINUE;
+      ELSIF v_by IS NOT NULL THEN
+        v_answers := v_answers || jsonb_build_object('by', v_by, 'accountId', v_account_id,
           'balanceNanos', v_balance::text);
         CONTINUE;
       END IF;
 
-      -- After this point the call is admitted.
+      -- After this point the call is admitted. What nothing bounds takes the largest of what is left under its limits.
       CASE v_call #>> '{hold,kind}'
         WHEN 'none' THEN
           v_hold := 0; v_hold_list := 0;
         WHEN 'bound' THEN
           v_hold := (v_call #>> '{hold,nanos}')::bigint; v_hold_list := (v_call #>> '{hold,listNanos}')::bigint;
-        ELSE
+        WHEN 'unbounded' THEN
           v_hold := greatest(0, coalesce(
-            greatest(v_cap - v_spent - v_held, CASE WHEN v_enforced THEN v_balance - v_account_held_now END),
-            (v_call ->> 'unboundedNanos')::bigint));
+            greatest(v_cap - v_spent - v_held, CASE WHEN v_enforced THEN v_balance - v_all_held END),
+            (v_call #>> '{hold,nanos}')::bigint));
           v_hold_list := v_hold;
       END CASE;
-      v_key_held := v_key_held || jsonb_build_object(v_key_month,
-        coalesce((v_key_held ->> v_key_month)::bigint, 0) + v_hold);
-      v_account_held := v_account_held || jsonb_build_object(v_key ->> 'account',
-        coalesce((v_account_held ->> (v_key ->> 'account'))::bigint, 0) + v_hold);
-      v_used := v_used || jsonb_build_object(v_key ->> 'id', v_at);
+      IF v_hold > 0 THEN
+        v_month_held := v_month_held || jsonb_build_object(v_key_id || ' ' || v_month,
+          coalesce((v_month_held ->> (v_key_id || ' ' || v_month))::bigint, 0) + v_hold);
+        v_account_held := v_account_held || jsonb_build_object(v_account_id,
+          coalesce((v_account_held ->> v_account_id)::bigint, 0) + v_hold);
+      END IF;
       v_rows := v_rows || (v_call || jsonb_build_object('at', v_at, 'month', v_month, 'day', day_of(v_at),
-        'keyId', v_key ->> 'id', 'accountId', v_key ->> 'account', 'holdNanos', v_hold, 'holdListNanos', v_hold_list));
-      v_answers := v_answers || jsonb_build_object('admitted', v_key ->> 'id', 'accountId', v_key ->> 'account',
+        'keyId', v_key_id, 'accountId', v_account_id, 'holdNanos', v_hold, 'holdListNanos', v_hold_list));
+      v_answers := v_answers || jsonb_build_object('keyId', v_key_id, 'accountId', v_account_id,
         'logRequests', v_key -> 'log', 'balanceNanos', v_balance::text);
     END LOOP;
 
-    UPDATE api_key SET last_used_at_ms = greatest(last_used_at_ms, (u.value)::bigint)
+    UPDATE api_key SET last_used_at_ms = greatest(last_used_at_ms, u.value::bigint)
     FROM jsonb_each_text(v_used) u WHERE api_key.id = u.key;
+    IF cardinality(v_rows) = 0 THEN RETURN to_jsonb(v_answers); END IF;
+
+    -- Ids are unique in a month, and hold the time of their making. Only tests make others.
+    IF p_caller_clock AND EXISTS (SELECT FROM call
+        WHERE id IN (SELECT r ->> 'requestId' FROM unnest(v_rows) r)) THEN
+      RAISE unique_violation USING MESSAGE = 'the request id is that of another call';
+    END IF;
     INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, surface,
       model_asked, hold_nanos, hold_list_nanos, price_version, rating, client_ip, user_agent)
     SELECT r."requestId", r.month, r."accountId", r."keyId", p_node, 'in_flight', r.at, r.day, r.method, r.path,
       r.surface, r."modelAsked", r."holdNanos", r."holdListNanos", r."priceVersion", r.rating, r."clientIp",
       r."userAgent"
-    FROM jsonb_to_recordset(v_rows) AS r("requestId" text, month text, "accountId" text, "keyId" text, at bigint,
-      day text, method text, path text, surface text, "modelAsked" text, "holdNanos" bigint,
+    FROM jsonb_to_recordset(to_jsonb(v_rows)) AS r("requestId" text, month text, "accountId" text, "keyId" text,
+      at bigint, day text, method text, path text, surface text, "modelAsked" text, "holdNanos" bigint,
       "holdListNanos" bigint, "priceVersion" text, rating text, "clientIp" text, "userAgent" text);
-    INSERT INTO key_month (key_id, month, held_nanos)
-    SELECT split_part(h.key, ' ', 1), split_part(h.key, ' ', 2), h.value::bigint
-    FROM jsonb_each_text(v_key_held) h WHERE h.value::bigint > 0 ORDER BY h.key COLLATE "C"
-    ON CONFLICT (key_id, month) DO UPDATE SET held_nanos = key_month.held_nanos + excluded.held_nanos;
-    PERFORM 1 FROM account WHERE id IN (SELECT h.key FROM jsonb_each_text(v_account_held) h WHERE h.value::bigint > 0)
-    ORDER BY id FOR NO KEY UPDATE;
-    UPDATE account SET held_nanos = held_nanos + h.value::bigint
-    FROM jsonb_each_text(v_account_held) h WHERE account.id = h.key AND h.value::bigint > 0;
-    RETURN v_answers;
+    UPDATE key_month m SET held_nanos = m.held_nanos + h.value::bigint FROM jsonb_each_text(v_month_held) h
+    WHERE m.key_id = split_part(h.key, ' ', 1) AND m.month = split_part(h.key, ' ', 2);
+    IF v_account_held <> '{}' THEN
+      -- One account needs no order.
+      IF v_account_held - v_account_id <> '{}' THEN
+        PERFORM 1 FROM account WHERE id IN (SELECT h.key FROM jsonb_each_text(v_account_held) h)
+        ORDER BY id FOR NO KEY UPDATE;
+      END IF;
+      UPDATE account SET held_nanos = held_nanos + h.value::bigint FROM jsonb_each_text(v_account_held) h
+      WHERE account.id = h.key;
+    END IF;
+    RETURN to_jsonb(v_answers);
   END $$;
 `

@@ -1,0 +1,206 @@
+import { type AccountSums, DAY_SUMS, MONTH_SUMS, type SumsRow } from '../../ledger/audit-sums.ts'
+import type { Database } from './database.ts'
+import { bool, nanos, type Row, text, textOrNull } from './rows.ts'
+
+/** As `BooksReader` has them, but what is read comes in batches, each of which has to be waited for. */
+export interface BookSums {
+  /** Adds up all calls and credits anew. Must be done before the three below are asked. */
+  addUp(onCalls: (count: number) => void): Promise<void>
+  months(): AsyncIterable<readonly SumsRow[]>
+  days(): AsyncIterable<readonly SumsRow[]>
+  accounts(): AsyncIterable<readonly AccountSums[]>
+}
+
+const MODEL = "coalesce(model_served, model_asked, '')"
+
+/** Sums over calls that are not in a rollup, though a key's month or the account has them. */
+const OTHER_SUMS = ['held_nanos', 'lost_nanos', 'calls_credited'] as const
+const DERIVED = [...DAY_SUMS, ...OTHER_SUMS]
+
+/** Where nothing is said, the sum of the column over settled calls. */
+const EXPRESSIONS: Readonly<Record<string, string>> = {
+  requests: "count(*) FILTER (WHERE state = 'settled')",
+  credited_nanos: '0',
+  unpriced_requests: "count(*) FILTER (WHERE state = 'settled' AND unpriced)",
+  estimated_requests: "count(*) FILTER (WHERE state = 'settled' AND estimated)",
+  held_nanos: "coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0)",
+  lost_nanos: 'sum(lost_list_nanos)',
+  calls_credited: 'count(*) FILTER (WHERE credited)',
+}
+
+/**
+ * The derived sums live in temporary tables of the database, so that memory does not depend on how many days, models
+ * and keys there are. Sums are numeric, which has no end. The months and accounts are added up from the days, which
+ * saves reading all calls again.
+ */
+export function bookSums(db: Database, chunkCalls: number): BookSums {
+  return {
+    async addUp(onCalls) {
+      await createTables(db)
+      await addCalls(db, chunkCalls, onCalls)
+      await db.query(
+        `INSERT INTO derived_day (account_id, day, model, key_id, credited_nanos)
+         SELECT call.account_id, day, ${MODEL}, key_id, sum(amount_nanos)
+         FROM credit JOIN call ON call.id = credit.call_id GROUP BY 1, 2, 3, 4
+         ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET credited_nanos = excluded.credited_nanos`,
+      )
+      await db.query(
+        `INSERT INTO derived_month
+         SELECT key_id, left(day, 7), sum(cost_nanos), sum(held_nanos), sum(lost_nanos)
+         FROM derived_day GROUP BY 1, 2`,
+      )
+      await db.query('ANALYZE derived_day, derived_month')
+    },
+
+    months: () =>
+      compared(db, MONTH_SUMS, {
+        stored: 'key_month',
+        derived: 'derived_month',
+        // An admission makes the row before it knows whether the call is admitted.
+        due: 'derived.key_id IS NOT NULL OR (stored.spent_nanos = 0 AND stored.held_nanos = 0 AND stored.lost_nanos = 0)',
+        key: ['key_id', 'month'],
+        where: (row) => `key ${text(row, 'key_id')}, month ${text(row, 'month')}`,
+      }),
+
+    days: () =>
+      compared(db, DAY_SUMS, {
+        stored: 'rollup',
+        derived: 'derived_day',
+        // A day on which calls were only interrupted, say, has no rollup.
+        due: 'derived.requests > 0',
+        key: ['account_id', 'day', 'model', 'key_id'],
+        where: (row) =>
+          `day ${text(row, 'day')}, model ${text(row, 'model')}, key ${text(row, 'key_id')}, account ${text(row, 'account_id')}`,
+      }),
+
+    async *accounts() {
+      yield (await db.query(ACCOUNTS)).map(accountSums)
+    },
+  }
+}
+
+async function createTables(db: Database): Promise<void> {
+  const sums = (columns: readonly string[]): string =>
+    columns.map((column) => `${column} numeric NOT NULL DEFAULT 0`).join(', ')
+  await db.query(
+    `CREATE TEMP TABLE derived_day (account_id text, day text COLLATE "C", model text COLLATE "C",
+       key_id text COLLATE "C", ${sums(DERIVED)}, PRIMARY KEY (account_id, day, model, key_id)) ON COMMIT DROP`,
+  )
+  await db.query(
+    `CREATE TEMP TABLE derived_month (key_id text COLLATE "C", month text COLLATE "C", ${sums(MONTH_SUMS)},
+       PRIMARY KEY (key_id, month)) ON COMMIT DROP`,
+  )
+}
+
+/** In chunks, few enough calls that progress shows, and so many that finding the end of one costs nothing. */
+async function addCalls(db: Database, chunkCalls: number, onCalls: (count: number) => void): Promise<void> {
+  const sums = DERIVED.map(
+    (column) => EXPRESSIONS[column] ?? `coalesce(sum(${column}) FILTER (WHERE state = 'settled'), 0)`,
+  )
+  const added = DERIVED.map((column) => `${column} = derived_day.${column} + excluded.${column}`)
+  for (let after = ''; ; ) {
+    const [end] = await db.query(
+      `SELECT id FROM call WHERE id > $1 ORDER BY id LIMIT 1 OFFSET ${chunkCalls - 1}`,
+      [after],
+    )
+    await db.query(
+      `INSERT INTO derived_day (account_id, day, model, key_id, ${DERIVED.join(', ')})
+       SELECT account_id, day, ${MODEL}, key_id, ${sums.join(', ')}
+       FROM call WHERE id > $1 AND ($2::text IS NULL OR id <= $2) GROUP BY 1, 2, 3, 4
+       ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET ${added.join(', ')}`,
+      [after, end === undefined ? null : text(end, 'id')],
+    )
+    onCalls(chunkCalls)
+    if (end === undefined) return
+    after = text(end, 'id')
+  }
+}
+
+interface Comparison {
+  readonly stored: string
+  readonly derived: string
+  /** Whether there should be, or may be, a stored row. */
+  readonly due: string
+  readonly key: readonly string[]
+  where(row: Row): string
+}
+
+/** Every row that this gives is a difference, so a few are enough. */
+const DIFFERENCES_MAX = 100
+
+async function* compared(
+  db: Database,
+  columns: readonly string[],
+  tables: Comparison,
+): AsyncIterable<readonly SumsRow[]> {
+  const { key, due } = tables
+  const list = (alias: string): string =>
+    columns.map((column) => `coalesce(${alias}.${column}, 0)::numeric`).join(', ')
+  const shown = (alias: string): string =>
+    columns.map((column) => `coalesce(${alias}.${column}, 0)::text AS ${alias}_${column}`).join(', ')
+  const isStored = `stored.${key[0]} IS NOT NULL`
+  const isDue = `coalesce(${due}, false)`
+  const rows = await db.query(
+    `SELECT ${key.map((column) => `coalesce(stored.${column}, derived.${column}) AS ${column}`).join(', ')},
+       ${shown('stored')}, ${shown('derived')}, ${isStored} AS is_stored, ${isDue} AS is_due
+     FROM ${tables.stored} AS stored FULL JOIN ${tables.derived} AS derived
+       ON ${key.map((column) => `derived.${column} = stored.${column}`).join(' AND ')}
+     WHERE CASE WHEN ${isDue} THEN ROW(${list('stored')}) <> ROW(${list('derived')}) ELSE ${isStored} END
+     ORDER BY ${key.map((_, i) => i + 1).join(', ')} LIMIT ${DIFFERENCES_MAX}`,
+  )
+  yield rows.map((row) => {
+    const side = (name: string): Record<string, bigint> =>
+      Object.fromEntries(columns.map((column) => [column, BigInt(text(row, `${name}_${column}`))]))
+    return {
+      where: tables.where(row),
+      stored: bool(row, 'is_stored') ? side('stored') : null,
+      derived: bool(row, 'is_due') ? side('derived') : null,
+    }
+  })
+}
+
+function accountSums(row: Row): AccountSums {
+  const sum = (column: string): bigint => BigInt(text(row, column))
+  return {
+    id: text(row, 'id'),
+    stored: {
+      creditedNanos: nanos(row, 'credited_nanos'),
+      chargedNanos: nanos(row, 'charged_nanos'),
+      heldNanos: nanos(row, 'held_nanos'),
+      enforced: bool(row, 'credit_enforced') ? 1n : 0n,
+    },
+    derived: {
+      creditedNanos: sum('derived_credited'),
+      chargedNanos: sum('derived_charged'),
+      heldNanos: sum('derived_held'),
+    },
+    topUps: sum('top_ups'),
+    callsMarkedCredited: sum('calls_credited'),
+    callsCreditedBack: sum('credited_back'),
+    foreignKey: textOrNull(row, 'foreign_key'),
+  }
+}
+
+const ACCOUNTS = `
+  WITH journal AS (
+    SELECT account_id, sum(amount_nanos) AS amount, count(*) FILTER (WHERE kind = 'top_up') AS top_ups,
+      count(DISTINCT call_id) FILTER (WHERE kind = 'credit_back') AS credited_back
+    FROM credit GROUP BY account_id
+  ), calls AS (
+    SELECT account_id, sum(cost_nanos) AS cost, sum(held_nanos) AS held, sum(calls_credited) AS calls_credited
+    FROM derived_day GROUP BY account_id
+  ), strangers AS (
+    SELECT derived_day.account_id, min(key_id) AS foreign_key
+    FROM derived_day LEFT JOIN api_key ON api_key.id = key_id
+    WHERE api_key.account_id IS DISTINCT FROM derived_day.account_id GROUP BY 1
+  )
+  SELECT account.id, credited_nanos, charged_nanos, held_nanos, credit_enforced,
+    coalesce(amount, 0)::text AS derived_credited, coalesce(cost, 0)::text AS derived_charged,
+    coalesce(held, 0)::text AS derived_held, coalesce(top_ups, 0)::text AS top_ups,
+    coalesce(calls_credited, 0)::text AS calls_credited, coalesce(credited_back, 0)::text AS credited_back,
+    foreign_key
+  FROM account
+    LEFT JOIN journal ON journal.account_id = account.id
+    LEFT JOIN calls ON calls.account_id = account.id
+    LEFT JOIN strangers ON strangers.account_id = account.id
+  ORDER BY account.id`

@@ -1,0 +1,46 @@
+import type { CallRecord, CallState } from '../../ledger/call.ts'
+import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from './rows.ts'
+
+export function callRecord(row: Row): CallRecord {
+  return {
+    requestId: text(row, 'id'),
+    accountId: text(row, 'account_id'),
+    keyId: text(row, 'key_id'),
+    state: text(row, 'state') as CallState,
+    startedAtMs: number(row, 'started_at_ms'),
+    endedAtMs: numberOrNull(row, 'ended_at_ms'),
+    method: text(row, 'method'),
+    path: text(row, 'path'),
+    surface: text(row, 'surface') as 'messages' | 'chat',
+    modelAsked: textOrNull(row, 'model_asked'),
+    modelServed: textOrNull(row, 'model_served'),
+    status: numberOrNull(row, 'status'),
+    stopReason: textOrNull(row, 'stop_reason'),
+    streamed: bool(row, 'streamed'),
+    estimated: bool(row, 'estimated'),
+    unpriced: bool(row, 'unpriced'),
+    overrun: bool(row, 'overrun'),
+    pricedAsRequested: bool(row, 'priced_as_requested'),
+    usage: textOrNull(row, 'usage'),
+    tokens: {
+      input: number(row, 'input_tokens'),
+      output: number(row, 'output_tokens'),
+      cacheRead: number(row, 'cache_read_tokens'),
+      cacheWrite: number(row, 'cache_write_tokens'),
+    },
+    costNanos: nanosOrNull(row, 'cost_nanos'),
+    listNanos: nanosOrNull(row, 'list_nanos'),
+    lostListNanos: nanos(row, 'lost_list_nanos'),
+    balanceNanos: nanosOrNull(row, 'balance_nanos'),
+    upstreamMs: numberOrNull(row, 'upstream_ms'),
+    overheadMs: numberOrNull(row, 'overhead_ms'),
+    priceVersion: text(row, 'price_version'),
+    rating: text(row, 'rating'),
+    upstreamRequestId: textOrNull(row, 'upstream_request_id'),
+    clientIp: text(row, 'client_ip'),
+    userAgent: textOrNull(row, 'user_agent'),
+    bytesIn: number(row, 'bytes_in'),
+    bytesOut: number(row, 'bytes_out'),
+    credited: bool(row, 'credited'),
+  }
+}

@@ -1,0 +1,77 @@
+import type { Clock } from '../../kernel/clock.ts'
+import { StoreRefused } from '../../kernel/errors.ts'
+import { monthOf } from '../../ledger/calendar.ts'
+import type { CallClosing, CallRecord, Settled } from '../../ledger/call.ts'
+import { toKeptJson } from './any-text.ts'
+import { callRecord } from './call-record.ts'
+import type { Database } from './database.ts'
+import type { Outcome } from './lane.ts'
+import { requestInstantMs } from './request-instant.ts'
+import type { StoreClock } from './store-clock.ts'
+
+export interface SettlementParts {
+  readonly db: Database
+  readonly clock: StoreClock
+  /** Of this node: for how long ago a call ended, never for when. */
+  readonly nodeClock: Clock
+}
+
+type Answer = { readonly booked: boolean; readonly balanceNanos: string } | null
+
+/** Settlement of a batch: the statement is a function of the database, see migrations/0003-settlement.ts. */
+export async function settleCalls(
+  parts: SettlementParts,
+  closings: readonly CallClosing[],
+): Promise<readonly Outcome<Settled>[]> {
+  const { db, nodeClock } = parts
+  const nowMs = nodeClock.nowMs()
+  const json = toKeptJson(closings.map((closing, n) => ({ n, ...toJson(closing, parts.clock, nowMs) })))
+  // The youngest says best where they are: calls that end together have mostly begun together.
+  const youngest = closings.map(({ requestId }) => requestId).reduce((a, b) => (a > b ? a : b))
+  const month = monthOf(requestInstantMs(youngest) ?? nowMs)
+  const [row] = await db.query('SELECT settle_calls($1, $2::jsonb) AS answers', [month, json])
+  const answers = (row?.['answers'] ?? []) as readonly Answer[]
+  return closings.map(({ requestId }, n) => {
+    const answer = answers[n]
+    if (!answer) return { ok: false, error: new StoreRefused(`there is no call ${requestId} to settle`) }
+    return { ok: true, value: { balanceNanos: BigInt(answer.balanceNanos), booked: answer.booked } }
+  })
+}
+
+/** Amounts travel as text: as JSON numbers they would pass through doubles. */
+function toJson(closing: CallClosing, clock: StoreClock, nowMs: number) {
+  const { tokens, costNanos, listNanos, atMs, ...rest } = closing
+  return {
+    ...rest,
+    // By the database's clock it ended as long ago as it did by ours.
+    ...(clock === 'caller' ? { atMs: Math.trunc(atMs) } : { agoMs: Math.max(0, Math.trunc(nowMs - atMs)) }),
+    costNanos: String(costNanos),
+    listNanos: String(listNanos),
+    inputTokens: Math.trunc(tokens.input),
+    outputTokens: Math.trunc(tokens.output),
+    cacheReadTokens: Math.trunc(tokens.cacheRead),
+    cacheWriteTokens: Math.trunc(tokens.cacheWrite),
+    status: closing.status === null ? null : Math.trunc(closing.status),
+    upstreamMs: closing.upstreamMs === null ? null : Math.trunc(closing.upstreamMs),
+    overheadMs: Math.trunc(closing.overheadMs),
+    bytesIn: Math.trunc(closing.bytesIn),
+    bytesOut: Math.trunc(closing.bytesOut),
+  }
+}
+
+export async function getCall(db: Database, requestId: string): Promise<CallRecord | null> {
+  const instantMs = requestInstantMs(requestId)
+  if (instantMs !== null) {
+    // A clock that is off by less than a day puts it into one of these, and the other months are not looked at.
+    const near = [instantMs - DAY_MS, instantMs + DAY_MS].map(monthOf)
+    const [row] = await db.query('SELECT * FROM call WHERE id = $1 AND month IN ($2, $3)', [
+      requestId,
+      ...near,
+    ])
+    if (row !== undefined) return callRecord(row)
+  }
+  const [row] = await db.query('SELECT * FROM call WHERE id = $1', [requestId])
+  return row === undefined ? null : callRecord(row)
+}
+
+const DAY_MS = 86_400_000

@@ -1,0 +1,59 @@
+import pg from 'pg'
+import { tables } from './migrations/0001-tables.ts'
+import { admission } from './migrations/0002-admission.ts'
+import { settlement } from './migrations/0003-settlement.ts'
+import { nodes } from './migrations/0004-nodes.ts'
+import { creditBack } from './migrations/0005-credit-back.ts'
+import { rerate } from './migrations/0006-rerate.ts'
+import { failureOf, unconnected } from './outcome.ts'
+
+/**
+ * In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. Nodes of
+ * the version before still run while it is applied and afterwards: it may add, and it may replace a function by one
+ * that answers them as before; it must not take away.
+ */
+const migrations: readonly string[] = [tables, admission, settlement, nodes, creditBack, rerate]
+
+/** Any number that nothing else in the database uses. */
+const MIGRATION_LOCK = 746_001
+
+/**
+ * Brings the schema to this version, in one transaction; a database of a newer version is refused. Of nodes that start
+ * at once the first does it and the others wait. The lock belongs to the transaction, not to the session, so that a
+ * pooler may stand between.
+ */
+export async function migrate(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  client.on('error', () => {})
+  await client.connect().catch((error: unknown) => {
+    throw unconnected(error)
+  })
+  try {
+    await client.query('BEGIN')
+    await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
+    await client.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)')
+    const { rows } = await client.query<{ version: number }>('SELECT version FROM schema_version')
+    const version = rows[0]?.version ?? 0
+    if (version > migrations.length) throw newerSchema(version)
+    for (const migration of migrations.slice(version)) await client.query(migration)
+    if (version < migrations.length) {
+      await client.query('DELETE FROM schema_version')
+      await client.query('INSERT INTO schema_version (version) VALUES ($1)', [migrations.length])
+    }
+    await client.query('COMMIT')
+  } catch (error) {
+    throw error instanceof NewerSchema ? error : failureOf(error)
+  } finally {
+    // The end of the connection is the end of a transaction that was not committed.
+    await client.end().catch(() => {})
+  }
+}
+
+class NewerSchema extends Error {}
+
+function newerSchema(version: number): Error {
+  return new NewerSchema(
+    `The database has schema version ${version}, this Tollgate knows up to ${migrations.length}. ` +
+      'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
+  )
+}

@@ -1,0 +1,124 @@
+import { STEADY } from './steady.ts'
+
+/**
+ * Settlement of a batch in one round trip: each call is closed once, and its cost booked on the key's month, the
+ * account and the day. Rows that many calls share are written once per batch. Rows are locked in a fixed order (calls,
+ * months, accounts, rollups, each by id), so that batches of many nodes follow each other and never wait in a circle.
+ */
+export const settlement = `
+  -- A closing together with what the call was opened with.
+  CREATE TYPE booking AS (
+    n integer, id text, month text, account_id text, key_id text, day text, model text, state text, at_ms bigint,
+    hold_nanos bigint, held_nanos bigint, lost_nanos bigint, cost_nanos bigint, list_nanos bigint,
+    input_tokens bigint, output_tokens bigint, cache_read_tokens bigint, cache_write_tokens bigint,
+    unpriced boolean, estimated boolean
+  );
+
+  CREATE FUNCTION settle_calls(p_month text, p_closings jsonb)
+  RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
+  DECLARE
+    v_ids      text[];
+    v_before   text := to_char(to_date(p_month, 'YYYY-MM') - interval '1 month', 'YYYY-MM');
+    v_after    text := to_char(to_date(p_month, 'YYYY-MM') + interval '1 month', 'YYYY-MM');
+    v_found    jsonb;
+    v_calls    jsonb;
+    v_booked   booking[];
+    v_balances jsonb;
+    v_results  jsonb;
+    v_answers  jsonb;
+  BEGIN
+    SELECT array_agg(DISTINCT c ->> 'requestId') INTO v_ids FROM jsonb_array_elements(p_closings) c;
+    -- Nearly all are of these months: most partitions need not be looked at.
+    SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_calls FROM (
+      SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, hold_nanos, lost_list_nanos,
+        balance_nanos
+      FROM call WHERE id = ANY (v_ids) AND month IN (v_before, p_month, v_after) ORDER BY id FOR NO KEY UPDATE) c;
+    v_ids := ARRAY(SELECT u FROM unnest(v_ids) u WHERE NOT v_calls ? u);
+    IF cardinality(v_ids) > 0 THEN
+      SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_found FROM (
+        SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, hold_nanos, lost_list_nanos,
+          balance_nanos
+        FROM call WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE) c;
+      v_calls := v_calls || v_found;
+    END IF;
+
+    -- Of closings of the same call the first counts. An interrupted call has given its hold back already.
+    SELECT coalesce(array_agg(b ORDER BY (b).n), '{}') INTO v_booked FROM (
+      SELECT DISTINCT ON (c."requestId") ROW(c.n, c."requestId", k.month, k.account_id, k.key_id, k.day,
+        coalesce(c."modelServed", k.model_asked, ''), c.state,
+        coalesce(c."atMs", greatest(k.started_at_ms, now_ms() - c."agoMs")), k.hold_nanos,
+        CASE WHEN k.state = 'in_flight' THEN k.hold_nanos ELSE 0 END, k.lost_list_nanos,
+        c."costNanos", c."listNanos", c."inputTokens", c."outputTokens", c."cacheReadTokens",
+        c."cacheWriteTokens", c.unpriced, c.estimated)::booking AS b
+      FROM jsonb_to_recordset(p_closings) AS c(n integer, "requestId" text, state text, "atMs" bigint,
+        "agoMs" bigint, "modelServed" text, "costNanos" bigint, "listNanos" bigint, "inputTokens" bigint,
+        "outputTokens" bigint, "cacheReadTokens" bigint, "cacheWriteTokens" bigint, unpriced boolean,
+        estimated boolean)
+      CROSS JOIN LATERAL jsonb_to_record(v_calls -> c."requestId") AS k(month text, account_id text, key_id text,
+        day text, state text, started_at_ms bigint, model_asked text, hold_nanos bigint, lost_list_nanos bigint)
+      WHERE k.state IN ('in_flight', 'interrupted')
+      ORDER BY c."requestId", c.n
+    ) first;
+
+    INSERT INTO key_month AS m (key_id, month, held_nanos, spent_nanos, lost_nanos)
+    SELECT b.key_id, b.month, -sum(b.held_nanos), sum(b.cost_nanos), -sum(b.lost_nanos) FROM unnest(v_booked) b
+    WHERE b.held_nanos > 0 OR b.lost_nanos > 0 OR b.cost_nanos > 0
+    GROUP BY b.key_id, b.month ORDER BY b.key_id COLLATE "C", b.month COLLATE "C"
+    ON CONFLICT (key_id, month) DO UPDATE SET held_nanos = m.held_nanos + excluded.held_nanos,
+      spent_nanos = m.spent_nanos + excluded.spent_nanos, lost_nanos = m.lost_nanos + excluded.lost_nanos;
+
+    PERFORM 1 FROM account WHERE id IN (SELECT b.account_id FROM unnest(v_booked) b)
+    ORDER BY id FOR NO KEY UPDATE;
+    WITH moved AS (
+      UPDATE account a SET held_nanos = a.held_nanos - s.held, charged_nanos = a.charged_nanos + s.cost
+      FROM (SELECT b.account_id, sum(b.held_nanos) AS held, sum(b.cost_nanos) AS cost FROM unnest(v_booked) b
+        GROUP BY b.account_id) s
+      WHERE a.id = s.account_id RETURNING a.id, a.credited_nanos - a.charged_nanos AS balance
+    )
+    SELECT jsonb_object_agg(id, balance) INTO v_balances FROM moved;
+    -- The balance after each call, as if they had been booked one after the other.
+    SELECT coalesce(jsonb_object_agg(s.id, jsonb_build_object('n', s.n, 'balance', s.balance)), '{}')
+    INTO v_results FROM (
+      SELECT b.id, b.n, (v_balances ->> b.account_id)::bigint + coalesce(sum(b.cost_nanos) OVER (
+        PARTITION BY b.account_id ORDER BY b.n ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING), 0) AS balance
+      FROM unnest(v_booked) b) s;
+
+    INSERT INTO rollup AS r (account_id, day, model, key_id, requests, input_tokens, output_tokens,
+      cache_read_tokens, cache_write_tokens, cost_nanos, list_nanos, unpriced_requests, estimated_requests)
+    SELECT b.account_id, b.day, b.model, b.key_id, count(*), sum(b.input_tokens), sum(b.output_tokens),
+      sum(b.cache_read_tokens), sum(b.cache_write_tokens), sum(b.cost_nanos), sum(b.list_nanos),
+      count(*) FILTER (WHERE b.unpriced), count(*) FILTER (WHERE b.estimated)
+    FROM unnest(v_booked) b WHERE b.state = 'settled' GROUP BY b.account_id, b.day, b.model, b.key_id
+    ORDER BY b.account_id, b.day COLLATE "C", b.model COLLATE "C", b.key_id COLLATE "C"
+    ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET requests = r.requests + excluded.requests,
+      input_tokens = r.input_tokens + excluded.input_tokens,
+      output_tokens = r.output_tokens + excluded.output_tokens,
+      cache_read_tokens = r.cache_read_tokens + excluded.cache_read_tokens,
+      cache_write_tokens = r.cache_write_tokens + excluded.cache_write_tokens,
+      cost_nanos = r.cost_nanos + excluded.cost_nanos, list_nanos = r.list_nanos + excluded.list_nanos,
+      unpriced_requests = r.unpriced_requests + excluded.unpriced_requests,
+      estimated_requests = r.estimated_requests + excluded.estimated_requests;
+
+    UPDATE call k SET state = b.state, ended_at_ms = b.at_ms, status = c.status, model_served = c."modelServed",
+      stop_reason = c."stopReason", streamed = c.streamed, estimated = b.estimated, unpriced = b.unpriced,
+      overrun = b.hold_nanos < b.cost_nanos, priced_as_requested = c."pricedAsRequested", usage = c.usage,
+      input_tokens = b.input_tokens, output_tokens = b.output_tokens, cache_read_tokens = b.cache_read_tokens,
+      cache_write_tokens = b.cache_write_tokens, cost_nanos = b.cost_nanos, list_nanos = b.list_nanos,
+      lost_list_nanos = 0, balance_nanos = (v_results -> b.id ->> 'balance')::bigint, upstream_ms = c."upstreamMs",
+      overhead_ms = c."overheadMs", upstream_request_id = c."upstreamRequestId", bytes_in = c."bytesIn",
+      bytes_out = c."bytesOut"
+    FROM unnest(v_booked) b, LATERAL jsonb_to_record(p_closings -> b.n) AS c(status integer, "modelServed" text,
+      "stopReason" text, streamed boolean, "pricedAsRequested" boolean, usage text, "upstreamMs" bigint,
+      "overheadMs" bigint, "upstreamRequestId" text, "bytesIn" bigint, "bytesOut" bigint)
+    WHERE k.id = b.id AND k.month = b.month;
+
+    SELECT jsonb_agg(CASE
+      WHEN v_calls ? (c ->> 'requestId') THEN jsonb_build_object(
+        'booked', coalesce(v_results -> (c ->> 'requestId') -> 'n' = c -> 'n', false),
+        'balanceNanos', coalesce(v_results -> (c ->> 'requestId') ->> 'balance',
+          v_calls -> (c ->> 'requestId') ->> 'balance_nanos', '0'))
+      ELSE 'null' END ORDER BY (c ->> 'n')::integer)
+    INTO v_answers FROM jsonb_array_elements(p_closings) c;
+    RETURN v_answers;
+  END $$;
+`

@@ -1,0 +1,200 @@
+import type { Clock } from '../../kernel/clock.ts'
+import type { IdSource } from '../../kernel/ids.ts'
+import type { Log } from '../../kernel/log.ts'
+import type { CallMonths } from './call-months.ts'
+import type { Database } from './database.ts'
+import { number, text } from './rows.ts'
+
+export interface NodeOptions {
+  /** What this node is called in the log and the tables. */
+  readonly name: string
+  /** That no other process serves under this name: who did before is dead, and is given up at once. */
+  readonly alone: boolean
+  /** How often the others hear of it and it looks after them; null is never, for tests. */
+  readonly beatEveryMs: number | null
+  /** Who has not been heard of for so long, by the database's clock, is given up. */
+  readonly silentMs: number
+}
+
+export interface Registration {
+  readonly id: string
+  readonly epoch: bigint
+}
+
+/** This process among those that share the database. It registers when it first admits; what only manages does not. */
+export interface Node {
+  registered(): Promise<Registration>
+  /** An admission under this registration was answered with nothing. */
+  refused(id: string, epoch: bigint): void
+  /** No admission that was asked for before this is made after it. */
+  raiseEpoch(): Promise<void>
+  /** Gives back every open hold of this node and of those that were given up. How many there were. */
+  interruptOpenCalls(atMs: number | null): Promise<number>
+  /** Tells the others that it is gone. */
+  stop(): Promise<void>
+}
+
+export interface NodeParts {
+  /** Over a connection of its own: a heartbeat must not wait for anything else. */
+  readonly db: Database
+  readonly months: CallMonths
+  readonly nextUlid: IdSource
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly log: Log
+}
+
+const INTERRUPTED_AT_ONCE = 200
+const CHORES_EVERY_MS = 60 * 60 * 1000
+const FORGOTTEN_AFTER_MS = 30 * 24 * 60 * 60 * 1000
+
+export function createNode(parts: NodeParts, options: NodeOptions): Node {
+  const { db, months, clock, log } = parts
+  let current: Registration | null = null
+  let registering: Promise<Registration> | null = null
+  let timer: NodeJS.Timeout | null = null
+  let beating: Promise<void> | null = null
+  let stopped = false
+  /** Since when, by the clock that never steps, this node has been heard of without a gap. */
+  let soundSinceMs: number | null = null
+  let lastBeatMs = 0
+  let choresDueMs = clock.monotonicMs() + CHORES_EVERY_MS
+
+  async function register(): Promise<Registration> {
+    const id = `node_${parts.nextUlid()}`
+    await db.query('SELECT register_node($1, $2, $3)', [id, options.name, options.alone])
+    log.info({ node: id, name: options.name }, 'this node is registered')
+    current = { id, epoch: 1n }
+    scheduleBeat()
+    return current
+  }
+
+  function registered(): Promise<Registration> {
+    if (current !== null) return Promise.resolve(current)
+    registering ??= register().finally(() => {
+      registering = null
+    })
+    return registering
+  }
+
+  function refused(id: string, epoch: bigint): void {
+    if (current?.id !== id || current.epoch !== epoch) return
+    current = null
+    log.warn({ node: id }, 'this node was given up by the others; it registers anew')
+  }
+
+  function scheduleBeat(): void {
+    if (options.beatEveryMs === null || stopped || timer !== null) return
+    timer = setTimeout(() => {
+      timer = null
+      beating = beat().finally(() => {
+        beating = null
+        scheduleBeat()
+      })
+    }, options.beatEveryMs)
+  }
+
+  async function beat(): Promise<void> {
+    try {
+      const { id, epoch } = await registered()
+      const seen = await db.query(
+        'UPDATE node SET seen_at_ms = now_ms() WHERE id = $1 AND fenced_at_ms IS NULL RETURNING id',
+        [id],
+      )
+      if (seen.length === 0) refused(id, epoch)
+      noteBeat()
+      if (isSound()) await sweep()
+      if (clock.monotonicMs() >= choresDueMs) await doChores()
+    } catch (error) {
+      soundSinceMs = null
+      log.warn({ cause: (error as Error).message }, 'the heartbeat of this node failed')
+    }
+  }
+
+  function noteBeat(): void {
+    const nowMs = clock.monotonicMs()
+    // A process that was stopped in its tracks has heard of nobody meanwhile.
+    if (soundSinceMs === null || nowMs - lastBeatMs > options.silentMs) soundSinceMs = nowMs
+    lastBeatMs = nowMs
+  }
+
+  /**
+   * After the database was away everybody has been silent. Who judges the others has to have been heard of itself for
+   * as long as their silence must last.
+   */
+  function isSound(): boolean {
+    return soundSinceMs !== null && clock.monotonicMs() - soundSinceMs >= options.silentMs
+  }
+
+  async function sweep(): Promise<void> {
+    const fenced = await db.query('SELECT fence_silent_nodes($1) AS id', [options.silentMs])
+    for (const row of fenced) log.warn({ node: text(row, 'id') }, 'a node was not heard of and is given up')
+    const calls = await interruptFenced(null)
+    if (calls > 0) log.warn({ calls }, 'calls of nodes that were given up: interrupted, at no charge')
+  }
+
+  async function interruptFenced(atMs: number | null): Promise<number> {
+    const left = await db.query(
+      'SELECT id FROM node WHERE cleared_at_ms IS NULL AND fenced_at_ms IS NOT NULL ORDER BY id',
+    )
+    let total = 0
+    for (const row of left) {
+      total += await interruptCallsOf(text(row, 'id'), atMs)
+      await db.query('SELECT clear_node($1)', [text(row, 'id')])
+    }
+    return total
+  }
+
+  /** In portions: others wait for the rows that one locks. */
+  async function interruptCallsOf(id: string, atMs: number | null): Promise<number> {
+    let total = 0
+    for (;;) {
+      const [row] = await db.query('SELECT interrupt_calls($1, $2, $3) AS calls', [
+        ...[id, atMs, INTERRUPTED_AT_ONCE],
+      ])
+      const calls = row === undefined ? 0 : number(row, 'calls')
+      if (calls === 0) return total
+      total += calls
+    }
+  }
+
+  async function doChores(): Promise<void> {
+    await months.makeAhead()
+    await db.query('DELETE FROM node WHERE cleared_at_ms < now_ms() - $1', [FORGOTTEN_AFTER_MS])
+    choresDueMs = clock.monotonicMs() + CHORES_EVERY_MS
+  }
+
+  return {
+    registered,
+    refused,
+
+    async raiseEpoch() {
+      if (current === null) return
+      const { id } = current
+      const [row] = await db.query('SELECT raise_epoch($1) AS epoch', [id])
+      const epoch = row?.['epoch']
+      if (current?.id === id && typeof epoch === 'bigint') current = { id, epoch }
+    },
+
+    async interruptOpenCalls(atMs) {
+      const { id } = await registered()
+      return (await interruptCallsOf(id, atMs)) + (await interruptFenced(atMs))
+    },
+
+    async stop() {
+      stopped = true
+      if (timer !== null) clearTimeout(timer)
+      timer = null
+      await beating
+      if (current === null) return
+      try {
+        await db.query('SELECT fence_node($1)', [current.id])
+        await db.query('SELECT clear_node($1)', [current.id])
+      } catch (error) {
+        log.warn(
+          { cause: (error as Error).message },
+          'the others will find out by themselves that this node is gone',
+        )
+      }
+    },
+  }
+}

@@ -1,0 +1,123 @@
+import { type Clock, systemClock } from '../../kernel/clock.ts'
+import { createUlidSource } from '../../kernel/ids.ts'
+import type { Log } from '../../kernel/log.ts'
+import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import type { Store } from '../store.ts'
+import { adminKeyOperations } from './admin-keys.ts'
+import { admitCalls } from './admit.ts'
+import { batchFileOperation } from './batch-files.ts'
+import { bodyOperations } from './bodies.ts'
+import { createCallMonths } from './call-months.ts'
+import { getCall, settleCalls } from './calls.ts'
+import { creditBackOperation } from './credit-back.ts'
+import { createDoubts } from './doubts.ts'
+import { keyListOperation } from './key-list.ts'
+import { keyOperations } from './keys.ts'
+import { createLane } from './lane.ts'
+import { migrate } from './migrate.ts'
+import { moneyOperations } from './money.ts'
+import { createNode, type NodeOptions } from './node.ts'
+import { openPool } from './pool.ts'
+import { recogniseOperation } from './recognise.ts'
+import { requestLogOperation } from './request-log.ts'
+import { probeSettings } from './session-settings.ts'
+import { settingOperations } from './settings.ts'
+import type { StoreClock } from './store-clock.ts'
+import { usageOperation } from './usage.ts'
+
+export interface PostgresStoreOptions {
+  /** Whose clock decides. In production the database's, of which there is one; tests move the caller's. */
+  readonly clock: StoreClock
+  readonly node: Pick<NodeOptions, 'name' | 'alone'> & Partial<NodeOptions>
+  readonly log: Log
+  readonly nodeClock?: Clock
+  /** How long an admission or a settlement waits for its answer. */
+  readonly answerMs?: number
+}
+
+/** A call that is not answered within 2 s is refused: there is a little left for the way back to the client. */
+const ANSWER_MS = 1_900
+const STATEMENT_MS = 2_000
+
+/** What may look at many rows. */
+const READ_MS = 10_000
+
+/** A statement of so many calls takes some 20 ms, for which other nodes wait that use the same keys. */
+const BATCH_MAX = 200
+
+const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
+
+/**
+ * The store on PostgreSQL, for one node or many. Admissions and settlements go in batches, each of the two on a
+ * connection of its own, so that neither waits for the other nor for anything else; at most nine connections in all.
+ * Whatever the database does, the store comes back by itself.
+ */
+export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<Store> {
+  const { clock, log, nodeClock = systemClock, answerMs = ANSWER_MS } = options
+  const settings = await probeSettings(url)
+  await migrate(url)
+  const lanes = openPool({ url, settings, connectionsMax: 2, statementMs: STATEMENT_MS })
+  const work = openPool({ url, settings, connectionsMax: 4, statementMs: STATEMENT_MS })
+  const reads = openPool({ url, settings, connectionsMax: 2, statementMs: READ_MS })
+  const life = openPool({ url, settings, connectionsMax: 1, statementMs: STATEMENT_MS })
+
+  const months = createCallMonths(work)
+  const node = createNode(
+    { db: life, months, nextUlid: createUlidSource(nodeClock), clock: nodeClock, log },
+    { ...NODE, ...options.node },
+  )
+  const admissions = createLane<CallOpening, Admission>({
+    send: (openings) => admitCalls({ db: lanes, node, months, clock }, openings),
+    batchMax: BATCH_MAX,
+    answerMs,
+    onLate: (opening, admission) => {
+      if (admission.kind === 'admitted') doubts.add([opening])
+    },
+    onDoubt: (openings) => doubts.add(openings),
+  })
+  const settlements = createLane<CallClosing, Settled>({
+    send: (closings) => settleCalls({ db: lanes, clock, nodeClock }, closings),
+    batchMax: BATCH_MAX,
+    answerMs,
+  })
+  const doubts = createDoubts({ node, settle: settlements.ask, log })
+  let closing: Promise<void> | null = null
+
+  async function close(): Promise<void> {
+    // In the order in which they lean on each other.
+    await admissions.close()
+    await doubts.close()
+    await settlements.close()
+    await node.stop()
+    await Promise.all([lanes, work, reads, life].map((pool) => pool.close()))
+  }
+
+  try {
+    await months.makeAhead()
+  } catch (error) {
+    await close()
+    throw error
+  }
+
+  return {
+    ...keyOperations(work, clock),
+    ...keyListOperation(reads, clock),
+    ...adminKeyOperations(work, clock),
+    ...recogniseOperation(work, clock),
+    admit: admissions.ask,
+    settle: settlements.ask,
+    getCall: (requestId) => getCall(work, requestId),
+    ...requestLogOperation(reads),
+    ...usageOperation(reads),
+    interruptOpenCalls: (atMs) => node.interruptOpenCalls(clock === 'caller' ? Math.trunc(atMs) : null),
+    ...moneyOperations(work, clock),
+    ...creditBackOperation(work, clock),
+    ...batchFileOperation(work),
+    ...bodyOperations(reads),
+    ...settingOperations(work),
+    close() {
+      closing ??= close()
+      return closing
+    },
+  }
+}

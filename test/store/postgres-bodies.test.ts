@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { CallBodies } from '../../src/ledger/request-log.ts'
+import { stopPostgres } from '../support/postgres.ts'
+import { NOON } from './conformance/fixtures.ts'
+import { openFreshPostgres } from './postgres-under-test.ts'
+
+after(stopPostgres)
+
+const request = {
+  contentType: 'application/json',
+  compressed: Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 1, 0xff]),
+  lengthBytes: 5_000_000_000,
+  truncated: true,
+}
+const response = { contentType: null, compressed: Buffer.alloc(0), lengthBytes: 0, truncated: false }
+
+const bodies = (requestId: string, more: Partial<CallBodies> = {}): CallBodies => ({
+  ...{ requestId, request, response, atMs: NOON },
+  ...more,
+})
+
+test('what was said in a call is kept as it was, once', async () => {
+  const { store, close } = await openFreshPostgres()
+  try {
+    assert.equal(await store.getBodies('req_1'), null)
+    await store.keepBodies(bodies('req_1'))
+    await store.keepBodies(bodies('req_1', { request: null }))
+    assert.deepEqual(await store.getBodies('req_1'), bodies('req_1'))
+    await store.keepBodies(bodies('req_2', { request: null, response: null }))
+    assert.deepEqual(await store.getBodies('req_2'), bodies('req_2', { request: null, response: null }))
+  } finally {
+    await close()
+  }
+})
+
+test('the oldest bodies are deleted first, so many at once, by whoever asks', async () => {
+  const { store, close } = await openFreshPostgres()
+  try {
+    for (let i = 0; i < 30; i += 1) await store.keepBodies(bodies(`req_${i}`, { atMs: NOON + i }))
+    assert.equal(await store.deleteBodies(NOON, 10), 0)
+    assert.equal(await store.deleteBodies(NOON + 20, 5), 5)
+    assert.equal(await store.getBodies('req_4'), null)
+    assert.ok(await store.getBodies('req_5'))
+    let deleted = 0
+    for (let round = 0; round < 10 && deleted < 15; round += 1) {
+      const counts = await Promise.all([1, 2, 3].map(() => store.deleteBodies(NOON + 20, 4)))
+      deleted += counts.reduce((sum, count) => sum + count, 0)
+    }
+    assert.equal(deleted, 15)
+    assert.equal(await store.deleteBodies(NOON + 20, 100), 0)
+    assert.ok(await store.getBodies('req_20'))
+  } finally {
+    await close()
+  }
+})
+
+test('a setting is what was written last', async () => {
+  const { store, close } = await openFreshPostgres()
+  try {
+    assert.equal(await store.readSetting('pepper'), null)
+    for (const value of ['one', 'two\0', '']) {
+      await store.writeSetting('pepper', value)
+      assert.equal(await store.readSetting('pepper'), value)
+    }
+  } finally {
+    await close()
+  }
+})

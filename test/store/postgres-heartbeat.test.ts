@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StoreUnavailable } from '../../src/kernel/errors.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import type { Database } from '../../src/store/postgres/database.ts'
+import { createNode, type Node } from '../../src/store/postgres/node.ts'
+import type { Row } from '../../src/store/postgres/rows.ts'
+
+const SILENT_MS = 15_000
+
+/** A node over a database that only takes note of what it is asked. */
+function nodeUnderTest() {
+  const state = { nowMs: 0, away: false, fenced: false, sweeps: 0, registrations: 0 }
+  const beats: (() => void)[] = []
+  const db: Database = {
+    async query(text): Promise<readonly Row[]> {
+      const isBeat = text.startsWith('UPDATE node')
+      if (isBeat) for (const seen of beats.splice(0)) setImmediate(seen)
+      if (state.away) throw new StoreUnavailable('away')
+      if (text.includes('register_node')) {
+        state.registrations += 1
+        state.fenced = false
+      }
+      if (text.includes('fence_silent_nodes')) state.sweeps += 1
+      return isBeat && !state.fenced ? [{ id: 'node' }] : []
+    },
+    transaction: () => assert.fail('a node has no transactions'),
+  }
+  const node = createNode(
+    {
+      db,
+      months: { makeAhead: async () => {}, have: async () => {}, makingThem: (work) => work() },
+      nextUlid: () => 'ULID',
+      clock: { monotonicMs: () => state.nowMs },
+      log: createLog('silent'),
+    },
+    { name: 'test', alone: false, beatEveryMs: 1, silentMs: SILENT_MS },
+  )
+  /** After the next heartbeat and all that it leads to. */
+  async function beat(): Promise<void> {
+    await new Promise<void>((resolve) => beats.push(resolve))
+    await new Promise<void>((resolve) => beats.push(resolve))
+  }
+  return { node, state, beat }
+}
+
+async function withNode(prove: (parts: ReturnType<typeof nodeUnderTest>) => Promise<void>): Promise<void> {
+  const parts = nodeUnderTest()
+  const { node }: { node: Node } = parts
+  await node.registered()
+  try {
+    await prove(parts)
+  } finally {
+    await node.stop()
+  }
+}
+
+test('a node judges the others once it has been heard of itself for as long as their silence must last', () =>
+  withNode(async ({ state, beat }) => {
+    await beat()
+    for (let i = 0; i < 2; i++) {
+      state.nowMs += 5_000
+      await beat()
+    }
+    assert.equal(state.sweeps, 0)
+    state.nowMs += 5_000
+    await beat()
+    assert.ok(state.sweeps > 0)
+  }))
+
+test('after the database was away everybody has been silent, and nobody is judged for it', () =>
+  withNode(async ({ state, beat }) => {
+    await beat()
+    state.away = true
+    state.nowMs += 60_000
+    await beat()
+    state.away = false
+    await beat()
+    state.nowMs += SILENT_MS - 1
+    await beat()
+    assert.equal(state.sweeps, 0)
+    state.nowMs += 1
+    await beat()
+    assert.ok(state.sweeps > 0)
+  }))
+
+test('a node that was stopped in its tracks judges nobody when it wakes', () =>
+  withNode(async ({ state, beat }) => {
+    await beat()
+    state.nowMs += SILENT_MS + 1
+    await beat()
+    assert.equal(state.sweeps, 0)
+  }))
+
+test('a node that finds itself given up registers anew', () =>
+  withNode(async ({ state, beat }) => {
+    await beat()
+    assert.equal(state.registrations, 1)
+    state.fenced = true
+    await beat()
+    assert.equal(state.registrations, 2)
+  }))

@@ -1,0 +1,314 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import type { Once } from '../../src/kernel/once.ts'
+import type { KeySuccessor } from '../../src/keys/key-store.ts'
+import { fromKept, fromKeptJson, toKept, toKeptJson } from '../../src/store/postgres/any-text.ts'
+import { openPool } from '../../src/store/postgres/pool.ts'
+import { number, present } from '../../src/store/postgres/rows.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createDatabase, stopPostgres } from '../support/postgres.ts'
+import { addKey, closing, digestOf, NOON, newKey, opening } from './conformance/fixtures.ts'
+import { openByCallersClock } from './postgres-under-test.ts'
+
+/** What only a store has that many nodes share: commands that meet, and one clock for all of them. */
+
+after(stopPostgres)
+
+const HOUR_MS = 3_600_000
+
+interface Shared {
+  /** As two nodes have it. */
+  readonly stores: readonly [Store, Store]
+  databaseMs(): Promise<number>
+  /** Does something in a transaction, undoes it when so many commands wait for it, and says what came of those. */
+  crowd<T>(obstacle: string, command: (store: Store, i: number) => Promise<T>): Promise<T[]>
+}
+
+/** As many commands as the two nodes have connections for. */
+const CROWD = 8
+
+function shared(
+  sentence: string,
+  clock: 'caller' | 'database',
+  prove: (subject: Shared) => Promise<void>,
+): void {
+  test(sentence, async () => {
+    const database = await createDatabase()
+    const more = { clock, node: { name: 'test', alone: false, beatEveryMs: null } }
+    const one = await openByCallersClock(database.url, more)
+    const other = await openByCallersClock(database.url, more)
+    const db = openPool({
+      ...{ url: database.url, connectionsMax: 2, statementMs: 10_000, settings: { deadlines: false } },
+    })
+
+    const waiting = async () => number(present((await db.query(WAITING))[0]), 'count')
+
+    async function crowd<T>(
+      obstacle: string,
+      command: (store: Store, i: number) => Promise<T>,
+    ): Promise<T[]> {
+      const commands: Promise<T>[] = []
+      const undone = db.transaction(async (tx) => {
+        await tx.query(obstacle)
+        for (let i = 0; i < CROWD; i += 1) {
+          const asked = command(i % 2 === 0 ? one : other, i)
+          asked.catch(() => {})
+          commands.push(asked)
+        }
+        for (let looks = 0; (await waiting()) < CROWD; looks += 1) {
+          if (looks === LOOKS_MAX) throw new Error('nothing stands in the way of these commands')
+        }
+        throw new Error('undo')
+      })
+      await assert.rejects(undone, /undo/)
+      return await Promise.all(commands)
+    }
+
+    try {
+      await prove({
+        stores: [one, other],
+        databaseMs: async () => number(present((await db.query('SELECT now_ms() AS ms'))[0]), 'ms'),
+        crowd,
+      })
+    } finally {
+      await Promise.all([one.close(), other.close(), db.close()])
+      await database.drop()
+    }
+  })
+}
+
+const LOOKS_MAX = 5_000
+const WAITING = `SELECT count(*) AS count FROM pg_stat_activity
+  WHERE wait_event_type = 'Lock' AND datname = current_database()`
+
+const once = (name: string, more: Partial<Once> = {}): Once => ({
+  accountId: 'default',
+  name,
+  fingerprint: digestOf(name),
+  atMs: NOON,
+  ...more,
+})
+
+function successor(name: string, more: Partial<KeySuccessor> = {}): KeySuccessor {
+  const { id, digest, prefix, last4 } = newKey(name)
+  return { id, digest, prefix, last4, createdAtMs: NOON, oldExpiresAtMs: null, ...more }
+}
+
+const kindsOf = (results: readonly { readonly kind: string }[]): string[] =>
+  results.map((result) => result.kind).sort()
+
+const others = (kind: string): string[] => Array(CROWD - 1).fill(kind)
+const ONE_DONE = ['done', ...others('repeated')]
+
+/** Somebody takes the name, and may yet do what it stands for. */
+const nameTaken = (name: string): string =>
+  `INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms) VALUES ('default', '${name}', '', '', ${NOON})`
+
+const keyLocked = (id: string): string => `SELECT 1 FROM api_key WHERE id = '${id}' FOR UPDATE`
+
+shared('one name on many nodes makes one key', 'caller', async ({ stores, crowd }) => {
+  const created = await crowd(nameTaken('n'), (store, i) => store.createKey(newKey(`k${i}`), once('n')))
+  assert.deepEqual(kindsOf(created), ONE_DONE)
+  assert.equal(new Set(created.map((result) => result.kind !== 'conflict' && result.value.id)).size, 1)
+  const query = { accountId: 'default', status: null, search: null, after: null, limit: 100, atMs: NOON }
+  assert.equal((await stores[0].listKeys(query)).rows.length, 1)
+})
+
+shared('one name on many nodes books one credit', 'caller', async ({ stores, crowd }) => {
+  const credit = { accountId: 'default', amountNanos: 7n, reason: 'x', atMs: NOON }
+  const booked = await crowd(nameTaken('n'), (store, i) =>
+    store.addCredit({ ...credit, id: `crd_${i}` }, once('n')),
+  )
+  assert.deepEqual(kindsOf(booked), ONE_DONE)
+  assert.equal((await stores[0].getBalance('default')).creditedNanos, 7n)
+})
+
+shared('one name on many nodes rotates once, even if that ends the old key', 'caller', async (subject) => {
+  for (const oldExpiresAtMs of [null, NOON]) {
+    const old = `old ${oldExpiresAtMs}`
+    await addKey(subject.stores[0], old)
+    const rotated = await subject.crowd(keyLocked(`key_${old}`), (store, i) =>
+      store.rotateKey(
+        'default',
+        `key_${old}`,
+        successor(`${old} ${i}`, { oldExpiresAtMs }),
+        once(`rotate ${old}`),
+      ),
+    )
+    assert.deepEqual(kindsOf(rotated), ONE_DONE)
+  }
+})
+
+shared('without a name, one of many rotations that end the old key is done', 'caller', async (subject) => {
+  await addKey(subject.stores[0], 'a')
+  const rotated = await subject.crowd(keyLocked('key_a'), (store, i) =>
+    store.rotateKey('default', 'key_a', successor(`b${i}`, { oldExpiresAtMs: NOON }), null),
+  )
+  assert.deepEqual(kindsOf(rotated), ['done', ...others('final')])
+})
+
+shared(
+  'edits that meet all count, and the first revocation is final',
+  'caller',
+  async ({ stores, crowd }) => {
+    await addKey(stores[0], 'a', { expiresAtMs: NOON + HOUR_MS })
+    const edits = await crowd(keyLocked('key_a'), (store, i) =>
+      i % 2 === 0
+        ? store.updateKey('default', 'key_a', { monthlyBudgetNanos: 5n }, NOON)
+        : store.updateKey('default', 'key_a', { name: 'renamed' }, NOON),
+    )
+    assert.deepEqual(kindsOf(edits), ['changed', ...others('changed')])
+    const edited = await stores[0].getKey('default', 'key_a', NOON)
+    assert.deepEqual([edited?.name, edited?.monthlyBudgetNanos], ['renamed', 5n])
+
+    const revoked = await crowd(keyLocked('key_a'), (store, i) =>
+      store.revokeKey('default', 'key_a', NOON + i),
+    )
+    const instants = new Set(revoked.map((key) => key?.revokedAtMs))
+    assert.deepEqual([...instants], [(await stores[0].getKey('default', 'key_a', NOON))?.revokedAtMs])
+  },
+)
+
+shared('an edit that comes after a revocation changes nothing', 'caller', async ({ stores, crowd }) => {
+  await addKey(stores[0], 'a')
+  const answers = await crowd(keyLocked('key_a'), async (store, i) => {
+    if (i === 0) return (await store.revokeKey('default', 'key_a', NOON))?.name
+    const edit = await store.updateKey('default', 'key_a', { name: `x${i}` }, NOON)
+    return edit.kind === 'none' ? edit.kind : edit.key.name
+  })
+  const key = await stores[0].getKey('default', 'key_a', NOON)
+  assert.equal(key?.revokedAtMs, NOON)
+  assert.equal(answers[0], key.name, 'what the revocation answered is what stayed')
+})
+
+shared('nodes that start at once agree on the bootstrap admin key', 'caller', async ({ stores, crowd }) => {
+  const first = `INSERT INTO admin_key (id, account_id, name, digest, prefix, last4, created_at_ms, bootstrap)
+    VALUES ('adm_0', 'default', '', '', '', '', 0, true)`
+  const next = 'SELECT 1 FROM admin_key FOR UPDATE'
+  const starts: [obstacle: string, values: string[]][] = [
+    [first, ['one']],
+    [next, ['one', 'two']],
+    [next, ['three', 'one']],
+  ]
+  for (const [obstacle, values] of starts) {
+    await crowd(obstacle, (store, i) => {
+      const name = values[i % values.length] ?? ''
+      return store.createAdminKey({ ...newKey(name), id: `adm_${name}_${i}`, bootstrap: true })
+    })
+    const inForce = (await stores[1].listAdminKeys()).filter((admin) => admin.revokedAtMs === null)
+    assert.equal(inForce.length, 1)
+    assert.ok(inForce[0] && values.includes(inForce[0].name))
+  }
+  assert.equal((await stores[0].listAdminKeys()).length, 3)
+})
+
+shared('calls that many commands credit back are credited once', 'caller', async ({ stores, crowd }) => {
+  const [one] = stores
+  await addKey(one, 'a')
+  const ids = Array.from({ length: 20 }, (_, i) => `req_${i}`)
+  await Promise.all(ids.map((id) => one.admit(opening(id, 'a'))))
+  await Promise.all(ids.map((id) => one.settle(closing(id, { costNanos: 3n }))))
+  // In whatever order they name them.
+  const results = await crowd("SELECT 1 FROM call WHERE id = 'req_9' FOR UPDATE", (store, i) => {
+    const order = i % 3 === 0 ? ids : i % 3 === 1 ? ids.toReversed() : ids.slice(i)
+    const calls = order.map((requestId) => ({ requestId, creditId: `crd_${i}_${requestId}` }))
+    return store.creditBack({ accountId: 'default', calls, reason: 'x', atMs: NOON }, null)
+  })
+  const credited = results.flatMap((result) =>
+    result.kind === 'done' ? result.value.calls.filter((call) => call.kind === 'credited') : [],
+  )
+  assert.deepEqual(credited.map((call) => call.requestId).sort(), ids.toSorted())
+  assert.equal((await one.getBalance('default')).creditedNanos, 60n)
+})
+
+shared(
+  'whether a key is in force is for the database to say, whatever the node thinks',
+  'database',
+  async (subject) => {
+    const [store] = subject.stores
+    const nowMs = await subject.databaseMs()
+    await addKey(store, 'living', { expiresAtMs: nowMs + HOUR_MS })
+    await addKey(store, 'expired', { expiresAtMs: nowMs - 1 })
+    const reasonOf = async (name: string, atMs: number) => {
+      const recognition = await store.recognise(digestOf(name), atMs)
+      return recognition.kind === 'refused' ? recognition.reason : recognition.kind
+    }
+    for (const atMs of [0, nowMs - 9 * HOUR_MS, nowMs + 9 * HOUR_MS]) {
+      assert.equal(await reasonOf('living', atMs), 'api_key')
+      assert.equal(await reasonOf('expired', atMs), 'expired_key')
+      const edit = async (id: string) => (await store.updateKey('default', id, { name: 'x' }, atMs)).kind
+      assert.deepEqual([await edit('key_living'), await edit('key_expired')], ['changed', 'final'])
+      const rotation = await store.rotateKey(
+        'default',
+        'key_expired',
+        successor('s', { createdAtMs: atMs }),
+        null,
+      )
+      assert.equal(rotation.kind, 'final')
+      assert.equal((await store.revokeKey('default', 'key_expired', atMs))?.revokedAtMs, null)
+      const usable = {
+        accountId: 'default',
+        status: 'usable',
+        search: null,
+        after: null,
+        limit: 9,
+        atMs,
+      } as const
+      assert.deepEqual(
+        (await store.listKeys(usable)).rows.map((key) => key.id),
+        ['key_living'],
+      )
+    }
+    const used = await store.getKey('default', 'key_living', 0)
+    assert.ok((used?.lastUsedAtMs ?? 0) >= nowMs && (used?.lastUsedAtMs ?? 0) < nowMs + HOUR_MS)
+    const revoked = await store.revokeKey('default', 'key_living', 0)
+    assert.ok((revoked?.revokedAtMs ?? 0) >= nowMs)
+    assert.equal(await reasonOf('living', 0), 'revoked_key')
+  },
+)
+
+shared(
+  'an old key ends as long after its rotation as was asked, by the database’s clock',
+  'database',
+  async (subject) => {
+    const [store] = subject.stores
+    const nowMs = await subject.databaseMs()
+    for (const ahead of [-9 * HOUR_MS, 9 * HOUR_MS]) {
+      const name = `a${ahead}`
+      await addKey(store, name)
+      const createdAtMs = nowMs + ahead
+      const end = { createdAtMs, oldExpiresAtMs: createdAtMs }
+      const rotation = await store.rotateKey('default', `key_${name}`, successor(`${name} next`, end), null)
+      assert.equal(rotation.kind, 'done')
+      assert.deepEqual(await store.recognise(digestOf(name), createdAtMs), {
+        kind: 'refused',
+        reason: 'expired_key',
+      })
+      assert.equal((await store.recognise(digestOf(`${name} next`), createdAtMs)).kind, 'api_key')
+    }
+  },
+)
+
+shared(
+  'a repeated command is recognised by nodes whose clocks are days apart',
+  'database',
+  async ({ stores }) => {
+    const [one, other] = stores
+    assert.equal((await one.createKey(newKey('a'), once('n', { atMs: 0 }))).kind, 'done')
+    assert.equal((await other.createKey(newKey('b'), once('n', { atMs: NOON * 2 }))).kind, 'repeated')
+  },
+)
+
+test('every text comes back as it was, and texts stay in their order', () => {
+  const text = fc.string({ unit: fc.constantFrom('\0', '\u0001', '\u0002', 'a', '\u{1f511}') })
+  fc.assert(
+    fc.property(text, text, (one, other) => {
+      assert.equal(fromKept(toKept(one)), one)
+      assert.ok(!toKept(one).includes('\0'))
+      assert.deepEqual(fromKeptJson(toKeptJson([{ one }])), [{ one }])
+      const order = (a: string, b: string) => Math.sign(Buffer.compare(Buffer.from(a), Buffer.from(b)))
+      assert.equal(order(toKept(one), toKept(other)), order(one, other))
+    }),
+  )
+})

@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import pg from 'pg'
+import { createLog } from '../../src/kernel/log.ts'
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { stopPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { assertConserved } from './conformance/conservation.ts'
+import { addCredit, addKey, closing, NOON, opening } from './conformance/fixtures.ts'
+import { type OpenDatabase, openByCallersClock, openTestDatabase } from './postgres-under-test.ts'
+
+after(stopPostgres)
+
+/** Several nodes on one database, after which the books must balance. */
+function nodesTest(
+  sentence: string,
+  names: readonly string[],
+  prove: (stores: readonly Store[], database: OpenDatabase) => Promise<void>,
+): void {
+  test(`PostgreSQL, ${names.length} nodes: ${sentence}`, async () => {
+    const database = await openTestDatabase()
+    const stores = await Promise.all(
+      names.map((name) =>
+        openByCallersClock(database.url, { node: { name, alone: true, beatEveryMs: null } }),
+      ),
+    )
+    try {
+      await prove(stores, database)
+      await assertConserved(database)
+      await Promise.all(stores.map((store) => store.close()))
+      const [ended] = await database.query(
+        'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
+      )
+      assert.equal(ended?.['deadlocks'], 0n, 'they waited in a circle')
+    } finally {
+      await Promise.all(stores.map((store) => store.close()))
+      await database.close()
+    }
+  })
+}
+
+const nth = <T>(list: readonly T[], i: number): T => {
+  const found = list[i % list.length]
+  assert.ok(found !== undefined)
+  return found
+}
+
+const ids = (count: number): string[] =>
+  Array.from({ length: count }, (_, i) => `req_${String(i).padStart(4, '0')}`)
+
+nodesTest('hundreds of calls at once pass a cap by at most one call', ['a', 'b', 'c'], async (stores) => {
+  const [first] = stores
+  assert.ok(first !== undefined)
+  const key = await addKey(first, 'a', { monthlyBudgetNanos: 10_000n })
+  const all = ids(300)
+  const cost = (id: string) => BigInt((Number(id.slice(4)) * 7_919) % 997)
+  for (let round = 0, waiting = all; waiting.length > 0 && round < 300; round++) {
+    const admissions = await Promise.all(
+      waiting.map((id, i) => {
+        const hold = { kind: 'bound', nanos: cost(id), listNanos: cost(id) } as const
+        return nth(stores, i).admit(opening(id, 'a', { hold }))
+      }),
+    )
+    const admitted = waiting.filter((_, i) => admissions[i]?.kind === 'admitted')
+    await Promise.all(
+      admitted.map((id, i) => nth(stores, i + 1).settle(closing(id, { costNanos: cost(id) / 2n }))),
+    )
+    waiting = waiting.filter((_, i) => admissions[i]?.kind === 'held')
+  }
+  const spent = (await first.getKey('default', key, NOON))?.month.spentNanos ?? 0n
+  assert.ok(spent >= 10_000n && spent < 10_000n + 997n, `${spent} spent of 10000`)
+})
+
+nodesTest('the credit of an account lets in one call at a time', ['a', 'b'], async (stores) => {
+  const [first] = stores
+  assert.ok(first !== undefined)
+  for (const name of ['a', 'b', 'c', 'd']) await addKey(first, name)
+  await addCredit(first, 1_000n)
+  const admissions = await Promise.all(
+    ids(80).map((id, i) => nth(stores, i).admit(opening(id, nth(['a', 'b', 'c', 'd'], i)))),
+  )
+  assert.equal(admissions.filter(({ kind }) => kind === 'admitted').length, 1)
+  assert.equal(admissions.filter(({ kind }) => kind === 'held').length, 79)
+})
+
+nodesTest('once a key is revoked on one, none admits it', ['a', 'b'], async (stores) => {
+  const [first, second] = stores
+  assert.ok(first !== undefined && second !== undefined)
+  const key = await addKey(first, 'a')
+  let revoked = false
+  let asked = 0
+  const wrong: string[] = []
+  const hammer = async (store: Store) => {
+    for (let after = 0; after < 20; ) {
+      const id = `req_${asked++}`
+      const askedAfter = revoked
+      const admission = await store.admit(opening(id, 'a'))
+      if (askedAfter && admission.kind === 'admitted') wrong.push(id)
+      if (askedAfter) after += 1
+    }
+  }
+  const hammering = Promise.all([first, second, second, first].map(hammer))
+  await until('some calls were admitted', async () => asked > 50)
+  await first.revokeKey('default', key, NOON)
+  revoked = true
+  await hammering
+  assert.deepEqual(wrong, [])
+})
+
+nodesTest(
+  'a revocation waits for the admissions under way',
+  ['a', 'b'],
+  async ([first, second], database) => {
+    assert.ok(first !== undefined && second !== undefined)
+    const key = await addKey(first, 'a')
+    await addCredit(first, 5_000n)
+    const other = new pg.Client(database.url)
+    await other.connect()
+    await other.query("BEGIN; SELECT 1 FROM account WHERE id = 'default' FOR UPDATE")
+    const waiting = async () => {
+      const who = "datname = current_database() AND wait_event_type = 'Lock'"
+      return (await database.query(`SELECT pid FROM pg_stat_activity WHERE ${who}`)).length
+    }
+    const admission = first.admit(opening('req_1', 'a'))
+    await until('the admission waits for the account', async () => (await waiting()) === 1)
+    let isRevoked = false
+    const seenThen = second.revokeKey('default', key, NOON).then(async () => {
+      const call = await second.getCall('req_1')
+      isRevoked = true
+      return call
+    })
+    await until('the revocation waits, or is done', async () => isRevoked || (await waiting()) === 2)
+    await other.query('COMMIT')
+    await other.end()
+    assert.equal((await admission).kind, 'admitted')
+    assert.equal((await seenThen)?.state, 'in_flight', 'a call is admitted after the key was revoked')
+    assert.equal((await first.admit(opening('req_2', 'a'))).kind, 'refused')
+  },
+)
+
+nodesTest('calls of the same keys in every order wait in no circle', ['a', 'b', 'c'], async (stores) => {
+  const [first] = stores
+  assert.ok(first !== undefined)
+  const keys = ['a', 'b', 'c', 'd', 'e']
+  for (const name of keys) await addKey(first, name, { monthlyBudgetNanos: 1_000_000n })
+  await addCredit(first, 1_000_000n)
+  await Promise.all(
+    ids(300).map(async (id, i) => {
+      const admission = await nth(stores, i).admit(opening(id, nth(keys, i * 3)))
+      assert.equal(admission.kind, 'admitted')
+      const settled = await nth(stores, i + 1).settle(closing(id))
+      assert.equal(settled.booked, true)
+      if (i % 10 === 0) await addCredit(nth(stores, i), 5n)
+    }),
+  )
+})
+
+nodesTest('a call is booked once, whoever settles it and however often', ['a', 'b'], async (stores) => {
+  const [first] = stores
+  assert.ok(first !== undefined)
+  await addKey(first, 'a')
+  await first.admit(opening('req_1', 'a'))
+  const settled = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => nth(stores, i).settle(closing('req_1'))),
+  )
+  assert.equal(settled.filter(({ booked }) => booked).length, 1)
+  assert.deepEqual(new Set(settled.map(({ balanceNanos }) => balanceNanos)), new Set([-800n]))
+})
+
+nodesTest('calls that end together have the balance after each of them', ['a'], async ([store]) => {
+  assert.ok(store !== undefined)
+  await addKey(store, 'a')
+  for (const id of ids(3)) await store.admit(opening(id, 'a'))
+  const [one, two, unknown, three] = await Promise.allSettled([
+    ...['req_0000', 'req_0001', 'req_never', 'req_0002'].map((id) => store.settle(closing(id))),
+  ])
+  assert.deepEqual(
+    [one, two, three].map((outcome) => outcome?.status === 'fulfilled' && outcome.value),
+    [
+      { balanceNanos: -800n, booked: true },
+      { balanceNanos: -1_600n, booked: true },
+      { balanceNanos: -2_400n, booked: true },
+    ],
+  )
+  assert.match(String(unknown?.status === 'rejected' && unknown.reason), /no call req_never to settle/)
+})
+
+nodesTest(
+  'a month that nobody has made is made by the call that needs it',
+  ['a'],
+  async ([store], database) => {
+    assert.ok(store !== undefined)
+    await addKey(store, 'a')
+    const atMs = Date.UTC(2031, 4, 1)
+    assert.equal((await store.admit(opening('req_1', 'a', { atMs }))).kind, 'admitted')
+    assert.equal((await database.query('SELECT id FROM call_2031_05')).length, 1)
+    assert.equal((await store.settle(closing('req_1', { atMs: atMs + 1 }))).booked, true)
+  },
+)
+
+nodesTest(
+  'one that is given up admits nothing until it has registered anew, and its late settlement counts once',
+  ['silent', 'other'],
+  async ([silent, other], database) => {
+    assert.ok(silent !== undefined && other !== undefined)
+    await addKey(silent, 'a')
+    await silent.admit(opening('req_1', 'a'))
+    await silent.admit(opening('req_2', 'a'))
+    await database.query("UPDATE node SET fenced_at_ms = 1 WHERE name = 'silent'")
+    assert.equal(await other.interruptOpenCalls(NOON + 9_000), 2)
+    assert.equal((await other.getCall('req_1'))?.state, 'interrupted')
+    assert.equal((await other.getBalance('default')).heldNanos, 0n)
+
+    assert.equal((await silent.admit(opening('req_3', 'a'))).kind, 'admitted')
+    const registrations = await database.query("SELECT id FROM node WHERE name = 'silent'")
+    assert.equal(registrations.length, 2)
+    const [call] = await database.query("SELECT node_id FROM call WHERE id = 'req_3'")
+    assert.ok(call !== undefined && registrations.some((node) => node['id'] === call['node_id']))
+
+    assert.equal((await silent.settle(closing('req_1'))).booked, true)
+    assert.equal((await other.settle(closing('req_1'))).booked, false)
+    assert.equal((await other.getCall('req_1'))?.state, 'settled')
+    // What is left of the old registration is not looked at again, and the new one is untouched.
+    assert.equal(await other.interruptOpenCalls(NOON + 9_001), 0)
+    assert.equal((await other.getCall('req_3'))?.state, 'in_flight')
+  },
+)
+
+nodesTest(
+  'an admission that its node has given up is not made afterwards',
+  ['a'],
+  async ([store], database) => {
+    assert.ok(store !== undefined)
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a'))
+    const [node] = await database.query('SELECT id, epoch FROM node')
+    const admit = async () => {
+      const asked = [
+        'SELECT admit_calls($1, $2, true, $3) AS answers',
+        [node?.['id'], node?.['epoch'], '[]'],
+      ] as const
+      return (await database.query(...asked))[0]?.['answers']
+    }
+    assert.deepEqual(await admit(), [])
+    await database.query('SELECT raise_epoch($1)', [node?.['id']])
+    assert.equal(await admit(), null)
+    assert.equal((await store.admit(opening('req_2', 'a'))).kind, 'admitted')
+  },
+)
+
+nodesTest(
+  'a process that comes back under its name closes what it left open',
+  ['a'],
+  async ([store], database) => {
+    assert.ok(store !== undefined)
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a'))
+    const next = await openByCallersClock(database.url, {
+      node: { name: 'a', alone: true, beatEveryMs: null },
+    })
+    assert.equal(await next.interruptOpenCalls(NOON + 1_000), 1)
+    await next.close()
+  },
+)
+
+nodesTest('one that only manages keys is no node', ['a'], async ([store], database) => {
+  assert.ok(store !== undefined)
+  await addKey(store, 'a')
+  await store.getBalance('default')
+  assert.deepEqual(await database.rows('node'), [])
+})
+
+test('PostgreSQL, 2 nodes: one that falls silent is given up by the other, and one that goes says so', async () => {
+  const database = await openTestDatabase()
+  const open = (name: string, beatEveryMs: number | null) =>
+    openPostgresStore(database.url, {
+      clock: 'database',
+      node: { name, alone: false, beatEveryMs, silentMs: 300 },
+      log: createLog('silent'),
+    })
+  const silent = await open('silent', null)
+  const beating = await open('beating', 20)
+  await addKey(silent, 'a')
+  await silent.admit(opening('req_1', 'a'))
+  await beating.admit(opening('req_2', 'a'))
+  await until('the call of the silent node is interrupted', async () => {
+    return (await beating.getCall('req_1'))?.state === 'interrupted'
+  })
+  assert.equal((await beating.getCall('req_2'))?.state, 'in_flight')
+  assert.equal((await beating.getBalance('default')).heldNanos, 1_000n)
+  await beating.settle(closing('req_2'))
+  await beating.close()
+  const [node] = await database.query("SELECT * FROM node WHERE name = 'beating'")
+  assert.notEqual(node?.['fenced_at_ms'], null)
+  assert.notEqual(node?.['cleared_at_ms'], null)
+  await assertConserved(database)
+  await silent.close()
+  await database.close()
+})
+
+test('PostgreSQL: the clock of the database decides, whatever the node says', async () => {
+  const database = await openTestDatabase()
+  const store = await openPostgresStore(database.url, {
+    clock: 'database',
+    node: { name: 'a', alone: true, beatEveryMs: null },
+    log: createLog('silent'),
+  })
+  const now = async () => Number((await database.query('SELECT now_ms() AS now'))[0]?.['now'])
+  const before = await now()
+  await addKey(store, 'a')
+  await addKey(store, 'ended', { expiresAtMs: before - 1 })
+  const longAgo = Date.UTC(2001, 0)
+  assert.equal((await store.admit(opening('req_1', 'ended', { atMs: longAgo }))).kind, 'refused')
+  assert.equal((await store.admit(opening('req_2', 'a', { atMs: longAgo }))).kind, 'admitted')
+  await store.settle(closing('req_2', { atMs: Date.UTC(2040, 0) }))
+  const call = await store.getCall('req_2')
+  assert.ok(call !== null && call.endedAtMs !== null)
+  assert.ok(before <= call.startedAtMs && call.startedAtMs <= call.endedAtMs)
+  assert.ok(call.endedAtMs <= (await now()))
+  await store.close()
+  await database.close()
+})

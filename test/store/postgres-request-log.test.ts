@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { CallFilter } from '../../src/ledger/request-log.ts'
+import { openPool } from '../../src/store/postgres/pool.ts'
+import { IN_ORDER_OF_AN_INDEX, lookSql } from '../../src/store/postgres/request-log.ts'
+import { text } from '../../src/store/postgres/rows.ts'
+import { createDatabase, stopPostgres } from '../support/postgres.ts'
+
+after(stopPostgres)
+
+const ALL: CallFilter = {
+  accountId: 'default',
+  keyId: null,
+  fromMs: null,
+  toMs: null,
+  model: null,
+  status: null,
+  state: null,
+  minCostNanos: null,
+  flag: null,
+}
+const OF_KEY = { ...ALL, keyId: 'key_a' }
+const RARE = { model: 'rare' }
+const MARCH = { fromMs: Date.UTC(2026, 2, 1), toMs: Date.UTC(2026, 3, 1) - 1 }
+
+test('a look at the log reads in the order of an index, and only the months it is about', async () => {
+  const database = await createDatabase()
+  const db = openPool({
+    ...{ url: database.url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } },
+  })
+  try {
+    for (const month of [1, 2, 3]) {
+      const from = Date.UTC(2026, month, 1)
+      await db.query('SELECT make_call_months($1, 1)', [from])
+      await db.query(
+        `INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, surface,
+           hold_nanos, hold_list_nanos, price_version, rating, client_ip)
+         SELECT 'req_' || $1 || i, month_of(at), 'default', CASE WHEN i % 100 = 0 THEN 'key_b' ELSE 'key_a' END, 'n', 'settled', at, day_of(at), 'POST', '/', 'chat',
+           0, 0, 'v', '{}', ''
+         FROM (SELECT i, $1::bigint + i * 1000 AS at FROM generate_series(1, 5000) AS i) AS calls`,
+        [from],
+      )
+    }
+    // Now it is known that one of the keys has few calls, and that they could be sorted.
+    await db.query('ANALYZE call')
+    const planOf = (filter: CallFilter): Promise<string> =>
+      db.transaction(async (tx) => {
+        const { sql, values, takesAll } = lookSql(filter, null, 100)
+        if (!takesAll) await tx.query(IN_ORDER_OF_AN_INDEX)
+        const lines = await tx.query(`EXPLAIN ${sql}`, values)
+        return lines.map((line) => text(line, 'QUERY PLAN')).join('\n')
+      })
+    const filters = [ALL, OF_KEY, { ...ALL, ...RARE }, { ...OF_KEY, ...RARE }]
+    for (const filter of [...filters, { ...OF_KEY, ...RARE, keyId: 'key_b' }]) {
+      const whole = await planOf(filter)
+      assert.match(whole, /Merge Append/)
+      assert.doesNotMatch(whole, /Seq Scan|Bitmap|Sort {2}/, whole)
+      const index = filter.keyId === null ? /call_2026_03_account_id_started/ : /call_2026_03_key_id_started/
+      const narrow = await planOf({ ...filter, ...MARCH })
+      assert.match(narrow, index)
+      assert.doesNotMatch(narrow, /call_2026_0[24]/, narrow)
+    }
+  } finally {
+    await db.close()
+    await database.drop()
+  }
+})

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import pg from 'pg'
+import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
+import type { PostgresStoreOptions } from '../../src/store/postgres/postgres-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { startPickyPooler } from '../support/picky-pooler.ts'
+import { stopPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { assertConserved } from './conformance/conservation.ts'
+import { addKey, closing, NOON, opening } from './conformance/fixtures.ts'
+import {
+  cutConnections,
+  type OpenDatabase,
+  openByCallersClock,
+  openTestDatabase,
+} from './postgres-under-test.ts'
+
+after(stopPostgres)
+
+interface Troubled {
+  readonly store: Store
+  readonly database: OpenDatabase
+  readonly wire: FaultProxy
+}
+
+/** A store whose wire to the database can fail, and which has to be well again at the end. */
+function troubleTest(
+  sentence: string,
+  prove: (troubled: Troubled) => Promise<void>,
+  more: Partial<PostgresStoreOptions> = {},
+): void {
+  test(`PostgreSQL: ${sentence}`, async () => {
+    const database = await openTestDatabase()
+    const wire = await startFaultProxy(database.url)
+    const store = await openByCallersClock(wire.url, more)
+    try {
+      await addKey(store, 'a')
+      await prove({ store, database, wire })
+      wire.heal()
+      await until('a call is admitted', async () => (await admitSome(store)) !== null)
+      const held = () => database.query("SELECT id FROM call WHERE state = 'in_flight'")
+      await until('nothing is held but by that call', async () => (await held()).length === 1)
+      await assertConserved(database)
+    } finally {
+      await store.close()
+      await wire.close()
+      await database.close()
+    }
+  })
+}
+
+let calls = 0
+
+async function admitSome(store: Store): Promise<string | null> {
+  const id = `req_some_${calls++}`
+  try {
+    await store.admit(opening(id, 'a'))
+    return id
+  } catch {
+    return null
+  }
+}
+
+troubleTest(
+  'connections that are ended under load cost some calls a 503 and nothing else',
+  async (troubled) => {
+    const { store, database } = troubled
+    let cuts = 0
+    const outcomes = { done: 0, unavailable: 0 }
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, lane) => {
+        for (let i = 0; i < 15; i++) {
+          const id = `req_${lane}_${i}`
+          if (lane === 0 && i % 5 === 4) {
+            await cutConnections(database.url)
+            cuts += 1
+          }
+          try {
+            await store.admit(opening(id, 'a'))
+            outcomes.done += 1
+          } catch (error) {
+            assert.ok(error instanceof StoreUnavailable && !(error instanceof StoreGone), String(error))
+            outcomes.unavailable += 1
+            continue
+          }
+          await until('it is settled', async () => {
+            return await store.settle(closing(id)).then(
+              () => true,
+              (error) => !(error instanceof StoreRefused) && false,
+            )
+          })
+        }
+      }),
+    )
+    assert.equal(cuts, 3)
+    assert.ok(outcomes.done > 0)
+  },
+)
+
+troubleTest('an admission whose answer is lost is released', async ({ store, database, wire }) => {
+  await store.admit(opening('req_0', 'a'))
+  await store.settle(closing('req_0'))
+  wire.holdReplies()
+  const lost = store.admit(opening('req_1', 'a'))
+  const made = () => database.query("SELECT state FROM call WHERE id = 'req_1'")
+  await until('the call is admitted', async () => (await made()).length === 1)
+  wire.cut()
+  await assert.rejects(lost, StoreUnavailable)
+  wire.heal()
+  await until('it is released', async () => (await made())[0]?.['state'] === 'released')
+})
+
+troubleTest(
+  'an admission that waits for a lock longer than its caller does is not made afterwards',
+  async ({ store, database }) => {
+    const other = new pg.Client(database.url)
+    await other.connect()
+    await other.query("BEGIN; SELECT 1 FROM api_key WHERE id = 'key_a' FOR UPDATE")
+    await assert.rejects(store.admit(opening('req_1', 'a')), StoreUnavailable)
+    await other.query('COMMIT')
+    await other.end()
+    await until('what was under way has ended', async () => (await admitSome(store)) !== null)
+    await until('nothing is left of it', async () => {
+      const open = await database.query("SELECT id FROM call WHERE state = 'in_flight'")
+      for (const row of open) await store.settle(closing(String(row['id']), { atMs: NOON + 1 }))
+      return (await store.getBalance('default')).heldNanos === 0n
+    })
+    const call = await store.getCall('req_1')
+    assert.ok(call === null || call.state === 'released', call?.state)
+  },
+  { answerMs: 100 },
+)
+
+troubleTest(
+  'a database that says nothing costs each call its deadline, and no more than that',
+  async ({ store, wire }) => {
+    assert.notEqual(await admitSome(store), null)
+    wire.mute()
+    const asked = ['req_1', 'req_2', 'req_3'].map((id) => store.admit(opening(id, 'a')))
+    for (const outcome of await Promise.allSettled(asked)) {
+      assert.ok(outcome.status === 'rejected' && outcome.reason instanceof StoreUnavailable)
+    }
+    await assert.rejects(store.getBalance('default'), StoreUnavailable)
+    wire.heal()
+    await until('the first call is settled', async () => {
+      const settled = store.settle(closing(`req_some_${calls - 1}`))
+      return await settled.then(
+        () => true,
+        () => false,
+      )
+    })
+  },
+  { answerMs: 200 },
+)
+
+test('PostgreSQL: what a command itself gets wrong is refused, and not tried again for ever', async () => {
+  const database = await openTestDatabase()
+  const store = await openByCallersClock(database.url)
+  await addKey(store, 'a')
+  await assert.rejects(addKey(store, 'a'), StoreRefused)
+  await store.close()
+  await assert.rejects(store.admit(opening('req_1', 'a')), StoreGone)
+  await assert.rejects(store.getBalance('default'), StoreGone)
+  await database.close()
+})
+
+test('PostgreSQL: behind a pooler that takes no settings everything works the same', async () => {
+  const database = await openTestDatabase()
+  const pooler = await startPickyPooler(database.url)
+  const store = await openByCallersClock(pooler.url)
+  await addKey(store, 'a')
+  assert.equal((await store.admit(opening('req_1', 'a'))).kind, 'admitted')
+  assert.equal((await store.settle(closing('req_1'))).booked, true)
+  await store.close()
+  await pooler.close()
+  await database.close()
+})

@@ -1,0 +1,99 @@
+import pg from 'pg'
+import { createLog } from '../../src/kernel/log.ts'
+import { openPool } from '../../src/store/postgres/pool.ts'
+import { openPostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/postgres-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createDatabase } from '../support/postgres.ts'
+import type { Rows, StoreUnderTest } from './conformance/fixtures.ts'
+import type { MortalStore } from './conformance/simulation-run.ts'
+
+/** The suite asks for thousands of calls at once, on machines that have other things to do. */
+const PATIENCE_MS = 60_000
+
+/** A store that lives by the time of its caller, and does nothing by itself. */
+export function openByCallersClock(url: string, more: Partial<PostgresStoreOptions> = {}): Promise<Store> {
+  return openPostgresStore(url, {
+    clock: 'caller',
+    node: { name: 'test', alone: true, beatEveryMs: null },
+    log: createLog('silent'),
+    answerMs: PATIENCE_MS,
+    ...more,
+  })
+}
+
+export async function openFreshPostgres(): Promise<StoreUnderTest> {
+  return await openMortalPostgres()
+}
+
+/** A PostgreSQL store that dies: its connections are cut, and the next life is another node under the same name. */
+export async function openMortalPostgres(): Promise<MortalStore> {
+  const database = await openTestDatabase()
+  const dead: Store[] = []
+  let store = await openByCallersClock(database.url)
+
+  return {
+    get store() {
+      return store
+    },
+    rows: database.rows,
+    addAccount: database.addAccount,
+    async die() {
+      await cutConnections(database.url)
+      dead.push(store)
+      store = await openByCallersClock(database.url)
+    },
+    async close() {
+      await Promise.all([store, ...dead].map((each) => each.close()))
+      await database.close()
+    },
+  }
+}
+
+export interface OpenDatabase extends Pick<StoreUnderTest, 'rows' | 'addAccount'> {
+  readonly url: string
+  /** Of this database, beside every store. */
+  query(text: string, values?: readonly unknown[]): Promise<Rows>
+  close(): Promise<void>
+}
+
+/** A database of its own and a reader beside the stores that use it. */
+export async function openTestDatabase(): Promise<OpenDatabase> {
+  const database = await createDatabase()
+  const { url } = database
+  const settings = { deadlines: false }
+  const reader = openPool({ url, connectionsMax: 1, statementMs: PATIENCE_MS, settings })
+  return {
+    url,
+    query: reader.query,
+    rows: async (table) => (await reader.query(`SELECT * FROM ${table}`)).map(asInSqlite),
+    async addAccount(id) {
+      await reader.query('INSERT INTO account (id, created_at_ms) VALUES ($1, 0)', [id])
+    },
+    async close() {
+      await reader.close()
+      await database.drop()
+    },
+  }
+}
+
+/** Ends every session of the store, as a restart of the database would. */
+export async function cutConnections(url: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+  )
+  await client.end()
+}
+
+/** The suite compares columns as SQLite has them: flags are 0 and 1, integers bigint, lists JSON text. */
+function asInSqlite(row: Rows[number]): Rows[number] {
+  return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, plain(value)]))
+}
+
+function plain(value: unknown): unknown {
+  if (typeof value === 'boolean') return value ? 1n : 0n
+  if (typeof value === 'number') return BigInt(value)
+  return Array.isArray(value) ? JSON.stringify(value) : value
+}

