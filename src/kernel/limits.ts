@@ -99,8 +99,8 @@ export const limits = {
   /** Looks for one page of the request log. Then it answers with what it has found and says where to go on. */
   logPageLooksMax: 20,
 
-  /** Calls that an export has in memory at once. Writing these down takes 1.5 ms, for which streams wait. */
-  exportPageCallsMax: 100,
+  /** Calls that an export has in memory at once. Writing these down takes 0.4 ms, for which streams wait. */
+  exportPageCallsMax: 25,
 
   /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
   settlementsWaitingMax: 20_000,

@@ -45,6 +45,8 @@ export interface RunningCommand {
   /** Resolves when its output, or its error output, matches. */
   printed(pattern: RegExp): Promise<string>
   complained(pattern: RegExp): Promise<string>
+  /** Closes our end of its output, as `head` does. */
+  stopReading(): void
 }
 
 /** Starts a command of the program, in a pipe or on what it takes for a terminal. */
@@ -61,7 +63,13 @@ export function startCommand(
   // It may end without having read it.
   child.stdin?.on('error', () => {}).end(input)
   const { finished, printed, complained } = watch(child)
-  return { finished, printed, complained, signal: (name) => child.kill(name) }
+  return {
+    finished,
+    printed,
+    complained,
+    signal: (name) => child.kill(name),
+    stopReading: () => child.stdout?.destroy(),
+  }
 }
 
 export interface ServingProcess {
