@@ -8,7 +8,8 @@ export type Redact = (text: string) => string
 export function createRedact(servicePrefix: string, secrets: readonly string[] = []): Redact {
   const literals = secrets.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const pattern = new RegExp([`(${servicePrefix}_(?:live|admin)_)[0-9A-Za-z]+`, ...literals].join('|'), 'g')
-  const cut = (text: string) => text.replace(pattern, (_, shown: string | undefined) => `${shown ?? ''}[redacted]`)
+  const cut = (text: string) =>
+    text.replace(pattern, (_, shown: string | undefined) => `${shown ?? ''}[redacted]`)
   return (text) => {
     const plain = cut(text)
     if (!plain.includes('%')) return plain
