@@ -6,6 +6,7 @@ import { createUlidSource } from '../kernel/ids.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { KeyStore } from '../keys/key-store.ts'
+import { textField } from '../management/text-field.ts'
 import { EXIT_HELP } from './connection.ts'
 import { lookOf } from './look.ts'
 import { print } from './print.ts'
@@ -60,6 +61,8 @@ Example
 ${WHERE}`,
   async run(args) {
     const { values } = parseArgs({ args, options: { name: { type: 'string', default: 'command line' } } })
+    const [issue] = textField('--name', 120).safeParse(values.name).error?.issues ?? []
+    if (issue !== undefined) throw new UsageError(issue.message)
     await withStore(async ({ config, store, digestKey }) => {
       const secret = mintKey(config.prefix, 'admin')
       const key = await store.createAdminKey({

@@ -15,6 +15,7 @@ export const updateKey = defineRoute({
     'call on, and what was spent stays spent. A revoked or expired key cannot be changed.',
   query: null,
   body: keyEditFields,
+  repeatable: false,
   success: { status: 200, schema: keySchema },
   errors: ['bad_request', 'not_found', 'conflict', 'request_timeout'],
   async handle({ caller, params: [id = ''], body }, { clock, store, limitsMoved }) {

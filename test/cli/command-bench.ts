@@ -31,7 +31,8 @@ export async function startCommandBench(): Promise<CommandBench> {
   const gateway = await startSmallGateway()
   const { dataDir, url } = gateway.tollgate
   const keyFile = join(dataDir, 'admin-key')
-  const start: CommandBench['start'] = (way, args, { environment = {}, ...options } = {}) =>
+  const started: RunningCommand[] = []
+  const begin: CommandBench['start'] = (way, args, { environment = {}, ...options } = {}) =>
     way === 'locally'
       ? startCommand(args, { TOLLGATE_DATA_DIR: dataDir, ...environment }, options)
       : // A folder without books: it must not be looked into.
@@ -40,6 +41,11 @@ export async function startCommandBench(): Promise<CommandBench> {
           { TOLLGATE_DATA_DIR: join(dataDir, 'nowhere'), ...environment },
           options,
         )
+  const start: CommandBench['start'] = (...how) => {
+    const command = begin(...how)
+    started.push(command)
+    return command
+  }
   return {
     gateway,
     start,
@@ -48,7 +54,11 @@ export async function startCommandBench(): Promise<CommandBench> {
       const authorization = `Bearer ${readFileSync(keyFile, 'utf8').trim()}`
       return await (await fetch(url + path, { headers: { authorization } })).text()
     },
-    close: () => gateway.close(),
+    async close() {
+      // Those of a test that failed may still run.
+      for (const command of started) command.signal('SIGKILL')
+      await gateway.close()
+    },
   }
 }
 

@@ -32,8 +32,15 @@ async function call(apiKey: string, simulate: string, stream = false) {
       messages: [{ role: 'user', content: 'Hi' }],
     }),
   })
-  if (!stream) await response.arrayBuffer()
-  return { id: String(response.headers.get('x-svc-request-id')), leave: () => leaving.abort() }
+  const ended = response.arrayBuffer().catch(() => {})
+  if (!stream) await ended
+  return {
+    id: String(response.headers.get('x-svc-request-id')),
+    async leave() {
+      leaving.abort()
+      await ended
+    },
+  }
 }
 
 const idsIn = (text: string) => text.match(/req_\w{26}/g) ?? []
@@ -91,12 +98,10 @@ for (const way of WAYS) {
     const args = ['requests', '--follow', '--limit', '0', '--key', key.id]
     const slow = await call(key.key, 'tokens=9000; drip=50', true)
     const following = [bench.start(way, [...args, '--json']), bench.start(way, args)]
-    // The table's head is printed before the first look; one call shows that the other one looks too.
-    await following[1]?.printed(/began \(UTC\)/)
     const sign = await untilSeen(following)
     const quick = await call(key.key, 'tokens=1')
     await Promise.all(following.map((each) => each.printed(new RegExp(quick.id))))
-    slow.leave()
+    await slow.leave()
     await Promise.all(following.map((each) => each.printed(new RegExp(slow.id))))
     const last = await call(key.key, 'status=429')
     await Promise.all(following.map((each) => each.printed(new RegExp(last.id))))
@@ -155,6 +160,32 @@ test('--follow shows earlier calls first, oldest first, and a filter holds for w
     .split('\n')
     .map((line) => JSON.parse(line).id)
   assert.deepEqual(printed, [...earlier.map(({ id }) => id), matching.id])
+})
+
+test('--follow outlasts a gateway that goes away, and the books are there without one', async () => {
+  const mortal = await startCommandBench()
+  try {
+    await mortal.gateway.call(1_000)
+    const following = mortal.start('over HTTP', ['requests', '--follow'])
+    await following.printed(/began \(UTC\)[\s\S]*claude-haiku-5-5/)
+    mortal.gateway.tollgate.signal('SIGKILL')
+    await mortal.gateway.tollgate.finished
+    const complaint = await following.complained(/Trying again/)
+    assert.match(complaint, /cannot be reached|broke off/)
+    following.signal('SIGINT')
+    assert.equal((await following.finished).code, 0)
+
+    const absent = await mortal.run('over HTTP', ['requests', '--follow'])
+    assert.deepEqual([absent.code, absent.stdout], [1, ''])
+    assert.match(absent.stderr, /cannot be reached: .*ECONNREFUSED.* Is the gateway running there\?/)
+    const alone = await mortal.run('locally', ['requests'])
+    assert.equal(idsIn(alone.stdout).length, 1)
+    const created = await mortal.run('locally', ['keys', 'create', '--name', 'made without a gateway'])
+    assert.equal(created.code, 0)
+    assert.match((await mortal.run('locally', ['keys', 'list'])).stdout, /made without a gateway/)
+  } finally {
+    await mortal.close()
+  }
 })
 
 test('on a terminal there is colour, and a narrow one leaves the key out', async () => {

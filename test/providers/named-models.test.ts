@@ -214,7 +214,7 @@ const cases: readonly ModelsCase[] = [
     'chat',
     'POST /v1/fine_tuning/alpha/graders/validate',
     { grader: { model: 'a' } },
-    [],
+    /does not read them/,
   ],
   ['a credential', 'chat', 'POST /v1/realtime/sessions', { model: 'a' }, /credential/],
   ['a credential where no model is named', 'messages', 'POST /v1/oauth/token', null, /credential/],
