@@ -1,4 +1,3 @@
-import { limits } from '../kernel/limits.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { keyChanges, NO_LIMITS, newKeyFields, refusePastExpiry } from './key-fields.ts'
 import { createdKeySchema, keyObject } from './key-object.ts'
@@ -21,10 +20,6 @@ export const createKey = defineRoute({
   errors: ['bad_request', 'request_timeout'],
   async handle({ caller, body, once }, { clock, nextUlid, digestKey, servicePrefix, store }) {
     const nowMs = clock.nowMs()
-    // What was in the future when it was first asked may be past when it is repeated, and only the store knows which of
-    // the two this is. A name counts for a day, so within a day it passes: at worst a key is made that has expired.
-    const past = refusePastExpiry(body, once === null ? nowMs : nowMs - limits.onceMs)
-    if (past !== null) return replyRefused(past)
     const secret = mintKey(servicePrefix, 'live')
     const key = {
       ...NO_LIMITS,
@@ -38,6 +33,7 @@ export const createKey = defineRoute({
     }
     const result = await store.createKey(key, once)
     if (result.kind === 'conflict') return replyRefused(refuseOtherCommand())
+    if (result.kind === 'born_expired') return replyRefused(refusePastExpiry())
     const object = keyObject(result.value, nowMs)
     // The secret of the first attempt is not known any more, and this one belongs to no key.
     if (result.kind === 'repeated') return replyRepeated(201, object)

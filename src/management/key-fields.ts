@@ -70,7 +70,6 @@ export function keyChanges(fields: GivenFields): KeyChanges {
 }
 
 /** A key that is born expired, or that an edit ends, is more likely a mistake; to end one there is revocation. */
-export function refusePastExpiry({ expires_at: expiresAtMs }: GivenFields, nowMs: number): Refusal | null {
-  if (expiresAtMs === null || expiresAtMs === undefined || expiresAtMs > nowMs) return null
+export function refusePastExpiry(): Refusal {
   return refuse('bad_request', 'expires_at must be in the future.', { param: 'expires_at' })
 }

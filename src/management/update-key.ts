@@ -20,8 +20,8 @@ export const updateKey = defineRoute({
   errors: ['bad_request', 'not_found', 'conflict', 'request_timeout'],
   async handle({ caller, params: [id = ''], body }, { clock, store, limitsMoved }) {
     const nowMs = clock.nowMs()
-    const past = refusePastExpiry(body, nowMs)
-    if (past !== null) return replyRefused(past)
+    const expiresAtMs = body.expires_at ?? Number.POSITIVE_INFINITY
+    if (expiresAtMs <= nowMs) return replyRefused(refusePastExpiry())
     const edit = await store.updateKey(caller.accountId, id, keyChanges(body), nowMs)
     if (edit.kind === 'none') return replyRefused(refuseMissingKey())
     if (edit.kind === 'final') return replyRefused(refuseFinalKey(edit.key))

@@ -207,7 +207,7 @@ const cases: readonly ModelsCase[] = [
     'chat',
     'POST /v1/fine_tuning/alpha/graders/run',
     { grader: { model: 'a' } },
-    /where it is not looked for/,
+    /does not read them/,
   ],
   [
     'a grader that is only validated',

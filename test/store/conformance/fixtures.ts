@@ -43,7 +43,7 @@ export async function addKey(store: Store, name: string, more: Partial<NewKey> =
 }
 
 /** What came of a command that must have been done by this very call. */
-export function doneValue<T>(result: OnceResult<T>): T {
+export function doneValue<T>(result: OnceResult<T> | { readonly kind: 'born_expired' }): T {
   if (result.kind !== 'done') throw new Error(`done was expected, not ${result.kind}`)
   return result.value
 }
