@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import type { Clock } from './kernel/clock.ts'
@@ -8,6 +8,7 @@ import { Secret } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
 import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
+import { SCHEMA_VERSION, schemaVersionOf } from './store/sqlite/migrate.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
@@ -42,7 +43,7 @@ export async function openInstallation(
   }
   let store: Store | null = null
   try {
-    const opened = await openStore(config, onFatal, diskFault)
+    const opened = await openStore(config, onFatal, diskFault, true)
     store = opened.store
     const { digestKey } = opened
     // Whoever held these calls is gone: this process is the only one that serves from here.
@@ -68,8 +69,10 @@ export async function openStore(
   config: Config,
   onFatal: (error: Error) => void,
   diskFault: SharedArrayBuffer | null = null,
+  serving = false,
 ): Promise<{ store: Store; digestKey: DigestKey }> {
   makePrivateDir(config.dataDir)
+  if (!serving) refuseUpgradeBeside(config.dataDir)
   const store = await openSqliteStore(join(config.dataDir, 'tollgate.db'), onFatal, diskFault)
   try {
     const digestKey = createKeyDigest(config.pepper ?? (await readPepper(config.dataDir, store)))
@@ -79,6 +82,19 @@ export async function openStore(
     await store.close()
     throw error
   }
+}
+
+/** A command of a newer version must not change the books under a gateway that would not know them any more. */
+function refuseUpgradeBeside(dataDir: string): void {
+  const file = join(dataDir, 'tollgate.db')
+  if (!existsSync(file) || schemaVersionOf(file) >= SCHEMA_VERSION) return
+  const lock = lockDataDir(dataDir)
+  lock?.release()
+  if (lock !== null) return
+  throw new InstallationError(
+    `The gateway that serves from ${dataDir} is of an older version than this command. Restart it with this ` +
+      'version first, or ask it over HTTP with --url.',
+  )
 }
 
 async function closeAll(store: Store, lock: DataDirLock): Promise<void> {

@@ -198,6 +198,7 @@ async function serveFrom(
     async stop() {
       ready = false
       retention.stop()
+      lines.close()
       const cutStreams = await server.drain(config.drainMs)
       await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
       // Calls that were cut are still being counted and settled; the store stays open for them.

@@ -1,13 +1,14 @@
 import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../config.ts'
-import { openStore } from '../installation.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import type { KeyStore } from '../keys/key-store.ts'
+import { textField } from '../management/text-field.ts'
 import { EXIT_HELP } from './connection.ts'
 import { lookOf } from './look.ts'
+import { openBooks } from './open-books.ts'
 import { print } from './print.ts'
 import { type Command, Failure, runGroup, UsageError } from './run-command.ts'
 import { shownInstant, shownText } from './shown-text.ts'
@@ -37,8 +38,7 @@ export async function adminKey(args: readonly string[]): Promise<void> {
 
 async function withStore(work: (tools: Tools) => Promise<void>): Promise<void> {
   const config = readConfig(process.env)
-  // Whatever is asked of a store that failed is refused, and that is how the command learns of it.
-  const { store, digestKey } = await openStore(config, () => {})
+  const { store, digestKey } = await openBooks(config)
   try {
     await work({ config, store, digestKey })
   } finally {
@@ -60,6 +60,8 @@ Example
 ${WHERE}`,
   async run(args) {
     const { values } = parseArgs({ args, options: { name: { type: 'string', default: 'command line' } } })
+    const [issue] = textField('--name', 120).safeParse(values.name).error?.issues ?? []
+    if (issue !== undefined) throw new UsageError(issue.message)
     await withStore(async ({ config, store, digestKey }) => {
       const secret = mintKey(config.prefix, 'admin')
       const key = await store.createAdminKey({

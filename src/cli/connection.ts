@@ -2,7 +2,6 @@ import { readFileSync, statSync } from 'node:fs'
 import { type Config, readConfig } from '../config.ts'
 import { Secret } from '../kernel/secret.ts'
 import { createHttpClient } from './http-client.ts'
-import { openLocalClient } from './local-client.ts'
 import type { ManagementClient } from './management-client.ts'
 import { Failure, UsageError } from './run-command.ts'
 
@@ -46,6 +45,8 @@ async function openClient(connection: Connection, config: Config): Promise<Manag
   if (url === undefined) {
     if (keyFile !== undefined)
       throw new UsageError('--admin-key-file is for --url; the data directory needs no key')
+    // Half of the program, and over HTTP it is not needed.
+    const { openLocalClient } = await import('./local-client.ts')
     return await openLocalClient(config)
   }
   return createHttpClient(readUrl(url), keyFile === undefined ? configuredKey(config) : readKey(keyFile))

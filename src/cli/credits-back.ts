@@ -32,7 +32,7 @@ It fails if a call was not found or is still in flight; the others are given bac
 
 Examples
   tollgate credits back req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --reason "refund, ticket 4711"
-  tollgate requests --key key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --json | jq -r .id | tollgate credits back - --reason leaked
+  tollgate credits back - --reason "leaked key" < fraud.ids
 
 ${CONNECTION_HELP}
 ${EXIT_HELP}`,

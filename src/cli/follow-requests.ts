@@ -38,8 +38,9 @@ export async function followRequests(
     for (const call of calls) await print(asJson ? `${call.json}\n` : table.line(call))
   }
   try {
+    const earlier = await follower.begin(limit)
     if (!asJson) await print(table.title)
-    await show(await follower.begin(limit))
+    await show(earlier)
     let isLost = false
     while (!signal.aborted) {
       await pause(LOOK_EVERY_MS, undefined, { signal })

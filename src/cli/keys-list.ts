@@ -28,7 +28,7 @@ Lists the API keys, newest first, with what each has spent this month (UTC), in 
 
 Examples
   tollgate keys list --status usable
-  tollgate keys list --search svc_live_Ab3dE9f      whose key is this?
+  tollgate keys list --search svc_live_Ab3dE9f
 
 ${CONNECTION_HELP}
 ${EXIT_HELP}`,

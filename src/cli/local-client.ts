@@ -1,7 +1,4 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { type Config, ConfigError } from '../config.ts'
-import { InstallationError, openStore } from '../installation.ts'
+import type { Config } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import type { Caller } from '../keys/recognition.ts'
@@ -9,7 +6,7 @@ import { createSettlementWatch } from '../ledger/settlement-watch.ts'
 import { answerInProcess } from '../management/answer-in-process.ts'
 import type { Management } from '../management/route.ts'
 import { type Asked, type ManagementClient, queryText } from './management-client.ts'
-import { Failure } from './run-command.ts'
+import { openBooks } from './open-books.ts'
 
 /** Whoever can write to the data directory is the operator. */
 const OPERATOR: Caller = { kind: 'admin_key', keyId: 'command line', accountId: 'default' }
@@ -17,13 +14,7 @@ const OPERATOR: Caller = { kind: 'admin_key', keyId: 'command line', accountId: 
 /** The management API in this process, on the data directory: beside a running gateway or without one. */
 export async function openLocalClient(config: Config): Promise<ManagementClient> {
   const { dataDir } = config
-  // A command in the wrong folder must not make books of its own there, and show them as if they were the right ones.
-  if (!existsSync(join(dataDir, 'tollgate.db'))) {
-    throw new ConfigError([
-      `TOLLGATE_DATA_DIR: there are no books in ${dataDir}; name the right folder, or a running gateway with --url`,
-    ])
-  }
-  const { store, digestKey } = await openOrExplain(config)
+  const { store, digestKey } = await openBooks(config)
   const management: Management = {
     clock: systemClock,
     nextUlid: createUlidSource(systemClock),
@@ -59,16 +50,6 @@ export async function openLocalClient(config: Config): Promise<ManagementClient>
       return { status: reply.status, chunks: kind === 'stream' ? reply.chunks : once(reply.body) }
     },
     close: () => store.close(),
-  }
-}
-
-async function openOrExplain(config: Config) {
-  try {
-    // Whatever is asked of a store that failed is refused, and that is how the command learns of it.
-    return await openStore(config, () => {})
-  } catch (error) {
-    if (error instanceof InstallationError || !(error instanceof Error)) throw error
-    throw new Failure(`The books in ${config.dataDir} cannot be opened: ${error.message}`)
   }
 }
 

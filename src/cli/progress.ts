@@ -36,3 +36,8 @@ export function createProgress(
     },
   }
 }
+
+/** Of what goes to standard output. Where that is the terminal too, each would be written over the other. */
+export function createExportProgress(label: string): Progress {
+  return createProgress(label, process.stdout.isTTY ? { isTTY: false, write: () => true } : process.stderr)
+}

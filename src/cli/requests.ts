@@ -7,8 +7,9 @@ import { type LogQuery, readCalls, textOf } from './logged-call.ts'
 import { lookOf } from './look.ts'
 import type { ManagementClient } from './management-client.ts'
 import { print } from './print.ts'
-import { createProgress } from './progress.ts'
+import { createExportProgress } from './progress.ts'
 import { expectDone } from './read-answer.ts'
+import { RowCounter } from './row-counter.ts'
 import { runCommand, UsageError } from './run-command.ts'
 
 const HELP = `Usage
@@ -92,7 +93,7 @@ async function run(args: string[]): Promise<void> {
   }
   const query = { ...filter, start, end, limit: limit ?? (json || csv ? undefined : TABLE_LIMIT) }
   await withClient(values, async (client) => {
-    if (json || csv) return await exportCalls(client, path, { ...query, format: csv ? 'csv' : 'ndjson' })
+    if (json || csv) return await exportCalls(client, path, query, csv ? 'csv' : 'ndjson')
     const table = callTable(look)
     let isEmpty = true
     for await (const call of readCalls(client, path, query, OPTION_NAMES)) {
@@ -104,30 +105,26 @@ async function run(args: string[]): Promise<void> {
 }
 
 /** As it comes, so that millions of calls need no more memory than a few. */
-async function exportCalls(client: ManagementClient, path: string, query: LogQuery): Promise<void> {
-  const { status, chunks } = await client.stream(path, query)
+async function exportCalls(
+  client: ManagementClient,
+  path: string,
+  query: LogQuery,
+  format: 'csv' | 'ndjson',
+): Promise<void> {
+  const { status, chunks } = await client.stream(path, { ...query, format })
   if (status !== 200) expectDone(client, { status, text: await textOf(chunks) }, OPTION_NAMES)
-  // Rows and progress on one terminal would be written over each other.
-  const progress = process.stdout.isTTY ? null : createProgress('Calls exported:')
-  const head = query['format'] === 'csv' ? 1 : 0
-  let lines = 0
-  let quoted = false
+  const progress = createExportProgress('Calls:')
+  const counter = new RowCounter(format)
   try {
     for await (const chunk of chunks) {
-      for (const byte of chunk) {
-        if (byte === QUOTE) quoted = !quoted && head === 1
-        else if (byte === LINE_END && !quoted) lines += 1
-      }
       await print(chunk)
-      progress?.show(Math.max(0, lines - head), null)
+      counter.add(chunk)
+      progress.show(counter.rows, null)
     }
   } finally {
-    progress?.end()
+    progress.end()
   }
 }
-
-const QUOTE = 0x22
-const LINE_END = 0x0a
 
 /** The API would say the same, but not of 0, which here is no earlier call at all. */
 function checkedLimit(text: string): number {

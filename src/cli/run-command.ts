@@ -1,6 +1,6 @@
 import { ConfigError } from '../config.ts'
 import { InstallationError } from '../installation.ts'
-import { StoreUnavailable } from '../kernel/errors.ts'
+import { StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
 import { OutputFailed, ReaderGone } from './print.ts'
 
 /** The command line is wrong. The message names the option. */
@@ -40,7 +40,8 @@ export async function runCommand({ name, help, run }: Command, args: readonly st
     else if (isExpected(error)) complain(`${name}: ${error.message}\n`, 1)
     else if (error instanceof StoreUnavailable) {
       complain(`${name}: The store does not answer: ${error.message}. Try again.\n`, 1)
-    } else throw error
+    } else if (error instanceof StoreRefused) complain(`${name}: The store refused: ${error.message}.\n`, 1)
+    else throw error
   }
 }
 

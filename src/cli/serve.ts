@@ -39,11 +39,12 @@ export async function serve(args: readonly string[]): Promise<void> {
         process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
       },
     })
+    // Before the banner, which tells whoever reads it that signals are welcome.
+    const stop = stopSignal()
+    reloadOnHangup(running, config.prices?.file ?? null)
     const url = `http://${shownHost(running.host)}:${running.port}`
     process.stdout.write(banner({ url, config: served, simulated, firstAdminKey: running.firstAdminKey }))
-
-    reloadOnHangup(running, config.prices?.file ?? null)
-    await stopSignal()
+    await stop
     process.stdout.write('Stopping: no new requests, running streams may finish. Again to stop at once.\n')
     stopSignal().then(() => process.exit(1))
     const { cutStreams } = await running.stop()

@@ -3,8 +3,9 @@ import { CONNECTION_HELP, CONNECTION_OPTIONS, EXIT_HELP, withClient } from './co
 import { lookOf } from './look.ts'
 import type { ManagementClient } from './management-client.ts'
 import { print } from './print.ts'
-import { createProgress } from './progress.ts'
+import { createExportProgress } from './progress.ts'
 import { expectDone, readAnswer } from './read-answer.ts'
+import { RowCounter } from './row-counter.ts'
 import { runCommand, UsageError } from './run-command.ts'
 import { renderUsage, usageAnswer } from './usage-table.ts'
 
@@ -70,22 +71,22 @@ async function run(args: string[]): Promise<void> {
 
 /** All pages as one file. */
 async function printCsv(client: ManagementClient, query: UsageQuery): Promise<void> {
-  const progress = createProgress('Rows', process.stdout.isTTY ? NOWHERE : process.stderr)
+  const progress = createExportProgress('Rows:')
+  const counter = new RowCounter('csv')
   try {
     let after: string | undefined
-    let rows = 0
     do {
       const answer = await client.ask('GET', '/v1/usage', { query: { ...query, format: 'csv', after } })
       expectDone(client, answer, OPTION_NAMES)
-      await print(after === undefined ? answer.text : answer.text.slice(answer.text.indexOf('\n') + 1))
+      const page = Buffer.from(
+        after === undefined ? answer.text : answer.text.slice(answer.text.indexOf('\n') + 1),
+      )
+      await print(page)
+      counter.add(page)
+      progress.show(counter.rows, null)
       after = [...answer.headers].find(([name]) => /^x-.*-next$/.test(name))?.[1]
-      rows += ROWS_MAX
-      progress.show(rows, null)
     } while (after !== undefined)
   } finally {
     progress.end()
   }
 }
-
-/** Rows and progress on one terminal would be written over each other. */
-const NOWHERE = { isTTY: false, write: () => true }

@@ -62,7 +62,7 @@ export async function askExaminer(
   clearTimeout(timer)
   stopWatching()
   if (cutShort === 'late') {
-    void 0
+    child.kill('SIGKILL')
     // A disk that hangs hangs this too: it is tried, not waited for.
     if (child.pid !== undefined) rm(join(dataDir, fsyncFileName(child.pid)), { force: true }).catch(() => {})
   }

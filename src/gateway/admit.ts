@@ -1,4 +1,4 @@
-import type { Exchange } from '../http/exchange.ts'
+import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
@@ -8,6 +8,7 @@ import { type Admission, type Ahead, type NamedModels, NOBODY_AHEAD } from '../l
 import type { Surface } from '../providers/surface.ts'
 import { explainHeld, explainRefusal } from './explain-refusal.ts'
 import type { Gateway } from './gateway.ts'
+import type { Turn } from './lines.ts'
 import type { BillPlan } from './pricer.ts'
 import { recordable } from './recordable.ts'
 
@@ -39,52 +40,70 @@ export interface AdmitRequest {
 }
 
 /**
- * Whether this call may go upstream. If it may, its hold is on disk when this returns. Where calls in flight hold
- * what is left of a limit it waits for them, in the order of arrival. The answer is for this call only; nothing of it
- * is kept.
+ * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call
+ * only; nothing of it is kept.
  */
 export async function admit(request: AdmitRequest, gateway: Gateway): Promise<AdmitResult> {
-  const overloaded = refuseOverload(gateway)
-  if (overloaded !== null) return refused(overloaded)
-  const place = gateway.lines.enter(lineKeyOf(request.digest))
-  const { res } = request.exchange
-  res.once('close', place.leave)
+  const { exchange, modelAsked, plan } = request
+  const answer = await askInTurn(request, gateway)
+  switch (answer.kind) {
+    case 'admitted':
+    case 'client_left':
+      return answer
+    case 'overloaded':
+      return refused(answer.refusal)
+    case 'held':
+      return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
+    case 'refused': {
+      const { refusal, balanceNanos } = answer
+      if (refusal.reason !== 'unknown_key') {
+        return refused(
+          explainRefusal(refusal, plan.unpricedModel ?? modelAsked, exchange.names),
+          balanceNanos,
+        )
+      }
+      // It may be an admin key, whose holder deserves to be told so.
+      const caller = await gateway.store.recognise(request.digest, gateway.clock.nowMs())
+      return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
+    }
+  }
+}
+
+type TurnAnswer =
+  | Admission
+  | { readonly kind: 'client_left' }
+  | { readonly kind: 'overloaded'; readonly refusal: Refusal }
+
+/**
+ * Asks the store, and where calls in flight hold what is left of a limit, waits for them in the order of arrival and
+ * asks again. What is still held when the wait is over is the answer.
+ */
+async function askInTurn(request: AdmitRequest, gateway: Gateway): Promise<TurnAnswer> {
+  const { exchange, digest } = request
+  // Who left while its body was being read will not leave again.
+  if (clientLeft(exchange)) return { kind: 'client_left' }
+  const place = gateway.lines.enter(lineKeyOf(digest))
+  exchange.res.once('close', place.leave)
+  let admission: Admission | null = null
   try {
-    let admission =
-      place.isBehind && waits(request) ? null : await ask(request, place.ahead(), false, gateway)
-    while (admission === null || admission.kind === 'held') {
-      const turn = await place.turn(admission?.by.limit ?? 'budget', admission?.accountId ?? '')
+    for (let turn: Turn = 'ask'; ; turn = await place.turn(admission.by, admission.accountId)) {
       if (turn === 'left') return { kind: 'client_left' }
-      // Those before it in line are late too: whatever room there is now is for whoever asks.
+      const refusal = refuseOverload(gateway)
+      if (refusal !== null) return { kind: 'overloaded', refusal }
+      // Those before a late one are late too: whatever room there is now is for whoever asks.
       const ahead = turn === 'late' ? NOBODY_AHEAD : place.ahead()
       admission = await ask(request, ahead, admission !== null, gateway)
-      if (turn !== 'ask') break
+      if (admission.kind !== 'held' || turn === 'late') return admission
     }
-    if (admission.kind === 'admitted') return admission
-    if (admission.kind === 'held') {
-      return refused(explainHeld(admission.by, request.exchange.names), admission.balanceNanos)
-    }
-    if (admission.refusal.reason !== 'unknown_key') {
-      const refusal = explainRefusal(admission.refusal, request.modelAsked, request.exchange.names)
-      return refused(refusal, admission.balanceNanos)
-    }
-    // It may be an admin key, whose holder deserves to be told so.
-    const caller = await gateway.store.recognise(request.digest, gateway.clock.nowMs())
-    return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
   } finally {
-    res.off('close', place.leave)
-    place.done()
+    exchange.res.off('close', place.leave)
+    place.done(admission?.kind === 'admitted')
   }
 }
 
 /** By what a key's line is known while there is one. */
 export function lineKeyOf(digest: Buffer): string {
   return digest.toString('latin1')
-}
-
-/** What costs nothing never waits. */
-function waits({ plan }: AdmitRequest): boolean {
-  return plan.hold.kind !== 'none'
 }
 
 function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {

@@ -1,16 +1,31 @@
-/** Work that goes on after its call was answered, so that a stop can wait for it. */
-export class Afterwards {
-  #count = 0
+import { setImmediate as nextTurn } from 'node:timers/promises'
 
+/**
+ * Work that goes on after its call was answered: one piece after the other, with a turn of the event loop between
+ * them, so that streams which run meanwhile hardly notice. A stop waits for it.
+ */
+export class Afterwards {
+  #expected = 0
+  #last: Promise<void> = Promise.resolve()
+
+  /** Pieces that are expected, wait or are under way. */
   get count(): number {
-    return this.#count
+    return this.#expected
+  }
+
+  /** Whether a call may bring a piece of work when it is over. It must then call `add`. */
+  tryExpect(most: number): boolean {
+    if (this.#expected >= most) return false
+    this.#expected += 1
+    return true
   }
 
   /** `work` must not fail. */
-  add(work: Promise<void>): void {
-    this.#count += 1
-    work.then(() => {
-      this.#count -= 1
+  add(work: () => Promise<void>): void {
+    this.#last = this.#last.then(async () => {
+      await nextTurn()
+      await work()
+      this.#expected -= 1
     })
   }
 }

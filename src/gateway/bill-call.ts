@@ -95,6 +95,9 @@ export async function billCall(call: EndedCall, counter: TokenCounter): Promise<
   }
 }
 
+/** Of what upstream calls a call or its end. */
+const RECORDED_CHARS_MAX = 256
+
 /** Upstreams that echo the name of the model they were asked for echo whatever was put there. */
 export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   const { modelServed, usage } = bill
@@ -102,6 +105,9 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
     ...bill,
     modelServed: modelServed === null ? null : redact(modelServed),
     usage: usage === null ? null : redact(usage),
+    stopReason: bill.stopReason === null ? null : redact(bill.stopReason.slice(0, RECORDED_CHARS_MAX)),
+    upstreamRequestId:
+      bill.upstreamRequestId === null ? null : redact(bill.upstreamRequestId.slice(0, RECORDED_CHARS_MAX)),
   }
 }
 

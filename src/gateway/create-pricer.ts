@@ -1,10 +1,10 @@
-import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
+import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import { type Bound, boundOf } from '../pricing/bound.ts'
 import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { type RatingContext, rate } from '../pricing/rate.ts'
-import { findEndpoint } from '../providers/find-endpoint.ts'
+import { findMeant } from '../providers/find-endpoint.ts'
 import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
 import type { BillPlan, PlannedCall, Pricer } from './pricer.ts'
 import { writeRating } from './rating-text.ts'
@@ -49,22 +49,14 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
 type CallKind = 'free' | 'metered' | 'deferred' | 'unmeterable' | 'mints_credential'
 
 /**
- * What is not byte for byte in our table cannot be known to be free, unless it only reads. Even then a `%` may spell
- * the path of an endpoint that hands out credentials.
+ * What is not byte for byte in our table cannot be known to be free, unless it only reads. Even then a `%`
+ * or `;` may spell the path of an endpoint that hands out credentials.
  */
 function kindOf({ endpoint, surface, method, path }: PlannedCall): CallKind {
   if (endpoint !== null) return endpoint.billing
   if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS') return 'unmeterable'
-  const meant = path.includes('%') ? findEndpoint(surface, method, decoded(path)) : null
+  const meant = findMeant(surface, method, path)
   return meant?.billing === 'mints_credential' ? 'mints_credential' : 'free'
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path
-  }
 }
 
 function refusal(
@@ -89,6 +81,7 @@ function unmetered(
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
     unratable,
+    unpricedModel: null,
     metered: false,
     inputTokensMax: null,
     rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
@@ -102,7 +95,7 @@ function metered(
   version: PriceVersion,
   settings: PricerSettings,
 ): BillPlan {
-  const bound = boundOf(
+  const limited = boundOf(
     {
       ...limits,
       surface: call.surface,
@@ -114,20 +107,22 @@ function metered(
     { defaultTier: settings.chatDefaultTier, regional: context.regional, geographyPossible: true },
     settings.discount,
   )
+  const bound: Bound =
+    limits.unlimited && limited.kind === 'bound'
+      ? { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
+      : limited
   return {
     hold: holdOf(bound),
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
     unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', 'metered', settings) : null,
+    unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
     metered: true,
     inputTokensMax:
       call.modelAsked === null ? null : (findModel(version, call.modelAsked)?.contextWindowTokens ?? null),
     rate: (usage) => rate(usage, context, version, settings.discount),
   }
 }
-
-/** Ten thousand holds of this size still fit a 64-bit column. */
-const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
 function holdOf(bound: Bound): Hold {
   switch (bound.kind) {

@@ -1,6 +1,7 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
-import { formatUsd, usdJson } from '../kernel/money.ts'
+import { formatUsd } from '../kernel/money.ts'
+import { rawNumber } from '../kernel/raw-number.ts'
 import { refuseKey } from '../keys/identity.ts'
 import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
 
@@ -76,9 +77,9 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
   const { spentNanos, heldNanos, capNanos } = budget
   return {
     details: {
-      spent_usd: usdJson(spentNanos),
-      held_usd: usdJson(heldNanos),
-      cap_usd: usdJson(capNanos),
+      spent_usd: rawNumber(formatUsd(spentNanos)),
+      held_usd: rawNumber(formatUsd(heldNanos)),
+      cap_usd: rawNumber(formatUsd(capNanos)),
       resets_at: resetOf(budget),
     },
     headers: [

@@ -54,7 +54,7 @@ export function forward(pool: Pool, request: UpstreamRequest, receiver: ReplyRec
         method: request.method as Dispatcher.HttpMethod,
         headers: request.headers,
         body: request.body,
-        // A HEAD, or a body on GET or DELETE, is framed as well as any other: keep the connection.
+        // A HEAD, or a body on GET or DELETE, is framed like every other: keep the connection.
         reset: false,
       },
       handler,

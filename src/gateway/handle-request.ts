@@ -166,6 +166,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     )
 
   gateway.inFlight.count += 1
+  let whole = false
   try {
     // forward and observe
     await onlookers.seeHeld(read.body)
@@ -191,7 +192,8 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     gateway.reached('before_settle')
     const settled = await settle(bill)
     gateway.reached('settled')
-    await onlookers.callEnded(reply.replyHead, end.kind === 'complete')
+    whole = end.kind === 'complete'
+    await onlookers.callSettled(reply.replyHead, whole)
 
     // answer
     const balanceNanos = settled?.balanceNanos ?? null
@@ -205,6 +207,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     await settle(NOTHING_BILLED)
     throw defect
   } finally {
+    onlookers.callOver(reply.replyHead, whole)
     reply.dispose()
     gateway.inFlight.count -= 1
   }

@@ -3,8 +3,9 @@ import { type Ahead, type HeldBy, NOBODY_AHEAD } from '../ledger/call.ts'
 
 /**
  * The lines in which calls wait for room: one for each key that has used up its cap but for what calls in flight
- * hold, one for each account with its credit. Who came first is first. Only the first in line asks the store, and only
- * when something may have changed, so that a thousand waiting calls cost no more than one.
+ * hold, one for each account with its credit. Who came first is first. Those at the front ask the store, and only when
+ * something may have changed, so that a thousand waiting calls cost no more than one. Where there turns out to be
+ * room, ever more of them ask together: a line whose cause is gone must dissolve faster than calls arrive.
  *
  * Nothing about a key is kept here: a line is the calls that stand in it, and is gone with the last of them.
  */
@@ -17,98 +18,151 @@ export interface Lines {
   settled(key: string, accountId: string): void
   /** Limits or credit were changed: whoever is first in any line asks again. */
   stirAll(): void
+  /** The service stops: every wait is over. */
+  close(): void
 }
 
 export type Turn =
-  /** The call is first in its line, and something may have changed since it asked last. */
+  /** The call is at the front of its line, and something may have changed since it asked last. */
   | 'ask'
-  /** The wait is over. */
+  /** The wait is over, or there is no place to wait. */
   | 'late'
-  /** Too many wait already. */
-  | 'crowded'
   /** The client has gone. */
   | 'left'
 
 /** A call's place in the order of arrival. */
 export interface Place {
-  /** Other calls with this key wait already, so this one need not ask. */
-  readonly isBehind: boolean
-  /** Who comes before this call. To be asked right before the store is. */
+  /** Who comes before this call and is not asking at the same time. To be asked right before the store is. */
   ahead(): Ahead
   /** Waits in the line of whatever holds the call back until it is worth asking again. */
-  turn(by: HeldBy['limit'], accountId: string): Promise<Turn>
+  turn(by: HeldBy, accountId: string): Promise<Turn>
   /** The client has gone; a turn that is waited for ends. */
   leave(): void
-  /** Gives the place up, whatever came of it. The next in line asks. */
-  done(): void
+  /** Gives the place up. If there was room for this call, there may be more. */
+  done(admitted: boolean): void
 }
 
-interface Waiter {
+/** How many may ask together; a batch of the store decides them in their order. */
+const FRONT_MAX = 256
+
+class Waiter {
   readonly ticket: number
-  wake(turn: Turn): void
+  /** It has been told to ask and has not come back to wait. */
+  asking = false
+  #resolve: ((turn: Turn) => void) | null = null
+
+  constructor(ticket: number) {
+    this.ticket = ticket
+  }
+
+  wait(): Promise<Turn> {
+    this.asking = false
+    return new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+  }
+
+  wake(turn: Turn): void {
+    if (this.#resolve === null) return
+    this.asking = turn === 'ask'
+    this.#resolve(turn)
+    this.#resolve = null
+  }
 }
 
 class Line {
   /** By ticket. */
-  readonly waiters: Waiter[] = []
-  /** Counts what may have made room, so that nothing is missed between asking and waiting. */
-  stirs = 0
-  readonly poll: NodeJS.Timeout
+  readonly #waiters: Waiter[] = []
+  /** How many at the front may ask together. */
+  #front = 1
+  /** Something may have changed since those at the front asked. */
+  #stirred = false
+  readonly #poll: NodeJS.Timeout
 
   constructor() {
-    this.poll = setInterval(() => this.stir(), limits.lineLookAgainMs).unref()
+    this.#poll = setInterval(() => this.stir(), limits.lineLookAgainMs).unref()
+  }
+
+  get length(): number {
+    return this.#waiters.length
   }
 
   stir(): void {
-    this.stirs += 1
-    this.waiters[0]?.wake('ask')
+    this.#stirred = true
+    this.wakeFront()
+  }
+
+  /** Whether somebody with a smaller number stands here and is not asking right now. */
+  isAhead(ticket: number): boolean {
+    for (const waiter of this.#waiters) {
+      if (waiter.ticket >= ticket) return false
+      if (!waiter.asking) return true
+    }
+    return false
   }
 
   add(waiter: Waiter): void {
-    const at = this.waiters.findLastIndex((other) => other.ticket < waiter.ticket)
-    this.waiters.splice(at + 1, 0, waiter)
+    // What happened between the store's answer and the beginning of a line, nobody has seen.
+    if (this.#waiters.length === 0) this.#stirred = true
+    const at = this.#waiters.findLastIndex((other) => other.ticket < waiter.ticket)
+    this.#waiters.splice(at + 1, 0, waiter)
   }
 
-  remove(waiter: Waiter): void {
-    const at = this.waiters.indexOf(waiter)
-    if (at !== -1) this.waiters.splice(at, 1)
-    // Whoever is first now has not asked since it became so.
-    if (at === 0) this.waiters[0]?.wake('ask')
+  /** Somebody asked and was held back again. */
+  heldAgain(): void {
+    this.#front = 1
+  }
+
+  remove(waiter: Waiter, admitted: boolean): void {
+    const at = this.#waiters.indexOf(waiter)
+    if (at === -1) return
+    this.#waiters.splice(at, 1)
+    if (this.#waiters.length === 0) clearInterval(this.#poll)
+    if (admitted) this.#front = Math.min(this.#front * 2, FRONT_MAX)
+    this.stir()
+  }
+
+  /** To be called when somebody has begun to wait, too: its answer may be out of date already. */
+  wakeFront(): void {
+    if (!this.#stirred) return
+    // Those who ask now bring back news; who asked together is answered together.
+    if (this.#waiters.some((waiter, i) => i < FRONT_MAX && waiter.asking)) return
+    this.#stirred = false
+    for (const waiter of this.#waiters.slice(0, this.#front)) waiter.wake('ask')
   }
 }
 
 export function createLines(waitMs: number): Lines {
   const ofKey = new Map<string, Line>()
   const ofAccount = new Map<string, Line>()
+  const places = new Set<() => void>()
   let tickets = 0
   let waiting = 0
+  let closed = false
 
   function enter(key: string): Place {
-    const ticket = tickets++
+    const waiter = new Waiter(tickets++)
     let deadline: NodeJS.Timeout | null = null
     let standing: { readonly line: Line; readonly lines: Map<string, Line>; readonly name: string } | null =
       null
-    let seenStirs = -1
     let over: 'late' | 'left' | null = null
-    let resolveTurn: ((turn: Turn) => void) | null = null
-
-    const waiter: Waiter = {
-      ticket,
-      wake(turn) {
-        resolveTurn?.(turn)
-        resolveTurn = null
-      },
-    }
 
     function end(how: 'late' | 'left'): void {
       over ??= how
       waiter.wake(over)
     }
+    const endLate = () => end('late')
 
-    function stand(lines: Map<string, Line>, name: string): Line {
-      if (standing !== null && standing.lines === lines && standing.name === name) return standing.line
-      stepOut()
-      const line = lines.get(name) ?? new Line()
+    function stand(lines: Map<string, Line>, name: string): Line | null {
+      if (standing !== null && standing.lines === lines && standing.name === name) {
+        standing.line.heldAgain()
+        return standing.line
+      }
+      stepOut(false)
+      const there = lines.get(name)
+      if (waiting >= limits.callsWaitingMax || (there?.length ?? 0) >= limits.callsWaitingInLineMax)
+        return null
+      const line = there ?? new Line()
       lines.set(name, line)
       line.add(waiter)
       waiting += 1
@@ -116,51 +170,41 @@ export function createLines(waitMs: number): Lines {
       return line
     }
 
-    function stepOut(): void {
+    function stepOut(admitted: boolean): void {
       if (standing === null) return
       const { line, lines, name } = standing
       standing = null
       waiting -= 1
-      line.remove(waiter)
-      if (line.waiters.length > 0) return
-      clearInterval(line.poll)
-      lines.delete(name)
+      line.remove(waiter, admitted)
+      if (line.length === 0) lines.delete(name)
     }
 
     return {
-      get isBehind() {
-        return (ofKey.get(key)?.waiters[0]?.ticket ?? ticket) < ticket
-      },
-
       ahead() {
-        if (ofKey.size === 0 && ofAccount.size === 0) return NOBODY_AHEAD
-        const first = (line: Line | undefined) => line?.waiters[0]?.ticket ?? Number.POSITIVE_INFINITY
-        const accounts = [...ofAccount].filter(([, line]) => first(line) < ticket).map(([id]) => id)
-        return { key: first(ofKey.get(key)) < ticket, accounts }
+        if (waiting === 0) return NOBODY_AHEAD
+        const { ticket } = waiter
+        const accounts = [...ofAccount].filter(([, line]) => line.isAhead(ticket)).map(([id]) => id)
+        return { key: ofKey.get(key)?.isAhead(ticket) ?? false, accounts }
       },
 
-      turn(by, accountId) {
-        if (over !== null) return Promise.resolve(over)
-        if (waiting >= limits.callsWaitingMax && standing === null) return Promise.resolve('crowded')
-        const before = standing?.line
-        const line = by === 'budget' ? stand(ofKey, key) : stand(ofAccount, accountId)
-        deadline ??= setTimeout(end, waitMs, 'late')
-        const { promise, resolve } = Promise.withResolvers<Turn>()
-        resolveTurn = (turn) => {
-          seenStirs = line.stirs
-          resolve(turn)
-        }
-        // What happened between the store's answer and this line's first call, nobody counted: ask once more.
-        const missed = line !== before || line.stirs !== seenStirs
-        if (missed && line.waiters[0] === waiter) waiter.wake('ask')
-        return promise
+      async turn(by, accountId) {
+        if (closed) over ??= 'late'
+        if (over !== null) return over
+        const line = by.limit === 'budget' ? stand(ofKey, key) : stand(ofAccount, accountId)
+        if (line === null) return 'late'
+        deadline ??= setTimeout(endLate, waitMs)
+        places.add(endLate)
+        const turn = waiter.wait()
+        line.wakeFront()
+        return await turn
       },
 
       leave: () => end('left'),
 
-      done() {
+      done(admitted) {
         if (deadline !== null) clearTimeout(deadline)
-        stepOut()
+        places.delete(endLate)
+        stepOut(admitted)
       },
     }
   }
@@ -176,6 +220,10 @@ export function createLines(waitMs: number): Lines {
     },
     stirAll() {
       for (const line of [...ofKey.values(), ...ofAccount.values()]) line.stir()
+    },
+    close() {
+      closed = true
+      for (const endPlace of [...places]) endPlace()
     },
   }
 }

@@ -2,7 +2,7 @@ import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Redact } from '../kernel/redact.ts'
+import { type Redact, redactBody } from '../kernel/redact.ts'
 import type { LoggedBody, RequestLogStore } from '../ledger/request-log.ts'
 import { codingOf, decodeCopy } from '../metering/decode-copy.ts'
 import { Beginning } from './beginning.ts'
@@ -28,13 +28,16 @@ export function logBodies({ requestId, headers, atMs, redact, store }: BodyLogPa
     ownHeaders: RawHeaders,
     lengthBytes: number,
   ): Promise<LoggedBody | null> {
-    if (lengthBytes === 0) return null
-    const { bytes, whole } = await readable(body.bytes(), firstValue(ownHeaders, 'content-encoding'))
+    const coding = codingOf(firstValue(ownHeaders, 'content-encoding'))
+    // What cannot be read cannot be rid of secrets.
+    if (lengthBytes === 0 || coding === 'unknown') return null
+    const { bytes, whole } = await readable(body.bytes(), coding)
+    const truncated = lengthBytes > body.keptBytes || !whole
     return {
       contentType: firstValue(ownHeaders, 'content-type') ?? null,
-      compressed: await compress(withoutSecrets(bytes, redact)),
+      compressed: await compress(withoutSecrets(truncated ? withoutEdge(bytes) : bytes, redact)),
       lengthBytes,
-      truncated: lengthBytes > body.keptBytes || !whole,
+      truncated,
     }
   }
 
@@ -57,9 +60,8 @@ export function logBodies({ requestId, headers, atMs, redact, store }: BodyLogPa
 /** As it was before it was encoded for the way, as far as that can be told from what was kept. */
 async function readable(
   bytes: Buffer,
-  contentEncoding: string | undefined,
+  coding: ReturnType<typeof codingOf>,
 ): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
-  const coding = codingOf(contentEncoding)
   if (typeof coding === 'string') return { bytes, whole: true }
   const decoded: Buffer[] = []
   const decoder = decodeCopy(coding.coding, limits.loggedBodyBytesMax, (part) => decoded.push(part))
@@ -68,9 +70,16 @@ async function readable(
   return { bytes: Buffer.concat(decoded), whole }
 }
 
+/** A secret that the limit cut in two would not be found. */
+const EDGE_BYTES = 512
+
+function withoutEdge(bytes: Buffer): Buffer {
+  return bytes.subarray(0, Math.max(0, bytes.length - EDGE_BYTES))
+}
+
 /** A secret is ASCII, so it is found and cut in Latin-1, whatever the bytes around it are. */
 function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
   const text = bytes.toString('latin1')
-  const clean = redact(text)
+  const clean = redactBody(text, redact)
   return clean === text ? bytes : Buffer.from(clean, 'latin1')
 }

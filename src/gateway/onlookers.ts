@@ -54,17 +54,25 @@ export class Onlookers {
     for (const onlooker of this.#all) onlooker.received(chunk)
   }
 
-  /** What onlookers make of it is theirs: if that fails, the call is none the worse for it. */
-  async callEnded(head: ReplyHead | null, whole: boolean): Promise<void> {
-    const { afterwards, log } = this.#gateway
-    const seen = { head, whole, sentBytes: this.#sentBytes }
+  /** The call is settled and not answered yet: those whose work the client may build on do it now. */
+  async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
+    for (const onlooker of this.#all) if (onlooker.beforeAnswer) await this.#tell(onlooker, head, whole)
+  }
+
+  /** The call is over, however it ended. The others do their work when nobody waits for it, one after the other. */
+  callOver(head: ReplyHead | null, whole: boolean): void {
     for (const onlooker of this.#all) {
-      const done = onlooker.ended(seen).catch((error: unknown) => {
-        const about = { request: this.#requestId, cause: (error as Error).message }
-        log.error(about, 'what was seen of a call could not be kept')
-      })
-      if (onlooker.beforeAnswer) await done
-      else afterwards.add(done)
+      if (!onlooker.beforeAnswer) this.#gateway.afterwards.add(() => this.#tell(onlooker, head, whole))
+    }
+  }
+
+  /** What onlookers make of it is theirs: if that fails, the call is none the worse for it. */
+  async #tell(onlooker: Onlooker, head: ReplyHead | null, whole: boolean): Promise<void> {
+    try {
+      await onlooker.ended({ head, whole, sentBytes: this.#sentBytes })
+    } catch (error) {
+      const about = { request: this.#requestId, cause: (error as Error).message }
+      this.#gateway.log.error(about, 'what was seen of a call could not be kept')
     }
   }
 }
@@ -81,7 +89,7 @@ function onlookersOf({ exchange, endpoint, admission }: LookedAt, gateway: Gatew
   const onlookers: Onlooker[] = []
   if (uploads) onlookers.push(watchBatchFile(headers, { accountId, keyId, atMs }, store))
   if (!admission.logRequests) return onlookers
-  if (afterwards.count < limits.bodiesBeingLoggedMax) {
+  if (afterwards.tryExpect(limits.bodiesBeingLoggedMax)) {
     onlookers.push(logBodies({ requestId, headers, atMs, redact: names.redact, store }))
   } else log.warn({ request: requestId }, 'too many bodies are being logged; those of this call are not')
   return onlookers

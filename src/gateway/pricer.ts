@@ -26,6 +26,8 @@ export interface BillPlan {
   /** All that rating needs besides the usage, as JSON. */
   readonly rating: string
   readonly unratable: Unratable | null
+  /** The model that has no price, where that is why the call cannot be rated. */
+  readonly unpricedModel: string | null
   /** Whether what upstream answers costs anything; free endpoints need no meter. */
   readonly metered: boolean
   /** The context window of the model asked for, where it is known. */

@@ -26,8 +26,9 @@ export const limits = {
   /** Calls in flight upstream. Beyond it: 503 `overloaded`, nothing is sent. */
   callsInFlightMax: 10_000,
 
-  /** Calls that wait for room under a cap or for credit. Beyond it they are refused at once, as after the wait. */
+  /** Calls that wait for room, in all and for one cap or credit. Beyond either they are refused as after the wait. */
   callsWaitingMax: 10_000,
+  callsWaitingInLineMax: 2_000,
 
   /** How long a call waits for room, unless `budgets.wait_seconds` says otherwise. Then: 429 `budget_held`. */
   budgetWaitMs: 30_000,
@@ -99,8 +100,8 @@ export const limits = {
   /** Looks for one page of the request log. Then it answers with what it has found and says where to go on. */
   logPageLooksMax: 20,
 
-  /** Calls that an export has in memory at once. Writing these down takes 1.5 ms, for which streams wait. */
-  exportPageCallsMax: 100,
+  /** Calls that an export has in memory at once. Writing these down takes 0.4 ms, for which streams wait. */
+  exportPageCallsMax: 25,
 
   /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
   settlementsWaitingMax: 20_000,

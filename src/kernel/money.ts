@@ -23,12 +23,6 @@ export function formatUsd(nanos: Nanos): string {
   return (nanos < 0n ? '-' : '') + whole + (fraction === '' ? '' : `.${fraction}`)
 }
 
-/** For JSON: a number printed from the integer, never from a double. */
-export function usdJson(nanos: Nanos): unknown {
-  // JSON.rawJSON puts the text into the output as it is. TypeScript's library does not know it yet.
-  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(formatUsd(nanos))
-}
-
 /** An exact fraction, for the one division that a price ends with. The denominator is positive. */
 export interface Fraction {
   readonly numerator: bigint

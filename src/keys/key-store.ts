@@ -48,6 +48,9 @@ export interface NewKey extends KeyLimits {
   readonly createdAtMs: number
 }
 
+/** `born_expired`: its expiry is past and this is no repetition, so nothing was made. */
+export type KeyCreation = OnceResult<KeyRecord> | { readonly kind: 'born_expired' }
+
 /** What an edit may change; what is absent stays. */
 export type KeyChanges = Partial<Pick<KeyRecord, 'name' | keyof KeyLimits>>
 
@@ -115,7 +118,7 @@ export interface NewAdminKey {
 
 /** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
 export interface KeyStore {
-  createKey(key: NewKey, once: Once | null): Promise<OnceResult<KeyRecord>>
+  createKey(key: NewKey, once: Once | null): Promise<KeyCreation>
   getKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
   listKeys(query: KeyQuery): Promise<Page<KeyRecord>>
   updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): Promise<KeyEdit>

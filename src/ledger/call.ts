@@ -52,8 +52,6 @@ export interface NamedModels {
   readonly batchFile: string | null
 }
 
-export const NO_MODELS: NamedModels = { names: [], unknown: null, batchFile: null }
-
 /**
  * Who waits already, and comes first. A call that others are ahead of is told how things stand and is not admitted,
  * even if there is room by now.

@@ -94,23 +94,25 @@ function leftOf({ capNanos, spentNanos, heldNanos }: Budget): Nanos {
   return capNanos - spentNanos - heldNanos
 }
 
-/** Under no limit at all there is nothing to take: what is held then is a sum that no call has reached. */
+/** A sum that no call has reached. It is what an unbounded call holds of the credit that it shares with other keys. */
 export const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
 
-/**
- * A call that nothing bounds takes the largest of what is left under its limits, so that nobody else is let in under
- * any of them until it is settled.
- */
+/** Ten thousand holds of this size still fit a 64-bit column. */
+export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
+
+/** A call that nothing bounds takes all that is left of its key's cap: nobody else is let in until it is settled. */
 function sizeOfHold({ hold }: CallOpening, standing: Standing): { holdNanos: Nanos; holdListNanos: Nanos } {
   if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
   if (hold.kind === 'bound') return { holdNanos: hold.nanos, holdListNanos: hold.listNanos }
   const { budget, creditEnforced, balanceNanos } = standing
-  const left = [
-    ...(budget === null ? [] : [leftOf(budget)]),
-    ...(creditEnforced ? [balanceNanos - standing.heldNanos] : []),
-  ]
-  const most = left.length === 0 ? UNBOUNDED_NANOS : left.reduce((a, b) => (a > b ? a : b))
+  const most =
+    budget !== null ? leftOf(budget) : creditEnforced ? balanceNanos - standing.heldNanos : UNBOUNDED_NANOS
   // Where only what is settled counts, calls in flight may hold more than there is.
-  const nanos = most > 0n ? most : 0n
-  return { holdNanos: nanos, holdListNanos: nanos }
+  const nanos = within(most, 0n, budget === null ? UNBOUNDED_NANOS : HOLD_NANOS_MAX)
+  return { holdNanos: nanos, holdListNanos: within(nanos, 0n, UNBOUNDED_NANOS) }
+}
+
+function within(nanos: Nanos, least: Nanos, most: Nanos): Nanos {
+  if (nanos < least) return least
+  return nanos > most ? most : nanos
 }

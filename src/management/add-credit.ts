@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { refuse } from '../kernel/errors.ts'
-import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
+import { refuse, StoreRefused } from '../kernel/errors.ts'
+import { formatUsd, NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
 import type { Once, OnceResult } from '../kernel/once.ts'
 import type { Credited } from '../ledger/ledger-store.ts'
 import { creditBackObject, creditBackSchema, requestIds } from './credit-back.ts'
@@ -10,11 +10,18 @@ import { defineRoute, type Management, type OwnReply, replyRefused } from './rou
 import { textField } from './text-field.ts'
 import { usd, usdAmount, usdField } from './usd.ts'
 
+/** All credit that an account was ever given. 64 bits hold 9.2 billion dollars; what is left is for credit back. */
+const CREDITED_MAX: Nanos = 9_000_000_000n * NANOS_PER_USD
+
 const body = z
   .strictObject({
     amount_usd: usdField('amount_usd', { min: 1n, max: 1_000_000_000n * NANOS_PER_USD })
       .optional()
-      .meta({ description: 'How much to add, in US dollars with at most 9 decimals.' }),
+      .meta({
+        description:
+          'How much to add, in US dollars with at most 9 decimals. All credit together is at most ' +
+          `${formatUsd(CREDITED_MAX)}.`,
+      }),
     request_ids: requestIds.optional(),
     reason: textField('reason', 500).meta({ description: 'What the books say it was for.' }),
   })
@@ -50,8 +57,9 @@ export const addCredit = defineRoute({
     "credit count, and leaves the key's month as it is.",
   query: null,
   body,
+  repeatable: true,
   success: { status: 201, schema: z.discriminatedUnion('object', [creditSchema, creditBackSchema]) },
-  errors: ['bad_request', 'conflict', 'request_timeout'],
+  errors: ['bad_request', 'request_timeout'],
   async handle({ caller, body, once }, management) {
     const { amount_usd: amountNanos, request_ids: calls, reason } = body
     const command = { accountId: caller.accountId, reason, once }
@@ -77,7 +85,17 @@ async function topUp(
 ): Promise<OwnReply> {
   const { clock, nextUlid, store } = management
   const credit = { ...command, id: `crd_${nextUlid()}`, amountNanos, atMs: clock.nowMs() }
-  return reply(await store.addCredit(credit, once), creditObject, management)
+  const { creditedNanos } = await store.getBalance(command.accountId)
+  const tooMuch = creditedNanos + amountNanos > CREDITED_MAX
+  if (tooMuch && once === null) return refuseTooMuch()
+  try {
+    return reply(await store.addCredit(credit, once), creditObject, management)
+  } catch (error) {
+    // A command with a name may repeat one that is part of the sum already. Only the store can tell, and it takes none
+    // of which 64 bits do not hold the sum.
+    if (tooMuch && error instanceof StoreRefused) return refuseTooMuch()
+    throw error
+  }
 }
 
 async function creditBack(
@@ -95,6 +113,11 @@ function reply<T>(result: OnceResult<T>, show: (value: T) => unknown, { limitsMo
   if (result.kind === 'conflict') return replyRefused(refuseOtherCommand())
   limitsMoved()
   return (result.kind === 'repeated' ? replyRepeated : replyUnstored)(201, show(result.value))
+}
+
+function refuseTooMuch(): OwnReply {
+  const message = `amount_usd would take all credit of the account beyond ${formatUsd(CREDITED_MAX)} US dollars.`
+  return refuseField('amount_usd', message)
 }
 
 function refuseField(param: string, message: string): OwnReply {

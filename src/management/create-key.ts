@@ -15,12 +15,11 @@ export const createKey = defineRoute({
     'does not create a key without it.',
   query: null,
   body: newKeyFields,
+  repeatable: true,
   success: { status: 201, schema: createdKeySchema },
-  errors: ['bad_request', 'conflict', 'request_timeout'],
+  errors: ['bad_request', 'request_timeout'],
   async handle({ caller, body, once }, { clock, nextUlid, digestKey, servicePrefix, store }) {
     const nowMs = clock.nowMs()
-    const past = refusePastExpiry(body, nowMs)
-    if (past !== null) return replyRefused(past)
     const secret = mintKey(servicePrefix, 'live')
     const key = {
       ...NO_LIMITS,
@@ -34,6 +33,7 @@ export const createKey = defineRoute({
     }
     const result = await store.createKey(key, once)
     if (result.kind === 'conflict') return replyRefused(refuseOtherCommand())
+    if (result.kind === 'born_expired') return replyRefused(refusePastExpiry())
     const object = keyObject(result.value, nowMs)
     // The secret of the first attempt is not known any more, and this one belongs to no key.
     if (result.kind === 'repeated') return replyRepeated(201, object)

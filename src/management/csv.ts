@@ -1,4 +1,4 @@
-import type { RawNumber } from './raw-number.ts'
+import type { RawNumber } from '../kernel/raw-number.ts'
 
 export type CsvCell = string | number | bigint | boolean | null | RawNumber
 

@@ -13,6 +13,7 @@ export const deleteKey = defineRoute({
     'The record stays, so that what the key has spent can be shown. Repeating it answers the same.',
   query: null,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: keySchema },
   errors: ['bad_request', 'not_found'],
   handle: revoke,

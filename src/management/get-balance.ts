@@ -25,6 +25,7 @@ export const getBalance = defineRoute({
   summary: 'Show the prepaid credit of the account',
   query: null,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: balanceSchema },
   errors: ['bad_request'],
   async handle({ caller }, { store }) {

@@ -38,6 +38,7 @@ export const getBodies = defineRoute({
     'Bodies are kept only of calls whose key had log_requests at the time, the first MiB of each, until requests.retention_days have passed.',
   query: null,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: success },
   errors: ['not_found'],
   async handle({ params: [id = ''], caller }, { store }) {

@@ -10,6 +10,7 @@ export const getKey = defineRoute({
   summary: 'Show an API key',
   query: null,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: keySchema },
   errors: ['bad_request', 'not_found'],
   async handle({ caller, params: [id = ''] }, { clock, store }) {

@@ -26,6 +26,7 @@ export function getOpenApi(routes: () => readonly Route[]): Route {
     summary: 'This document',
     query: null,
     body: null,
+    repeatable: false,
     success: { status: 200, schema: success },
     errors: ['bad_request'],
     async handle(_request, management) {

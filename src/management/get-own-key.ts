@@ -12,6 +12,7 @@ export const getOwnKey = defineRoute({
   summary: 'Show the API key that this request comes with',
   query: null,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: keySchema },
   errors: ['bad_request', 'not_found'],
   async handle({ caller }, { clock, store }) {

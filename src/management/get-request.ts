@@ -23,6 +23,7 @@ export const getRequest = defineRoute({
     'its figures. An API key sees its own calls only.',
   query: null,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: requestSchema },
   errors: ['bad_request', 'not_found'],
   async handle(request, management) {

@@ -26,6 +26,7 @@ export const getUsage = defineRoute({
     'in a header whose name ends in `-next` and begins like that of the request id. The last page has none.',
   query: usageQuery,
   body: null,
+  repeatable: false,
   success: {
     status: 200,
     schema: usageSchema,

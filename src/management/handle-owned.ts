@@ -46,11 +46,7 @@ export async function handleOwned(
     return deny(refuse('admin_key_required', 'This endpoint needs an admin key.'))
   }
   if (found.kind === 'none') return deny(refuse('not_found', 'There is no such endpoint.'))
-  if (found.kind === 'other_methods') {
-    const allowed = found.allowed.join(', ')
-    const message = `This endpoint has ${allowed}, not ${exchange.method}.`
-    return deny(refuse('method_not_allowed', message, { headers: ['allow', allowed] }))
-  }
+  if (found.kind === 'other_methods') return deny(refuseMethod(exchange, found.allowed))
   const { route, params } = found
   const sender = { accountId: caller.accountId, atMs }
   const request = await readOwnRequest(exchange, target, route, sender, parts.bodyIdleTimeoutMs)
@@ -59,8 +55,16 @@ export async function handleOwned(
   const { query, body, once } = request
   const answer = await route.handle({ exchange, caller, params, query, body, once }, parts.management)
   if (answer.kind === 'refused') deny(answer.refusal)
+  // All of it would have to be made for its length to be known.
+  else if (answer.kind === 'stream' && exchange.method === 'HEAD') deny(refuseMethod(exchange, ['GET']))
   else if (answer.kind === 'stream') await sendStream(exchange, answer.reply)
   else sendWhole(exchange, answer.reply)
+}
+
+function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal {
+  const allowed = methods.join(', ')
+  const message = `This endpoint has ${allowed}, not ${method}.`
+  return refuse('method_not_allowed', message, { headers: ['allow', allowed] })
 }
 
 async function answerHealth(exchange: Exchange, target: Target, parts: OwnedParts): Promise<void> {

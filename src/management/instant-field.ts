@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z$/
+const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
 
 /** An instant in UTC as milliseconds. What is finer than that is cut off, so that a key never outlives its expiry. */
 export function instantField(name: string) {

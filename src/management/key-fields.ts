@@ -3,15 +3,15 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { KeyChanges, KeyLimits } from '../keys/key-store.ts'
+import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import { instantField } from './instant-field.ts'
 import { textField } from './text-field.ts'
 import { usdField } from './usd.ts'
 
-const MODEL_CHARS_MAX = 256
 const modelsRange = `1 to ${limits.allowedModelsMax}`
 
 const keyFields = {
-  name: textField('name', 120).meta({ description: 'What people call this key.' }),
+  name: textField('name', 120, { blank: false }).meta({ description: 'What people call this key.' }),
   monthly_budget_usd: usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
     .nullable()
     .optional()
@@ -22,7 +22,8 @@ const keyFields = {
     }),
   allowed_models: z
     .array(
-      textField('Each of allowed_models', MODEL_CHARS_MAX),
+      // What no request can name must not be on a list as if it could.
+      textField('Each of allowed_models', MODEL_NAME_CHARS_MAX, { unitsMax: MODEL_NAME_CHARS_MAX }),
       `allowed_models must be null or a list of ${modelsRange} model names.`,
     )
     .min(1, 'allowed_models must not be an empty list; null allows every model.')
@@ -69,7 +70,6 @@ export function keyChanges(fields: GivenFields): KeyChanges {
 }
 
 /** A key that is born expired, or that an edit ends, is more likely a mistake; to end one there is revocation. */
-export function refusePastExpiry({ expires_at: expiresAtMs }: GivenFields, nowMs: number): Refusal | null {
-  if (expiresAtMs === null || expiresAtMs === undefined || expiresAtMs > nowMs) return null
+export function refusePastExpiry(): Refusal {
   return refuse('bad_request', 'expires_at must be in the future.', { param: 'expires_at' })
 }

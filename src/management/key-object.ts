@@ -7,7 +7,7 @@ import { usd, usdAmount } from './usd.ts'
 
 export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const satisfies readonly KeyStatus[]
 
-export const keyId = () => z.string().regex(/^key_[0-9A-HJKMNP-TV-Z]{26}$/)
+export const keyId = (expected?: string) => z.string().regex(/^key_[0-9A-HJKMNP-TV-Z]{26}$/, expected)
 
 export const keySchema = z
   .object({

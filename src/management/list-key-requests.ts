@@ -16,6 +16,7 @@ export const listKeyRequests = defineRoute({
   description: `Also of a key that is revoked, and whatever its \`log_requests\` is. ${PAGE_DESCRIPTION}`,
   query: requestQuery,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: listSchema(requestSchema), alsoAs: EXPORTED },
   errors: ['bad_request', 'not_found'],
   async handle(request, management) {

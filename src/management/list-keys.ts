@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { KEY_STATUSES, keyId, keyObject, keySchema } from './key-object.ts'
-import { limitParameter, listObject, listSchema } from './list-page.ts'
+import { AFTER_EXPECTED, limitParameter, listObject, listSchema } from './list-page.ts'
 import { replyUnstored } from './reply-unstored.ts'
 import { defineRoute } from './route.ts'
 import { textField } from './text-field.ts'
 
 const query = z.strictObject({
   limit: limitParameter(),
-  after: keyId().optional().meta({ description: 'The `next` of the page before.' }),
+  after: keyId(AFTER_EXPECTED).optional().meta({ description: 'The `next` of the page before.' }),
   status: z
     .enum(KEY_STATUSES, `status must be one of ${KEY_STATUSES.join(', ')}.`)
     .optional()
@@ -25,6 +25,7 @@ export const listKeys = defineRoute({
   summary: 'List API keys, newest first',
   query,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: listSchema(keySchema) },
   errors: ['bad_request'],
   async handle({ caller, query }, { clock, store }) {

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import type { Page } from '../keys/key-store.ts'
 
+/** What a refusal says of `after`. */
+export const AFTER_EXPECTED = 'after must be the `next` of an earlier page.'
+
 export function limitParameter({ max, fallback } = { max: 1_000, fallback: 100 }) {
   return z
     .unknown()

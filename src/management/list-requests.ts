@@ -22,6 +22,7 @@ export const listRequests = defineRoute({
   description: PAGE_DESCRIPTION,
   query: requestQuery,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: listSchema(requestSchema), alsoAs: EXPORTED },
   errors: ['bad_request'],
   handle: async (request, management) => await answerRequests(request, management, null),

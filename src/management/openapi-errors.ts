@@ -12,6 +12,9 @@ const EVERYWHERE: readonly ErrorCode[] = [
 
 const OF_ADMIN_ENDPOINTS: readonly ErrorCode[] = ['admin_key_required']
 
+/** Its `Idempotency-Key` may have been used for something else. */
+const OF_REPEATABLE: readonly ErrorCode[] = ['conflict']
+
 const OF_BODIES: readonly ErrorCode[] = ['body_too_large', 'request_timeout']
 
 /** What is said before an endpoint is found, or instead of one. */
@@ -26,11 +29,11 @@ const requestId = { type: 'string', description: 'Names this request in the log 
 
 /** The codes that the endpoint can answer with, by status. */
 export function errorCodesOf(route: Route): ReadonlyMap<number, readonly ErrorCode[]> {
-  const readsBody = route.body !== null || route.method === 'POST'
   const codes = new Set([
     ...EVERYWHERE,
     ...(route.access === 'admin' ? OF_ADMIN_ENDPOINTS : []),
-    ...(readsBody ? OF_BODIES : []),
+    ...(route.body === null ? [] : OF_BODIES),
+    ...(route.repeatable ? OF_REPEATABLE : []),
     ...route.errors,
   ])
   const byStatus = Map.groupBy([...codes].sort(), (code) => ERRORS[code].status)

@@ -50,7 +50,8 @@ const ABOUT = `The endpoints of the gateway itself. Model calls are not among th
 
 Keys are sent as \`Authorization: Bearer <key>\`; the headers \`x-api-key\` and \`api-key\` are read too.
 Amounts of money are JSON numbers in US dollars with at most nine decimals. Instants are ISO 8601 in UTC.
-Fields and parameters that an endpoint does not have are refused, never ignored.`
+Fields and parameters that an endpoint does not have are refused, never ignored.
+HEAD is answered like GET, without the body; only exports have no HEAD.`
 
 const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
@@ -94,10 +95,9 @@ function operation(route: Route, schemas: SchemaBook, errors: ErrorBook, headers
   const parameters = [
     ...pathParameters(route.template),
     ...queryParameters(route.query, schemas),
-    ...(route.method === 'POST' ? [{ $ref: '#/components/parameters/idempotency_key' }] : []),
+    ...(route.repeatable ? [{ $ref: '#/components/parameters/idempotency_key' }] : []),
   ]
   const replayed = { 'idempotent-replayed': { $ref: '#/components/headers/idempotent_replayed' } }
-  const canRepeat = route.method === 'POST' && route.errors.includes('conflict')
   return {
     operationId: route.operationId,
     summary: route.summary,
@@ -108,7 +108,7 @@ function operation(route: Route, schemas: SchemaBook, errors: ErrorBook, headers
     responses: {
       [success.status]: {
         description: success.status === 201 ? 'Created.' : 'Done.',
-        headers: canRepeat ? { ...headers, ...replayed } : headers,
+        headers: route.repeatable ? { ...headers, ...replayed } : headers,
         content: {
           'application/json': { schema: schemas.describe(success.schema, 'output') },
           ...otherContent(success.alsoAs),

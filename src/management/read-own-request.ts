@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
 import type { Refusal } from '../kernel/errors.ts'
@@ -6,6 +6,7 @@ import { limits } from '../kernel/limits.ts'
 import type { Once } from '../kernel/once.ts'
 import { type Checked, checkInput, refused } from './check-input.ts'
 import { checkQuery } from './check-query.ts'
+import { findRepeatedName } from './find-repeated-name.ts'
 import { readOnce } from './read-once.ts'
 import { readOwnBody, refuseTooLarge } from './read-own-body.ts'
 import type { Route } from './route.ts'
@@ -22,7 +23,6 @@ export interface Sender {
   readonly atMs: number
 }
 
-const NO_FIELDS = z.strictObject({})
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Reads and checks what the route takes: the query, then the body, then the name of the command. */
@@ -35,7 +35,7 @@ export async function readOwnRequest(
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, target.query)
   if (query.kind === 'refused') return query
-  if (!takesBody(route)) {
+  if (route.body === null) {
     // Nothing is expected here. What comes all the same must not keep us from seeing that the client left.
     exchange.req.resume()
     return { kind: 'request', query: query.value, body: null, once: null }
@@ -55,13 +55,8 @@ export function checkOwnRequest(
 ): CheckedRequest {
   const query = checkQuery(route.query, target.query)
   if (query.kind === 'refused') return query
-  if (!takesBody(route)) return { kind: 'request', query: query.value, body: null, once: null }
   if (bytes.length > limits.ownBodyBytesMax) return { kind: 'refused', refusal: refuseTooLarge() }
   return checkCommand(message, target.path, route, sender, query.value, bytes)
-}
-
-function takesBody(route: Route): boolean {
-  return route.body !== null || route.method === 'POST'
 }
 
 function checkCommand(
@@ -72,9 +67,10 @@ function checkCommand(
   query: unknown,
   bytes: Buffer,
 ): CheckedRequest {
-  const body = checkBody(route.body ?? NO_FIELDS, bytes)
+  if (route.body === null) return { kind: 'request', query, body: null, once: null }
+  const body = checkBody(route.body, bytes)
   if (body.kind === 'refused') return body
-  if (route.method !== 'POST') return { kind: 'request', query, body: body.value, once: null }
+  if (!route.repeatable) return { kind: 'request', query, body: body.value, once: null }
   const once = readOnce(message, path, bytes, sender)
   if (once.kind === 'refused') return once
   return { kind: 'request', query, body: body.value, once: once.value }
@@ -83,11 +79,15 @@ function checkCommand(
 /** An absent body is `{}`. */
 function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
   if (bytes.length === 0) return checkInput(schema, {}, 'body')
+  let text: string
   let json: unknown
   try {
-    json = parseOwnJson(utf8.decode(bytes))
+    text = utf8.decode(bytes)
+    json = parseOwnJson(text)
   } catch {
     return refused('The body is not JSON in UTF-8.')
   }
+  const twice = findRepeatedName(text, json)
+  if (twice !== null) return refused(`${twice} is there twice.`, twice)
   return checkInput(schema, json, 'body')
 }

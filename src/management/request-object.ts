@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import type { RawNumber } from '../kernel/raw-number.ts'
 import type { CallRecord, CallState } from '../ledger/call.ts'
 import { formatInstant, instant } from './instant-field.ts'
 import { keyId } from './key-object.ts'
-import type { RawNumber } from './raw-number.ts'
 import { usd, usdAmount } from './usd.ts'
 
 export const CALL_STATES = [

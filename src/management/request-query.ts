@@ -4,6 +4,7 @@ import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.
 import type { CallState } from '../ledger/call.ts'
 import { CALL_FLAGS, type CallCursor, type CallFilter } from '../ledger/request-log.ts'
 import { parseInstant } from './instant-field.ts'
+import { AFTER_EXPECTED } from './list-page.ts'
 import { parseCursor } from './request-cursor.ts'
 import { CALL_STATES } from './request-object.ts'
 
@@ -116,7 +117,7 @@ export const requestQuery = z
       },
     ),
     after: parameter<CallCursor>(
-      'after must be the `next` of the page before.',
+      AFTER_EXPECTED,
       { type: 'string', description: 'The `next` of the page before.' },
       parseCursor,
     ),

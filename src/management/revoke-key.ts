@@ -5,6 +5,7 @@ import { defineRoute, type Management, type OwnReply, type OwnRequest, replyRefu
 /**
  * Revocation is immediate and final. When this answers, the store holds it durably, and since nothing about keys
  * is remembered anywhere else, no request with the key is admitted any more. Repeating it answers the same record.
+ * Nothing about a body can stand in its way: whoever revokes a key is in a hurry.
  */
 export async function revoke(
   { caller, params: [id = ''] }: Pick<OwnRequest, 'caller' | 'params'>,
@@ -24,10 +25,12 @@ export const revokeKey = defineRoute({
   access: 'admin',
   operationId: 'revoke_key',
   summary: 'Revoke an API key, at once and for good',
-  description: 'Calls that are running finish. Repeating it answers the same record.',
+  description:
+    'Calls that are running finish. Repeating it answers the same record. A body that comes with it is ignored.',
   query: null,
   body: null,
+  repeatable: false,
   success: { status: 200, schema: keySchema },
-  errors: ['bad_request', 'not_found', 'request_timeout'],
+  errors: ['bad_request', 'not_found'],
   handle: revoke,
 })

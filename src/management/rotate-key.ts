@@ -26,6 +26,7 @@ export const rotateKey = defineRoute({
     'and nowhere else. A revoked or expired key cannot be rotated.',
   query: null,
   body,
+  repeatable: true,
   success: { status: 201, schema: createdKeySchema },
   errors: ['bad_request', 'not_found', 'conflict', 'request_timeout'],
   async handle({ caller, params: [id = ''], body, once }, management) {

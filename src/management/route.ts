@@ -43,7 +43,7 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   /** Checked against the schemas of the route before it sees them. */
   readonly query: Query
   readonly body: Body
-  /** Of a request with an `Idempotency-Key`. */
+  /** Of a request with an `Idempotency-Key`, where the route is repeatable. */
   readonly once: Once | null
 }
 
@@ -64,7 +64,10 @@ export interface RouteParts<Query, Body> {
   readonly description?: string
   /** Parameters that are not in the schema are refused; null takes none. */
   readonly query: z.ZodType<Query> | null
+  /** Null: whatever body comes is ignored. */
   readonly body: z.ZodType<Body> | null
+  /** Whether an `Idempotency-Key` names the command. Where it does not, the header is not looked at. */
+  readonly repeatable: boolean
   readonly success: {
     readonly status: 200 | 201
     readonly schema: z.ZodType

@@ -41,7 +41,7 @@ export type FoundRoute =
   | { readonly kind: 'other_methods'; readonly allowed: readonly string[] }
   | { readonly kind: 'none' }
 
-/** A linear walk: there are a few routes, and none is on the hot path. */
+/** A linear walk: there are a few routes, and none is on the hot path. HEAD is GET, of which no body is sent. */
 export function findRoute(method: string, path: string): FoundRoute {
   const matching = routes.flatMap((route) => {
     const params = matchTemplate(route.template, path)
@@ -50,10 +50,14 @@ export function findRoute(method: string, path: string): FoundRoute {
   // A path that is a template by itself is no other one's parameter: `me` is not the id of a key.
   const exact = matching.filter(({ params }) => params.length === 0)
   const candidates = exact.length > 0 ? exact : matching
-  const found = candidates.find(({ route }) => route.method === method)
+  const asked = method === 'HEAD' ? 'GET' : method
+  const found = candidates.find(({ route }) => route.method === asked)
   if (found !== undefined) return found
   if (candidates.length === 0) return { kind: 'none' }
-  return { kind: 'other_methods', allowed: candidates.map(({ route }) => route.method) }
+  const allowed = candidates.flatMap(({ route }) =>
+    route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
+  )
+  return { kind: 'other_methods', allowed }
 }
 
 function matchTemplate(template: string, path: string): string[] | null {

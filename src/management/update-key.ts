@@ -15,12 +15,13 @@ export const updateKey = defineRoute({
     'call on, and what was spent stays spent. A revoked or expired key cannot be changed.',
   query: null,
   body: keyEditFields,
+  repeatable: false,
   success: { status: 200, schema: keySchema },
   errors: ['bad_request', 'not_found', 'conflict', 'request_timeout'],
   async handle({ caller, params: [id = ''], body }, { clock, store, limitsMoved }) {
     const nowMs = clock.nowMs()
-    const past = refusePastExpiry(body, nowMs)
-    if (past !== null) return replyRefused(past)
+    const expiresAtMs = body.expires_at ?? Number.POSITIVE_INFINITY
+    if (expiresAtMs <= nowMs) return replyRefused(refusePastExpiry())
     const edit = await store.updateKey(caller.accountId, id, keyChanges(body), nowMs)
     if (edit.kind === 'none') return replyRefused(refuseMissingKey())
     if (edit.kind === 'final') return replyRefused(refuseFinalKey(edit.key))

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { rawInteger } from '../kernel/raw-number.ts'
 import {
   USAGE_DIMENSIONS,
   type UsageBucket,
@@ -7,7 +8,6 @@ import {
 } from '../ledger/usage-report.ts'
 import type { CsvCell } from './csv.ts'
 import { keyId } from './key-object.ts'
-import { rawInteger } from './raw-number.ts'
 import { date } from './usage-range.ts'
 import { usd, usdAmount } from './usd.ts'
 

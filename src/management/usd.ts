@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { formatUsd, type Nanos, parseUsd } from '../kernel/money.ts'
-import { type RawNumber, rawNumber } from './raw-number.ts'
+import { type RawNumber, rawNumber } from '../kernel/raw-number.ts'
 
 /** A number of a `…_usd` member as it was written, because a double cannot hold every nanodollar. */
 export class UsdNumber {

@@ -9,7 +9,7 @@ const DEPTH_MAX = 256
 /** None of the names that are looked for is so long, not even with every character escaped. */
 const NAME_BYTES_MAX = 256
 
-/** What is due inside a string: any character, one to four hexadecimal digits, or what a backslash escapes. */
+/** What is due inside a string: a character, one to four hexadecimal digits, or what a backslash escapes. */
 const CHARACTER = 0
 const ESCAPED = 5
 

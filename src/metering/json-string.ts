@@ -5,7 +5,7 @@ const LETTER_U = 0x75
 const ESCAPES = marked('"\\/bfnrt')
 const HEX_DIGITS = marked('0123456789abcdefABCDEF')
 
-/** What is due inside a string: any character, the character behind a backslash, or 1 to 4 hexadecimal digits. */
+/** What is due inside a string: a character, the character behind a backslash, or 1 to 4 hexadecimal digits. */
 const CHARACTER = 0
 const ESCAPED = 5
 

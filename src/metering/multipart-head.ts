@@ -21,7 +21,7 @@ const FILENAME_EXTENDED = /;[ \t]*filename\*=/i
 const ANOTHER_NAME = /name[ \t*0-9]*=/i
 const TEXT_TYPE = /^text\/plain(?:[ \t]*;[ \t]*charset=("?)(utf-8|us-ascii|iso-8859-1)\1)?$/i
 const PLAIN_ENCODING = /^(?:7bit|8bit|binary)$/i
-const FOREIGN_CHARSET = /charset(?![ \t]*=[ \t]*"?(?:utf-8|us-ascii)"?[ \t]*(?:;|$))/i
+export const FOREIGN_CHARSET = /charset(?![ \t]*=[ \t]*"?(?:utf-?8|us-ascii)"?[ \t]*(?:;|$))/i
 
 /**
  * Reads the head of a part (without its empty line), or answers null where parsers could differ: folded lines, bare

@@ -38,11 +38,22 @@ export type RequestFacts =
       readonly scan: Extract<JsonScan<RequestMember>, { kind: 'object' }>
       /** Null where nobody looked into them. */
       readonly records: RecordsFound | null
-      /** It says of itself that it is a form, and what is in it could be one: `{"model":"a","x":"&model=b&"}`. */
-      readonly mayBeForm: boolean
+      readonly doubt: Doubt | null
     }
-  | { readonly kind: 'form'; readonly scan: Extract<MultipartScan<RequestMember>, { kind: 'form' }> }
+  | {
+      readonly kind: 'form'
+      readonly scan: Extract<MultipartScan<RequestMember>, { kind: 'form' }>
+      readonly doubt: Doubt | null
+    }
   | { readonly kind: 'unreadable'; readonly reason: string }
+
+/**
+ * Why upstream may find something else in a body that was read here without trouble.
+ * - `may_be_form`: it says of itself that it is a form, and what is in it could be one: `{"model":"a","x":"&model=b&"}`.
+ * - `deflate`: some take that for the zlib format and some for bare deflate, and bytes can be made that are both.
+ * - `foreign_charset`: it says that its text is not UTF-8; where upstream believes it, quotes may stand elsewhere.
+ */
+export type Doubt = 'may_be_form' | 'deflate' | 'foreign_charset'
 
 /** What the records of a body say: the requests of a batch, the items of a conversation. There may be many. */
 export interface RecordsFound {
@@ -52,6 +63,8 @@ export interface RecordsFound {
   readonly unknown: string | null
   /** Why they can be read in two ways, or in none, as a sentence, or null. */
   readonly ambiguity: string | null
+  /** Some bring tools, of whatever kind: what these may do is not limited by what the request itself declares. */
+  readonly bringsTools: boolean
 }
 
 export const NOT_READ: RequestFacts = { kind: 'not_read' }

@@ -3,8 +3,9 @@ import { codingOf, decodeCopy } from './decode-copy.ts'
 import { JsonPicker, type Pick } from './json-picker.ts'
 import type { Picked, Place } from './json-place.ts'
 import { JsonScanner } from './json-scanner.ts'
+import { FOREIGN_CHARSET } from './multipart-head.ts'
 import { boundaryOf, MultipartScanner } from './multipart-scanner.ts'
-import { REQUEST_MEMBERS, type RecordsFound, type RequestFacts } from './request-facts.ts'
+import { type Doubt, REQUEST_MEMBERS, type RecordsFound, type RequestFacts } from './request-facts.ts'
 
 /** Reads a request's body from its chunks as they pass. It looks, and can neither change nor stop anything. */
 export interface RequestReader {
@@ -32,9 +33,10 @@ export function readerFor(
   contentEncoding: string | undefined,
   records: RecordWatch | null = null,
 ): RequestReader {
-  const scanner = scannerFor(contentType ?? '', records)
   const coding = codingOf(contentEncoding)
   if (coding === 'unknown') return unreadable('unknown_content_encoding')
+  const doubt = doubtOf(contentType ?? '', coding === 'identity' ? '' : coding.coding)
+  const scanner = doubting(scannerFor(contentType ?? '', records), doubt)
   if (coding === 'identity') return readPlain(scanner)
   return readEncoded(scanner, coding.coding)
 }
@@ -73,22 +75,38 @@ function scannerFor(contentType: string, records: RecordWatch | null): Scanner {
   return /urlencoded/i.test(contentType) ? wary(json) : json
 }
 
+/** Of a body as a whole, by what is said about it. */
+function doubtOf(contentType: string, coding: string): Doubt | null {
+  if (coding === 'deflate') return 'deflate'
+  return FOREIGN_CHARSET.test(contentType) ? 'foreign_charset' : null
+}
+
+function doubting(scanner: Scanner, doubt: Doubt | null): Scanner {
+  if (doubt === null) return scanner
+  return { write: (chunk) => scanner.write(chunk), end: () => doubted(scanner.end(), doubt) }
+}
+
+function doubted(facts: RequestFacts, doubt: Doubt): RequestFacts {
+  return facts.kind === 'json' || facts.kind === 'form' ? { ...facts, doubt } : facts
+}
+
 /** What curl calls every body that is given with -d. JSON without a separator of fields is one field of no name. */
 function wary(json: Scanner): Scanner {
   let mayBeForm = false
   return {
     write(chunk) {
-      mayBeForm ||= chunk.includes(AMPERSAND)
+      mayBeForm ||= chunk.includes(AMPERSAND) || chunk.includes(SEMICOLON)
       json.write(chunk)
     },
     end() {
       const facts = json.end()
-      return facts.kind === 'json' ? { ...facts, mayBeForm } : facts
+      return mayBeForm ? doubted(facts, 'may_be_form') : facts
     },
   }
 }
 
-const AMPERSAND = 0x26
+/** What separates the fields of a form; some parsers still know the second. */
+const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
 function noScanner(reason: string): Scanner {
   return { write: () => {}, end: () => ({ kind: 'unreadable', reason }) }
@@ -102,7 +120,9 @@ function formScanner(contentType: string): Scanner {
     write: (chunk) => form.write(chunk),
     end() {
       const scan = form.end()
-      return scan.kind === 'form' ? { kind: 'form', scan } : { kind: 'unreadable', reason: scan.reason }
+      return scan.kind === 'form'
+        ? { kind: 'form', scan, doubt: null }
+        : { kind: 'unreadable', reason: scan.reason }
     },
   }
 }
@@ -114,7 +134,7 @@ function jsonScanner(): Scanner {
     end() {
       const scan = json.end()
       if (scan.kind === 'unreadable') return { kind: 'unreadable', reason: scan.reason }
-      return { kind: 'json', scan, records: null, mayBeForm: false }
+      return { kind: 'json', scan, records: null, doubt: null }
     },
   }
 }

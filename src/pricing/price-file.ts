@@ -144,7 +144,6 @@ export type OverlayEntry = z.output<typeof overlay>
 export type OverlayModelEntry = z.output<typeof overlayModel>
 export type RateTableEntry = z.output<typeof rateTable>
 export type TariffEntry = z.output<typeof tariff>
-export type RatesEntry = z.output<typeof ratesOfOneLength>
 export type ToolsEntry = z.output<typeof tools>
 export type Mode = (typeof MODES)[number]
 

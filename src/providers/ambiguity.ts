@@ -1,7 +1,7 @@
 import type { UnreadablePick } from '../metering/json-picker.ts'
 import type { UnreadableJson } from '../metering/json-scan.ts'
 import type { UnreadableMultipart } from '../metering/multipart-scan.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
+import type { Doubt, RequestFacts } from '../metering/request-facts.ts'
 import { pickMembers } from './pick-members.ts'
 
 type Reason =
@@ -10,7 +10,7 @@ type Reason =
   | UnreadablePick
   | 'no_boundary'
   | 'ambiguous_content_type'
-  | 'may_be_form'
+  | Doubt
   | 'two_content_types'
   | 'unknown_content_encoding'
   | 'corrupt_content_encoding'
@@ -39,6 +39,8 @@ const REASONS: Readonly<Record<Reason, string>> = {
   no_boundary: 'its content type gives no boundary that can be read beyond doubt',
   ambiguous_content_type: 'its content type is neither JSON nor multipart/form-data',
   may_be_form: 'its content type says that it is a form; send it as application/json',
+  deflate: 'what is deflated can be read in two ways; send it as it is or as gzip',
+  foreign_charset: 'its content type says that its text is not UTF-8',
   two_content_types: 'it has two content types or encodings',
   unknown_content_encoding: 'its content encoding is unknown',
   corrupt_content_encoding: 'it is not in the content encoding that it claims',
@@ -53,12 +55,13 @@ export function ambiguityOf(facts: RequestFacts): string | null {
       return explainUnreadable(facts.reason)
     case 'form': {
       const [twice] = facts.scan.duplicates
-      return twice === undefined ? null : `The field ${JSON.stringify(twice)} is there twice.`
+      if (twice !== undefined) return `The field ${JSON.stringify(twice)} is there twice.`
+      return facts.doubt === null ? null : explainUnreadable(facts.doubt)
     }
     case 'json': {
       const [twice] = facts.scan.duplicates
       if (twice !== undefined) return explainTwice(twice)
-      if (facts.mayBeForm) return explainUnreadable('may_be_form')
+      if (facts.doubt !== null) return explainUnreadable(facts.doubt)
       const { duplicates, unreadable } = pickMembers(facts)
       if (duplicates[0] !== undefined) return explainTwice(duplicates[0])
       if (unreadable !== null) return explainUnreadable(unreadable)

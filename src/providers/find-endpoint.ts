@@ -48,6 +48,25 @@ export function findEndpoint(surface: Surface, method: string, path: string): En
   return methods?.get(method) ?? null
 }
 
+/**
+ * The endpoint that an upstream may take the path for which decodes it, drops the ends of its segments or their case,
+ * or null. What it answers may only ever be used against a call.
+ */
+export function findMeant(surface: Surface, method: string, path: string): Endpoint | null {
+  const segments = decoded(path)
+    .replaceAll(/;[^/]*/g, '')
+    .split('/')
+  return findEndpoint(surface, method, segments.map(foldSegment).join('/'))
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
 /** The surfaces that have this path, with any method. */
 export function surfacesOf(path: string): ReadonlySet<Surface> {
   return surfacesOfFixed.get(path) ?? walkForSurfaces(path)
@@ -69,23 +88,37 @@ function walkForSurfaces(path: string): ReadonlySet<Surface> {
  * A literal wins over a parameter for good: there is no way back to the parameter, so that the cost stays
  * linear and `/v1/threads/runs` can never pass for a thread.
  *
- * For the same reason no parameter takes a `%`. An upstream that decodes `/v1/threads/%72uns` or
- * `/v1/threads/x%2fruns` starts a paid run, where a parameter would see the free update of a thread.
+ * For the same reason no parameter takes a `%` or `;`, nor what some servers take for a literal beside it. An upstream
+ * that decodes `/v1/threads/%72uns` or `/v1/threads/x%2fruns`, that drops the end of `/v1/threads/runs;a` or
+ * `/v1/threads/runs.json`, or the case of `/v1/threads/RUNS`, starts a paid run, where a parameter would see the free
+ * update of a thread.
  */
 function walk(root: Node, path: string): Methods | null {
-  if (path.charCodeAt(0) !== SLASH || path.includes('%')) return null
+  if (path.charCodeAt(0) !== SLASH || path.includes('%') || path.includes(';')) return null
   let node = root
   let start = 1
   while (start <= path.length) {
     const slashAt = path.indexOf('/', start)
     const end = slashAt === -1 ? path.length : slashAt
     if (end === start) return null
-    const next = node.literals.get(path.slice(start, end)) ?? node.param
+    const segment = path.slice(start, end)
+    const next: Node | null = node.literals.get(segment) ?? paramFor(node, segment)
     if (next === null) return null
     node = next
     start = end + 1
   }
   return node.methods
+}
+
+function paramFor({ param, literals }: Node, segment: string): Node | null {
+  if (param === null || literals.size === 0) return param
+  return literals.has(foldSegment(segment)) ? null : param
+}
+
+/** What is left of a segment for a server that knows neither case nor what follows a dot; literals have neither. */
+function foldSegment(segment: string): string {
+  const dotAt = segment.indexOf('.')
+  return (dotAt === -1 ? segment : segment.slice(0, dotAt)).toLowerCase()
 }
 
 function buildDirectory(surface: Surface, rows: readonly EndpointRow[]): Directory {

@@ -3,8 +3,8 @@ import type { RequestMember } from '../metering/request-facts.ts'
 
 const NAMING: Place = objectAt({ model: TEXT })
 
-/** An image tool draws with `model`, and may have an SVG written by another one. */
-const TOOL_MEMBERS = { type: TEXT, model: TEXT, output_format: TEXT, svg: NAMING }
+/** An image tool draws with `model`, and may have an SVG written by another one. `max_uses` limits the cost. */
+const TOOL_MEMBERS = { type: TEXT, model: TEXT, output_format: TEXT, svg: NAMING, max_uses: TEXT }
 
 /** A namespace holds tools, and no namespaces. */
 const TOOLS: Place = arrayOf(

@@ -1,12 +1,10 @@
-import type { Picked } from '../metering/json-place.ts'
-import { UNREAD } from '../metering/json-place.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityOf } from './ambiguity.ts'
 import type { Endpoint, Surface } from './endpoint.ts'
 import { isFileId } from './file-id.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { modelInPath } from './model-in-path.ts'
-import { pickMembers } from './pick-members.ts'
+import { membersOf } from './pick-members.ts'
 import { ModelNames, readModels } from './read-models.ts'
 
 /** The models that a request can lead to, as far as they can be known before it runs. */
@@ -55,6 +53,7 @@ export function namedModels(
     case 'batch_file':
       return namedInFile(facts)
     case 'nested':
+      return unknown('This endpoint names its models where the gateway does not read them.')
     case 'elsewhere':
       return found.billing === 'free'
         ? NOTHING
@@ -95,17 +94,6 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts): NamedModels {
     unknown: reason ?? records?.unknown ?? null,
     batchFile: null,
   }
-}
-
-function membersOf(facts: RequestFacts): ReadonlyMap<string, Picked> {
-  if (facts.kind === 'json') return pickMembers(facts).body
-  const fields = new Map<string, Picked>()
-  if (facts.kind !== 'form') return fields
-  for (const name of ['model', 'output_format', 'svg'] as const) {
-    const field = facts.scan.fields.get(name)
-    if (field !== undefined) fields.set(name, field.kind === 'text' ? field.value : UNREAD)
-  }
-  return fields
 }
 
 function namedInEntries(facts: RequestFacts): NamedModels {

@@ -17,6 +17,18 @@ export interface PickedMembers {
 /** Both who asks for the models and who asks for ambiguity needs them, and `tools` can be long. */
 const picked = new WeakMap<JsonFacts, PickedMembers>()
 
+/** The members of a body that lead to models, be it JSON or a form. */
+export function membersOf(facts: RequestFacts): PickedObject {
+  if (facts.kind === 'json') return pickMembers(facts).body
+  const fields = new Map<string, Picked>()
+  if (facts.kind !== 'form') return fields
+  for (const name of ['model', 'output_format', 'svg'] as const) {
+    const field = facts.scan.fields.get(name)
+    if (field !== undefined) fields.set(name, field.kind === 'text' ? field.value : UNREAD)
+  }
+  return fields
+}
+
 export function pickMembers(facts: JsonFacts): PickedMembers {
   const known = picked.get(facts)
   if (known !== undefined) return known

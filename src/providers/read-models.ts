@@ -53,6 +53,11 @@ export function readModels(body: PickedObject, names: ModelNames, mayBeObject = 
   if (model === null) names.leaveOpen('The request names no model.')
   else if (mayBeObject && isPickedObject(model)) names.name(model.get('id') ?? null, '"model"')
   else names.name(model, '"model"')
+  readOtherModels(body, names)
+}
+
+/** The models that take part besides the one that the request is for. */
+export function readOtherModels(body: PickedObject, names: ModelNames): void {
   readFallbacks(body.get('fallbacks') ?? null, names)
   readTools(body.get('tools') ?? null, names)
   readItems(body.get('input') ?? null, names)
@@ -101,9 +106,13 @@ function readFallbacks(fallbacks: Picked, names: ModelNames): void {
     names.leaveOpen('The fallbacks are left to upstream to choose.')
     return
   }
-  for (const entry of isPickedArray(fallbacks) ? fallbacks : [null]) {
-    names.name(isPickedObject(entry) ? (entry.get('model') ?? null) : entry, '"fallbacks"')
-  }
+  for (const model of fallbackModels(fallbacks)) names.name(model, '"fallbacks"')
+}
+
+/** Of each entry the name, or what stands in its place. */
+export function fallbackModels(fallbacks: Picked): readonly Picked[] {
+  const entries: readonly Picked[] = isPickedArray(fallbacks) ? fallbacks : [null]
+  return entries.map((entry) => (isPickedObject(entry) ? (entry.get('model') ?? null) : entry))
 }
 
 /** An object asks for a moderation model; the images endpoints have a word here. */
@@ -114,11 +123,15 @@ function readModeration(moderation: Picked, names: ModelNames): void {
 
 /** An image as SVG is written by a second model. */
 function readSvg(owner: PickedObject, names: ModelNames): void {
+  if (!asksForSvg(owner)) return
   const svg = owner.get('svg') ?? null
   const author = isPickedObject(svg) ? (svg.get('model') ?? null) : svg
   if (author !== null) names.name(author, '"svg"')
-  else if (svg !== null || owner.get('output_format') === 'svg')
-    names.leaveOpen('The model that writes the SVG is left to upstream to choose.')
+  else names.leaveOpen('The model that writes the SVG is left to upstream to choose.')
+}
+
+export function asksForSvg(owner: PickedObject): boolean {
+  return (owner.get('svg') ?? null) !== null || owner.get('output_format') === 'svg'
 }
 
 /** Reinforcement has its answers graded, possibly by models. */

@@ -1,6 +1,9 @@
+import type { PickedObject } from '../metering/json-place.ts'
 import type { JsonMember } from '../metering/json-scan.ts'
 import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
 import type { Surface } from './endpoint.ts'
+import { membersOf } from './pick-members.ts'
+import { asksForSvg, fallbackModels, ModelNames, readOtherModels } from './read-models.ts'
 import { NO_REQUEST_TOOLS, type RequestTools, readRequestTools, UNKNOWN_TOOLS } from './request-tools.ts'
 
 /** What a request says that limits what it can cost. */
@@ -15,6 +18,11 @@ export interface RequestLimits {
   readonly tools: RequestTools
   /** Models that may answer in the place of the one asked for. */
   readonly fallbackModels: readonly string[]
+  /**
+   * Something takes part that none of the above limits: a model that upstream chooses or that cannot be read, tools
+   * that items of the conversation bring, a second model that writes an SVG.
+   */
+  readonly unlimited: boolean
 }
 
 /**
@@ -39,6 +47,8 @@ export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer |
   const get = (name: RequestMember): JsonMember | undefined =>
     facts.kind === 'json' ? facts.scan.members.get(name) : undefined
   const tools = bringsTools(facts) ? UNKNOWN_TOOLS : toolsOf(surface, get('tools'))
+  const members = membersOf(facts)
+  const fallbacks = fallbackModels(members.get('fallbacks') ?? [])
   const named = ['previous_response_id', 'conversation'] as const
   const stored = get('prompt')?.kind === 'object' || named.some((name) => isGiven(get(name)))
   return {
@@ -51,7 +61,8 @@ export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer |
       stored || tools.runsUpstream || body === null || ELSEWHERE.some((mark) => body.includes(mark)),
     background: isTrue(get('background')),
     tools,
-    fallbackModels: [...modelsIn(get('fallbacks')), ...tools.otherModels],
+    fallbackModels: [...fallbacks.filter((model) => typeof model === 'string'), ...tools.otherModels],
+    unlimited: tools === UNKNOWN_TOOLS || asksForSvg(members) || leavesOpen(facts, members),
   }
 }
 
@@ -60,21 +71,18 @@ function toolsOf(surface: Surface, member: JsonMember | undefined): RequestTools
   return member.kind === 'array' ? readRequestTools(surface, member.json) : UNKNOWN_TOOLS
 }
 
-/** Items of a conversation can bring tools that run models, and nothing limits those. */
+/** Items of a conversation can bring tools that run models or search, and nothing limits those. */
 function bringsTools(facts: RequestFacts): boolean {
   if (facts.kind !== 'json' || facts.records === null) return false
-  return facts.records.models.length > 0 || facts.records.unknown !== null
+  return facts.records.bringsTools || facts.records.unknown !== null
 }
 
-function modelsIn(member: JsonMember | undefined): string[] {
-  if (member?.kind !== 'array') return []
-  const entries: unknown = JSON.parse(member.json)
-  if (!Array.isArray(entries)) return []
-  return entries
-    .map((entry: unknown) =>
-      typeof entry === 'object' && entry !== null && 'model' in entry ? entry.model : entry,
-    )
-    .filter((model) => typeof model === 'string')
+/** What a list of allowed models could not be held against, no price can be either. */
+function leavesOpen(facts: RequestFacts, members: PickedObject): boolean {
+  if (facts.kind === 'unreadable') return true
+  const names = new ModelNames()
+  readOtherModels(members, names)
+  return names.unknown !== null
 }
 
 function isGiven(member: JsonMember | undefined): member is JsonMember {

@@ -35,13 +35,9 @@ const CLIENT_TOOLS: Readonly<Record<Surface, RegExp>> = {
 
 /** Reads the JSON of a `tools` member. What cannot be read is taken for the dearest it could be. */
 export function readRequestTools(surface: Surface, json: string): RequestTools {
-  const tools: unknown = JSON.parse(json)
-  if (!Array.isArray(tools)) return UNKNOWN_TOOLS
-  const list = tools.map(
-    (tool): Record<string, unknown> => (typeof tool === 'object' && tool !== null ? tool : {}),
-  )
-  const typeOf = (tool: Record<string, unknown>) =>
-    typeof tool['type'] === 'string' ? tool['type'] : 'custom'
+  const list: Tool[] = []
+  if (!collectTools(JSON.parse(json), NAMESPACE_DEPTH_MAX, list)) return UNKNOWN_TOOLS
+  const typeOf = (tool: Tool) => (typeof tool['type'] === 'string' ? tool['type'] : 'custom')
   const ofType = (start: string) => list.filter((tool) => typeOf(tool).startsWith(start))
   const image = ofType('image_generation').at(0)
   const models = list.filter((tool) => tool !== image).map((tool) => tool['model'])
@@ -55,6 +51,24 @@ export function readRequestTools(surface: Surface, json: string): RequestTools {
   }
 }
 
+type Tool = Readonly<Record<string, unknown>>
+
+/** A namespace holds tools, and no namespaces: one inside of another is not read. */
+const NAMESPACE_DEPTH_MAX = 1
+
+/** Tools can hold tools: all of them, whoever holds them. False if there is something that cannot be read. */
+function collectTools(tools: unknown, depthLeft: number, list: Tool[]): boolean {
+  if (!Array.isArray(tools)) return false
+  for (const tool of tools as readonly unknown[]) {
+    if (typeof tool !== 'object' || tool === null) return false
+    const held = 'tools' in tool ? tool.tools : null
+    list.push(tool as Tool)
+    if (held === null || held === undefined) continue
+    if (depthLeft === 0 || !collectTools(held, depthLeft - 1, list)) return false
+  }
+  return true
+}
+
 /** Tools that were declared and could not be read. */
 export const UNKNOWN_TOOLS: RequestTools = {
   declared: true,
@@ -65,7 +79,7 @@ export const UNKNOWN_TOOLS: RequestTools = {
   otherModels: [],
 }
 
-function usesOf(tools: readonly Record<string, unknown>[]): number | null {
+function usesOf(tools: readonly Tool[]): number | null {
   let sum = 0
   for (const { max_uses: uses } of tools) {
     if (typeof uses !== 'number' || !Number.isSafeInteger(uses) || uses < 0) return null

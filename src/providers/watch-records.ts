@@ -1,4 +1,5 @@
 import type { Pick } from '../metering/json-picker.ts'
+import type { Picked } from '../metering/json-place.ts'
 import type { RecordsFound } from '../metering/request-facts.ts'
 import type { RecordWatch } from '../metering/request-reader.ts'
 import { explainTwice, explainUnreadable } from './ambiguity.ts'
@@ -40,23 +41,31 @@ function watchBatch(): RecordWatch {
     found(pick) {
       if (entries === 0) names.leaveOpen('The batch names no models.')
       if (entries > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
-      return summarise(pick, names)
+      return summarise(pick, names, false)
     },
   }
 }
 
 function watchItems(name: string): RecordWatch {
   const names = new ModelNames()
+  let bringsTools = false
   return {
     place: withItems(name),
-    take: (item) => readItem(item, names),
-    found: (pick) => summarise(pick, names),
+    take(item) {
+      bringsTools ||= hasTools(item)
+      readItem(item, names)
+    },
+    found: (pick) => summarise(pick, names, bringsTools),
   }
 }
 
-function summarise(pick: Pick, names: ModelNames): RecordsFound {
+function hasTools(item: Picked): boolean {
+  return isPickedObject(item) && (item.get('tools') ?? null) !== null
+}
+
+function summarise(pick: Pick, names: ModelNames, bringsTools: boolean): RecordsFound {
   const ambiguity = ambiguityOfPick(pick)
-  return { models: names.names, unknown: ambiguity ?? names.unknown, ambiguity }
+  return { models: names.names, unknown: ambiguity ?? names.unknown, ambiguity, bringsTools }
 }
 
 function ambiguityOfPick(pick: Pick): string | null {

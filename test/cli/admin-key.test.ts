@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
+import { runTollgate, serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
 test('admin keys are created, listed and revoked beside a running gateway, and take effect at once', async () => {
   const tollgate = await serveTollgate()
@@ -48,11 +48,36 @@ test('the last admin key cannot be revoked, an unknown one is named, a wrong cal
     const unknown = await runTollgate(['admin-key', 'revoke', 'adm_none'], environment)
     assert.equal(unknown.code, 1)
     assert.match(unknown.stderr, /there is no admin key adm_none/)
-    for (const args of [['revoke'], ['destroy'], ['create', '--nmae', 'x']]) {
+    for (const args of [['revoke'], ['destroy'], ['create', '--nmae', 'x'], ['create', '--name', '\x1b']]) {
       const wrong = await runTollgate(['admin-key', ...args], environment)
       assert.equal(wrong.code, 2, args.join(' '))
       assert.match(wrong.stderr, /Usage\n/)
     }
+  } finally {
+    await tollgate.dispose()
+  }
+})
+
+test('admin keys are a table with colour on a terminal, plain in a pipe, and each action explains itself', async () => {
+  const tollgate = await serveTollgate()
+  const environment = { TOLLGATE_DATA_DIR: tollgate.dataDir }
+  try {
+    const plain = await runTollgate(['admin-key', 'list'], environment)
+    assert.match(
+      plain.stdout,
+      /^id +status {2}key +created \(UTC\) +name\nadm_\w{26} {2}usable {2}svc_admin_/,
+    )
+    const terminal = { columns: 100 }
+    const coloured = await startCommand(['admin-key', 'list'], environment, { terminal }).finished
+    assert.match(coloured.stdout, /\x1b\[32musable\x1b\[39m/)
+    assert.equal(coloured.stdout.replaceAll(/\x1b\[\d+m/g, ''), plain.stdout)
+    for (const action of ['create', 'list', 'revoke']) {
+      const help = await runTollgate(['admin-key', action, '--help'], environment)
+      assert.equal(help.code, 0)
+      assert.ok(help.stdout.startsWith(`Usage\n  tollgate admin-key ${action}`))
+      assert.match(help.stdout, /\nExample\n[\s\S]*\nExit codes\n/)
+    }
+    assert.equal((await runTollgate(['admin-key', 'list'], environment)).stdout, plain.stdout)
   } finally {
     await tollgate.dispose()
   }

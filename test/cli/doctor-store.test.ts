@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   closeSync,
+  constants,
   openSync,
   readFileSync,
   rmSync,
@@ -13,6 +14,7 @@ import {
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
+import { withDeadline } from '../support/deadline.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'
 import { noise } from '../support/wire-bytes.ts'
@@ -161,13 +163,23 @@ test('calls that a killed gateway left open are told, and stay as they are', asy
 
 test('a data directory that does not answer ends the check at its deadline, not the report', async () => {
   const dataDir = ward.healthyCopy()
-  rmSync(join(dataDir, 'pepper'))
+  const pepper = join(dataDir, 'pepper')
+  rmSync(pepper)
   // Whoever opens it to read waits for a writer.
-  execFileSync('mkfifo', [join(dataDir, 'pepper')])
-  const report = await examineWith(dataDir, {}, ['--offline', '--timeout', '1'])
-  assert.equal(report.check('data_directory').state, 'problem')
-  assert.match(report.check('data_directory').found, /no answer from the disk/)
-  assert.equal(report.check('prices').state, 'ok')
+  execFileSync('mkfifo', [pepper])
+  try {
+    const report = await withDeadline(
+      examineWith(dataDir, {}, ['--offline', '--timeout', '1']),
+      () => 'the doctor hangs',
+      60_000,
+    )
+    assert.equal(report.check('data_directory').state, 'problem')
+    assert.match(report.check('data_directory').found, /no answer from the disk/)
+    assert.equal(report.check('prices').state, 'ok')
+  } finally {
+    // Sets free whatever still waits.
+    closeSync(openSync(pepper, constants.O_RDWR | constants.O_NONBLOCK))
+  }
 })
 
 test('a data directory that is a file cannot be used', async () => {

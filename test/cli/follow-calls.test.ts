@@ -140,7 +140,7 @@ test('each call that ends is found once and in its final state, in whatever orde
         }
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
 

@@ -22,6 +22,11 @@ interface Life {
   readonly ended: Promise<unknown>
 }
 
+interface Used {
+  readonly requests: number
+  readonly costNanos: bigint
+}
+
 /** One installation that is killed again and again, and an upstream that remembers what it was asked. */
 export class CrashRun {
   readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
@@ -128,15 +133,26 @@ export class CrashRun {
     return readFileSync(join(this.#folder, 'admin-key'), 'utf8').trim()
   }
 
-  /** Over the days that a run can take. */
-  async #readUsage(url: string): Promise<{ readonly requests: number; readonly costNanos: bigint }> {
+  /** Over the days that a run can take. However it is grouped, the buckets come to the same. */
+  async #readUsage(url: string): Promise<Used> {
     const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
-    const reply = await request(`${url}/v1/usage?start=${day(-30)}&end=${day(1)}`, {
-      headers: { authorization: `Bearer ${this.#adminKey()}` },
-    })
-    const text = await reply.body.text()
-    const total = /"total":\{"requests":(\d+),.*?"cost_usd":([\d.]+),/.exec(text)
-    return { requests: Number(total?.[1]), costNanos: parseUsd(total?.[2] ?? '') ?? -1n }
+    const range = `start=${day(-30)}&end=${day(1)}`
+    const read = async (query: string): Promise<Used> => {
+      const reply = await request(`${url}/v1/usage?${range}${query}`, {
+        headers: { authorization: `Bearer ${this.#adminKey()}` },
+      })
+      const [data = ''] = (await reply.body.text()).split('"total":')
+      const buckets = [...data.matchAll(/"requests":(\d+),.*?"cost_usd":([\d.]+),/g)]
+      return {
+        requests: buckets.reduce((sum, [, requests]) => sum + Number(requests), 0),
+        costNanos: buckets.reduce((sum, [, , cost = '']) => sum + (parseUsd(cost) ?? -1n), 0n),
+      }
+    }
+    const whole = await read('')
+    for (const groups of ['day', 'model', 'key', 'day,model', 'day,key', 'model,key', 'day,model,key']) {
+      assert.deepEqual(await read(`&group_by=${groups}`), whole, `usage by ${groups}`)
+    }
+    return whole
   }
 
   async #createKey(url: string): Promise<string> {

@@ -42,6 +42,8 @@ async function call({ surface, method, template, reads }: Endpoint, key: string 
     requests: [{ custom_id: '1', params: { model: FORBIDDEN } }],
     input_file_id: 'file_of_somebody',
     session: { model: FORBIDDEN },
+    agent: { model: FORBIDDEN },
+    grader: { model: FORBIDDEN },
   })
   const form = new FormData()
   form.set('model', FORBIDDEN)
@@ -128,7 +130,7 @@ test('no billable endpoint leads to a model that is not on the allowlist', async
 test('a free endpoint that is given a model outside the allowlist is refused too', async () => {
   const key = await withKey({ allowed_models: ['gpt-6-luna'] })
   const naming = endpoints.filter(
-    ({ billing, model }) => billing === 'free' && ['json', 'path'].includes(model),
+    ({ billing, model }) => billing === 'free' && ['json', 'path', 'nested'].includes(model),
   )
   assert.ok(naming.length > 5)
   await nothingSent(async () => {
@@ -162,7 +164,14 @@ test('a spent cap does not stand in the way of free endpoints', async () => {
 test('a path that is in no table gets nowhere with an allowlist, nor with a cap unless it only reads', async () => {
   const listed = await withKey({ allowed_models: ['gpt-6-luna'] })
   const capped = await withKey({ monthly_budget_usd: 5 })
-  const unknown = ['/v1/brand-new', '/v1/threads/%72uns', '/v1/chat/completions/', '/v2/responses']
+  const unknown = [
+    '/v1/brand-new',
+    '/v1/threads/%72uns',
+    '/v1/threads/RUNS',
+    '/v1/threads/runs;a',
+    '/v1/chat/completions/',
+    '/v2/responses',
+  ]
   const ask = async (method: string, path: string, key: string) => {
     const response = await fetch(gateway.url + path, { method, headers: headersFor('chat', key) })
     await response.text()

@@ -23,7 +23,9 @@ async function call(method: string, path: string, lines: readonly string[], body
   const length = body === '' ? [] : [`Content-Length: ${body.length}`]
   const bytes = message(`${method} ${path} HTTP/1.1`, ['Host: h', ...lines, ...length], body)
   const { status, headerLines, body: answer } = await exchange(gateway, bytes, { method })
-  const json = JSON.parse(answer.toString()) as { error?: { code?: string } }
+  if (method === 'HEAD') assert.equal(answer.length, 0)
+  const text = method === 'HEAD' ? '{}' : answer.toString()
+  const json = JSON.parse(text) as { error?: { code?: string } }
   return { status, headerLines, code: json.error?.code }
 }
 
@@ -117,6 +119,21 @@ for (const { method, template, access, success } of routes) {
   })
 }
 
+for (const { template } of routes.filter(({ method }) => method === 'GET')) {
+  test(`HEAD ${template}: whoever asks, the head is that of GET`, async () => {
+    const path = ownPaths[template] ?? template.replaceAll(/\{\w+\}/g, 'none')
+    const keys = [[], bearer('svc_live_nonsense'), bearer(gateway.apiKey), bearer(gateway.adminKey)]
+    for (const lines of keys) {
+      const get = await call('GET', path, lines)
+      const head = await call('HEAD', path, lines)
+      assert.equal(head.status, get.status)
+      for (const name of ['content-type', 'content-length', 'cache-control']) {
+        assert.deepEqual(headerValues(head.headerLines, name), headerValues(get.headerLines, name), name)
+      }
+    }
+  })
+}
+
 test('an API key may call these endpoints and no others', () => {
   const open = routes.filter(({ access }) => access === 'any_key')
   assert.deepEqual(open.map(({ method, template }) => `${method} ${template}`).sort(), [
@@ -136,7 +153,9 @@ for (const template of templates) {
     assert.equal((await call('PUT', path, bearer(gateway.apiKey))).status, 403)
     const { status, headerLines } = await call('PUT', path, bearer(gateway.adminKey))
     assert.equal(status, 405)
-    const has = ['GET', 'POST', 'PATCH', 'DELETE'].filter((each) => findRoute(each, path).kind === 'route')
+    const has = ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'].filter(
+      (each) => findRoute(each, path).kind === 'route',
+    )
     assert.deepEqual(headerValues(headerLines, 'allow').join().split(', ').sort(), has.sort())
   })
 }

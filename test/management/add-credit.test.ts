@@ -100,3 +100,26 @@ test('POST /gateway/v1/credits 413: a body beyond 64 KiB', async () => {
   const answer = await ask('POST', '/gateway/v1/credits', { text: ' '.repeat(70_000) })
   assertRefused(answer, 413, { code: 'body_too_large' })
 })
+
+test('POST /gateway/v1/credits 400: what would take the credit beyond what the books can hold', async () => {
+  const rich = await startGateway()
+  try {
+    const ask = askOf(rich)
+    const add = (amount_usd: number, name?: string) =>
+      ask('POST', '/gateway/v1/credits', {
+        json: { amount_usd, reason: 'r' },
+        headers: name === undefined ? {} : { 'idempotency-key': name },
+      })
+    for (let i = 0; i < 9; i++) assert.equal((await add(1_000_000_000, `billion ${i}`)).status, 201)
+    const wanted = { code: 'bad_request', param: 'amount_usd', message: /beyond 9000000000 US dollars/ }
+    assertRefused(await add(0.000000001), 400, wanted)
+    // Under a name it may be a repetition, so the store is asked.
+    assertRefused(await add(1_000_000_000, 'billion 9'), 400, wanted)
+    const repeated = await add(1_000_000_000, 'billion 8')
+    assert.deepEqual([repeated.status, repeated.headers.get('idempotent-replayed')], [201, 'true'])
+    const { body } = await ask('GET', '/gateway/v1/balance')
+    assert.equal(body['credited_usd'], 9_000_000_000)
+  } finally {
+    await rich.close()
+  }
+})

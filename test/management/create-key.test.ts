@@ -4,9 +4,11 @@ import { startGateway } from '../support/gateway.ts'
 import { exchange } from '../support/raw-client.ts'
 import { chunked, message } from '../support/wire-bytes.ts'
 import { badKeyBodies } from './bad-key-fields.ts'
+import { movableClock } from './movable-clock.ts'
 import { askOf, assertRefused, assertUnstored } from './own-client.ts'
 
-const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9' })
+const clock = movableClock()
+const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9', clock })
 after(() => gateway.close())
 const ask = askOf(gateway)
 const create = (json: unknown, headers: Record<string, string> = {}) =>
@@ -106,6 +108,25 @@ const edges: readonly [what: string, text: string, field: string, value: unknown
     'expires_at',
     '2100-01-01T00:00:00.123Z',
   ],
+  [
+    'an expiry in +00:00',
+    '{"name":"x","expires_at":"2100-01-01T00:00:00.5+00:00"}',
+    'expires_at',
+    '2100-01-01T00:00:00.500Z',
+  ],
+  [
+    'an expiry in -00:00',
+    '{"name":"x","expires_at":"2100-01-01T00:00:00-00:00"}',
+    'expires_at',
+    '2100-01-01T00:00:00.000Z',
+  ],
+  ['a name that begins with a blank', '{"name":" x"}', 'name', ' x'],
+  [
+    'a model of 128 emoji',
+    JSON.stringify({ name: 'x', allowed_models: ['🔑'.repeat(128)] }),
+    'allowed_models',
+    ['🔑'.repeat(128)],
+  ],
   ['a body with a byte order mark', '\ufeff{"name":"marked"}', 'name', 'marked'],
 ]
 for (const [what, text, field, value] of edges) {
@@ -172,6 +193,27 @@ test('POST /v1/keys 201: repeated with its Idempotency-Key, it answers the key w
   const { key, ...record } = first.body
   assert.equal(typeof key, 'string')
   assert.deepEqual(second.body, { ...record, name: 'renamed' })
+})
+
+test('POST /v1/keys 201: repeated with its Idempotency-Key after its own expiry, it is still a repetition', async () => {
+  const headers = { 'idempotency-key': 'create for a minute' }
+  const body = { name: 'for a minute', expires_at: new Date(clock.nowMs() + 60_000).toISOString() }
+  const first = await create(body, headers)
+  assert.equal(first.status, 201)
+  clock.advance(60_000)
+  const second = await create(body, headers)
+  assert.equal(second.status, 201, JSON.stringify(second.body))
+  assert.equal(second.headers.get('idempotent-replayed'), 'true')
+  assert.deepEqual([second.body['id'], second.body['status']], [first.body['id'], 'expired'])
+})
+
+test('POST /v1/keys 400: an expiry in the past, with a new Idempotency-Key and without', async () => {
+  for (const headers of [{}, { 'idempotency-key': 'never used' }]) {
+    const answer = await create({ name: 'x', expires_at: new Date(clock.nowMs()).toISOString() }, headers)
+    assertRefused(answer, 400, { code: 'bad_request', param: 'expires_at' })
+  }
+  const used = await create({ name: 'x' }, { 'idempotency-key': 'never used' })
+  assert.equal(used.status, 201, 'what made nothing did not use the name up')
 })
 
 test('POST /v1/keys 201: many at once with one Idempotency-Key make one key', async () => {

@@ -111,6 +111,7 @@ for (const [format, type] of forms) {
       headers: { authorization: `Bearer ${gateway.adminKey}` },
     })
     assert.equal(response.status, 405)
+    assert.equal(response.headers.get('allow'), 'GET')
   })
 }
 

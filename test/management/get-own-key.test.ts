@@ -49,7 +49,7 @@ test('GET /v1/keys/me 401: a key that was revoked or has expired', async () => {
 for (const method of ['PATCH', 'DELETE', 'POST']) {
   test(`${method} /v1/keys/me 405: only to be read, and "me" is the id of no key`, async () => {
     const answer = await ask(method, '/v1/keys/me')
-    assertRefused(answer, 405, { code: 'method_not_allowed', message: /has GET, not/ })
-    assert.equal(answer.headers.get('allow'), 'GET')
+    assertRefused(answer, 405, { code: 'method_not_allowed', message: /has GET, HEAD, not/ })
+    assert.equal(answer.headers.get('allow'), 'GET, HEAD')
   })
 }

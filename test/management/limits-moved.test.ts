@@ -33,10 +33,13 @@ const credited = {
   balance: { creditedNanos: 1n, chargedNanos: 0n, heldNanos: 0n, enforced: true },
 }
 
-/** How often the route said so, when the store answers everything with this. */
+/** How often the route said so, when the store answers everything but the balance with this. */
 async function told(route: Route, body: unknown, answer: unknown): Promise<number> {
   let times = 0
-  const store = new Proxy({}, { get: () => async () => answer })
+  const store = new Proxy(
+    {},
+    { get: (_, name) => async () => (name === 'getBalance' ? credited.balance : answer) },
+  )
   const management: Management = {
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     nextUlid: () => '0',

@@ -148,6 +148,11 @@ for (const [what, query, param] of bad) {
   })
 }
 
+test('GET /v1/keys 400: of an after that is no cursor it says what to put there', async () => {
+  const message = /^after must be the `next` of an earlier page\.$/
+  assertRefused(await list('?after=key_1'), 400, { code: 'bad_request', param: 'after', message })
+})
+
 test('GET /v1/keys 200: limit 1000', async () => {
   assert.equal(rowsOf(await list('?limit=1000')).length, 5)
 })

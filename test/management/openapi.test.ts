@@ -35,14 +35,14 @@ test('no two endpoints have the same name for generated clients', () => {
 
 for (const route of routes) {
   const name = nameOf(route)
-  const takesBody = route.body !== null || route.method === 'POST'
 
   test(`${name}: has exactly the statuses that it can answer with`, () => {
     const statuses = new Set([
       route.success.status,
       ...[400, 401, 500, 503],
       ...(route.access === 'admin' ? [403] : []),
-      ...(takesBody ? [408, 413] : []),
+      ...(route.body === null ? [] : [408, 413]),
+      ...(route.repeatable ? [409] : []),
       ...route.errors.map((code) => ERRORS[code].status),
     ])
     const { responses } = documented.operation(name)
@@ -75,7 +75,7 @@ for (const route of routes) {
       Array.from(route.template.matchAll(/\{(\w+)\}/g), ([, each]) => each),
     )
     assert.deepEqual(names('query'), parametersOf(route.query))
-    assert.deepEqual(names('header'), route.method === 'POST' ? ['Idempotency-Key'] : [])
+    assert.deepEqual(names('header'), route.repeatable ? ['Idempotency-Key'] : [])
   })
 
   test(`${name}: has a body where it takes one, required where an empty one is not enough`, () => {
@@ -114,6 +114,19 @@ function parametersOf(query: z.ZodType | null): string[] {
   return Object.keys(query.shape)
 }
 
+test('these endpoints take an Idempotency-Key, say so on their answers, and no others do', () => {
+  const repeatable = routes.filter((route) => route.repeatable).map(nameOf)
+  assert.deepEqual(repeatable.sort(), [
+    'POST /gateway/v1/credits',
+    'POST /v1/keys',
+    'POST /v1/keys/{id}/rotate',
+  ])
+  for (const route of routes) {
+    const { headers } = documented.response(nameOf(route), route.success.status)
+    assert.equal(Object.hasOwn(headers, 'idempotent-replayed'), route.repeatable, nameOf(route))
+  }
+})
+
 test('no schema of the document says nothing', () => {
   const says = ['type', '$ref', 'const', 'enum', 'anyOf', 'oneOf', 'allOf']
   const silent = [...schemasIn(document)]
@@ -145,7 +158,14 @@ test('what several endpoints answer is told once', () => {
 test('what every endpoint can answer with is there though a route does not name it', () => {
   const [some] = routes
   assert.ok(some !== undefined)
-  const silent: Route = { ...some, method: 'POST', template: '/gateway/silent', access: 'admin', errors: [] }
+  const silent: Route = {
+    ...some,
+    method: 'POST',
+    template: '/gateway/silent',
+    access: 'admin',
+    repeatable: false,
+    errors: [],
+  }
   const made = new Documented(asJson(openApiDocument([silent], { version: '1.2.3', servicePrefix: 'svc' })))
   const statuses = Object.keys(made.operation('POST /gateway/silent').responses)
   const everywhere = ['400', '401', '403', '408', '413', '500', '503', 'default']

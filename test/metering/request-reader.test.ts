@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { objectAt, type Picked, streamOf, TEXT } from '../../src/metering/json-place.ts'
-import { modelAsked, type RequestFacts } from '../../src/metering/request-facts.ts'
+import { type Doubt, modelAsked, type RequestFacts } from '../../src/metering/request-facts.ts'
 import { type RecordWatch, readerFor } from '../../src/metering/request-reader.ts'
 
 const json = Buffer.from(
@@ -14,6 +14,14 @@ async function read(body: Buffer, contentType?: string, contentEncoding?: string
   const reader = readerFor(contentType, contentEncoding)
   for (let at = 0; at < body.length; at += 333) await reader.write(body.subarray(at, at + 333))
   return await reader.end()
+}
+
+/** The doubt about a body that names the model `a`, which has to be found in spite of it. */
+async function doubtOf(body: Buffer, contentType: string, contentEncoding?: string): Promise<Doubt | null> {
+  const facts = await read(body, contentType, contentEncoding)
+  assert.equal(modelAsked(facts), 'a')
+  assert.ok(facts.kind === 'json' || facts.kind === 'form')
+  return facts.doubt
 }
 
 const codings: Record<string, (body: Buffer) => Buffer> = {
@@ -73,19 +81,52 @@ test('a body that could be a form of another kind is not read as JSON', async ()
 
 test('JSON that calls itself a form is read, and is suspect only if it could be one', async () => {
   const type = 'application/x-www-form-urlencoded'
-  const mayBeForm = async (json: string, contentType = type) => {
-    const facts = await read(Buffer.from(json), contentType)
-    assert.equal(modelAsked(facts), 'a')
-    return facts.kind === 'json' && facts.mayBeForm
-  }
-  assert.equal(await mayBeForm('{"model":"a","x":"&model=b&"}'), true)
-  assert.equal(await mayBeForm('{"model":"a","x":"1 = 1"}'), false)
-  assert.equal(await mayBeForm('{"model":"a","x":"&model=b&"}', 'text/plain'), false)
+  const doubt = (json: string, contentType = type) => doubtOf(Buffer.from(json), contentType)
+  assert.equal(await doubt('{"model":"a","x":"&model=b&"}'), 'may_be_form')
+  assert.equal(await doubt('{"model":"a","x":";model=b;"}'), 'may_be_form')
+  assert.equal(await doubt('{"model":"a","x":"1 = 1"}'), null)
+  assert.equal(await doubt('{"model":"a","x":"&model=b&"}', 'text/plain'), null)
+})
+
+test('what is deflated is read, and is suspect with its header and without', async () => {
+  const body = Buffer.from('{"model":"a"}')
+  for (const deflated of [deflateSync(body), deflateRawSync(body)])
+    assert.equal(await doubtOf(deflated, 'application/json', 'Deflate'), 'deflate')
+  assert.equal(await doubtOf(gzipSync(body), 'application/json', 'gzip'), null)
+})
+
+for (const charset of ['utf-16', 'shift_jis', 'UTF-7', 'iso-8859-1', '"utf-16"', '', 'utf-8, utf-16']) {
+  test(`a body that says that it is in the charset ${charset || 'of no name'} is read, and is suspect`, async () => {
+    const type = `application/json; charset=${charset}`
+    assert.equal(await doubtOf(Buffer.from('{"model":"a"}'), type), 'foreign_charset')
+  })
+}
+
+test('a charset that is suspect stays so behind one that is not', async () => {
+  const type = 'application/json; charset=utf-8; Charset=utf-16'
+  assert.equal(await doubtOf(Buffer.from('{"model":"a"}'), type), 'foreign_charset')
+})
+
+for (const charset of ['utf-8', 'UTF-8', 'utf8', '"utf-8"', 'us-ascii', 'utf-8; x=y']) {
+  test(`a body in the charset ${charset} is not suspect`, async () => {
+    assert.equal(await doubtOf(Buffer.from('{"model":"a"}'), `application/json; charset=${charset}`), null)
+  })
+}
+
+test('a form is suspect for its charset and its coding as JSON is', async () => {
+  const form = new FormData()
+  form.set('model', 'a')
+  const whole = new Response(form)
+  const type = whole.headers.get('content-type') ?? ''
+  const body = Buffer.from(await whole.arrayBuffer())
+  assert.equal(await doubtOf(body, type), null)
+  assert.equal(await doubtOf(body, `${type}; charset=utf-16`), 'foreign_charset')
+  assert.equal(await doubtOf(deflateSync(body), type, 'deflate'), 'deflate')
 })
 
 test('records are looked into where somebody asks for it, also in a coded body', async () => {
   const seen: Picked[] = []
-  const found = { models: ['a'], unknown: null, ambiguity: null }
+  const found = { models: ['a'], unknown: null, ambiguity: null, bringsTools: false }
   const watch: RecordWatch = {
     place: objectAt({ list: streamOf(TEXT) }),
     take: (record) => seen.push(record),

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NOT_READ } from '../../src/metering/request-facts.ts'
+import { inflateRawSync, inflateSync } from 'node:zlib'
+import { modelAsked, NOT_READ } from '../../src/metering/request-facts.ts'
+import { readerFor } from '../../src/metering/request-reader.ts'
 import { ambiguityOf } from '../../src/providers/ambiguity.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { deflatedTwice } from './deflated-twice.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
 
 const messages = findEndpoint('messages', 'POST', '/v1/messages')
@@ -66,6 +69,40 @@ for (const [what, endpoint, body, sentence] of cases) {
     assert.equal(ambiguityOf(await factsOf(endpoint, body)), sentence)
   })
 }
+
+for (const [type, sentence] of [
+  [
+    'application/x-www-form-urlencoded',
+    'The body cannot be read: its content type says that it is a form; send it as application/json.',
+  ],
+  [
+    'application/json; charset=utf-16',
+    'The body cannot be read: its content type says that its text is not UTF-8.',
+  ],
+] as const) {
+  test(`a body that is said to be ${type} is ambiguous`, async () => {
+    assert.equal(ambiguityOf(await factsOf(messages, { model: 'a', x: ';model=b;' }, type)), sentence)
+  })
+}
+
+test('a form with a charset of its own is ambiguous', async () => {
+  const whole = new Response(form({ model: 'a' }))
+  const type = `${whole.headers.get('content-type')}; charset=utf-16`
+  const facts = await factsOf(edits, await whole.text(), type)
+  assert.equal(facts.kind, 'form')
+  assert.match(ambiguityOf(facts) ?? '', /not UTF-8/)
+})
+
+test('bytes that are one request to those who know the header of deflate and another to the rest are ambiguous', async () => {
+  const reader = readerFor('application/json', 'deflate')
+  const body = deflatedTwice()
+  assert.equal(JSON.parse(inflateSync(body).toString()).model, 'a')
+  assert.equal(JSON.parse(inflateRawSync(body).toString()).model, 'b')
+  await reader.write(body)
+  const facts = await reader.end()
+  assert.equal(modelAsked(facts), 'a')
+  assert.match(ambiguityOf(facts) ?? '', /deflated can be read in two ways/)
+})
 
 test('a body that was not read is not ambiguous', () => {
   assert.equal(ambiguityOf(NOT_READ), null)

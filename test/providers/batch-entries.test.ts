@@ -188,8 +188,18 @@ test('the models of any batch are those that JSON.parse finds, in any spelling, 
         assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(batch(...list))))
         const whole = await read(text, [text.length * 4])
         const { records, ...named } = whole
-        assert.deepEqual(named, { names: [...expected], unknown: null, batchFile: null, ambiguity: null })
-        assert.deepEqual(records, { models: [...expected], unknown: null, ambiguity: null })
+        assert.deepEqual(named, {
+          names: [...expected],
+          unknown: null,
+          batchFile: null,
+          ambiguity: null,
+        })
+        assert.deepEqual(records, {
+          models: [...expected],
+          unknown: null,
+          ambiguity: null,
+          bringsTools: false,
+        })
         assert.deepEqual(await read(text, sizes), whole)
       },
     ),

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { allEndpoints, findEndpoint, surfacesOf } from '../../src/providers/find-endpoint.ts'
+import { allEndpoints, findEndpoint, findMeant, surfacesOf } from '../../src/providers/find-endpoint.ts'
 import { modelInPath } from '../../src/providers/model-in-path.ts'
 
 const segment = fc.stringMatching(/^[A-Za-z0-9._~:@-]{1,40}$/)
 
 test('every endpoint is found under its own surface, whatever its ids are', () => {
   const literals = new Set(allEndpoints().flatMap(({ template }) => template.split('/')))
+  const isLiteral = (id: string) => literals.has(id.replace(/\..*/, '').toLowerCase())
   fc.assert(
     fc.property(
-      segment.filter((id) => !literals.has(id)),
+      segment.filter((id) => !isLiteral(id)),
       (id) => {
         for (const endpoint of allEndpoints()) {
           const path = endpoint.template.replaceAll(/\{\w+\}/g, id)
@@ -76,6 +77,45 @@ test('an encoded literal cannot pass for a parameter and so for a cheaper endpoi
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/%72uns'), null)
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/thread_1%2Fruns'), null)
   assert.equal(findEndpoint('chat', 'POST', '/v1/agents/%73essions'), null)
+})
+
+test('what a server may take for a literal cannot pass for a parameter', () => {
+  for (const id of ['RUNS', 'Runs', 'runs.json', 'RUNS.', 'runs..', 'runs;', 'runs;a=b', ';runs', 'x;y']) {
+    assert.equal(findEndpoint('chat', 'POST', `/v1/threads/${id}`), null, id)
+  }
+  for (const id of ['Compact', 'compact.json', 'input_TOKENS']) {
+    assert.equal(findEndpoint('chat', 'POST', `/v1/responses/${id}`), null, id)
+    assert.equal(findEndpoint('chat', 'GET', `/v1/responses/${id}`), null, id)
+  }
+  for (const id of ['runs1', 'thread_RUNS', 'r.uns', '.runs', 'Thread.runs']) {
+    assert.equal(findEndpoint('chat', 'POST', `/v1/threads/${id}`)?.template, '/v1/threads/{thread_id}', id)
+  }
+})
+
+test('no literal has upper case or a dot, so that folding a segment finds it', () => {
+  for (const { template } of allEndpoints())
+    assert.match(template.replaceAll(/\{\w+\}/g, ''), /^[a-z0-9_/-]+$/)
+})
+
+test('a model may have dots and upper case', () => {
+  for (const surface of ['messages', 'chat'] as const)
+    for (const model of ['gpt-4.1', 'GPT.x', 'ft:gpt-4.1:Acme::x1', 'Models', 'v1.models'])
+      assert.equal(findEndpoint(surface, 'GET', `/v1/models/${model}`)?.template, '/v1/models/{model}')
+})
+
+test('the endpoint that a path may be taken for is found behind escapes, ends of segments and case', () => {
+  const poll = '/v1/environments/{environment_id}/work/poll'
+  for (const path of [
+    '/v1/environments/e/work/poll',
+    '/v1/environments/e/work/p%6fll',
+    '/v1/environments/e%2fwork/poll',
+    '/v1/environments/a;b/work/poll',
+    '/v1/environments/a%3Bb/work/poll;c',
+    '/V1/environments/e.f/Work/POLL.json',
+  ])
+    assert.equal(findMeant('messages', 'GET', path)?.template, poll, path)
+  for (const path of ['', '/', '/v1/environments/e/work/polls', '/v1/environments/%/work/poll%'])
+    assert.notEqual(findMeant('messages', 'GET', path)?.template, poll, path)
 })
 
 test('methods are told apart byte for byte', () => {

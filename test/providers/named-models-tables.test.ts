@@ -87,6 +87,17 @@ test('a model that a free endpoint is given is named', async () => {
   }
 })
 
+for (const [what, body] of [...Object.entries(naming), ...Object.entries(silent)]) {
+  test(`a free endpoint with models deep in ${what} says that it does not read them`, async () => {
+    const free = allEndpoints().filter(({ billing, model }) => billing === 'free' && model === 'nested')
+    assert.ok(free.length > 2)
+    for (const endpoint of free) {
+      const { unknown } = await modelsOf(endpoint.surface, targetOf(endpoint), body)
+      assert.match(unknown ?? '', /does not read them/, targetOf(endpoint))
+    }
+  })
+}
+
 test('paid endpoints at which no model takes part are these', () => {
   const without = billable.filter((endpoint) => !leading.includes(endpoint))
   assert.deepEqual(without.map(targetOf), [

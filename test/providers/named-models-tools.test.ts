@@ -145,6 +145,13 @@ const cases: readonly ModelsCase[] = [
     /"tools\[\].model" is there twice/,
   ],
   [
+    'a tool with two limits on its use',
+    'messages',
+    MESSAGES,
+    '{"model":"a","tools":[{"type":"web_search_20250305","max_uses":1,"max_uses":1000}]}',
+    /"tools\[\].max_uses" is there twice/,
+  ],
+  [
     'a tool with a name like another',
     'chat',
     RESPONSES,

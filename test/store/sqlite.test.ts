@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
 import { keyListConformance } from './conformance/key-list.ts'
@@ -36,6 +37,7 @@ async function openFresh(): Promise<StoreUnderTest> {
 }
 
 ledgerConformance('SQLite', openFresh)
+capConformance('SQLite', openFresh)
 keyConformance('SQLite', openFresh)
 keyListConformance('SQLite', openFresh)
 onceConformance('SQLite', openFresh)

@@ -18,6 +18,8 @@ export interface MeasuredGateway {
   createKey(name: string): Promise<{ readonly id: string; readonly key: string }>
   /** Of the whole process, with all its threads. */
   residentBytes(): Promise<number>
+  /** What its main thread holds on to, garbage not counted. */
+  heldBytes(): Promise<number>
   close(): Promise<void>
 }
 
@@ -36,6 +38,7 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
       ...environment,
     },
     cwd: folder,
+    execArgv: ['--expose-gc'],
   })
   const [first] = (await Promise.race([
     once(child, 'message'),
@@ -43,6 +46,12 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
       throw new Error(`it ended with ${code} before it served`)
     }),
   ])) as [{ port: number }]
+  async function measure(what: 'resident' | 'held'): Promise<number> {
+    const answered = once(child, 'message')
+    child.send(what)
+    const [bytes] = (await answered) as [number]
+    return bytes
+  }
   const url = `http://127.0.0.1:${first.port}`
   return {
     url,
@@ -58,12 +67,8 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
       })
       return (await response.json()) as { id: string; key: string }
     },
-    async residentBytes() {
-      const answered = once(child, 'message')
-      child.send('memory')
-      const [{ rss }] = (await answered) as [{ rss: number }]
-      return rss
-    },
+    residentBytes: () => measure('resident'),
+    heldBytes: () => measure('held'),
     async close() {
       const ended = once(child, 'exit')
       child.kill('SIGKILL')

@@ -12,6 +12,10 @@ const running = await startTollgate(config, {
     process.stderr.write(`${error.message}\n`, () => process.exit(1))
   },
 })
-process.on('message', () => tell({ kind: 'memory', ...process.memoryUsage() }))
+process.on('message', (asked) => {
+  if (asked === 'held') globalThis.gc?.()
+  const { rss, heapUsed, external } = process.memoryUsage()
+  tell(asked === 'held' ? heapUsed + external : rss)
+})
 process.once('disconnect', () => process.exit(0))
-tell({ kind: 'serving', port: running.port })
+tell({ port: running.port })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config.ts'
+import { withDeadline } from './deadline.ts'
 
 /** Node alone cannot open a pseudo-terminal, and a bare machine has nothing else. */
 const pretendTerminal = new URL('pretend-terminal.ts', import.meta.url).href
@@ -45,6 +46,8 @@ export interface RunningCommand {
   /** Resolves when its output, or its error output, matches. */
   printed(pattern: RegExp): Promise<string>
   complained(pattern: RegExp): Promise<string>
+  /** Closes our end of its output, as `head` does. */
+  stopReading(): void
 }
 
 /** Starts a command of the program, in a pipe or on what it takes for a terminal. */
@@ -61,7 +64,15 @@ export function startCommand(
   // It may end without having read it.
   child.stdin?.on('error', () => {}).end(input)
   const { finished, printed, complained } = watch(child)
-  return { finished, printed, complained, signal: (name) => child.kill(name) }
+  const soon = (output: Promise<string>, pattern: RegExp) =>
+    withDeadline(output, () => `tollgate ${args.join(' ')} has not printed ${pattern}`, 60_000)
+  return {
+    finished,
+    printed: (pattern) => soon(printed(pattern), pattern),
+    complained: (pattern) => soon(complained(pattern), pattern),
+    signal: (name) => child.kill(name),
+    stopReading: () => child.stdout?.destroy(),
+  }
 }
 
 export interface ServingProcess {

@@ -2,7 +2,7 @@ import type { JsonMember } from '../../metering/json-scan.ts'
 import { scanJson } from '../../metering/json-scanner.ts'
 import type { Splice } from './splice-bytes.ts'
 
-/** What has to be known of a request: any scan of it that watched these two names will do. */
+/** What has to be known of a request; every scan of it that watched these two names will do. */
 export interface ScannedRequest {
   readonly members: { get(name: 'stream' | 'stream_options'): JsonMember | undefined }
   readonly duplicates: readonly string[]

@@ -1,4 +1,4 @@
-/** An object as it came over the wire: any member may be missing or be anything. */
+/** An object as it came over the wire: a member may be missing or be anything. */
 export type WireObject = Readonly<Record<string, unknown>>
 
 const EMPTY: WireObject = {}

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Admission, CallOpening, CallRefusal } from '../../ledger/call.ts'
 import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts'
+import { modelsFromJson } from './key-record.ts'
 import type { Operations } from './operations.ts'
 import { integer, nanos, nanosOrNull, numberOrNull, present, type Row, text, textOrNull } from './rows.ts'
 
@@ -88,8 +89,8 @@ export function admitOperation(db: DatabaseSync): Pick<Operations, 'admit'> {
       accountId,
       revokedAtMs: numberOrNull(key, 'revoked_at_ms'),
       expiresAtMs: numberOrNull(key, 'expires_at_ms'),
-      allowedModels: namesOrNull(textOrNull(key, 'allowed_models')),
-      batchModels: file === undefined ? null : namesOrNull(text(file, 'models')),
+      allowedModels: modelsFromJson(textOrNull(key, 'allowed_models')),
+      batchModels: file === undefined ? null : modelsFromJson(text(file, 'models')),
       budget:
         capNanos === null
           ? null
@@ -108,10 +109,6 @@ export function admitOperation(db: DatabaseSync): Pick<Operations, 'admit'> {
 
 function isKeyRefusal({ reason }: CallRefusal): boolean {
   return reason === 'revoked_key' || reason === 'expired_key'
-}
-
-function namesOrNull(json: string | null): readonly string[] | null {
-  return json === null ? null : (JSON.parse(json) as string[])
 }
 
 function refused(refusal: CallRefusal, balanceNanos: bigint | null): Admission {

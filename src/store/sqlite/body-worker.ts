@@ -18,6 +18,8 @@ chmodSync(file, 0o600)
 // Space of deleted bodies is given back to the file system bit by bit; this must be set before the first table.
 db.exec('PRAGMA auto_vacuum = INCREMENTAL')
 db.exec('PRAGMA journal_mode = WAL')
+// What was deleted must not stay readable in the file.
+db.exec('PRAGMA secure_delete = ON')
 // The last bodies before a power cut may be lost. They are no money.
 db.exec('PRAGMA synchronous = NORMAL')
 const operations = bodyOperations(db)
@@ -35,9 +37,15 @@ function answer([name, ...args]: readonly [keyof BodyOperations, ...unknown[]]):
   const operation = operations[name] as (...args: unknown[]) => unknown
   try {
     const value = operation(...args)
-    if (name === 'deleteBodies') db.exec('PRAGMA incremental_vacuum(2000)')
+    if (name === 'deleteBodies') giveSpaceBack(value === 0)
     return { ok: true, value }
   } catch (error) {
     return failureOf(error)
   }
+}
+
+/** To the file system, and out of the write-ahead log once there is nothing left to delete. */
+function giveSpaceBack(atEnd: boolean): void {
+  db.exec('PRAGMA incremental_vacuum')
+  if (atEnd) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
 }

@@ -36,6 +36,6 @@ export function modelsToJson(models: readonly string[] | null): string | null {
   return models === null ? null : JSON.stringify(models)
 }
 
-function modelsFromJson(json: string | null): readonly string[] | null {
+export function modelsFromJson(json: string | null): readonly string[] | null {
   return json === null ? null : (JSON.parse(json) as string[])
 }

@@ -31,6 +31,7 @@ export function keyOperations(db: DatabaseSync, onceBook: OnceBook): KeyOperatio
       const readNow = (id: string) => read(key.accountId, id, once?.atMs ?? key.createdAtMs)
       const repeated = onceBook.repeated(once, readNow)
       if (repeated !== null) return repeated
+      if (key.expiresAtMs !== null && key.expiresAtMs <= key.createdAtMs) return { kind: 'born_expired' }
       insert(key, null)
       onceBook.keep(once, key.id)
       return { kind: 'done', value: mustRead(key.accountId, key.id, key.createdAtMs) }

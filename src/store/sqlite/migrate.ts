@@ -1,4 +1,4 @@
-import type { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import { accountsAndKeys } from './migrations/0001-accounts-and-keys.ts'
 import { ledger } from './migrations/0002-ledger.ts'
 import { keyLimits } from './migrations/0003-key-limits.ts'
@@ -6,6 +6,18 @@ import { requestLog } from './migrations/0004-request-log.ts'
 
 /** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
 const migrations: readonly string[] = [accountsAndKeys, ledger, keyLimits, requestLog]
+
+export const SCHEMA_VERSION = migrations.length
+
+/** Of a database that is there; 0 if it is empty. */
+export function schemaVersionOf(file: string): number {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: 5_000 })
+  try {
+    return Number(db.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0)
+  } finally {
+    db.close()
+  }
+}
 
 /** Brings the schema to this version, in one transaction; a database of a newer version is refused. */
 export function migrate(db: DatabaseSync): void {

@@ -2,6 +2,7 @@ import type { Once, OnceResult } from '../../kernel/once.ts'
 import type {
   AdminKeyRecord,
   KeyChanges,
+  KeyCreation,
   KeyEdit,
   KeyRecord,
   KeySuccessor,
@@ -26,7 +27,7 @@ import type {
  * `read-operations.ts`: on this thread every admission would wait for it.
  */
 export type Operations = {
-  createKey(key: NewKey, once: Once | null): OnceResult<KeyRecord>
+  createKey(key: NewKey, once: Once | null): KeyCreation
   getKey(accountId: string, id: string, atMs: number): KeyRecord | null
   updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): KeyEdit
   revokeKey(accountId: string, id: string, atMs: number): KeyRecord | null

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../kernel/limits.ts'
-import type { CallCursor, CallFilter, CallFlag } from '../../ledger/request-log.ts'
+import type { CallRecord } from '../../ledger/call.ts'
+import type { CallCursor, CallFilter, CallFlag, CallPage } from '../../ledger/request-log.ts'
 import { callRecord } from './call-record.ts'
 import type { ReadOperations } from './read-operations.ts'
 import { integer, integerOrNull, number, type Row, text } from './rows.ts'
@@ -34,14 +35,14 @@ const NEWEST_FIRST = 'ORDER BY started_at_ms DESC, id DESC'
 const BEGINNING: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
 const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
 
-interface Look {
-  /** How far a look goes: the last record in it, and one more if there is one. */
+interface Statements {
+  /** How far a stride goes: the last record in it, and one more if there is one. */
   readonly edge: StatementSync
   readonly matching: StatementSync
 }
 
 /** The planner has no statistics and would have to guess; a wrong guess reads the whole table. */
-function prepareLook(db: DatabaseSync, index: string, whose: string): Look {
+function prepareStatements(db: DatabaseSync, index: string, whose: string): Statements {
   const source = `call INDEXED BY ${index} WHERE ${whose} AND ${WITHIN}`
   return {
     edge: db.prepare(`SELECT started_at_ms, id FROM ${source} ${NEWEST_FIRST} LIMIT 2 OFFSET :skip`),
@@ -49,39 +50,56 @@ function prepareLook(db: DatabaseSync, index: string, whose: string): Look {
   }
 }
 
+/**
+ * A look goes in strides, each of four times as many records as the one before; the first, of four times as many as
+ * calls are wanted. Most looks find enough there, and need not know where ten thousand records end.
+ */
+const FIRST_STRIDE = 4
+const STRIDE_GROWTH = 4
+
 export function requestLogOperation(db: DatabaseSync): Pick<ReadOperations, 'listCalls'> {
-  const ofAccount = prepareLook(db, 'call_by_start', 'account_id = :account')
-  const ofKey = prepareLook(db, 'call_by_key', 'key_id = :key AND account_id = :account')
+  const ofAccount = prepareStatements(db, 'call_by_start', 'account_id = :account')
+  const ofKey = prepareStatements(db, 'call_by_key', 'key_id = :key AND account_id = :account')
+
+  /** At most `limit` of the calls that match among the next so many records, and where to go on. */
+  function stride(filter: CallFilter, before: CallCursor, records: number, limit: number): CallPage {
+    const { edge, matching } = filter.keyId === null ? ofAccount : ofKey
+    const whose = { account: filter.accountId, ...(filter.keyId === null ? {} : { key: filter.keyId }) }
+    const from = { ...BEGINNING, startedAtMs: filter.fromMs ?? BEGINNING.startedAtMs }
+    const edges = edge.all({ ...whose, ...within(before, from), skip: integer(records - 1) })
+    const [last, beyond] = edges.map(placeOf)
+    const goesOnAfter = beyond === undefined ? null : (last ?? null)
+
+    const rows = matching.all({
+      ...whose,
+      ...within(before, goesOnAfter ?? from),
+      model: filter.model,
+      status: integerOrNull(filter.status),
+      state: filter.state,
+      min_cost: filter.minCostNanos,
+      flag: filter.flag,
+      // One more than asked for tells whether there are more before the edge.
+      limit: integer(limit + 1),
+    })
+    const calls = rows.slice(0, limit).map(callRecord)
+    const lastShown = calls.at(-1)
+    if (rows.length <= limit || lastShown === undefined) return { calls, next: goesOnAfter }
+    return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
+  }
 
   return {
     listCalls(filter, after, limit) {
-      const { edge, matching } = filter.keyId === null ? ofAccount : ofKey
-      const whose = {
-        account: filter.accountId,
-        ...(filter.keyId === null ? {} : { key: filter.keyId }),
+      const calls: CallRecord[] = []
+      let before = earlierOf(after ?? END, { ...END, startedAtMs: filter.toMs ?? END.startedAtMs })
+      let left: number = limits.logLookRecordsMax
+      for (let records = takesAll(filter) ? limit : limit * FIRST_STRIDE; ; records *= STRIDE_GROWTH) {
+        const taken = Math.min(records, left)
+        const found = stride(filter, before, taken, limit - calls.length)
+        calls.push(...found.calls)
+        left -= taken
+        if (found.next === null || calls.length === limit || left === 0) return { calls, next: found.next }
+        before = found.next
       }
-      const before = earlierOf(after ?? END, { ...END, startedAtMs: filter.toMs ?? END.startedAtMs })
-      const from = { ...BEGINNING, startedAtMs: filter.fromMs ?? BEGINNING.startedAtMs }
-      const records = Math.min(takesAll(filter) ? limit : limits.logLookRecordsMax, limits.logLookRecordsMax)
-      const edges = edge.all({ ...whose, ...within(before, from), skip: integer(records - 1) })
-      const [last, beyond] = edges.map(placeOf)
-      const goesOnAfter = beyond === undefined ? null : (last ?? null)
-
-      const rows = matching.all({
-        ...whose,
-        ...within(before, goesOnAfter ?? from),
-        model: filter.model,
-        status: integerOrNull(filter.status),
-        state: filter.state,
-        min_cost: filter.minCostNanos,
-        flag: filter.flag,
-        // One more than asked for tells whether there are more before the edge.
-        limit: integer(limit + 1),
-      })
-      const calls = rows.slice(0, limit).map(callRecord)
-      const lastShown = calls.at(-1)
-      if (rows.length <= limit || lastShown === undefined) return { calls, next: goesOnAfter }
-      return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import { DAY_SUMS } from '../../ledger/audit-sums.ts'
 import {
   USAGE_DIMENSIONS,
   type UsageBucket,
@@ -13,20 +14,7 @@ import { integer, nanos, present, type Row, textOrNull } from './rows.ts'
 const COLUMN = { day: 'day', model: 'model', key: 'key_id' } as const satisfies Record<UsageDimension, string>
 
 /** SQLite's sum() of integers fails where it leaves 64 bits; it never wraps around or turns into a double. */
-const SUMS = [
-  'requests',
-  'input_tokens',
-  'output_tokens',
-  'cache_read_tokens',
-  'cache_write_tokens',
-  'cost_nanos',
-  'list_nanos',
-  'credited_nanos',
-  'unpriced_requests',
-  'estimated_requests',
-]
-  .map((column) => `coalesce(sum(${column}), 0) AS ${column}`)
-  .join(', ')
+const SUMS = DAY_SUMS.map((column) => `coalesce(sum(${column}), 0) AS ${column}`).join(', ')
 
 const WITHIN = 'account_id = :account AND day BETWEEN :start AND :end'
 

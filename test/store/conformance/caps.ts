@@ -148,12 +148,45 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await ask(store, 'req_3', 'a', holding(1n)), 'held by budget')
   })
 
-  promise('what nothing bounds takes the larger of what is left of cap and credit', async (store) => {
-    await capped(store, 'a', 1_000n)
-    await addCredit(store, 5_000n)
-    assert.equal(await ask(store, 'req_1', 'a', { hold: { kind: 'unbounded' } }), 'admitted')
-    assert.equal((await store.getBalance('default')).heldNanos, 5_000n)
-  })
+  const unbounded = { hold: { kind: 'unbounded' } } as const
+  const usd = 1_000_000_000n
+
+  promise(
+    'what nothing bounds takes what is left of its cap, and leaves the credit to other keys',
+    async (store) => {
+      await capped(store, 'a', 1_000n)
+      await addCredit(store, 5_000n)
+      assert.equal(await ask(store, 'req_1', 'a', unbounded), 'admitted')
+      assert.equal((await store.getBalance('default')).heldNanos, 1_000n)
+    },
+  )
+
+  promise(
+    'what nothing bounds takes of credit alone what is left, and no more than a call can cost',
+    async (store) => {
+      await addKey(store, 'a')
+      await addCredit(store, 5_000n)
+      assert.equal(await ask(store, 'req_1', 'a', unbounded), 'admitted')
+      assert.equal((await store.getBalance('default')).heldNanos, 5_000n)
+      await store.settle(closing('req_1', costing(0n)))
+      await addCredit(store, 10_000n * usd)
+      assert.equal(await ask(store, 'req_2', 'a', unbounded), 'admitted')
+      assert.equal((await store.getBalance('default')).heldNanos, 1_000n * usd)
+    },
+  )
+
+  promise(
+    'the largest caps there are overflow nothing, with calls in flight and after a crash',
+    async (store) => {
+      for (let i = 0; i < 12; i++) {
+        await capped(store, `k${i}`, 1_000_000_000n * usd)
+        assert.equal(await ask(store, `req_${i}`, `k${i}`, unbounded), 'admitted')
+        assert.equal(await ask(store, `req_${i}b`, `k${i}`, unbounded), 'admitted')
+      }
+      assert.equal(await store.interruptOpenCalls(NOON + 1), 24)
+      assert.equal((await store.getBalance('default')).heldNanos, 0n)
+    },
+  )
 
   promise('credit once added is enforced like a cap over all keys', async (store) => {
     await addKey(store, 'a')

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { OnceResult } from '../../../src/kernel/once.ts'
 import type { NewKey } from '../../../src/keys/key-store.ts'
-import { type CallClosing, type CallOpening, NO_MODELS, NOBODY_AHEAD } from '../../../src/ledger/call.ts'
+import { type CallClosing, type CallOpening, NOBODY_AHEAD } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 /** A store under test: opened anew for each test, closed by it. */
@@ -45,7 +45,7 @@ export async function addKey(store: Store, name: string, more: Partial<NewKey> =
 }
 
 /** What came of a command that must have been done by this very call. */
-export function doneValue<T>(result: OnceResult<T>): T {
+export function doneValue<T>(result: OnceResult<T> | { readonly kind: 'born_expired' }): T {
   if (result.kind !== 'done') throw new Error(`done was expected, not ${result.kind}`)
   return result.value
 }
@@ -70,7 +70,7 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     clientIp: '127.0.0.1',
     userAgent: null,
     hold: { kind: 'bound', nanos: 1_000n, listNanos: 1_250n },
-    models: NO_MODELS,
+    models: { names: [], unknown: null, batchFile: null },
     ambiguity: null,
     priceVersion: 'test',
     rating: '{}',

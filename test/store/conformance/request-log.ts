@@ -184,17 +184,14 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       minCostNanos: or(0n, 1n, 1_000n, 1_001n),
       flag: or(...CALL_FLAGS),
     })
-    const seen = new Set<string>()
     await fc.assert(
       fc.asyncProperty(filters, fc.integer({ min: 1, max: 40 }), async (filter, limit) => {
         const expected = ids(calls.filter((call) => matches(call, filter)))
         assert.deepEqual((await pages(store, filter, limit)).flat(), expected)
-        if (expected.length > 0)
-          for (const [name, value] of Object.entries(filter)) seen.add(`${name} ${value}`)
       }),
       { numRuns: 400 },
     )
-    for (const flag of CALL_FLAGS) assert.ok(seen.has(`flag ${flag}`), `nothing was found by ${flag}`)
+    for (const flag of CALL_FLAGS) assert.ok((await find(store, { flag })).length > 0, `none is ${flag}`)
   })
 
   promise('one look goes through so many records and no more, and says where to go on', async ({ store }) => {

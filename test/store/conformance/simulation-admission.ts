@@ -133,13 +133,13 @@ function holdFor(
   if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
   if (hold.kind === 'bound') return { holdNanos: hold.nanos, holdListNanos: hold.listNanos }
   const account = accountOf(world, key.accountId)
-  let nanos = key.monthlyBudgetNanos === null && !account.enforced ? THOUSAND_DOLLARS : 0n
+  let nanos = THOUSAND_DOLLARS
   if (key.monthlyBudgetNanos !== null) {
     const month = monthOfKey(world, key.id, atMs)
-    nanos = larger(nanos, key.monthlyBudgetNanos - (month.spentNanos + month.heldNanos))
-  }
-  if (account.enforced) {
-    nanos = larger(nanos, account.creditedNanos - (account.chargedNanos + account.heldNanos))
+    nanos = larger(0n, key.monthlyBudgetNanos - (month.spentNanos + month.heldNanos))
+  } else if (account.enforced) {
+    const left = account.creditedNanos - (account.chargedNanos + account.heldNanos)
+    nanos = left < nanos ? larger(0n, left) : nanos
   }
   return { holdNanos: nanos, holdListNanos: nanos }
 }

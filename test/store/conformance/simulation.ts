@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type OpenMortalStore, RULES, SimulationRun } from './simulation-run.ts'
+import { type OpenMortalStore, RULES, rulesOf, SimulationRun } from './simulation-run.ts'
 
 const STEPS = 250
 
-/** These are the same in every run of the tests; after them come some that are new every time. */
-const FIXED_SEEDS = [0, 1, 2]
+/**
+ * One per set of rules, the same whenever the tests are run; after them come some that are new every time. These were
+ * chosen because they meet, within the steps, the rarest edges: credit that is exactly spent, the revocation of a key
+ * that has expired, a rotation that must not prolong the old key.
+ */
+const FIXED_SEEDS = [15, 19, 23]
 
 const EVERY_ANSWER = [
   ...['admitted', 'unknown_key', 'revoked_key', 'expired_key', 'ambiguous_body', 'model_not_allowed'],
@@ -33,7 +37,7 @@ export function simulationConformance(storeName: string, openStore: OpenMortalSt
   }
 
   for (const seed of FIXED_SEEDS) {
-    test(`${storeName}: a fixed simulation of ${RULES[seed]?.words} agrees at every step`, () => play(seed))
+    test(`${storeName}: a fixed simulation of ${rulesOf(seed).words} agrees at every step`, () => play(seed))
   }
 
   test(`${storeName}: the fixed simulations meet every answer that a store can give`, () => {

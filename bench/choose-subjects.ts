@@ -1,0 +1,27 @@
+import type { SubjectName } from './options.ts'
+import { direct } from './subjects/direct.ts'
+import { findNginx, nginx } from './subjects/nginx.ts'
+import { pipe } from './subjects/pipe.ts'
+import { isPortkeyInstalled, portkey } from './subjects/portkey.ts'
+import type { Subject } from './subjects/subject.ts'
+import { type TollgateParts, tollgate } from './subjects/tollgate.ts'
+
+/** Those that were asked for and are there, with a note on each that is not. */
+export function chooseSubjects(
+  names: readonly SubjectName[],
+  tollgates: readonly TollgateParts[],
+): { subjects: Subject[]; notes: string[] } {
+  const subjects: Subject[] = []
+  const notes: string[] = []
+  const program = findNginx()
+  for (const name of names) {
+    if (name === 'direct') subjects.push(direct)
+    else if (name === 'pipe') subjects.push(pipe)
+    else if (name === 'tollgate') subjects.push(...tollgates.map(tollgate))
+    else if (name === 'nginx' && program !== null) subjects.push(nginx(program))
+    else if (name === 'nginx') notes.push('nginx is not installed and was left out.')
+    else if (isPortkeyInstalled()) subjects.push(portkey)
+    else notes.push("Portkey's gateway is not installed (npm --prefix bench ci) and was left out.")
+  }
+  return { subjects, notes }
+}

@@ -1,0 +1,106 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { type FillPlan, TOLD_KEYS_FILE } from './fill-plan.ts'
+
+/**
+ * Writes keys or calls straight into a new database, in the schema of the revision it is for.
+ * Run: node bench/fill-database.ts '{"root":…,"dataDir":…,"pepper":…,"keys":1000,"calls":0}'
+ */
+
+/** How many keys are told to the load. The others are in the database only, and nothing tells them apart there. */
+const TOLD_KEYS_MAX = 20_000
+
+const DAYS = 30
+const MODELS = 8
+const BUDGET_NANOS = 1_000_000n * 1_000_000_000n
+
+const plan = JSON.parse(process.argv[2] ?? '{}') as FillPlan
+
+type Modules = {
+  readonly migrate: typeof import('../src/store/sqlite/migrate.ts')
+  readonly keyFormat: typeof import('../src/keys/key-format.ts')
+  readonly keyDigest: typeof import('../src/keys/key-digest.ts')
+  readonly secret: typeof import('../src/kernel/secret.ts')
+}
+
+async function load<T>(path: string): Promise<T> {
+  return (await import(pathToFileURL(join(plan.root, path)).href)) as T
+}
+
+const { migrate } = await load<Modules['migrate']>('src/store/sqlite/migrate.ts')
+const { mintKey, shownParts } = await load<Modules['keyFormat']>('src/keys/key-format.ts')
+const { createKeyDigest } = await load<Modules['keyDigest']>('src/keys/key-digest.ts')
+const { Secret } = await load<Modules['secret']>('src/kernel/secret.ts')
+
+const db = new DatabaseSync(join(plan.dataDir, 'tollgate.db'))
+db.exec('PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA cache_size = -262144')
+migrate(db)
+db.exec('BEGIN')
+fillKeys()
+if (plan.calls > 0) fillCalls()
+db.exec('COMMIT')
+db.exec('PRAGMA journal_mode = wal')
+db.close()
+
+function fillKeys(): void {
+  const month = new Date().toISOString().slice(0, 7)
+  db.prepare(
+    `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :keys)
+     INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms, monthly_budget_nanos)
+     SELECT printf('key_%026d', i), 'default', 'key ' || i, randomblob(32), 'svc_live_xxxxxxx', 'xxxx', 0, :budget
+     FROM n`,
+  ).run({ keys: BigInt(plan.keys), budget: BUDGET_NANOS })
+  // All of them have been used this month, as keys in use are.
+  db.prepare('INSERT INTO key_month (key_id, month) SELECT id, ? FROM api_key').run(month)
+
+  const digest = createKeyDigest(new Secret(plan.pepper))
+  const tell = db.prepare('UPDATE api_key SET digest = ?, prefix = ?, last4 = ? WHERE id = ?')
+  const told: string[] = []
+  const count = Math.min(plan.keys, TOLD_KEYS_MAX)
+  for (let i = 0; i < count; i += 1) {
+    const secret = mintKey('svc', 'live')
+    const { prefix, last4 } = shownParts(secret, 'svc')
+    const index = Math.floor((i * plan.keys) / count)
+    tell.run(digest(secret.reveal()), prefix, last4, `key_${String(index).padStart(26, '0')}`)
+    told.push(secret.reveal())
+  }
+  writeFileSync(join(plan.dataDir, TOLD_KEYS_FILE), `${shuffled(told).join('\n')}\n`)
+}
+
+/** The same every time, so that rounds differ in nothing. */
+function shuffled<T>(items: readonly T[]): T[] {
+  let seed = 1
+  return items
+    .map((item) => {
+      seed = (seed * 48_271) % 2_147_483_647
+      return { item, at: seed }
+    })
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item)
+}
+
+/** Every combination of day, model and key comes up early, and again and again after that. */
+function fillCalls(): void {
+  db.prepare(
+    `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :calls)
+     INSERT INTO call (id, account_id, key_id, state, started_at_ms, ended_at_ms, month, day, method, path, surface,
+       model_asked, model_served, status, stop_reason, usage, input_tokens, output_tokens, hold_nanos,
+       hold_list_nanos, cost_nanos, list_nanos, balance_nanos, upstream_ms, overhead_ms, price_version, rating,
+       upstream_request_id, client_ip, user_agent, bytes_in, bytes_out)
+     SELECT printf('req_%026d', i), 'default', printf('key_%026d', i / ${DAYS * MODELS} % :keys), 'settled',
+       1793491200000 + i, 1793491200000 + i + 900, '2026-11', printf('2026-11-%02d', i % ${DAYS} + 1), 'POST',
+       '/v1/messages', 'messages', 'model-' || (i / ${DAYS} % ${MODELS}), 'model-' || (i / ${DAYS} % ${MODELS}), 200,
+       'end_turn', '{"parts":[{"kind":"input","units":1000},{"kind":"output","units":200}]}', 1000, 200, 250000,
+       250000, 160000, 200000, 1000000000 - i, 850, 2, '2026-11-01', '{"endpoint":"messages"}',
+       'req_upstream_' || i, '127.0.0.1', 'anthropic-sdk/1.0', 2000, 8000
+     FROM n`,
+  ).run({ calls: BigInt(plan.calls), keys: BigInt(plan.keys) })
+  db.exec(
+    `INSERT INTO rollup (account_id, day, model, key_id, requests, input_tokens, output_tokens, cost_nanos, list_nanos)
+     SELECT account_id, day, model_served, key_id, count(*), sum(input_tokens), sum(output_tokens), sum(cost_nanos),
+       sum(list_nanos)
+     FROM call GROUP BY account_id, day, model_served, key_id`,
+  )
+}

@@ -1,0 +1,62 @@
+import { filledFolder } from '../filled-folder.ts'
+import { runLoad, targetOf, withSubject } from '../measure.ts'
+import type { Subject } from '../subjects/subject.ts'
+import { ADMIN_KEY, serve, type TollgateParts } from '../subjects/tollgate.ts'
+import { type Case, type Group, type Plan, shortCount } from './group.ts'
+import { wholeReplies } from './requests.ts'
+
+export const usageWorkload = (calls: number): string => `usage-${shortCount(calls)}`
+
+/** Few keys with many calls: the reports are as long over few calls as over many. */
+const KEYS = 20
+
+const MONTH = 'start=2026-11-01&end=2026-11-30'
+const REPORTS = [
+  `/v1/usage?${MONTH}`,
+  '/v1/usage?start=2026-11-15&end=2026-11-15',
+  `/v1/usage?${MONTH}&group_by=day`,
+  `/v1/usage?${MONTH}&group_by=model`,
+  `/v1/usage?${MONTH}&group_by=key`,
+  `/v1/usage?${MONTH}&group_by=day,model`,
+  `/v1/usage?${MONTH}&group_by=day,model,key`,
+  `/v1/usage?${MONTH}&group_by=day,model,key&format=csv`,
+]
+
+/** Whether reports on usage get slower as calls are recorded. */
+export function usageGroup(plan: Plan): Group {
+  const sizes = [plan.sizes.usageCallsFew, plan.sizes.usageCallsMany]
+  return {
+    title: `Reports on usage, over ${sizes.map(shortCount).join(' and ')} calls`,
+    async prepare() {
+      for (const parts of plan.tollgates) for (const calls of sizes) await filledFolder(parts, KEYS, calls)
+    },
+    cases: sizes.flatMap((calls) => plan.tollgates.map((parts) => usageCase(plan, parts, calls))),
+  }
+}
+
+function usageCase({ cores, seconds, sizes }: Plan, parts: TollgateParts, calls: number): Case {
+  const subject: Subject = {
+    name: parts.name,
+    async start(setting) {
+      // In place: nothing is written, and a copy would take longer than the measurement.
+      const { started, url } = await serve(parts, setting, await filledFolder(parts, KEYS, calls))
+      return {
+        urls: [url],
+        headers: () => [['authorization', `Bearer ${ADMIN_KEY}`]],
+        pids: () => [started.pid],
+        stop: () => started.stop(),
+      }
+    },
+  }
+  return {
+    workload: usageWorkload(calls),
+    subject: parts.name,
+    run: () =>
+      withSubject(subject, wholeReplies(sizes.requestBytes), cores, (running, upstream) =>
+        runLoad(
+          { ...targetOf(running, upstream, 'messages'), kind: 'reports', paths: REPORTS, seconds },
+          cores.load,
+        ),
+      ),
+  }
+}

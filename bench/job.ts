@@ -1,0 +1,54 @@
+import type { Surface } from './wire-text.ts'
+
+/** What the load process is asked to do, as one JSON document on its standard input, and what it answers. */
+
+export interface Target {
+  /** One for each node: callers are spread over them. */
+  readonly urls: readonly string[]
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** Whose processor time and memory are measured. */
+  readonly pids: readonly number[]
+  /** Whose processor time is that of the load: the upstream. */
+  readonly loadPids: readonly number[]
+}
+
+/** Callers that each wait for their answer before they ask again. */
+export interface RequestsJob extends Target {
+  readonly kind: 'requests'
+  readonly surface: Surface
+  readonly requestBytes: number
+  readonly callers: number
+  readonly warmUpSeconds: number
+  /** On a slow machine the warm-up lasts longer, until so many requests were answered. */
+  readonly warmUpRequests: number
+  readonly seconds: number
+  /** A file with an API key on each line: every request uses another one. */
+  readonly keysFile?: string
+}
+
+/** Streams that run side by side. */
+export interface StreamsJob extends Target {
+  readonly kind: 'streams'
+  readonly surface: Surface
+  readonly streams: number
+  readonly eventsPerStream: number
+  /** Over how long they are opened. */
+  readonly rampSeconds: number
+  /** How long all of them run before the measuring begins. */
+  readonly warmUpSeconds: number
+  readonly seconds: number
+}
+
+/** Reports that one caller asks for, each path in turn. */
+export interface ReportsJob extends Target {
+  readonly kind: 'reports'
+  readonly paths: readonly string[]
+  readonly seconds: number
+}
+
+export type Job = RequestsJob | StreamsJob | ReportsJob
+
+export type Figures = Readonly<Record<string, number>>
+
+/** The headers that a run's own key is put into where every request uses another one. */
+export const KEY_HEADER = 'x-api-key'

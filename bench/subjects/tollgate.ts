@@ -1,0 +1,97 @@
+import { cpSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { KEY_HEADER } from '../job.ts'
+import { type StartedProcess, startProcess } from '../start-process.ts'
+import type { RunningSubject, Setting, Subject } from './subject.ts'
+
+/** Fixed, so that databases filled beforehand know the keys, and their owner. */
+export const PEPPER = 'tollgate-bench-pepper'
+export const ADMIN_KEY = 'tollgate-bench-admin-key-of-48-characters-0123456'
+
+/** Far beyond what a run can spend, so that the cap is checked on every call and never reached. */
+const BUDGET_USD = 1_000_000
+const CREDIT_USD = 1_000_000_000
+
+export interface TollgateParts {
+  readonly name: string
+  /** Where its source is: this one, or that of another revision. */
+  readonly root: string
+  /** What is run; the command-line program of the source unless given. */
+  readonly program?: string
+  /** A data directory to begin with instead of an empty one. It is copied. */
+  readonly dataDir?: string
+  readonly nodeArgs?: readonly string[]
+}
+
+/** Tollgate with everything on: keys, a cap, prepaid credit, the durable ledger on a disk, headers and the log. */
+export function tollgate(parts: TollgateParts): Subject {
+  return {
+    name: parts.name,
+    async start(setting) {
+      const dataDir = join(setting.folder, 'data')
+      mkdirSync(dataDir)
+      if (parts.dataDir !== undefined) cpSync(parts.dataDir, dataDir, { recursive: true })
+      const { started, url } = await serve(parts, setting, dataDir)
+      await manage(url, '/gateway/v1/credits', { amount_usd: CREDIT_USD, reason: 'bench' })
+      const { key } = await manage(url, '/v1/keys', { name: 'bench', monthly_budget_usd: BUDGET_USD })
+      return running(started, url, String(key))
+    },
+  }
+}
+
+function running(started: StartedProcess, url: string, key: string): RunningSubject {
+  return {
+    urls: [url],
+    headers: () => [[KEY_HEADER, key]],
+    pids: () => [started.pid],
+    stop: () => started.stop(),
+  }
+}
+
+export async function serve(
+  parts: TollgateParts,
+  setting: Setting,
+  dataDir: string,
+): Promise<{ started: StartedProcess; url: string }> {
+  const started = startTollgate(parts, setting, dataDir, 0)
+  const [, url = ''] = await started.printed(/serves (http:\/\/\S+)/)
+  return { started, url }
+}
+
+/** Starts it as an operator does. Port 0 is any. */
+export function startTollgate(
+  { root, program = join(root, 'src/cli/tollgate.ts'), nodeArgs = [] }: TollgateParts,
+  { upstreamUrl, folder, core }: Setting,
+  dataDir: string,
+  port: number,
+): StartedProcess {
+  return startProcess({
+    command: process.execPath,
+    args: [...nodeArgs, program, 'serve'],
+    core,
+    cwd: folder,
+    errors: { file: join(folder, 'tollgate.log') },
+    env: {
+      TOLLGATE_PORT: String(port),
+      TOLLGATE_DATA_DIR: dataDir,
+      TOLLGATE_ADMIN_KEY: ADMIN_KEY,
+      TOLLGATE_PEPPER: PEPPER,
+      TOLLGATE_LOG_LEVEL: 'info',
+      TOLLGATE_MESSAGES_URL: upstreamUrl,
+      TOLLGATE_MESSAGES_KEY: 'bench',
+      TOLLGATE_CHAT_URL: `${upstreamUrl}/v1`,
+      TOLLGATE_CHAT_KEY: 'bench',
+    },
+  })
+}
+
+async function manage(url: string, path: string, body: object): Promise<Record<string, unknown>> {
+  const response = await fetch(url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const answer = (await response.json()) as Record<string, unknown>
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(answer)}`)
+  return answer
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  type CommandOptions,
+  type Finished,
+  type RunningCommand,
+  startCommand,
+} from '../support/tollgate-process.ts'
+import { type SmallGateway, startSmallGateway } from './small-gateway.ts'
+
+/** How a command reaches the books: on the data directory, or over HTTP with an admin key. */
+export const WAYS = ['locally', 'over HTTP'] as const
+export type Way = (typeof WAYS)[number]
+
+export interface CommandBench {
+  readonly gateway: SmallGateway
+  start(way: Way, args: readonly string[], how?: How): RunningCommand
+  run(way: Way, args: readonly string[], how?: How): Promise<Finished>
+  /** The API's own answer, as text. */
+  api(path: string): Promise<string>
+  close(): Promise<void>
+}
+
+interface How extends CommandOptions {
+  readonly environment?: Readonly<Record<string, string>>
+}
+
+/** Commands beside a running gateway. */
+export async function startCommandBench(): Promise<CommandBench> {
+  const gateway = await startSmallGateway()
+  const { dataDir, url } = gateway.tollgate
+  const keyFile = join(dataDir, 'admin-key')
+  const started: RunningCommand[] = []
+  const begin: CommandBench['start'] = (way, args, { environment = {}, ...options } = {}) =>
+    way === 'locally'
+      ? startCommand(args, { TOLLGATE_DATA_DIR: dataDir, ...environment }, options)
+      : // A folder without books: it must not be looked into.
+        startCommand(
+          [...args, '--url', url, '--admin-key-file', keyFile],
+          { TOLLGATE_DATA_DIR: join(dataDir, 'nowhere'), ...environment },
+          options,
+        )
+  const start: CommandBench['start'] = (...how) => {
+    const command = begin(...how)
+    started.push(command)
+    return command
+  }
+  return {
+    gateway,
+    start,
+    run: (way, args, how) => start(way, args, how).finished,
+    async api(path) {
+      const authorization = `Bearer ${readFileSync(keyFile, 'utf8').trim()}`
+      return await (await fetch(url + path, { headers: { authorization } })).text()
+    },
+    async close() {
+      // Those of a test that failed may still run.
+      for (const command of started) command.signal('SIGKILL')
+      await gateway.close()
+    },
+  }
+}
+
+/** What is wrong with a command line, and what the command says of it. */
+export type WrongLine = readonly [args: readonly string[], message: RegExp]
+
+/** Each ends with 2, prints nothing, and says what is wrong. Some at a time: a process takes half a second to start. */
+export async function assertAllWrong(
+  bench: CommandBench,
+  command: string,
+  lines: readonly WrongLine[],
+): Promise<void> {
+  for (let at = 0; at < lines.length; at += 4) {
+    await Promise.all(
+      lines.slice(at, at + 4).map(async ([args, message]) => {
+        const wrong = await bench.run('locally', [command, ...args])
+        assert.deepEqual([wrong.code, wrong.stdout], [2, ''], args.join(' '))
+        assert.match(wrong.stderr, message, args.join(' '))
+      }),
+    )
+  }
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { EventEmitter } from 'node:events'
+import { test } from 'node:test'
+import { type AdmitRequest, admit } from '../../src/gateway/admit.ts'
+import type { Gateway } from '../../src/gateway/gateway.ts'
+import { createLines } from '../../src/gateway/lines.ts'
+import { headerNames } from '../../src/kernel/header-names.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import type { Admission } from '../../src/ledger/call.ts'
+
+/** Only what admission looks at. */
+function callOf(res: { destroyed: boolean } & EventEmitter): AdmitRequest {
+  return {
+    exchange: {
+      requestId: 'req_1',
+      method: 'POST',
+      headers: [],
+      names: headerNames('svc'),
+      req: { socket: { remoteAddress: '127.0.0.1' } },
+      res,
+    },
+    path: '/v1/messages',
+    surface: 'messages',
+    digest: Buffer.from('d'),
+    modelAsked: null,
+    models: { names: [], unknown: null, batchFile: null },
+    ambiguity: null,
+    plan: { hold: { kind: 'unbounded' }, priceVersion: '', rating: '', unratable: null, unpricedModel: null },
+  } as unknown as AdmitRequest
+}
+
+function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
+  const gateway = {
+    asked: 0,
+    clock: { nowMs: () => 0, monotonicMs: () => 0 },
+    inFlight: { count: 0, preflights: 0 },
+    settler: { waiting: 0 },
+    lines: createLines(60_000),
+    budgetMode: 'exact',
+    store: {
+      async admit() {
+        gateway.asked += 1
+        const answer = answers.shift()
+        if (answer === undefined) throw new Error('nobody was to ask')
+        return answer
+      },
+    },
+  }
+  return gateway as unknown as Gateway & { asked: number }
+}
+
+const client = (destroyed: boolean) => Object.assign(new EventEmitter(), { destroyed, closed: destroyed })
+const held: Admission = { kind: 'held', by: { limit: 'credit' }, accountId: 'default', balanceNanos: 1n }
+
+test('a client that left while its body was being read is not asked about', async () => {
+  const gateway = gatewayWith([])
+  assert.deepEqual(await admit(callOf(client(true)), gateway), { kind: 'client_left' })
+  assert.equal(gateway.asked, 0)
+})
+
+test('a client that leaves while it waits goes out of line', async () => {
+  const gateway = gatewayWith([held, held])
+  const res = client(false)
+  const admitted = admit(callOf(res), gateway)
+  while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(gateway.lines.waiting, 1)
+  res.emit('close')
+  assert.deepEqual(await admitted, { kind: 'client_left' })
+  assert.equal(gateway.lines.waiting, 0)
+  assert.equal(res.listenerCount('close'), 0)
+})
+
+test('a store that fails while a call waits leaves nobody in line', async () => {
+  const gateway = gatewayWith([held])
+  await assert.rejects(admit(callOf(client(false)), gateway), /nobody was to ask/)
+  assert.equal(gateway.lines.waiting, 0)
+})
+
+test('a call that waited is refused if there are too many in flight by then', async () => {
+  const gateway = gatewayWith([held, held])
+  const admitted = admit(callOf(client(false)), gateway)
+  while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
+  gateway.inFlight.count = limits.callsInFlightMax
+  gateway.lines.stirAll()
+  const answer = await admitted
+  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'overloaded')
+})
