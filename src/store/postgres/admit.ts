@@ -1,6 +1,6 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { Admission, Budget, CallOpening, CallRefusal, HeldBy, Hold } from '../../ledger/call.ts'
-import { FOREIGN_FILE, UNBOUNDED_NANOS } from '../../ledger/decide-admission.ts'
+import { FOREIGN_FILE, HOLD_NANOS_MAX, UNBOUNDED_NANOS } from '../../ledger/decide-admission.ts'
 import { toKeptJson } from './any-text.ts'
 import type { CallMonths } from './call-months.ts'
 import type { Database } from './database.ts'
@@ -66,7 +66,7 @@ function holdToJson(hold: Hold) {
     case 'bound':
       return { kind: 'bound', nanos: String(hold.nanos), listNanos: String(hold.listNanos) }
     case 'unbounded':
-      return { kind: 'unbounded', nanos: String(UNBOUNDED_NANOS) }
+      return { kind: 'unbounded', unreachedNanos: String(UNBOUNDED_NANOS), mostNanos: String(HOLD_NANOS_MAX) }
   }
 }
 

@@ -76,15 +76,21 @@ export function keyOperations(db: Database, clock: StoreClock): KeyOperations {
   return {
     async createKey(key, once) {
       const bound = new Bound()
-      const row = await one(
-        `WITH ${claimName(bound, once, key.id, clock)}, created AS (
+      const lasting = `WHERE coalesce(${bound.integer(key.expiresAtMs)} > ${nowSql(clock, bound, key.createdAtMs)}, true)`
+      const [row] = await db.query(
+        `WITH ${claimName(bound, once, key.id, clock, lasting)}, created AS (
            INSERT INTO api_key (${NEW_KEY_COLUMNS}) SELECT ${newKey(bound, key)} FROM claimed WHERE mine
            RETURNING *
          )
          SELECT ${CLAIMED_COLUMNS}, shown.* FROM claimed LEFT JOIN (${CREATED}) AS shown ON true`,
-        bound,
+        bound.values,
       )
       const readNow = (id: string) => getKey(key.accountId, id, once?.atMs ?? key.createdAtMs)
+      if (row === undefined) {
+        // A repeated command must find its key even if that has expired since.
+        const repeated = once === null ? null : await findRepeated(db, once, clock, new Bound(), readNow)
+        return repeated ?? { kind: 'born_expired' }
+      }
       return repeatedIn(row, once, readNow) ?? { kind: 'done', value: keyRecord(row) }
     },
 

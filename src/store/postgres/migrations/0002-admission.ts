@@ -74,6 +74,7 @@ export const admission = `
     v_refusal  jsonb;
     v_by       jsonb;
     v_hold     bigint;
+    v_unreached bigint;
     v_hold_list bigint;
   BEGIN
     -- The weakest lock: a heartbeat passes it, whoever would fence the node or raise its epoch waits.
@@ -216,17 +217,20 @@ export const admission = `
         CONTINUE;
       END IF;
 
-      -- After this point the call is admitted. What nothing bounds takes the largest of what is left under its limits.
+      -- After this point the call is admitted. What nothing bounds takes all that is left of its key's cap; of credit,
+      -- which it shares with other keys, and where there is no limit, what no call has reached.
       CASE v_call #>> '{hold,kind}'
         WHEN 'none' THEN
           v_hold := 0; v_hold_list := 0;
         WHEN 'bound' THEN
           v_hold := (v_call #>> '{hold,nanos}')::bigint; v_hold_list := (v_call #>> '{hold,listNanos}')::bigint;
         WHEN 'unbounded' THEN
-          v_hold := greatest(0, coalesce(
-            greatest(v_cap - v_spent - v_held, CASE WHEN v_enforced THEN v_balance - v_all_held END),
-            (v_call #>> '{hold,nanos}')::bigint));
-          v_hold_list := v_hold;
+          v_unreached := (v_call #>> '{hold,unreachedNanos}')::bigint;
+          v_hold := greatest(0, CASE
+            WHEN v_cap IS NOT NULL THEN least(v_cap - v_spent - v_held, (v_call #>> '{hold,mostNanos}')::bigint)
+            WHEN v_enforced THEN least(v_balance - v_all_held, v_unreached)
+            ELSE v_unreached END);
+          v_hold_list := least(v_hold, v_unreached);
       END CASE;
       IF v_hold > 0 THEN
         v_month_held := v_month_held || jsonb_build_object(v_key_id || ' ' || v_month,
