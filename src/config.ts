@@ -22,6 +22,8 @@ export interface Config {
   readonly host: string
   readonly port: number
   readonly dataDir: string
+  /** PostgreSQL for the books, shared by any number of nodes; null for SQLite in the data directory. */
+  readonly databaseUrl: Secret | null
   readonly adminKey: Secret | null
   readonly pepper: Secret | null
   readonly prefix: string
@@ -73,6 +75,16 @@ const httpUrl = z.string().transform((text, context) => {
   return url
 })
 
+/** A secret, because a password may be part of it. */
+const postgresUrl = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !/^postgres(?:ql)?:$/.test(url.protocol) || url.hostname === '') {
+    context.addIssue('must be a URL such as postgres://user:password@host:5432/tollgate')
+    return z.NEVER
+  }
+  return new Secret(text)
+})
+
 const secret = (charsMin: number) =>
   z
     .string()
@@ -96,6 +108,7 @@ const environmentShape = {
     .transform(Number)
     .refine((port) => port <= 65_535, 'must be a port number from 0 to 65535'),
   TOLLGATE_DATA_DIR: z.string().min(1, 'must not be empty'),
+  TOLLGATE_DATABASE_URL: postgresUrl,
   TOLLGATE_CONFIG: z.string().min(1, 'must not be empty'),
   TOLLGATE_ADMIN_KEY: secret(32),
   TOLLGATE_MESSAGES_URL: httpUrl,
@@ -159,6 +172,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     host: env.TOLLGATE_HOST ?? '127.0.0.1',
     port: env.TOLLGATE_PORT ?? 8787,
     dataDir: resolve(workingDir, env.TOLLGATE_DATA_DIR ?? 'data'),
+    databaseUrl: env.TOLLGATE_DATABASE_URL ?? null,
     adminKey: env.TOLLGATE_ADMIN_KEY ?? null,
     pepper: env.TOLLGATE_PEPPER ?? null,
     prefix: env.TOLLGATE_PREFIX ?? 'svc',

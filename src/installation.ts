@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
-import type { Clock } from './kernel/clock.ts'
+import { type Clock, systemClock } from './kernel/clock.ts'
 import { createUlidSource } from './kernel/ids.ts'
+import type { Log } from './kernel/log.ts'
 import { Secret } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
+import { openPostgresStore } from './store/postgres/postgres-store.ts'
 import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
 import { SCHEMA_VERSION, schemaVersionOf } from './store/sqlite/migrate.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
@@ -17,7 +20,7 @@ export class InstallationError extends Error {
   override readonly name = 'InstallationError'
 }
 
-/** What lives in the data directory: the store, the pepper its keys were made with, the first admin key. */
+/** What lives in the data directory or the shared database: the store, the pepper, the first admin key. */
 export interface Installation {
   readonly store: Store
   readonly digestKey: DigestKey
@@ -27,13 +30,21 @@ export interface Installation {
   close(): Promise<void>
 }
 
+/** What an open store needs from those who open it. */
+export interface StoreSurroundings {
+  readonly log: Log
+  readonly clock: Clock
+  /** For tests of what a failing disk does; see the SQLite worker. */
+  readonly diskFault: SharedArrayBuffer | null
+  onFatal(error: Error): void
+}
+
 /** Opens the data directory to serve from it: alone, with an admin key in force. Creates what is not there yet. */
 export async function openInstallation(
   config: Config,
-  clock: Clock,
-  onFatal: (error: Error) => void,
-  diskFault: SharedArrayBuffer | null,
+  surroundings: StoreSurroundings,
 ): Promise<Installation> {
+  const { clock } = surroundings
   makePrivateDir(config.dataDir)
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
@@ -43,10 +54,10 @@ export async function openInstallation(
   }
   let store: Store | null = null
   try {
-    const opened = await openStore(config, onFatal, diskFault, true)
+    const opened = await openStore(config, surroundings, true)
     store = opened.store
     const { digestKey } = opened
-    // Whoever held these calls is gone: this process is the only one that serves from here.
+    // Whoever held these calls is gone: this process is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
     return {
@@ -57,31 +68,80 @@ export async function openInstallation(
       close: () => closeAll(opened.store, lock),
     }
   } catch (error) {
-    // An open store is a thread, and a thread would keep a process alive that does not serve.
+    // An open store is a thread or a connection, and either would keep a process alive that does not serve.
     await store?.close()
     lock.release()
     throw error
   }
 }
 
-/** Opens the store and checks its pepper, without serving: for the command line, beside a running gateway or not. */
+/** Opens the store and checks its pepper; without serving for the command line, beside a running gateway or not. */
 export async function openStore(
   config: Config,
-  onFatal: (error: Error) => void,
-  diskFault: SharedArrayBuffer | null = null,
+  surroundings: StoreSurroundings,
   serving = false,
 ): Promise<{ store: Store; digestKey: DigestKey }> {
   makePrivateDir(config.dataDir)
-  if (!serving) refuseUpgradeBeside(config.dataDir)
-  const store = await openSqliteStore(join(config.dataDir, 'tollgate.db'), onFatal, diskFault)
+  const store =
+    config.databaseUrl === null
+      ? await openOwnBooks(config.dataDir, surroundings, serving)
+      : await openSharedBooks(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
   try {
-    const digestKey = createKeyDigest(config.pepper ?? (await readPepper(config.dataDir, store)))
-    await checkPepper(store, digestKey)
+    const digestKey = createKeyDigest(config.pepper ?? (await readPepper(config, store)))
+    await checkPepper(store, digestKey, config.databaseUrl !== null)
     return { store, digestKey }
   } catch (error) {
     await store.close()
     throw error
   }
+}
+
+function openOwnBooks(
+  dataDir: string,
+  { onFatal, diskFault }: StoreSurroundings,
+  serving: boolean,
+): Promise<Store> {
+  if (!serving) refuseUpgradeBeside(dataDir)
+  return openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault)
+}
+
+async function openSharedBooks(
+  databaseUrl: Secret,
+  { clock, log }: StoreSurroundings,
+  name: string | null,
+): Promise<Store> {
+  try {
+    return await openPostgresStore(databaseUrl.reveal(), {
+      // Tests that bring a clock of their own live by it; nodes live by the one that they share.
+      clock: clock === systemClock ? 'database' : 'caller',
+      // Nobody else serves from this data directory, so whoever served under its name before is gone.
+      // A command admits nothing, and so is no node.
+      node: { name: name ?? 'command line', alone: name !== null },
+      log,
+      nodeClock: clock,
+    })
+  } catch (error) {
+    throw new InstallationError(
+      `The books at ${shownDatabase(databaseUrl)} cannot be opened: ${(error as Error).message}. ` +
+        'TOLLGATE_DATABASE_URL says where they are.',
+    )
+  }
+}
+
+/** Where the database is, without the password or anything else that came with the URL. */
+export function shownDatabase(databaseUrl: Secret): string {
+  const { hostname: host, port, pathname } = new URL(databaseUrl.reveal())
+  return `postgres://${host}:${port || '5432'}${pathname}`
+}
+
+/**
+ * What this node is called by the others. It stays the same over restarts, so that a node that comes back gives up its
+ * former life at once; the host's name is part of it, because data directories get copied with the machines they are on.
+ */
+function nodeName(dataDir: string): string {
+  const file = join(dataDir, 'node')
+  if (!existsSync(file)) writePrivateFile(file, `${randomBytes(4).toString('hex')}\n`)
+  return `${hostname()}/${readFileSync(file, 'utf8').trim()}`
 }
 
 /** A command of a newer version must not change the books under a gateway that would not know them any more. */
@@ -110,7 +170,7 @@ function makePrivateDir(path: string): void {
   }
 }
 
-async function readPepper(dataDir: string, store: Store): Promise<Secret> {
+async function readPepper({ dataDir, databaseUrl }: Config, store: Store): Promise<Secret> {
   const file = join(dataDir, 'pepper')
   try {
     return new Secret(readFileSync(file, 'utf8').trim())
@@ -120,23 +180,33 @@ async function readPepper(dataDir: string, store: Store): Promise<Secret> {
     }
   }
   // A database that has known a pepper and a directory that has lost it must not get a new one silently.
-  if ((await store.readSetting('pepper')) !== null) throw lostPepper(file)
+  if ((await store.readSetting('pepper')) !== null) {
+    throw databaseUrl === null ? lostPepper(file) : strangePepper('This node has no pepper, and so another')
+  }
   const pepper = randomBytes(32).toString('base64url')
   writePrivateFile(file, `${pepper}\n`)
   return new Secret(pepper)
 }
 
-async function checkPepper(store: Store, digestKey: DigestKey): Promise<void> {
+async function checkPepper(store: Store, digestKey: DigestKey, shared: boolean): Promise<void> {
   const fingerprint = pepperFingerprint(digestKey)
-  const known = await store.readSetting('pepper')
-  if (known === null) await store.writeSetting('pepper', fingerprint)
-  else if (known !== fingerprint) throw lostPepper('the configured pepper')
+  // Of nodes that start at once on an empty database one is first, and the others have to have the same.
+  if ((await store.keepSetting('pepper', fingerprint)) === fingerprint) return
+  throw shared ? strangePepper('This node has another pepper') : lostPepper('the configured pepper')
 }
 
 function lostPepper(what: string): InstallationError {
   return new InstallationError(
     `The keys in the database were made with another pepper than ${what}, so none of them would be recognised. ` +
       'Restore the file "pepper" of the data directory from its backup, or set TOLLGATE_PEPPER to the former value.',
+  )
+}
+
+function strangePepper(what: string): InstallationError {
+  return new InstallationError(
+    `${what} than the keys in the database were made with, so none of them would be recognised. Set ` +
+      'TOLLGATE_PEPPER to the same value on every node; the first one may have left it in the file "pepper" of its ' +
+      'data directory.',
   )
 }
 

@@ -70,12 +70,12 @@ async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<voi
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
   const { clock = systemClock } = surroundings
   const { book, discount } = readPricing(config)
-  const installation = await openInstallation(
-    config,
+  const installation = await openInstallation(config, {
+    log: surroundings.log,
     clock,
-    surroundings.onFatal,
-    surroundings.diskFault ?? null,
-  )
+    diskFault: surroundings.diskFault ?? null,
+    onFatal: surroundings.onFatal,
+  })
   try {
     return await serveFrom(installation, config, surroundings, book, discount)
   } catch (error) {

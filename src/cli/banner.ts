@@ -1,5 +1,6 @@
 import { relative } from 'node:path'
 import type { Config, UpstreamConfig } from '../config.ts'
+import { shownDatabase } from '../installation.ts'
 import { VERSION } from '../kernel/version.ts'
 
 export interface BannerFacts {
@@ -28,7 +29,13 @@ export function banner({ url, config, simulated, firstAdminKey }: BannerFacts): 
       )
     }
   }
-  lines.push(`  Data       ${dataDir} (SQLite)`)
+  if (config.databaseUrl === null) lines.push(`  Data       ${dataDir} (SQLite)`)
+  else {
+    lines.push(
+      `  Books      ${shownDatabase(config.databaseUrl)} (PostgreSQL)`,
+      `  Data       ${dataDir} (what is this node's own)`,
+    )
+  }
   if (firstAdminKey !== null) {
     lines.push(`  Admin key  ${firstAdminKey}`)
     lines.push(`             Shown this once. It is also in ${dataDir}/admin-key, which only you can read.`)

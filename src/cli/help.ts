@@ -22,6 +22,7 @@ Environment
   TOLLGATE_HOST           address to listen on                            127.0.0.1
   TOLLGATE_PORT           port to listen on, 0 for any                    8787
   TOLLGATE_DATA_DIR       database, pepper, first admin key               ./data
+  TOLLGATE_DATABASE_URL   postgres://… for many nodes on one PostgreSQL   SQLite in the data dir
   TOLLGATE_CONFIG         JSON file with the other settings               ./tollgate.json, if there
   TOLLGATE_ADMIN_KEY      an admin key of your own, 32 characters or more
   TOLLGATE_MESSAGES_URL   upstream of the Messages surface                https://api.anthropic.com

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, ConfigError } from '../config.ts'
 import { InstallationError, openStore } from '../installation.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { createLog } from '../kernel/log.ts'
 import { Failure } from './run-command.ts'
 
 /** Opens the books of the data directory for a command: beside a running gateway or without one. */
@@ -15,7 +17,12 @@ export async function openBooks(config: Config): ReturnType<typeof openStore> {
   }
   try {
     // Whatever is asked of a store that failed is refused, and that is how the command learns of it.
-    return await openStore(config, () => {})
+    return await openStore(config, {
+      log: createLog('silent'),
+      clock: systemClock,
+      diskFault: null,
+      onFatal() {},
+    })
   } catch (error) {
     if (error instanceof InstallationError || !(error instanceof Error)) throw error
     throw new Failure(`The books in ${dataDir} cannot be opened: ${error.message}`)

@@ -12,6 +12,7 @@ export interface Store extends KeyStore, RecognitionStore, LedgerStore, UsageSto
   keepPriceVersion(id: string, json: string): Promise<void>
   /** Small facts about the installation, such as which pepper its keys were made with. */
   readSetting(name: string): Promise<string | null>
-  writeSetting(name: string, value: string): Promise<void>
+  /** Keeps the value if there is none yet. The one that is kept. */
+  keepSetting(name: string, value: string): Promise<string>
   close(): Promise<void>
 }

@@ -6,9 +6,13 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { readConfig } from '../../src/config.ts'
 import { openStore } from '../../src/installation.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { createLog } from '../../src/kernel/log.ts'
 import { lockDataDir } from '../../src/store/sqlite/lock-data-dir.ts'
 import { startGateway } from '../support/gateway.ts'
 import { runTollgate } from '../support/tollgate-process.ts'
+
+const ALONE = { log: createLog('silent'), clock: systemClock, diskFault: null, onFatal() {} }
 
 const empty = mkdtempSync(join(tmpdir(), 'tollgate-empty-'))
 after(() => rmSync(empty, { recursive: true }))
@@ -20,13 +24,10 @@ test('a command of a newer version does not change the books under a gateway tha
   try {
     const { user_version: version } = db.prepare('PRAGMA user_version').get() ?? {}
     db.exec('PRAGMA user_version = 3')
-    await assert.rejects(
-      openStore(config, () => {}),
-      /older version than this command/,
-    )
+    await assert.rejects(openStore(config, ALONE), /older version than this command/)
     assert.equal(db.prepare('PRAGMA user_version').get()?.['user_version'], 3)
     db.exec(`PRAGMA user_version = ${version}`)
-    const { store } = await openStore(config, () => {})
+    const { store } = await openStore(config, ALONE)
     await store.close()
   } finally {
     db.close()

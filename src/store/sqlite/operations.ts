@@ -48,7 +48,7 @@ export type Operations = {
   keepPriceVersion(id: string, json: string): null
 
   readSetting(name: string): string | null
-  writeSetting(name: string, value: string): null
+  keepSetting(name: string, value: string): string
 }
 
 export type OperationName = keyof Operations

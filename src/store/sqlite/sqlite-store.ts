@@ -135,9 +135,7 @@ export async function openSqliteStore(
     deleteBodies: async (beforeMs, limit) =>
       existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
     readSetting: (name) => call('readSetting', name),
-    writeSetting: async (name, value) => {
-      await call('writeSetting', name, value)
-    },
+    keepSetting: (name, value) => call('keepSetting', name, value),
     async close() {
       if (gone !== null) return
       // What was asked for before is still answered.
