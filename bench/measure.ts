@@ -60,11 +60,11 @@ async function stopQuietly(started: StartedProcess): Promise<void> {
 }
 
 /** Upstream and subject in fresh processes, and in a folder that goes with them. */
-export async function withSubject<T>(
-  subject: Subject,
+export async function withSubject<T, Running extends RunningSubject>(
+  subject: Subject<Running>,
   plan: UpstreamPlan,
   cores: Cores,
-  work: (running: RunningSubject, upstream: RunningUpstream) => Promise<T>,
+  work: (running: Running, upstream: RunningUpstream) => Promise<T>,
 ): Promise<T> {
   const folder = makeScratchFolder(subject.name.replaceAll(/[^a-z0-9]+/gi, '-'))
   try {

@@ -7,6 +7,7 @@ import { keysGroup } from './groups/keys.ts'
 import { requestGroups } from './groups/requests.ts'
 import { soakGroup } from './groups/soak.ts'
 import { startGroup } from './groups/start.ts'
+import { storesGroups } from './groups/stores.ts'
 import { streamGroups } from './groups/streams.ts'
 import { usageGroup } from './groups/usage.ts'
 import { describeMachine, revisionHere, root } from './machine.ts'
@@ -78,7 +79,9 @@ function allGroups(plan: Plan, options: Options): Group[] {
   return [
     ...requestGroups(plan),
     ...streamGroups(plan),
-    ...(plan.tollgates.length === 0 ? [] : [keysGroup(plan), usageGroup(plan), startGroup(plan)]),
+    ...(plan.tollgates.length === 0
+      ? []
+      : [keysGroup(plan), usageGroup(plan), startGroup(plan), ...storesGroups(plan)]),
     ...(options.soakMinutes === null ? [] : [soakGroup(plan)]),
   ]
 }

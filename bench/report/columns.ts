@@ -16,6 +16,7 @@ const COLUMNS: readonly Column[] = [
   { figure: 'latencyP50Ms', heading: 'p50 ms', digits: 2, asAdded: true },
   { figure: 'latencyP99Ms', heading: 'p99 ms', digits: 2 },
   { figure: 'cpuMicrosPerRequest', heading: 'CPU µs/request', digits: 0, asRatio: true },
+  { figure: 'databaseMicrosPerRequest', heading: 'database CPU µs/request', digits: 0, asRatio: true },
   { figure: 'streamsComplete', heading: 'complete', digits: 0 },
   { figure: 'eventsPerSecond', heading: 'events/s', digits: 0 },
   { figure: 'delayP50Ms', heading: 'delay p50 ms', digits: 2, asAdded: true },

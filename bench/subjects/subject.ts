@@ -18,7 +18,7 @@ export interface RunningSubject {
 }
 
 /** Something that can stand between a caller and the upstream. */
-export interface Subject {
+export interface Subject<Running extends RunningSubject = RunningSubject> {
   readonly name: string
-  start(setting: Setting): Promise<RunningSubject>
+  start(setting: Setting): Promise<Running>
 }

@@ -32,14 +32,19 @@ export function tollgate(parts: TollgateParts): Subject {
       mkdirSync(dataDir)
       if (parts.dataDir !== undefined) cpSync(parts.dataDir, dataDir, { recursive: true })
       const { started, url } = await serve(parts, setting, dataDir)
-      await manage(url, '/gateway/v1/credits', { amount_usd: CREDIT_USD, reason: 'bench' })
-      const { key } = await manage(url, '/v1/keys', { name: 'bench', monthly_budget_usd: BUDGET_USD })
-      return running(started, url, String(key))
+      return running(started, url, await giveKey(url))
     },
   }
 }
 
-function running(started: StartedProcess, url: string, key: string): RunningSubject {
+/** A key with a cap, on an account with credit. */
+export async function giveKey(url: string): Promise<string> {
+  await manage(url, '/gateway/v1/credits', { amount_usd: CREDIT_USD, reason: 'bench' })
+  const { key } = await manage(url, '/v1/keys', { name: 'bench', monthly_budget_usd: BUDGET_USD })
+  return String(key)
+}
+
+export function running(started: StartedProcess, url: string, key: string): RunningSubject {
   return {
     urls: [url],
     headers: () => [[KEY_HEADER, key]],
@@ -52,8 +57,9 @@ export async function serve(
   parts: TollgateParts,
   setting: Setting,
   dataDir: string,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<{ started: StartedProcess; url: string }> {
-  const started = startTollgate(parts, setting, dataDir, 0)
+  const started = startTollgate(parts, setting, dataDir, 0, env)
   const [, url = ''] = await started.printed(/serves (http:\/\/\S+)/)
   return { started, url }
 }
@@ -64,6 +70,7 @@ export function startTollgate(
   { upstreamUrl, folder, core }: Setting,
   dataDir: string,
   port: number,
+  env: Readonly<Record<string, string>> = {},
 ): StartedProcess {
   return startProcess({
     command: process.execPath,
@@ -81,6 +88,7 @@ export function startTollgate(
       TOLLGATE_MESSAGES_KEY: 'bench',
       TOLLGATE_CHAT_URL: `${upstreamUrl}/v1`,
       TOLLGATE_CHAT_KEY: 'bench',
+      ...env,
     },
   })
 }
