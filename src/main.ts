@@ -14,13 +14,14 @@ import { createSettler } from './gateway/settle.ts'
 import { shapeBroken } from './gateway/shape-broken.ts'
 import { openUpstream } from './gateway/upstream.ts'
 import { createHttpServer } from './http/server.ts'
-import { type Installation, openInstallation } from './installation.ts'
+import { type Installation, InstallationError, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import type { Log } from './kernel/log.ts'
 import { startRetention } from './ledger/retention.ts'
+import { openSettlementSpool, type SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
 import { handleOwned } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
@@ -76,16 +77,31 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
     diskFault: surroundings.diskFault ?? null,
     onFatal: surroundings.onFatal,
   })
+  let spool: SettlementSpool | null = null
   try {
-    return await serveFrom(installation, config, surroundings, book, discount)
+    spool = await openSpool(config, surroundings.log)
+    return await serveFrom(installation, spool, config, surroundings, book, discount)
   } catch (error) {
+    await spool?.close()
     await installation.close()
     throw error
   }
 }
 
+/** Settlements that a database elsewhere cannot take wait on the disk here. The books on this disk need none. */
+async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<SettlementSpool | null> {
+  if (databaseUrl === null) return null
+  const dir = join(dataDir, 'spool')
+  try {
+    return await openSettlementSpool(dir, log)
+  } catch (error) {
+    throw new InstallationError(`${dir} cannot be opened: ${(error as Error).message}`)
+  }
+}
+
 async function serveFrom(
   installation: Installation,
+  spool: SettlementSpool | null,
   config: Config,
   surroundings: Surroundings,
   book: PriceBook,
@@ -111,7 +127,7 @@ async function serveFrom(
   })
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
-  const settler = createSettler(store, settlements, log)
+  const settler = createSettler({ store, watch: settlements, spool, log })
   const afterwards = new Afterwards()
   const lines = createLines(config.budgetWaitMs)
   const tokenCounter = createTokenCounter()
@@ -161,6 +177,7 @@ async function serveFrom(
     bodyIdleTimeoutMs: config.bodyIdleTimeoutMs,
     isReady: async () =>
       ready &&
+      settler.isSound &&
       (await store.readSetting('pepper').then(
         () => true,
         () => false,
@@ -180,6 +197,7 @@ async function serveFrom(
     },
   })
   const address = await server.listen(config.host, config.port)
+  void settler.replay(spool?.left() ?? [])
   const retention = startRetention(store, clock, config.retentionDays, log)
 
   return {
@@ -207,6 +225,12 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await tokenCounter.close()
+      // Before the data directory is free for another, who would read a spool that is still being written.
+      if (spool !== null) {
+        await store.close()
+        await spool.close()
+        if (spool.waiting > 0) log.warn({ settlements: spool.waiting }, 'settlements wait for the next start')
+      }
       await installation.close()
       return { cutStreams }
     },

@@ -113,6 +113,12 @@ function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
   if (settler.waiting >= limits.settlementsWaitingMax) {
     return refuse('store_unavailable', 'Too many finished calls wait for the store. Nothing was sent.')
   }
+  if (!settler.isSound) {
+    return refuse(
+      'store_unavailable',
+      'Finished calls wait for the store and cannot be kept. Nothing was sent.',
+    )
+  }
   return null
 }
 

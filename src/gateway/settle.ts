@@ -4,31 +4,49 @@ import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { SettlementSpool } from '../ledger/settlement-spool.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
 
 /**
- * Takes every settlement to the store, and does not give up: while the store cannot write (a full disk), they wait
- * here and are tried again until it can. A call is settled once, however often it is tried, because the store closes
- * a hold once.
+ * Takes every settlement to the store, and does not give up: while the store cannot write (a full disk, a database
+ * that is away), they wait here and are tried again until it can. A call is settled once, however often it is tried,
+ * because the store closes a hold once.
  */
 export interface Settler {
   /**
-   * Null if the store could not take it within the time an answer may wait; it is still under way then. `onSettled`
-   * is told when the store has it, sooner or later.
+   * Null if the store could not take it within the time an answer may wait; it is still under way then, and in the
+   * spool if there is one. `onSettled` is told when the store has it, sooner or later.
    */
   settle(closing: CallClosing, onSettled: () => void): Promise<Settled | null>
+  /** Takes what an earlier life has left in the spool to the store, so many at a time. Never fails. */
+  replay(closings: readonly CallClosing[]): Promise<void>
   /** Settlements that are under way or wait. */
   readonly waiting: number
+  /** False while settlements wait that would be lost with this process: no new call is to be admitted. */
+  readonly isSound: boolean
+}
+
+export interface SettlerParts {
+  readonly store: Pick<LedgerStore, 'settle'>
+  readonly watch: SettlementWatch
+  /** Null where the store is on the same disk: what cannot be written there cannot be written here. */
+  readonly spool: SettlementSpool | null
+  readonly log: Log
+  /** How long an answer waits. */
+  readonly waitMs?: number
 }
 
 const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2_000
 
-export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: SettlementWatch, log: Log): Settler {
-  const underWay = new Set<Promise<Settled>>()
+export function createSettler(parts: SettlerParts): Settler {
+  const { store, watch, spool, log, waitMs: patienceMs = limits.settleWaitMs } = parts
+  const underWay = new Map<string, Settling>()
+  let replaysToCome = 0
 
   async function settleOnce(closing: CallClosing, onSettled: () => void): Promise<Settled> {
     const settled = await store.settle(closing)
+    spool?.done(closing.requestId)
     watch.settled(closing.requestId)
     onSettled()
     return settled
@@ -39,13 +57,15 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
     onSettled: () => void,
     failure: unknown,
   ): Promise<Settled> {
+    const request = closing.requestId
     let cause = failure
     for (let waitMs = RETRY_FIRST_MS; ; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
+      if (cause instanceof StoreRefused) await spool?.refuse(request, cause.message)
       if (cause instanceof StoreGone || cause instanceof StoreRefused) throw cause
-      log.error(
-        { request: closing.requestId, cause: (cause as Error).message },
-        'a settlement waits for the store',
-      )
+      // Once: thousands may wait, and each tries again and again.
+      if (waitMs === RETRY_FIRST_MS) {
+        log.error({ request, cause: (cause as Error).message }, 'a settlement waits for the store')
+      }
       await sleep(waitMs)
       try {
         return await settleOnce(closing, onSettled)
@@ -55,24 +75,75 @@ export function createSettler(store: Pick<LedgerStore, 'settle'>, watch: Settlem
     }
   }
 
+  function begin(closing: CallClosing, onSettled: () => void): Settling {
+    const { requestId } = closing
+    const before = underWay.get(requestId)
+    // Of closings of the same call the first counts: a bill that waits must not be overtaken by a release.
+    if (before !== undefined) return before
+    const first = settleOnce(closing, onSettled)
+    const kept = first.then(
+      () => {},
+      (error: unknown) => (error instanceof StoreRefused ? undefined : spool?.keep(closing)),
+    )
+    const atLast = first.catch(async (error: unknown) => {
+      await kept
+      return await settleAtLast(closing, onSettled, error)
+    })
+    const settling = { first, kept, atLast }
+    underWay.set(requestId, settling)
+    atLast.then(
+      () => underWay.delete(requestId),
+      () => underWay.delete(requestId),
+    )
+    return settling
+  }
+
   return {
     get waiting() {
-      return underWay.size
+      return underWay.size + replaysToCome
+    },
+    get isSound() {
+      return spool?.isSound ?? true
     },
     async settle(closing, onSettled) {
-      const first = settleOnce(closing, onSettled)
-      const settling = first.catch((error: unknown) => settleAtLast(closing, onSettled, error))
-      underWay.add(settling)
-      settling.then(
-        () => underWay.delete(settling),
-        () => underWay.delete(settling),
-      )
+      const { first, kept, atLast } = begin(closing, onSettled)
       // The race, and its timer, only where the store has failed once.
-      return await first.catch(() =>
-        Promise.race([settling.catch(unlessRefused), sleep(limits.settleWaitMs, null, { ref: false })]),
-      )
+      return await first.catch(() => {
+        const patience = sleep(patienceMs, null, { ref: false })
+        return Promise.race([atLast.catch(unlessRefused), Promise.all([kept, patience]).then(() => null)])
+      })
+    },
+    async replay(closings) {
+      const toCome = closings.values()
+      replaysToCome = closings.length
+      if (replaysToCome > 0)
+        log.warn({ settlements: replaysToCome }, 'settlements of an earlier life are sent')
+      let gone = false
+      async function replayInTurn(): Promise<void> {
+        for (const closing of toCome) {
+          replaysToCome -= 1
+          await begin(closing, () => {}).atLast.catch((error: unknown) => {
+            gone ||= error instanceof StoreGone
+            const { requestId: request, costNanos } = closing
+            const details = { request, costNanos: String(costNanos), cause: (error as Error).message }
+            if (!gone) log.error(details, 'a settlement of an earlier life was refused and is put aside')
+          })
+          if (gone) return
+        }
+      }
+      await Promise.all(Array.from({ length: limits.settlementsReplayedAtOnce }, replayInTurn))
+      // What a store that is gone has not taken is left to the next life.
+      replaysToCome = 0
     },
   }
+}
+
+interface Settling {
+  readonly first: Promise<Settled>
+  /** The store has it, or the spool; never rejects. */
+  readonly kept: Promise<void>
+  /** Rejects only if the store refused it, or is gone; then the spool has it. */
+  readonly atLast: Promise<Settled>
 }
 
 /** What the store refuses for good is a defect, and the caller's to deal with. */

@@ -85,7 +85,10 @@ export const limits = {
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
 
-  /** How long a stop waits for settlements that the store has not taken yet. Then their calls are interrupted. */
+  /**
+   * How long a stop waits for settlements that the store has not taken yet. Then they stay in the spool for the next
+   * start, or, where the store is on the same disk and there is no spool, their calls are interrupted.
+   */
   settleOnStopMs: 10_000,
 
   /** How long an answer waits for a settlement that the store cannot take. Then it leaves without the figures. */
@@ -105,6 +108,15 @@ export const limits = {
 
   /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
   settlementsWaitingMax: 20_000,
+
+  /** Settlements of an earlier life that are sent to the store at once. The others wait for their turn. */
+  settlementsReplayedAtOnce: 200,
+
+  /** Settlements in the spool, in bytes. Beyond it they wait in memory alone, and no new call is admitted. */
+  spoolBytesMax: 64 * MiB,
+
+  /** How long an answer waits for the disk of the spool. Then it leaves, and no new call is admitted meanwhile. */
+  spoolWriteMs: 5_000,
 
   /** A client that does not read what waits for it for this long is cut off. */
   replyStallTimeoutMs: 600_000,

@@ -34,7 +34,7 @@ function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
     asked: 0,
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     inFlight: { count: 0, preflights: 0 },
-    settler: { waiting: 0 },
+    settler: { waiting: 0, isSound: true },
     lines: createLines(60_000),
     budgetMode: 'exact',
     store: {
@@ -84,4 +84,12 @@ test('a call that waited is refused if there are too many in flight by then', as
   gateway.lines.stirAll()
   const answer = await admitted
   assert.equal(answer.kind === 'refused' && answer.refusal.code, 'overloaded')
+})
+
+test('nothing is admitted while settlements wait that would be lost with the process', async () => {
+  const gateway = gatewayWith([])
+  Object.assign(gateway.settler, { isSound: false })
+  const answer = await admit(callOf(client(false)), gateway)
+  assert.equal(answer.kind === 'refused' && answer.refusal.code, 'store_unavailable')
+  assert.equal(gateway.asked, 0)
 })

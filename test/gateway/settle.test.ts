@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createSettler, type Settler } from '../../src/gateway/settle.ts'
+import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import type { CallClosing, Settled } from '../../src/ledger/call.ts'
+import type { SettlementSpool } from '../../src/ledger/settlement-spool.ts'
+import { createSettlementWatch } from '../../src/ledger/settlement-watch.ts'
+import { closingOf } from '../ledger/closings.ts'
+import { createLogLines } from '../support/log-lines.ts'
+import { until } from '../support/until.ts'
+
+const SETTLED: Settled = { balanceNanos: 5n, booked: true }
+const away = () => new StoreUnavailable('the database is away')
+
+interface Bench {
+  readonly settler: Settler
+  /** What was asked of the store and the spool, in order. */
+  readonly story: string[]
+  readonly lines: string[]
+  readonly spool: { isSound: boolean }
+}
+
+/** A store that answers as `answer` says, and a spool that takes its time. */
+function bench(
+  answer: (closing: CallClosing) => Error | null,
+  { withSpool = true, waitMs = limits.settleWaitMs }: { withSpool?: boolean; waitMs?: number } = {},
+): Bench {
+  const story: string[] = []
+  const { log, lines } = createLogLines()
+  const store = {
+    async settle(closing: CallClosing): Promise<Settled> {
+      const error = answer(closing)
+      story.push(`${closing.requestId} ${error?.name ?? closing.state}`)
+      if (error !== null) throw error
+      return SETTLED
+    },
+  }
+  const kept = new Set<string>()
+  const spool = {
+    isSound: true,
+    async keep({ requestId }: CallClosing) {
+      // Longer than the shortest wait of an answer.
+      await sleep(5)
+      kept.add(requestId)
+      story.push(`${requestId} kept`)
+    },
+    done(requestId: string) {
+      if (kept.delete(requestId)) story.push(`${requestId} done`)
+    },
+    async refuse(requestId: string, reason: string) {
+      story.push(`${requestId} put aside: ${reason}`)
+    },
+  }
+  const settler = createSettler({
+    store,
+    watch: createSettlementWatch(),
+    spool: withSpool ? (spool as unknown as SettlementSpool) : null,
+    log,
+    waitMs,
+  })
+  return { settler, story, lines, spool }
+}
+
+/** Fails so many times, then works. */
+function failing(times: number, error: () => Error = away): () => Error | null {
+  let left = times
+  return () => (left-- > 0 ? error() : null)
+}
+
+test('a settlement that the store takes never touches the spool', async () => {
+  const { settler, story } = bench(failing(0))
+  assert.deepEqual(await settler.settle(closingOf('a'), () => {}), SETTLED)
+  assert.deepEqual(story, ['a settled'])
+  assert.equal(settler.waiting, 0)
+})
+
+test('a settlement that the store could not take is kept before it is tried again, and marked once taken', async () => {
+  const { settler, story } = bench(failing(2))
+  let told = 0
+  const settled = await settler.settle(closingOf('a'), () => {
+    told += 1
+  })
+  assert.deepEqual(settled, SETTLED)
+  assert.equal(told, 1)
+  assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a StoreUnavailable', 'a settled', 'a done'])
+})
+
+test('an answer leaves without figures after its wait, but not before its settlement is kept', async () => {
+  let error: Error | null = away()
+  const { settler, story } = bench(() => error, { waitMs: 0 })
+  assert.equal(await settler.settle(closingOf('a'), () => {}), null)
+  assert.deepEqual(story, ['a StoreUnavailable', 'a kept'])
+  assert.equal(settler.waiting, 1)
+  error = null
+  await until('the store has it', async () => settler.waiting === 0)
+  assert.deepEqual(story.slice(-2), ['a settled', 'a done'])
+})
+
+test('a settlement that the store refuses is not kept, and whoever asked is told', async () => {
+  const { settler, story } = bench(() => new StoreRefused('there is no call'))
+  await assert.rejects(
+    settler.settle(closingOf('a'), () => {}),
+    StoreRefused,
+  )
+  assert.ok(!story.includes('a kept'))
+  assert.equal(settler.waiting, 0)
+})
+
+test('a settlement that the store refuses after it was kept is put aside', async () => {
+  const answers = [away(), new StoreRefused('there is no call')]
+  const { settler, story } = bench(() => answers.shift() ?? null)
+  await assert.rejects(
+    settler.settle(closingOf('a'), () => {}),
+    StoreRefused,
+  )
+  assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a StoreRefused', 'a put aside: there is no call'])
+})
+
+test('a settlement that finds the store gone stays in the spool', async () => {
+  const { settler, story } = bench(() => new StoreGone('the store is closed'))
+  assert.equal(await settler.settle(closingOf('a'), () => {}), null)
+  assert.deepEqual(story, ['a StoreGone', 'a kept'])
+  assert.equal(settler.waiting, 0)
+})
+
+test('a bill that waits is not overtaken by a release of the same call', async () => {
+  const { settler, story } = bench(failing(1))
+  const bill = settler.settle(closingOf('a'), () => {})
+  const release = settler.settle(closingOf('a', { state: 'released' }), () => {})
+  assert.deepEqual(await Promise.all([bill, release]), [SETTLED, SETTLED])
+  assert.deepEqual(story, ['a StoreUnavailable', 'a kept', 'a settled', 'a done'])
+})
+
+test('without a spool a settlement waits in memory as long as the store is away', async () => {
+  const { settler, story } = bench(failing(2), { withSpool: false })
+  assert.deepEqual(await settler.settle(closingOf('a'), () => {}), SETTLED)
+  assert.deepEqual(story, ['a StoreUnavailable', 'a StoreUnavailable', 'a settled'])
+  assert.equal(settler.isSound, true)
+})
+
+test('whether settlements can be kept is for whoever admits to know', () => {
+  const { settler, spool } = bench(failing(0))
+  assert.equal(settler.isSound, true)
+  spool.isSound = false
+  assert.equal(settler.isSound, false)
+})
+
+test('what an earlier life has left is sent once each, so many at a time, and counts as waiting', async () => {
+  let sent = 0
+  let most = 0
+  const asked = new Map<string, number>()
+  const open = Promise.withResolvers<void>()
+  const settler = createSettler({
+    store: {
+      async settle({ requestId }) {
+        asked.set(requestId, (asked.get(requestId) ?? 0) + 1)
+        sent += 1
+        most = Math.max(most, sent)
+        await open.promise
+        sent -= 1
+        return { ...SETTLED, booked: false }
+      },
+    },
+    watch: createSettlementWatch(),
+    spool: null,
+    log: createLogLines().log,
+  })
+  const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
+  const replayed = settler.replay(closings)
+  assert.equal(settler.waiting, 1_000)
+  open.resolve()
+  await replayed
+  assert.equal(settler.waiting, 0)
+  assert.equal(most, limits.settlementsReplayedAtOnce)
+  assert.equal(asked.size, 1_000)
+  assert.deepEqual([...new Set(asked.values())], [1])
+})
+
+test('what an earlier life has left is tried again while the store is away', async () => {
+  const { settler, story } = bench(failing(1))
+  await settler.replay([closingOf('a')])
+  assert.deepEqual(story.at(-2), 'a settled')
+  assert.deepEqual(story.at(-1), 'a done')
+})
+
+test('what the store refuses of an earlier life is put aside, and the others are sent', async () => {
+  const { settler, story, lines } = bench(({ requestId }) =>
+    requestId === 'b' ? new StoreRefused('there is no call b') : null,
+  )
+  await settler.replay([closingOf('a'), closingOf('b'), closingOf('c')])
+  assert.deepEqual(story.toSorted(), [
+    'a settled',
+    'b StoreRefused',
+    'b put aside: there is no call b',
+    'c settled',
+  ])
+  assert.ok(lines.includes('error: a settlement of an earlier life was refused and is put aside'))
+  assert.equal(settler.waiting, 0)
+})
+
+test('a replay ends when the store is gone and leaves the rest for the next life', async () => {
+  const { settler, story } = bench(() => new StoreGone('the store is closed'))
+  const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
+  await settler.replay(closings)
+  assert.equal(settler.waiting, 0)
+  assert.ok(!story.some((line) => line.includes('done') || line.includes('put aside')))
+  assert.equal(story.filter((line) => line.endsWith('StoreGone')).length, limits.settlementsReplayedAtOnce)
+})
