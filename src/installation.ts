@@ -9,7 +9,9 @@ import type { Log } from './kernel/log.ts'
 import { Secret } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
+import { whyNotOpened } from './store/migrate-store/move-state.ts'
 import { openPostgresStore } from './store/postgres/postgres-store.ts'
+import { shownDatabase } from './store/postgres/shown-database.ts'
 import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
 import { SCHEMA_VERSION, schemaVersionOf } from './store/sqlite/migrate.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
@@ -87,6 +89,9 @@ export async function openStore(
       ? await openOwnBooks(config.dataDir, surroundings, serving)
       : await openSharedBooks(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
   try {
+    // Before the pepper, which would be the first thing written to a database that is only half there.
+    const moved = await whyNotOpened(store)
+    if (moved !== null) throw new InstallationError(moved)
     const digestKey = createKeyDigest(config.pepper ?? (await readPepper(config, store)))
     await checkPepper(store, digestKey, config.databaseUrl !== null)
     return { store, digestKey }
@@ -121,17 +126,15 @@ async function openSharedBooks(
       nodeClock: clock,
     })
   } catch (error) {
-    throw new InstallationError(
-      `The books at ${shownDatabase(databaseUrl)} cannot be opened: ${(error as Error).message}. ` +
-        'TOLLGATE_DATABASE_URL says where they are.',
-    )
+    throw unopenedDatabase(databaseUrl, error as Error)
   }
 }
 
-/** Where the database is, without the password or anything else that came with the URL. */
-export function shownDatabase(databaseUrl: Secret): string {
-  const { hostname: host, port, pathname } = new URL(databaseUrl.reveal())
-  return `postgres://${host}:${port || '5432'}${pathname}`
+export function unopenedDatabase(databaseUrl: Secret, { message }: Error): InstallationError {
+  return new InstallationError(
+    `The books in ${shownDatabase(databaseUrl)} cannot be opened: ${message.replace(/\.$/, '')}. ` +
+      'TOLLGATE_DATABASE_URL says where they are.',
+  )
 }
 
 /**

@@ -14,7 +14,8 @@ import { type Command, Failure, runGroup, UsageError } from './run-command.ts'
 import { shownInstant, shownText } from './shown-text.ts'
 import { type Cell, type Column, renderTable } from './table.ts'
 
-const WHERE = `Works on the data directory (TOLLGATE_DATA_DIR), beside a running gateway or without one.
+const WHERE = `Works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, beside running gateways
+or without one.
 
 ${EXIT_HELP}`
 

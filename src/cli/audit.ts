@@ -1,61 +1,63 @@
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ConfigError, readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
 import { type AuditCounts, type AuditReport, runAudit } from '../ledger/audit.ts'
 import type { RateAgain } from '../ledger/audited.ts'
-import { openBooks } from '../store/sqlite/audit-reader.ts'
+import { openBooks as openBooksInDatabase } from '../store/postgres/audit-reader.ts'
+import { openBooks as openBooksInFile } from '../store/sqlite/audit-reader.ts'
+import { openLedger, placeOfBooks } from './open-ledger.ts'
+import { print } from './print.ts'
 import { printable } from './printable.ts'
 import { createProgress } from './progress.ts'
+import { runCommand } from './run-command.ts'
 
-const USAGE = `Usage
+const HELP = `Usage
   tollgate audit   derive every balance, key month, rollup, hold and price again and compare
 
-Reads the data directory (TOLLGATE_DATA_DIR), beside a running gateway or without one, and writes nothing.
-Exit codes: 0 no difference, 1 a difference or a failure, 2 the command line or the configuration is wrong.
+Reads the data directory (TOLLGATE_DATA_DIR), or the database of TOLLGATE_DATABASE_URL, as it stands at one instant,
+while gateways serve from it or not, and writes nothing.
+
+Example
+  tollgate audit && echo "the books balance"
+
+Exit codes
+  0 no difference   1 a difference or a failure   2 the command line or the configuration is wrong
 `
 
 export async function audit(args: readonly string[], rateAgain: RateAgain): Promise<void> {
-  try {
-    const { values } = parseArgs({ args: [...args], options: { help: { type: 'boolean', short: 'h' } } })
-    if (values.help === true) {
-      process.stdout.write(USAGE)
-      return
-    }
-    const report = auditDataDir(readConfig(process.env).dataDir, rateAgain)
-    process.stdout.write(describe(report))
+  const run = async (given: string[]): Promise<void> => {
+    parseArgs({ args: given, options: {} })
+    const config = readConfig(process.env)
+    const report = await auditBooks(config, rateAgain)
     if (report.difference !== null) process.exitCode = 1
-  } catch (error) {
-    if (error instanceof TypeError && 'code' in error) {
-      process.stderr.write(`tollgate audit: ${error.message}\n\n${USAGE}`)
-    } else if (error instanceof ConfigError) {
-      process.stderr.write(`tollgate: ${error.message}\n`)
-    } else throw error
-    process.exitCode = 2
+    await print(`${describe(report)}These are the books in ${placeOfBooks(config)}.\n`)
   }
+  await runCommand({ name: 'audit', help: HELP, run }, args)
 }
 
-function auditDataDir(dataDir: string, rateAgain: RateAgain): AuditReport {
-  const books = openBooks(join(dataDir, 'tollgate.db'))
-  // A wrong folder must not pass for books in order.
-  if (books === null) throw new ConfigError([`TOLLGATE_DATA_DIR: there are no books in ${dataDir}`])
+async function auditBooks(config: Config, rateAgain: RateAgain): Promise<AuditReport> {
+  const books = await openLedger(config, { inFile: openBooksInFile, inDatabase: openBooksInDatabase })
   const progress = createProgress('Auditing')
   try {
-    return runAudit(books, rateAgain, progress.show)
+    return await runAudit(books, rateAgain, progress.show)
   } finally {
     progress.end()
-    books.close()
+    await books.close()
   }
 }
 
-function describe({ counts, difference }: AuditReport): string {
-  if (difference === null) return `No difference in ${listed(counts)}.\n`
+function describe({ counts, monthsAway, difference }: AuditReport): string {
+  const away =
+    monthsAway.length === 0
+      ? ''
+      : `The calls of these months were put away, and their sums taken as they stand: ${monthsAway.join(', ')}.\n`
+  if (difference === null) return `No difference in ${listed(counts)}.\n${away}`
   return [
     `Difference: ${difference.what}`,
     `  where    ${printable(difference.where)}`,
     `  stored   ${printable(difference.stored)}`,
     `  derived  ${printable(difference.derived)}`,
     `This is the first one; there may be more in ${listed(counts)}.`,
-    '',
+    away,
   ].join('\n')
 }
 

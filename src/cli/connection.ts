@@ -12,8 +12,8 @@ export const CONNECTION_OPTIONS = {
 } as const
 
 export const CONNECTION_HELP = `Where
-  Without --url it works on the data directory (TOLLGATE_DATA_DIR), beside a running gateway or without one. Calls
-  that wait in a running gateway notice a change made there within a second.
+  Without --url it works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, beside
+  running gateways or without one. Calls that wait in a running gateway notice a change made there within a second.
   --url <url>               ask the gateway at this address instead, such as http://127.0.0.1:8787
   --admin-key-file <file>   a file with its admin key; without it, the key is that of TOLLGATE_ADMIN_KEY
 `

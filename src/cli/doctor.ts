@@ -13,7 +13,7 @@ const HELP = `Usage
   tollgate doctor [--offline] [--json] [--no-color] [--timeout <seconds>]
 
 Looks at configuration, data directory, database, disk, upstreams, their keys, prices and the clock, and says what to
-do. It changes nothing, and works beside a running gateway or without one. Give it the gateway's own environment.
+do. It changes nothing, and works beside running gateways or without one. Give it the gateway's own environment.
   --offline            ask no upstream: its key, its models and the clock are not checked
   --json               print one JSON object instead
   --no-color           no colour on a terminal either; the variable NO_COLOR says the same

@@ -14,6 +14,7 @@ Usage
   tollgate prices show|check|import   look at the price book, check an overlay, make one from a public list
   tollgate audit                      derive every balance and every bill again from the records, and compare
   tollgate rerate --from <date>       price calls again after a price was corrected
+  tollgate migrate-store              move the books from SQLite into PostgreSQL, for more than one node
   tollgate doctor                     check configuration, store, disk, upstreams, prices; say what to do
   tollgate <command> --help           the options and examples of a command
   tollgate --help | --version

@@ -7,13 +7,13 @@ import { answerInProcess } from '../management/answer-in-process.ts'
 import type { Management } from '../management/route.ts'
 import { type Asked, type ManagementClient, queryText } from './management-client.ts'
 import { openBooks } from './open-books.ts'
+import { placeOfBooks } from './open-ledger.ts'
 
-/** Whoever can write to the data directory is the operator. */
+/** Whoever can write to the data directory or the database is the operator. */
 const OPERATOR: Caller = { kind: 'admin_key', keyId: 'command line', accountId: 'default' }
 
-/** The management API in this process, on the data directory: beside a running gateway or without one. */
+/** The management API in this process, on the books themselves: beside running gateways or without one. */
 export async function openLocalClient(config: Config): Promise<ManagementClient> {
-  const { dataDir } = config
   const { store, digestKey } = await openBooks(config)
   const management: Management = {
     clock: systemClock,
@@ -38,7 +38,7 @@ export async function openLocalClient(config: Config): Promise<ManagementClient>
     )
 
   return {
-    place: dataDir,
+    place: placeOfBooks(config),
     async ask(method, path, asked) {
       const answered = await answer(method, path, asked)
       if (answered.kind === 'stream') throw new Error(`${path} is answered as a stream`)

@@ -1,21 +1,26 @@
-import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Config, ConfigError, readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import {
   type CurrentPrices,
   creditOf,
+  type RerateCandidate,
   type RerateSelection,
   RerateSummary,
   rerateCall,
 } from '../ledger/rerate.ts'
-import { type Booked, openRerateWriter, type RerateWriter } from '../store/sqlite/rerate-writer.ts'
+import type { Booked, RerateWriter } from '../ledger/rerate-writer.ts'
+import { openRerateWriter as openWriterInDatabase } from '../store/postgres/rerate-writer.ts'
+import { openRerateWriter as openWriterInFile } from '../store/sqlite/rerate-writer.ts'
+import { openLedger } from './open-ledger.ts'
+import { print } from './print.ts'
 import { createProgress } from './progress.ts'
 import { describeBooked, describeSummary } from './rerate-table.ts'
+import { runCommand, UsageError } from './run-command.ts'
 
-const USAGE = `Usage
+const HELP = `Usage
   tollgate rerate --from <date or instant> [--to <date or instant>] [--model <id>] [--unpriced-only]
                   [--apply [--charge] [--yes]]
 
@@ -28,11 +33,16 @@ Prices settled calls again with the price book in force and shows what would cha
   --charge          also book what calls cost more, as charges; without it that is only reported
   --yes             do not ask before booking
 
-Works on the data directory (TOLLGATE_DATA_DIR), beside a running gateway or without one.
-Exit codes: 0 done, 1 failed or declined, 2 the command line or the configuration is wrong.
-`
+Works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, while gateways serve
+from it or not.
 
-class UsageError extends Error {}
+Examples
+  tollgate rerate --from 2026-11-01 --unpriced-only
+  tollgate rerate --from 2026-11-01 --to 2026-11-30 --apply
+
+Exit codes
+  0 done   1 failed or declined   2 the command line or the configuration is wrong
+`
 
 interface Request {
   readonly selection: RerateSelection
@@ -45,53 +55,45 @@ export async function rerate(
   args: readonly string[],
   loadPrices: (config: Config) => CurrentPrices,
 ): Promise<void> {
-  try {
-    const request = readArguments(args)
-    if (request === null) {
-      process.stdout.write(USAGE)
-      return
-    }
+  const run = async (given: string[]): Promise<void> => {
+    const request = readArguments(given)
     const config = readConfig(process.env)
     const prices = loadPrices(config)
-    const writer = openRerateWriter(join(config.dataDir, 'tollgate.db'), systemClock)
-    if (writer === null) throw new ConfigError([`TOLLGATE_DATA_DIR: there are no books in ${config.dataDir}`])
+    const writer = await openLedger(config, {
+      inFile: (file) => openWriterInFile(file, systemClock),
+      inDatabase: (url) => openWriterInDatabase(url, systemClock),
+    })
     try {
-      await run(request, prices, writer)
+      await rerateCalls(request, prices, writer)
     } finally {
-      writer.close()
+      await writer.close()
     }
-  } catch (error) {
-    if (error instanceof UsageError || (error instanceof TypeError && 'code' in error)) {
-      process.stderr.write(`tollgate rerate: ${error.message}\n\n${USAGE}`)
-    } else if (error instanceof ConfigError) {
-      process.stderr.write(`tollgate: ${error.message}\n`)
-    } else throw error
-    process.exitCode = 2
   }
+  await runCommand({ name: 'rerate', help: HELP, run }, args)
 }
 
-async function run(request: Request, prices: CurrentPrices, writer: RerateWriter): Promise<void> {
+async function rerateCalls(request: Request, prices: CurrentPrices, writer: RerateWriter): Promise<void> {
   const { selection, apply, charge, yes } = request
   const summary = new RerateSummary()
   await passOver('Pricing', selection, writer, async (calls) => {
     for (const call of calls) summary.add(rerateCall(call, prices))
   })
-  process.stdout.write(describeSummary(summary, { charge }))
+  await print(describeSummary(summary, { charge }))
   const toBook = summary.creditCalls + (charge ? summary.chargeCalls : 0)
   if (toBook === 0) return
   if (!apply) {
-    process.stdout.write('Nothing is booked without --apply.\n')
+    await print('Nothing is booked without --apply.\n')
     return
   }
   if (!yes && !(await confirm())) {
-    process.stdout.write('Nothing was booked.\n')
     process.exitCode = 1
+    await print('Nothing was booked.\n')
     return
   }
-  process.stdout.write(describeBooked(await book(request, prices, writer)))
+  await print(describeBooked(await book(request, prices, writer)))
 }
 
-/** Between two batches a gateway that waits for the write lock gets it: SQLite's own waiting knows no queue. */
+/** Between two batches a gateway that waits for the same locks gets them: SQLite's own waiting knows no queue. */
 const PAUSE_MS = 20
 
 /** Priced a second time rather than remembered from the first: memory must not grow with the number of calls. */
@@ -108,7 +110,7 @@ async function book(
       .filter((rerated) => rerated.kind === 'changed')
       .filter((rerated) => charge || creditOf(rerated) > 0n)
     if (changed.length === 0) return
-    const booked = writer.book(changed)
+    const booked = await writer.book(changed)
     calls += booked.calls
     nanos += booked.nanos
     await pause(PAUSE_MS)
@@ -120,17 +122,17 @@ async function passOver(
   label: string,
   selection: RerateSelection,
   writer: RerateWriter,
-  work: (calls: ReturnType<RerateWriter['read']>) => Promise<void>,
+  work: (calls: readonly RerateCandidate[]) => Promise<void>,
 ): Promise<void> {
   const progress = createProgress(label)
   try {
-    const total = writer.count(selection)
+    const total = await writer.count(selection)
     let done = 0
-    for (let calls = writer.read(selection, ''); calls.length > 0; ) {
+    for (let calls = await writer.read(selection, ''); calls.length > 0; ) {
       await work(calls)
       done += calls.length
       progress.show(done, total)
-      calls = writer.read(selection, calls.at(-1)?.id ?? '')
+      calls = await writer.read(selection, calls.at(-1)?.id ?? '')
     }
   } finally {
     progress.end()
@@ -148,9 +150,9 @@ async function confirm(): Promise<boolean> {
   }
 }
 
-function readArguments(args: readonly string[]): Request | null {
+function readArguments(args: string[]): Request {
   const { values } = parseArgs({
-    args: [...args],
+    args,
     options: {
       from: { type: 'string' },
       to: { type: 'string' },
@@ -159,10 +161,8 @@ function readArguments(args: readonly string[]): Request | null {
       apply: { type: 'boolean', default: false },
       charge: { type: 'boolean', default: false },
       yes: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   })
-  if (values.help) return null
   if (values.from === undefined) throw new UsageError('say from when on, with --from')
   if (values.apply && !values.yes && !process.stdin.isTTY)
     throw new UsageError('there is no terminal to ask on: --apply needs --yes')

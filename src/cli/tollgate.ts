@@ -57,6 +57,12 @@ switch (command) {
     await rerate(args, currentPrices)
     break
   }
+  case 'migrate-store': {
+    const { migrateStore } = await import('./migrate-store.ts')
+    const { createRateAgain } = await import('./rate-again.ts')
+    await migrateStore(args, createRateAgain())
+    break
+  }
   case 'doctor': {
     const { doctor } = await import('./doctor.ts')
     await doctor(args)

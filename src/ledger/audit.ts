@@ -12,40 +12,49 @@ export interface AuditCounts {
   readonly credits: number
 }
 
-/** The books as they stood at one instant. Nothing that is booked meanwhile is seen. */
+/**
+ * The books as they stood at one instant. Nothing that is booked meanwhile is seen. What is read comes in batches:
+ * to wait for each row by itself would cost more than to check it.
+ */
 export interface BooksReader {
-  counts(): AuditCounts
+  /** Such as "2025-01": its calls were put away by the operator, and what is known of them is taken as it stands. */
+  readonly monthsAway: readonly string[]
+  counts(): Promise<AuditCounts>
   /** In the order of their ids. */
-  calls(): Iterable<AuditedCall>
+  calls(): Batches<AuditedCall>
   /** Those about calls come call by call, in the order in which they were booked. */
-  credits(): Iterable<AuditedCredit>
+  credits(): Batches<AuditedCredit>
   /** Adds up all calls and credits anew. Must be done before the three below are asked. */
-  addUp(onCalls: (count: number) => void): void
+  addUp(onCalls: (count: number) => void): Promise<void>
   /** Each of these gives the rows whose sums differ, and may give others too. */
-  months(): Iterable<SumsRow>
-  days(): Iterable<SumsRow>
-  accounts(): Iterable<AccountSums>
+  months(): Batches<SumsRow>
+  days(): Batches<SumsRow>
+  accounts(): Batches<AccountSums>
+}
+
+export type Batches<T> = AsyncIterable<readonly T[]>
+
+export interface OpenBooks extends BooksReader {
+  close(): Promise<void>
 }
 
 export interface AuditReport {
   readonly counts: AuditCounts
+  readonly monthsAway: readonly string[]
   readonly difference: Difference | null
 }
-
-/** Calls between two reports of progress. */
-const STRIDE = 1_000
 
 /**
  * Derives everything that is kept as a sum or a price from the records it was made of, and says where the two
  * differ first: single calls and credits before the sums over them, so that what is named is the cause and not its
  * consequence.
  */
-export function runAudit(
+export async function runAudit(
   books: BooksReader,
   rateAgain: RateAgain,
   onProgress: (done: number, total: number) => void,
-): AuditReport {
-  const counts = books.counts()
+): Promise<AuditReport> {
+  const counts = await books.counts()
   // Every call is read twice: alone, and as part of the sums.
   const total = counts.calls * 2
   let done = 0
@@ -54,37 +63,32 @@ export function runAudit(
     onProgress(Math.min(done, total), total)
   }
   const difference =
-    firstOf(withProgress(books.calls(), advance), createCallCheck(rateAgain)) ??
-    firstOf(books.credits(), createCreditCheck(rateAgain)) ??
-    checkSums(books, advance)
-  return { counts, difference }
+    (await firstOf(books.calls(), createCallCheck(rateAgain), advance)) ??
+    (await firstOf(books.credits(), createCreditCheck(rateAgain))) ??
+    (await checkSums(books, advance))
+  return { counts, monthsAway: books.monthsAway, difference }
 }
 
-function checkSums(books: BooksReader, advance: (count: number) => void): Difference | null {
-  books.addUp(advance)
+async function checkSums(books: BooksReader, advance: (count: number) => void): Promise<Difference | null> {
+  await books.addUp(advance)
   return (
-    firstOf(books.months(), checkMonth) ??
-    firstOf(books.days(), checkDay) ??
-    firstOf(books.accounts(), checkAccount)
+    (await firstOf(books.months(), checkMonth)) ??
+    (await firstOf(books.days(), checkDay)) ??
+    (await firstOf(books.accounts(), checkAccount))
   )
 }
 
-function firstOf<T>(items: Iterable<T>, check: (item: T) => Difference | null): Difference | null {
-  for (const item of items) {
-    const difference = check(item)
-    if (difference !== null) return difference
+async function firstOf<T>(
+  batches: Batches<T>,
+  check: (item: T) => Difference | null,
+  advance: (count: number) => void = () => {},
+): Promise<Difference | null> {
+  for await (const batch of batches) {
+    for (const item of batch) {
+      const difference = check(item)
+      if (difference !== null) return difference
+    }
+    advance(batch.length)
   }
   return null
-}
-
-function* withProgress<T>(items: Iterable<T>, advance: (count: number) => void): Iterable<T> {
-  let unreported = 0
-  for (const item of items) {
-    yield item
-    unreported += 1
-    if (unreported < STRIDE) continue
-    advance(unreported)
-    unreported = 0
-  }
-  advance(unreported)
 }

@@ -1,11 +1,22 @@
 /** Months and days are UTC, and a call belongs to those of the instant at which it was admitted. */
 
+const DAY_MS = 86_400_000
+
+/** The day that was asked for last: nearly every call is of the same day as the one before it. */
+let lastDay = Number.NaN
+let lastDayText = ''
+
 export function monthOf(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 7)
+  return dayOf(atMs).slice(0, 7)
 }
 
 export function dayOf(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 10)
+  const day = Math.floor(atMs / DAY_MS)
+  if (day !== lastDay) {
+    lastDayText = new Date(atMs).toISOString().slice(0, 10)
+    lastDay = day
+  }
+  return lastDayText
 }
 
 /** When the month ends that this instant is in, and every cap is whole again. */

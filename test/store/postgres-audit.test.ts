@@ -1,19 +1,22 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { type AuditReport, runAudit } from '../../src/ledger/audit.ts'
+import { type AuditReport, type BooksReader, runAudit } from '../../src/ledger/audit.ts'
 import {
   type ChangedCall,
   type CurrentPrices,
   type RerateSelection,
   rerateCall,
 } from '../../src/ledger/rerate.ts'
-import { type Books as BooksReader, booksIn, openBooks } from '../../src/store/postgres/audit-reader.ts'
+import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
+import { booksIn, openBooks } from '../../src/store/postgres/audit-reader.ts'
+import { askAtLength, openLedger, openSnapshot } from '../../src/store/postgres/ledger-snapshot.ts'
 import { openPool } from '../../src/store/postgres/pool.ts'
-import { openRerateWriter, type RerateWriter } from '../../src/store/postgres/rerate-writer.ts'
+import { openRerateWriter } from '../../src/store/postgres/rerate-writer.ts'
 import type { Store } from '../../src/store/store.ts'
 import { billed, rateAgain, rated, V1, versionJson } from '../ledger/books.ts'
-import { createDatabase, createEmptyDatabase, stopPostgres } from '../support/postgres.ts'
+import { startPickyPooler } from '../support/picky-pooler.ts'
+import { createDatabase, createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
 import { addCredit, addKey, closing, NOON } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
@@ -68,36 +71,14 @@ function books(sentence: string, prove: (subject: Books) => Promise<void>): void
   })
 }
 
-async function all<T>(batches: AsyncIterable<readonly T[]>): Promise<T[]> {
-  const items: T[] = []
-  for await (const batch of batches) items.push(...batch)
-  return items
-}
-
+/** Sees too that every call is looked at twice. */
 async function auditOf(open: BooksReader): Promise<AuditReport> {
-  const counts = await open.counts()
-  const [calls, credits] = [await all(open.calls()), await all(open.credits())]
-  assert.deepEqual([calls.length, credits.length], [counts.calls, counts.credits])
-  let added = 0
-  await open.addUp((count) => {
-    added += count
+  let seen: readonly [done: number, total: number] = [0, 0]
+  const report = await runAudit(open, rateAgain, (done, total) => {
+    seen = [done, total]
   })
-  assert.ok(added >= counts.calls)
-  const [months, days] = [await all(open.months()), await all(open.days())]
-  const accounts = await all(open.accounts())
-  return runAudit(
-    {
-      counts: () => counts,
-      calls: () => calls,
-      credits: () => credits,
-      addUp() {},
-      months: () => months,
-      days: () => days,
-      accounts: () => accounts,
-    },
-    rateAgain,
-    () => {},
-  )
+  if (report.difference === null) assert.deepEqual(seen, [report.counts.calls * 2, report.counts.calls * 2])
+  return report
 }
 
 async function audit(url: string): Promise<AuditReport> {
@@ -128,6 +109,59 @@ books('the books are audited as they stood, while calls are settled and credited
   assert.deepEqual([counts.calls, counts.credits, difference], [9, 2, null])
   assert.equal((await audit(url)).counts.calls, 10)
 })
+
+books('the books can be audited at length, through a pooler too, and not be written to', async ({ url }) => {
+  await runOn(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '5s'`)
+  const pooler = await startPickyPooler(url)
+  try {
+    const pool = await openLedger(pooler.url)
+    assert.ok(pool)
+    const snapshot = await openSnapshot(pool, (tx) => booksIn(tx))
+    const setting = async (name: string): Promise<unknown> =>
+      (await snapshot.db.query('SELECT current_setting($1) AS value', [name]))[0]?.['value']
+    assert.equal(await setting('statement_timeout'), '0')
+    assert.equal(await setting('transaction_isolation'), 'repeatable read')
+    assert.equal((await auditOf(snapshot.prepared)).difference, null)
+    await assert.rejects(snapshot.db.query('UPDATE account SET held_nanos = 0'), /read-only transaction/)
+    await snapshot.close()
+    const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
+    const [asked] = await askAtLength(db, "SELECT current_setting('statement_timeout') AS value", [])
+    await db.close()
+    assert.equal(asked?.['value'], '0')
+  } finally {
+    await pooler.close()
+  }
+})
+
+books(
+  'a month that was put away is taken as it stands, and all the rest is audited as before',
+  async ({ url, store }) => {
+    const calls = [{ requestId: 'req_08', creditId: 'crd_october' }]
+    await store.creditBack({ accountId: 'default', calls, reason: 'x', atMs: NOON }, null)
+    await runOn(url, 'ALTER TABLE call DETACH PARTITION call_2026_10')
+    const { counts, monthsAway, difference } = await audit(url)
+    assert.deepEqual([counts.calls, monthsAway, difference], [8, ['2026-10'], null])
+    const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
+    for (const [sql, what] of [
+      ["UPDATE rollup SET cost_nanos = cost_nanos + 1 WHERE day < '2026-11'", 'spent of a key month'],
+      ["UPDATE key_month SET spent_nanos = 0 WHERE month = '2026-10'", 'spent of a key month'],
+      ["UPDATE key_month SET held_nanos = 1 WHERE month = '2026-10'", 'held of a key month'],
+      ["DELETE FROM rollup WHERE day < '2026-11'", 'spent of a key month'],
+      ["DELETE FROM call WHERE id = 'req_09'", 'spent of a key month'],
+      ["UPDATE credit SET amount_nanos = 1 WHERE id = 'crd_october'", 'credited of an account'],
+    ] as const) {
+      let report: AuditReport | null = null
+      const undone = db.transaction(async (tx) => {
+        await tx.query(sql)
+        report = await auditOf(await booksIn(tx, 2))
+        throw new Error('undo')
+      })
+      await assert.rejects(undone, /undo/)
+      assert.equal((report as AuditReport | null)?.difference?.what, what, sql)
+    }
+    await db.close()
+  },
+)
 
 const TAMPERINGS: readonly (readonly [sql: string, what: string])[] = [
   ["UPDATE call SET cost_nanos = 801 WHERE id = 'req_01'", 'cost of a call'],
@@ -163,7 +197,7 @@ books('whatever is tampered with, the first difference is named', async ({ url }
     let report: AuditReport | null = null
     const undone = db.transaction(async (tx) => {
       await tx.query(sql)
-      report = await auditOf(booksIn(tx, 2))
+      report = await auditOf(await booksIn(tx, 2))
       throw new Error('undo')
     })
     await assert.rejects(undone, /undo/)
@@ -229,7 +263,7 @@ books('calls priced again are booked once, and the books balance', async ({ url,
     assert.equal((await audit(url)).difference, null)
     for (const batchRows of [1, 2, 3]) {
       const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
-      const { counts, difference } = await db.transaction((tx) => auditOf(booksIn(tx, batchRows)))
+      const { counts, difference } = await db.transaction(async (tx) => auditOf(await booksIn(tx, batchRows)))
       assert.deepEqual([counts.credits, difference], [12, null])
       await db.close()
     }

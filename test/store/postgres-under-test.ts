@@ -59,7 +59,18 @@ export interface OpenDatabase extends Pick<StoreUnderTest, 'rows' | 'addAccount'
 /** A database of its own and a reader beside the stores that use it. */
 export async function openTestDatabase(): Promise<OpenDatabase> {
   const database = await createDatabase()
-  const { url } = database
+  const reading = openDatabaseAt(database.url)
+  return {
+    ...reading,
+    async close() {
+      await reading.close()
+      await database.drop()
+    },
+  }
+}
+
+/** A reader beside the stores of a database that is there already. */
+export function openDatabaseAt(url: string): OpenDatabase {
   const settings = { deadlines: false }
   const reader = openPool({ url, connectionsMax: 1, statementMs: PATIENCE_MS, settings })
   return {
@@ -69,10 +80,7 @@ export async function openTestDatabase(): Promise<OpenDatabase> {
     async addAccount(id) {
       await reader.query('INSERT INTO account (id, created_at_ms) VALUES ($1, 0)', [id])
     },
-    async close() {
-      await reader.close()
-      await database.drop()
-    },
+    close: reader.close,
   }
 }
 

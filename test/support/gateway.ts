@@ -6,6 +6,7 @@ import type { CallPoint } from '../../src/gateway/gateway.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
+import { booksVariable, makeBooksPlace } from './test-store.ts'
 
 export interface GatewayOptions {
   readonly messagesUrl?: string
@@ -28,6 +29,8 @@ export interface TestGateway {
   readonly host: string
   readonly port: number
   readonly dataDir: string
+  /** Null: the books are in the data directory. */
+  readonly databaseUrl: string | null
   readonly adminKey: string
   /** A usable API key. */
   readonly apiKey: string
@@ -39,13 +42,15 @@ export interface TestGateway {
   close(): Promise<void>
 }
 
-/** A gateway in this process, on a free port, with a data directory that goes when it closes. */
+/** A gateway in this process, on a free port, with books and a data directory that go when it closes. */
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
   const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
+  const place = await makeBooksPlace()
   const config = readConfig(
     {
       TOLLGATE_PORT: '0',
       TOLLGATE_DATA_DIR: dataDir,
+      ...booksVariable(place),
       TOLLGATE_LOG_LEVEL: 'silent',
       TOLLGATE_MESSAGES_URL: options.messagesUrl,
       TOLLGATE_MESSAGES_KEY: options.messagesKey,
@@ -90,6 +95,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     host: '127.0.0.1',
     port: running.port,
     dataDir,
+    databaseUrl: place.databaseUrl,
     adminKey,
     apiKey,
     createKey,
@@ -99,6 +105,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     },
     async close() {
       await running.stop()
+      await place.remove()
       await rm(dataDir, { recursive: true, force: true })
     },
   }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
+import { booksVariable, makeBooksPlace } from './test-store.ts'
 
 const program = fileURLToPath(new URL('./measured-program.ts', import.meta.url))
 
@@ -14,6 +15,8 @@ export interface MeasuredGateway {
   readonly host: string
   readonly port: number
   readonly dataDir: string
+  /** Null: the books are in the data directory. */
+  readonly databaseUrl: string | null
   readonly adminKey: string
   createKey(name: string): Promise<{ readonly id: string; readonly key: string }>
   /** Of the whole process, with all its threads. */
@@ -28,13 +31,16 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-measured-'))
   const dataDir = join(folder, 'data')
   const adminKey = mintKey('svc', 'admin').reveal()
+  const place = await makeBooksPlace()
   const child = fork(program, {
     env: {
       PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       TOLLGATE_PORT: '0',
       TOLLGATE_DATA_DIR: dataDir,
       TOLLGATE_ADMIN_KEY: adminKey,
       TOLLGATE_LOG_LEVEL: 'error',
+      ...booksVariable(place),
       ...environment,
     },
     cwd: folder,
@@ -58,6 +64,7 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
     host: '127.0.0.1',
     port: first.port,
     dataDir,
+    databaseUrl: place.databaseUrl,
     adminKey,
     async createKey(name) {
       const response = await fetch(`${url}/v1/keys`, {
@@ -73,6 +80,7 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
       const ended = once(child, 'exit')
       child.kill('SIGKILL')
       await ended
+      await place.remove()
       rmSync(folder, { recursive: true, force: true })
     },
   }

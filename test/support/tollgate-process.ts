@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config.ts'
 import { withDeadline } from './deadline.ts'
+import { booksVariable, makeBooksPlace } from './test-store.ts'
 
 /** Node alone cannot open a pseudo-terminal, and a bare machine has nothing else. */
 const pretendTerminal = new URL('pretend-terminal.ts', import.meta.url).href
@@ -19,7 +20,7 @@ export interface Finished {
 }
 
 /** The environment of a stranger's shell: none of the variables that would configure a gateway. */
-function cleanEnvironment(more: Environment): NodeJS.ProcessEnv {
+export function cleanEnvironment(more: Environment): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^TOLLGATE_|_API_KEY$|^NODE_TEST/.test(name))
   return { ...Object.fromEntries(kept), ...more }
 }
@@ -79,6 +80,10 @@ export interface ServingProcess {
   readonly url: string
   readonly banner: string
   readonly dataDir: string
+  /** Null: the books are in the data directory. */
+  readonly databaseUrl: string | null
+  /** For whoever is to find the same books: a command, or another life of this gateway. */
+  readonly environment: Readonly<Record<string, string>>
   readonly pid: number
   readonly finished: Promise<Finished>
   signal(name: NodeJS.Signals): void
@@ -91,14 +96,18 @@ export interface ServingProcess {
   dispose(): Promise<void>
 }
 
-/** The program as an operator starts it, on a free port and in a folder of its own. Resolves when it serves. */
+/**
+ * The program as an operator starts it, on a free port and in a folder of its own, on books of its own or those that
+ * the environment names. Resolves when it serves.
+ */
 export async function serveTollgate(environment: Environment = {}): Promise<ServingProcess> {
   const cwd = mkdtempSync(join(tmpdir(), 'tollgate-process-'))
-  const child = start(
-    ['serve'],
-    { TOLLGATE_PORT: '0', TOLLGATE_DATA_DIR: join(cwd, 'data'), ...environment },
-    cwd,
-  )
+  const dataDir = environment['TOLLGATE_DATA_DIR'] ?? join(cwd, 'data')
+  const given = environment['TOLLGATE_DATABASE_URL']
+  const place =
+    given === undefined ? await makeBooksPlace() : { databaseUrl: given || null, remove: async () => {} }
+  const books = { TOLLGATE_DATA_DIR: dataDir, ...booksVariable(place) }
+  const child = start(['serve'], { TOLLGATE_PORT: '0', ...environment, ...books }, cwd)
   const watched = watch(child)
   const serving = /serves (http:\/\/\S+)[\s\S]*apiKey: process\.env\.KEY \}\)\n\n$/
   const banner = await Promise.race([
@@ -110,7 +119,9 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
   return {
     url: serving.exec(banner)?.[1] ?? '',
     banner,
-    dataDir: join(cwd, 'data'),
+    dataDir,
+    databaseUrl: place.databaseUrl,
+    environment: books,
     pid: child.pid ?? 0,
     finished: watched.finished,
     signal: (name) => child.kill(name),
@@ -123,6 +134,7 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
     async dispose() {
       child.kill('SIGKILL')
       await watched.finished
+      await place.remove()
       rmSync(cwd, { recursive: true, force: true })
     },
   }

@@ -1,22 +1,10 @@
-import type { AuditCounts } from '../../ledger/audit.ts'
+import type { AuditCounts, Batches, BooksReader, OpenBooks } from '../../ledger/audit.ts'
 import { type AuditedCall, type AuditedCredit, RERATE } from '../../ledger/audited.ts'
-import { type BookSums, bookSums } from './audit-sums.ts'
+import { bookSums } from './audit-sums.ts'
 import type { Database } from './database.ts'
 import { openLedger, openSnapshot } from './ledger-snapshot.ts'
+import { findMonthsAway } from './months-away.ts'
 import { bool, nanos, nanosOrNull, number, present, type Row, text, textOrNull } from './rows.ts'
-
-/** As `BooksReader`, but what is read comes in batches, each of which has to be waited for. */
-export interface Books extends BookSums {
-  counts(): Promise<AuditCounts>
-  /** In the order of their ids. */
-  calls(): AsyncIterable<readonly AuditedCall[]>
-  /** Those about calls come call by call, in the order in which they were booked. */
-  credits(): AsyncIterable<readonly AuditedCredit[]>
-}
-
-export interface OpenBooks extends Books {
-  close(): Promise<void>
-}
 
 /** What the database adds up at once, in batches: it takes longer than a batch is read, and shows progress. */
 const CHUNK_BATCHES = 10
@@ -28,18 +16,20 @@ const BATCH_ROWS_MAX = 5_000
 export async function openBooks(url: string): Promise<OpenBooks | null> {
   const pool = await openLedger(url)
   if (pool === null) return null
-  const { db, close } = await openSnapshot(pool)
-  return { ...booksIn(db), close }
+  const { prepared, close } = await openSnapshot(pool, booksIn)
+  return { ...prepared, close }
 }
 
 /** The books as one transaction sees them. */
-export function booksIn(db: Database, batchRows: number = BATCH_ROWS_MAX): Books {
+export async function booksIn(db: Database, batchRows: number = BATCH_ROWS_MAX): Promise<BooksReader> {
   const versionJson = priceVersions(db)
+  const monthsAway = await findMonthsAway(db)
   return {
+    monthsAway,
     counts: () => readCounts(db),
     calls: () => readCalls(db, versionJson, batchRows),
-    credits: () => readCredits(db, versionJson, batchRows),
-    ...bookSums(db, batchRows * CHUNK_BATCHES),
+    credits: () => readCredits(db, versionJson, batchRows, monthsAway.length > 0),
+    ...(await bookSums(db, batchRows * CHUNK_BATCHES, monthsAway)),
   }
 }
 
@@ -75,11 +65,7 @@ function priceVersions(db: Database): VersionJson {
   }
 }
 
-async function* readCalls(
-  db: Database,
-  versionJson: VersionJson,
-  batchRows: number,
-): AsyncIterable<readonly AuditedCall[]> {
+async function* readCalls(db: Database, versionJson: VersionJson, batchRows: number): Batches<AuditedCall> {
   for (let after = ''; ; ) {
     const rows = await db.query(
       `SELECT id, state, month, day, rating, price_version, usage, started_at_ms, overrun, input_tokens,
@@ -145,7 +131,8 @@ async function* readCredits(
   db: Database,
   versionJson: VersionJson,
   batchRows: number,
-): AsyncIterable<readonly AuditedCredit[]> {
+  areCallsAway: boolean,
+): Batches<AuditedCredit> {
   for (const entries of CREDITS) {
     let after: CreditPlace | null = BEGINNING
     while (after !== null) {
@@ -157,7 +144,12 @@ async function* readCredits(
         after,
       )
       const credits: AuditedCredit[] = []
-      for (const row of rows) credits.push(await auditedCredit(row, versionJson))
+      for (const row of rows) {
+        const credit = await auditedCredit(row, versionJson)
+        // An entry does not say of which month its call was. One that is missing in a month that is here shows in sums.
+        if (areCallsAway && credit.callId !== null && credit.call === null) continue
+        credits.push(credit)
+      }
       yield credits
       after = rows.length < batchRows ? null : placeAfter(rows)
     }

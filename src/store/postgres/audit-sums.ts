@@ -1,15 +1,8 @@
+import type { Batches, BooksReader } from '../../ledger/audit.ts'
 import { type AccountSums, DAY_SUMS, MONTH_SUMS, type SumsRow } from '../../ledger/audit-sums.ts'
 import type { Database } from './database.ts'
+import { takeDays, takeLosses } from './months-away.ts'
 import { bool, nanos, type Row, text, textOrNull } from './rows.ts'
-
-/** As `BooksReader` has them, but what is read comes in batches, each of which has to be waited for. */
-export interface BookSums {
-  /** Adds up all calls and credits anew. Must be done before the three below are asked. */
-  addUp(onCalls: (count: number) => void): Promise<void>
-  months(): AsyncIterable<readonly SumsRow[]>
-  days(): AsyncIterable<readonly SumsRow[]>
-  accounts(): AsyncIterable<readonly AccountSums[]>
-}
 
 const MODEL = "coalesce(model_served, model_asked, '')"
 
@@ -33,11 +26,16 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
  * and keys there are. Sums are numeric, which has no end. The months and accounts are added up from the days, which
  * saves reading all calls again.
  */
-export function bookSums(db: Database, chunkCalls: number): BookSums {
+export async function bookSums(
+  db: Database,
+  chunkCalls: number,
+  monthsAway: readonly string[],
+): Promise<Pick<BooksReader, 'addUp' | 'months' | 'days' | 'accounts'>> {
+  await createTables(db)
   return {
     async addUp(onCalls) {
-      await createTables(db)
       await addCalls(db, chunkCalls, onCalls)
+      await takeDays(db, monthsAway)
       await db.query(
         `INSERT INTO derived_day (account_id, day, model, key_id, credited_nanos)
          SELECT call.account_id, day, ${MODEL}, key_id, sum(amount_nanos)
@@ -49,6 +47,7 @@ export function bookSums(db: Database, chunkCalls: number): BookSums {
          SELECT key_id, left(day, 7), sum(cost_nanos), sum(held_nanos), sum(lost_nanos)
          FROM derived_day GROUP BY 1, 2`,
       )
+      await takeLosses(db, monthsAway)
       await db.query('ANALYZE derived_day, derived_month')
     },
 
@@ -128,11 +127,7 @@ interface Comparison {
 /** Every row that this gives is a difference, so a few are enough. */
 const DIFFERENCES_MAX = 100
 
-async function* compared(
-  db: Database,
-  columns: readonly string[],
-  tables: Comparison,
-): AsyncIterable<readonly SumsRow[]> {
+async function* compared(db: Database, columns: readonly string[], tables: Comparison): Batches<SumsRow> {
   const { key, due } = tables
   const list = (alias: string): string =>
     columns.map((column) => `coalesce(${alias}.${column}, 0)::numeric`).join(', ')
@@ -183,9 +178,9 @@ function accountSums(row: Row): AccountSums {
 
 const ACCOUNTS = `
   WITH journal AS (
-    SELECT account_id, sum(amount_nanos) AS amount, count(*) FILTER (WHERE kind = 'top_up') AS top_ups,
-      count(DISTINCT call_id) FILTER (WHERE kind = 'credit_back') AS credited_back
-    FROM credit GROUP BY account_id
+    SELECT credit.account_id, sum(amount_nanos) AS amount, count(*) FILTER (WHERE kind = 'top_up') AS top_ups,
+      count(DISTINCT call.id) FILTER (WHERE kind = 'credit_back') AS credited_back
+    FROM credit LEFT JOIN call ON call.id = call_id GROUP BY credit.account_id
   ), calls AS (
     SELECT account_id, sum(cost_nanos) AS cost, sum(held_nanos) AS held, sum(calls_credited) AS calls_credited
     FROM derived_day GROUP BY account_id

@@ -1,6 +1,7 @@
 import type { Database } from './database.ts'
+import { newerSchema, SCHEMA_VERSION } from './migrate.ts'
 import { openPool, type Pool } from './pool.ts'
-import { bool, present } from './rows.ts'
+import { bool, number, present } from './rows.ts'
 
 /** Longer than any command should take; there is no other deadline. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
@@ -14,8 +15,15 @@ export async function openLedger(url: string): Promise<Pool | null> {
     settings: { deadlines: false },
   })
   try {
-    const [row] = await pool.query("SELECT to_regclass('call') IS NOT NULL AS there")
-    if (bool(present(row), 'there')) return pool
+    const [row] = await pool.query(
+      "SELECT to_regclass('schema_version') IS NOT NULL AND to_regclass('call') IS NOT NULL AS there",
+    )
+    if (bool(present(row), 'there')) {
+      const [schema] = await pool.query('SELECT version FROM schema_version')
+      const version = number(present(schema), 'version')
+      if (version > SCHEMA_VERSION) throw newerSchema(version)
+      return pool
+    }
   } catch (error) {
     await pool.close()
     throw error
@@ -24,40 +32,73 @@ export async function openLedger(url: string): Promise<Pool | null> {
   return null
 }
 
-export interface Snapshot {
+export async function hasLedger(url: string): Promise<boolean> {
+  const pool = await openLedger(url)
+  await pool?.close()
+  return pool !== null
+}
+
+export interface Snapshot<T> {
   readonly db: Database
+  readonly prepared: T
   close(): Promise<void>
 }
 
 /**
  * All that is read through it is as it was at one instant, while nodes go on booking. While it lasts, the database
  * cannot clean up after any change: rows that change often get slower to find, the account's above all. On a large
- * installation the place for it is a copy of the database that was restored from a backup.
+ * installation the place for it is a copy of the database that was restored from a backup. What is prepared may make
+ * tables that go with the snapshot; after that they are all that can be written to.
  */
-export async function openSnapshot(pool: Pool): Promise<Snapshot> {
+export async function openSnapshot<T>(
+  pool: Pool,
+  prepare: (db: Database) => Promise<T>,
+): Promise<Snapshot<T>> {
   let end = (): void => {}
   const ended = new Promise<void>((resolve) => {
     end = resolve
   })
   let running: Promise<void> = Promise.resolve()
-  const db = await new Promise<Database>((resolve, reject) => {
+  const close = async (): Promise<void> => {
+    end()
+    // What failed has been said where it was asked.
+    await running.catch(() => {})
+    await pool.close()
+  }
+  const opened = new Promise<Omit<Snapshot<T>, 'close'>>((resolve, reject) => {
     running = pool.transaction(async (tx) => {
       await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
-      // Those of the role or the database are for nodes.
-      await tx.query("SELECT set_config('statement_timeout', '0', true)")
-      await tx.query("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
-      resolve(tx)
+      await liftDeadlines(tx)
+      const prepared = await prepare(tx)
+      await tx.query('SET TRANSACTION READ ONLY')
+      resolve({ db: tx, prepared })
       await ended
     })
     running.catch(reject)
   })
-  return {
-    db,
-    async close() {
-      end()
-      // What failed has been said where it was asked.
-      await running.catch(() => {})
-      await pool.close()
-    },
+  try {
+    return { ...(await opened), close }
+  } catch (error) {
+    await close()
+    throw error
   }
+}
+
+/** A statement over many calls, which may take as long as it takes. */
+export function askAtLength(
+  db: Database,
+  text: string,
+  values: readonly unknown[],
+): ReturnType<Database['query']> {
+  return db.transaction(async (tx) => {
+    await liftDeadlines(tx)
+    return await tx.query(text, values)
+  })
+}
+
+/** For this transaction. Those of the role or the database are for nodes. */
+async function liftDeadlines(tx: Database): Promise<void> {
+  await tx.query(
+    `SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`,
+  )
 }

@@ -14,6 +14,8 @@ import { failureOf, unconnected } from './outcome.ts'
  */
 const migrations: readonly string[] = [tables, admission, settlement, nodes, creditBack, rerate]
 
+export const SCHEMA_VERSION = migrations.length
+
 /** Any number that nothing else in the database uses. */
 const MIGRATION_LOCK = 746_001
 
@@ -34,11 +36,11 @@ export async function migrate(url: string): Promise<void> {
     await client.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)')
     const { rows } = await client.query<{ version: number }>('SELECT version FROM schema_version')
     const version = rows[0]?.version ?? 0
-    if (version > migrations.length) throw newerSchema(version)
+    if (version > SCHEMA_VERSION) throw newerSchema(version)
     for (const migration of migrations.slice(version)) await client.query(migration)
-    if (version < migrations.length) {
+    if (version < SCHEMA_VERSION) {
       await client.query('DELETE FROM schema_version')
-      await client.query('INSERT INTO schema_version (version) VALUES ($1)', [migrations.length])
+      await client.query('INSERT INTO schema_version (version) VALUES ($1)', [SCHEMA_VERSION])
     }
     await client.query('COMMIT')
   } catch (error) {
@@ -51,9 +53,9 @@ export async function migrate(url: string): Promise<void> {
 
 class NewerSchema extends Error {}
 
-function newerSchema(version: number): Error {
+export function newerSchema(version: number): Error {
   return new NewerSchema(
-    `The database has schema version ${version}, this Tollgate knows up to ${migrations.length}. ` +
+    `The database has schema version ${version}, this Tollgate knows up to ${SCHEMA_VERSION}. ` +
       'It was written by a newer version: start that one, or restore a backup made before the upgrade.',
   )
 }

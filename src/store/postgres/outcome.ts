@@ -59,6 +59,8 @@ export function failureOf(error: unknown): Error {
 
 /** No connection: nothing was sent. */
 export function unconnected(error: unknown): StoreUnavailable {
-  const message = error instanceof Error ? error.message : String(error)
+  // A name with several addresses fails once for each of them, and says nothing itself.
+  const [first] = error instanceof AggregateError ? error.errors : [error]
+  const message = first instanceof Error ? first.message : String(first)
   return new StoreUnavailable(`no connection to the database: ${message}`, { cause: error })
 }

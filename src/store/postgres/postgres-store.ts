@@ -45,7 +45,7 @@ const READ_MS = 10_000
 /** A statement of so many calls takes some 20 ms, for which other nodes wait that use the same keys. */
 const BATCH_MAX = 200
 
-const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
+export const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs: 5_000, silentMs: 15_000 }
 
 /**
  * The store on PostgreSQL, for one node or many. Admissions and settlements go in batches, each of the two on a

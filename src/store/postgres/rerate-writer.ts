@@ -1,32 +1,13 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
-import type { Nanos } from '../../kernel/money.ts'
 import { RERATE } from '../../ledger/audited.ts'
-import {
-  type ChangedCall,
-  creditOf,
-  type RerateCandidate,
-  type RerateSelection,
-} from '../../ledger/rerate.ts'
+import { creditOf, type RerateCandidate, type RerateSelection } from '../../ledger/rerate.ts'
+import type { RerateWriter } from '../../ledger/rerate-writer.ts'
 import { toKeptJson } from './any-text.ts'
 import { Bound } from './bound.ts'
-import { openLedger } from './ledger-snapshot.ts'
+import { askAtLength, openLedger } from './ledger-snapshot.ts'
 import { monthRange } from './month-range.ts'
 import { bool, nanos, number, present, type Row, text, textOrNull } from './rows.ts'
-
-export interface RerateWriter {
-  count(selection: RerateSelection): Promise<number>
-  /** The selected calls after an id, in the order of their ids. The empty id comes before all. */
-  read(selection: RerateSelection, afterId: string): Promise<readonly RerateCandidate[]>
-  /** One transaction. What was booked before, or has changed since it was read, is left out. */
-  book(changed: readonly ChangedCall[]): Promise<Booked>
-  close(): Promise<void>
-}
-
-export interface Booked {
-  readonly calls: number
-  readonly nanos: Nanos
-}
 
 /** Calls per batch: some tens of milliseconds during which settlements of the account wait. */
 export const RERATE_BATCH_CALLS = 2_000
@@ -38,7 +19,8 @@ export async function openRerateWriter(url: string, clock: Clock): Promise<Rerat
   return {
     async count(selection) {
       const bound = new Bound()
-      const [row] = await db.query(
+      const [row] = await askAtLength(
+        db,
         `SELECT count(*) AS count FROM ${selected(bound, selection, '')}`,
         bound.values,
       )
@@ -47,7 +29,8 @@ export async function openRerateWriter(url: string, clock: Clock): Promise<Rerat
 
     async read(selection, afterId) {
       const bound = new Bound()
-      const rows = await db.query(
+      const rows = await askAtLength(
+        db,
         `SELECT id, account_id, key_id, day, coalesce(model_served, model_asked, '') AS model, started_at_ms, usage,
            rating, cost_nanos, list_nanos, entries.*
          FROM (SELECT * FROM ${selected(bound, selection, afterId)} ORDER BY id LIMIT ${RERATE_BATCH_CALLS}) AS call,
@@ -83,10 +66,10 @@ export async function openRerateWriter(url: string, clock: Clock): Promise<Rerat
         model: one.call.model,
         keyId: one.call.keyId,
       }))
-      const [row] = await db.query('SELECT calls, nanos::text AS nanos FROM book_rerates($1::jsonb, $2)', [
-        toKeptJson(entries),
-        Math.trunc(clock.nowMs()),
-      ])
+      const [row] = await db.query(
+        'SELECT calls, nanos::text AS nanos FROM book_rerates($1::jsonb, now_ms())',
+        [toKeptJson(entries)],
+      )
       const booked = present(row)
       return { calls: number(booked, 'calls'), nanos: BigInt(text(booked, 'nanos')) }
     },

@@ -1,13 +1,10 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import type { BooksReader } from '../../ledger/audit.ts'
+import type { OpenBooks } from '../../ledger/audit.ts'
 import { type AuditedCall, type AuditedCredit, RERATE } from '../../ledger/audited.ts'
 import { bookSums } from './audit-sums.ts'
+import { inBatches } from './in-batches.ts'
 import { number, present } from './rows.ts'
-
-export interface OpenBooks extends BooksReader {
-  close(): void
-}
 
 /** The migration that the ledger came with. A database before it has nothing to audit. */
 const LEDGER_SCHEMA_VERSION = 2
@@ -32,7 +29,8 @@ export function openBooks(file: string): OpenBooks | null {
   db.exec('BEGIN')
   const versions = priceVersions(db)
   return {
-    counts() {
+    monthsAway: [],
+    async counts() {
       const count = (table: string): number =>
         number(present(db.prepare(`SELECT count(*) AS count FROM ${table}`).get()), 'count')
       return {
@@ -43,10 +41,12 @@ export function openBooks(file: string): OpenBooks | null {
         credits: count('credit'),
       }
     },
-    calls: () => readCalls(db, versions),
-    credits: () => readCredits(db, versions),
+    calls: () => inBatches(readCalls(db, versions)),
+    credits: () => inBatches(readCredits(db, versions)),
     ...bookSums(db),
-    close: () => db.close(),
+    async close() {
+      db.close()
+    },
   }
 }
 

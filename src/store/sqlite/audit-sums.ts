@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { BooksReader } from '../../ledger/audit.ts'
-import { DAY_SUMS, MONTH_SUMS, type SumsRow } from '../../ledger/audit-sums.ts'
+import type { Batches, BooksReader } from '../../ledger/audit.ts'
+import { type AccountSums, DAY_SUMS, MONTH_SUMS, type SumsRow } from '../../ledger/audit-sums.ts'
+import { inBatches } from './in-batches.ts'
 import { nanos, type Row, text, textOrNull } from './rows.ts'
 
 /** Few enough that a chunk is grouped in memory, and many enough that finding its end costs nothing. */
@@ -29,7 +30,7 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
  */
 export function bookSums(db: DatabaseSync): Pick<BooksReader, 'addUp' | 'months' | 'days' | 'accounts'> {
   return {
-    addUp(onCalls) {
+    async addUp(onCalls) {
       createTables(db)
       addCalls(db, onCalls)
       db.exec(
@@ -63,28 +64,30 @@ export function bookSums(db: DatabaseSync): Pick<BooksReader, 'addUp' | 'months'
           `day ${text(row, 'day')}, model ${text(row, 'model')}, key ${text(row, 'key_id')}, account ${text(row, 'account_id')}`,
       }),
 
-    *accounts() {
-      for (const row of db.prepare(ACCOUNTS).iterate()) {
-        yield {
-          id: text(row, 'id'),
-          stored: {
-            creditedNanos: nanos(row, 'credited_nanos'),
-            chargedNanos: nanos(row, 'charged_nanos'),
-            heldNanos: nanos(row, 'held_nanos'),
-            enforced: nanos(row, 'credit_enforced'),
-          },
-          derived: {
-            creditedNanos: nanos(row, 'derived_credited'),
-            chargedNanos: nanos(row, 'derived_charged'),
-            heldNanos: nanos(row, 'derived_held'),
-          },
-          topUps: nanos(row, 'top_ups'),
-          callsMarkedCredited: nanos(row, 'calls_credited'),
-          callsCreditedBack: nanos(row, 'credited_back'),
-          foreignKey: textOrNull(row, 'foreign_key'),
-        }
-      }
-    },
+    accounts: () => inBatches(readAccounts(db)),
+  }
+}
+
+function* readAccounts(db: DatabaseSync): Iterable<AccountSums> {
+  for (const row of db.prepare(ACCOUNTS).iterate()) {
+    yield {
+      id: text(row, 'id'),
+      stored: {
+        creditedNanos: nanos(row, 'credited_nanos'),
+        chargedNanos: nanos(row, 'charged_nanos'),
+        heldNanos: nanos(row, 'held_nanos'),
+        enforced: nanos(row, 'credit_enforced'),
+      },
+      derived: {
+        creditedNanos: nanos(row, 'derived_credited'),
+        chargedNanos: nanos(row, 'derived_charged'),
+        heldNanos: nanos(row, 'derived_held'),
+      },
+      topUps: nanos(row, 'top_ups'),
+      callsMarkedCredited: nanos(row, 'calls_credited'),
+      callsCreditedBack: nanos(row, 'credited_back'),
+      foreignKey: textOrNull(row, 'foreign_key'),
+    }
   }
 }
 
@@ -128,7 +131,11 @@ interface Comparison {
   where(row: Row): string
 }
 
-function* compared(db: DatabaseSync, columns: readonly string[], tables: Comparison): Iterable<SumsRow> {
+function compared(db: DatabaseSync, columns: readonly string[], tables: Comparison): Batches<SumsRow> {
+  return inBatches(differing(db, columns, tables))
+}
+
+function* differing(db: DatabaseSync, columns: readonly string[], tables: Comparison): Iterable<SumsRow> {
   const { key } = tables
   const list = (alias: string): string => columns.map((column) => `${alias}.${column}`).join(', ')
   const select = db.prepare(

@@ -1,46 +1,28 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { CallClosing } from '../../ledger/call.ts'
+import type { CallClosing, Settled } from '../../ledger/call.ts'
+import type { BatchRows } from './batch-rows.ts'
 import { callRecord } from './call-record.ts'
+import type { OpenCall, OpenCalls } from './open-calls.ts'
 import type { Operations } from './operations.ts'
-import { flag, integer, integerOrNull, nanos, nanosOrNull, present, text, textOrNull } from './rows.ts'
+import { flag, integer, integerOrNull, nanos, nanosOrNull, text, textOrNull } from './rows.ts'
 
 type CallOperations = Pick<Operations, 'settle' | 'getCall' | 'interruptOpenCalls'>
 
-/** Settlement: every statement that closes a hold or books the charge of a call is in this file. */
-export function callOperations(db: DatabaseSync): CallOperations {
-  const moveAccount = db.prepare(
-    `UPDATE account SET held_nanos = held_nanos + ?, charged_nanos = charged_nanos + ? WHERE id = ?
-     RETURNING credited_nanos - charged_nanos AS balance_nanos`,
-  )
-  const moveMonth = db.prepare(
-    `INSERT INTO key_month (key_id, month, held_nanos, spent_nanos, lost_nanos) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (key_id, month) DO UPDATE SET held_nanos = held_nanos + excluded.held_nanos,
-       spent_nanos = spent_nanos + excluded.spent_nanos, lost_nanos = lost_nanos + excluded.lost_nanos`,
-  )
+/** Settlement: every statement that closes a call is in this file; the sums that it moves are in batch-rows.ts. */
+export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): CallOperations {
   const selectCall = db.prepare('SELECT * FROM call WHERE id = ?')
   const selectOpening = db.prepare(
     `SELECT account_id, key_id, state, month, day, model_asked, hold_nanos, lost_list_nanos, balance_nanos
      FROM call WHERE id = ?`,
   )
+  // The state is the guard of the whole settlement: a call that is closed already is not closed again.
   const closeCall = db.prepare(
     `UPDATE call SET state = ?, ended_at_ms = ?, status = ?, model_served = ?, stop_reason = ?, streamed = ?,
        estimated = ?, unpriced = ?, overrun = ?, priced_as_requested = ?, usage = ?, input_tokens = ?,
        output_tokens = ?, cache_read_tokens = ?, cache_write_tokens = ?, cost_nanos = ?, list_nanos = ?,
        lost_list_nanos = 0, balance_nanos = ?, upstream_ms = ?, overhead_ms = ?, upstream_request_id = ?,
        bytes_in = ?, bytes_out = ?
-     WHERE id = ?`,
-  )
-  const addRollup = db.prepare(
-    `INSERT INTO rollup (account_id, day, model, key_id, requests, input_tokens, output_tokens, cache_read_tokens,
-                         cache_write_tokens, cost_nanos, list_nanos, unpriced_requests, estimated_requests)
-     VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET requests = requests + 1,
-       input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
-       cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
-       cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-       cost_nanos = cost_nanos + excluded.cost_nanos, list_nanos = list_nanos + excluded.list_nanos,
-       unpriced_requests = unpriced_requests + excluded.unpriced_requests,
-       estimated_requests = estimated_requests + excluded.estimated_requests`,
+     WHERE id = ? AND state = ?`,
   )
   const selectOpen = db.prepare(
     "SELECT id, account_id, key_id, month, hold_nanos, hold_list_nanos FROM call WHERE state = 'in_flight'",
@@ -52,29 +34,13 @@ export function callOperations(db: DatabaseSync): CallOperations {
 
   return {
     settle(closing) {
-      const call = selectOpening.get(closing.requestId)
-      if (call === undefined) throw new Error(`there is no call ${closing.requestId} to settle`)
-      const state = text(call, 'state')
-      if (state === 'settled' || state === 'released') {
-        return { balanceNanos: nanosOrNull(call, 'balance_nanos') ?? 0n, booked: false }
+      const open = openCalls.get(closing.requestId)
+      openCalls.delete(closing.requestId)
+      if (open !== undefined) {
+        const balanceNanos = book(closing, open, 'in_flight', 0n)
+        if (balanceNanos !== null) return { balanceNanos, booked: true }
       }
-
-      // After this point the closing is booked. An interrupted call has given its hold back already.
-      const accountId = text(call, 'account_id')
-      const keyId = text(call, 'key_id')
-      const heldNanos = state === 'in_flight' ? nanos(call, 'hold_nanos') : 0n
-      const lostNanos = nanos(call, 'lost_list_nanos')
-      const account = present(moveAccount.get(-heldNanos, closing.costNanos, accountId))
-      const balanceNanos = nanos(account, 'balance_nanos')
-      if (heldNanos > 0n || lostNanos > 0n || closing.costNanos > 0n) {
-        moveMonth.run(keyId, text(call, 'month'), -heldNanos, closing.costNanos, -lostNanos)
-      }
-      writeClosing(closing, nanos(call, 'hold_nanos') < closing.costNanos, balanceNanos)
-      if (closing.state === 'settled') {
-        const model = closing.modelServed ?? textOrNull(call, 'model_asked') ?? ''
-        addToRollup(closing, accountId, text(call, 'day'), model, keyId)
-      }
-      return { balanceNanos, booked: true }
+      return settleFromRow(closing)
     },
 
     getCall(requestId) {
@@ -88,16 +54,79 @@ export function callOperations(db: DatabaseSync): CallOperations {
         const holdNanos = nanos(call, 'hold_nanos')
         const lostNanos = nanos(call, 'hold_list_nanos')
         interruptCall.run(integer(atMs), lostNanos, text(call, 'id'))
-        moveAccount.run(-holdNanos, 0n, text(call, 'account_id'))
-        moveMonth.run(text(call, 'key_id'), text(call, 'month'), -holdNanos, 0n, lostNanos)
+        move(text(call, 'account_id'), text(call, 'key_id'), text(call, 'month'), {
+          heldNanos: -holdNanos,
+          costNanos: 0n,
+          lostNanos,
+        })
       }
+      openCalls.clear()
       return open.length
     },
   }
 
-  function writeClosing(closing: CallClosing, overrun: boolean, balanceNanos: bigint): void {
+  function settleFromRow(closing: CallClosing): Settled {
+    const call = selectOpening.get(closing.requestId)
+    if (call === undefined) throw new Error(`there is no call ${closing.requestId} to settle`)
+    const state = text(call, 'state')
+    if (state === 'settled' || state === 'released') {
+      return { balanceNanos: nanosOrNull(call, 'balance_nanos') ?? 0n, booked: false }
+    }
+    const opened: OpenCall = {
+      accountId: text(call, 'account_id'),
+      keyId: text(call, 'key_id'),
+      month: text(call, 'month'),
+      day: text(call, 'day'),
+      modelAsked: textOrNull(call, 'model_asked'),
+      holdNanos: nanos(call, 'hold_nanos'),
+    }
+    const balanceNanos = book(closing, opened, state, nanos(call, 'lost_list_nanos'))
+    if (balanceNanos === null) throw new Error(`call ${closing.requestId} is not ${state} any more`)
+    return { balanceNanos, booked: true }
+  }
+
+  /** Books the closing, unless the call is not in this state: then nothing is done, and the answer is null. */
+  function book(closing: CallClosing, call: OpenCall, state: string, lostNanos: bigint): bigint | null {
+    const { accountId, keyId, month, holdNanos } = call
+    const account = rows.account(accountId)
+    const balanceNanos = account.balanceNanos - closing.costNanos
+    if (!writeClosing(closing, holdNanos < closing.costNanos, balanceNanos, state)) return null
+    // After this point the closing is booked. An interrupted call has given its hold back already.
+    const heldNanos = state === 'in_flight' ? -holdNanos : 0n
+    move(accountId, keyId, month, { heldNanos, costNanos: closing.costNanos, lostNanos: -lostNanos })
+    if (closing.state === 'settled') {
+      const model = closing.modelServed ?? call.modelAsked ?? ''
+      rows.count(closing, accountId, call.day, model, keyId)
+    }
+    return balanceNanos
+  }
+
+  function move(
+    accountId: string,
+    keyId: string,
+    month: string,
+    by: { readonly heldNanos: bigint; readonly costNanos: bigint; readonly lostNanos: bigint },
+  ): void {
+    const account = rows.account(accountId)
+    account.balanceNanos -= by.costNanos
+    account.heldNanos += by.heldNanos
+    account.movedChargedNanos += by.costNanos
+    account.movedHeldNanos += by.heldNanos
+    const moves = rows.month(keyId, month)
+    moves.heldNanos += by.heldNanos
+    moves.spentNanos += by.costNanos
+    moves.lostNanos += by.lostNanos
+  }
+
+  /** Whether the call was in that state. */
+  function writeClosing(
+    closing: CallClosing,
+    overrun: boolean,
+    balanceNanos: bigint,
+    state: string,
+  ): boolean {
     const { tokens } = closing
-    closeCall.run(
+    const { changes } = closeCall.run(
       closing.state,
       integer(closing.atMs),
       integerOrNull(closing.status),
@@ -122,30 +151,8 @@ export function callOperations(db: DatabaseSync): CallOperations {
       integer(closing.bytesIn),
       integer(closing.bytesOut),
       closing.requestId,
+      state,
     )
-  }
-
-  function addToRollup(
-    closing: CallClosing,
-    accountId: string,
-    day: string,
-    model: string,
-    keyId: string,
-  ): void {
-    const { tokens } = closing
-    addRollup.run(
-      accountId,
-      day,
-      model,
-      keyId,
-      integer(tokens.input),
-      integer(tokens.output),
-      integer(tokens.cacheRead),
-      integer(tokens.cacheWrite),
-      closing.costNanos,
-      closing.listNanos,
-      flag(closing.unpriced),
-      flag(closing.estimated),
-    )
+    return Number(changes) === 1
   }
 }

@@ -2,25 +2,66 @@ import type { DatabaseSync } from 'node:sqlite'
 import { adminKeyOperations } from './admin-keys.ts'
 import { admitOperation } from './admit.ts'
 import { batchFileOperation } from './batch-files.ts'
+import { type BatchRows, prepareBatchRows } from './batch-rows.ts'
 import { callOperations } from './calls.ts'
 import { creditBackOperation } from './credit-back.ts'
 import { keyOperations } from './keys.ts'
 import { moneyOperations } from './money.ts'
 import { prepareOnceBook } from './once.ts'
-import type { Operations } from './operations.ts'
+import type { OpenCalls } from './open-calls.ts'
+import type { Command, OperationName, Operations } from './operations.ts'
 import { recogniseOperation } from './recognise.ts'
 import { settingOperations } from './settings.ts'
 
+export interface PreparedOperations {
+  /** Does what a command says, in the transaction at hand. */
+  run(command: Command): unknown
+  /** To be called before the transaction is committed. */
+  beforeCommit(): void
+  /** To be called when it could not be. */
+  rolledBack(): void
+}
+
+/** Their work goes through the rows of the batch; every other command looks at the tables themselves. */
+const OF_CALLS: ReadonlySet<OperationName> = new Set(['admit', 'settle'])
+
+export function prepareOperations(db: DatabaseSync): PreparedOperations {
+  const rows = prepareBatchRows(db)
+  const openCalls: OpenCalls = new Map()
+  const operations = allOperations(db, rows, openCalls)
+
+  function writeRows(): void {
+    rows.write()
+    rows.forget()
+  }
+
+  return {
+    run(command) {
+      const [name, ...args] = command
+      if (!OF_CALLS.has(name)) writeRows()
+      const operation = operations[name] as (...args: unknown[]) => ReturnType<Operations[typeof name]>
+      const value = operation(...args)
+      if (!OF_CALLS.has(name)) writeRows()
+      return value
+    },
+    beforeCommit: writeRows,
+    rolledBack() {
+      rows.forget()
+      openCalls.clear()
+    },
+  }
+}
+
 /** All operations over one connection, their statements prepared once: preparing costs six times running them. */
-export function prepareOperations(db: DatabaseSync): Operations {
+function allOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): Operations {
   const onceBook = prepareOnceBook(db)
   const money = moneyOperations(db, onceBook)
   return {
     ...keyOperations(db, onceBook),
     ...adminKeyOperations(db),
     ...recogniseOperation(db),
-    ...admitOperation(db),
-    ...callOperations(db),
+    ...admitOperation(db, rows, openCalls),
+    ...callOperations(db, rows, openCalls),
     ...batchFileOperation(db),
     ...money,
     ...creditBackOperation(db, onceBook, money.getBalance),

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
-import type { Nanos } from '../../kernel/money.ts'
 import { RERATE } from '../../ledger/audited.ts'
 import {
   type ChangedCall,
@@ -9,22 +8,9 @@ import {
   type RerateCandidate,
   type RerateSelection,
 } from '../../ledger/rerate.ts'
+import type { RerateWriter } from '../../ledger/rerate-writer.ts'
 import { openLedgerFile } from './audit-reader.ts'
 import { integer, nanos, number, present, type Row, text, textOrNull } from './rows.ts'
-
-export interface RerateWriter {
-  count(selection: RerateSelection): number
-  /** The selected calls after an id, in the order of their ids. The empty id comes before all. */
-  read(selection: RerateSelection, afterId: string): readonly RerateCandidate[]
-  /** One transaction. What was booked before, or has changed since it was read, is left out. */
-  book(changed: readonly ChangedCall[]): Booked
-  close(): void
-}
-
-export interface Booked {
-  readonly calls: number
-  readonly nanos: Nanos
-}
 
 /** Calls per batch: some tens of milliseconds during which the gateway beside us waits for the write lock. */
 export const RERATE_BATCH_CALLS = 2_000
@@ -50,10 +36,12 @@ export function openRerateWriter(file: string, clock: Clock): RerateWriter | nul
      ${SELECTED} ORDER BY id LIMIT ${RERATE_BATCH_CALLS}`,
   )
   return {
-    count: (selection) => number(present(countCalls.get(bind(selection, ''))), 'count'),
-    read: (selection, afterId) => selectCalls.all(bind(selection, afterId)).map(candidate),
+    count: async (selection) => number(present(countCalls.get(bind(selection, ''))), 'count'),
+    read: async (selection, afterId) => selectCalls.all(bind(selection, afterId)).map(candidate),
     book: bookIn(db, clock),
-    close: () => db.close(),
+    async close() {
+      db.close()
+    },
   }
 }
 
@@ -130,7 +118,7 @@ function bookIn(db: DatabaseSync, clock: Clock): RerateWriter['book'] {
     return true
   }
 
-  return (changed) => {
+  return async (changed) => {
     let calls = 0
     let total = 0n
     db.exec('BEGIN IMMEDIATE')

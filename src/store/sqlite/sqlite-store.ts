@@ -5,9 +5,10 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Store } from '../store.ts'
 import type { BodyOperations } from './body-operations.ts'
+import { type OutcomeMessage, readOutcome, writeCommand } from './call-texts.ts'
 import { createLazyThread } from './lazy-thread.ts'
 import type { Command, OperationName, Operations, WorkerParts } from './operations.ts'
-import { errorOf, type Outcome } from './outcome.ts'
+import { errorOf } from './outcome.ts'
 import type { ReadName, ReadOperations } from './read-operations.ts'
 import { createSqliteReader } from './sqlite-reader.ts'
 import { threadFile } from './thread-file.ts'
@@ -39,10 +40,11 @@ export async function openSqliteStore(
   let running: Waiting[] = []
   let gone: Error | null = null
 
-  worker.on('message', (outcomes: readonly Outcome[]) => {
+  worker.on('message', (messages: readonly OutcomeMessage[]) => {
     const answered = running
     running = []
-    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.fatal)
+    const outcomes = messages.map(readOutcome)
+    const fatal = outcomes.find((outcome) => outcome?.ok === false && outcome.fatal)
     if (fatal !== undefined && !fatal.ok) {
       // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
       // none. Nothing more is admitted, and a restart reads what really is on the disk.
@@ -76,7 +78,7 @@ export async function openSqliteStore(
     if (queue.length === 0 || running.length > 0) return
     running = queue
     queue = []
-    worker.postMessage(running.map((waiting) => waiting.command))
+    worker.postMessage(running.map((waiting) => writeCommand(waiting.command)))
   }
 
   function call<Name extends OperationName>(

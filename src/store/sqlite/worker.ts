@@ -1,7 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import { type CommandMessage, readCommand, writeOutcome } from './call-texts.ts'
 import { migrate } from './migrate.ts'
-import type { Command, Operations, WorkerParts } from './operations.ts'
+import type { Command, WorkerParts } from './operations.ts'
 import { failureOf, type Outcome } from './outcome.ts'
 import { prepareOperations } from './prepare-operations.ts'
 
@@ -19,20 +20,26 @@ db.exec('PRAGMA journal_mode = WAL')
 db.exec('PRAGMA synchronous = FULL')
 migrate(db)
 const operations = prepareOperations(db)
+const begin = db.prepare('BEGIN IMMEDIATE')
+const commit = db.prepare('COMMIT')
 port.postMessage('ready')
 
-port.on('message', (message: readonly Command[] | 'close') => {
+port.on('message', (message: readonly CommandMessage[] | 'close') => {
   if (message === 'close') {
     db.close()
     port.close()
     return
   }
-  port.postMessage(runBatch(message))
+  const commands = message.map(readCommand)
+  const outcomes = runBatch(commands)
+  port.postMessage(commands.map((command, i) => writeOutcome(command, outcomes[i] ?? NO_OUTCOME)))
 })
+
+const NO_OUTCOME = failureOf(new Error('the command was not run'))
 
 function runBatch(commands: readonly Command[]): Outcome[] {
   try {
-    return inTransaction(() => commands.map((command) => ({ ok: true, value: run(command) })))
+    return inTransaction(() => commands.map((command) => ({ ok: true, value: operations.run(command) })))
   } catch (error) {
     // The whole batch was rolled back. Run its commands one by one, so that one that cannot succeed (a
     // constraint, say) fails alone and not its neighbours with it.
@@ -40,7 +47,7 @@ function runBatch(commands: readonly Command[]): Outcome[] {
     if (commands.length === 1 || failed.fatal) return commands.map(() => failed)
     return commands.map((command) => {
       try {
-        return inTransaction(() => ({ ok: true, value: run(command) }) as const)
+        return inTransaction(() => ({ ok: true, value: operations.run(command) }) as const)
       } catch (single) {
         return failureOf(single)
       }
@@ -49,13 +56,15 @@ function runBatch(commands: readonly Command[]): Outcome[] {
 }
 
 function inTransaction<T>(work: () => T): T {
-  db.exec('BEGIN IMMEDIATE')
+  begin.run()
   try {
     const result = work()
+    operations.beforeCommit()
     meetDiskFault()
-    db.exec('COMMIT')
+    commit.run()
     return result
   } catch (error) {
+    operations.rolledBack()
     // A full disk or a failed fsync has rolled back already, and ROLLBACK without a transaction throws.
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
@@ -66,10 +75,4 @@ function inTransaction<T>(work: () => T): T {
 function meetDiskFault(): void {
   const errcode = diskFault === null ? 0 : Atomics.load(new Int32Array(diskFault), 0)
   if (errcode !== 0) throw Object.assign(new Error(`disk fault ${errcode}`), { errcode })
-}
-
-function run(command: Command): unknown {
-  const [name, ...args] = command
-  const operation = operations[name] as (...args: unknown[]) => ReturnType<Operations[typeof name]>
-  return operation(...args)
 }

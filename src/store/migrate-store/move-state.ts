@@ -1,0 +1,62 @@
+import { MOVED_TO, STORE_MOVE } from './moved-tables.ts'
+
+/** How far a move has come. Kept in PostgreSQL, in the transaction that brought it there. */
+export interface MoveState {
+  /** Which installation is moved, and how its books stood when the move began. */
+  readonly installation: string
+  readonly books: string
+  readonly startedAtMs: number
+  readonly finishedAtMs: number | null
+  /** The table that is moved now; null when all are. */
+  readonly table: string | null
+  /** The key of its last row that is there; null before the first. */
+  readonly after: readonly string[] | null
+  /** Rows of all tables that are there. */
+  readonly rows: number
+}
+
+/** What is left in SQLite: where the books are now. */
+export interface MovedTo {
+  /** Without a password. */
+  readonly database: string
+  readonly atMs: number
+}
+
+export function parseState(json: string): MoveState {
+  return JSON.parse(json) as MoveState
+}
+
+export function parseMovedTo(json: string): MovedTo {
+  return JSON.parse(json) as MovedTo
+}
+
+/**
+ * Why the books of a store must not be used: half of them are elsewhere, or all of them. Null: nothing stands against
+ * it. Asked before anything is written.
+ */
+export async function whyNotOpened(store: {
+  readSetting(name: string): Promise<string | null>
+}): Promise<string | null> {
+  const move = await store.readSetting(STORE_MOVE)
+  if (move !== null && parseState(move).finishedAtMs === null) {
+    return (
+      `The books are still being moved into this database: \`tollgate migrate-store\` began on ` +
+      `${shownInstant(parseState(move).startedAtMs)} and has not finished. Let it finish, or start it again where it ` +
+      'was started; it goes on where it stopped.'
+    )
+  }
+  const moved = await store.readSetting(MOVED_TO)
+  return moved === null ? null : describeMoved(parseMovedTo(moved))
+}
+
+export function describeMoved({ database, atMs }: MovedTo): string {
+  return (
+    `The books of this data directory were moved to ${database} on ${shownInstant(atMs)}; to serve from them, set ` +
+    'TOLLGATE_DATABASE_URL. To go back to the books as they were then, without what was booked in PostgreSQL since: ' +
+    'tollgate migrate-store --undo'
+  )
+}
+
+export function shownInstant(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}

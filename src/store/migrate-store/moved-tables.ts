@@ -1,0 +1,146 @@
+/**
+ * What the two stores have in common, table by table. The columns are those of PostgreSQL; where SQLite has none of the
+ * name, `from` says what is read instead.
+ */
+
+/** How a value of SQLite is written for PostgreSQL. `upper` is the text as our own runtime puts it into capitals. */
+export type ColumnKind = 'text' | 'upper' | 'integer' | 'flag' | 'bytes' | 'json'
+
+export interface MovedColumn {
+  readonly name: string
+  readonly kind: ColumnKind
+  readonly from: string
+}
+
+export interface MovedTable {
+  readonly name: string
+  /** For people, in the plural. */
+  readonly noun: string
+  readonly columns: readonly MovedColumn[]
+  /** What its rows are read in the order of, and found again by: unique, and an index of SQLite. */
+  readonly key: readonly string[]
+  /** Where SQLite keeps it. */
+  readonly source: string
+  /** Of the rows there, those that are moved. */
+  readonly where: string
+  /** Makes room for it: what a new database of PostgreSQL already has. */
+  readonly clear: string | null
+}
+
+type Columns = Readonly<Record<string, ColumnKind>>
+
+function table(
+  name: string,
+  noun: string,
+  key: readonly string[],
+  columns: Columns,
+  more: Partial<Pick<MovedTable, 'source' | 'where' | 'clear'>> & {
+    readonly from?: Readonly<Record<string, string>>
+  } = {},
+): MovedTable {
+  const { from = {}, source = name, where = 'true', clear = null } = more
+  return {
+    ...{ name, noun, key, source, where, clear },
+    columns: Object.entries(columns).map(([column, kind]) => ({
+      name: column,
+      kind,
+      from: from[column] ?? column,
+    })),
+  }
+}
+
+const text = 'text'
+const integer = 'integer'
+const flag = 'flag'
+const bytes = 'bytes'
+const json = 'json'
+
+/** Settings that say something about a move, and are no part of what is moved. */
+export const STORE_MOVE = 'store_move'
+export const MOVED_TO = 'moved_to'
+
+/** What PostgreSQL calls the node that admitted the calls from before. None of them is open, so nobody looks for it. */
+const FORMER_NODE = "'sqlite'"
+
+const CALL_COLUMNS: Columns = {
+  ...{ id: text, month: text, account_id: text, key_id: text, node_id: text, state: text },
+  ...{ started_at_ms: integer, ended_at_ms: integer, day: text, method: text, path: text, surface: text },
+  ...{ model_asked: text, model_served: text, status: integer, stop_reason: text },
+  ...{ streamed: flag, estimated: flag, unpriced: flag, overrun: flag, priced_as_requested: flag },
+  ...{ usage: text, input_tokens: integer, output_tokens: integer },
+  ...{ cache_read_tokens: integer, cache_write_tokens: integer },
+  ...{ hold_nanos: integer, hold_list_nanos: integer, cost_nanos: integer, list_nanos: integer },
+  ...{ lost_list_nanos: integer, balance_nanos: integer, upstream_ms: integer, overhead_ms: integer },
+  ...{ price_version: text, rating: text, upstream_request_id: text, client_ip: text, user_agent: text },
+  ...{ bytes_in: integer, bytes_out: integer, credited: flag },
+}
+
+/** In the order in which they are moved: what others refer to comes first. */
+export const MOVED_TABLES: readonly MovedTable[] = [
+  table(
+    'account',
+    'accounts',
+    ['id'],
+    {
+      ...{ id: text, created_at_ms: integer, credited_nanos: integer, charged_nanos: integer },
+      ...{ held_nanos: integer, credit_enforced: flag },
+    },
+    { clear: 'DELETE FROM account' },
+  ),
+  table('price_version', 'price versions', ['id'], { id: text, json: text }),
+  // In the order in which they were made: a key refers to the one that it took over from, and clocks may step back.
+  table(
+    'api_key',
+    'keys',
+    ['rowid'],
+    {
+      ...{ id: text, account_id: text, name: text, name_upper: 'upper', digest: bytes, prefix: text },
+      ...{ last4: text, created_at_ms: integer, expires_at_ms: integer, revoked_at_ms: integer },
+      ...{ last_used_at_ms: integer, monthly_budget_nanos: integer, allowed_models: json },
+      ...{ log_requests: flag, rotated_from: text },
+    },
+    { from: { name_upper: 'name' } },
+  ),
+  table('admin_key', 'admin keys', ['id'], {
+    ...{ id: text, account_id: text, name: text, digest: bytes, prefix: text, last4: text },
+    ...{ created_at_ms: integer, revoked_at_ms: integer, bootstrap: flag },
+  }),
+  table('key_month', 'key months', ['key_id', 'month'], {
+    ...{ key_id: text, month: text, spent_nanos: integer, held_nanos: integer, lost_nanos: integer },
+  }),
+  table('rollup', 'daily rollups', ['account_id', 'day', 'model', 'key_id'], {
+    ...{ account_id: text, day: text, model: text, key_id: text, requests: integer },
+    ...{ input_tokens: integer, output_tokens: integer, cache_read_tokens: integer },
+    ...{ cache_write_tokens: integer, cost_nanos: integer, list_nanos: integer, credited_nanos: integer },
+    ...{ unpriced_requests: integer, estimated_requests: integer },
+  }),
+  table('credit', 'credits', ['id'], {
+    ...{ id: text, account_id: text, kind: text, amount_nanos: integer, reason: text, call_id: text },
+    ...{ once: text, at_ms: integer },
+  }),
+  table('idempotency', 'idempotency names', ['account_id', 'name'], {
+    ...{ account_id: text, name: text, fingerprint: bytes, subject: text, at_ms: integer },
+  }),
+  table('batch_file', 'batch files', ['account_id', 'file_id'], {
+    ...{ account_id: text, key_id: text, file_id: text, models: json, at_ms: integer },
+  }),
+  table('call', 'calls', ['id'], CALL_COLUMNS, { from: { node_id: FORMER_NODE } }),
+  table(
+    'call_body',
+    'logged bodies',
+    ['call_id'],
+    {
+      ...{ call_id: text, at_ms: integer, request: bytes, request_type: text, request_bytes: integer },
+      ...{ request_truncated: flag, response: bytes, response_type: text, response_bytes: integer },
+      ...{ response_truncated: flag },
+    },
+    { source: 'bodies.call_body' },
+  ),
+  table(
+    'setting',
+    'settings',
+    ['name'],
+    { name: text, value: text },
+    { where: `name <> '${MOVED_TO}'`, clear: `DELETE FROM setting WHERE name <> '${STORE_MOVE}'` },
+  ),
+]

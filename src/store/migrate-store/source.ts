@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync, type SQLOutputValue } from 'node:sqlite'
+import { MOVED_TABLES, MOVED_TO, type MovedColumn, type MovedTable } from './moved-tables.ts'
+
+export type SourceRow = readonly SQLOutputValue[]
+
+/** What a table comes to: its rows, and the sum of each column of numbers. */
+export type Totals = Readonly<Record<string, bigint>>
+
+/** The books of a data directory, as they stood when they were opened. */
+export interface Source {
+  readonly installation: string
+  /** A digest of what changes whenever anything is booked or managed. */
+  readonly books: string
+  rowsOf(table: MovedTable): number
+  /** Each row is the columns of the table, in order, and then its key. */
+  read(table: MovedTable, after: readonly string[] | null): IterableIterator<SourceRow>
+  /** An instant in every month that has calls. */
+  callMonths(): readonly number[]
+  totals(table: MovedTable): Totals
+  close(): void
+}
+
+export function openSource(dataDir: string): Source {
+  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), {
+    readOnly: true,
+    readBigInts: true,
+    timeout: 5_000,
+  })
+  attachBodies(db, dataDir)
+  // One view for all that is read.
+  db.exec('BEGIN')
+  const rows = new Map(MOVED_TABLES.map((table) => [table.name, countRows(db, table)]))
+  return {
+    installation: installationOf(db),
+    books: digestOf(db),
+    rowsOf: (table) => rows.get(table.name) ?? 0,
+    read: (table, after) => readRows(db, table, after),
+    callMonths: () => callMonths(db),
+    totals: (table) => totalsOf(db, table),
+    close: () => db.close(),
+  }
+}
+
+/** Where no body was ever logged there is no file; the table is then empty. */
+export function attachBodies(db: DatabaseSync, dataDir: string): void {
+  const file = join(dataDir, 'bodies.db')
+  db.prepare('ATTACH DATABASE ? AS bodies').run(existsSync(file) ? file : ':memory:')
+}
+
+/** All tables but that of the bodies are always there. */
+function hasTable(db: DatabaseSync, source: string): boolean {
+  if (source !== 'bodies.call_body') return true
+  return db.prepare("SELECT 1 FROM bodies.sqlite_master WHERE name = 'call_body'").get() !== undefined
+}
+
+function countRows(db: DatabaseSync, table: MovedTable): number {
+  if (!hasTable(db, table.source)) return 0
+  const [row] = asArrays(db, `SELECT count(*) FROM ${table.source} WHERE ${table.where}`)
+  return Number(row?.[0])
+}
+
+function* readRows(
+  db: DatabaseSync,
+  table: MovedTable,
+  after: readonly string[] | null,
+): IterableIterator<SourceRow> {
+  if (!hasTable(db, table.source)) return
+  const { key, columns, source, where } = table
+  const bound = key.map((name) => (name === 'rowid' ? 'CAST(? AS INTEGER)' : '?'))
+  const beyond = after === null ? 'true' : `(${key.join(', ')}) > (${bound.join(', ')})`
+  yield* asArrays(
+    db,
+    `SELECT ${[...columns.map(({ from }) => from), ...key].join(', ')} FROM ${source}
+     WHERE ${where} AND ${beyond} ORDER BY ${key.join(', ')}`,
+    after ?? [],
+  )
+}
+
+function asArrays(db: DatabaseSync, sql: string, values: readonly string[] = []): Iterable<SourceRow> {
+  const select = db.prepare(sql)
+  select.setReturnArrays(true)
+  return select.iterate(...values) as unknown as Iterable<SourceRow>
+}
+
+/** By the index of calls by their start: one look for each month, however many calls it has. */
+function callMonths(db: DatabaseSync): readonly number[] {
+  const next = db.prepare(
+    'SELECT min(started_at_ms) AS at FROM call WHERE account_id = ? AND started_at_ms >= ?',
+  )
+  const instants: number[] = []
+  for (const [id] of asArrays(db, 'SELECT id FROM account')) {
+    for (let from = -8.64e15; ; ) {
+      const at = next.get(String(id), BigInt(from))?.['at']
+      if (typeof at !== 'bigint') break
+      instants.push(Number(at))
+      const date = new Date(Number(at))
+      from = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)
+    }
+  }
+  return instants
+}
+
+function totalsOf(db: DatabaseSync, table: MovedTable): Totals {
+  if (!hasTable(db, table.source))
+    return Object.fromEntries([['rows', 0n], ...summed(table).map(({ name }) => [name, 0n])])
+  const columns = summed(table)
+  // SQLite's sums end at 64 bits, and those of holds may go beyond: the halves are added up each for itself.
+  const halves = columns.flatMap(({ from }) => [`sum(${from} >> 32)`, `sum(${from} & 4294967295)`])
+  const [row = []] = asArrays(
+    db,
+    `SELECT ${['count(*)', ...halves].join(', ')} FROM ${table.source} WHERE ${table.where}`,
+  )
+  const integer = (i: number): bigint => BigInt((row[i] ?? 0n) as bigint)
+  return Object.fromEntries([
+    ['rows', integer(0)],
+    ...columns.map(({ name }, i) => [name, (integer(2 * i + 1) << 32n) + integer(2 * i + 2)] as const),
+  ])
+}
+
+export function summed({ columns }: MovedTable): readonly MovedColumn[] {
+  return columns.filter(({ kind }) => kind === 'integer' || kind === 'flag')
+}
+
+/** The pepper's fingerprint: where that is the same, so are the keys. */
+function installationOf(db: DatabaseSync): string {
+  return String(db.prepare("SELECT value FROM setting WHERE name = 'pepper'").get()?.['value'] ?? '')
+}
+
+/**
+ * What follows from others need not be looked at row by row. Each admission leaves the time on its key, each settlement
+ * and credit moves the account or the day; of the rest the number and the ends tell.
+ */
+const WITNESSES: readonly string[] = [
+  'SELECT * FROM account ORDER BY id',
+  'SELECT * FROM api_key ORDER BY id',
+  'SELECT * FROM admin_key ORDER BY id',
+  `SELECT * FROM setting WHERE name <> '${MOVED_TO}' ORDER BY name`,
+  'SELECT count(*), max(id) FROM call',
+  'SELECT count(*), max(id) FROM credit',
+  'SELECT count(*), total(spent_nanos), total(held_nanos), total(lost_nanos) FROM key_month',
+  'SELECT count(*), sum(requests), total(cost_nanos), total(credited_nanos) FROM rollup',
+  'SELECT count(*), max(at_ms) FROM idempotency',
+  'SELECT count(*), max(at_ms) FROM batch_file',
+  'SELECT count(*), max(id) FROM price_version',
+]
+
+const BODY_WITNESS = 'SELECT count(*), min(at_ms), max(at_ms) FROM bodies.call_body'
+const NO_BODIES = 'SELECT 0, NULL, NULL'
+
+/** On a connection with the bodies attached. */
+export function digestOf(db: DatabaseSync): string {
+  const hash = createHash('sha256')
+  for (const sql of [...WITNESSES, hasTable(db, 'bodies.call_body') ? BODY_WITNESS : NO_BODIES]) {
+    for (const row of asArrays(db, sql)) {
+      hash.update(JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? String(value) : value)))
+    }
+  }
+  return hash.digest('hex')
+}

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { compareBooks } from '../../src/store/migrate-store/compare-books.ts'
+import { type Begun, beginMove, moveRows } from '../../src/store/migrate-store/move-books.ts'
+import { MOVED_TABLES } from '../../src/store/migrate-store/moved-tables.ts'
+import { sealSource } from '../../src/store/migrate-store/seal-source.ts'
+import { openSource, type Source } from '../../src/store/migrate-store/source.ts'
+import { openTarget, type Target } from '../../src/store/migrate-store/target.ts'
+import { DataDir, fillBooks, withStore } from '../ledger/books.ts'
+import { createDatabase, stopPostgres } from '../support/postgres.ts'
+import { type OpenDatabase, openTestDatabase } from './postgres-under-test.ts'
+
+after(stopPostgres)
+
+const nothing = { onRows() {} }
+
+interface Move {
+  readonly source: Source
+  readonly target: Target
+  readonly begun: Begun
+  close(): Promise<void>
+}
+
+/** A run of the command as far as it begins to bring rows. */
+async function begin(dir: DataDir, url: string): Promise<Move> {
+  const target = await openTarget(url)
+  const source = openSource(dir.path)
+  const close = async () => {
+    source.close()
+    await target.close()
+  }
+  try {
+    return { source, target, begun: await beginMove(source, target, 1_000, null), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Books without an open call, and an empty database. */
+async function withBooks(work: (dir: DataDir, database: OpenDatabase) => Promise<void>): Promise<void> {
+  const dir = new DataDir()
+  const database = await openTestDatabase()
+  try {
+    await fillBooks(dir)
+    await withStore(dir, async (store) => {
+      await store.interruptOpenCalls(Date.UTC(2026, 10, 15, 13))
+    })
+    await work(dir, database)
+  } finally {
+    await database.close()
+    await dir.remove()
+  }
+}
+
+/** Every row of every table, as both stores have it. */
+async function assertSame(dir: DataDir, { rows }: OpenDatabase): Promise<void> {
+  for (const { name, where, source } of MOVED_TABLES) {
+    if (source !== name) continue
+    const from = await dir.rows(`SELECT * FROM ${name} WHERE ${where}`)
+    const to = (await rows(name)).map(({ node_id, name_upper, ...row }) => row)
+    const sorted = (all: readonly Record<string, unknown>[]) =>
+      all.map((row) => JSON.stringify(Object.entries(row).map(plain).sort())).sort()
+    const moved = name === 'setting' ? to.filter((row) => row['name'] !== 'store_move') : to
+    assert.deepEqual(sorted(moved), sorted(from), name)
+  }
+}
+
+function plain([column, value]: [string, unknown]): [string, unknown] {
+  if (typeof value === 'bigint') return [column, String(value)]
+  return [column, value instanceof Uint8Array ? [...value] : value]
+}
+
+test('a move that ends after any batch goes on with the next one, and brings every row once', async () => {
+  await withBooks(async (dir, database) => {
+    class Killed extends Error {}
+    let runs = 0
+    for (let over = false; !over; runs++) {
+      const { source, target, begun, close } = await begin(dir, database.url)
+      assert.equal(begun.beginning, runs === 0 ? 'new' : 'going_on')
+      let batches = 0
+      const onRows = () => {
+        batches += 1
+        // The first is told before any batch, the second after one that is there to stay.
+        if (batches === 5) throw new Killed()
+      }
+      try {
+        const { rows } = await moveRows(source, target, begun.state, { onRows }, 3)
+        over = true
+        assert.equal(
+          rows,
+          MOVED_TABLES.map(source.rowsOf).reduce((sum, each) => sum + each, 0),
+        )
+        assert.equal(await compareBooks(source, target, () => {}), null)
+      } catch (error) {
+        if (!(error instanceof Killed)) throw error
+      }
+      await close()
+    }
+    assert.ok(runs > 4, `it was killed ${runs - 1} times`)
+    await assertSame(dir, database)
+  })
+})
+
+test('a database that dies in the middle of a batch keeps nothing of it, and the next run brings all of it', async () => {
+  await withBooks(async (dir, database) => {
+    await database.query(`CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$`)
+    await database.query(`CREATE TRIGGER die BEFORE INSERT ON rollup FOR EACH ROW EXECUTE FUNCTION die()`)
+    const first = await begin(dir, database.url)
+    await assert.rejects(moveRows(first.source, first.target, first.begun.state, nothing), /terminat/)
+    await first.close()
+    assert.deepEqual(await database.rows('rollup'), [])
+
+    await database.query('DROP TRIGGER die ON rollup')
+    const { source, target, begun, close } = await begin(dir, database.url)
+    assert.equal(begun.state.table, 'rollup')
+    await moveRows(source, target, begun.state, nothing)
+    assert.equal(await compareBooks(source, target, () => {}), null)
+    await close()
+    await assertSame(dir, database)
+  })
+})
+
+test('a row that cannot be read, or that PostgreSQL does not take, fails the move and leaves its batch out', async () => {
+  await withBooks(async (dir, database) => {
+    await dir.tamper(`UPDATE api_key SET allowed_models = '{"' WHERE id = 'key_b'`)
+    const unreadable = await begin(dir, database.url)
+    await assert.rejects(
+      moveRows(unreadable.source, unreadable.target, unreadable.begun.state, nothing),
+      /JSON/,
+    )
+    await unreadable.close()
+    assert.deepEqual(await database.rows('api_key'), [])
+
+    await dir.tamper(
+      `UPDATE api_key SET allowed_models = NULL; UPDATE call SET status = 3000000000 WHERE id = 'req_09'`,
+    )
+    const refused = await begin(dir, database.url)
+    assert.equal(refused.begun.beginning, 'again')
+    await assert.rejects(
+      moveRows(refused.source, refused.target, refused.begun.state, nothing),
+      /out of range/,
+    )
+    await refused.close()
+    assert.deepEqual(await database.rows('call'), [])
+  })
+})
+
+test('of two moves into one database at once, one goes on and the other gives up', async () => {
+  await withBooks(async (dir, database) => {
+    const one = await begin(dir, database.url)
+    const two = await begin(dir, database.url)
+    const ends = await Promise.allSettled(
+      [one, two].map(({ source, target, begun }) => moveRows(source, target, begun.state, nothing)),
+    )
+    assert.deepEqual(ends.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+    assert.equal(await compareBooks(one.source, one.target, () => {}), null)
+    // Whoever still believes that the move is where it began cannot say that it is anywhere else.
+    const stale = one.begun.state
+    await assert.rejects(one.target.advance(stale, { ...stale, finishedAtMs: 1 }), /at this moment/)
+    await assert.rejects(one.target.beginAgain(stale, { ...stale, books: '' }), /at this moment/)
+    await assert.rejects(one.target.begin(stale), /at this moment/)
+    await Promise.all([one.close(), two.close()])
+    await assertSame(dir, database)
+  })
+})
+
+test('a sum that differs on one side is named, and so is a hold that no call has', async () => {
+  await withBooks(async (dir, database) => {
+    const { source, target, begun, close } = await begin(dir, database.url)
+    await moveRows(source, target, begun.state, nothing)
+    const compare = () => compareBooks(source, target, () => {})
+    await database.query("UPDATE call SET cost_nanos = cost_nanos + 1 WHERE id = 'req_01'")
+    assert.match(
+      (await compare()) ?? '',
+      /^the sum of cost_nanos of calls is \d+ in SQLite and \d+ in PostgreSQL$/,
+    )
+    await database.query("DELETE FROM credit WHERE id = 'crd_1'")
+    assert.match((await compare()) ?? '', /^the number of credits is 1 in SQLite and 0 in PostgreSQL$/)
+    await close()
+
+    await database.query('UPDATE account SET held_nanos = 7')
+    await dir.tamper('UPDATE account SET held_nanos = 7')
+    const held = openSource(dir.path)
+    const after = await openTarget(database.url)
+    assert.match((await compareBooks(held, after, () => {})) ?? '', /^accounts have 7 nanodollars held/)
+    held.close()
+    await after.close()
+  })
+})
+
+test('what a command changes while the books are moved keeps them from being left', async () => {
+  await withBooks(async (dir) => {
+    const to = { database: 'postgres://x', atMs: 1 }
+    for (const change of [
+      "UPDATE api_key SET name = 'other' WHERE id = 'key_a'",
+      'UPDATE account SET credited_nanos = credited_nanos + 1',
+      "INSERT INTO idempotency VALUES ('default', 'n', x'00', 's', 1)",
+      "INSERT INTO price_version VALUES ('v9', '{}')",
+    ]) {
+      const source = openSource(dir.path)
+      await dir.tamper(change)
+      assert.equal(sealSource(dir.path, source.books, to), false, change)
+      assert.deepEqual(await dir.rows("SELECT * FROM setting WHERE name = 'moved_to'"), [])
+      source.close()
+    }
+    const source = openSource(dir.path)
+    assert.equal(sealSource(dir.path, source.books, to), true)
+    // Who reads them again finds the same books.
+    const again = openSource(dir.path)
+    assert.equal(again.books, source.books)
+    again.close()
+    source.close()
+  })
+})
+
+test('a database with books, of another installation or of a newer version is left alone', async () => {
+  await withBooks(async (dir, database) => {
+    const refused = (url: string, why: RegExp) => assert.rejects(begin(dir, url), why)
+    for (const [statement, what] of [
+      ["INSERT INTO price_version VALUES ('v1', '{}')", 'price versions'],
+      ["INSERT INTO setting VALUES ('pepper', 'another')", 'price versions, settings'],
+      ['UPDATE account SET credit_enforced = true', 'accounts, price versions, settings'],
+    ] as const) {
+      await database.query(statement)
+      await refused(database.url, new RegExp(`has books of its own already \\(${what}\\)`))
+    }
+
+    const others = await createDatabase()
+    const foreign = openSource(dir.path)
+    const target = await openTarget(others.url)
+    await beginMove({ ...foreign, installation: 'another' }, target, 1, null)
+    foreign.close()
+    await target.close()
+    await refused(others.url, /books of another installation/)
+    await others.drop()
+
+    await database.query('UPDATE schema_version SET version = 99')
+    await refused(database.url, /schema version 99/)
+  })
+})

@@ -1,0 +1,96 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import type { Database } from '../../src/store/postgres/database.ts'
+import { openPool } from '../../src/store/postgres/pool.ts'
+import { runOn } from './postgres.ts'
+import type { BooksPlace } from './test-store.ts'
+
+/** The books past the API, in either store. The tables have the same columns in both. */
+
+export type Rows = readonly Record<string, unknown>[]
+
+/** A gateway as far as its books are concerned. */
+export interface BooksOwner extends BooksPlace {
+  readonly dataDir: string
+}
+
+/** Rows as SQLite has them: flags are 0 and 1, integers bigint, lists JSON text. */
+export type ReadRows = (sql: string) => Promise<Rows>
+
+export interface Books {
+  readonly read: ReadRows
+  /** All that is read in between is as of one instant. */
+  atOneInstant(work: (read: ReadRows) => Promise<void>): Promise<void>
+  close(): Promise<void>
+}
+
+/** How long a statement may take on a machine that has other things to do. */
+const PATIENCE_MS = 60_000
+
+export function openBooks({ dataDir, databaseUrl }: BooksOwner): Books {
+  if (databaseUrl !== null) return openDatabase(databaseUrl)
+  const file = join(dataDir, 'tollgate.db')
+  const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
+  const read: ReadRows = async (sql) => db.prepare(sql).all()
+  return {
+    read,
+    async atOneInstant(work) {
+      db.exec('BEGIN')
+      await work(read)
+      db.exec('COMMIT')
+    },
+    async close() {
+      db.close()
+    },
+  }
+}
+
+function openDatabase(url: string): Books {
+  const settings = { deadlines: false }
+  const reader = openPool({ url, connectionsMax: 1, statementMs: PATIENCE_MS, settings })
+  const readOn =
+    (db: Database): ReadRows =>
+    async (sql) =>
+      (await db.query(sql)).map(asInSqlite)
+  return {
+    read: readOn(reader),
+    atOneInstant: (work) =>
+      reader.transaction(async (tx) => {
+        await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
+        await work(readOn(tx))
+      }),
+    close: () => reader.close(),
+  }
+}
+
+export async function readBooks(owner: BooksOwner, sql: string): Promise<Rows> {
+  const books = openBooks(owner)
+  try {
+    return await books.read(sql)
+  } finally {
+    await books.close()
+  }
+}
+
+/** A change by another process, in one transaction, which tells the gateway nothing. */
+export async function changeBooks({ dataDir, databaseUrl }: BooksOwner, sql: string): Promise<void> {
+  // Statements that are sent together are one transaction.
+  if (databaseUrl !== null) return await runOn(databaseUrl, sql)
+  const file = join(dataDir, 'tollgate.db')
+  const db = new DatabaseSync(file, { enableForeignKeyConstraints: false, timeout: 5_000 })
+  try {
+    db.exec(`BEGIN IMMEDIATE; ${sql}; COMMIT`)
+  } finally {
+    db.close()
+  }
+}
+
+export function asInSqlite(row: Rows[number]): Rows[number] {
+  return Object.fromEntries(Object.entries(row).map(([column, value]) => [column, plain(value)]))
+}
+
+function plain(value: unknown): unknown {
+  if (typeof value === 'boolean') return value ? 1n : 0n
+  if (typeof value === 'number') return BigInt(value)
+  return Array.isArray(value) ? JSON.stringify(value) : value
+}

@@ -1,0 +1,47 @@
+import { parentPort } from 'node:worker_threads'
+
+/** Runs the program for each command line that it is told, in this thread, one after the other. */
+
+export interface CommandLine {
+  readonly args: readonly string[]
+  readonly environment: NodeJS.ProcessEnv
+}
+
+const written = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
+
+type Written = (error?: Error | null) => void
+
+for (const name of ['stdout', 'stderr'] as const) {
+  const stream = process[name]
+  // Each command listens, and none of them expects that another one comes.
+  stream.setMaxListeners(0)
+  stream.write = (chunk: string | Uint8Array, encoding?: BufferEncoding | Written, callback?: Written) => {
+    written[name].push(typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.from(chunk))
+    const done = typeof encoding === 'function' ? encoding : callback
+    if (done !== undefined) process.nextTick(done)
+    return true
+  }
+}
+
+function takeOutput(name: 'stdout' | 'stderr'): string {
+  return Buffer.concat(written[name].splice(0)).toString()
+}
+
+let runs = 0
+
+parentPort?.on('message', async ({ args, environment }: CommandLine) => {
+  runs += 1
+  for (const name of Object.keys(process.env)) delete process.env[name]
+  Object.assign(process.env, environment)
+  process.argv.splice(2, Number.POSITIVE_INFINITY, ...args)
+  try {
+    // The query makes it another module, which does its work anew; what it imports is there already.
+    await import(`../../src/cli/tollgate.ts?run=${runs}`)
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.stack : error}\n`)
+    process.exitCode = 1
+  }
+  const code = Number(process.exitCode ?? 0)
+  process.exitCode = undefined
+  parentPort?.postMessage({ code, signal: null, stdout: takeOutput('stdout'), stderr: takeOutput('stderr') })
+})

@@ -1,0 +1,39 @@
+import { Worker } from 'node:worker_threads'
+import type { Environment } from '../../src/config.ts'
+import type { CommandLine } from './command-thread-program.ts'
+import { withDeadline } from './deadline.ts'
+import { cleanEnvironment, type Finished } from './tollgate-process.ts'
+
+/**
+ * The program in a thread that stays: for command lines whose output and exit code are looked at. A process for each of
+ * them takes half a second to load what is the same every time. Signals, terminals and input need one.
+ */
+let thread: Worker | null = null
+let former: Promise<unknown> = Promise.resolve()
+
+/** Runs a command of the program to its end, after those that were asked for before. */
+export function runInThread(args: readonly string[], environment: Environment = {}): Promise<Finished> {
+  const run = () => finish({ args, environment: cleanEnvironment(environment) })
+  const finished = former.then(run)
+  former = finished.catch(() => {})
+  return finished
+}
+
+async function finish(line: CommandLine): Promise<Finished> {
+  thread ??= new Worker(new URL('command-thread-program.ts', import.meta.url))
+  const worker = thread
+  const shown = `tollgate ${line.args.join(' ')}`
+  const { promise, resolve, reject } = Promise.withResolvers<Finished>()
+  const fail = (reason: unknown) =>
+    reject(new Error(`${shown} needs a process of its own: it ends with ${reason}`))
+  worker.once('message', resolve).once('exit', fail).once('error', fail)
+  // It must not keep the tests alive, but for its answer they wait.
+  worker.ref()
+  worker.postMessage(line)
+  try {
+    return await withDeadline(promise, () => `${shown} does not end`, 60_000)
+  } finally {
+    worker.off('message', resolve).off('exit', fail).off('error', fail)
+    worker.unref()
+  }
+}

@@ -1,0 +1,24 @@
+import { readConfig } from '../../src/config.ts'
+import { openStore } from '../../src/installation.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { BooksOwner } from './books.ts'
+import { booksVariable } from './test-store.ts'
+
+/** The books of a running gateway as a command opens them. */
+export async function openStoreBeside(gateway: BooksOwner): Promise<Store> {
+  const config = readConfig(
+    { TOLLGATE_DATA_DIR: gateway.dataDir, ...booksVariable(gateway) },
+    gateway.dataDir,
+  )
+  const { store } = await openStore(config, {
+    log: createLog('silent'),
+    clock: systemClock,
+    diskFault: null,
+    onFatal(error) {
+      throw error
+    },
+  })
+  return store
+}

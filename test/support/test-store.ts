@@ -1,0 +1,34 @@
+import { createDatabase } from './postgres.ts'
+
+/** Where the gateways of this run of the tests keep their books. `test/run.ts` sets it. */
+export const testStore: 'sqlite' | 'postgres' = readTestStore(process.env['TEST_STORE'])
+
+function readTestStore(text = 'sqlite'): 'sqlite' | 'postgres' {
+  if (text === 'sqlite' || text === 'postgres') return text
+  throw new Error(`TEST_STORE is "sqlite" or "postgres", not "${text}"`)
+}
+
+/** Where the books of one gateway are: in PostgreSQL, or in its data directory. */
+export interface BooksPlace {
+  readonly databaseUrl: string | null
+}
+
+export interface OwnBooksPlace extends BooksPlace {
+  remove(): Promise<void>
+}
+
+/** A place for the books of a new gateway, in the store of this run. */
+export async function makeBooksPlace(): Promise<OwnBooksPlace> {
+  if (testStore === 'sqlite') return { databaseUrl: null, remove: async () => {} }
+  // A server of this process would keep it alive: only who starts the tests knows when all of them are over.
+  if (process.env['TEST_POSTGRES_URL'] === undefined) {
+    throw new Error('there is no PostgreSQL to test on: node test/run.ts postgres <file>')
+  }
+  const database = await createDatabase()
+  return { databaseUrl: database.url, remove: database.drop }
+}
+
+/** The variable that says where the books are, or none. */
+export function booksVariable({ databaseUrl }: BooksPlace): Readonly<Record<string, string>> {
+  return databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: databaseUrl }
+}
