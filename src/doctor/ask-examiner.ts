@@ -32,11 +32,12 @@ const PROGRESS_EVERY_MS = 200
 /** Has the data directory examined, and waits no longer for each part of it than its deadline. Never rejects. */
 export async function askExaminer(
   dataDir: string,
+  books: 'books-here' | 'books-elsewhere',
   deadlines: Deadlines,
   progress: ProgressBar,
 ): Promise<Examination> {
   // It needs no environment, and the secrets in ours are none of its business.
-  const child = fork(EXAMINER, [dataDir], {
+  const child = fork(EXAMINER, [dataDir, books], {
     env: {},
     execArgv: [],
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

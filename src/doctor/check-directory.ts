@@ -3,9 +3,16 @@ import type { Config } from '../config.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/key-digest.ts'
 import { counted } from './amounts.ts'
 import { type Check, ok, problem, skipped, warning } from './check.ts'
-import type { DatabaseFacts, DataDirFacts, DirectoryFacts } from './data-dir-facts.ts'
+import type { DirectoryFacts, KnownBooks } from './data-dir-facts.ts'
 
-type Facts = Partial<DataDirFacts>
+interface Facts {
+  readonly directory?: DirectoryFacts | undefined
+  readonly database?: KnownBooks | undefined
+}
+
+const SAME_PEPPER =
+  'Set TOLLGATE_PEPPER to the same value on every node; the first may have left it in the file "pepper" of its data ' +
+  'directory.'
 
 export function checkDirectory(dataDir: string, directory: DirectoryFacts): Check {
   const name = 'data_directory'
@@ -52,7 +59,16 @@ export function checkPepper(config: Config, { directory, database }: Facts): Che
   const file = join(config.dataDir, 'pepper')
   if (config.pepper !== null) {
     const own = pepperFingerprint(createKeyDigest(config.pepper))
-    return known !== null && known !== own ? otherPepper('TOLLGATE_PEPPER') : ok(name, 'from TOLLGATE_PEPPER')
+    if (known !== null && known !== own) return otherPepper('TOLLGATE_PEPPER', config)
+    return ok(name, 'from TOLLGATE_PEPPER')
+  }
+  const isHere = directory?.kind === 'there' && directory.pepper.kind !== 'missing'
+  if (config.databaseUrl !== null && known !== null && !isHere) {
+    return problem(
+      name,
+      'this node has none, and without that of the others none of the keys in the database is recognised',
+      SAME_PEPPER,
+    )
   }
   if (directory?.kind !== 'there') return skipped(name, 'the first start makes one')
   const { pepper } = directory
@@ -78,7 +94,7 @@ export function checkPepper(config: Config, { directory, database }: Facts): Che
       `chmod 600 ${file}`,
     )
   }
-  if (known !== null && known !== pepper.fingerprint) return otherPepper(file)
+  if (known !== null && known !== pepper.fingerprint) return otherPepper(file, config)
   return ok(name, `in ${file}, private${known === null ? '' : ', the one that the keys were made with'}`)
 }
 
@@ -108,19 +124,21 @@ export function checkAdminKey(config: Config, { directory, database }: Facts): C
   )
 }
 
-function otherPepper(what: string): Check {
+function otherPepper(what: string, { databaseUrl }: Config): Check {
   return problem(
     'pepper',
     `the keys in the database were made with another pepper than ${what}: none of them is recognised`,
-    'Restore the file "pepper" of the data directory from its backup, or set TOLLGATE_PEPPER to the former value.',
+    databaseUrl === null
+      ? 'Restore the file "pepper" of the data directory from its backup, or set TOLLGATE_PEPPER to the former value.'
+      : SAME_PEPPER,
   )
 }
 
-function contentsOf(database: DatabaseFacts | undefined) {
+function contentsOf(database: KnownBooks | undefined) {
   return database?.kind === 'open' ? database.contents : null
 }
 
-function isServed(database: DatabaseFacts | undefined): boolean {
+function isServed(database: KnownBooks | undefined): boolean {
   return database?.kind === 'open' && database.serving === true
 }
 

@@ -46,6 +46,15 @@ export type DatabaseFacts =
       readonly contents: DatabaseContents | null
     }
 
+/** The books, wherever they are, as far as the keys in them are concerned. */
+export type KnownBooks =
+  | { readonly kind: 'missing' | 'broken' }
+  | {
+      readonly kind: 'open'
+      readonly serving: boolean | null
+      readonly contents: DatabaseContents | null
+    }
+
 export interface DatabaseContents {
   readonly pepperFingerprint: string | null
   readonly adminKeysInForce: number

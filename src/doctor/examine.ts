@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Config, Environment, UpstreamConfig } from '../config.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Surface } from '../providers/surface.ts'
+import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { askExaminer, type Deadlines, type ProgressBar } from './ask-examiner.ts'
 import { askUpstream, type UpstreamAnswer } from './ask-upstream.ts'
 import { type Check, problem, skipped } from './check.ts'
@@ -10,10 +11,14 @@ import { checkConfiguration, checkSurfaces } from './check-configuration.ts'
 import { checkDatabase, checkIntegrity, checkServing } from './check-database.ts'
 import { checkAdminKey, checkDirectory, checkPepper } from './check-directory.ts'
 import { checkSpace, checkSpeed } from './check-disk.ts'
+import { checkPostgres } from './check-postgres.ts'
 import { checkPrices, readPrices } from './check-prices.ts'
 import { checkOpenFiles, checkRuntime } from './check-runtime.ts'
 import { checkUpstream, keyVariableOf, upstreamCheckName } from './check-upstream.ts'
+import type { KnownBooks } from './data-dir-facts.ts'
+import { examinePostgres } from './examine-postgres.ts'
 import { hideSecretsOf } from './hide-secrets.ts'
+import type { PostgresFacts } from './postgres-facts.ts'
 import { readSettings, type Settings } from './read-settings.ts'
 
 export interface Patient {
@@ -45,32 +50,54 @@ async function* allChecks(patient: Patient): AsyncGenerator<Check> {
   const { config } = settings
   if (config === null) return
   const answers = askUpstreams(settings, config, patient)
-  yield* checkDataDir(config, patient)
+  yield* checkDataDir(settings, config, patient)
   yield* checkUpstreams(config, await answers, patient)
 }
 
-async function* checkDataDir(config: Config, { deadlines, progress }: Patient): AsyncGenerator<Check> {
-  const { facts, cutShort } = await askExaminer(config.dataDir, deadlines, progress)
+async function* checkDataDir(
+  { booksAreDoubtful }: Settings,
+  config: Config,
+  { deadlines, progress, clock }: Patient,
+): AsyncGenerator<Check> {
+  const { databaseUrl } = config
+  const asked = databaseUrl === null ? null : examinePostgres(databaseUrl, deadlines.checkMs, clock)
+  const place = asked === null && !booksAreDoubtful ? 'books-here' : 'books-elsewhere'
+  const { facts, cutShort } = await askExaminer(config.dataDir, place, deadlines, progress)
+  const shared = await asked
   const { directory, disk, database, integrity } = facts
   if (directory !== undefined) {
+    const known = place === 'books-here' ? database : knownBooks(shared)
     yield checkDirectory(config.dataDir, directory)
-    yield checkPepper(config, facts)
-    yield checkAdminKey(config, facts)
+    yield checkPepper(config, { directory, database: known })
+    yield checkAdminKey(config, { directory, database: known })
   }
   if (disk !== undefined) {
     yield checkSpace(disk)
     yield checkSpeed(disk.fsync)
   }
+  if (shared !== null && databaseUrl !== null) yield* checkPostgres(shownDatabase(databaseUrl), shared)
+  if (booksAreDoubtful) yield skipped('database', 'not looked at before its configuration is good')
   if (database !== undefined) {
     yield checkDatabase(database)
     yield checkServing(database)
     yield checkIntegrity(database, integrity, cutShort, deadlines.integrityMs)
-  } else if (cutShort !== null) {
+  } else if (cutShort !== null && (place === 'books-here' || disk === undefined)) {
     yield problem(
       directory === undefined ? 'data_directory' : disk === undefined ? 'disk_speed' : 'database',
       cutShort === 'late' ? 'no answer from the disk before the deadline' : 'it could not be looked at',
       'See that the disk works and that a network file system is reachable, then run the doctor again.',
     )
+  }
+}
+
+function knownBooks(shared: PostgresFacts | null): KnownBooks {
+  if (shared?.kind !== 'open') return { kind: 'broken' }
+  if (shared.schemaVersion === null) return { kind: 'missing' }
+  const { books } = shared
+  return {
+    kind: 'open',
+    serving: books === null ? null : books.nodes.alive > 0,
+    contents: books?.contents ?? null,
   }
 }
 

@@ -7,12 +7,12 @@ import { examineDirectory, examineDisk } from './examine-directory.ts'
  * whoever asks, and a thread in such a call cannot be ended; a process can be killed, and the report still comes.
  */
 
-const [dataDir = ''] = process.argv.slice(2)
+const [dataDir = '', books = 'books-here'] = process.argv.slice(2)
 
 const directory = examineDirectory(dataDir)
 await tell(['directory', directory])
 if (directory.kind !== 'unusable') await tell(['disk', examineDisk(dataDir, directory)])
-if (directory.kind === 'there') {
+if (directory.kind === 'there' && books === 'books-here') {
   const database = examineDatabase(dataDir)
   await tell(['database', database])
   if (database.kind === 'open') await tell(['integrity', examineIntegrity(dataDir)])

@@ -9,9 +9,21 @@ const CHARS_MIN = 8
  */
 export function hideSecretsOf(environment: Environment): (text: string) => string {
   const secrets = Object.entries(environment)
-    .filter(([name]) => /(?:_KEY|_PEPPER)$/.test(name))
-    .map(([, value]) => value?.trim() ?? '')
+    .flatMap(([name, value = '']) => {
+      if (/(?:_KEY|_PEPPER)$/.test(name)) return [value.trim()]
+      return name.endsWith('DATABASE_URL') ? passwordsIn(value) : []
+    })
     .filter((value) => value.length >= CHARS_MIN)
     .flatMap((value) => [value, encodeURIComponent(value)])
   return (text) => secrets.reduce((hidden, secret) => hidden.replaceAll(secret, '[secret]'), text)
+}
+
+/** As it stands in the URL, and as it is meant. */
+function passwordsIn(url: string): string[] {
+  const password = URL.canParse(url) ? new URL(url).password : ''
+  try {
+    return [password, decodeURIComponent(password)]
+  } catch {
+    return [password]
+  }
 }

@@ -10,10 +10,13 @@ export interface Settings {
   readonly problems: readonly string[]
   /** Surfaces whose URL may not be the one that was meant: their key must not be sent there. */
   readonly doubtful: ReadonlySet<Surface>
+  /** The books may not be where it seems. */
+  readonly booksAreDoubtful: boolean
 }
 
 /** A problem with one of these says nothing about where a provider's key belongs. */
-const HARMLESS = /^TOLLGATE_(?:HOST|PORT|DATA_DIR|CONFIG|ADMIN_KEY|PEPPER|DISCOUNT|PRICES|PREFIX|LOG_LEVEL)\b/
+const HARMLESS =
+  /^TOLLGATE_(?:HOST|PORT|DATA_DIR|DATABASE_URL|CONFIG|ADMIN_KEY|PEPPER|DISCOUNT|PRICES|PREFIX|LOG_LEVEL)\b/
 const OWN: Readonly<Record<Surface, RegExp>> = {
   messages: /^(?:TOLLGATE_MESSAGES_(?:URL|KEY)|ANTHROPIC_API_KEY)\b/,
   chat: /^(?:TOLLGATE_CHAT_(?:URL|KEY)|OPENAI_API_KEY)\b/,
@@ -22,9 +25,14 @@ const OWN: Readonly<Record<Surface, RegExp>> = {
 /** The configuration as the gateway reads it or, where that refuses, as much of it as is good. */
 export function readSettings(environment: Environment, workingDir: string): Settings {
   const read = attempt(environment, workingDir)
-  if (read.config !== null) return { ...read, doubtful: new Set() }
+  if (read.config !== null) return { ...read, doubtful: new Set(), booksAreDoubtful: false }
   const { problems } = read
-  return { config: readRest(environment, workingDir, problems), problems, doubtful: doubtfulOf(problems) }
+  return {
+    config: readRest(environment, workingDir, problems),
+    problems,
+    doubtful: doubtfulOf(problems),
+    booksAreDoubtful: problems.some((text) => text.startsWith('TOLLGATE_DATABASE_URL ')),
+  }
 }
 
 function attempt(

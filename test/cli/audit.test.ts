@@ -4,7 +4,15 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createProgress } from '../../src/cli/progress.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
+import type { ServingProcess } from '../support/tollgate-process.ts'
 import { startSmallGateway } from './small-gateway.ts'
+
+/** Never with a password in it. */
+function placeOf({ dataDir, databaseUrl }: ServingProcess): string {
+  if (databaseUrl === null) return dataDir
+  const { host, pathname } = new URL(databaseUrl)
+  return `postgres://${host}${pathname}`
+}
 
 test('audit passes beside a running gateway, names the first difference, and passes again after it', async () => {
   const gateway = await startSmallGateway()
@@ -14,20 +22,22 @@ test('audit passes beside a running gateway, names the first difference, and pas
     await gateway.call(90_000)
     const counted = '3 calls, 1 key, 1 key month, 1 daily rollup, 0 credits'
     const clean = await gateway.run(['audit'])
-    assert.deepEqual(clean, { code: 0, signal: null, stdout: `No difference in ${counted}.\n`, stderr: '' })
+    const where = `These are the books in ${placeOf(gateway.tollgate)}.\n`
+    const inOrder = `No difference in ${counted}.\n${where}`
+    assert.deepEqual(clean, { code: 0, signal: null, stdout: inOrder, stderr: '' })
 
-    gateway.tamper('UPDATE account SET charged_nanos = charged_nanos + 1')
+    await gateway.tamper('UPDATE account SET charged_nanos = charged_nanos + 1')
     const wrong = await gateway.run(['audit'])
     assert.deepEqual(wrong, {
       code: 1,
       signal: null,
       stdout:
         'Difference: charged of an account\n  where    account default\n  stored   0.009100001 USD\n' +
-        `  derived  0.0091 USD\nThis is the first one; there may be more in ${counted}.\n`,
+        `  derived  0.0091 USD\nThis is the first one; there may be more in ${counted}.\n${where}`,
       stderr: '',
     })
 
-    gateway.tamper('UPDATE account SET charged_nanos = charged_nanos - 1')
+    await gateway.tamper('UPDATE account SET charged_nanos = charged_nanos - 1')
     await gateway.call(1_000)
     assert.match((await gateway.run(['audit'])).stdout, /^No difference in 4 calls,/)
   } finally {
@@ -53,7 +63,7 @@ test('a model name cannot draw on the terminal of whoever reads the audit', asyn
   const gateway = await startSmallGateway()
   try {
     await gateway.call(5)
-    gateway.tamper("UPDATE rollup SET model = char(27) || '[2J' || model")
+    await gateway.tamper("UPDATE rollup SET model = '\x1b[2J' || model")
     const { stdout } = await gateway.run(['audit'])
     assert.match(stdout, /where {4}day .*, model \?\[2Jclaude/)
     assert.ok(!stdout.includes('\x1b'))
@@ -66,7 +76,7 @@ test('audit of a folder without books fails and leaves none behind; a wrong call
   const gateway = await startSmallGateway()
   try {
     const nowhere = join(gateway.tollgate.dataDir, 'nowhere')
-    const missing = await gateway.run(['audit'], { TOLLGATE_DATA_DIR: nowhere })
+    const missing = await gateway.run(['audit'], { TOLLGATE_DATA_DIR: nowhere, TOLLGATE_DATABASE_URL: '' })
     assert.equal(missing.code, 2)
     assert.match(missing.stderr, /TOLLGATE_DATA_DIR: there are no books in .*nowhere/)
     assert.equal(existsSync(nowhere), false)

@@ -18,7 +18,15 @@ import { withDeadline } from '../support/deadline.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
 import { serveTollgate } from '../support/tollgate-process.ts'
 import { noise } from '../support/wire-bytes.ts'
-import { CANARIES, contentsOf, type Environment, examineWith, type Report, Ward } from './doctor-ward.ts'
+import {
+  CANARIES,
+  contentsOf,
+  type Environment,
+  examineWith,
+  IN_DATA_DIR,
+  type Report,
+  Ward,
+} from './doctor-ward.ts'
 
 const ward = new Ward()
 before(() => ward.admitHealthy())
@@ -121,6 +129,7 @@ test('calls that a killed gateway left open are told, and stay as they are', asy
   const upstream = await ScriptedUpstream.start()
   upstream.answer(() => [{ pause: new Promise(() => {}) }])
   const tollgate = await serveTollgate({
+    ...IN_DATA_DIR,
     TOLLGATE_MESSAGES_URL: upstream.url,
     TOLLGATE_ADMIN_KEY: CANARIES.adminKey,
   })

@@ -17,6 +17,9 @@ import { type Finished, runTollgate, serveTollgate } from '../support/tollgate-p
 
 export type Environment = Readonly<Record<string, string>>
 
+/** Whatever the store of this run is. */
+export const IN_DATA_DIR = { TOLLGATE_DATABASE_URL: '' } as const
+
 /** Secrets of the tests. None of them may be in anything that the doctor says. */
 export const CANARIES = {
   messagesKey: 'sk-ant-canary-messages-0123456789',
@@ -40,7 +43,7 @@ export class Ward {
 
   /** A data directory as a gateway leaves it that was started once and stopped. */
   async admitHealthy(): Promise<void> {
-    const tollgate = await serveTollgate()
+    const tollgate = await serveTollgate(IN_DATA_DIR)
     // The banner is there a moment before the signal is heeded, an answer only after it.
     assert.equal((await fetch(`${tollgate.url}/healthz`)).status, 200)
     tollgate.signal('SIGTERM')

@@ -108,7 +108,10 @@ test('a wrong call books nothing and shows how', async () => {
   const badPrices = await gateway.run(FROM, overlayOf('-1'))
   assert.equal(badPrices.code, 2)
   assert.match(badPrices.stderr, /-1\.json: line 1/)
-  const missing = await gateway.run(FROM, { TOLLGATE_DATA_DIR: join(folder, 'nowhere') })
+  const missing = await gateway.run(FROM, {
+    TOLLGATE_DATA_DIR: join(folder, 'nowhere'),
+    TOLLGATE_DATABASE_URL: '',
+  })
   assert.equal(missing.code, 2)
   assert.match(missing.stderr, /there are no books in/)
   const help = await gateway.run(['rerate', '--help'])

@@ -2,13 +2,16 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { type AuditReport, runAudit } from '../../src/ledger/audit.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { type AuditReport, type OpenBooks, runAudit } from '../../src/ledger/audit.ts'
 import type { RateAgain } from '../../src/ledger/audited.ts'
 import type { CallClosing, CallOpening } from '../../src/ledger/call.ts'
+import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
 import { openBooks } from '../../src/store/sqlite/audit-reader.ts'
+import { openRerateWriter } from '../../src/store/sqlite/rerate-writer.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { addKey, closing, NOON, opening } from '../store/conformance/fixtures.ts'
+import { addKey, closing, NOON, opening, type Rows } from '../store/conformance/fixtures.ts'
 
 /** A price version of these tests: nanodollars per unit, by model. */
 export const versionJson = (rates: Readonly<Record<string, number>>): string => JSON.stringify({ rates })
@@ -25,8 +28,30 @@ export const rateAgain: RateAgain = ({ usage, rating, priceVersionJson }) => {
   return { listNanos, costNanos: (listNanos * BigInt(100 - off)) / 100n }
 }
 
-/** The data directory of a gateway, to be tampered with and audited. */
-export class DataDir {
+/** The books of a store, to be tampered with and audited. */
+export interface Books {
+  openStore(): Promise<Store>
+  openReader(): Promise<OpenBooks>
+  openWriter(): Promise<RerateWriter>
+  /** Past foreign keys, as a fault or an intruder would. */
+  tamper(sql: string): Promise<void>
+  rows(sql: string): Promise<Rows>
+  /** What the audit would find after a tampering past all constraints. The books stay as they are. */
+  auditAfter(sql: string): Promise<AuditReport>
+  remove(): Promise<void>
+}
+
+export async function audit(books: Books, rate: RateAgain = rateAgain): Promise<AuditReport> {
+  const reader = await books.openReader()
+  try {
+    return await runAudit(reader, rate, () => {})
+  } finally {
+    await reader.close()
+  }
+}
+
+/** The data directory of a gateway. */
+export class DataDir implements Books {
   readonly path = mkdtempSync(join(tmpdir(), 'tollgate-books-'))
   readonly file = join(this.path, 'tollgate.db')
 
@@ -36,40 +61,47 @@ export class DataDir {
     })
   }
 
-  copy(): DataDir {
-    const copy = new DataDir()
-    copyFileSync(this.file, copy.file)
-    return copy
+  async openReader(): Promise<OpenBooks> {
+    return present(openBooks(this.file))
   }
 
-  /** Past all constraints, as a fault or an intruder would. */
-  tamper(sql: string): void {
+  async openWriter(): Promise<RerateWriter> {
+    return present(openRerateWriter(this.file, systemClock))
+  }
+
+  async tamper(sql: string): Promise<void> {
     const db = new DatabaseSync(this.file, { enableForeignKeyConstraints: false })
     db.exec('PRAGMA ignore_check_constraints = 1')
     db.exec(sql)
     db.close()
   }
 
-  rows(sql: string): readonly Record<string, unknown>[] {
+  async rows(sql: string): Promise<Rows> {
     const db = new DatabaseSync(this.file, { readOnly: true, readBigInts: true })
     const rows = db.prepare(sql).all()
     db.close()
     return rows
   }
 
-  audit(rate: RateAgain = rateAgain): AuditReport {
-    const books = openBooks(this.file)
-    if (books === null) throw new Error('there are no books')
+  async auditAfter(sql: string): Promise<AuditReport> {
+    const copy = new DataDir()
     try {
-      return runAudit(books, rate, () => {})
+      copyFileSync(this.file, copy.file)
+      await copy.tamper(sql)
+      return await audit(copy)
     } finally {
-      books.close()
+      await copy.remove()
     }
   }
 
-  remove(): void {
+  async remove(): Promise<void> {
     rmSync(this.path, { recursive: true })
   }
+}
+
+export function present<T>(books: T | null): T {
+  if (books === null) throw new Error('there are no books')
+  return books
 }
 
 export const RATING = '{"off":20}'
@@ -97,9 +129,9 @@ export function billed(
   })
 }
 
-/** Opens the store, and closes it whatever happens: its thread would keep the test process alive. */
-export async function withStore(dir: DataDir, work: (store: Store) => Promise<void>): Promise<void> {
-  const store = await dir.openStore()
+/** Opens the store, and closes it whatever happens: its thread or its connections would keep the test process alive. */
+export async function withStore(books: Books, work: (store: Store) => Promise<void>): Promise<void> {
+  const store = await books.openStore()
   try {
     await work(store)
   } finally {
@@ -108,8 +140,8 @@ export async function withStore(dir: DataDir, work: (store: Store) => Promise<vo
 }
 
 /** Keys a and b, a top-up of 1 USD, and a call of every kind and end: ten of them, one still in flight. */
-export function fillBooks(dir: DataDir): Promise<void> {
-  return withStore(dir, async (store) => {
+export function fillBooks(books: Books): Promise<void> {
+  return withStore(books, async (store) => {
     await addKey(store, 'a')
     await addKey(store, 'b')
     await store.keepPriceVersion('v1', V1)

@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { systemClock } from '../../src/kernel/clock.ts'
+import { after, describe, test } from 'node:test'
 import type { CreditBackOutcome } from '../../src/ledger/ledger-store.ts'
-import { type CurrentPrices, type RerateSelection, rerateCall } from '../../src/ledger/rerate.ts'
-import { openRerateWriter, type RerateWriter } from '../../src/store/sqlite/rerate-writer.ts'
+import {
+  type ChangedCall,
+  type CurrentPrices,
+  type Rerated,
+  type RerateSelection,
+  rerateCall,
+} from '../../src/ledger/rerate.ts'
+import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
 import { doneValue, NOON } from '../store/conformance/fixtures.ts'
-import { DataDir, fillBooks, rateAgain, versionJson, withStore } from './books.ts'
+import { stopPostgres } from '../support/postgres.ts'
+import { audit, type Books, fillBooks, rateAgain, versionJson, withStore } from './books.ts'
+import { BOTH } from './both-books.ts'
+
+after(stopPostgres)
 
 /** Calls that are credited back and priced again, in either order, and what the audit says of it. */
 
@@ -19,23 +28,25 @@ const HALF = pricesOf('half', 50)
 const DOUBLE = pricesOf('double', 200)
 const FREE = pricesOf('free', 0)
 
-async function withBooks(work: (dir: DataDir, writer: RerateWriter) => Promise<void>): Promise<void> {
-  const dir = new DataDir()
+async function withBooks(
+  create: () => Promise<Books>,
+  work: (books: Books, writer: RerateWriter) => Promise<void>,
+): Promise<void> {
+  const books = await create()
   try {
-    await fillBooks(dir)
-    const writer = openRerateWriter(dir.file, systemClock)
-    assert.ok(writer)
+    await fillBooks(books)
+    const writer = await books.openWriter()
     try {
-      await work(dir, writer)
+      await work(books, writer)
     } finally {
-      writer.close()
+      await writer.close()
     }
   } finally {
-    dir.remove()
+    await books.remove()
   }
 }
 
-async function creditBack(dir: DataDir, id: string, creditId = `crd_${id}`): Promise<CreditBackOutcome> {
+async function creditBack(dir: Books, id: string, creditId = `crd_${id}`): Promise<CreditBackOutcome> {
   let outcome: CreditBackOutcome | undefined
   await withStore(dir, async (store) => {
     const calls = [{ requestId: id, creditId }]
@@ -46,92 +57,23 @@ async function creditBack(dir: DataDir, id: string, creditId = `crd_${id}`): Pro
   return outcome
 }
 
-const rerated = (writer: RerateWriter, id: string, prices: CurrentPrices) =>
-  writer
-    .read(ALL, '')
-    .filter((call) => call.id === id)
-    .map((call) => rerateCall(call, prices))
-const changed = (writer: RerateWriter, id: string, prices: CurrentPrices) =>
-  rerated(writer, id, prices).filter((each) => each.kind === 'changed')
+async function rerated(writer: RerateWriter, id: string, prices: CurrentPrices): Promise<Rerated[]> {
+  const calls = await writer.read(ALL, '')
+  return calls.filter((call) => call.id === id).map((call) => rerateCall(call, prices))
+}
 
-const paidFor = (dir: DataDir, id: string): unknown =>
-  dir.rows(
-    `SELECT cost_nanos - (SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE call_id = call.id) AS paid
+async function changed(writer: RerateWriter, id: string, prices: CurrentPrices): Promise<ChangedCall[]> {
+  return (await rerated(writer, id, prices)).filter((each) => each.kind === 'changed')
+}
+
+async function paidFor(books: Books, id: string): Promise<unknown> {
+  const [row] = await books.rows(
+    `SELECT cost_nanos - (SELECT CAST(coalesce(sum(amount_nanos), 0) AS bigint) FROM credit WHERE call_id = call.id)
+       AS paid
      FROM call WHERE id = '${id}'`,
-  )[0]?.['paid']
-
-test('books with calls that were credited back have no difference', async () => {
-  await withBooks(async (dir) => {
-    for (const id of ['req_01', 'req_02', 'req_05', 'req_08']) {
-      assert.equal((await creditBack(dir, id)).kind, 'credited')
-      assert.equal(paidFor(dir, id), 0n)
-      assert.equal(dir.audit().difference, null)
-    }
-  })
-})
-
-test('after a rerate only what was paid in all is given back', async () => {
-  for (const [prices, paid] of [
-    [HALF, 400n],
-    [DOUBLE, 1_600n],
-  ] as const) {
-    await withBooks(async (dir, writer) => {
-      writer.book(changed(writer, 'req_01', prices))
-      const outcome = await creditBack(dir, 'req_01')
-      assert.equal(outcome.kind === 'credited' && outcome.amountNanos, paid)
-      assert.equal(paidFor(dir, 'req_01'), 0n)
-      assert.equal(dir.audit().difference, null)
-    })
-  }
-})
-
-test('of a call that a rerate has made free there is nothing to give back', async () => {
-  await withBooks(async (dir, writer) => {
-    writer.book(changed(writer, 'req_01', FREE))
-    assert.equal((await creditBack(dir, 'req_01')).kind, 'nothing_to_credit')
-    assert.equal(dir.audit().difference, null)
-  })
-})
-
-test('a call that was credited back is not priced again', async () => {
-  await withBooks(async (dir, writer) => {
-    await creditBack(dir, 'req_01')
-    for (const prices of [HALF, DOUBLE]) {
-      assert.deepEqual(rerated(writer, 'req_01', prices), [{ kind: 'kept', because: 'credited_back' }])
-    }
-    assert.equal(paidFor(dir, 'req_01'), 0n)
-  })
-})
-
-test('a rerate that read a call before it was credited back books nothing', async () => {
-  await withBooks(async (dir, writer) => {
-    const stale = [...changed(writer, 'req_01', HALF), ...changed(writer, 'req_09', DOUBLE)]
-    await creditBack(dir, 'req_01')
-    await creditBack(dir, 'req_09')
-    assert.deepEqual(writer.book(stale), { calls: 0, nanos: 0n })
-    assert.equal(dir.audit().difference, null)
-  })
-})
-
-test('a rerate books nothing either where the credits come to what they were when it read the call', async () => {
-  await withBooks(async (dir, writer) => {
-    writer.book(changed(writer, 'req_01', FREE))
-    const stale = changed(writer, 'req_01', DOUBLE)
-    writer.book(changed(writer, 'req_01', HALF))
-    await creditBack(dir, 'req_01')
-    assert.deepEqual(writer.book(stale), { calls: 0, nanos: 0n })
-    assert.equal(paidFor(dir, 'req_01'), 0n)
-    assert.equal(dir.audit().difference, null)
-  })
-})
-
-test('a credit-back whose id is older than that of the rerate before it is no difference', async () => {
-  await withBooks(async (dir, writer) => {
-    writer.book(changed(writer, 'req_01', HALF))
-    await creditBack(dir, 'req_01', 'crd_00')
-    assert.equal(dir.audit().difference, null)
-  })
-})
+  )
+  return row?.['paid']
+}
 
 const IN_DAY = 'day 2026-11-15, model claude-haiku-5-5, key key_a, account default'
 
@@ -159,7 +101,7 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
     'credit crd_zz, call req_01',
   ],
   [
-    "UPDATE call SET credited = 0 WHERE id = 'req_01'",
+    "UPDATE call SET credited = false WHERE id = 'req_01'",
     'credited flag of a call',
     'credit crd_req_01, call req_01',
   ],
@@ -175,27 +117,106 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
   ],
 ]
 
-for (const [sql, what, where] of TAMPERINGS) {
-  test(`the audit finds the ${what} after: ${sql.replace(/\s+/g, ' ')}`, async () => {
-    await withBooks(async (dir) => {
+function proveCreditsBack(create: () => Promise<Books>): void {
+  test('books with calls that were credited back have no difference', async () => {
+    await withBooks(create, async (dir) => {
+      for (const id of ['req_01', 'req_02', 'req_05', 'req_08']) {
+        assert.equal((await creditBack(dir, id)).kind, 'credited')
+        assert.equal(await paidFor(dir, id), 0n)
+        assert.equal((await audit(dir)).difference, null)
+      }
+    })
+  })
+
+  test('after a rerate only what was paid in all is given back', async () => {
+    for (const [prices, paid] of [
+      [HALF, 400n],
+      [DOUBLE, 1_600n],
+    ] as const) {
+      await withBooks(create, async (dir, writer) => {
+        await writer.book(await changed(writer, 'req_01', prices))
+        const outcome = await creditBack(dir, 'req_01')
+        assert.equal(outcome.kind === 'credited' && outcome.amountNanos, paid)
+        assert.equal(await paidFor(dir, 'req_01'), 0n)
+        assert.equal((await audit(dir)).difference, null)
+      })
+    }
+  })
+
+  test('of a call that a rerate has made free there is nothing to give back', async () => {
+    await withBooks(create, async (dir, writer) => {
+      await writer.book(await changed(writer, 'req_01', FREE))
+      assert.equal((await creditBack(dir, 'req_01')).kind, 'nothing_to_credit')
+      assert.equal((await audit(dir)).difference, null)
+    })
+  })
+
+  test('a call that was credited back is not priced again', async () => {
+    await withBooks(create, async (dir, writer) => {
       await creditBack(dir, 'req_01')
-      assert.equal(dir.audit().difference, null)
-      dir.tamper(sql)
-      const { difference } = dir.audit()
-      assert.equal(difference?.what, what)
-      assert.equal(difference.where, where)
-      assert.notEqual(difference.stored, difference.derived)
+      for (const prices of [HALF, DOUBLE]) {
+        assert.deepEqual(await rerated(writer, 'req_01', prices), [
+          { kind: 'kept', because: 'credited_back' },
+        ])
+      }
+      assert.equal(await paidFor(dir, 'req_01'), 0n)
+    })
+  })
+
+  test('a rerate that read a call before it was credited back books nothing', async () => {
+    await withBooks(create, async (dir, writer) => {
+      const stale = [...(await changed(writer, 'req_01', HALF)), ...(await changed(writer, 'req_09', DOUBLE))]
+      await creditBack(dir, 'req_01')
+      await creditBack(dir, 'req_09')
+      assert.deepEqual(await writer.book(stale), { calls: 0, nanos: 0n })
+      assert.equal((await audit(dir)).difference, null)
+    })
+  })
+
+  test('a rerate books nothing either where the credits come to what they were when it read the call', async () => {
+    await withBooks(create, async (dir, writer) => {
+      await writer.book(await changed(writer, 'req_01', FREE))
+      const stale = await changed(writer, 'req_01', DOUBLE)
+      await writer.book(await changed(writer, 'req_01', HALF))
+      await creditBack(dir, 'req_01')
+      assert.deepEqual(await writer.book(stale), { calls: 0, nanos: 0n })
+      assert.equal(await paidFor(dir, 'req_01'), 0n)
+      assert.equal((await audit(dir)).difference, null)
+    })
+  })
+
+  test('a credit-back whose id is older than that of the rerate before it is no difference', async () => {
+    await withBooks(create, async (dir, writer) => {
+      await writer.book(await changed(writer, 'req_01', HALF))
+      await creditBack(dir, 'req_01', 'crd_00')
+      assert.equal((await audit(dir)).difference, null)
+    })
+  })
+
+  for (const [sql, what, where] of TAMPERINGS) {
+    test(`the audit finds the ${what} after: ${sql.replace(/\s+/g, ' ')}`, async () => {
+      await withBooks(create, async (dir) => {
+        await creditBack(dir, 'req_01')
+        assert.equal((await audit(dir)).difference, null)
+        await dir.tamper(sql)
+        const { difference } = await audit(dir)
+        assert.equal(difference?.what, what)
+        assert.equal(difference.where, where)
+        assert.notEqual(difference.stored, difference.derived)
+      })
+    })
+  }
+
+  test('the audit finds a rerate that was booked after a credit-back', async () => {
+    await withBooks(create, async (dir, writer) => {
+      const [stale] = await changed(writer, 'req_01', HALF)
+      assert.ok(stale)
+      await creditBack(dir, 'req_01')
+      await dir.tamper(`INSERT INTO credit VALUES ('crd_zz', 'default', 'rerate', 400, 'x', 'req_01', 'rerate:half', 0);
+      INSERT INTO price_version VALUES ('half', '${stale.version.json}')`)
+      assert.equal((await audit(dir)).difference?.what, 'amount of a credit-back')
     })
   })
 }
 
-test('the audit finds a rerate that was booked after a credit-back', async () => {
-  await withBooks(async (dir, writer) => {
-    const [stale] = changed(writer, 'req_01', HALF)
-    assert.ok(stale)
-    await creditBack(dir, 'req_01')
-    dir.tamper(`INSERT INTO credit VALUES ('crd_zz', 'default', 'rerate', 400, 'x', 'req_01', 'rerate:half', 0);
-      INSERT INTO price_version VALUES ('half', '${stale.version.json}')`)
-    assert.equal(dir.audit().difference?.what, 'amount of a credit-back')
-  })
-})
+for (const [store, create] of BOTH) describe(`credits back on ${store}`, () => proveCreditsBack(create))

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { systemClock } from '../../src/kernel/clock.ts'
+import { after, describe, test } from 'node:test'
 import {
+  type ChangedCall,
   type CurrentPrices,
   creditOf,
   type RerateSelection,
   RerateSummary,
   rerateCall,
 } from '../../src/ledger/rerate.ts'
-import { openRerateWriter, type RerateWriter } from '../../src/store/sqlite/rerate-writer.ts'
-import { DataDir, fillBooks, rateAgain, V1, versionJson } from './books.ts'
+import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
+import { stopPostgres } from '../support/postgres.ts'
+import { audit, type Books, fillBooks, rateAgain, V1, versionJson } from './books.ts'
+import { BOTH } from './both-books.ts'
+
+after(stopPostgres)
 
 const ALL: RerateSelection = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER, model: null, unpricedOnly: false }
 
@@ -18,208 +22,224 @@ const pricesOf = (id: string, json: string): CurrentPrices => ({ rateAgain, vers
 const V2 = pricesOf('v2', versionJson({ 'claude-haiku-5-5': 50, 'gpt-6-luna': 80, 'unheard-of': 10 }))
 const V3 = pricesOf('v3', versionJson({ 'claude-haiku-5-5': 90, 'gpt-6-luna': 40 }))
 
-async function withBooks(work: (dir: DataDir, writer: RerateWriter) => void): Promise<void> {
-  const dir = new DataDir()
-  await fillBooks(dir)
-  const writer = openRerateWriter(dir.file, systemClock)
-  assert.ok(writer)
+async function withBooks(
+  create: () => Promise<Books>,
+  work: (books: Books, writer: RerateWriter) => Promise<void>,
+): Promise<void> {
+  const books = await create()
   try {
-    work(dir, writer)
-    assert.equal(dir.audit().difference, null, 'the books balance after every test')
+    await fillBooks(books)
+    const writer = await books.openWriter()
+    try {
+      await work(books, writer)
+      assert.equal((await audit(books)).difference, null, 'the books balance after every test')
+    } finally {
+      await writer.close()
+    }
   } finally {
-    writer.close()
-    dir.remove()
+    await books.remove()
   }
 }
 
-const changes = (writer: RerateWriter, prices: CurrentPrices, selection = ALL) =>
-  writer
-    .read(selection, '')
-    .map((call) => rerateCall(call, prices))
-    .filter((rerated) => rerated.kind === 'changed')
+async function changes(writer: RerateWriter, prices: CurrentPrices, selection = ALL): Promise<ChangedCall[]> {
+  const calls = await writer.read(selection, '')
+  return calls.map((call) => rerateCall(call, prices)).filter((rerated) => rerated.kind === 'changed')
+}
 
-const entries = (dir: DataDir): unknown[] =>
-  dir
-    .rows("SELECT call_id, amount_nanos, once FROM credit WHERE kind = 'rerate' ORDER BY call_id, id")
-    .map((row) => [row['call_id'], row['amount_nanos'], row['once']])
+async function entries(books: Books): Promise<unknown[]> {
+  const rows = await books.rows(
+    "SELECT call_id, amount_nanos, once FROM credit WHERE kind = 'rerate' ORDER BY call_id, id",
+  )
+  return rows.map((row) => [row['call_id'], row['amount_nanos'], row['once']])
+}
 
-const credited = (dir: DataDir): unknown =>
-  dir.rows('SELECT credited_nanos FROM account')[0]?.['credited_nanos']
+async function credited(books: Books): Promise<unknown> {
+  return (await books.rows('SELECT credited_nanos FROM account'))[0]?.['credited_nanos']
+}
 
-test('it says for each model what calls cost and would cost, and why others keep their price', async () => {
-  await withBooks((_dir, writer) => {
-    const summary = new RerateSummary()
-    for (const call of writer.read(ALL, '')) summary.add(rerateCall(call, V2))
-    assert.deepEqual([...summary.models.keys()].sort(), ['claude-haiku-5-5', 'gpt-6-luna', 'unheard-of'])
-    assert.deepEqual(summary.models.get('claude-haiku-5-5'), {
-      calls: 4,
-      oldListNanos: 1_002_300n,
-      newListNanos: 501_150n,
-      oldCostNanos: 801_840n,
-      newCostNanos: 400_920n,
+function provePricingAgain(create: () => Promise<Books>): void {
+  test('it says for each model what calls cost and would cost, and why others keep their price', async () => {
+    await withBooks(create, async (_dir, writer) => {
+      const summary = new RerateSummary()
+      for (const call of await writer.read(ALL, '')) summary.add(rerateCall(call, V2))
+      assert.deepEqual([...summary.models.keys()].sort(), ['claude-haiku-5-5', 'gpt-6-luna', 'unheard-of'])
+      assert.deepEqual(summary.models.get('claude-haiku-5-5'), {
+        calls: 4,
+        oldListNanos: 1_002_300n,
+        newListNanos: 501_150n,
+        oldCostNanos: 801_840n,
+        newCostNanos: 400_920n,
+      })
+      assert.equal(summary.total.calls, 6)
+      assert.equal(summary.creditCalls, 4)
+      assert.equal(summary.creditNanos, 400_920n)
+      assert.equal(summary.chargeCalls, 2)
+      assert.equal(summary.chargeNanos, 224n + 40n)
+      assert.deepEqual(summary.kept, {
+        same_price: 0,
+        no_usage: 1,
+        no_price: 0,
+        credited_back: 0,
+        unreadable: 0,
+        rerated_before: 0,
+      })
     })
-    assert.equal(summary.total.calls, 6)
-    assert.equal(summary.creditCalls, 4)
-    assert.equal(summary.creditNanos, 400_920n)
-    assert.equal(summary.chargeCalls, 2)
-    assert.equal(summary.chargeNanos, 224n + 40n)
-    assert.deepEqual(summary.kept, {
-      same_price: 0,
-      no_usage: 1,
-      no_price: 0,
-      credited_back: 0,
-      unreadable: 0,
-      rerated_before: 0,
-    })
   })
-})
 
-test('each difference is booked as one entry, and account and day move with it', async () => {
-  await withBooks((dir, writer) => {
-    const before = credited(dir)
-    const billed = dir.rows('SELECT * FROM call')
-    assert.deepEqual(writer.book(changes(writer, V2)), { calls: 6, nanos: 400_920n - 264n })
-    assert.deepEqual(entries(dir), [
-      ['req_01', 400n, 'rerate:v2'],
-      ['req_02', -224n, 'rerate:v2'],
-      ['req_05', 120n, 'rerate:v2'],
-      ['req_06', -40n, 'rerate:v2'],
-      ['req_08', 400_000n, 'rerate:v2'],
-      ['req_09', 400n, 'rerate:v2'],
-    ])
-    assert.equal(credited(dir), (before as bigint) + 400_920n - 264n)
-    assert.deepEqual(dir.rows('SELECT * FROM call'), billed, 'no call was edited')
-    const [day] = dir.rows("SELECT credited_nanos FROM rollup WHERE day = '2026-10-31'")
-    assert.equal(day?.['credited_nanos'], 400_000n)
-  })
-})
-
-test('what was booked is not booked again, neither by a second run nor by one that read before the first', async () => {
-  await withBooks((dir, writer) => {
-    const stale = changes(writer, V2)
-    writer.book(stale)
-    const after = credited(dir)
-    assert.deepEqual(changes(writer, V2), [])
-    assert.deepEqual(writer.book(stale), { calls: 0, nanos: 0n })
-    assert.equal(credited(dir), after)
-  })
-})
-
-test('a call that was credited after it was read is left alone', async () => {
-  await withBooks((dir, writer) => {
-    const stale = changes(writer, V2)
-    writer.book(changes(writer, V3))
-    const booked = entries(dir)
-    // These two cost under V3 what they did before, or have no price in it: they are as they were read.
-    assert.deepEqual(writer.book(stale).calls, 2)
-    assert.deepEqual(
-      entries(dir).filter((entry) => !booked.some((old) => String(old) === String(entry))),
-      [
-        ['req_02', -224n, 'rerate:v2'],
-        ['req_06', -40n, 'rerate:v2'],
-      ],
-    )
-  })
-})
-
-test('a second correction starts from what was paid after the first', async () => {
-  await withBooks((dir, writer) => {
-    writer.book(changes(writer, V2))
-    writer.book(changes(writer, V3))
-    assert.deepEqual(
-      entries(dir).filter((entry) => String(entry).startsWith('req_01')),
-      [
+  test('each difference is booked as one entry, and account and day move with it', async () => {
+    await withBooks(create, async (dir, writer) => {
+      const before = await credited(dir)
+      const billed = await dir.rows('SELECT * FROM call ORDER BY id')
+      assert.deepEqual(await writer.book(await changes(writer, V2)), { calls: 6, nanos: 400_920n - 264n })
+      assert.deepEqual(await entries(dir), [
         ['req_01', 400n, 'rerate:v2'],
-        ['req_01', -320n, 'rerate:v3'],
-      ],
-    )
-    // Back to what was in force at first: all that was booked is undone, by entries of its own.
-    writer.book(changes(writer, pricesOf('v1', V1)))
-    const paid = dir.rows("SELECT sum(amount_nanos) AS sum FROM credit WHERE call_id <> 'req_06'")
-    assert.equal(paid[0]?.['sum'], 0n)
+        ['req_02', -224n, 'rerate:v2'],
+        ['req_05', 120n, 'rerate:v2'],
+        ['req_06', -40n, 'rerate:v2'],
+        ['req_08', 400_000n, 'rerate:v2'],
+        ['req_09', 400n, 'rerate:v2'],
+      ])
+      assert.equal(await credited(dir), (before as bigint) + 400_920n - 264n)
+      assert.deepEqual(await dir.rows('SELECT * FROM call ORDER BY id'), billed, 'no call was edited')
+      const [day] = await dir.rows("SELECT credited_nanos FROM rollup WHERE day = '2026-10-31'")
+      assert.equal(day?.['credited_nanos'], 400_000n)
+    })
   })
-})
 
-test('a version that was applied before cannot be applied once more', async () => {
-  await withBooks((dir, writer) => {
-    writer.book(changes(writer, V2))
-    writer.book(changes(writer, V3))
-    const [first] = writer.read(ALL, '')
-    assert.ok(first)
-    assert.deepEqual(rerateCall(first, V2), { kind: 'kept', because: 'rerated_before' })
-    assert.equal(entries(dir).length, 11)
+  test('what was booked is not booked again, neither by a second run nor by one that read before the first', async () => {
+    await withBooks(create, async (dir, writer) => {
+      const stale = await changes(writer, V2)
+      await writer.book(stale)
+      const after = await credited(dir)
+      assert.deepEqual(await changes(writer, V2), [])
+      assert.deepEqual(await writer.book(stale), { calls: 0, nanos: 0n })
+      assert.equal(await credited(dir), after)
+    })
   })
-})
 
-test('calls are chosen by time, model asked or served, and whether they had a price', async () => {
-  await withBooks((_dir, writer) => {
-    const ids = (more: Partial<RerateSelection>): string[] => {
-      const selection = { ...ALL, ...more }
-      const read = writer.read(selection, '').map(({ id }) => id)
-      assert.equal(writer.count(selection), read.length)
-      return read
-    }
-    const lastMoment = Date.UTC(2026, 9, 31, 23, 59, 59, 999)
-    assert.deepEqual(ids({ toMs: lastMoment }), [])
-    assert.deepEqual(ids({ toMs: lastMoment + 1 }), ['req_08'])
-    assert.deepEqual(ids({ fromMs: lastMoment + 1 }), [
-      'req_01',
-      'req_02',
-      'req_05',
-      'req_06',
-      'req_07',
-      'req_09',
-    ])
-    assert.deepEqual(ids({ model: 'gpt-6-luna' }), ['req_02'])
-    assert.deepEqual(ids({ model: 'gpt-6' }), [])
-    assert.deepEqual(ids({ model: 'claude-haiku-5-5', toMs: lastMoment + 1 }), ['req_08'])
-    assert.deepEqual(ids({ unpricedOnly: true }), ['req_06'])
-    assert.deepEqual(
-      writer.read(ALL, 'req_06').map(({ id }) => id),
-      ['req_07', 'req_08', 'req_09'],
-    )
+  test('a call that was credited after it was read is left alone', async () => {
+    await withBooks(create, async (dir, writer) => {
+      const stale = await changes(writer, V2)
+      await writer.book(await changes(writer, V3))
+      const booked = await entries(dir)
+      // These two cost under V3 what they did before, or have no price in it: they are as they were read.
+      assert.deepEqual((await writer.book(stale)).calls, 2)
+      assert.deepEqual(
+        (await entries(dir)).filter((entry) => !booked.some((old) => String(old) === String(entry))),
+        [
+          ['req_02', -224n, 'rerate:v2'],
+          ['req_06', -40n, 'rerate:v2'],
+        ],
+      )
+    })
   })
-})
 
-test('a call keeps its price if it was credited back, cannot be read, or has no price in the book', async () => {
-  await withBooks((_dir, writer) => {
-    const [call] = writer.read(ALL, '')
-    assert.ok(call)
-    const because = (change: object, prices = V2): unknown => {
-      const rerated = rerateCall({ ...call, ...change }, prices)
-      return rerated.kind === 'kept' ? rerated.because : rerated
-    }
-    assert.equal(because({ creditedBack: true }), 'credited_back')
-    assert.equal(because({ usage: null }), 'no_usage')
-    assert.equal(because({ rating: '?' }), 'unreadable')
-    assert.equal(because({}, pricesOf('v4', versionJson({}))), 'no_price')
-    assert.equal(because({}, pricesOf('v1', V1)), 'same_price')
+  test('a second correction starts from what was paid after the first', async () => {
+    await withBooks(create, async (dir, writer) => {
+      await writer.book(await changes(writer, V2))
+      await writer.book(await changes(writer, V3))
+      assert.deepEqual(
+        (await entries(dir)).filter((entry) => String(entry).startsWith('req_01')),
+        [
+          ['req_01', 400n, 'rerate:v2'],
+          ['req_01', -320n, 'rerate:v3'],
+        ],
+      )
+      // Back to what was in force at first: all that was booked is undone, by entries of its own.
+      await writer.book(await changes(writer, pricesOf('v1', V1)))
+      const paid = await dir.rows(
+        "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit WHERE call_id <> 'req_06'",
+      )
+      assert.equal(paid[0]?.['sum'], 0n)
+    })
   })
-})
 
-test('each call is priced with the version of its own time', async () => {
-  await withBooks((_dir, writer) => {
-    const november = Date.UTC(2026, 10, 1)
-    const prices: CurrentPrices = {
-      rateAgain,
-      versionAt: (atMs) => (atMs < november ? { id: 'v1', json: V1 } : V2.versionAt(atMs)),
-    }
-    assert.deepEqual(
-      changes(writer, prices).map(({ call, version }) => `${call.id} ${version.id}`),
-      ['req_01 v2', 'req_02 v2', 'req_05 v2', 'req_06 v2', 'req_09 v2'],
-    )
+  test('a version that was applied before cannot be applied once more', async () => {
+    await withBooks(create, async (dir, writer) => {
+      await writer.book(await changes(writer, V2))
+      await writer.book(await changes(writer, V3))
+      const [first] = await writer.read(ALL, '')
+      assert.ok(first)
+      assert.deepEqual(rerateCall(first, V2), { kind: 'kept', because: 'rerated_before' })
+      assert.equal((await entries(dir)).length, 11)
+    })
   })
-})
 
-test('nothing of a batch is booked if one of its calls has no day to be shown in', async () => {
-  await withBooks((dir, writer) => {
-    const all = changes(writer, V2)
-    const strange = all.map((changed) => ({ ...changed, call: { ...changed.call, day: '1999-01-01' } }))
-    assert.throws(() => writer.book([...all.slice(0, 3), ...strange.slice(3)]), /no rollup for call req_06/)
-    assert.deepEqual(entries(dir), [])
-    assert.deepEqual(
-      all.map(creditOf).reduce((sum, nanos) => sum + nanos, 0n),
-      writer.book(all).nanos,
-    )
+  test('calls are chosen by time, model asked or served, and whether they had a price', async () => {
+    await withBooks(create, async (_dir, writer) => {
+      const ids = async (more: Partial<RerateSelection>): Promise<string[]> => {
+        const selection = { ...ALL, ...more }
+        const read = (await writer.read(selection, '')).map(({ id }) => id)
+        assert.equal(await writer.count(selection), read.length)
+        return read
+      }
+      const lastMoment = Date.UTC(2026, 9, 31, 23, 59, 59, 999)
+      assert.deepEqual(await ids({ toMs: lastMoment }), [])
+      assert.deepEqual(await ids({ toMs: lastMoment + 1 }), ['req_08'])
+      assert.deepEqual(await ids({ fromMs: lastMoment + 1 }), [
+        'req_01',
+        'req_02',
+        'req_05',
+        'req_06',
+        'req_07',
+        'req_09',
+      ])
+      assert.deepEqual(await ids({ model: 'gpt-6-luna' }), ['req_02'])
+      assert.deepEqual(await ids({ model: 'gpt-6' }), [])
+      assert.deepEqual(await ids({ model: 'claude-haiku-5-5', toMs: lastMoment + 1 }), ['req_08'])
+      assert.deepEqual(await ids({ unpricedOnly: true }), ['req_06'])
+      assert.deepEqual(
+        (await writer.read(ALL, 'req_06')).map(({ id }) => id),
+        ['req_07', 'req_08', 'req_09'],
+      )
+    })
   })
-})
+
+  test('a call keeps its price if it was credited back, cannot be read, or has no price in the book', async () => {
+    await withBooks(create, async (_dir, writer) => {
+      const [call] = await writer.read(ALL, '')
+      assert.ok(call)
+      const because = (change: object, prices = V2): unknown => {
+        const rerated = rerateCall({ ...call, ...change }, prices)
+        return rerated.kind === 'kept' ? rerated.because : rerated
+      }
+      assert.equal(because({ creditedBack: true }), 'credited_back')
+      assert.equal(because({ usage: null }), 'no_usage')
+      assert.equal(because({ rating: '?' }), 'unreadable')
+      assert.equal(because({}, pricesOf('v4', versionJson({}))), 'no_price')
+      assert.equal(because({}, pricesOf('v1', V1)), 'same_price')
+    })
+  })
+
+  test('each call is priced with the version of its own time', async () => {
+    await withBooks(create, async (_dir, writer) => {
+      const november = Date.UTC(2026, 10, 1)
+      const prices: CurrentPrices = {
+        rateAgain,
+        versionAt: (atMs) => (atMs < november ? { id: 'v1', json: V1 } : V2.versionAt(atMs)),
+      }
+      assert.deepEqual(
+        (await changes(writer, prices)).map(({ call, version }) => `${call.id} ${version.id}`),
+        ['req_01 v2', 'req_02 v2', 'req_05 v2', 'req_06 v2', 'req_09 v2'],
+      )
+    })
+  })
+
+  test('nothing of a batch is booked if one of its calls has no day to be shown in', async () => {
+    await withBooks(create, async (dir, writer) => {
+      const all = await changes(writer, V2)
+      const strange = all.map((changed) => ({ ...changed, call: { ...changed.call, day: '1999-01-01' } }))
+      await assert.rejects(
+        writer.book([...all.slice(0, 3), ...strange.slice(3)]),
+        /no rollup for (?:call req_06|a call)/,
+      )
+      assert.deepEqual(await entries(dir), [])
+      assert.deepEqual(
+        all.map(creditOf).reduce((sum, nanos) => sum + nanos, 0n),
+        (await writer.book(all)).nanos,
+      )
+    })
+  })
+}
+
+for (const [store, create] of BOTH) describe(`pricing again on ${store}`, () => provePricingAgain(create))

@@ -1,0 +1,102 @@
+import { systemClock } from '../../src/kernel/clock.ts'
+import { type AuditReport, type OpenBooks, runAudit } from '../../src/ledger/audit.ts'
+import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
+import { booksIn, openBooks } from '../../src/store/postgres/audit-reader.ts'
+import type { Database } from '../../src/store/postgres/database.ts'
+import { openPool } from '../../src/store/postgres/pool.ts'
+import { openRerateWriter } from '../../src/store/postgres/rerate-writer.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { Rows } from '../store/conformance/fixtures.ts'
+import { openByCallersClock } from '../store/postgres-under-test.ts'
+import { createDatabase, type TestDatabase } from '../support/postgres.ts'
+import { type Books, present, rateAgain } from './books.ts'
+
+/** Few, so that small books have several batches of them. */
+const BATCH_ROWS = 2
+
+/** In a transaction. */
+const WITHOUT_FOREIGN_KEYS = 'SET LOCAL session_replication_role = replica'
+
+/** Waits for whoever reads calls. A month that no call is of is there afterwards for one to be moved to. */
+const WITHOUT_CHECKS = `
+  DO $$
+  DECLARE
+    guard record;
+  BEGIN
+    PERFORM make_call_months(${Date.UTC(2026, 11, 1)}, 1);
+    FOR guard IN SELECT conrelid::regclass AS of, conname FROM pg_constraint
+      WHERE contype = 'c' AND coninhcount = 0 AND connamespace = 'public'::regnamespace
+    LOOP
+      EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', guard.of, guard.conname);
+    END LOOP;
+  END $$`
+
+export class PostgresBooks implements Books {
+  readonly url: string
+  readonly #database: TestDatabase
+
+  constructor(database: TestDatabase) {
+    this.#database = database
+    this.url = database.url
+  }
+
+  static async create(): Promise<PostgresBooks> {
+    return new PostgresBooks(await createDatabase())
+  }
+
+  openStore(): Promise<Store> {
+    return openByCallersClock(this.url)
+  }
+
+  async openReader(): Promise<OpenBooks> {
+    return present(await openBooks(this.url))
+  }
+
+  async openWriter(): Promise<RerateWriter> {
+    return present(await openRerateWriter(this.url, systemClock))
+  }
+
+  tamper(sql: string): Promise<void> {
+    return this.#work((db) =>
+      db.transaction(async (tx) => {
+        await tx.query(WITHOUT_FOREIGN_KEYS)
+        await tx.query(sql)
+      }),
+    )
+  }
+
+  rows(sql: string): Promise<Rows> {
+    return this.#work((db) => db.query(sql))
+  }
+
+  auditAfter(sql: string): Promise<AuditReport> {
+    return this.#work(async (db) => {
+      let report: AuditReport | null = null
+      const undone = db.transaction(async (tx) => {
+        await tx.query(WITHOUT_FOREIGN_KEYS)
+        await tx.query(WITHOUT_CHECKS)
+        await tx.query(sql)
+        report = await runAudit(await booksIn(tx, BATCH_ROWS), rateAgain, () => {})
+        throw new Error('undo')
+      })
+      await undone.catch((error: Error) => {
+        if (report === null) throw error
+      })
+      return present(report as AuditReport | null)
+    })
+  }
+
+  remove(): Promise<void> {
+    return this.#database.drop()
+  }
+
+  async #work<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    const settings = { deadlines: false }
+    const pool = openPool({ url: this.url, connectionsMax: 1, statementMs: 60_000, settings })
+    try {
+      return await work(pool)
+    } finally {
+      await pool.close()
+    }
+  }
+}
