@@ -20,7 +20,7 @@ const gateway = await startMeasuredGateway({
 })
 const { id, key } = await gateway.createKey('bench')
 console.log(`writing ${ROWS} calls …`)
-fillLog(gateway.dataDir, id, ROWS, Date.parse('2026-01-01T00:00:00Z'))
+await fillLog(gateway, id, ROWS, Date.parse('2026-01-01T00:00:00Z'))
 
 /** A stream through the gateway; the milliseconds between its events, until it ends or nobody wants it any more. */
 async function gaps(tokens: number, isOver: () => boolean): Promise<number[]> {

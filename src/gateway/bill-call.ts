@@ -1,7 +1,7 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Redact } from '../kernel/redact.ts'
-import type { Usage } from '../kernel/usage.ts'
+import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import type { CallClosing, TokenCounts } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
@@ -163,15 +163,21 @@ function upstreamRequestId(headers: RawHeaders): string | null {
   return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
 }
 
+/** Which of the four counts a unit of tokens belongs to. */
+const COUNTED_AS: ReadonlyMap<string, keyof TokenCounts> = new Map(
+  UNITS.filter((unit) => unit.endsWith('_tokens')).map((unit) => {
+    if (unit.includes('cache_read')) return [unit, 'cacheRead']
+    if (unit.startsWith('cache_write')) return [unit, 'cacheWrite']
+    return [unit, unit.includes('output') ? 'output' : 'input']
+  }),
+)
+
 export function tokenCounts(usage: Usage): TokenCounts {
   const counts = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
   for (const { quantities } of usage.parts) {
-    for (const [unit, quantity] of Object.entries(quantities)) {
-      if (!unit.endsWith('_tokens')) continue
-      if (unit.includes('cache_read')) counts.cacheRead += quantity
-      else if (unit.startsWith('cache_write')) counts.cacheWrite += quantity
-      else if (unit.includes('output')) counts.output += quantity
-      else counts.input += quantity
+    for (const unit in quantities) {
+      const kind = COUNTED_AS.get(unit)
+      if (kind !== undefined) counts[kind] += quantities[unit as Unit] ?? 0
     }
   }
   return counts

@@ -37,7 +37,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
       if (kind === 'free') return unmetered(version, context, settings, null)
       if (kind !== 'metered')
         return unmetered(version, context, settings, refusal('endpoint_not_metered', kind, settings))
-      const limits = readLimits(call.surface, call.facts, call.body)
+      const limits = readLimits(call.surface, call.facts, () => call.body())
       if (limits.background) {
         return unmetered(version, context, settings, refusal('endpoint_not_metered', 'deferred', settings))
       }

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { Dispatcher, Pool } from 'undici'
 import { UPSTREAM_RESET } from './upstream-socket.ts'
 
@@ -23,9 +23,11 @@ export interface UpstreamRequest {
   readonly method: string
   readonly target: string
   readonly headers: string[]
-  /** Bytes can be sent again on a fresh connection, a stream only once. */
-  readonly body: Buffer | Readable | null
+  readonly body: UpstreamBody
 }
+
+/** Bytes, in one piece or several, can be sent again on a fresh connection; a stream only once. */
+export type UpstreamBody = Buffer | readonly Buffer[] | Readable | null
 
 export interface Call {
   readonly ended: Promise<CallEnd>
@@ -53,7 +55,8 @@ export function forward(pool: Pool, request: UpstreamRequest, receiver: ReplyRec
         path: request.target,
         method: request.method as Dispatcher.HttpMethod,
         headers: request.headers,
-        body: request.body,
+        // undici sends whatever can be iterated; its types do not say so.
+        body: request.body as Buffer | Readable | null,
         // A HEAD, or a body on GET or DELETE, is framed like every other: keep the connection.
         reset: false,
       },
@@ -87,7 +90,8 @@ export function forward(pool: Pool, request: UpstreamRequest, receiver: ReplyRec
       // Nothing here may throw: undici would lose it or make it an uncaught exception.
       if (abandoned) return finish({ kind: 'abandoned', sent: written })
       if (headArrived) return finish({ kind: 'cut', error })
-      if (!written && attempts === 1 && diedInPool(error) && !isStream(request.body)) return dispatch()
+      if (!written && attempts === 1 && diedInPool(error) && !(request.body instanceof Readable))
+        return dispatch()
       finish({ kind: 'failed', error, sent: written })
     },
   }
@@ -109,10 +113,6 @@ export function forward(pool: Pool, request: UpstreamRequest, receiver: ReplyRec
 
 function diedInPool(error: Error): boolean {
   return 'code' in error && [UPSTREAM_RESET, 'ECONNRESET', 'EPIPE'].includes(String(error.code))
-}
-
-function isStream(body: Buffer | Readable | null): body is Readable {
-  return body !== null && !Buffer.isBuffer(body)
 }
 
 /** Bytes to text, one character per byte, so that what is no ASCII comes out as it went in. */

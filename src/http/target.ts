@@ -43,7 +43,11 @@ function toOriginForm(target: string, host: string | undefined): string | null {
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
+/** Nothing of what follows can be in such a path, and nearly all are such. */
+const PLAIN_PATH = /^(?:\/[\w-]+)+$/
+
 function problemOf(path: string): string | null {
+  if (PLAIN_PATH.test(path)) return null
   if (path.includes('//')) return 'an empty segment (`//`)'
   if (path.includes('#')) return 'a fragment (`#`)'
   if (path.includes('\\') || /%5c/i.test(path)) return 'a backslash'

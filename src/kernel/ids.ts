@@ -13,8 +13,13 @@ const RANDOM_CHARS = 16
 
 export type IdSource = () => string
 
+/** Random bytes are drawn for so many ids at once: the call into native code costs more than the bytes. */
+const DRAWN_IDS = 256
+
 export function createUlidSource(clock: Clock): IdSource {
   const random = new Uint8Array(RANDOM_CHARS)
+  const drawn = new Uint8Array(RANDOM_CHARS * DRAWN_IDS)
+  let used = drawn.length
   let lastMs = -1
   let timeText = ''
 
@@ -23,8 +28,11 @@ export function createUlidSource(clock: Clock): IdSource {
     if (nowMs > lastMs) {
       lastMs = nowMs
       timeText = encodeTime(nowMs)
-      randomFillSync(random)
-      for (let i = 0; i < RANDOM_CHARS; i++) random[i] = (random[i] ?? 0) & 31
+      if (used === drawn.length) {
+        randomFillSync(drawn)
+        used = 0
+      }
+      for (let i = 0; i < RANDOM_CHARS; i++) random[i] = (drawn[used++] ?? 0) & 31
       // The top bit starts at zero, so 2^79 increments fit into one millisecond before the count could wrap.
       random[0] = (random[0] ?? 0) & 15
     } else {

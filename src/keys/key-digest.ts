@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Secret } from '../kernel/secret.ts'
 
 /**
@@ -8,10 +8,35 @@ import type { Secret } from '../kernel/secret.ts'
  */
 export type DigestKey = (key: string) => Buffer
 
+/** What SHA-256 works on at once. */
+const BLOCK_BYTES = 64
+const DIGEST_BYTES = 32
+/** Keys of ours have about 60; a longer one is digested in a buffer of its own. */
+const KEY_CHARS_MAX = 256
+const UTF8_BYTES_PER_CHAR_MAX = 3
+
+/**
+ * HMAC as RFC 2104 defines it, from two plain hashes in buffers that are used again and again. An object of
+ * `createHmac` takes 5.7 µs and work for the garbage collector at every request, this takes 2.
+ */
 export function createKeyDigest(pepper: Secret): DigestKey {
-  // Made once: with the bytes given anew each time, a digest took 33 µs; with the key object it takes 5.
-  const secret = createSecretKey(pepper.reveal(), 'utf8')
-  return (key) => createHmac('sha256', secret).update(key).digest()
+  const inner = padded(pepper, 0x36, KEY_CHARS_MAX * UTF8_BYTES_PER_CHAR_MAX)
+  const outer = padded(pepper, 0x5c, DIGEST_BYTES)
+  return (key) => {
+    const text = key.length > KEY_CHARS_MAX ? padded(pepper, 0x36, Buffer.byteLength(key)) : inner
+    const end = BLOCK_BYTES + text.write(key, BLOCK_BYTES)
+    outer.write(hash('sha256', text.subarray(0, end), 'binary'), BLOCK_BYTES, 'latin1')
+    return Buffer.from(hash('sha256', outer, 'binary'), 'latin1')
+  }
+}
+
+/** The secret, filled up with zeros to a block or hashed if it is longer, and room for what is hashed behind it. */
+function padded(pepper: Secret, pad: number, roomBytes: number): Buffer {
+  const secret = Buffer.from(pepper.reveal(), 'utf8')
+  const bytes = Buffer.alloc(BLOCK_BYTES + roomBytes)
+  const short = secret.length > BLOCK_BYTES ? hash('sha256', secret, 'buffer') : secret
+  for (let i = 0; i < BLOCK_BYTES; i++) bytes[i] = (short[i] ?? 0) ^ pad
+  return bytes
 }
 
 /** A digest of a fixed text. Kept in the store, it tells a wrong or lost pepper before every key seems unknown. */

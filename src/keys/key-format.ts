@@ -48,7 +48,13 @@ export function shownParts(key: Secret, servicePrefix: string): { prefix: string
 }
 
 function checksum(body: string): string {
-  return base62(BigInt(crc32(body)), CHECKSUM_CHARS)
+  let text = ''
+  let rest = crc32(body)
+  for (let i = 0; i < CHECKSUM_CHARS; i++) {
+    text = BASE62.charAt(rest % 62) + text
+    rest = Math.floor(rest / 62)
+  }
+  return text
 }
 
 function base62(value: bigint, chars: number): string {

@@ -1,8 +1,9 @@
 const SMALL_BYTES = 4096
+const NOTHING = Buffer.alloc(0)
 
 /** A copy of bytes that can be taken back to an earlier length. Whoever appends keeps the bound. */
 export class BoundedCopy {
-  #bytes = Buffer.allocUnsafeSlow(SMALL_BYTES)
+  #bytes: Buffer = NOTHING
   #length = 0
 
   get length(): number {
@@ -27,11 +28,11 @@ export class BoundedCopy {
   clear(): void {
     this.#length = 0
     // What grew for one long text is given back; the small one is used again and again.
-    if (this.#bytes.length > SMALL_BYTES) this.#bytes = Buffer.allocUnsafeSlow(SMALL_BYTES)
+    if (this.#bytes.length > SMALL_BYTES) this.#bytes = NOTHING
   }
 
   #grow(bytes: number): void {
-    const grown = Buffer.allocUnsafeSlow(Math.max(bytes, this.#bytes.length * 2))
+    const grown = Buffer.allocUnsafeSlow(Math.max(SMALL_BYTES, bytes, this.#bytes.length * 2))
     this.#bytes.copy(grown, 0, 0, this.#length)
     this.#bytes = grown
   }

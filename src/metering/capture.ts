@@ -1,4 +1,5 @@
 const SMALL_BYTES = 256
+const NOTHING = Buffer.alloc(0)
 
 /**
  * Keeps a copy of the first bytes of something that arrives in pieces, never more than its limit, so that the
@@ -6,7 +7,7 @@ const SMALL_BYTES = 256
  */
 export class Capture {
   readonly #bytesMax: number
-  #bytes = Buffer.alloc(0)
+  #bytes: Buffer = NOTHING
   #length = 0
 
   constructor(bytesMax: number) {
@@ -34,7 +35,7 @@ export class Capture {
   clear(): void {
     this.#length = 0
     // A buffer that grew for one long value is given back; the small one is used again and again.
-    if (this.#bytes.length > SMALL_BYTES) this.#bytes = Buffer.alloc(0)
+    if (this.#bytes.length > SMALL_BYTES) this.#bytes = NOTHING
   }
 
   #reserve(bytes: number): void {

@@ -107,10 +107,10 @@ export class JsonCondenser {
   #quote = -1
   #backslash = -1
 
-  constructor(rules: CondenseRules, limits: Partial<CondenseLimits> = {}) {
+  constructor(rules: CondenseRules, limits: Partial<CondenseLimits> | null = null) {
     this.#keep = rules.keep
     this.#drop = rules.drop
-    this.#limits = { ...CONDENSE_LIMITS, ...limits }
+    this.#limits = limits === null ? CONDENSE_LIMITS : { ...CONDENSE_LIMITS, ...limits }
     this.#textRoom = this.#limits.textBytesMax
   }
 

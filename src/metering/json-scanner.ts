@@ -1,3 +1,4 @@
+import { MarkWatch } from './content-marks.ts'
 import {
   AFTER,
   AFTER_OBJECT,
@@ -43,9 +44,10 @@ export class JsonScanner<Name extends string = string> {
   readonly #members: JsonMembers<Name>
   readonly #utf8 = new Utf8Check()
   readonly #string = new JsonString()
+  readonly #mark = new MarkWatch()
   /** For each open container the state behind it. */
   readonly #stack: Uint8Array
-  readonly #cursor: Cursor = { i: 0, state: BEFORE_OBJECT, depth: 0 }
+  readonly #cursor: Cursor = { i: 0, state: BEFORE_OBJECT, depth: 0, marked: false }
   /** The state behind the string at hand. */
   #afterString = 0
   /** The document's offset of the first byte of the chunk at hand. */
@@ -54,9 +56,10 @@ export class JsonScanner<Name extends string = string> {
   #failure: Extract<JsonScan, { kind: 'unreadable' }> | null = null
   #ended = false
 
-  constructor(names: Iterable<Name>, limits: Partial<JsonScanLimits> = {}) {
-    this.#limits = { ...JSON_SCAN_LIMITS, ...limits }
-    this.#members = new JsonMembers(new WatchedNames(names), this.#limits)
+  constructor(names: Iterable<Name> | WatchedNames<Name>, limits: Partial<JsonScanLimits> | null = null) {
+    this.#limits = limits === null ? JSON_SCAN_LIMITS : { ...JSON_SCAN_LIMITS, ...limits }
+    const watched = names instanceof WatchedNames ? names : new WatchedNames(names)
+    this.#members = new JsonMembers(watched, this.#limits)
     this.#stack = new Uint8Array(this.#limits.depthMax)
   }
 
@@ -64,9 +67,9 @@ export class JsonScanner<Name extends string = string> {
     if (this.#ended) throw new Error('JsonScanner: write after end')
     if (this.#failure !== null) return
     const room = this.#limits.documentBytesMax - this.#offset
-    const whole = Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.length, room))
+    const whole = asBuffer(chunk, room)
     const valid = this.#utf8.validPrefix(whole)
-    this.#scan(whole.subarray(0, valid))
+    this.#scan(valid === whole.length ? whole : whole.subarray(0, valid))
     if (valid < whole.length) this.#fail('not_utf8', valid)
     if (whole.length < chunk.length) this.#fail('too_large', room)
     this.#offset += whole.length
@@ -84,6 +87,7 @@ export class JsonScanner<Name extends string = string> {
       duplicates: [...duplicates],
       objectEnd: this.#objectEnd,
       empty: none,
+      marked: this.#cursor.marked,
     }
   }
 
@@ -100,6 +104,7 @@ export class JsonScanner<Name extends string = string> {
           : this.#act(walk(bytes, words, this.#stack, cursor), piece)
       if (fault !== null) this.#fail(fault, cursor.i)
     }
+    if (cursor.state === IN_STRING) this.#mark.endChunk(bytes)
     this.#members.endPiece(piece)
   }
 
@@ -108,7 +113,9 @@ export class JsonScanner<Name extends string = string> {
     const quote = this.#string.cross(piece.bytes, words, cursor.i)
     cursor.i = quote < 0 ? -1 - quote : quote
     if (quote < 0) return 'not_json'
-    return quote === piece.bytes.length ? null : this.#close(this.#afterString, piece)
+    if (quote === piece.bytes.length) return null
+    if (this.#string.hasNeedlessEscape || this.#mark.close(piece.bytes, quote)) cursor.marked = true
+    return this.#close(this.#afterString, piece)
   }
 
   /** Does what the grammar asks for at the byte at the cursor, and leaves the cursor at the next byte to look at. */
@@ -151,6 +158,7 @@ export class JsonScanner<Name extends string = string> {
   #openString(strict: boolean): null {
     const cursor = this.#cursor
     this.#string.open(strict)
+    this.#mark.open(cursor.i + 1)
     this.#afterString = AFTER[cursor.state] as number
     cursor.state = IN_STRING
     cursor.i++
@@ -199,4 +207,10 @@ export function scanJson<Name extends string>(
   const scanner = new JsonScanner(names, limits)
   scanner.write(bytes)
   return scanner.end()
+}
+
+/** As much of it as there is room for. Another view of the same bytes is made only where it must be. */
+function asBuffer(bytes: Uint8Array, lengthMax: number): Buffer {
+  if (bytes.length <= lengthMax && Buffer.isBuffer(bytes)) return bytes
+  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, lengthMax))
 }

@@ -21,6 +21,9 @@ export const NEAR_BYTES = 256
 export class JsonString {
   #strict = false
   #due = CHARACTER
+  /** The digits of an escaped character as they are written, one byte each. */
+  #code = 0
+  #hasNeedlessEscape = false
   /** The next quote and the next backslash in the chunk, once searched natively: no byte is searched twice. */
   #quote = -1
   #backslash = -1
@@ -28,6 +31,12 @@ export class JsonString {
   open(strict: boolean): void {
     this.#strict = strict
     this.#due = CHARACTER
+    this.#hasNeedlessEscape = false
+  }
+
+  /** Whether it has a letter, a digit of `base64` or an underscore escaped, so that it may spell a name unseen. */
+  get hasNeedlessEscape(): boolean {
+    return this.#hasNeedlessEscape
   }
 
   /** To be called before the first `cross` of each chunk. */
@@ -57,12 +66,16 @@ export class JsonString {
         } else if (this.#strict) return -1 - i
       } else if (due === ESCAPED) {
         const byte = chunk[i] as number
-        if (byte === LETTER_U) due = 4
-        else if (ESCAPES[byte] === 1) due = CHARACTER
+        if (byte === LETTER_U) {
+          due = 4
+          this.#code = 0
+        } else if (ESCAPES[byte] === 1) due = CHARACTER
         else return -1 - i
       } else {
         if (HEX_DIGITS[chunk[i] as number] === 0) return -1 - i
+        this.#code = (this.#code << 8) | (chunk[i] as number)
         due--
+        if (due === CHARACTER && isNeedless(this.#code)) this.#hasNeedlessEscape = true
       }
       i++
     }
@@ -79,6 +92,14 @@ export class JsonString {
     if (this.#backslash < i) this.#backslash = indexOrLength(chunk, BACKSLASH, i)
     return Math.min(this.#quote, this.#backslash)
   }
+}
+
+/** The digits of U+0050 to U+007F, U+0034 or U+0036. No encoder escapes those; what it must escape is elsewhere. */
+function isNeedless(digits: number): boolean {
+  if (digits >>> 16 !== 0x3030) return false
+  const high = (digits >>> 8) & 0xff
+  const low = digits & 0xff
+  return (high >= 0x35 && high <= 0x37) || (high === 0x33 && (low === 0x34 || low === 0x36))
 }
 
 function indexOrLength(chunk: Buffer, byte: number, from: number): number {

@@ -1,3 +1,4 @@
+import { isMark, MARK_ENDS } from './content-marks.ts'
 import {
   ACTION,
   AFTER,
@@ -14,12 +15,15 @@ import { NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
 /** The compiler treats a constant of this module as known, an imported one not: a tenth of the speed. */
 const step = STEP
 const after = AFTER
+const markEnds = MARK_ENDS
 
 /** Where a scan stands: the next byte of the chunk, the grammar's state, and how many containers are open. */
 export interface Cursor {
   i: number
   state: number
   depth: number
+  /** A string came by that content-marks.ts knows. */
+  marked: boolean
 }
 
 /** The chunk is used up. */
@@ -29,7 +33,8 @@ export const END_OF_CHUNK = 0
  * Walks through what lies below the top-level object until something has to be done about a byte: answers the action
  * of the grammar for `cursor.i`, or END_OF_CHUNK. Strings that are short, whole and without escapes and containers
  * that are not directly in the top-level object, which together are nearly everything, never leave this function;
- * it holds no call and no field access in its loops because either one halves its speed.
+ * it holds no call and no field access in its loops, but for the rare string that may be a mark, because either one
+ * halves its speed.
  */
 export function walk(chunk: Buffer, words: DataView, stack: Uint8Array, cursor: Cursor): number {
   const length = chunk.length
@@ -48,6 +53,7 @@ export function walk(chunk: Buffer, words: DataView, stack: Uint8Array, cursor: 
     if (next === OPEN_STRING) {
       const stop = nextStop(chunk, words, i + 1, Math.min(i + NEAR_BYTES, length))
       if (stop < length && chunk[stop] === QUOTE && back < ACTION) {
+        if (markEnds[chunk[stop - 1] as number] === 1 && isMark(chunk, i + 1, stop)) cursor.marked = true
         i = stop + 1
         state = back
         continue

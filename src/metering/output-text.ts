@@ -19,6 +19,7 @@ const KEPT_BYTES_MAX = 64 * 1024
 /** Choices of a chat call are at most 128. What comes beside these is counted, not kept. */
 const CHANNELS_MAX = 128
 const SMALL_BYTES = 256
+const NOTHING = Buffer.alloc(0)
 
 /** Collects the text of a reply as it comes, the first of it in full and the rest as a number. */
 export class OutputText {
@@ -75,7 +76,7 @@ export class OutputChannel {
   readonly kind: OutputKind
   readonly #output: OutputText | null
   #bytes = 0
-  #kept = Buffer.alloc(0)
+  #kept: Buffer = NOTHING
   #keptBytes = 0
 
   /** Without an output its text is counted, but not kept. */

@@ -5,7 +5,13 @@ import type { Picked, Place } from './json-place.ts'
 import { JsonScanner } from './json-scanner.ts'
 import { FOREIGN_CHARSET } from './multipart-head.ts'
 import { boundaryOf, MultipartScanner } from './multipart-scanner.ts'
-import { type Doubt, REQUEST_MEMBERS, type RecordsFound, type RequestFacts } from './request-facts.ts'
+import {
+  type Doubt,
+  REQUEST_MEMBERS,
+  REQUEST_NAMES,
+  type RecordsFound,
+  type RequestFacts,
+} from './request-facts.ts'
 
 /** Reads a request's body from its chunks as they pass. It looks, and can neither change nor stop anything. */
 export interface RequestReader {
@@ -128,7 +134,7 @@ function formScanner(contentType: string): Scanner {
 }
 
 function jsonScanner(): Scanner {
-  const json = new JsonScanner(REQUEST_MEMBERS)
+  const json = new JsonScanner(REQUEST_NAMES)
   return {
     write: (chunk) => json.write(chunk),
     end() {

@@ -3,7 +3,7 @@ import type { Unit } from '../kernel/usage.ts'
 import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
 import { AMOUNT_DENOMINATOR, amountOf, type Multipliers, NO_MULTIPLIERS, ONE } from './exact-amount.ts'
 import { dearer, type Tariffs, tariffsFor } from './find-rate.ts'
-import { findModel, type ModelPrice, type PriceVersion, tableFor } from './price-book.ts'
+import { findModel, type ModelPrice, type PriceVersion, type Tariff, tableFor } from './price-book.ts'
 import { type Side, type Tier, UNITS_OF } from './rate-keys.ts'
 import { type Surface, tierOf } from './service-tier.ts'
 
@@ -115,11 +115,11 @@ function mostOf(model: ModelPrice, request: BoundRequest, settings: BoundSetting
   const cost = (unit: Unit, quantity: number, nanos: bigint): bigint =>
     amountOf(unit, BigInt(quantity), nanos, multipliers)
 
-  let sum = cost(
-    'audio_input_milliseconds',
-    request.bodyBytes * AUDIO_MS_PER_BYTE,
-    dearest(tariffs, 'duration'),
-  )
+  const durationNanos = dearest(tariffs, 'duration')
+  let sum =
+    durationNanos === 0n
+      ? 0n
+      : cost('audio_input_milliseconds', request.bodyBytes * AUDIO_MS_PER_BYTE, durationNanos)
   const inputNanos = dearest(tariffs, 'input')
   if (inputNanos > 0n) {
     if (inputMost === null) return `no context window is known for ${model.id}`
@@ -175,9 +175,23 @@ function tiersOf(request: BoundRequest, settings: BoundSettings): readonly Tier[
 /** Of the listed rates: whatever stands in for a missing one is among them. */
 function dearest(tariffs: readonly Tariffs[], side: Exclude<Side, 'tool'>): bigint {
   let most = 0n
-  for (const { tariff } of tariffs)
-    for (const unit of UNITS_OF[side]) most = dearer(most, tariff.get(unit) ?? 0n)
+  for (const { tariff } of tariffs) most = dearer(most, dearestOf(tariff)[side])
   return most
+}
+
+type Dearest = Readonly<Record<Exclude<Side, 'tool'>, bigint>>
+
+/** Tariffs never change; looking through one took a third of the time of a bound. */
+const dearestKnown = new WeakMap<Tariff, Dearest>()
+
+function dearestOf(tariff: Tariff): Dearest {
+  const known = dearestKnown.get(tariff)
+  if (known !== undefined) return known
+  const most = (side: Exclude<Side, 'tool'>): bigint =>
+    UNITS_OF[side].reduce((sofar, unit) => dearer(sofar, tariff.get(unit) ?? 0n), 0n)
+  const dearest = { input: most('input'), output: most('output'), duration: most('duration') }
+  dearestKnown.set(tariff, dearest)
+  return dearest
 }
 
 function multipliersFor(model: ModelPrice, request: BoundRequest, settings: BoundSettings): Multipliers {
@@ -194,6 +208,7 @@ function searchesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
     ['web_searches', tools.webSearchesMax],
     ['file_searches', tools.fileSearchesMax],
   ] as const) {
+    if (most === 0) continue
     const nanos = model.tools.get(unit) ?? 0n
     if (most === null && nanos > 0n) return `nothing limits the number of ${unit.replace('_', ' ')}`
     sum += amountOf(unit, BigInt(most ?? 0), nanos, NO_MULTIPLIERS)

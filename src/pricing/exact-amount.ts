@@ -1,5 +1,5 @@
 import { type Fraction, NANOS_PER_USD } from '../kernel/money.ts'
-import type { Unit } from '../kernel/usage.ts'
+import { UNITS, type Unit } from '../kernel/usage.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
 
 /**
@@ -16,8 +16,13 @@ export const AMOUNT_DENOMINATOR = PER_UNITS * ONE * ONE
 
 /** What so many units cost, in nanodollars over the common denominator. */
 export function amountOf(unit: Unit, quantity: bigint, rateNanos: bigint, multipliers: Multipliers): bigint {
-  return quantity * rateNanos * (PER_UNITS / UNIT_PRICES[unit].units) * multipliers[0] * multipliers[1]
+  return quantity * rateNanos * FACTORS[unit] * (multipliers[0] * multipliers[1])
 }
+
+/** What makes an amount of so many units one over the common denominator. */
+const FACTORS = Object.fromEntries(
+  UNITS.map((unit) => [unit, PER_UNITS / UNIT_PRICES[unit].units]),
+) as Readonly<Record<Unit, bigint>>
 
 /** Two factors in billionths: for the geography, and for the region of the upstream host. */
 export type Multipliers = readonly [geography: bigint, regional: bigint]

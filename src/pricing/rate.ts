@@ -78,13 +78,17 @@ export function rate(
 
   let list = 0n
   let cost = 0n
-  for (const line of rated.flatMap(({ lines }) => lines)) {
-    list += line.amount.numerator
-    cost += line.amount.numerator * keepFor(discount, line.model)
+  for (const { numerator, resolved } of rated) {
+    if (resolved.model === null) continue
+    list += numerator
+    cost += numerator * keepFor(discount, resolved.model.id)
   }
   return {
     kind: rated.length > 0 && rated.every(({ resolved }) => resolved.model === null) ? 'unpriced' : 'rated',
-    lines: rated.flatMap(({ lines }) => lines),
+    // Words for people, of which most calls need none.
+    get lines() {
+      return rated.flatMap((part) => part.lines())
+    },
     listNanos: roundHalfEven(asNanos(list)),
     costNanos: roundHalfEven(asDiscountedNanos(cost)),
     unpriced: rated.some(({ unpriced }) => unpriced),
@@ -112,7 +116,8 @@ function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string |
 }
 
 function didSomething(part: UsagePart): boolean {
-  return UNITS.some((unit) => quantityOf(part, unit) > 0)
+  for (const unit in part.quantities) if (quantityOf(part, unit as Unit) > 0) return true
+  return false
 }
 
 /** Metering promises whole numbers; what is none must not become a credit, nor end the process in BigInt(). */
@@ -123,37 +128,59 @@ function quantityOf(part: UsagePart, unit: Unit): number {
 
 interface RatedPart {
   readonly resolved: Resolved
-  readonly lines: readonly RatedLine[]
+  /** What it costs by the list, over the common denominator. */
+  readonly numerator: bigint
   readonly unpriced: boolean
+  lines(): RatedLine[]
+}
+
+interface PricedUnit {
+  readonly unit: Unit
+  readonly quantity: number
+  readonly found: ReturnType<typeof findRate>
+  readonly numerator: bigint
 }
 
 function ratePart(part: UsagePart, resolved: Resolved, usage: Usage, context: RatingContext): RatedPart {
   const { model } = resolved
-  if (model === null) return { resolved, lines: [], unpriced: true }
+  if (model === null) return { resolved, numerator: 0n, unpriced: true, lines: () => [] }
   const reported = tierOf(context.surface, { ...usage, batch: context.batch })
   const tariffs = tariffsFor(tableFor(model, context.endpoint), reported.tier, part.promptTokens)
   const multipliers = multipliersFor(model, usage.geography, context.regional)
-  const circumstances = describe(model, tariffs, multipliers, usage.geography, context.endpoint)
-  const lines: RatedLine[] = []
+  const priced: PricedUnit[] = []
+  let sum = 0n
   let unpriced = !reported.known || !tariffs.listed
-  for (const unit of UNITS) {
+  for (const name in part.quantities) {
+    const unit = name as Unit
     const quantity = quantityOf(part, unit)
-    if (quantity === 0) continue
-    const { units, side } = UNIT_PRICES[unit]
-    const found = side === 'tool' ? findTool(model, unit) : findRate(tariffs, unit)
+    if (quantity === 0 || !(unit in UNIT_PRICES)) continue
+    const isTool = UNIT_PRICES[unit].side === 'tool'
+    const found = isTool ? findTool(model, unit) : findRate(tariffs, unit)
     if (found.how === 'sibling' || found.how === 'none') unpriced = true
-    const factors = side === 'tool' ? NO_MULTIPLIERS : multipliers
-    lines.push({
-      model: model.id,
-      unit,
-      quantity,
-      rate: formatUsd(found.nanos),
-      per: Number(units),
-      modifiers: [...(side === 'tool' ? [] : circumstances), ...SAID[found.how]],
-      amount: asNanos(amountOf(unit, BigInt(quantity), found.nanos, factors)),
-    })
+    const numerator = amountOf(unit, BigInt(quantity), found.nanos, isTool ? NO_MULTIPLIERS : multipliers)
+    sum += numerator
+    priced.push({ unit, quantity, found, numerator })
   }
-  return { resolved, lines, unpriced }
+  const lines = (): RatedLine[] => {
+    const circumstances = describe(model, tariffs, multipliers, usage.geography, context.endpoint)
+    const inOrder = priced.toSorted((a, b) => UNITS.indexOf(a.unit) - UNITS.indexOf(b.unit))
+    return inOrder.map((each) => lineOf(model, each, circumstances))
+  }
+  return { resolved, numerator: sum, unpriced, lines }
+}
+
+function lineOf(model: ModelPrice, priced: PricedUnit, circumstances: readonly string[]): RatedLine {
+  const { unit, quantity, found, numerator } = priced
+  const { units, side } = UNIT_PRICES[unit]
+  return {
+    model: model.id,
+    unit,
+    quantity,
+    rate: formatUsd(found.nanos),
+    per: Number(units),
+    modifiers: [...(side === 'tool' ? [] : circumstances), ...SAID[found.how]],
+    amount: asNanos(numerator),
+  }
 }
 
 function findTool(model: ModelPrice, unit: Unit): ReturnType<typeof findRate> {

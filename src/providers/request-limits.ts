@@ -25,25 +25,22 @@ export interface RequestLimits {
   readonly unlimited: boolean
 }
 
-/**
- * Marks of content that costs tokens beyond the body's bytes: what the body names and does not carry, and documents
- * and images it carries, whose pages and pixels count. The last two begin escaped letters: a name spelled with them
- * could be any of the others.
- */
+/** The same marks as in content-marks.ts, to be looked for in a body that is no JSON, or is not known to be. */
 const ELSEWHERE = [
-  '"file_id"',
-  '"url"',
-  '_url"',
-  '"container"',
-  '"mcp_servers"',
-  '"base64"',
-  '"file_data"',
-  '\\u006',
-  '\\u007',
+  ...['"file_id"', '"url"', '_url"', '"container"', '"mcp_servers"', '"base64"', '"file_data"'],
+  // They begin escaped letters: a name spelled with them could be any of the others.
+  ...['\\u006', '\\u007'],
 ].map((text) => Buffer.from(text))
 
-/** `body` is null where the bytes are not at hand, or encoded: then it may refer to anything. */
-export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer | null): RequestLimits {
+/** Marks in JSON were looked for as it passed: to look for each of them in the bytes took 3 ms for a MB of them. */
+function refersElsewhere(facts: RequestFacts, body: () => Buffer | null): boolean {
+  if (facts.kind === 'json') return facts.scan.marked
+  const bytes = body()
+  return bytes === null || ELSEWHERE.some((mark) => bytes.includes(mark))
+}
+
+/** `body` answers null where the bytes are not at hand, or encoded: then it may refer to anything. */
+export function readLimits(surface: Surface, facts: RequestFacts, body: () => Buffer | null): RequestLimits {
   const get = (name: RequestMember): JsonMember | undefined =>
     facts.kind === 'json' ? facts.scan.members.get(name) : undefined
   const tools = bringsTools(facts) ? UNKNOWN_TOOLS : toolsOf(surface, get('tools'))
@@ -57,8 +54,7 @@ export function readLimits(surface: Surface, facts: RequestFacts, body: Buffer |
     serviceTier: textOf(get('service_tier')),
     speed: textOf(get('speed')),
     geography: textOf(get('inference_geo')),
-    refersElsewhere:
-      stored || tools.runsUpstream || body === null || ELSEWHERE.some((mark) => body.includes(mark)),
+    refersElsewhere: stored || tools.runsUpstream || refersElsewhere(facts, body),
     background: isTrue(get('background')),
     tools,
     fallbackModels: [...fallbacks.filter((model) => typeof model === 'string'), ...tools.otherModels],

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
+import { type BooksOwner, openBooks } from '../support/books.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { exchange, type RawReply } from '../support/raw-client.ts'
@@ -88,7 +87,7 @@ export async function startBillingBench(
       await own('POST', '/gateway/v1/credits', gateway.adminKey, { amount_usd: amountUsd, reason: 'test' })
     },
 
-    assertBooksBalance: () => assertBooksBalance(gateway.dataDir),
+    assertBooksBalance: () => assertBooksBalance(gateway),
 
     async close() {
       await gateway.close()
@@ -111,21 +110,21 @@ export function asBilled(reply: RawReply): BilledReply {
   }
 }
 
-/** Nothing held, and the books balance, in the database of this data directory. */
-export async function assertBooksBalance(dataDir: string): Promise<void> {
-  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), { readOnly: true, readBigInts: true })
+/** Nothing held, and the books of this gateway balance. */
+export async function assertBooksBalance(gateway: BooksOwner): Promise<void> {
+  const books = openBooks(gateway)
   try {
     // A client can have its whole sized answer while its call is being settled.
-    const open = db.prepare("SELECT count(*) AS n FROM call WHERE state = 'in_flight'")
     const settled = async () => {
-      while (open.get()?.['n'] !== 0n) await new Promise((resolve) => setImmediate(resolve))
+      for (;;) {
+        const [open] = await books.read("SELECT count(*) AS n FROM call WHERE state = 'in_flight'")
+        if (open?.['n'] === 0n) return
+        await new Promise((resolve) => setImmediate(resolve))
+      }
     }
     await withDeadline(settled(), () => 'a call is left in flight')
-    // One snapshot for all tables.
-    db.exec('BEGIN')
-    await assertConserved({ rows: (table) => db.prepare(`SELECT * FROM ${table}`).all() })
-    db.exec('COMMIT')
+    await books.atOneInstant((read) => assertConserved({ rows: (table) => read(`SELECT * FROM ${table}`) }))
   } finally {
-    db.close()
+    await books.close()
   }
 }

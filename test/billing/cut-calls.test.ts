@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
+import { openBooks } from '../support/books.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
@@ -21,22 +22,26 @@ interface Streaming {
   readonly arrived: Promise<void>
 }
 
+let begun = 0
+
 /** Starts a call and gives the connection back while it runs. */
 async function begin(path: string, body: unknown, simulate: string): Promise<Streaming> {
   const text = JSON.stringify(body)
+  const name = `begun-${++begun}`
   const head = [
     `POST ${path} HTTP/1.1`,
     'Host: gateway',
     `x-api-key: ${bench.gateway.apiKey}`,
     ...(path === '/v1/messages' ? ['anthropic-version: 2023-06-01'] : []),
     `x-simulator: ${simulate}`,
+    `User-Agent: ${name}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(text)}`,
   ]
   const client = await connect(bench.gateway)
   const arrived = nextArrival()
   await client.send(Buffer.from(`${head.join('\r\n')}\r\n\r\n${text}`))
-  return { client, requestId: newestCall(), arrived }
+  return { client, requestId: idOf(name), arrived }
 }
 
 async function nextArrival(): Promise<void> {
@@ -44,18 +49,17 @@ async function nextArrival(): Promise<void> {
   while (bench.simulator.requests === before) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** The id of the one call in flight, as soon as there is one. */
-async function newestCall(): Promise<string> {
-  const { DatabaseSync } = await import('node:sqlite')
-  const db = new DatabaseSync(`${bench.gateway.dataDir}/tollgate.db`, { readOnly: true })
+/** The id of the call of this user agent, as soon as there is one. */
+async function idOf(name: string): Promise<string> {
+  const books = openBooks(bench.gateway)
   try {
     for (;;) {
-      const row = db.prepare("SELECT id FROM call WHERE state = 'in_flight'").get()
+      const [row] = await books.read(`SELECT id FROM call WHERE user_agent = '${name}'`)
       if (row !== undefined) return String(row['id'])
       await new Promise((resolve) => setImmediate(resolve))
     }
   } finally {
-    db.close()
+    await books.close()
   }
 }
 

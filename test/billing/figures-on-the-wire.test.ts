@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
+import { openBooks } from '../support/books.ts'
 import { startBillingBench } from './bench-of-one.ts'
 
 const bench = await startBillingBench({ env: { TOLLGATE_DISCOUNT: '0.2' } })
@@ -68,22 +69,23 @@ test('an API key reads its own requests and no others', async () => {
 })
 
 test('the record of a request in flight is answered when it is settled', async () => {
+  const books = openBooks(bench.gateway)
+  const inFlight = () => books.read("SELECT id FROM call WHERE state = 'in_flight'")
+  assert.deepEqual(await inFlight(), [])
   const seen = Promise.withResolvers<string>()
   const streaming = bench.call('/v1/messages', { ...hello, stream: true }, { simulate: `${usage};delay=300` })
   // The id is known to the client with the head only, so another key's eyes find it in the list of calls.
-  const { DatabaseSync } = await import('node:sqlite')
-  const db = new DatabaseSync(`${bench.gateway.dataDir}/tollgate.db`, { readOnly: true })
-  const look = (): void => {
-    const row = db.prepare("SELECT id FROM call WHERE state = 'in_flight'").get()
+  const look = async (): Promise<void> => {
+    const [row] = await inFlight()
     if (row === undefined) setImmediate(look)
     else seen.resolve(String(row['id']))
   }
-  look()
+  await look()
   const record = await bench.record(await seen.promise)
   assert.equal(record['state'], 'settled')
   assert.equal(String(record['cost_usd']), COST)
   assert.equal((await streaming).requestId, record['id'])
-  db.close()
+  await books.close()
 })
 
 test('errors of upstream cost nothing, and say so in headers', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
 import { type BillingBench, startBillingBench } from './bench-of-one.ts'
 
@@ -87,11 +88,8 @@ test('an upload that is left before its answer is not billed as if its bytes wer
     await client.send(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]))
     await arrived.promise
     client.leave()
-    const { DatabaseSync } = await import('node:sqlite')
-    const db = new DatabaseSync(`${bench.gateway.dataDir}/tollgate.db`, { readOnly: true })
-    const id = String(db.prepare("SELECT id FROM call WHERE user_agent = 'the-one'").get()?.['id'])
-    db.close()
-    const record = await bench.record(id)
+    const [call] = await readBooks(bench.gateway, "SELECT id FROM call WHERE user_agent = 'the-one'")
+    const record = await bench.record(String(call?.['id']))
     assert.equal(record['estimated'], true)
     // 16 bytes a millisecond and ten tokens a second: some 3,000 tokens for five minutes, not a million.
     const tokens = Math.ceil(Math.ceil(body.length / 16) / 100)

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Environment } from '../../src/config.ts'
+import { runInThread } from '../support/command-thread.ts'
 import {
   type CommandOptions,
   type Finished,
@@ -15,7 +17,9 @@ export type Way = (typeof WAYS)[number]
 
 export interface CommandBench {
   readonly gateway: SmallGateway
+  /** In a process of its own. */
   start(way: Way, args: readonly string[], how?: How): RunningCommand
+  /** In a process of its own if it has input or a terminal; otherwise in a thread. */
   run(way: Way, args: readonly string[], how?: How): Promise<Finished>
   /** The API's own answer, as text. */
   api(path: string): Promise<string>
@@ -23,33 +27,37 @@ export interface CommandBench {
 }
 
 interface How extends CommandOptions {
-  readonly environment?: Readonly<Record<string, string>>
+  readonly environment?: Environment
 }
+
+type CommandLine = readonly [args: readonly string[], environment: Environment]
 
 /** Commands beside a running gateway. */
 export async function startCommandBench(): Promise<CommandBench> {
   const gateway = await startSmallGateway()
-  const { dataDir, url } = gateway.tollgate
+  const { dataDir, environment: books, url } = gateway.tollgate
   const keyFile = join(dataDir, 'admin-key')
   const started: RunningCommand[] = []
-  const begin: CommandBench['start'] = (way, args, { environment = {}, ...options } = {}) =>
+  const line = (way: Way, args: readonly string[], environment: Environment = {}): CommandLine =>
     way === 'locally'
-      ? startCommand(args, { TOLLGATE_DATA_DIR: dataDir, ...environment }, options)
+      ? [args, { ...books, ...environment }]
       : // A folder without books: it must not be looked into.
-        startCommand(
+        [
           [...args, '--url', url, '--admin-key-file', keyFile],
           { TOLLGATE_DATA_DIR: join(dataDir, 'nowhere'), ...environment },
-          options,
-        )
-  const start: CommandBench['start'] = (...how) => {
-    const command = begin(...how)
+        ]
+  const start: CommandBench['start'] = (way, args, { environment, ...options } = {}) => {
+    const command = startCommand(...line(way, args, environment), options)
     started.push(command)
     return command
   }
   return {
     gateway,
     start,
-    run: (way, args, how) => start(way, args, how).finished,
+    run: (way, args, how = {}) =>
+      how.input === undefined && how.terminal === undefined
+        ? runInThread(...line(way, args, how.environment))
+        : start(way, args, how).finished,
     async api(path) {
       const authorization = `Bearer ${readFileSync(keyFile, 'utf8').trim()}`
       return await (await fetch(url + path, { headers: { authorization } })).text()
@@ -65,19 +73,15 @@ export async function startCommandBench(): Promise<CommandBench> {
 /** What is wrong with a command line, and what the command says of it. */
 export type WrongLine = readonly [args: readonly string[], message: RegExp]
 
-/** Each ends with 2, prints nothing, and says what is wrong. Some at a time: a process takes half a second to start. */
+/** Each ends with 2, prints nothing, and says what is wrong. */
 export async function assertAllWrong(
   bench: CommandBench,
   command: string,
   lines: readonly WrongLine[],
 ): Promise<void> {
-  for (let at = 0; at < lines.length; at += 4) {
-    await Promise.all(
-      lines.slice(at, at + 4).map(async ([args, message]) => {
-        const wrong = await bench.run('locally', [command, ...args])
-        assert.deepEqual([wrong.code, wrong.stdout], [2, ''], args.join(' '))
-        assert.match(wrong.stderr, message, args.join(' '))
-      }),
-    )
+  for (const [args, message] of lines) {
+    const wrong = await bench.run('locally', [command, ...args])
+    assert.deepEqual([wrong.code, wrong.stdout], [2, ''], args.join(' '))
+    assert.match(wrong.stderr, message, args.join(' '))
   }
 }

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { HELP } from '../../src/cli/help.ts'
 import { root } from '../style/source-tree.ts'
-import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
+import { runInThread } from '../support/command-thread.ts'
+import { serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
+const execute = promisify(execFile)
 const program = readFileSync(join(root, 'src/cli/tollgate.ts'), 'utf8')
 const commands = Array.from(program.matchAll(/^ {2}case '([a-z][a-z-]*)'/gm), ([, name = '']) => name)
 
@@ -20,12 +23,15 @@ test('the help lists every command, and every command that it lists is there', (
 test('each command explains itself when it is asked to, and does nothing else', async () => {
   await Promise.all(
     commands.map(async (name) => {
-      const help = await runTollgate([name, '--help'])
+      const help = await runInThread([name, '--help'])
       assert.deepEqual([help.code, help.stderr], [0, ''], name)
       assert.ok(help.stdout.length > 10, name)
     }),
   )
 })
+
+/** Of a call that is not there, which is no fault of a command line. */
+const FRAUD_IDS = 'req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X\n'
 
 const WITH_EXAMPLES = [
   ...['create', 'list', 'show', 'update', 'revoke', 'rotate'].map((action) => ['keys', action]),
@@ -39,16 +45,13 @@ test('every example of a help is a command line that is understood', async () =>
   const tollgate = await serveTollgate()
   const folder = dirname(tollgate.dataDir)
   try {
-    // Their ids are not there, which is no fault of the command line.
-    writeFileSync(join(folder, 'fraud.ids'), 'req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X\n')
+    writeFileSync(join(folder, 'fraud.ids'), FRAUD_IDS)
     mkdirSync(join(folder, 'bin'))
     const command = join(folder, 'bin', 'tollgate')
-    writeFileSync(
-      command,
-      `#!/bin/sh\nexec "${process.execPath}" "${join(root, 'src/cli/tollgate.ts')}" "$@"\n`,
-    )
+    // What the shell makes of the example.
+    writeFileSync(command, '#!/bin/sh\nprintf "%s\\0" "$@" > "$ARGS_FILE"\n')
     chmodSync(command, 0o755)
-    const helps = await Promise.all(WITH_EXAMPLES.map((name) => runTollgate([...name, '--help'])))
+    const helps = await Promise.all(WITH_EXAMPLES.map((name) => runInThread([...name, '--help'])))
     const examples = helps.flatMap(({ stdout }) => {
       const [, lines = ''] = /\nExamples?\n((?: {2}.*\n)+)/.exec(stdout) ?? []
       assert.notEqual(lines, '', stdout)
@@ -56,24 +59,22 @@ test('every example of a help is a command line that is understood', async () =>
     })
     // What follows does not end by itself.
     const ending = examples.map((example) => example.trim().replace(' --follow', ''))
-    for (let at = 0; at < ending.length; at += 4) {
-      await Promise.all(ending.slice(at, at + 4).map(understood))
-    }
+    for (const example of ending) await understood(example)
   } finally {
     await tollgate.dispose()
   }
 
   async function understood(example: string): Promise<void> {
-    const env = {
-      PATH: `${join(folder, 'bin')}:${process.env['PATH']}`,
-      TOLLGATE_DATA_DIR: tollgate.dataDir,
-      NO_COLOR: '',
-    }
-    const { code, stderr } = await new Promise<{ code: unknown; stderr: string }>((resolve) => {
-      execFile('sh', ['-c', example], { cwd: folder, env }, (error, _, stderr) =>
-        resolve({ code: error === null ? 0 : error.code, stderr }),
-      )
-    })
+    const argsFile = join(folder, 'args')
+    const env = { PATH: `${join(folder, 'bin')}:${process.env['PATH']}`, ARGS_FILE: argsFile }
+    await execute('sh', ['-c', example], { cwd: folder, env })
+    const typed = readFileSync(argsFile, 'utf8').split('\0').slice(0, -1)
+    const args = typed.map((arg) => arg.replace(/^data\//, `${folder}/data/`))
+    rmSync(argsFile)
+    const environment = { ...tollgate.environment, NO_COLOR: '' }
+    const { code, stderr } = args.includes('-')
+      ? await startCommand(args, environment, { input: FRAUD_IDS }).finished
+      : await runInThread(args, environment)
     assert.ok(code === 0 || code === 1, `${example}\n${stderr}`)
     if (code === 1) assert.match(stderr, /There is no |there is no |cannot be reached/, example)
   }

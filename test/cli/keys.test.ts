@@ -32,7 +32,7 @@ for (const way of WAYS) {
   test(`a key is created, shown, changed, rotated and revoked ${way}`, async () => {
     const name = `life ${way}`
     const limits = ['--monthly-budget', '50.000000001', '--allow-model', 'claude-haiku-5-5', '--log-requests']
-    const created = await bench.run(way, ['keys', 'create', '--name', name, ...limits])
+    const created = await bench.start(way, ['keys', 'create', '--name', name, ...limits]).finished
     assert.equal(created.code, 0, created.stderr)
     assert.match(created.stdout, /^svc_live_[0-9A-Za-z]{49}\n$/)
     const id = await idOf(name)
@@ -87,7 +87,7 @@ for (const way of WAYS) {
     const old = JSON.parse(await bench.api(`/v1/keys/${id}`))
     assert.equal(Date.parse(old.expires_at) > Date.now() + 23 * 3_600_000, true)
 
-    const revoked = await bench.run(way, ['keys', 'revoke', id])
+    const revoked = await bench.start(way, ['keys', 'revoke', id]).finished
     assert.deepEqual([revoked.code, revoked.stdout], [0, `Revoked ${id} (${name}).\n`])
     assert.equal(await statusWith(key), 401)
     assert.equal(await statusWith(rotated.stdout.trim()), 402)
@@ -208,7 +208,9 @@ test('a gateway that is not there, a wrong key and a folder without books are to
   assert.equal(wrongKey.code, 1)
   assert.match(wrongKey.stderr, /refused the key: .*Check --admin-key-file or TOLLGATE_ADMIN_KEY/)
   const nowhere = join(dataDir, 'nowhere')
-  const noBooks = await bench.run('locally', list, { environment: { TOLLGATE_DATA_DIR: nowhere } })
+  const noBooks = await bench.run('locally', list, {
+    environment: { TOLLGATE_DATA_DIR: nowhere, TOLLGATE_DATABASE_URL: '' },
+  })
   assert.equal(noBooks.code, 2)
   assert.match(noBooks.stderr, /TOLLGATE_DATA_DIR: there are no books in .*nowhere; .*--url/)
   assert.equal(existsSync(nowhere), false)
@@ -232,7 +234,7 @@ test('a name cannot draw on the terminal, and letters of any script stay', async
   const name = 'Größe 東京 \u202egnp.exe'
   await bench.run('locally', ['keys', 'create', '--name', name])
   const id = await idOf('Größe')
-  bench.gateway.tamper(`UPDATE api_key SET name = char(27) || '[2J' || name WHERE id = '${id}'`)
+  await bench.gateway.tamper(`UPDATE api_key SET name = '\x1b[2J' || name WHERE id = '${id}'`)
   for (const args of [
     ['show', id],
     ['list', '--limit', '1'],

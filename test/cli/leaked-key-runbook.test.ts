@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
+import { changeBooks, readBooks } from '../support/books.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
@@ -89,30 +89,26 @@ async function call(key: string, by: string, how: Call = {}): Promise<Made> {
 }
 
 /** Books a call that was settled so many times more, as if it had been made as often: that many calls take long. */
-function multiply(requestId: string, times: number): void {
-  const db = new DatabaseSync(join(tollgate.dataDir, 'tollgate.db'), { timeout: 5_000 })
-  const columns = db
-    .prepare("SELECT name FROM pragma_table_info('call') WHERE name <> 'id'")
-    .all()
-    .map((row) => String(row['name']))
+async function multiply(requestId: string, times: number): Promise<void> {
+  const [own] = await readBooks(tollgate, `SELECT * FROM call WHERE id = '${requestId}'`)
+  const columns = Object.keys(own ?? {}).filter((name) => name !== 'id')
   const counts = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens']
   const sums = [...counts, 'cost_nanos', 'list_nanos'].map(
-    (name) => `${name} = ${name} + ${times} * own.${name}`,
+    (name) => `${name} = rollup.${name} + ${times} * own.${name}`,
   )
-  db.exec(`
-    BEGIN IMMEDIATE;
-    CREATE TEMP TABLE own AS SELECT * FROM call WHERE id = '${requestId}';
-    WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < ${times})
-      INSERT INTO call (id, ${columns.join(', ')})
-      SELECT 'req_' || printf('%026d', n), ${columns.join(', ')} FROM own, counter;
-    UPDATE rollup SET requests = requests + ${times}, ${sums.map((sum) => sum.replace('= ', '= rollup.')).join(', ')}
-      FROM own WHERE rollup.key_id = own.key_id AND rollup.day = own.day AND rollup.model = own.model_served;
-    UPDATE key_month SET spent_nanos = spent_nanos + ${times} * own.cost_nanos
-      FROM own WHERE key_month.key_id = own.key_id AND key_month.month = own.month;
-    UPDATE account SET charged_nanos = charged_nanos + ${times} * own.cost_nanos
-      FROM own WHERE account.id = own.account_id;
-    COMMIT`)
-  db.close()
+  await changeBooks(
+    tollgate,
+    `CREATE TEMP TABLE own AS SELECT * FROM call WHERE id = '${requestId}';
+     WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < ${times})
+       INSERT INTO call (id, ${columns.join(', ')})
+       SELECT 'req_0000000000000000' || (1000000000 + n), ${columns.join(', ')} FROM own, counter;
+     UPDATE rollup SET requests = requests + ${times}, ${sums.join(', ')}
+       FROM own WHERE rollup.key_id = own.key_id AND rollup.day = own.day AND rollup.model = own.model_served;
+     UPDATE key_month SET spent_nanos = spent_nanos + ${times} * own.cost_nanos
+       FROM own WHERE key_month.key_id = own.key_id AND key_month.month = own.month;
+     UPDATE account SET charged_nanos = charged_nanos + ${times} * own.cost_nanos
+       FROM own WHERE account.id = own.account_id`,
+  )
 }
 
 const nanosOf = (usd: unknown): bigint => BigInt(Math.round(Number(usd) * 1e9))
@@ -144,8 +140,9 @@ test('the runbook for a leaked key works word for word', async () => {
   }
   const one = records.find((each) => each['by'] === THIEF)
   assert.ok(one)
-  multiply(String(one['id']), THEFTS)
-  for (let n = 1; n <= THEFTS; n += 1) records.push({ ...one, id: `req_${String(n).padStart(26, '0')}` })
+  await multiply(String(one['id']), THEFTS)
+  for (let n = 1; n <= THEFTS; n += 1)
+    records.push({ ...one, id: `req_0000000000000000${1_000_000_000 + n}` })
   const stolen = records.filter((each) => each['by'] === THIEF && nanosOf(each['cost_usd']) > 0n)
   assert.equal(stolen.length, THEFTS + 7)
   const before = await manage('GET', '/gateway/v1/balance')
@@ -210,7 +207,7 @@ test('the runbook for a leaked key works word for word', async () => {
   assert.equal((await manage('GET', `/gateway/v1/requests/${works.id}`))['state'], 'settled')
   assert.doesNotMatch(stdout, /svc_live_\w{20}|svc_admin/, 'no secret is printed')
 
-  const audit = await runTollgate(['audit'], { TOLLGATE_DATA_DIR: tollgate.dataDir })
+  const audit = await runTollgate(['audit'], tollgate.environment)
   assert.equal(audit.code, 0, audit.stdout)
   assert.match(audit.stdout, /^No difference/)
 })

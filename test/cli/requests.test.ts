@@ -200,15 +200,15 @@ test('on a terminal there is colour, and a narrow one leaves the key out', async
 })
 
 test('a model name cannot draw on the terminal', async () => {
-  bench.gateway.tamper(
-    "UPDATE call SET model_served = char(27) || '[2Jmodel' WHERE model_asked = 'claude-opus-4-8'",
+  await bench.gateway.tamper(
+    "UPDATE call SET model_served = '\x1b[2Jmodel' WHERE model_asked = 'claude-opus-4-8'",
   )
   const { stdout } = await bench.run('locally', ['requests', '--model', 'claude-opus-4-8'])
   assert.ok(stdout.includes('?[2Jmodel') && !stdout.includes('\x1b'), stdout)
 })
 
 test('a long export is whole, says on the terminal how far it is, and stops when nobody reads it', async () => {
-  fillLog(bench.gateway.tollgate.dataDir, key.id, 30_000, Date.parse('2020-06-01T00:00:00Z'))
+  await fillLog(bench.gateway.tollgate, key.id, 30_000, Date.parse('2020-06-01T00:00:00Z'))
   const args = ['requests', '--key', key.id, '--end', '2020-06-02']
   const counts = await Promise.all(
     WAYS.map(async (way) => {

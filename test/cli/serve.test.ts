@@ -76,7 +76,7 @@ test('a second start on the same data keeps keys and does not tell the admin key
   const apiKey = await createKey(first.url, adminKey)
   first.signal('SIGTERM')
   assert.equal((await first.finished).code, 0)
-  const second = await serveTollgate({ TOLLGATE_DATA_DIR: first.dataDir })
+  const second = await serveTollgate(first.environment)
   try {
     assert.doesNotMatch(second.banner, /svc_admin_/)
     const response = await fetch(`${second.url}/v1/models`, {
@@ -93,7 +93,7 @@ test('a second start on the same data keeps keys and does not tell the admin key
 test('one data directory serves one gateway: a second one says so and ends with 1', async () => {
   const first = await serveTollgate()
   try {
-    const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', TOLLGATE_DATA_DIR: first.dataDir })
+    const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...first.environment })
     assert.equal(second.code, 1)
     assert.match(second.stderr, /Another Tollgate serves from .* already\. Stop it, or set TOLLGATE_DATA_DIR/)
   } finally {
@@ -106,9 +106,12 @@ test('a data directory that lost its pepper is not given a new one', async () =>
   first.signal('SIGTERM')
   await first.finished
   rmSync(join(first.dataDir, 'pepper'))
-  const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', TOLLGATE_DATA_DIR: first.dataDir })
+  const second = await runTollgate(['serve'], { TOLLGATE_PORT: '0', ...first.environment })
   assert.equal(second.code, 1)
-  assert.match(second.stderr, /made with another pepper/)
+  assert.match(
+    second.stderr,
+    first.databaseUrl === null ? /made with another pepper/ : /This node has no pepper, and so another/,
+  )
   assert.equal(existsSync(join(first.dataDir, 'pepper')), false)
   await first.dispose()
 })
@@ -162,7 +165,7 @@ test('a changed TOLLGATE_ADMIN_KEY replaces the former one', async () => {
   await createKey(first.url, former)
   first.signal('SIGTERM')
   await first.finished
-  const second = await serveTollgate({ TOLLGATE_ADMIN_KEY: latter, TOLLGATE_DATA_DIR: first.dataDir })
+  const second = await serveTollgate({ TOLLGATE_ADMIN_KEY: latter, ...first.environment })
   try {
     await createKey(second.url, latter)
     const headers = { authorization: `Bearer ${former}` }
@@ -190,7 +193,7 @@ test('without TOLLGATE_ADMIN_KEY its key stops working, and a start that leaves 
   const first = await serveTollgate({ TOLLGATE_ADMIN_KEY: own })
   first.signal('SIGTERM')
   await first.finished
-  const second = await serveTollgate({ TOLLGATE_DATA_DIR: first.dataDir })
+  const second = await serveTollgate(first.environment)
   try {
     const shown = /svc_admin_[0-9A-Za-z]{49}/.exec(second.banner)?.[0] ?? ''
     await createKey(second.url, shown)

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
@@ -88,9 +88,7 @@ test('a stream that outlasts the limit of the drain is cut, visibly, and the exi
     const end = await tollgate.finished
     assert.equal(end.code, 0)
     assert.match(end.stdout, /1 streams were cut/)
-    const db = new DatabaseSync(join(tollgate.dataDir, 'tollgate.db'), { readOnly: true })
-    const calls = db.prepare("SELECT state FROM call WHERE path = '/v1/messages'").all()
-    db.close()
+    const calls = await readBooks(tollgate, "SELECT state FROM call WHERE path = '/v1/messages'")
     assert.deepEqual(
       calls.map((call) => call['state']),
       ['settled'],

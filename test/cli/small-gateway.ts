@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { startSimulator } from '../../simulator/start-simulator.ts'
+import { changeBooks } from '../support/books.ts'
 import {
   type Finished,
   runTollgate,
@@ -18,7 +18,7 @@ export interface SmallGateway {
   /** A command of the program on this gateway's data. */
   run(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Finished>
   /** Changes the database from beside, past all constraints. */
-  tamper(sql: string): void
+  tamper(sql: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -47,16 +47,8 @@ export async function startSmallGateway(): Promise<SmallGateway> {
       await response.text()
       assert.equal(response.status, 200)
     },
-    run: (args, environment = {}) =>
-      runTollgate(args, { TOLLGATE_DATA_DIR: tollgate.dataDir, ...environment }),
-    tamper(sql) {
-      const db = new DatabaseSync(join(tollgate.dataDir, 'tollgate.db'), {
-        enableForeignKeyConstraints: false,
-        timeout: 5_000,
-      })
-      db.exec(sql)
-      db.close()
-    },
+    run: (args, environment = {}) => runTollgate(args, { ...tollgate.environment, ...environment }),
+    tamper: (sql) => changeBooks(tollgate, sql),
     async close() {
       await tollgate.dispose()
       await simulator.close()

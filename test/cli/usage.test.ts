@@ -69,8 +69,8 @@ test('on a terminal each row has a bar as long as its cost, and a narrow one sho
 })
 
 test('credits, missing prices, estimates and hostile names are told of, and keys have their names', async () => {
-  bench.gateway.tamper("UPDATE api_key SET name = char(27) || ']0;x' || char(7) || 'éa' WHERE name = 'x'")
-  bench.gateway.tamper(
+  await bench.gateway.tamper("UPDATE api_key SET name = '\x1b]0;x\x07éa' WHERE name = 'x'")
+  await bench.gateway.tamper(
     `UPDATE rollup SET credited_nanos = 1, unpriced_requests = 1, estimated_requests = 2, list_nanos = 900000000
      WHERE model = 'claude-opus-4-8'`,
   )
@@ -87,7 +87,7 @@ test('credits, missing prices, estimates and hostile names are told of, and keys
       /\nCalls without a price of their own: 1\. .*\nCalls whose usage was estimated: 2\.\n$/,
     )
   } finally {
-    bench.gateway.tamper(
+    await bench.gateway.tamper(
       `UPDATE rollup SET credited_nanos = 0, unpriced_requests = 0, estimated_requests = 0, list_nanos = cost_nanos
        WHERE model = 'claude-opus-4-8'`,
     )
@@ -95,10 +95,10 @@ test('credits, missing prices, estimates and hostile names are told of, and keys
 })
 
 test('more rows than the API answers at once are one CSV with one head, and the table says that it is cut', async () => {
-  bench.gateway.tamper(`
+  await bench.gateway.tamper(`
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20005)
       INSERT INTO rollup (account_id, key_id, day, model, requests)
-      SELECT account_id, key_id, '2020-02-02', printf('model-%05d', n.i), n.i FROM n, (SELECT * FROM rollup LIMIT 1)`)
+      SELECT account_id, key_id, '2020-02-02', 'model-' || (100000 + i), i FROM n, (SELECT * FROM rollup LIMIT 1)`)
   const args = ['usage', '--start', '2020-02-02', '--end', '2020-02-02', '--group-by', 'model']
   for (const way of WAYS) {
     const csv = await bench.run(way, [...args, '--csv'], { terminal: { columns: 80, only: 'stderr' } })

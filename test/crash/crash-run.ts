@@ -4,11 +4,12 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { Agent, request } from 'undici'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
+import { openBooks } from '../support/books.ts'
+import { booksVariable, makeBooksPlace, type OwnBooksPlace } from '../support/test-store.ts'
 import { CountingUpstream } from './counting-upstream.ts'
 
 const program = fileURLToPath(new URL('./doomed-gateway.ts', import.meta.url))
@@ -31,18 +32,20 @@ interface Used {
 export class CrashRun {
   readonly #folder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   readonly #upstream: CountingUpstream
+  readonly #place: OwnBooksPlace
   readonly #answered: string[] = []
   /** What the answers said they cost, in headers and trailers. */
   #toldNanos = 0n
   #key = ''
   #calls = 0
 
-  private constructor(upstream: CountingUpstream) {
+  private constructor(upstream: CountingUpstream, place: OwnBooksPlace) {
     this.#upstream = upstream
+    this.#place = place
   }
 
   static async start(): Promise<CrashRun> {
-    return new CrashRun(await CountingUpstream.start())
+    return new CrashRun(await CountingUpstream.start(), await makeBooksPlace())
   }
 
   /** A life that ends at the given point, with calls under way. */
@@ -70,12 +73,12 @@ export class CrashRun {
     const usage = await this.#readUsage(life.url)
     life.process.kill('SIGTERM')
     await life.ended
-    const db = new DatabaseSync(join(this.#folder, 'tollgate.db'), { readOnly: true, readBigInts: true })
+    const books = openBooks({ dataDir: this.#folder, databaseUrl: this.#place.databaseUrl })
     try {
-      const rows = (table: string) => db.prepare(`SELECT * FROM ${table}`).all()
+      const rows = (table: string) => books.read(`SELECT * FROM ${table}`)
       await assertConserved({ rows })
-      const calls = rows('call')
-      assert.equal(rows('account')[0]?.['held_nanos'], 0n, 'nothing stays held')
+      const calls = await rows('call')
+      assert.equal((await rows('account'))[0]?.['held_nanos'], 0n, 'nothing stays held')
       assert.equal(calls.filter((call) => call['state'] === 'in_flight').length, 0)
 
       const byName = Map.groupBy(calls, (call) => String(call['user_agent']))
@@ -97,7 +100,7 @@ export class CrashRun {
       assert.equal(usage.requests, settled.length, 'usage has every settled call, and no other')
       assert.equal(usage.costNanos, this.#toldNanos + unheardNanos, 'usage has what the clients were told')
     } finally {
-      db.close()
+      await books.close()
     }
   }
 
@@ -105,8 +108,9 @@ export class CrashRun {
     return `${this.#calls} calls sent, ${this.#upstream.received.length} reached upstream, ${this.#answered.length} answered`
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#upstream.close()
+    await this.#place.remove()
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
@@ -115,10 +119,12 @@ export class CrashRun {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: {
         PATH: process.env['PATH'],
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
         TOLLGATE_PORT: '0',
         TOLLGATE_DATA_DIR: this.#folder,
         TOLLGATE_MESSAGES_URL: this.#upstream.url,
         TOLLGATE_LOG_LEVEL: 'silent',
+        ...booksVariable(this.#place),
       },
     })
     const ended = once(child, 'exit')

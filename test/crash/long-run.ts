@@ -29,4 +29,4 @@ for (let kill = 1; kill <= kills; kill++) {
 process.stdout.write(
   `\n${kills} kills, ${run.summary}: every upstream call has one record, every answered call is charged\n`,
 )
-run.close()
+await run.close()

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { type BooksOwner, openBooks } from '../support/books.ts'
 
 /** A secret, and how it is called in a failure: the value itself must not be printed there either. */
 export interface Canary {
@@ -63,19 +63,26 @@ export function filesOf(dataDir: string, but: readonly string[] = ['admin-key', 
 }
 
 /** The database column by column, so that a leak is named by its place. */
-export function columnsOf(dataDir: string): Place[] {
-  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), { readOnly: true, readBigInts: true })
+export async function columnsOf(gateway: BooksOwner): Promise<Place[]> {
+  const books = openBooks(gateway)
   try {
-    const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
-    return tables.flatMap(({ name: table }) => {
-      const rows = db.prepare(`SELECT * FROM "${table}"`).all()
-      return Object.keys(rows[0] ?? {}).map((column) => ({
-        where: `column ${table}.${column}`,
-        bytes: Buffer.from(rows.map((row) => textOf(row[column])).join('\n')),
-      }))
-    })
+    const tables = await books.read(
+      gateway.databaseUrl === null
+        ? "SELECT name FROM sqlite_schema WHERE type = 'table'"
+        : "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'",
+    )
+    const places = await Promise.all(
+      tables.map(async ({ name: table }) => {
+        const rows = await books.read(`SELECT * FROM "${table}"`)
+        return Object.keys(rows[0] ?? {}).map((column) => ({
+          where: `column ${table}.${column}`,
+          bytes: Buffer.from(rows.map((row) => textOf(row[column])).join('\n')),
+        }))
+      }),
+    )
+    return places.flat()
   } finally {
-    db.close()
+    await books.close()
   }
 }
 

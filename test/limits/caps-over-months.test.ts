@@ -29,10 +29,10 @@ test('when the month ends under 500 calls at once, each month keeps to the cap, 
     const outcomes = sortOut(answers)
     await bench.assertBooksBalance()
 
-    const books = lookAtBooks(bench.gateway.dataDir)
-    const months = books.months(id)
+    const books = lookAtBooks(bench.gateway)
+    const months = await books.months(id)
     assert.deepEqual([...months.keys()].sort(), [DECEMBER, JANUARY])
-    const calls = books.calls(id)
+    const calls = await books.calls(id)
     for (const [month, { spentNanos, heldNanos }] of months) {
       const own = calls.filter((call) => call.month === month)
       const dearest = Math.max(...own.map((call) => call.costNanos))

@@ -110,9 +110,10 @@ test('calls that fail, break off or lose their client leave no hold, and the cap
     }),
   )
   await bench.assertBooksBalance()
-  const books = lookAtBooks(bench.gateway.dataDir)
-  const dearest = Math.max(...books.calls(id).map((call) => call.costNanos))
-  const [month] = books.months(id).values()
+  const books = lookAtBooks(bench.gateway)
+  const calls = await books.calls(id)
+  const dearest = Math.max(...calls.map((call) => call.costNanos))
+  const [month] = (await books.months(id)).values()
   assert.equal(month?.heldNanos, 0)
   assert.ok((month?.spentNanos ?? 0) - dearest < cap)
 })

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startBillingBench } from '../billing/bench-of-one.ts'
+import { changeBooks } from '../support/books.ts'
 import { type GatedBench, startGatedBench } from './gated-bench.ts'
-import { changeFromBeside, nanosOf, usdOf } from './look-at-books.ts'
+import { nanosOf, usdOf } from './look-at-books.ts'
 import { drawCall, drawChance, send } from './random-calls.ts'
 
 const topUp = ({ gateway }: GatedBench, amount_usd: number) =>
@@ -115,8 +116,8 @@ test('credit that another process adds is found by whoever is first in line, and
     const second = await bench.send('waits', b)
     // The store has told it to wait when it has answered this, and nothing was settled that would make it ask again.
     for (const { id } of keys) await bench.record(id)
-    changeFromBeside(
-      bench.gateway.dataDir,
+    await changeBooks(
+      bench.gateway,
       `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)
          VALUES ('from beside', 'default', 'top_up', 1000000000, 'test', 1);
        UPDATE account SET credited_nanos = credited_nanos + 1000000000`,

@@ -93,7 +93,7 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
       ),
 
     record: (id) => gateway.manage('GET', `/v1/keys/${id}`),
-    assertBooksBalance: () => assertBooksBalance(gateway.dataDir),
+    assertBooksBalance: () => assertBooksBalance(gateway),
 
     async close() {
       arrivals.stop()

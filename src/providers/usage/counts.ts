@@ -57,5 +57,10 @@ export class Counts {
 
 /** Quantities without those that are 0. */
 export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): Quantities {
-  return Object.fromEntries(Object.entries(counts).filter(([, count]) => (count ?? 0) > 0))
+  const quantities: { [U in Unit]?: number } = {}
+  for (const unit in counts) {
+    const count = counts[unit as Unit] ?? 0
+    if (count > 0) quantities[unit as Unit] = count
+  }
+  return quantities
 }

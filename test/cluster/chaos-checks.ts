@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { parseUsd } from '../../src/kernel/money.ts'
+import { runTollgate } from '../support/tollgate-process.ts'
+import type { ChaosBooks } from './chaos-books.ts'
+import { checkHistory } from './chaos-history.ts'
+import type { ChaosLoad, LoadedKey } from './chaos-load.ts'
+import type { Cluster } from './cluster.ts'
+import { NANOS_PER_TOKEN } from './upstream-answer.ts'
+
+export interface Facts {
+  readonly cluster: Cluster
+  readonly keys: readonly LoadedKey[]
+  readonly load: ChaosLoad
+  readonly books: ChaosBooks
+}
+
+/** Everything that must hold once all is well again. */
+export async function checkBooks(facts: Facts): Promise<void> {
+  const { cluster, load, books } = facts
+  assert.deepEqual(load.mangled, [], 'answers that were changed on their way')
+  await checkRecords(facts)
+  const late = await checkHistory(cluster)
+  await checkCaps(facts, late)
+  await checkCommands(cluster, books)
+  await cluster.assertBooksBalance()
+  const audit = await runTollgate(['audit'], { TOLLGATE_DATABASE_URL: cluster.database.url })
+  assert.equal(audit.code, 0, audit.stdout + audit.stderr)
+}
+
+/** Each call that reached upstream did so once and has one record, and what was answered to its end is charged. */
+async function checkRecords({ cluster, load }: Facts): Promise<void> {
+  const { received } = cluster.upstream
+  assert.equal(new Set(received).size, received.length, 'a call was sent twice')
+  const rows = await cluster.database.query('SELECT user_agent, state, cost_nanos FROM call')
+  const records = Map.groupBy(rows, (row) => String(row['user_agent']))
+  for (const name of received) assert.equal(records.get(name)?.length, 1, `${name} reached upstream`)
+  for (const [name, same] of records) assert.equal(same.length, 1, `${name} has ${same.length} records`)
+  const sent = new Set(received)
+  for (const [name, [record]] of records) {
+    if (sent.has(name)) continue
+    assert.notEqual(record?.['state'], 'settled', `${name} is settled and was never sent`)
+  }
+  for (const { call, costUsd } of load.served) {
+    const record = records.get(call.name)?.[0]
+    assert.equal(record?.['state'], 'settled', `${call.name} was answered to its end`)
+    assert.equal(record?.['cost_nanos'], BigInt(call.tokens ?? 0) * NANOS_PER_TOKEN, call.name)
+    if (costUsd !== undefined) assert.equal(record?.['cost_nanos'], parseUsd(costUsd), call.name)
+  }
+}
+
+/**
+ * A cap is passed by at most one call. What was given up and settled after all comes on top: its room had been given to
+ * others.
+ */
+async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): Promise<void> {
+  for (const { id, capNanos } of keys) {
+    if (capNanos === null) continue
+    const rows = await cluster.database.query(
+      "SELECT id, cost_nanos FROM call WHERE key_id = $1 AND state = 'settled'",
+      [id],
+    )
+    const costs = rows
+      .filter((row) => !late.has(String(row['id'])))
+      .map((row) => BigInt(String(row['cost_nanos'])))
+    const spent = costs.reduce((sum, cost) => sum + cost, 0n)
+    const dearest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
+    assert.ok(spent < capNanos + dearest || spent === 0n, `${id} has spent ${spent} of ${capNanos}`)
+  }
+}
+
+/** What was answered is so, and what was repeated was done once. */
+async function checkCommands({ database }: Cluster, books: ChaosBooks): Promise<void> {
+  const open = await database.query(
+    'SELECT id FROM api_key WHERE revoked_at_ms IS NULL AND monthly_budget_nanos IS DISTINCT FROM 0',
+  )
+  const usable = new Set(open.map((row) => String(row['id'])))
+  assert.deepEqual(
+    [...books.ended].filter((id) => usable.has(id)),
+    [],
+    'keys that were ended can be used',
+  )
+  const credits = await database.query("SELECT id FROM credit WHERE reason = 'chaos'")
+  assert.equal(credits.length, books.topUps, 'each top-up is booked once')
+}

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { runOn } from '../support/postgres.ts'
+import type { Cluster } from './cluster.ts'
+
+/**
+ * Writes down, in the transactions themselves, each admission, each change of a call's state and each time a key was
+ * ended. An admission and the end of its key both hold the lock of the key when they draw their number: the numbers are
+ * in the order in which they were committed.
+ */
+const HISTORY = `
+  CREATE TABLE history (
+    n       bigserial PRIMARY KEY,
+    what    text NOT NULL,
+    key_id  text NOT NULL,
+    call_id text,
+    former  text
+  );
+
+  CREATE FUNCTION note_call() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF TG_OP = 'INSERT' THEN
+      INSERT INTO history (what, key_id, call_id) VALUES (NEW.state, NEW.key_id, NEW.id);
+    ELSIF OLD.state <> NEW.state THEN
+      INSERT INTO history (what, key_id, call_id, former) VALUES (NEW.state, NEW.key_id, NEW.id, OLD.state);
+    END IF;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER note_call AFTER INSERT OR UPDATE ON call FOR EACH ROW EXECUTE FUNCTION note_call();
+
+  CREATE FUNCTION note_key() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    IF NEW.revoked_at_ms IS NOT NULL AND OLD.revoked_at_ms IS NULL
+        OR NEW.monthly_budget_nanos = 0 AND OLD.monthly_budget_nanos IS DISTINCT FROM 0 THEN
+      INSERT INTO history (what, key_id) VALUES ('ended', NEW.id);
+    END IF;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER note_key AFTER UPDATE ON api_key FOR EACH ROW EXECUTE FUNCTION note_key();
+`
+
+export function keepHistory(databaseUrl: string): Promise<void> {
+  return runOn(databaseUrl, HISTORY)
+}
+
+/** The ways that a call's record may go: closed once, but for one that was given up and settled after all. */
+const WAYS: ReadonlySet<string> = new Set([
+  'in_flight settled',
+  'in_flight released',
+  'in_flight interrupted',
+  'in_flight interrupted settled',
+  'in_flight interrupted released',
+])
+
+/** The ids of the calls that were settled after they had been given up. */
+export async function checkHistory({ database }: Cluster): Promise<ReadonlySet<string>> {
+  const wrong = await database.query(`
+    SELECT h.key_id, h.call_id FROM history h JOIN history e ON e.key_id = h.key_id AND e.what = 'ended'
+    WHERE h.what = 'in_flight' AND h.n > e.n`)
+  assert.deepEqual(wrong, [], 'calls were admitted with a key that had been ended')
+
+  const ways = await database.query(`
+    SELECT call_id, string_agg(what, ' ' ORDER BY n) AS way FROM history WHERE call_id IS NOT NULL GROUP BY call_id`)
+  const late = new Set<string>()
+  for (const row of ways) {
+    const way = String(row['way'])
+    assert.ok(WAYS.has(way), `${row['call_id']} went ${way}`)
+    if (way === 'in_flight interrupted settled') late.add(String(row['call_id']))
+  }
+  return late
+}

@@ -1,0 +1,223 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Random } from '../store/conformance/simulation-random.ts'
+import { openDatabaseAt } from '../store/postgres-under-test.ts'
+import { ChaosBooks } from './chaos-books.ts'
+import { checkBooks } from './chaos-checks.ts'
+import { keepHistory } from './chaos-history.ts'
+import { ChaosLoad, type LoadedKey } from './chaos-load.ts'
+import {
+  type BookDeed,
+  type Deed,
+  describeDeed,
+  type NodeDeed,
+  type PlannedDeed,
+  planDeeds,
+  type WireDeed,
+} from './chaos-plan.ts'
+import { Cluster } from './cluster.ts'
+import type { ClusterNode } from './cluster-node.ts'
+import { RestartablePostgres } from './restartable-postgres.ts'
+import { sendCall } from './send-call.ts'
+import { waitUntil } from './wait-until.ts'
+
+const NODES = 3
+const KEYS = 16
+const CAP_NANOS = 4_000_000n
+/** Enough for every call, so that credit counts and refuses nobody. */
+const FIRST_CREDIT_USD = 1_000
+
+/** A dead node is given up after 20 s at the latest; a machine that is busy may take a little longer. */
+const RECOVERED_WITHIN_MS = 60_000
+
+/** Nodes and their database under load, to which the seed does what it likes. */
+export class ChaosRun {
+  readonly deeds: readonly PlannedDeed[]
+  readonly #server: RestartablePostgres
+  readonly #cluster: Cluster
+  readonly #keys: readonly LoadedKey[]
+  readonly #load: ChaosLoad
+  readonly #books: ChaosBooks
+  /** Ends and starts of nodes and of the database that are under way. */
+  readonly #underWay = new Set<Promise<unknown>>()
+  #records: readonly string[] = []
+
+  private constructor(
+    server: RestartablePostgres,
+    cluster: Cluster,
+    keys: readonly LoadedKey[],
+    seed: number,
+    forMs: number,
+  ) {
+    this.#server = server
+    this.#cluster = cluster
+    this.#keys = keys
+    this.deeds = planDeeds(new Random(seed), forMs, NODES)
+    this.#load = new ChaosLoad(cluster, keys, seed)
+    this.#books = new ChaosBooks(cluster)
+  }
+
+  static async start(seed: number, forMs: number): Promise<ChaosRun> {
+    const server = await RestartablePostgres.start()
+    const cluster = await Cluster.start(
+      Array.from({ length: NODES }, () => ({})),
+      openDatabaseAt(server.url),
+    )
+    await keepHistory(server.url)
+    await cluster.manage(0, 'POST', '/gateway/v1/credits', { amount_usd: FIRST_CREDIT_USD, reason: 'first' })
+    const keys: LoadedKey[] = []
+    for (let i = 0; i < KEYS; i++) {
+      const capNanos = i % 3 === 0 ? CAP_NANOS : null
+      const fields = capNanos === null ? {} : { monthly_budget_usd: Number(capNanos) / 1e9 }
+      keys.push({ ...(await cluster.createKey(fields, i)), capNanos })
+    }
+    return new ChaosRun(server, cluster, keys, seed, forMs)
+  }
+
+  /** Does all that is planned, heals everything, and checks the books. */
+  async play(onDeed: (deed: string) => void = () => {}): Promise<void> {
+    const startMs = performance.now()
+    for (const planned of this.deeds) {
+      await sleep(Math.max(0, startMs + planned.atMs - performance.now()))
+      onDeed(describeDeed(planned))
+      this.#begin(this.#apply(planned.deed))
+    }
+    await this.#heal()
+    await this.#load.stop()
+    await this.#books.finish()
+    await waitUntil('no call is in flight', async () => (await this.#inFlight()) === 0, {
+      withinMs: RECOVERED_WITHIN_MS,
+      everyMs: 200,
+    })
+    const ways = await this.#cluster.database.query(
+      'SELECT state, count(*) AS calls FROM call GROUP BY state',
+    )
+    this.#records = ways.map((row) => `${row['calls']} ${row['state']}`).toSorted()
+    await checkBooks({ cluster: this.#cluster, keys: this.#keys, load: this.#load, books: this.#books })
+  }
+
+  get summary(): string {
+    const statuses = [...this.#load.statuses].toSorted().map(([status, count]) => `${count} ${status}`)
+    return [
+      `${this.deeds.length} deeds, ${this.#load.sent} calls sent (${statuses.join(', ')})`,
+      `${this.#cluster.upstream.received.length} reached upstream, records: ${this.#records.join(', ')}`,
+    ].join(', ')
+  }
+
+  async close(): Promise<void> {
+    this.#server.resume()
+    await Promise.allSettled(this.#underWay)
+    const stopped = this.#load.stop()
+    await this.#cluster.close()
+    await stopped
+    await this.#server.close()
+  }
+
+  /** What takes its time takes it while the next thing happens. */
+  async #apply(deed: Deed): Promise<void> {
+    if ('nth' in deed) await this.#applyToBooks(deed)
+    else await this.#applyToNode(deed.what, this.#cluster.node(deed.node))
+  }
+
+  async #applyToNode(what: NodeDeed | WireDeed, node: ClusterNode): Promise<void> {
+    switch (what) {
+      case 'kill node':
+        await node.kill()
+        break
+      case 'stop node':
+        await node.stop()
+        break
+      case 'start node':
+        // If the database is away it does not start, and is started when all is well again.
+        await node.start()
+        break
+      case 'pause node':
+        node.pause()
+        break
+      case 'resume node':
+        node.resume()
+        break
+      case 'cut wire':
+        node.wire.cut()
+        break
+      case 'mute wire':
+        node.wire.mute()
+        break
+      case 'hold replies':
+        node.wire.holdReplies()
+        break
+      case 'heal wire':
+        node.wire.heal()
+        break
+    }
+  }
+
+  async #applyToBooks({ what, node, nth }: BookDeed): Promise<void> {
+    const keyId = this.#keys[nth % this.#keys.length]?.id ?? ''
+    switch (what) {
+      case 'stop database':
+        await this.#server.stopAtOnce()
+        break
+      case 'start database':
+        await this.#server.startAgain()
+        break
+      case 'pause database':
+        await this.#server.pause()
+        break
+      case 'resume database':
+        this.#server.resume()
+        break
+      case 'kill backend':
+        await this.#server.killBackend(nth)
+        break
+      case 'revoke key':
+        this.#books.revoke(keyId, node)
+        break
+      case 'empty cap':
+        this.#books.emptyCap(keyId, node)
+        break
+      case 'top up':
+        this.#books.topUp(node)
+        break
+    }
+  }
+
+  #begin(work: Promise<unknown>): void {
+    const done = work.catch(() => {}).finally(() => this.#underWay.delete(done))
+    this.#underWay.add(done)
+  }
+
+  async #heal(): Promise<void> {
+    const { nodes } = this.#cluster
+    this.#server.resume()
+    for (const node of nodes) {
+      node.resume()
+      node.wire.heal()
+    }
+    await Promise.all(this.#underWay)
+    this.#server.resume()
+    await this.#server.startAgain()
+    await Promise.all(nodes.map((node) => node.start()))
+    const { key } = await this.#freshKey()
+    for (const [i, node] of nodes.entries()) {
+      let attempts = 0
+      await waitUntil(`node ${i} serves again`, async () => {
+        const name = `well again ${i} ${attempts++}`
+        return (await sendCall(node.url, { name, key })).status === 200
+      })
+    }
+  }
+
+  /** Those of the load may have been revoked. */
+  async #freshKey(): Promise<{ id: string; key: string }> {
+    let made: { id: string; key: string } | null = null
+    await waitUntil('a key is made', async () => {
+      made = await this.#cluster.createKey().catch(() => null)
+      return made !== null
+    })
+    return made ?? { id: '', key: '' }
+  }
+
+  async #inFlight(): Promise<number> {
+    return (await this.#cluster.database.query("SELECT id FROM call WHERE state = 'in_flight'")).length
+  }
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { requestInstantMs } from '../../src/store/postgres/request-instant.ts'
+import { stopPostgres } from '../support/postgres.ts'
+import { Cluster } from './cluster.ts'
+import { closeConnections, sendCall } from './send-call.ts'
+
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+
+const clockOff = (shiftMs: number) => ({
+  CLOCK_SHIFT_MS: String(shiftMs),
+  NODE_OPTIONS: `--import=${new URL('shift-clock.ts', import.meta.url).href}`,
+})
+
+/** One node is right, one has had no time server for long, one is a day ahead. */
+let cluster: Cluster
+before(async () => {
+  cluster = await Cluster.start([{}, clockOff(-40 * DAY_MS), clockOff(DAY_MS)])
+})
+after(async () => {
+  await cluster.close()
+  await closeConnections()
+  await stopPostgres()
+})
+
+const NODES = [0, 1, 2]
+
+test('the nodes tell different times', async () => {
+  const days = await Promise.all(
+    NODES.map(async (i) => {
+      const reply = await fetch(`${cluster.node(i).url}/healthz`)
+      const idMs = requestInstantMs(reply.headers.get('x-svc-request-id') ?? '') ?? 0
+      return Math.floor((idMs - Date.now()) / DAY_MS + 0.5)
+    }),
+  )
+  assert.deepEqual(days, [0, -40, 1])
+})
+
+test('a call belongs to the day and the month of the database, whichever node admits it', async () => {
+  const { id, key } = await cluster.createKey({ monthly_budget_usd: 1 })
+  const beforeMs = await cluster.nowMs()
+  for (const i of NODES) {
+    const reply = await sendCall(cluster.node(i).url, { name: `day-${i}`, key })
+    assert.equal(reply.status, 200, reply.text)
+  }
+  const afterMs = await cluster.nowMs()
+  const calls = await cluster.callsOf(id)
+  assert.equal(calls.size, 3)
+  const days = [beforeMs, afterMs].map((ms) => new Date(ms).toISOString().slice(0, 10))
+  for (const call of calls.values()) {
+    const [startedMs, endedMs] = [Number(call['started_at_ms']), Number(call['ended_at_ms'])]
+    assert.ok(beforeMs <= startedMs && startedMs <= endedMs && endedMs <= afterMs)
+    assert.ok(days.includes(String(call['day'])))
+    assert.equal(call['month'], String(call['day']).slice(0, 7))
+  }
+  await cluster.assertBooksBalance()
+})
+
+test('a key expires by the clock of the database on every node', async () => {
+  const made = await Promise.all(NODES.map(() => cluster.createKey()))
+  const [soon, over] = made
+  assert.ok(soon !== undefined && over !== undefined)
+  const set = 'UPDATE api_key SET expires_at_ms = now_ms() + $1 WHERE id = $2'
+  await cluster.database.query(set, [HOUR_MS, soon.id])
+  await cluster.database.query(set, [-HOUR_MS, over.id])
+  for (const { url } of cluster.nodes) {
+    assert.equal((await sendCall(url, { name: 'expiry', key: soon.key })).status, 200)
+    assert.equal((await sendCall(url, { name: 'expiry', key: over.key })).status, 401)
+  }
+})
+
+test('what a cap has left this month is the same on every node', async () => {
+  const { key } = await cluster.createKey({ monthly_budget_usd: 0.0001 })
+  assert.equal((await sendCall(cluster.node(0).url, { name: 'spends it', key, tokens: 500 })).status, 200)
+  const resets = new Set<string | undefined>()
+  for (const { url } of cluster.nodes) {
+    const reply = await sendCall(url, { name: 'too late', key })
+    assert.equal(reply.status, 402)
+    resets.add(reply.header('x-svc-budget-resets-at'))
+  }
+  assert.equal(resets.size, 1, [...resets].join(', '))
+})

@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Environment } from '../../src/config.ts'
+import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
+import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
+
+/** A node as its operator runs it: a process with a data directory, behind a wire of its own to the database. */
+export class ClusterNode {
+  readonly wire: FaultProxy
+  readonly #environment: Environment
+  readonly #dataDir = mkdtempSync(join(tmpdir(), 'tollgate-node-'))
+  #process: ServingProcess | null = null
+  /** Starts and ends follow each other. */
+  #changing: Promise<unknown> = Promise.resolve()
+
+  private constructor(wire: FaultProxy, environment: Environment) {
+    this.wire = wire
+    this.#environment = environment
+  }
+
+  /** Without serving yet. */
+  static async prepare(databaseUrl: string, environment: Environment): Promise<ClusterNode> {
+    return new ClusterNode(await startFaultProxy(databaseUrl), environment)
+  }
+
+  get url(): string {
+    if (this.#process === null) throw new Error('this node does not serve')
+    return this.#process.url
+  }
+
+  get isServing(): boolean {
+    return this.#process !== null
+  }
+
+  /** If it does not serve yet; in the same data directory as before. */
+  start(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#process ??= await serveTollgate({
+        TOLLGATE_DATABASE_URL: this.wire.url,
+        TOLLGATE_DATA_DIR: this.#dataDir,
+        ...this.#environment,
+      })
+    })
+  }
+
+  pause(): void {
+    this.#process?.signal('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#process?.signal('SIGCONT')
+  }
+
+  /** As if the power had gone. */
+  kill(): Promise<void> {
+    return this.#inTurn(async () => {
+      const gone = this.#process
+      this.#process = null
+      await gone?.dispose()
+    })
+  }
+
+  /** As its operator stops it. */
+  stop(): Promise<void> {
+    return this.#inTurn(async () => {
+      const gone = this.#process
+      this.#process = null
+      gone?.signal('SIGTERM')
+      await gone?.finished
+      await gone?.dispose()
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.kill()
+    await this.wire.close()
+    rmSync(this.#dataDir, { recursive: true, force: true })
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#changing.then(work)
+    this.#changing = done.catch(() => {})
+    return done
+  }
+}

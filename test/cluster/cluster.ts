@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { request } from 'undici'
+import type { Environment } from '../../src/config.ts'
+import { assertConserved } from '../store/conformance/conservation.ts'
+import { type OpenDatabase, openTestDatabase } from '../store/postgres-under-test.ts'
+import { ClusterNode } from './cluster-node.ts'
+import { type ClusterUpstream, startClusterUpstream } from './cluster-upstream.ts'
+
+type Json = Record<string, unknown>
+
+/** A node that is stopped in its tracks would never answer. */
+const MANAGED_WITHIN_MS = 15_000
+
+/** Nodes that share one database and one upstream. */
+export class Cluster {
+  readonly database: OpenDatabase
+  readonly upstream: ClusterUpstream
+  readonly nodes: readonly ClusterNode[]
+  readonly #adminKey: string
+
+  private constructor(
+    database: OpenDatabase,
+    upstream: ClusterUpstream,
+    nodes: readonly ClusterNode[],
+    adminKey: string,
+  ) {
+    this.database = database
+    this.upstream = upstream
+    this.nodes = nodes
+    this.#adminKey = adminKey
+  }
+
+  /** One node for each environment, in which it may differ from the others. */
+  static async start(own: readonly Environment[], database: OpenDatabase | null = null): Promise<Cluster> {
+    const books = database ?? (await openTestDatabase())
+    const upstream = await startClusterUpstream()
+    const adminKey = randomBytes(24).toString('hex')
+    const shared: Environment = {
+      TOLLGATE_PEPPER: randomBytes(24).toString('hex'),
+      TOLLGATE_ADMIN_KEY: adminKey,
+      TOLLGATE_MESSAGES_URL: upstream.url,
+      TOLLGATE_CHAT_URL: `${upstream.url}/v1`,
+      TOLLGATE_LOG_LEVEL: 'warn',
+    }
+    const nodes = await Promise.all(own.map((more) => ClusterNode.prepare(books.url, { ...shared, ...more })))
+    const cluster = new Cluster(books, upstream, nodes, adminKey)
+    try {
+      await Promise.all(nodes.map((node) => node.start()))
+    } catch (error) {
+      await cluster.close()
+      throw error
+    }
+    return cluster
+  }
+
+  node(i: number): ClusterNode {
+    const node = this.nodes[i % this.nodes.length]
+    assert.ok(node !== undefined)
+    return node
+  }
+
+  /** A request to the management API of one node; fails where the answer is an error. */
+  async manage(
+    i: number,
+    method: 'GET' | 'POST' | 'PATCH',
+    path: string,
+    body?: Json,
+    headers: Record<string, string> = {},
+  ) {
+    const reply = await request(this.node(i).url + path, {
+      method,
+      signal: AbortSignal.timeout(MANAGED_WITHIN_MS),
+      headers: { authorization: `Bearer ${this.#adminKey}`, 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await reply.body.text()
+    if (reply.statusCode >= 300) throw new ManagementError(reply.statusCode, `${method} ${path}: ${text}`)
+    return JSON.parse(text) as Json
+  }
+
+  async createKey(fields: Json = {}, i = 0): Promise<{ id: string; key: string }> {
+    const made = await this.manage(i, 'POST', '/v1/keys', { name: 'cluster', ...fields })
+    return { id: String(made['id']), key: String(made['key']) }
+  }
+
+  /** The records of a key's calls, by the name of each call. Fails if one has two. */
+  async callsOf(keyId: string): Promise<Map<string, Json>> {
+    const rows = await this.database.query('SELECT * FROM call WHERE key_id = $1', [keyId])
+    const byName = new Map(rows.map((row) => [String(row['user_agent']), row]))
+    assert.equal(byName.size, rows.length, 'a call has two records')
+    return byName
+  }
+
+  async nowMs(): Promise<number> {
+    const [row] = await this.database.query('SELECT now_ms() AS now')
+    return Number(row?.['now'])
+  }
+
+  /** Nothing held, nothing in flight, and the books balance. */
+  async assertBooksBalance(): Promise<void> {
+    const open = await this.database.query("SELECT user_agent FROM call WHERE state = 'in_flight'")
+    assert.deepEqual(open, [], 'calls are in flight')
+    const held = await this.database.query(
+      'SELECT held_nanos FROM account UNION ALL SELECT held_nanos FROM key_month',
+    )
+    assert.ok(
+      held.every((row) => row['held_nanos'] === 0n),
+      'something is held',
+    )
+    await assertConserved(this.database)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.close()))
+    await this.upstream.close()
+    await this.database.close()
+  }
+}
+
+export class ManagementError extends Error {
+  override readonly name = 'ManagementError'
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(`${message} (${status})`)
+    this.status = status
+  }
+}

@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import pg from 'pg'
+import { stopPostgres } from '../support/postgres.ts'
+import { Cluster } from './cluster.ts'
+import { Hammer } from './hammer.ts'
+import { type ClientCall, type ClientReply, closeConnections, sendCall } from './send-call.ts'
+import { NANOS_PER_TOKEN } from './upstream-answer.ts'
+import { waitUntil } from './wait-until.ts'
+
+let cluster: Cluster
+before(async () => {
+  cluster = await Cluster.start([{}, {}, {}])
+})
+after(async () => {
+  await cluster.close()
+  await closeConnections()
+  await stopPostgres()
+})
+
+test('500 calls at once over three nodes pass a cap by at most one call, and nobody is refused while there is room', async () => {
+  const capNanos = 10_000_000n
+  const tokensOf = (i: number) => 800 + ((i * 7_919) % 200)
+  const { id, key } = await cluster.createKey({ monthly_budget_usd: 0.01 })
+  // The first call of a month makes the row that the others have to share.
+  assert.equal((await sendCall(cluster.node(0).url, { name: 'first', key, tokens: 0 })).status, 200)
+  const letGo = await holdKey(id)
+  const answered = Promise.all(
+    Array.from({ length: 500 }, (_, i) =>
+      sendPatiently(cluster.node(i).url, {
+        name: `cap-${i}`,
+        key,
+        tokens: tokensOf(i),
+        surface: i % 2 === 0 ? 'messages' : 'chat',
+        stream: i % 5 === 0,
+      }),
+    ),
+  )
+  await letGo()
+  const replies = await answered
+  const served = replies.flatMap(({ status, name }) => (status === 200 ? [name] : [])).sort()
+  assert.deepEqual(receivedBy('cap-').sort(), served, 'what reached upstream is what was served')
+  await waitUntil('no admission is in doubt', async () => (await openCalls()) === 0)
+  const settled = [...(await cluster.callsOf(id))].filter(
+    ([name, call]) => name !== 'first' && call['state'] === 'settled',
+  )
+  assert.deepEqual(settled.map(([name]) => name).sort(), served, 'and what has a record')
+  const costs = replies.flatMap(({ status }, i) =>
+    status === 200 ? [BigInt(tokensOf(i)) * NANOS_PER_TOKEN] : [],
+  )
+  const spent = costs.reduce((sum, cost) => sum + cost, 0n)
+  const dearest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
+  assert.ok(spent >= capNanos && spent < capNanos + dearest, `${spent} spent of ${capNanos}`)
+  for (const { status, text, header } of replies) {
+    if (status === 200) continue
+    assert.equal(status, 402, text)
+    assert.ok(Number(header('x-svc-budget-spent-usd')) >= 0.01, 'refused while there was room')
+  }
+  await cluster.assertBooksBalance()
+})
+
+test('once a key is revoked, has expired or has no budget, no node admits it, were it paused or cut off meanwhile', async () => {
+  const keys = await Promise.all(
+    [{}, {}, { monthly_budget_usd: 100 }].map((fields) => cluster.createKey(fields)),
+  )
+  const [revoked, expired, poor] = keys
+  assert.ok(revoked !== undefined && expired !== undefined && poor !== undefined)
+  const [, paused, cutOff] = cluster.nodes
+  assert.ok(paused !== undefined && cutOff !== undefined)
+  const hammer = new Hammer(
+    'end',
+    cluster.nodes.map((node) => node.url),
+    keys,
+  )
+  await hammer.answered(0, [0, 1, 2], keys, 10)
+
+  // Both in the middle of calls, and both hold on to questions that they have asked or are about to ask.
+  paused.pause()
+  cutOff.wire.mute()
+  const expiresAtMs = (await cluster.nowMs()) + 500
+  await Promise.all([
+    cluster.manage(0, 'POST', `/v1/keys/${revoked.id}/revoke`),
+    cluster.manage(0, 'PATCH', `/v1/keys/${poor.id}`, { monthly_budget_usd: 0 }),
+    cluster.manage(0, 'PATCH', `/v1/keys/${expired.id}`, { expires_at: new Date(expiresAtMs).toISOString() }),
+  ])
+  const admittedBefore = await Promise.all([revoked, poor].map(({ id }) => cluster.callsOf(id)))
+  await waitUntil('the third has expired', async () => (await cluster.nowMs()) >= expiresAtMs)
+  const firstLate = hammer.next
+  await hammer.answered(firstLate, [0, 2], keys, 2)
+  const firstHealed = hammer.next
+  paused.resume()
+  cutOff.wire.heal()
+  await waitUntil('every node asks the database again', async () => {
+    const last = (node: number) => hammer.answers.findLast((call) => call.node === node)
+    return [0, 1, 2].every((node) => [401, 402].includes(last(node)?.status ?? 0))
+  })
+  await hammer.answered(firstHealed, [0, 1, 2], keys, 10)
+  await hammer.stop()
+
+  for (const [i, { id }] of [revoked, poor].entries()) {
+    const names = (calls: ReadonlyMap<string, unknown> | undefined) => [...(calls?.keys() ?? [])].sort()
+    assert.deepEqual(names(await cluster.callsOf(id)), names(admittedBefore[i]), 'admitted after the answer')
+  }
+  for (const [name, call] of await cluster.callsOf(expired.id)) {
+    assert.ok(Number(call['started_at_ms']) < expiresAtMs, `${name} was admitted after the expiry`)
+  }
+  const [key] = await cluster.database.query('SELECT revoked_at_ms FROM api_key WHERE id = $1', [revoked.id])
+  for (const [name, call] of await cluster.callsOf(revoked.id)) {
+    assert.ok(BigInt(String(call['started_at_ms'])) <= BigInt(String(key?.['revoked_at_ms'])), name)
+  }
+  const numberOf = (name: string) => Number(name.slice('end-'.length))
+  assert.deepEqual(
+    receivedBy('end-').filter((name) => numberOf(name) >= firstLate),
+    [],
+    'a call that was sent afterwards reached upstream',
+  )
+  const late = hammer.answers.filter(({ number }) => number >= firstLate)
+  for (const { keyId, status, node } of late) {
+    const refusal = keyId === poor.id ? 402 : 401
+    assert.ok(status === refusal || (node !== 0 && status === 503), `node ${node}: ${status}`)
+  }
+  await waitUntil('no admission is in doubt', async () => (await openCalls()) === 0)
+  await cluster.assertBooksBalance()
+  for (const node of cluster.nodes) {
+    const { key: fresh } = await cluster.createKey()
+    assert.equal((await sendCall(node.url, { name: 'well again', key: fresh })).status, 200)
+  }
+})
+
+/** A machine that is busy with other things may let the database take too long: that is no refusal, and tried again. */
+async function sendPatiently(url: string, call: ClientCall): Promise<ClientReply & { name: string }> {
+  for (let attempt = 0; ; attempt++) {
+    const name = attempt === 0 ? call.name : `${call.name}-${attempt}`
+    const reply = await sendCall(url, { ...call, name })
+    if (reply.status !== 503 || attempt > 20) return { ...reply, name }
+  }
+}
+
+/**
+ * Holds a key until every node waits for it, so that all of them decide in the same instant. Twice: what a node asks
+ * first is one call, and what it asks next is all that have come meanwhile.
+ */
+async function holdKey(id: string): Promise<() => Promise<void>> {
+  const hold = async () => {
+    const client = new pg.Client(cluster.database.url)
+    client.on('error', () => {})
+    await client.connect()
+    await client.query('BEGIN')
+    return { client, held: client.query('SELECT 1 FROM api_key WHERE id = $1 FOR UPDATE', [id]) }
+  }
+  const waiting = async () => {
+    const who = "datname = current_database() AND wait_event_type = 'Lock'"
+    return (await cluster.database.query(`SELECT pid FROM pg_stat_activity WHERE ${who}`)).length
+  }
+  const first = await hold()
+  await first.held
+  return async () => {
+    try {
+      await waitUntil('all nodes wait', async () => (await waiting()) >= 3)
+      const second = await hold()
+      await waitUntil('so do we', async () => (await waiting()) >= 4)
+      await first.client.end()
+      await second.held
+      await waitUntil('all nodes wait again', async () => (await waiting()) >= 3)
+      await second.client.end()
+    } finally {
+      await first.client.end()
+    }
+  }
+}
+
+function receivedBy(prefix: string): string[] {
+  return cluster.upstream.received.filter((name) => name.startsWith(prefix))
+}
+
+async function openCalls(): Promise<number> {
+  return (await cluster.database.query("SELECT id FROM call WHERE state = 'in_flight'")).length
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { stopPostgres } from '../support/postgres.ts'
+import { Cluster } from './cluster.ts'
+import { type ClientCall, closeConnections, expectedBytes, sendCall } from './send-call.ts'
+import { NANOS_PER_TOKEN } from './upstream-answer.ts'
+import { waitUntil } from './wait-until.ts'
+
+/** The first is killed, the second stopped in its tracks, the third cut off; the fourth finds out. */
+const [KILLED, PAUSED, CUT_OFF, WELL] = [0, 1, 2, 3]
+const TOKENS = 300
+
+/** What is promised to whoever waits for the room that a dead node holds. */
+const GIVEN_UP_WITHIN_MS = 30_000
+
+let cluster: Cluster
+before(async () => {
+  cluster = await Cluster.start([{}, {}, {}, {}])
+})
+after(async () => {
+  await cluster.close()
+  await closeConnections()
+  await stopPostgres()
+})
+
+test('what nodes that died, were paused or were cut off hold is given back, and what they bring in late is booked once', async () => {
+  const { id, key } = await cluster.createKey()
+  const states = async () => {
+    const calls = [...(await cluster.callsOf(id))]
+    return Object.fromEntries(calls.map(([name, call]) => [name, call['state']]))
+  }
+  const send = (node: number, call: Partial<ClientCall>) => {
+    const whole: ClientCall = { name: 'call', key, tokens: TOKENS, ...call }
+    return { call: whole, reply: sendCall(cluster.node(node).url, whole) }
+  }
+  const gated = new Map<string, { begin(): void; finish(): void }>()
+  const takeGated = async () => {
+    const call = await cluster.upstream.next()
+    gated.set(call.name, call)
+  }
+  const killedCall = send(KILLED, { name: 'gate killed' })
+  const lost = assert.rejects(killedCall.reply)
+  await takeGated()
+  const pausedCall = send(PAUSED, { name: 'gate paused', stream: true })
+  await takeGated()
+  const cutOffCall = send(CUT_OFF, { name: 'gate cut off', stream: true, surface: 'chat' })
+  await takeGated()
+  const registrations = await cluster.database.query('SELECT id FROM node WHERE fenced_at_ms IS NULL')
+  assert.equal(registrations.length, 4)
+
+  await cluster.node(KILLED).kill()
+  await lost
+  cluster.node(PAUSED).pause()
+  cluster.node(CUT_OFF).wire.mute()
+  // Nobody tells the client of a node that is cut off from its database anything.
+  gated.get('gate cut off')?.finish()
+  assert.equal((await cutOffCall.reply).text, expectedBytes(cutOffCall.call))
+  const early = Array.from({ length: 20 }, (_, i) => send(PAUSED, { name: `asked while paused ${i}` }).reply)
+
+  await waitUntil(
+    'the open calls of all three are interrupted',
+    async () => Object.values(await states()).every((state) => state === 'interrupted'),
+    { withinMs: GIVEN_UP_WITHIN_MS, everyMs: 100 },
+  )
+  await cluster.assertBooksBalance()
+  const [month] = await cluster.database.query('SELECT * FROM key_month WHERE key_id = $1', [id])
+  assert.ok(BigInt(String(month?.['lost_nanos'])) > 0n, 'what may have been lost is shown')
+  assert.equal((await send(WELL, { name: 'well' }).reply).status, 200)
+
+  gated.get('gate paused')?.finish()
+  const again = [PAUSED, CUT_OFF].flatMap((node) =>
+    Array.from({ length: 5 }, async (_, i) => {
+      let attempts = 0
+      await waitUntil(`node ${node} serves again`, async () => {
+        return (await send(node, { name: `again ${node} ${i} ${attempts++}` }).reply).status === 200
+      })
+    }),
+  )
+  cluster.node(PAUSED).resume()
+  cluster.node(CUT_OFF).wire.heal()
+  assert.equal((await pausedCall.reply).text, expectedBytes(pausedCall.call))
+  const settledLate = ['gate paused', 'gate cut off']
+  await waitUntil('what came late is settled', async () => {
+    const now = await states()
+    return settledLate.every((name) => now[name] === 'settled')
+  })
+  assert.equal((await states())['gate killed'], 'interrupted')
+  await Promise.all(early)
+  await Promise.all(again)
+
+  // Under the registrations that were given up, nothing is admitted any more.
+  const fenced = await cluster.database.query(
+    'SELECT id, fenced_at_ms FROM node WHERE fenced_at_ms IS NOT NULL',
+  )
+  assert.equal(fenced.length, 3)
+  for (const row of fenced) {
+    const late = 'SELECT id FROM call WHERE node_id = $1 AND started_at_ms >= $2'
+    assert.deepEqual(await cluster.database.query(late, [row['id'], row['fenced_at_ms']]), [])
+  }
+
+  await cluster.node(KILLED).start()
+  assert.equal((await send(KILLED, { name: 'reborn' }).reply).status, 200)
+  await waitUntil(
+    'no admission is in doubt',
+    async () => !Object.values(await states()).includes('in_flight'),
+  )
+  const calls = [...(await cluster.callsOf(id)).values()]
+  for (const call of calls) {
+    const cost = call['state'] === 'settled' ? BigInt(TOKENS) * NANOS_PER_TOKEN : 0n
+    assert.equal(call['cost_nanos'], cost, String(call['user_agent']))
+  }
+  await cluster.assertBooksBalance()
+})
+
+test('a node that is stopped by its operator leaves nothing for the others to find out', async () => {
+  const { key } = await cluster.createKey({}, WELL)
+  const running = sendCall(cluster.node(PAUSED).url, { name: 'gate last', key, stream: true })
+  const call = await cluster.upstream.next()
+  call.begin()
+  const stopped = cluster.node(PAUSED).stop()
+  call.finish()
+  assert.equal((await running).status, 200)
+  await stopped
+  await cluster.assertBooksBalance()
+  const open = await cluster.database.query('SELECT id FROM node WHERE fenced_at_ms IS NULL')
+  assert.equal(open.length, 3)
+})

@@ -1,0 +1,92 @@
+import { Agent, request } from 'undici'
+import { bytesOf, type CallSurface, MODEL } from './upstream-answer.ts'
+
+/** A call as a client makes it. */
+export interface ClientCall {
+  /** Goes along as the user agent: upstream writes it down, and it is in the record of the call. */
+  readonly name: string
+  readonly key: string
+  readonly surface?: CallSurface
+  readonly stream?: boolean
+  readonly maxTokens?: number
+  /** What upstream will say that it used. */
+  readonly tokens?: number
+  /** Between the pieces of the answer. */
+  readonly paceMs?: number
+}
+
+export interface ClientReply {
+  readonly status: number
+  readonly text: string
+  header(name: string): string | undefined
+}
+
+/** Each call on a connection that nobody else waits for. */
+const dispatcher = new Agent({ connections: 1_000, headersTimeout: 0, bodyTimeout: 0 })
+
+export function closeConnections(): Promise<void> {
+  return dispatcher.destroy()
+}
+
+/** The whole answer; rejects if the connection breaks before its end. */
+export async function sendCall(
+  nodeUrl: string,
+  call: ClientCall,
+  signal?: AbortSignal,
+): Promise<ClientReply> {
+  const {
+    name,
+    key,
+    surface = 'messages',
+    stream = false,
+    tokens = 200,
+    maxTokens = 1_000,
+    paceMs = 0,
+  } = call
+  const isMessages = surface === 'messages'
+  const reply = await request(nodeUrl + (isMessages ? '/v1/messages' : '/v1/chat/completions'), {
+    dispatcher,
+    method: 'POST',
+    ...(signal === undefined ? {} : { signal }),
+    headers: {
+      ...(isMessages ? { 'x-api-key': key } : { authorization: `Bearer ${key}` }),
+      'content-type': 'application/json',
+      'user-agent': name,
+      'x-tokens': String(tokens),
+      'x-pace': String(paceMs),
+    },
+    body: bodyOf(surface, stream, maxTokens),
+  })
+  const { statusCode: status, headers, trailers } = reply
+  const text = await reply.body.text()
+  const header = (wanted: string) => {
+    const value = headers[wanted] ?? trailers[wanted]
+    return Array.isArray(value) ? value[0] : value
+  }
+  return { status, text, header }
+}
+
+function bodyOf(surface: CallSurface, stream: boolean, maxTokens: number): string {
+  const messages = [{ role: 'user', content: 'May I pass?' }]
+  if (surface === 'messages')
+    return JSON.stringify({ model: MODEL.messages, max_tokens: maxTokens, stream, messages })
+  // With what the gateway would add to it, so that all bytes are upstream's.
+  const more = stream ? { stream_options: { include_usage: true } } : {}
+  return JSON.stringify({
+    model: MODEL.chat,
+    max_completion_tokens: maxTokens,
+    stream,
+    messages,
+    ...more,
+  })
+}
+
+/** What the client must have received, if it was served. */
+export function expectedBytes({
+  surface = 'messages',
+  stream = false,
+  name,
+  tokens = 200,
+}: ClientCall): string {
+  return bytesOf(surface, stream, name, tokens)
+}

@@ -1,0 +1,18 @@
+/**
+ * For `--import`: a machine whose clock is off by CLOCK_SHIFT_MS. What runs on the clock that never steps (timers,
+ * deadlines) is right all the same.
+ */
+const shiftMs = Number(process.env['CLOCK_SHIFT_MS'] ?? 0)
+const trueNow = Date.now
+const TrueDate = Date
+
+globalThis.Date = class extends TrueDate {
+  constructor(...given: [] | [number | string | Date]) {
+    if (given.length === 0) super(trueNow() + shiftMs)
+    else super(...given)
+  }
+
+  static override now(): number {
+    return trueNow() + shiftMs
+  }
+} as DateConstructor

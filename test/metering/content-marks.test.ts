@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { JsonScanner } from '../../src/metering/json-scanner.ts'
+
+const MARKS = ['file_id', 'url', 'image_url', '_url', 'container', 'mcp_servers', 'base64', 'file_data']
+
+function isMarked(text: string, pieceBytes: number): boolean {
+  const scanner = new JsonScanner(['model'])
+  const bytes = Buffer.from(text)
+  for (let at = 0; at < bytes.length; at += pieceBytes) scanner.write(bytes.subarray(at, at + pieceBytes))
+  const scan = scanner.end()
+  if (scan.kind === 'unreadable') throw new Error(`${scan.reason}: ${text}`)
+  return scan.marked
+}
+
+const everyCut = (text: string): boolean[] =>
+  [1, 2, 3, 5, 7, 64, 100_000].map((pieceBytes) => isMarked(text, pieceBytes))
+
+test('a body is marked by a member of that name at any depth, however the body is cut', () => {
+  for (const mark of MARKS) {
+    const holder = { [mark]: 'x' }
+    for (const body of [
+      holder,
+      { model: 'm', a: [{ b: [holder] }] },
+      { messages: [{ content: [holder] }] },
+    ]) {
+      assert.deepEqual(new Set(everyCut(JSON.stringify(body))), new Set([true]), JSON.stringify(body))
+    }
+  }
+})
+
+test('a body is marked by a value that says so', () => {
+  for (const mark of MARKS) {
+    const text = JSON.stringify({ messages: [{ source: { type: mark, data: 'abc' } }] })
+    assert.deepEqual(new Set(everyCut(text)), new Set([true]), text)
+  }
+})
+
+test('what only resembles a mark is none, inside of prose neither', () => {
+  const strings = [
+    'urls',
+    'curl',
+    'file_ids',
+    'a container',
+    'base64 ',
+    'profile_id',
+    '{"url":1}',
+    'x'.repeat(400),
+  ]
+  for (const value of strings) {
+    const text = JSON.stringify({ [value]: value, a: [value], b: { c: value } })
+    assert.deepEqual(new Set(everyCut(text)), new Set([false]), text)
+  }
+})
+
+test('a name that is spelled with escapes which nobody needs is taken for a mark', () => {
+  for (const name of [
+    '\\u0075rl',
+    'file\\u005fid',
+    'f\\u0069le_id',
+    'base\\u0036\\u0034',
+    'UR\\u004c\\u006C',
+  ]) {
+    assert.deepEqual(new Set(everyCut(`{"a":[{"${name}":1}]}`)), new Set([true]), name)
+  }
+})
+
+test('escapes that encoders make by themselves mark nothing', () => {
+  for (const value of [
+    '\\u00e9',
+    '\\u2028',
+    '\\u003c\\u003e\\u0026',
+    '\\ud83d\\ude00',
+    '\\u0000\\u001f',
+    '\\"\\\\\\n',
+  ])
+    assert.deepEqual(new Set(everyCut(`{"a":[{"${value}x":"${value}"}]}`)), new Set([false]), value)
+})
+
+test('whether a body is marked is whether one of its strings is a mark, and does not depend on the cuts', () => {
+  const word = fc.oneof(fc.constantFrom(...MARKS), fc.string({ maxLength: 12 }), fc.constant('y'.repeat(300)))
+  const value = fc.letrec((tie) => ({
+    any: fc.oneof({ depthSize: 'small' }, word, fc.integer(), tie('list'), tie('object')),
+    list: fc.array(tie('any'), { maxLength: 3 }),
+    object: fc.dictionary(word, tie('any'), { maxKeys: 3 }),
+  })).object
+  fc.assert(
+    fc.property(value, fc.integer({ min: 1, max: 40 }), (body, pieceBytes) => {
+      const text = JSON.stringify(body)
+      fc.pre(!/\\u00(?:[567]|34|36)/i.test(text) && !text.includes('"model"'))
+      const strings: string[] = []
+      JSON.stringify(body, (name, inner: unknown) => {
+        strings.push(name, typeof inner === 'string' ? inner : '')
+        return inner
+      })
+      const expected = strings.some((each) => MARKS.includes(each) || each.endsWith('_url'))
+      assert.equal(isMarked(text, pieceBytes), expected)
+    }),
+  )
+})
