@@ -18,6 +18,10 @@ export interface Facts {
 export async function checkBooks(facts: Facts): Promise<void> {
   const { cluster, load, books } = facts
   assert.deepEqual(load.mangled, [], 'answers that were changed on their way')
+  assert.ok(
+    cluster.nodes.every((node) => node.refusedBytes === 0),
+    'a settlement was refused',
+  )
   await checkRecords(facts)
   const late = await checkHistory(cluster)
   await checkCaps(facts, late)

@@ -58,19 +58,19 @@ export class ChaosRun {
 
   static async start(seed: number, forMs: number): Promise<ChaosRun> {
     const server = await RestartablePostgres.start()
-    const cluster = await Cluster.start(
-      Array.from({ length: NODES }, () => ({})),
-      openDatabaseAt(server.url),
-    )
-    await keepHistory(server.url)
-    await cluster.manage(0, 'POST', '/gateway/v1/credits', { amount_usd: FIRST_CREDIT_USD, reason: 'first' })
-    const keys: LoadedKey[] = []
-    for (let i = 0; i < KEYS; i++) {
-      const capNanos = i % 3 === 0 ? CAP_NANOS : null
-      const fields = capNanos === null ? {} : { monthly_budget_usd: Number(capNanos) / 1e9 }
-      keys.push({ ...(await cluster.createKey(fields, i)), capNanos })
+    try {
+      const cluster = await Cluster.start(
+        Array.from({ length: NODES }, () => ({})),
+        openDatabaseAt(server.url),
+      )
+      await keepHistory(server.url)
+      const credit = { amount_usd: FIRST_CREDIT_USD, reason: 'first' }
+      await cluster.manage(0, 'POST', '/gateway/v1/credits', credit)
+      return new ChaosRun(server, cluster, await makeKeys(cluster), seed, forMs)
+    } catch (error) {
+      await server.close()
+      throw error
     }
-    return new ChaosRun(server, cluster, keys, seed, forMs)
   }
 
   /** Does all that is planned, heals everything, and checks the books. */
@@ -84,7 +84,10 @@ export class ChaosRun {
     await this.#heal()
     await this.#load.stop()
     await this.#books.finish()
-    await waitUntil('no call is in flight', async () => (await this.#inFlight()) === 0, {
+    const { nodes } = this.#cluster
+    const isQuiet = async () =>
+      (await this.#inFlight()) === 0 && nodes.every((node) => node.spooledBytes === 0)
+    await waitUntil('no call is in flight and no settlement waits', isQuiet, {
       withinMs: RECOVERED_WITHIN_MS,
       everyMs: 200,
     })
@@ -104,7 +107,7 @@ export class ChaosRun {
   }
 
   async close(): Promise<void> {
-    this.#server.resume()
+    await this.#server.resume()
     await Promise.allSettled(this.#underWay)
     const stopped = this.#load.stop()
     await this.#cluster.close()
@@ -164,7 +167,7 @@ export class ChaosRun {
         await this.#server.pause()
         break
       case 'resume database':
-        this.#server.resume()
+        await this.#server.resume()
         break
       case 'kill backend':
         await this.#server.killBackend(nth)
@@ -188,14 +191,13 @@ export class ChaosRun {
 
   async #heal(): Promise<void> {
     const { nodes } = this.#cluster
-    this.#server.resume()
+    await this.#server.resume()
     for (const node of nodes) {
       node.resume()
       node.wire.heal()
     }
-    await Promise.all(this.#underWay)
-    this.#server.resume()
     await this.#server.startAgain()
+    await Promise.all(this.#underWay)
     await Promise.all(nodes.map((node) => node.start()))
     const { key } = await this.#freshKey()
     for (const [i, node] of nodes.entries()) {
@@ -220,4 +222,14 @@ export class ChaosRun {
   async #inFlight(): Promise<number> {
     return (await this.#cluster.database.query("SELECT id FROM call WHERE state = 'in_flight'")).length
   }
+}
+
+async function makeKeys(cluster: Cluster): Promise<readonly LoadedKey[]> {
+  const keys: LoadedKey[] = []
+  for (let i = 0; i < KEYS; i++) {
+    const capNanos = i % 3 === 0 ? CAP_NANOS : null
+    const fields = capNanos === null ? {} : { monthly_budget_usd: Number(capNanos) / 1e9 }
+    keys.push({ ...(await cluster.createKey(fields, i)), capNanos })
+  }
+  return keys
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../../src/config.ts'
@@ -31,6 +31,16 @@ export class ClusterNode {
 
   get isServing(): boolean {
     return this.#process !== null
+  }
+
+  /** Of settlements that wait on its disk for the database. */
+  get spooledBytes(): number {
+    return this.#bytesIn('settlements.log')
+  }
+
+  /** Of settlements that the database would not take. */
+  get refusedBytes(): number {
+    return this.#bytesIn('refused.jsonl')
   }
 
   /** If it does not serve yet; in the same data directory as before. */
@@ -76,6 +86,10 @@ export class ClusterNode {
     await this.kill()
     await this.wire.close()
     rmSync(this.#dataDir, { recursive: true, force: true })
+  }
+
+  #bytesIn(file: string): number {
+    return statSync(join(this.#dataDir, 'spool', file), { throwIfNoEntry: false })?.size ?? 0
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {

@@ -134,7 +134,7 @@ troubleTest(
 
 troubleTest('while the database is stopped in its tracks', {
   begin: () => server.pause(),
-  end: async () => server.resume(),
+  end: () => server.resume(),
 })
 
 troubleTest('while the database is down, and when it has recovered', {

@@ -23,6 +23,8 @@ export class RestartablePostgres {
   readonly #server: EmbeddedPostgres
   #isRunning = true
   #paused: readonly number[] = []
+  /** What is done to it follows each other. */
+  #changing: Promise<unknown> = Promise.resolve()
 
   private constructor(url: string, folder: string, server: EmbeddedPostgres) {
     this.url = url
@@ -50,34 +52,29 @@ export class RestartablePostgres {
     return new RestartablePostgres(url, folder, server)
   }
 
-  get isRunning(): boolean {
-    return this.#isRunning
-  }
-
-  get isPaused(): boolean {
-    return this.#paused.length > 0
-  }
-
   /** At once, without a word to anybody: what comes next is recovery. */
-  async stopAtOnce(): Promise<void> {
-    if (!this.#isRunning) return
-    this.resume()
-    const pid = this.#postmaster()
-    this.#isRunning = false
-    process.kill(pid, 'SIGQUIT')
-    await waitUntil('the server has ended', async () => !isAlive(pid))
+  stopAtOnce(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (!this.#isRunning) return
+      this.#resume()
+      const pid = this.#postmaster()
+      this.#isRunning = false
+      signal(pid, 'SIGQUIT')
+      await waitUntil('the server has ended', async () => !isAlive(pid))
+    })
   }
 
-  async startAgain(): Promise<void> {
-    if (this.#isRunning) return
-    await this.#server.start()
-    this.#isRunning = true
+  startAgain(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#isRunning) return
+      await this.#server.start()
+      this.#isRunning = true
+    })
   }
 
   /** All its processes: whoever is connected waits, and whoever wants to connect, too. */
-  async pause(): Promise<void> {
-    if (!this.#isRunning || this.isPaused) return
-    await this.#withClient(async (client) => {
+  pause(): Promise<void> {
+    return this.#whileRunning(async (client) => {
       // First, so that no process is added to those that are looked up next.
       const postmaster = this.#postmaster()
       this.#paused = [postmaster]
@@ -88,15 +85,13 @@ export class RestartablePostgres {
     })
   }
 
-  resume(): void {
-    for (const pid of this.#paused) signal(pid, 'SIGCONT')
-    this.#paused = []
+  resume(): Promise<void> {
+    return this.#inTurn(async () => this.#resume())
   }
 
   /** One of the processes that serve connections dies; the server ends all of them and recovers by itself. */
-  async killBackend(nth: number): Promise<void> {
-    if (!this.#isRunning || this.isPaused) return
-    await this.#withClient(async (client) => {
+  killBackend(nth: number): Promise<void> {
+    return this.#whileRunning(async (client) => {
       const { rows } = await client.query<{ pid: number }>(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'tollgate' ORDER BY pid",
       )
@@ -106,29 +101,43 @@ export class RestartablePostgres {
   }
 
   async close(): Promise<void> {
-    this.resume()
+    await this.resume()
     // Its package waits for the end of a process that it thinks is there.
     await this.startAgain()
     await this.#server.stop()
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
+  #resume(): void {
+    for (const pid of this.#paused) signal(pid, 'SIGCONT')
+    this.#paused = []
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#changing.then(work)
+    this.#changing = done.catch(() => {})
+    return done
+  }
+
   #postmaster(): number {
     return Number(readFileSync(join(this.#folder, 'data', 'postmaster.pid'), 'utf8').split('\n', 1)[0])
   }
 
-  async #withClient(work: (client: pg.Client) => Promise<void>): Promise<void> {
-    const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: 5_000 })
-    client.on('error', () => {})
-    try {
-      await client.connect()
-      await work(client)
-    } catch {
-      // It is on its way down, or up: there is nobody to be hurt.
-    } finally {
-      // Not a farewell: the process at the other end may be stopped.
-      client.end().catch(() => {})
-    }
+  #whileRunning(work: (client: pg.Client) => Promise<void>): Promise<void> {
+    return this.#inTurn(async () => {
+      if (!this.#isRunning || this.#paused.length > 0) return
+      const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: 5_000 })
+      client.on('error', () => {})
+      try {
+        await client.connect()
+        await work(client)
+      } catch {
+        // It is recovering: there is nobody to be hurt.
+      } finally {
+        // Not waited for: the process at the other end may be stopped.
+        client.end().catch(() => {})
+      }
+    })
   }
 }
 
