@@ -25,6 +25,8 @@ export class InstallationError extends Error {
 /** What lives in the data directory or the shared database: the store, the pepper, the first admin key. */
 export interface Installation {
   readonly store: Store
+  /** The time that counts: the database's where there is one, else this machine's. */
+  readonly clock: Clock
   readonly digestKey: DigestKey
   readonly firstAdminKey: string | null
   /** Calls that were in flight when the gateway last ended without settling them. */
@@ -46,7 +48,6 @@ export async function openInstallation(
   config: Config,
   surroundings: StoreSurroundings,
 ): Promise<Installation> {
-  const { clock } = surroundings
   makePrivateDir(config.dataDir)
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
@@ -58,12 +59,13 @@ export async function openInstallation(
   try {
     const opened = await openStore(config, surroundings, true)
     store = opened.store
-    const { digestKey } = opened
+    const { digestKey, clock } = opened
     // Whoever held these calls is gone: this process is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
     return {
       store: opened.store,
+      clock,
       digestKey,
       firstAdminKey,
       interruptedCalls,
@@ -82,11 +84,11 @@ export async function openStore(
   config: Config,
   surroundings: StoreSurroundings,
   serving = false,
-): Promise<{ store: Store; digestKey: DigestKey }> {
+): Promise<Pick<Installation, 'store' | 'clock' | 'digestKey'>> {
   makePrivateDir(config.dataDir)
-  const store =
+  const { store, clock } =
     config.databaseUrl === null
-      ? await openOwnBooks(config.dataDir, surroundings, serving)
+      ? { store: await openOwnBooks(config.dataDir, surroundings, serving), clock: surroundings.clock }
       : await openSharedBooks(config.databaseUrl, surroundings, serving ? nodeName(config.dataDir) : null)
   try {
     // Before the pepper, which would be the first thing written to a database that is only half there.
@@ -94,7 +96,7 @@ export async function openStore(
     if (moved !== null) throw new InstallationError(moved)
     const digestKey = createKeyDigest(config.pepper ?? (await readPepper(config, store)))
     await checkPepper(store, digestKey, config.databaseUrl !== null)
-    return { store, digestKey }
+    return { store, clock, digestKey }
   } catch (error) {
     await store.close()
     throw error
@@ -114,9 +116,9 @@ async function openSharedBooks(
   databaseUrl: Secret,
   { clock, log }: StoreSurroundings,
   name: string | null,
-): Promise<Store> {
+): Promise<Pick<Installation, 'store' | 'clock'>> {
   try {
-    return await openPostgresStore(databaseUrl.reveal(), {
+    const store = await openPostgresStore(databaseUrl.reveal(), {
       // Tests that bring a clock of their own live by it; nodes live by the one that they share.
       clock: clock === systemClock ? 'database' : 'caller',
       // Nobody else serves from this data directory, so whoever served under its name before is gone.
@@ -125,6 +127,7 @@ async function openSharedBooks(
       log,
       nodeClock: clock,
     })
+    return { store, clock: store.clock }
   } catch (error) {
     throw unopenedDatabase(databaseUrl, error as Error)
   }

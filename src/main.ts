@@ -107,8 +107,8 @@ async function serveFrom(
   book: PriceBook,
   discount: Discount,
 ): Promise<RunningTollgate> {
-  const { log, clock = systemClock } = surroundings
-  const { store, digestKey } = installation
+  const { log } = surroundings
+  const { store, clock, digestKey } = installation
   if (installation.interruptedCalls > 0) {
     log.warn(
       { calls: installation.interruptedCalls },

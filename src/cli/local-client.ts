@@ -1,5 +1,4 @@
 import type { Config } from '../config.ts'
-import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import type { Caller } from '../keys/recognition.ts'
 import { createSettlementWatch } from '../ledger/settlement-watch.ts'
@@ -14,10 +13,10 @@ const OPERATOR: Caller = { kind: 'admin_key', keyId: 'command line', accountId: 
 
 /** The management API in this process, on the books themselves: beside running gateways or without one. */
 export async function openLocalClient(config: Config): Promise<ManagementClient> {
-  const { store, digestKey } = await openBooks(config)
+  const { store, clock, digestKey } = await openBooks(config)
   const management: Management = {
-    clock: systemClock,
-    nextUlid: createUlidSource(systemClock),
+    clock,
+    nextUlid: createUlidSource(clock),
     digestKey,
     servicePrefix: config.prefix,
     store,

@@ -9,8 +9,8 @@ const MARKS: readonly Buffer[] = ['file_id', 'url', 'container', 'mcp_servers', 
 /** A name that ends like this marks it as well: `image_url`. */
 const ENDING = Buffer.from('_url')
 
-/** No more of a string than its last bytes need be known. */
-export const MARK_BYTES_MAX = Math.max(ENDING.length, ...MARKS.map((mark) => mark.length))
+/** No more of a string than its last bytes need be known: one more than the longest has, so that it is seen to be longer. */
+const TAIL_BYTES = Math.max(ENDING.length, ...MARKS.map((mark) => mark.length)) + 1
 
 /** 1 for every byte that one of them ends with: for all other strings one look is enough. */
 export const MARK_ENDS = new Uint8Array(256)
@@ -34,37 +34,32 @@ function endsWith(chunk: Uint8Array, from: number, to: number, end: Uint8Array):
 export class MarkWatch {
   /** Its last bytes, as far as they are behind us. */
   #tail: Uint8Array = NOTHING
-  /** How many bytes of it are behind us. */
-  #behind = 0
   #from = 0
 
   /** Its first byte is at `i` of the chunk at hand. */
   open(i: number): void {
     this.#tail = NOTHING
-    this.#behind = 0
     this.#from = i
   }
 
   /** The chunk ends, the string does not. */
   endChunk(chunk: Uint8Array): void {
-    const seen = chunk.length - this.#from
-    if (seen >= MARK_BYTES_MAX) this.#tail = chunk.slice(chunk.length - MARK_BYTES_MAX)
-    else {
-      const all = Buffer.concat([this.#tail, chunk.subarray(this.#from)])
-      this.#tail = all.subarray(Math.max(0, all.length - MARK_BYTES_MAX))
-    }
-    this.#behind += seen
+    this.#tail = this.#lastBytes(chunk, chunk.length)
     this.#from = 0
   }
 
   /** Its closing quote is at `i`. */
   close(chunk: Uint8Array, i: number): boolean {
-    if (this.#behind === 0) return isMark(chunk, this.#from, i)
-    const length = this.#behind + i
-    const last = Buffer.concat([this.#tail, chunk.subarray(Math.max(0, i - MARK_BYTES_MAX), i)])
-    // What is longer than any of them can only end like one.
-    const from = Math.max(0, last.length - length)
-    return isMark(last, length > MARK_BYTES_MAX ? 0 : from, last.length)
+    if (this.#tail.length === 0) return isMark(chunk, this.#from, i)
+    const last = this.#lastBytes(chunk, i)
+    return isMark(last, 0, last.length)
+  }
+
+  /** A copy, as far as `to` of the chunk at hand. */
+  #lastBytes(chunk: Uint8Array, to: number): Uint8Array {
+    const start = Math.max(this.#from, to - TAIL_BYTES)
+    const all = Buffer.concat([this.#tail, chunk.subarray(start, to)])
+    return all.subarray(Math.max(0, all.length - TAIL_BYTES))
   }
 }
 

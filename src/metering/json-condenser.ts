@@ -80,8 +80,9 @@ export class JsonCondenser {
 
   /** The copy of this chunk's bytes has come so far; nothing is copied while `#mute` or `#skipped` says so. */
   #from = 0
-  /** In a string that was cut. */
+  /** In a string that was cut; and whether what comes next of it is escaped. */
   #mute = false
+  #muteEscape = false
   /** The depth of the object of which a member is being left out, or 0. */
   #skipped = 0
 
@@ -137,6 +138,7 @@ export class JsonCondenser {
     this.#overflow = false
     this.#broken = false
     this.#mute = false
+    this.#muteEscape = false
     this.#skipped = 0
     this.#memberStart = -1
     this.#inString = false
@@ -231,6 +233,7 @@ export class JsonCondenser {
         i++
         continue
       }
+      if (this.#mute && !this.#isName) return this.#crossMuted(chunk, i, to)
       const stop = this.#nextStop(chunk, words, i, to)
       if (stop - i > this.#room) this.#cut(chunk, i + Math.max(0, this.#room), stop)
       this.#room -= stop - i
@@ -250,6 +253,30 @@ export class JsonCondenser {
       i++
     }
     if (this.#isName) this.#keepName(chunk, from, to)
+    return to
+  }
+
+  /**
+   * Goes on inside a string of which nothing more is copied: only its closing quote matters, which is one that an even
+   * number of backslashes stands before. Looking at every escape took 1 ms for a MB of prose.
+   */
+  #crossMuted(chunk: Buffer, from: number, to: number): number {
+    let start = from
+    if (this.#muteEscape) {
+      this.#muteEscape = false
+      start++
+    }
+    for (let i = start; i < to; i++) {
+      i = Math.min(indexOrLength(chunk, QUOTE, i), to)
+      const escaped = backslashesBefore(chunk, start, i) % 2 === 1
+      if (i === to) {
+        this.#muteEscape = escaped
+        break
+      }
+      if (escaped) continue
+      this.#closeString(chunk, from, i)
+      return i + 1
+    }
     return to
   }
 
@@ -353,6 +380,12 @@ export class JsonCondenser {
 function indexOrLength(chunk: Buffer, byte: number, from: number): number {
   const index = chunk.indexOf(byte, from)
   return index < 0 ? chunk.length : index
+}
+
+function backslashesBefore(chunk: Buffer, from: number, to: number): number {
+  let i = to
+  while (i > from && chunk[i - 1] === BACKSLASH) i--
+  return to - i
 }
 
 function unescaped(name: string): string {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { changeBooks } from '../support/books.ts'
+import { runInThread } from '../support/command-thread.ts'
 import {
   type Finished,
   runTollgate,
@@ -15,12 +16,14 @@ export interface SmallGateway {
   readonly tollgate: ServingProcess
   /** A Messages call that upstream says used so many input tokens. */
   call(inputTokens: number, model?: string): Promise<void>
-  /** A command of the program on this gateway's data. */
+  /** A command of the program on this gateway's data: the first of a name as a process, those after it in a thread. */
   run(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Finished>
   /** Changes the database from beside, past all constraints. */
   tamper(sql: string): Promise<void>
   close(): Promise<void>
 }
+
+const known = new Set<string>()
 
 export async function startSmallGateway(): Promise<SmallGateway> {
   const simulator = await startSimulator()
@@ -47,7 +50,12 @@ export async function startSmallGateway(): Promise<SmallGateway> {
       await response.text()
       assert.equal(response.status, 200)
     },
-    run: (args, environment = {}) => runTollgate(args, { ...tollgate.environment, ...environment }),
+    run(args, environment = {}) {
+      const [command = ''] = args
+      const run = known.has(command) ? runInThread : runTollgate
+      known.add(command)
+      return run(args, { ...tollgate.environment, ...environment })
+    },
     tamper: (sql) => changeBooks(tollgate, sql),
     async close() {
       await tollgate.dispose()

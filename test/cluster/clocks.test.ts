@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { requestInstantMs } from '../../src/store/postgres/request-instant.ts'
 import { stopPostgres } from '../support/postgres.ts'
@@ -26,15 +27,18 @@ after(async () => {
 
 const NODES = [0, 1, 2]
 
-test('the nodes tell different times', async () => {
-  const days = await Promise.all(
-    NODES.map(async (i) => {
-      const reply = await fetch(`${cluster.node(i).url}/healthz`)
-      const idMs = requestInstantMs(reply.headers.get('x-svc-request-id') ?? '') ?? 0
-      return Math.floor((idMs - Date.now()) / DAY_MS + 0.5)
-    }),
-  )
-  assert.deepEqual(days, [0, -40, 1])
+test('the machines of the nodes are told different times', () => {
+  const env = { ...process.env, ...clockOff(-40 * DAY_MS) }
+  const told = Number(execFileSync(process.execPath, ['-p', 'Date.now()'], { env, encoding: 'utf8' }))
+  assert.equal(Math.round((told - Date.now()) / DAY_MS), -40)
+})
+
+test('a request id has the time of the database, whichever node gives it', async () => {
+  for (const { url } of cluster.nodes) {
+    const reply = await fetch(`${url}/healthz`)
+    const idMs = requestInstantMs(reply.headers.get('x-svc-request-id') ?? '') ?? 0
+    assert.ok(Math.abs(idMs - (await cluster.nowMs())) < HOUR_MS, reply.headers.get('x-svc-request-id') ?? '')
+  }
 })
 
 test('a call belongs to the day and the month of the database, whichever node admits it', async () => {
@@ -80,4 +84,22 @@ test('what a cap has left this month is the same on every node', async () => {
     resets.add(reply.header('x-svc-budget-resets-at'))
   }
   assert.equal(resets.size, 1, [...resets].join(', '))
+})
+
+test('an expiry that is in the future can be set on every node', async () => {
+  for (const i of NODES) {
+    const expires_at = new Date((await cluster.nowMs()) + HOUR_MS).toISOString()
+    const { id, key } = await cluster.createKey({ expires_at }, i)
+    await cluster.manage(i, 'PATCH', `/v1/keys/${id}`, { expires_at })
+    assert.equal((await sendCall(cluster.node(0).url, { name: 'lasting', key })).status, 200)
+    assert.equal((await cluster.manage(i, 'GET', `/v1/keys/${id}`))['status'], 'usable')
+  }
+})
+
+test('usage of this month is that of the database, whichever node is asked', async () => {
+  const totals = await Promise.all(
+    NODES.map(async (i) => (await cluster.manage(i, 'GET', '/v1/usage'))['total']),
+  )
+  assert.deepEqual(totals[1], totals[0])
+  assert.deepEqual(totals[2], totals[0])
 })

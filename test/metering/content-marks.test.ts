@@ -45,12 +45,30 @@ test('what only resembles a mark is none, inside of prose neither', () => {
     'a container',
     'base64 ',
     'profile_id',
+    // Longer than the longest mark, of which the last bytes are one: a cut before the quote must not hide that.
+    'xmcp_servers',
+    `${'x'.repeat(300)}container`,
     '{"url":1}',
     'x'.repeat(400),
   ]
   for (const value of strings) {
     const text = JSON.stringify({ [value]: value, a: [value], b: { c: value } })
     assert.deepEqual(new Set(everyCut(text)), new Set([false]), text)
+  }
+})
+
+test('a chunk may be overwritten once it was looked at', () => {
+  for (const [first, second] of [
+    ['{"a":"file_', 'id"}'],
+    [`{"a":"${'x'.repeat(20)}_u`, 'rl"}'],
+  ] as const) {
+    const scanner = new JsonScanner(['model'])
+    const chunk = Buffer.from(first)
+    scanner.write(chunk)
+    chunk.fill('!')
+    scanner.write(Buffer.from(second))
+    const scan = scanner.end()
+    assert.equal(scan.kind === 'object' && scan.marked, true, first)
   }
 })
 

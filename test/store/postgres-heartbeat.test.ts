@@ -10,7 +10,7 @@ const SILENT_MS = 15_000
 
 /** A node over a database that only takes note of what it is asked. */
 function nodeUnderTest() {
-  const state = { nowMs: 0, away: false, fenced: false, sweeps: 0, registrations: 0 }
+  const state = { nowMs: 0, away: false, fenced: false, sweeps: 0, registrations: 0, heard: [] as number[] }
   const beats: (() => void)[] = []
   const db: Database = {
     async query(text): Promise<readonly Row[]> {
@@ -22,7 +22,7 @@ function nodeUnderTest() {
         state.fenced = false
       }
       if (text.includes('fence_silent_nodes')) state.sweeps += 1
-      return isBeat && !state.fenced ? [{ id: 'node' }] : []
+      return isBeat && !state.fenced ? [{ seen_at_ms: 1_000n + BigInt(state.nowMs) }] : []
     },
     transaction: () => assert.fail('a node has no transactions'),
   }
@@ -31,7 +31,7 @@ function nodeUnderTest() {
       db,
       months: { makeAhead: async () => {}, have: async () => {}, makingThem: (work) => work() },
       nextUlid: () => 'ULID',
-      clock: { monotonicMs: () => state.nowMs },
+      clock: { monotonicMs: () => state.nowMs, heard: (databaseMs) => state.heard.push(databaseMs) },
       log: createLog('silent'),
     },
     { name: 'test', alone: false, beatEveryMs: 1, silentMs: SILENT_MS },
@@ -99,4 +99,11 @@ test('a node that finds itself given up registers anew', () =>
     state.fenced = true
     await beat()
     assert.equal(state.registrations, 2)
+  }))
+
+test('every heartbeat brings the time of the database', () =>
+  withNode(async ({ state, beat }) => {
+    state.nowMs = 7_000
+    await beat()
+    assert.equal(state.heard.at(-1), 8_000)
   }))

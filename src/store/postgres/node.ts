@@ -1,8 +1,8 @@
-import type { Clock } from '../../kernel/clock.ts'
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { CallMonths } from './call-months.ts'
 import type { Database } from './database.ts'
+import type { DatabaseClock } from './database-clock.ts'
 import { number, text } from './rows.ts'
 
 export interface NodeOptions {
@@ -39,7 +39,7 @@ export interface NodeParts {
   readonly db: Database
   readonly months: CallMonths
   readonly nextUlid: IdSource
-  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly clock: Pick<DatabaseClock, 'monotonicMs' | 'heard'>
   readonly log: Log
 }
 
@@ -96,11 +96,13 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
   async function beat(): Promise<void> {
     try {
       const { id, epoch } = await registered()
-      const seen = await db.query(
-        'UPDATE node SET seen_at_ms = now_ms() WHERE id = $1 AND fenced_at_ms IS NULL RETURNING id',
+      const askedAtMs = clock.monotonicMs()
+      const [seen] = await db.query(
+        'UPDATE node SET seen_at_ms = now_ms() WHERE id = $1 AND fenced_at_ms IS NULL RETURNING seen_at_ms',
         [id],
       )
-      if (seen.length === 0) refused(id, epoch)
+      if (seen === undefined) refused(id, epoch)
+      else clock.heard(number(seen, 'seen_at_ms'), askedAtMs)
       noteBeat()
       if (isSound()) await sweep()
       if (clock.monotonicMs() >= choresDueMs) await doChores()

@@ -20,7 +20,7 @@ export interface Pool extends Database {
 }
 
 /** How long a statement waits for a connection, a free one or a new one. Then: StoreUnavailable, nothing was sent. */
-const CONNECT_MS = 2_000
+const CONNECT_MS = 1_800
 
 /** Connections to the database, opened as they are needed. One that fails or hangs is thrown away. */
 export function openPool({ url, connectionsMax, statementMs, settings }: PoolOptions): Pool {

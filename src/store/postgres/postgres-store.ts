@@ -10,6 +10,7 @@ import { bodyOperations } from './bodies.ts'
 import { createCallMonths } from './call-months.ts'
 import { getCall, settleCalls } from './calls.ts'
 import { creditBackOperation } from './credit-back.ts'
+import { createDatabaseClock } from './database-clock.ts'
 import { createDoubts } from './doubts.ts'
 import { keyListOperation } from './key-list.ts'
 import { keyOperations } from './keys.ts'
@@ -20,6 +21,7 @@ import { createNode, type NodeOptions } from './node.ts'
 import { openPool } from './pool.ts'
 import { recogniseOperation } from './recognise.ts'
 import { requestLogOperation } from './request-log.ts'
+import { number, present } from './rows.ts'
 import { probeSettings } from './session-settings.ts'
 import { settingOperations } from './settings.ts'
 import type { StoreClock } from './store-clock.ts'
@@ -35,9 +37,14 @@ export interface PostgresStoreOptions {
   readonly answerMs?: number
 }
 
-/** A call that is not answered within 2 s is refused: there is a little left for the way back to the client. */
-const ANSWER_MS = 1_900
-const STATEMENT_MS = 2_000
+/** A store that tells the time as well: that of the database, or of the caller if that decides. */
+export interface PostgresStore extends Store {
+  readonly clock: Clock
+}
+
+/** A call that is not answered within 2 s is refused: there is a little left for the way to here and back. */
+const ANSWER_MS = 1_700
+const STATEMENT_MS = 1_800
 
 /** What may look at many rows. */
 const READ_MS = 10_000
@@ -52,8 +59,11 @@ export const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs
  * connection of its own, so that neither waits for the other nor for anything else; at most nine connections in all.
  * Whatever the database does, the store comes back by itself.
  */
-export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<Store> {
-  const { clock, log, nodeClock = systemClock, answerMs = ANSWER_MS } = options
+export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<PostgresStore> {
+  const { clock, log, answerMs = ANSWER_MS } = options
+  const ownClock = options.nodeClock ?? systemClock
+  const databaseClock = createDatabaseClock(ownClock)
+  const nodeClock = clock === 'database' ? databaseClock : ownClock
   const settings = await probeSettings(url)
   await migrate(url)
   const lanes = openPool({ url, settings, connectionsMax: 2, statementMs: STATEMENT_MS })
@@ -63,7 +73,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 
   const months = createCallMonths(work)
   const node = createNode(
-    { db: life, months, nextUlid: createUlidSource(nodeClock), clock: nodeClock, log },
+    { db: life, months, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
     { ...NODE, ...options.node },
   )
   const admissions = createLane<CallOpening, Admission>({
@@ -94,12 +104,16 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 
   try {
     await months.makeAhead()
+    const askedAtMs = ownClock.monotonicMs()
+    const [row] = await life.query('SELECT now_ms() AS now_ms')
+    databaseClock.heard(number(present(row), 'now_ms'), askedAtMs)
   } catch (error) {
     await close()
     throw error
   }
 
   return {
+    clock: nodeClock,
     ...keyOperations(work, clock),
     ...keyListOperation(reads, clock),
     ...adminKeyOperations(work, clock),

@@ -7,7 +7,7 @@ import { STEADY } from './steady.ts'
 export const nodes = `
   -- With p_alone, whoever was here under the same name is gone.
   CREATE FUNCTION register_node(p_id text, p_name text, p_alone boolean)
-  RETURNS bigint LANGUAGE plpgsql SET lock_timeout = '1800ms' AS $$
+  RETURNS bigint LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   BEGIN
     IF p_alone THEN
       PERFORM 1 FROM node WHERE name = p_name AND cleared_at_ms IS NULL AND fenced_at_ms IS NULL
@@ -22,7 +22,7 @@ export const nodes = `
   -- Admissions of this node that are under way are waited for; those that begin later with the old epoch are not made.
   -- Null if the node has been given up, which comes to the same.
   CREATE FUNCTION raise_epoch(p_id text)
-  RETURNS bigint LANGUAGE plpgsql SET lock_timeout = '1800ms' AS $$
+  RETURNS bigint LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   DECLARE
     v_epoch bigint;
   BEGIN
@@ -34,7 +34,7 @@ export const nodes = `
   -- The lock waits for admissions under way: what a fenced node has admitted is all there to be closed. A node whose
   -- admission is under way this instant is left for the next time.
   CREATE FUNCTION fence_silent_nodes(p_silent_ms bigint)
-  RETURNS SETOF text LANGUAGE plpgsql SET lock_timeout = '1800ms' AS $$
+  RETURNS SETOF text LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   DECLARE
     v_ids text[];
   BEGIN
@@ -45,7 +45,7 @@ export const nodes = `
   END $$;
 
   CREATE FUNCTION fence_node(p_id text)
-  RETURNS void LANGUAGE plpgsql SET lock_timeout = '1800ms' AS $$
+  RETURNS void LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   BEGIN
     PERFORM 1 FROM node WHERE id = p_id FOR UPDATE;
     UPDATE node SET fenced_at_ms = now_ms() WHERE id = p_id AND fenced_at_ms IS NULL;

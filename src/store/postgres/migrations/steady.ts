@@ -12,5 +12,5 @@ export const STEADY_PLANS = `
  * a pooler the connection is not ours to set anything on.
  */
 export const STEADY = `
-  SET lock_timeout = '1800ms'
+  SET lock_timeout = '1500ms'
   ${STEADY_PLANS}`
