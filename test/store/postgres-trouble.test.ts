@@ -6,7 +6,7 @@ import type { PostgresStoreOptions } from '../../src/store/postgres/postgres-sto
 import type { Store } from '../../src/store/store.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'
-import { stopPostgres } from '../support/postgres.ts'
+import { runOn, stopPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { assertConserved } from './conformance/conservation.ts'
 import { addKey, closing, NOON, opening } from './conformance/fixtures.ts'
@@ -62,6 +62,33 @@ async function admitSome(store: Store): Promise<string | null> {
     return null
   }
 }
+
+troubleTest(
+  'after a failover to a server that only reads, calls wait for the one that writes',
+  async (troubled) => {
+    const { store, database } = troubled
+    await store.admit(opening('req_before', 'a'))
+    const name = new URL(database.url).pathname.slice(1)
+    await runOn(database.url, `ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+    await cutConnections(database.url)
+    // The first that is sent over a connection that was cut does not know what became of it.
+    await assert.rejects(store.admit(opening('req_first', 'a')), StoreUnavailable)
+    await assert.rejects(store.admit(opening('req_replica', 'a')), /read-only transaction/)
+    await assert.rejects(store.settle(closing('req_before')), StoreUnavailable)
+    const writer = new pg.Client(database.url)
+    await writer.connect()
+    await writer.query('SET default_transaction_read_only = off')
+    await writer.query(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+    await writer.end()
+    await cutConnections(database.url)
+    await until('the settlement is taken', () =>
+      store.settle(closing('req_before')).then(
+        () => true,
+        () => false,
+      ),
+    )
+  },
+)
 
 troubleTest(
   'connections that are ended under load cost some calls a 503 and nothing else',
