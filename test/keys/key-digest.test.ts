@@ -20,6 +20,35 @@ test('a digest is HMAC-SHA-256 of the key under the pepper, whatever either of t
   )
 })
 
+test('a digest is that of RFC 4231, and of a pepper and a key of any length', () => {
+  const digest = (pepper: string, key: string) => createKeyDigest(new Secret(pepper))(key).toString('hex')
+  assert.equal(
+    digest('\u000b'.repeat(20), 'Hi There'),
+    'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7',
+  )
+  assert.equal(
+    digest('Jefe', 'what do ya want for nothing?'),
+    '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
+  )
+  // A block has 64 bytes: around that a pepper is filled up, or hashed. Around 256 a key leaves the common buffer.
+  for (const pepperLength of [1, 63, 64, 65, 131, 300]) {
+    for (const keyLength of [0, 1, 60, 255, 256, 257, 300, 2_000]) {
+      for (const character of ['a', 'é', '\u20ac', '\ud800']) {
+        const [pepper, key] = [character.repeat(pepperLength), character.repeat(keyLength)]
+        const expected = createHmac('sha256', Buffer.from(pepper)).update(key).digest('hex')
+        assert.equal(digest(pepper, key), expected, `${pepperLength}, ${keyLength}, ${character}`)
+      }
+    }
+  }
+})
+
+test('a shorter key after a longer one is digested without the rest of that', () => {
+  const digest = createKeyDigest(new Secret('pepper'))
+  const before = digest('short').toString('hex')
+  digest('a key that is a good deal longer')
+  assert.equal(digest('short').toString('hex'), before)
+})
+
 test('a digest does not change when another one is made', () => {
   const digest = createKeyDigest(new Secret('pepper'))
   const first = digest('one')

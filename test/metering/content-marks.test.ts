@@ -77,7 +77,8 @@ test('a name that is spelled with escapes which nobody needs is taken for a mark
     '\\u0075rl',
     'file\\u005fid',
     'f\\u0069le_id',
-    'base\\u0036\\u0034',
+    'base\\u00364',
+    'base6\\u0034',
     'UR\\u004c\\u006C',
   ]) {
     assert.deepEqual(new Set(everyCut(`{"a":[{"${name}":1}]}`)), new Set([true]), name)

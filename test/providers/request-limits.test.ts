@@ -107,3 +107,42 @@ test('tools of which one cannot be read are unknown tools', () => {
   for (const json of ['{}', '[1]', '[{"tools":1}]', '[{"tools":[{"tools":[]}]}]', '[{"tools":[null]}]'])
     assert.equal(readRequestTools('chat', json), UNKNOWN_TOOLS, json)
 })
+
+const content = (part: unknown) => ({ model: 'a', messages: [{ role: 'user', content: [part] }] })
+const elsewhere: readonly [what: string, path: string, body: Body][] = [
+  ['an image by its address', MESSAGES, content({ type: 'image', source: { type: 'url', url: 'x' } })],
+  ['an image by another name of its address', RESPONSES, items({ type: 'input_image', image_url: 'x' })],
+  ['a file by its id', MESSAGES, content({ type: 'document', source: { type: 'file', file_id: 'f' } })],
+  ['a document that it carries', MESSAGES, content({ source: { type: 'base64', data: 'JVBE' } })],
+  ['a file that it carries', RESPONSES, items({ type: 'input_file', file_data: 'JVBE' })],
+  ['a container', MESSAGES, { model: 'a', container: 'c' }],
+  ['servers of tools', MESSAGES, { model: 'a', mcp_servers: [] }],
+  ['an earlier response', RESPONSES, { model: 'a', previous_response_id: 'r' }],
+  ['a conversation', RESPONSES, { model: 'a', conversation: 'c' }],
+  ['a stored prompt', RESPONSES, { model: 'a', prompt: { id: 'p' } }],
+  ['a tool that runs upstream', RESPONSES, tools({ type: 'web_search' })],
+  ['a name in escapes', MESSAGES, '{"model":"a","messages":[{"\\u0066ile_id":"f"}]}'],
+  ['a body that is no JSON', MESSAGES, '{"model":"a","messages":[{"file_id":"f"}'],
+  ['a form that names an address', EDITS, form({ model: 'a', prompt: '{"image_url":"x"}' })],
+]
+for (const [what, path, body] of elsewhere) {
+  test(`${what}: more may be read than is sent`, async () => {
+    const surface: Surface = path === MESSAGES ? 'messages' : 'chat'
+    const facts = await factsOf(findEndpoint(surface, 'POST', path), body)
+    const bytes = body instanceof FormData ? JSON.stringify([...body]).replaceAll('\\', '') : String(body)
+    assert.equal(readLimits(surface, facts, () => Buffer.from(bytes)).refersElsewhere, true)
+  })
+}
+
+test('a body of JSON that names nothing is all there is, be it at hand or in a file or encoded', async () => {
+  const body = content({ type: 'text', text: 'see the url and the file_id in the container' })
+  const facts = await factsOf(findEndpoint('messages', 'POST', MESSAGES), body)
+  for (const bytes of [Buffer.from(JSON.stringify(body)), null])
+    assert.equal(readLimits('messages', facts, () => bytes).refersElsewhere, false)
+})
+
+test('a body of which nothing is known, and that is not at hand, may name anything', async () => {
+  const endpoint = findEndpoint('messages', 'POST', MESSAGES)
+  for (const facts of [await factsOf(endpoint, 'no JSON'), await factsOf(endpoint, null)])
+    assert.equal(readLimits('messages', facts, () => null).refersElsewhere, true)
+})

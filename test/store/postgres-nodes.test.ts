@@ -108,6 +108,12 @@ nodesTest('once a key is revoked on one, none admits it', ['a', 'b'], async (sto
   assert.deepEqual(wrong, [])
 })
 
+/** Statements that wait for a lock. */
+async function waitingIn(database: OpenDatabase): Promise<number> {
+  const who = "datname = current_database() AND wait_event_type = 'Lock'"
+  return (await database.query(`SELECT pid FROM pg_stat_activity WHERE ${who}`)).length
+}
+
 nodesTest(
   'a revocation waits for the admissions under way',
   ['a', 'b'],
@@ -118,10 +124,7 @@ nodesTest(
     const other = new pg.Client(database.url)
     await other.connect()
     await other.query("BEGIN; SELECT 1 FROM account WHERE id = 'default' FOR UPDATE")
-    const waiting = async () => {
-      const who = "datname = current_database() AND wait_event_type = 'Lock'"
-      return (await database.query(`SELECT pid FROM pg_stat_activity WHERE ${who}`)).length
-    }
+    const waiting = () => waitingIn(database)
     const admission = first.admit(opening('req_1', 'a'))
     await until('the admission waits for the account', async () => (await waiting()) === 1)
     let isRevoked = false
@@ -138,6 +141,23 @@ nodesTest(
     assert.equal((await first.admit(opening('req_2', 'a'))).kind, 'refused')
   },
 )
+
+nodesTest('an admission that meets the first top-up is decided by it', ['a'], async ([store], database) => {
+  assert.ok(store !== undefined)
+  await addKey(store, 'a')
+  const other = new pg.Client(database.url)
+  await other.connect()
+  await other.query(
+    "BEGIN; UPDATE account SET credited_nanos = credited_nanos + 7, credit_enforced = true WHERE id = 'default'",
+  )
+  const admission = store.admit(opening('req_1', 'a'))
+  await until('the admission waits for the account', async () => (await waitingIn(database)) === 1)
+  await other.query("UPDATE account SET credited_nanos = 0 WHERE id = 'default'")
+  await other.query('COMMIT')
+  await other.end()
+  const answer = await admission
+  assert.equal(answer.kind === 'refused' && answer.refusal.reason, 'credit_exhausted')
+})
 
 nodesTest('calls of the same keys in every order wait in no circle', ['a', 'b', 'c'], async (stores) => {
   const [first] = stores

@@ -269,8 +269,13 @@ export const admission = `
         PERFORM 1 FROM account WHERE id IN (SELECT h.key FROM jsonb_each_text(v_account_held) h)
         ORDER BY id FOR NO KEY UPDATE;
       END IF;
+      -- With a first top-up credit begins to count, and this batch has been decided as if it did not.
       UPDATE account SET held_nanos = held_nanos + h.value::bigint FROM jsonb_each_text(v_account_held) h
-      WHERE account.id = h.key;
+      WHERE account.id = h.key AND credit_enforced = (v_accounts -> h.key ->> 'enforced')::boolean;
+      GET DIAGNOSTICS v_found = ROW_COUNT;
+      IF v_found < (SELECT count(*) FROM jsonb_object_keys(v_account_held)) THEN
+        RAISE serialization_failure USING MESSAGE = 'credit has begun to count meanwhile';
+      END IF;
     END IF;
     RETURN to_jsonb(v_answers);
   END $$;

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { dayOf, monthOf } from '../../src/ledger/calendar.ts'
+
+test('days and months are those of UTC, in whatever order they are asked for', () => {
+  const [min, max] = [Date.UTC(2020, 0, 1), Date.UTC(2040, 0, 1)]
+  const dayMs = 86_400_000
+  const instant = fc.oneof(
+    fc.integer({ min, max }),
+    // The last and the first milliseconds of a day.
+    fc
+      .tuple(fc.nat(7_000), fc.integer({ min: -2, max: 2 }))
+      .map(([day, off]) => min + (day + 1) * dayMs + off),
+  )
+  fc.assert(
+    fc.property(fc.array(instant, { minLength: 2 }), (instants) => {
+      for (const atMs of instants) {
+        const text = new Date(atMs).toISOString()
+        assert.deepEqual([dayOf(atMs), monthOf(atMs)], [text.slice(0, 10), text.slice(0, 7)])
+      }
+    }),
+  )
+})
