@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Check } from '../../src/doctor/check.ts'
+import { runInThread } from '../support/command-thread.ts'
 import { type Finished, runTollgate, serveTollgate } from '../support/tollgate-process.ts'
 
 export type Environment = Readonly<Record<string, string>>
@@ -76,13 +77,17 @@ function copyFolder(from: string, to: string): void {
   chmodSync(to, 0o700)
 }
 
-/** Runs the doctor as a process, and sees that it tells no secret. */
+let known = false
+
+/** Runs the doctor, at first as a process and then in a thread, and sees that it tells no secret. */
 export async function runDoctor(
   dataDir: string,
   args: readonly string[] = [],
   environment: Environment = {},
 ): Promise<Finished> {
-  const finished = await runTollgate(
+  const run = known ? runInThread : runTollgate
+  known = true
+  const finished = await run(
     ['doctor', ...args],
     { TOLLGATE_DATA_DIR: dataDir, ...environment },
     nearest(dataDir),

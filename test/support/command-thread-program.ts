@@ -5,6 +5,7 @@ import { parentPort } from 'node:worker_threads'
 export interface CommandLine {
   readonly args: readonly string[]
   readonly environment: NodeJS.ProcessEnv
+  readonly cwd: string
 }
 
 const written = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
@@ -29,10 +30,12 @@ function takeOutput(name: 'stdout' | 'stderr'): string {
 
 let runs = 0
 
-parentPort?.on('message', async ({ args, environment }: CommandLine) => {
+parentPort?.on('message', async ({ args, environment, cwd }: CommandLine) => {
   runs += 1
   for (const name of Object.keys(process.env)) delete process.env[name]
   Object.assign(process.env, environment)
+  // A thread is where its process is; the program asks only here.
+  process.cwd = () => cwd
   process.argv.splice(2, Number.POSITIVE_INFINITY, ...args)
   try {
     // The query makes it another module, which does its work anew; what it imports is there already.

@@ -12,8 +12,12 @@ let thread: Worker | null = null
 let former: Promise<unknown> = Promise.resolve()
 
 /** Runs a command of the program to its end, after those that were asked for before. */
-export function runInThread(args: readonly string[], environment: Environment = {}): Promise<Finished> {
-  const run = () => finish({ args, environment: cleanEnvironment(environment) })
+export function runInThread(
+  args: readonly string[],
+  environment: Environment = {},
+  cwd = process.cwd(),
+): Promise<Finished> {
+  const run = () => finish({ args, environment: cleanEnvironment(environment), cwd })
   const finished = former.then(run)
   former = finished.catch(() => {})
   return finished

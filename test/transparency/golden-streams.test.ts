@@ -8,14 +8,8 @@ import { connect } from '../support/raw-client.ts'
 import type { Script } from '../support/upstream-script.ts'
 import { chunk, chunked, lastChunk, message } from '../support/wire-bytes.ts'
 import { headerValues } from '../support/wire-message.ts'
-import {
-  eventsOf,
-  everyNthByte,
-  type GoldenStream,
-  goldenStreams,
-  withCrlf,
-  withHugeEvent,
-} from './golden-streams.ts'
+import { type EveryNth, everyNth } from './every-nth.ts'
+import { eventsOf, type GoldenStream, goldenStreams, withCrlf, withHugeEvent } from './golden-streams.ts'
 
 const workers = 8
 const replyLines = ['Content-Type: text/event-stream; charset=utf-8', 'Cache-Control: no-cache']
@@ -65,19 +59,21 @@ const assertStatusLineCutAt = (isCut: (item: number) => boolean) => (statusLine:
 const phraseAt = 'HTTP/1.1 200 '.length
 const phraseEnd = 'HTTP/1.1 200 OK'.length
 
-const everyByte = everyNthByte(1)
+/** Of a body, and of the wire: there the bodies are the same, and what is new are heads and framing, many times over. */
+const ofBody = everyNth(1)
+const ofWire = everyNth(3)
 /** How many of so many bytes. */
-const countOf = (bytes: number) => Math.ceil((bytes - everyByte.first) / everyByte.step)
-const offsetOf = (item: number) => everyByte.first + item * everyByte.step
+const countOf = ({ first, step }: EveryNth, bytes: number) => Math.ceil((bytes - first) / step)
+const offsetOf = ({ first, step }: EveryNth, item: number) => first + item * step
 
 const streams = [...goldenStreams, ...goldenStreams.slice(1, 2).map(withCrlf)]
 
 for (const stream of streams) {
-  test(`${stream.name}: cut in two at ${everyByte.shown}, each part reaches the client before the other is sent`, async () => {
+  test(`${stream.name}: cut in two at ${ofBody.bytes}, each part reaches the client before the other is sent`, async () => {
     const head = message('HTTP/1.1 200 OK', [...replyLines, 'Transfer-Encoding: chunked'])
     const { bytes } = stream
-    await runCases(stream, countOf(bytes.length), (item, client) => {
-      const cut = offsetOf(item)
+    await runCases(stream, countOf(ofBody, bytes.length), (item, client) => {
+      const cut = offsetOf(ofBody, item)
       const first = cut === 0 ? head : Buffer.concat([head, chunk(bytes.subarray(0, cut))])
       const rest = Buffer.concat([chunk(bytes.subarray(cut)), lastChunk()])
       // The second half is only written when the client has the first: a gateway that waits for a whole
@@ -88,17 +84,17 @@ for (const stream of streams) {
 }
 
 for (const stream of goldenStreams) {
-  test(`${stream.name}: written event by event and cut in two at ${everyByte.shown} of the wire, head and framing included`, async () => {
+  test(`${stream.name}: written event by event and cut in two at ${ofWire.bytes} of the wire, head and framing included`, async () => {
     const wire = chunked('HTTP/1.1 200 OK', replyLines, eventsOf(stream.bytes))
     const script = (item: number) => {
-      const cut = offsetOf(item)
+      const cut = offsetOf(ofWire, item)
       return [{ send: wire.subarray(0, cut) }, { send: wire.subarray(cut) }]
     }
     const assertStatusLine = assertStatusLineCutAt((item) => {
-      const cut = offsetOf(item)
+      const cut = offsetOf(ofWire, item)
       return cut > phraseAt && cut <= phraseEnd
     })
-    await runCases(stream, countOf(wire.length), script, assertStatusLine)
+    await runCases(stream, countOf(ofWire, wire.length), script, assertStatusLine)
   })
 
   test(`${stream.name}: sent one byte at a time`, async () => {

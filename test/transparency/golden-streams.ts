@@ -2,7 +2,6 @@ import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Surface } from '../support/surfaces.ts'
 import { surfaceOf } from '../support/surfaces.ts'
-import { testStore } from '../support/test-store.ts'
 
 export type GoldenStream = { name: string; surface: Surface; endpoint: string; body: string; bytes: Buffer }
 
@@ -37,24 +36,6 @@ export const goldenStreams: readonly GoldenStream[] = [
     bytes: read('responses'),
   },
 ]
-
-/** Where something is tried at many offsets: every how many bytes, from a place that chance chooses. */
-export interface Offsets {
-  readonly step: number
-  readonly first: number
-  /** For the name of a test. */
-  readonly shown: string
-}
-
-/** On the second store the same calls show that it makes no difference: a part of the offsets is enough for that. */
-export function everyNthByte(nth: number): Offsets {
-  const step = testStore === 'sqlite' ? nth : 23
-  return {
-    step,
-    first: Math.floor(Math.random() * step),
-    shown: step === 1 ? 'every byte' : `one in ${step} bytes`,
-  }
-}
 
 /** Made here and not kept as files: a checkout may change the line ends of a file. */
 export const withCrlf = (stream: GoldenStream): GoldenStream => ({

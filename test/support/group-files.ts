@@ -1,0 +1,45 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+/**
+ * Files that share a process with others of their folder. To start one and to load a gateway into it takes a second,
+ * which is more than most of these files do with it. Each is a suite of its own, with its own hooks.
+ */
+const SHARING =
+  /^test\/(?:billing|hostile|http|gateway|kernel|keys|limits|management|metering|pricing|providers|simulator|transparency)\//
+
+/** They need the machine, or what they measure is of the process. */
+const ALONE =
+  /sqlite-|\/(?:caps|credentials|cut-export|cut-streams|every-endpoint|export-memory|golden-streams|large-bodies|many-streams|revoke-hammered|secrets|slow-reader|smuggling)\.test\.ts$/
+
+const FILES_MAX = 8
+
+/** What to run instead: files that stay as they are, and one for each group, made in this folder. */
+export function groupFiles(files: readonly string[], root: string, folder: string): string[] {
+  const alone = files.filter((file) => !SHARING.test(file) || ALONE.test(file))
+  const rooms = Map.groupBy(
+    files.filter((file) => !alone.includes(file)),
+    (file) => file.split('/')[1] ?? '',
+  )
+  const groups = [...rooms].flatMap(([room, among]) => {
+    const count = Math.ceil(among.length / FILES_MAX)
+    return Array.from({ length: count }, (_, nth) => ({
+      file: join(folder, `${room}-${nth + 1}.test.mjs`),
+      members: among.filter((_, at) => at % count === nth),
+    }))
+  })
+  for (const { file, members } of groups) {
+    const suites = members.map((member) => [member, pathToFileURL(join(root, member)).href])
+    writeFileSync(
+      file,
+      `import { describe } from 'node:test'
+let former = Promise.resolve()
+for (const [name, url] of ${JSON.stringify(suites)}) {
+  describe(name, () => (former = former.then(() => import(url))))
+}
+`,
+    )
+  }
+  return [...alone.map((file) => join(root, file)), ...groups.map(({ file }) => file)]
+}
