@@ -26,6 +26,6 @@ export async function fillLog(gateway: BooksOwner, keyId: string, rows: number, 
        62500000, 12345678 + i, 15432097, -1 * i, 880, 3, '2026-11-01', '{"tier":"standard","geo":"global"}',
        'req_up_00000000000000' || (1000000000 + i), '203.0.113.7', 'anthropic-sdk-typescript/1.8.0 node/24', 4321,
        8765
-     FROM at${gateway.databaseUrl === null ? '' : '; ANALYZE call'}`,
+     FROM at`,
   )
 }
