@@ -1,9 +1,13 @@
 import { rulesOf, SimulationRun } from './conformance/simulation-run.ts'
+import { stopPostgres } from '../support/postgres.ts'
+import { testStore } from '../support/test-store.ts'
 import { openMortalSqlite } from './mortal-sqlite.ts'
+import { openMortalPostgres } from './postgres-under-test.ts'
 
 /**
  * `node test/store/long-simulation.ts [seed] [steps]`: simulations one after the other, each with the next seed and a
  * new store, until so many steps are done; by default 20,000. The seed of a failure, given again, plays it again.
+ * With TEST_STORE=postgres the store is PostgreSQL's.
  */
 const STEPS_PER_RUN = 500
 
@@ -15,7 +19,7 @@ const answers = new Map<string, number>()
 let seed = first
 for (let steps = 0; steps < stepsMax; seed++) {
   const here = Math.min(STEPS_PER_RUN, stepsMax - steps)
-  const subject = await openMortalSqlite()
+  const subject = await (testStore === 'sqlite' ? openMortalSqlite() : openMortalPostgres())
   try {
     const run = new SimulationRun(subject, seed)
     await run.play(here)
@@ -32,3 +36,4 @@ process.stdout.write('\nevery answer and every figure agreed; the answers were\n
 for (const [answer, count] of [...answers].toSorted((a, b) => b[1] - a[1])) {
   process.stdout.write(`${String(count).padStart(8)}  ${answer}\n`)
 }
+await stopPostgres()
