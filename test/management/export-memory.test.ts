@@ -7,10 +7,10 @@ import { testStore } from '../support/test-store.ts'
 
 const MiB = 1024 * 1024
 /**
- * As NDJSON they have 166 MiB, so whoever holds all of them in any form is seen. With PostgreSQL there is no thread that
+ * As NDJSON they have 83 MiB, so whoever holds all of them in any form is seen. With PostgreSQL there is no thread that
  * could, and what the main one holds is seen with fewer.
  */
-const ROWS = testStore === 'sqlite' ? 200_000 : 60_000
+const ROWS = testStore === 'sqlite' ? 100_000 : 60_000
 const HELD_MAX = 12 * MiB
 /** Of the process with its threads, from the first tenth of the export on: a heap takes its size only with use. */
 const GROWTH_MAX = 128 * MiB

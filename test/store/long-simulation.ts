@@ -1,6 +1,6 @@
-import { rulesOf, SimulationRun } from './conformance/simulation-run.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { testStore } from '../support/test-store.ts'
+import { rulesOf, SimulationRun } from './conformance/simulation-run.ts'
 import { openMortalSqlite } from './mortal-sqlite.ts'
 import { openMortalPostgres } from './postgres-under-test.ts'
 
