@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Random } from '../store/conformance/simulation-random.ts'
 import { openDatabaseAt } from '../store/postgres-under-test.ts'
+import { until } from '../support/until.ts'
 import { ChaosBooks } from './chaos-books.ts'
 import { checkBooks } from './chaos-checks.ts'
 import { keepHistory } from './chaos-history.ts'
@@ -18,7 +19,6 @@ import { Cluster } from './cluster.ts'
 import type { ClusterNode } from './cluster-node.ts'
 import { RestartablePostgres } from './restartable-postgres.ts'
 import { sendCall } from './send-call.ts'
-import { waitUntil } from './wait-until.ts'
 
 const NODES = 3
 const KEYS = 16
@@ -87,7 +87,7 @@ export class ChaosRun {
     const { nodes } = this.#cluster
     const isQuiet = async () =>
       (await this.#inFlight()) === 0 && nodes.every((node) => node.spooledBytes === 0)
-    await waitUntil('no call is in flight and no settlement waits', isQuiet, {
+    await until('no call is in flight and no settlement waits', isQuiet, {
       withinMs: RECOVERED_WITHIN_MS,
       everyMs: 200,
     })
@@ -202,7 +202,7 @@ export class ChaosRun {
     const { key } = await this.#freshKey()
     for (const [i, node] of nodes.entries()) {
       let attempts = 0
-      await waitUntil(`node ${i} serves again`, async () => {
+      await until(`node ${i} serves again`, async () => {
         const name = `well again ${i} ${attempts++}`
         return (await sendCall(node.url, { name, key })).status === 200
       })
@@ -212,7 +212,7 @@ export class ChaosRun {
   /** Those of the load may have been revoked. */
   async #freshKey(): Promise<{ id: string; key: string }> {
     let made: { id: string; key: string } | null = null
-    await waitUntil('a key is made', async () => {
+    await until('a key is made', async () => {
       made = await this.#cluster.createKey().catch(() => null)
       return made !== null
     })

@@ -3,12 +3,12 @@ import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { openDatabaseAt } from '../store/postgres-under-test.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { until } from '../support/until.ts'
 import { Cluster } from './cluster.ts'
 import type { GatedCall } from './cluster-upstream.ts'
 import { RestartablePostgres } from './restartable-postgres.ts'
 import { type ClientCall, type ClientReply, closeConnections, expectedBytes, sendCall } from './send-call.ts'
 import { NANOS_PER_TOKEN } from './upstream-answer.ts'
-import { waitUntil } from './wait-until.ts'
 
 let server: RestartablePostgres
 let cluster: Cluster
@@ -73,7 +73,7 @@ function troubleTest(sentence: string, { begin, end }: Trouble, meanwhile = asyn
       await end()
     }
 
-    await waitUntil('the calls that ran are settled', async () => {
+    await until('the calls that ran are settled', async () => {
       const calls = await cluster.callsOf(id)
       return running.every(({ call }) => calls.get(call.name)?.['state'] === 'settled')
     })
@@ -81,8 +81,8 @@ function troubleTest(sentence: string, { begin, end }: Trouble, meanwhile = asyn
     for (const { call } of running) {
       assert.equal(calls.get(call.name)?.['cost_nanos'], BigInt(TOKENS) * NANOS_PER_TOKEN)
     }
-    for (const node of cluster.nodes) await waitUntil('a node serves again', () => serves(node.url, key))
-    await waitUntil('nothing is held', async () => {
+    for (const node of cluster.nodes) await until('a node serves again', () => serves(node.url, key))
+    await until('nothing is held', async () => {
       const [account] = await cluster.database.query('SELECT held_nanos FROM account')
       return account?.['held_nanos'] === 0n
     })
@@ -195,7 +195,7 @@ test('what a killed node had finished while the database was away is booked, onc
   assert.deepEqual(await states(), ['in_flight', 'in_flight'])
 
   await node.start()
-  await waitUntil('both are settled', async () => (await states()).every((state) => state === 'settled'))
+  await until('both are settled', async () => (await states()).every((state) => state === 'settled'))
   for (const call of (await cluster.callsOf(id)).values()) {
     assert.equal(call['cost_nanos'], BigInt(TOKENS) * NANOS_PER_TOKEN)
   }

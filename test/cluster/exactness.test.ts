@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { stopPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 import { Cluster } from './cluster.ts'
 import { Hammer } from './hammer.ts'
 import { type ClientCall, type ClientReply, closeConnections, sendCall } from './send-call.ts'
 import { NANOS_PER_TOKEN } from './upstream-answer.ts'
-import { waitUntil } from './wait-until.ts'
 
 let cluster: Cluster
 before(async () => {
@@ -40,7 +40,7 @@ test('500 calls at once over three nodes pass a cap by at most one call, and nob
   const replies = await answered
   const served = replies.flatMap(({ status, name }) => (status === 200 ? [name] : [])).sort()
   assert.deepEqual(receivedBy('cap-').sort(), served, 'what reached upstream is what was served')
-  await waitUntil('no admission is in doubt', async () => (await openCalls()) === 0)
+  await until('no admission is in doubt', async () => (await openCalls()) === 0)
   const settled = [...(await cluster.callsOf(id))].filter(
     ([name, call]) => name !== 'first' && call['state'] === 'settled',
   )
@@ -84,13 +84,13 @@ test('once a key is revoked, has expired or has no budget, no node admits it, we
     cluster.manage(0, 'PATCH', `/v1/keys/${expired.id}`, { expires_at: new Date(expiresAtMs).toISOString() }),
   ])
   const admittedBefore = await Promise.all([revoked, poor].map(({ id }) => cluster.callsOf(id)))
-  await waitUntil('the third has expired', async () => (await cluster.nowMs()) >= expiresAtMs)
+  await until('the third has expired', async () => (await cluster.nowMs()) >= expiresAtMs)
   const firstLate = hammer.next
   await hammer.answered(firstLate, [0, 2], keys, 2)
   const firstHealed = hammer.next
   paused.resume()
   cutOff.wire.heal()
-  await waitUntil('every node asks the database again', async () => {
+  await until('every node asks the database again', async () => {
     const last = (node: number) => hammer.answers.findLast((call) => call.node === node)
     return [0, 1, 2].every((node) => [401, 402].includes(last(node)?.status ?? 0))
   })
@@ -119,7 +119,7 @@ test('once a key is revoked, has expired or has no budget, no node admits it, we
     const refusal = keyId === poor.id ? 402 : 401
     assert.ok(status === refusal || (node !== 0 && status === 503), `node ${node}: ${status}`)
   }
-  await waitUntil('no admission is in doubt', async () => (await openCalls()) === 0)
+  await until('no admission is in doubt', async () => (await openCalls()) === 0)
   await cluster.assertBooksBalance()
   for (const node of cluster.nodes) {
     const { key: fresh } = await cluster.createKey()
@@ -156,12 +156,12 @@ async function holdKey(id: string): Promise<() => Promise<void>> {
   await first.held
   return async () => {
     try {
-      await waitUntil('all nodes wait', async () => (await waiting()) >= 3)
+      await until('all nodes wait', async () => (await waiting()) >= 3)
       const second = await hold()
-      await waitUntil('so do we', async () => (await waiting()) >= 4)
+      await until('so do we', async () => (await waiting()) >= 4)
       await first.client.end()
       await second.held
-      await waitUntil('all nodes wait again', async () => (await waiting()) >= 3)
+      await until('all nodes wait again', async () => (await waiting()) >= 3)
       await second.client.end()
     } finally {
       await first.client.end()

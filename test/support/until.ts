@@ -1,11 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deadlineMsDefault } from './deadline.ts'
 
-/** Asks again and again until it is so, of something that tells nobody when it changes. */
-export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + deadlineMsDefault
+/** Asks again and again until it is so, of something that tells nobody when it changes: a database, another process. */
+export async function until(
+  what: string,
+  isSo: () => Promise<boolean>,
+  { withinMs = deadlineMsDefault, everyMs = 10 } = {},
+): Promise<void> {
+  const deadline = performance.now() + withinMs
   while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error(`still not so after ${deadlineMsDefault} ms: ${what}`)
-    await sleep(10)
+    if (performance.now() > deadline) throw new Error(`still not so after ${withinMs} ms: ${what}`)
+    await sleep(everyMs)
   }
 }
