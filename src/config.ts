@@ -1,9 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { z } from 'zod'
 import { limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log.ts'
 import { Secret } from './kernel/secret.ts'
+import {
+  numberFrom,
+  oneOf,
+  section,
+  settingsByName,
+  textLike,
+  wholeNumberFrom,
+  yesOrNo,
+} from './kernel/settings.ts'
 
 /**
  * Configuration is read once, here, from environment variables (scalars and secrets) and an optional JSON file
@@ -62,107 +70,117 @@ export class ConfigError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-const httpUrl = z.string().transform((text, context) => {
+/** What a variable says, or undefined after telling what is wrong with it. */
+type VariableReader<T> = (text: string, tell: (problem: string) => void) => T | undefined
+
+const anyText: VariableReader<string> = (text) => text
+
+const textOfForm =
+  (pattern: RegExp, problem: string): VariableReader<string> =>
+  (text, tell) => {
+    if (pattern.test(text)) return text
+    tell(problem)
+    return undefined
+  }
+
+const port: VariableReader<number> = (text, tell) => {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
+  tell('must be a port number from 0 to 65535')
+  return undefined
+}
+
+const httpUrl: VariableReader<URL> = (text, tell) => {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    context.addIssue('must be an absolute http:// or https:// URL')
-    return z.NEVER
+    tell('must be an absolute http:// or https:// URL')
+    return undefined
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    context.addIssue('must have no user, password, query or fragment; the key has its own variable')
-    return z.NEVER
+    tell('must have no user, password, query or fragment; the key has its own variable')
+    return undefined
   }
   return url
-})
+}
 
 /** A secret, because a password may be part of it. */
-const postgresUrl = z.string().transform((text, context) => {
+const postgresUrl: VariableReader<Secret> = (text, tell) => {
   const url = URL.canParse(text) ? new URL(text) : null
-  if (url === null || !/^postgres(?:ql)?:$/.test(url.protocol) || url.hostname === '') {
-    context.addIssue('must be a URL such as postgres://user:password@host:5432/tollgate')
-    return z.NEVER
+  if (url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && url.hostname !== '') return new Secret(text)
+  tell('must be a URL such as postgres://user:password@host:5432/tollgate')
+  return undefined
+}
+
+const secret =
+  (charsMin: number): VariableReader<Secret> =>
+  (text, tell) => {
+    const isLong = text.length >= charsMin
+    const isPlain = /^[\x21-\x7e]+$/.test(text)
+    if (!isLong) tell(`must have at least ${charsMin} characters`)
+    if (!isPlain) tell('must be printable ASCII without blanks')
+    return isLong && isPlain ? new Secret(text) : undefined
   }
-  return new Secret(text)
-})
 
-const secret = (charsMin: number) =>
-  z
-    .string()
-    .min(charsMin, `must have at least ${charsMin} characters`)
-    .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks')
-    .transform((text) => new Secret(text))
+const logLevel: VariableReader<LogLevel> = (text, tell) => {
+  const level = LOG_LEVELS.find((each) => each === text)
+  if (level === undefined) tell(`must be one of ${LOG_LEVELS.join(', ')}`)
+  return level
+}
 
-const fraction = z
-  .string()
-  .regex(
-    /^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/,
-    'must be a fraction from 0 to 1 with at most 9 decimals, such as 0.15',
-  )
+const FRACTION = /^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/
+const NO_FRACTION = 'must be a fraction from 0 to 1 with at most 9 decimals, such as 0.15'
 
-/** The variables that belong to us, each with its shape. A name outside this table is refused. */
-const environmentShape = {
-  TOLLGATE_HOST: z.string().min(1, 'must not be empty'),
-  TOLLGATE_PORT: z
-    .string()
-    .regex(/^\d{1,5}$/, 'must be a port number from 0 to 65535')
-    .transform(Number)
-    .refine((port) => port <= 65_535, 'must be a port number from 0 to 65535'),
-  TOLLGATE_DATA_DIR: z.string().min(1, 'must not be empty'),
+/** The variables that belong to us, each with its reader. A name outside this table is refused. */
+const variables = {
+  TOLLGATE_HOST: anyText,
+  TOLLGATE_PORT: port,
+  TOLLGATE_DATA_DIR: anyText,
   TOLLGATE_DATABASE_URL: postgresUrl,
-  TOLLGATE_CONFIG: z.string().min(1, 'must not be empty'),
+  TOLLGATE_CONFIG: anyText,
   TOLLGATE_ADMIN_KEY: secret(32),
   TOLLGATE_MESSAGES_URL: httpUrl,
   TOLLGATE_MESSAGES_KEY: secret(1),
   TOLLGATE_CHAT_URL: httpUrl,
   TOLLGATE_CHAT_KEY: secret(1),
   TOLLGATE_PEPPER: secret(16),
-  TOLLGATE_DISCOUNT: fraction,
-  TOLLGATE_PRICES: z.string().min(1, 'must not be empty'),
-  TOLLGATE_PREFIX: z
-    .string()
-    .regex(/^[a-z][a-z0-9]{0,15}$/, 'must be 1 to 16 lower-case letters and digits, beginning with a letter'),
-  TOLLGATE_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`),
+  TOLLGATE_DISCOUNT: textOfForm(FRACTION, NO_FRACTION),
+  TOLLGATE_PRICES: anyText,
+  TOLLGATE_PREFIX: textOfForm(
+    /^[a-z][a-z0-9]{0,15}$/,
+    'must be 1 to 16 lower-case letters and digits, beginning with a letter',
+  ),
+  TOLLGATE_LOG_LEVEL: logLevel,
 } as const
 
 /** The providers' own variables, used when ours are not set. */
-const fallbackShape = { ANTHROPIC_API_KEY: secret(1), OPENAI_API_KEY: secret(1) } as const
+const fallbackVariables = { ANTHROPIC_API_KEY: secret(1), OPENAI_API_KEY: secret(1) } as const
 
-const fileShape = z.strictObject({
-  pricing: z
-    .strictObject({
-      unpriced: z.enum(['auto', 'refuse', 'pass'], 'must be "auto", "refuse" or "pass"').optional(),
-      discounts: z.record(z.string().min(1), fraction).optional(),
-    })
-    .optional(),
-  chat: z
-    .strictObject({
-      inject_usage: z.boolean().optional(),
-      default_tier: z.enum(['default', 'flex', 'priority', 'ultrafast']).optional(),
-    })
-    .optional(),
-  budgets: z
-    .strictObject({
-      mode: z.enum(['exact', 'settled'], 'must be "exact" or "settled"').optional(),
-      wait_seconds: z.number().min(0).max(600).optional(),
-    })
-    .optional(),
-  stateful: z.enum(['pass', 'refuse'], 'must be "pass" or "refuse"').optional(),
-  shutdown: z.strictObject({ drain_seconds: z.number().min(0).max(3_600).optional() }).optional(),
-  requests: z
-    .strictObject({
-      body_idle_seconds: z.number().min(0.1).max(3_600).optional(),
-      retention_days: z.number().int().min(1).max(3_650).optional(),
-    })
-    .optional(),
+const settings = section({
+  pricing: section({
+    unpriced: oneOf(['auto', 'refuse', 'pass'], 'must be "auto", "refuse" or "pass"'),
+    discounts: settingsByName(textLike(FRACTION, NO_FRACTION)),
+  }),
+  chat: section({
+    inject_usage: yesOrNo,
+    default_tier: oneOf(['default', 'flex', 'priority', 'ultrafast']),
+  }),
+  budgets: section({
+    mode: oneOf(['exact', 'settled'], 'must be "exact" or "settled"'),
+    wait_seconds: numberFrom(0, 600),
+  }),
+  stateful: oneOf(['pass', 'refuse'], 'must be "pass" or "refuse"'),
+  shutdown: section({ drain_seconds: numberFrom(0, 3_600) }),
+  requests: section({
+    body_idle_seconds: numberFrom(0.1, 3_600),
+    retention_days: wholeNumberFrom(1, 3_650),
+  }),
 })
 
-type EnvironmentValues = { [K in keyof typeof environmentShape]?: z.output<(typeof environmentShape)[K]> }
-type FallbackValues = { [K in keyof typeof fallbackShape]?: z.output<(typeof fallbackShape)[K]> }
+type Settings = NonNullable<ReturnType<typeof settings>>
 
 export function readConfig(environment: Environment, workingDir = process.cwd()): Config {
   const problems: string[] = []
-  const env = readVariables<EnvironmentValues>(environment, environmentShape, problems)
-  const fallback = readVariables<FallbackValues>(environment, fallbackShape, problems)
+  const env = readVariables(environment, variables, problems)
+  const fallback = readVariables(environment, fallbackVariables, problems)
   refuseUnknownVariables(environment, problems)
   const file = readFile(env.TOLLGATE_CONFIG, workingDir, problems)
   const prices = readPrices(env.TOLLGATE_PRICES, workingDir, problems)
@@ -222,25 +240,28 @@ function seconds(value: number | undefined): number | undefined {
   return value === undefined ? undefined : Math.round(value * 1_000)
 }
 
-function readVariables<Values>(
+type ValuesOf<Readers> = {
+  readonly [Name in keyof Readers]?: Readers[Name] extends VariableReader<infer T> ? T : never
+}
+
+function readVariables<Readers extends Readonly<Record<string, VariableReader<unknown>>>>(
   environment: Environment,
-  shape: Readonly<Record<string, z.ZodType>>,
+  readers: Readers,
   problems: string[],
-): Values {
+): ValuesOf<Readers> {
   const values: Record<string, unknown> = {}
-  for (const [name, schema] of Object.entries(shape)) {
+  for (const [name, reader] of Object.entries(readers)) {
     const text = environment[name]
     // An empty variable is what `NAME= command` and unset secrets in compose files give: it means "not set".
     if (text === undefined || text === '') continue
-    const parsed = schema.safeParse(text)
-    if (parsed.success) values[name] = parsed.data
-    else for (const issue of parsed.error.issues) problems.push(`${name} ${issue.message}`)
+    const value = reader(text, (problem) => problems.push(`${name} ${problem}`))
+    if (value !== undefined) values[name] = value
   }
-  return values as Values
+  return values as ValuesOf<Readers>
 }
 
 function refuseUnknownVariables(environment: Environment, problems: string[]): void {
-  const known = Object.keys(environmentShape)
+  const known = Object.keys(variables)
   for (const name of Object.keys(environment)) {
     if (!name.startsWith('TOLLGATE_') || known.includes(name)) continue
     problems.push(
@@ -249,11 +270,7 @@ function refuseUnknownVariables(environment: Environment, problems: string[]): v
   }
 }
 
-function readFile(
-  path: string | undefined,
-  workingDir: string,
-  problems: string[],
-): z.output<typeof fileShape> {
+function readFile(path: string | undefined, workingDir: string, problems: string[]): Settings {
   const file = path === undefined ? join(workingDir, 'tollgate.json') : resolve(workingDir, path)
   let text: string
   try {
@@ -270,16 +287,7 @@ function readFile(
     problems.push(`${file} is not JSON: ${(error as Error).message}`)
     return {}
   }
-  const parsed = fileShape.safeParse(json)
-  if (parsed.success) return parsed.data
-  for (const issue of parsed.error.issues) {
-    const at = issue.path.join('.')
-    if (issue.code === 'unrecognized_keys') {
-      for (const key of issue.keys)
-        problems.push(`${file}: "${[at, key].filter(Boolean).join('.')}" is not a setting`)
-    } else problems.push(`${file}: "${at}" ${issue.message}`)
-  }
-  return {}
+  return settings(json, '', (name, problem) => problems.push(`${file}: "${name}" ${problem}`)) ?? {}
 }
 
 function suggestion(name: string, known: readonly string[]): string {

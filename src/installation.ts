@@ -10,10 +10,8 @@ import { Secret } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
 import { whyNotOpened } from './store/migrate-store/move-state.ts'
-import { openPostgresStore } from './store/postgres/postgres-store.ts'
 import { shownDatabase } from './store/postgres/shown-database.ts'
 import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
-import { SCHEMA_VERSION, schemaVersionOf } from './store/sqlite/migrate.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
@@ -103,13 +101,13 @@ export async function openStore(
   }
 }
 
-function openOwnBooks(
+async function openOwnBooks(
   dataDir: string,
   { onFatal, diskFault }: StoreSurroundings,
   serving: boolean,
 ): Promise<Store> {
-  if (!serving) refuseUpgradeBeside(dataDir)
-  return openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault)
+  if (!serving) await refuseUpgradeBeside(dataDir)
+  return await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault)
 }
 
 async function openSharedBooks(
@@ -118,6 +116,8 @@ async function openSharedBooks(
   name: string | null,
 ): Promise<Pick<Installation, 'store' | 'clock'>> {
   try {
+    // Loaded only where it is used: its driver is a tenth of the start of a gateway that has its books here.
+    const { openPostgresStore } = await import('./store/postgres/postgres-store.ts')
     const store = await openPostgresStore(databaseUrl.reveal(), {
       // Tests that bring a clock of their own live by it; nodes live by the one that they share.
       clock: clock === systemClock ? 'database' : 'caller',
@@ -151,8 +151,9 @@ function nodeName(dataDir: string): string {
 }
 
 /** A command of a newer version must not change the books under a gateway that would not know them any more. */
-function refuseUpgradeBeside(dataDir: string): void {
+async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   const file = join(dataDir, 'tollgate.db')
+  const { SCHEMA_VERSION, schemaVersionOf } = await import('./store/sqlite/migrate.ts')
   if (!existsSync(file) || schemaVersionOf(file) >= SCHEMA_VERSION) return
   const lock = lockDataDir(dataDir)
   lock?.release()

@@ -19,14 +19,15 @@ import { type Clock, systemClock } from './kernel/clock.ts'
 import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
+import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { startRetention } from './ledger/retention.ts'
-import { openSettlementSpool, type SettlementSpool } from './ledger/settlement-spool.ts'
+import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
-import { handleOwned } from './management/handle-owned.ts'
+import { answerHealth, isHealthPath } from './management/answer-health.ts'
+import type { OwnedParts } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
-import { loadListPrices } from './pricing/load-book.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { readPricing } from './read-pricing.ts'
 
@@ -61,6 +62,17 @@ function secretsIn({ messages, chat, adminKey }: Config): string[] {
 
 const SECRET_CHARS_MIN = 8
 
+/** With what checks its requests it takes a fifth of a second to load, and no call needs it. */
+const MANAGEMENT_AFTER_MS = 1_000
+
+/** Before the first call is billed with them. */
+async function keepPrices(
+  store: Pick<Installation['store'], 'keepPriceVersion'>,
+  { versions }: PriceBook,
+): Promise<void> {
+  await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
+}
+
 /** Resolves when nothing is under way any more, or after the time. */
 async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
@@ -70,7 +82,7 @@ async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<voi
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
   const { clock = systemClock } = surroundings
-  const { book, discount } = readPricing(config)
+  const { book, discount } = await readPricing(config)
   const installation = await openInstallation(config, {
     log: surroundings.log,
     clock,
@@ -92,6 +104,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
 async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<SettlementSpool | null> {
   if (databaseUrl === null) return null
   const dir = join(dataDir, 'spool')
+  const { openSettlementSpool } = await import('./ledger/settlement-spool.ts')
   try {
     return await openSettlementSpool(dir, log)
   } catch (error) {
@@ -115,7 +128,7 @@ async function serveFrom(
       'calls were in flight when the gateway last ended: interrupted, at no charge',
     )
   }
-  for (const version of book.versions) await store.keepPriceVersion(version.id, JSON.stringify(version.entry))
+  await keepPrices(store, book)
   const tempDir = join(config.dataDir, 'tmp')
   mkdirSync(tempDir, { recursive: true, mode: 0o700 })
 
@@ -163,7 +176,7 @@ async function serveFrom(
     injectUsage: config.injectUsage,
     reached: surroundings.reached ?? (() => {}),
   }
-  const owned = {
+  const owned: OwnedParts = {
     management: {
       clock,
       nextUlid,
@@ -175,25 +188,28 @@ async function serveFrom(
     },
     recognition: store,
     bodyIdleTimeoutMs: config.bodyIdleTimeoutMs,
-    isReady: async () =>
-      ready &&
-      settler.isSound &&
-      (await store.readSetting('pepper').then(
-        () => true,
-        () => false,
-      )),
   }
+  const management = loadLater(() => import('./management/handle-owned.ts'), MANAGEMENT_AFTER_MS)
+  const isReady = async (): Promise<boolean> =>
+    ready &&
+    settler.isSound &&
+    (await store.readSetting('pepper').then(
+      () => true,
+      () => false,
+    ))
 
   const server = createHttpServer({
     clock,
     nextUlid,
     names,
-    onExchange: openFrontDoor(gateway, (exchange, target, identity) =>
-      handleOwned(exchange, target, identity, owned),
-    ),
+    onExchange: openFrontDoor(gateway, async (exchange, target, identity) => {
+      if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
+      const { handleOwned } = await management.get()
+      await handleOwned(exchange, target, identity, owned)
+    }),
     shapeBroken,
     refuseExchange(exchange, refusal) {
-      deny(exchange, audienceOf(exchange, exchange.req.url ?? ''), refusal)
+      deny(exchange, audienceOf(exchange, exchange.req.target), refusal)
     },
   })
   const address = await server.listen(config.host, config.port)
@@ -202,11 +218,10 @@ async function serveFrom(
 
   return {
     async reloadPrices(overlayText) {
+      const { loadListPrices } = await import('./pricing/load-book.ts')
       const loaded = loadListPrices(overlayText)
       if (loaded.kind === 'refused') return loaded.problems
-      for (const version of loaded.book.versions) {
-        await store.keepPriceVersion(version.id, JSON.stringify(version.entry))
-      }
+      await keepPrices(store, loaded.book)
       pricer.use(loaded.book)
       return []
     },
@@ -216,6 +231,7 @@ async function serveFrom(
     async stop() {
       ready = false
       retention.stop()
+      management.leave()
       lines.close()
       const cutStreams = await server.drain(config.drainMs)
       await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])

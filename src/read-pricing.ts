@@ -1,18 +1,26 @@
 import { type Config, ConfigError } from './config.ts'
 import { type Discount, readDiscount } from './pricing/discount.ts'
-import { loadListPrices } from './pricing/load-book.ts'
 import type { PriceBook } from './pricing/price-book.ts'
+import { shippedBook } from './pricing/shipped-book.ts'
 
 /** The prices and discounts that the configuration asks for. A bad file stops the start, with the line at fault. */
-export function readPricing(config: Config): { readonly book: PriceBook; readonly discount: Discount } {
-  const loaded = loadListPrices(config.prices?.text)
-  const read = readDiscount(config.discount, config.discounts)
+export async function readPricing({
+  prices,
+  discount,
+  discounts,
+}: Config): Promise<{ readonly book: PriceBook; readonly discount: Discount }> {
+  const loaded = prices === null ? { kind: 'book' as const, book: shippedBook() } : await load(prices.text)
+  const read = readDiscount(discount, discounts)
   const problems = [
-    ...(loaded.kind === 'refused'
-      ? loaded.problems.map((problem) => `${config.prices?.file}: ${problem}`)
-      : []),
+    ...(loaded.kind === 'refused' ? loaded.problems.map((problem) => `${prices?.file}: ${problem}`) : []),
     ...(read.kind === 'refused' ? read.problems : []),
   ]
   if (loaded.kind === 'refused' || read.kind === 'refused') throw new ConfigError(problems)
   return { book: loaded.book, discount: read.discount }
+}
+
+async function load(overlayText: string) {
+  // Only an overlay has to be checked, and most installations have none.
+  const { loadListPrices } = await import('./pricing/load-book.ts')
+  return loadListPrices(overlayText)
 }

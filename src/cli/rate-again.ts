@@ -34,8 +34,8 @@ export function createRateAgain(): RateAgain {
 }
 
 /** The price book that the configuration names now. */
-export function currentPrices(config: Config): CurrentPrices {
-  const { book } = readPricing(config)
+export async function currentPrices(config: Config): Promise<CurrentPrices> {
+  const { book } = await readPricing(config)
   const texts = new Map(book.versions.map((version) => [version.id, JSON.stringify(version.entry)]))
   return {
     versionAt(atMs) {

@@ -53,12 +53,12 @@ interface Request {
 
 export async function rerate(
   args: readonly string[],
-  loadPrices: (config: Config) => CurrentPrices,
+  loadPrices: (config: Config) => Promise<CurrentPrices>,
 ): Promise<void> {
   const run = async (given: string[]): Promise<void> => {
     const request = readArguments(given)
     const config = readConfig(process.env)
-    const prices = loadPrices(config)
+    const prices = await loadPrices(config)
     const writer = await openLedger(config, {
       inFile: (file) => openWriterInFile(file, systemClock),
       inDatabase: (url) => openWriterInDatabase(url, systemClock),

@@ -7,9 +7,9 @@ import { type Check, ok, problem, warning } from './check.ts'
 const NAMES_SHOWN_MAX = 20
 
 /** The prices in force, or what keeps the gateway from starting with them. */
-export function readPrices(config: Config, nowMs: number): PriceVersion | readonly Check[] {
+export async function readPrices(config: Config, nowMs: number): Promise<PriceVersion | readonly Check[]> {
   try {
-    return versionAt(readPricing(config).book, nowMs)
+    return versionAt((await readPricing(config)).book, nowMs)
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     return error.problems.map((text) =>

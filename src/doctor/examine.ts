@@ -121,7 +121,7 @@ async function askUpstreams(settings: Settings, config: Config, patient: Patient
   return { messages, chat }
 }
 
-function* checkUpstreams(config: Config, answers: Answers, patient: Patient): Generator<Check> {
+async function* checkUpstreams(config: Config, answers: Answers, patient: Patient): AsyncGenerator<Check> {
   const clocks: HostClock[] = []
   const listed: string[] = []
   let compared = false
@@ -148,7 +148,7 @@ function* checkUpstreams(config: Config, answers: Answers, patient: Patient): Ge
     listed.push(...answer.models)
   }
   yield checkClock(clocks)
-  const prices = readPrices(config, patient.clock.nowMs())
+  const prices = await readPrices(config, patient.clock.nowMs())
   if ('names' in prices) yield checkPrices(prices, compared ? [...new Set(listed)] : null, config)
   else yield* prices
 }

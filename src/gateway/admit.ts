@@ -8,7 +8,7 @@ import { type Admission, type Ahead, type NamedModels, NOBODY_AHEAD } from '../l
 import type { Surface } from '../providers/surface.ts'
 import { explainHeld, explainRefusal } from './explain-refusal.ts'
 import type { Gateway } from './gateway.ts'
-import type { Turn } from './lines.ts'
+import type { Place } from './lines.ts'
 import type { BillPlan } from './pricer.ts'
 import { recordable } from './recordable.ts'
 
@@ -45,7 +45,13 @@ export interface AdmitRequest {
  */
 export async function admit(request: AdmitRequest, gateway: Gateway): Promise<AdmitResult> {
   const { exchange, modelAsked, plan } = request
-  const answer = await askInTurn(request, gateway)
+  // Who left while its body was being read will not leave again.
+  if (clientLeft(exchange)) return CLIENT_LEFT
+  const place = gateway.lines.enter(request.digest)
+  const overload = refuseOverload(gateway)
+  if (overload !== null) return refused(overload)
+  const first = await ask(request, place.ahead(), false, gateway)
+  const answer = first.kind === 'held' ? await askInTurn(request, place, first, gateway) : first
   switch (answer.kind) {
     case 'admitted':
     case 'client_left':
@@ -69,41 +75,49 @@ export async function admit(request: AdmitRequest, gateway: Gateway): Promise<Ad
   }
 }
 
+const CLIENT_LEFT = { kind: 'client_left' } as const
+
+type Held = Admission & { readonly kind: 'held' }
+
 type TurnAnswer =
   | Admission
   | { readonly kind: 'client_left' }
   | { readonly kind: 'overloaded'; readonly refusal: Refusal }
 
 /**
- * Asks the store, and where calls in flight hold what is left of a limit, waits for them in the order of arrival and
- * asks again. What is still held when the wait is over is the answer.
+ * Where calls in flight hold what is left of a limit, waits for them in the order of arrival and asks again. What is
+ * still held when the wait is over is the answer.
  */
-async function askInTurn(request: AdmitRequest, gateway: Gateway): Promise<TurnAnswer> {
-  const { exchange, digest } = request
-  // Who left while its body was being read will not leave again.
-  if (clientLeft(exchange)) return { kind: 'client_left' }
-  const place = gateway.lines.enter(lineKeyOf(digest))
-  exchange.res.once('close', place.leave)
-  let admission: Admission | null = null
+async function askInTurn(
+  request: AdmitRequest,
+  place: Place,
+  first: Held,
+  gateway: Gateway,
+): Promise<TurnAnswer> {
+  const { exchange } = request
+  // Who left while the store was asked will not leave again either.
+  if (clientLeft(exchange)) return CLIENT_LEFT
+  const leave = () => place.leave()
+  exchange.res.once('close', leave)
+  let held = first
+  let admitted = false
   try {
-    for (let turn: Turn = 'ask'; ; turn = await place.turn(admission.by, admission.accountId)) {
-      if (turn === 'left') return { kind: 'client_left' }
+    for (;;) {
+      const turn = await place.turn(held.by, held.accountId)
+      if (turn === 'left') return CLIENT_LEFT
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
       // Those before a late one are late too: whatever room there is now is for whoever asks.
       const ahead = turn === 'late' ? NOBODY_AHEAD : place.ahead()
-      admission = await ask(request, ahead, admission !== null, gateway)
-      if (admission.kind !== 'held' || turn === 'late') return admission
+      const answer = await ask(request, ahead, true, gateway)
+      admitted = answer.kind === 'admitted'
+      if (answer.kind !== 'held' || turn === 'late') return answer
+      held = answer
     }
   } finally {
-    exchange.res.off('close', place.leave)
-    place.done(admission?.kind === 'admitted')
+    exchange.res.off('close', leave)
+    place.done(admitted)
   }
-}
-
-/** By what a key's line is known while there is one. */
-export function lineKeyOf(digest: Buffer): string {
-  return digest.toString('latin1')
 }
 
 function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
@@ -138,7 +152,7 @@ function ask(
     path: recordable(request.path, exchange.names),
     surface: request.surface,
     modelAsked: recordable(request.modelAsked, exchange.names),
-    clientIp: exchange.req.socket.remoteAddress ?? '',
+    clientIp: exchange.req.remoteAddress,
     userAgent: recordable(firstValue(exchange.headers, 'user-agent') ?? null, exchange.names),
     hold: plan.hold,
     models: request.models,

@@ -23,17 +23,6 @@ export type FiguresCome =
   | { readonly when: 'whole' }
   | { readonly when: 'after' }
 
-export interface Answer {
-  interim(status: number, headers: string[]): void
-  begin(head: ReplyHead, figures: FiguresCome): void
-  /** False: the client has no room, wait for `onDrain`. */
-  data(chunk: Buffer): boolean
-  finish(figures: Figures | null, trailers: string[]): void
-  /** Upstream ended before its body did. The client must not take what it got for the whole. */
-  cut(): void
-  readonly bytesOut: number
-}
-
 export interface AnswerParts {
   readonly memory: ByteBudget
   /** Milliseconds spent upstream until now. */
@@ -42,154 +31,158 @@ export interface AnswerParts {
   onDrain(): void
 }
 
-const EMPTY = Buffer.alloc(0)
+/** A reply that is kept until it is whole. */
+interface Held {
+  readonly head: ReplyHead
+  readonly chunks: ChunkList
+}
 
 /**
  * Hands upstream's reply to the client. A streamed reply is written chunk by chunk as it comes, and when the client
  * reads slowly, upstream is told to wait.
  */
-export function openAnswer(exchange: Exchange, parts: AnswerParts): Answer {
-  const { req, res, names } = exchange
-  const speaks11 = req.httpVersion === '1.1'
-  let held: { readonly head: ReplyHead; readonly chunks: ChunkList } | null = null
-  let heldBytes = 0
-  let written = false
-  let trailing = false
-  /** Only the end of the connection ends the body: HTTP/1.0 without a length. */
-  let endsByClose = false
-  let stall: NodeJS.Timeout | null = null
-  let bytesOut = 0
+export class Answer {
+  readonly #exchange: Exchange
+  readonly #parts: AnswerParts
+  readonly #speaks11: boolean
+  #held: Held | null = null
+  #heldBytes = 0
+  #trailing = false
+  #stall: NodeJS.Timeout | null = null
+  #bytesOut = 0
 
-  const stopStall = () => {
-    if (stall !== null) clearTimeout(stall)
-    stall = null
-  }
-  res.on('drain', () => {
-    stopStall()
-    parts.onDrain()
-  })
-  res.once('close', () => {
-    stopStall()
-    // Not before: until then the bytes wait in the socket.
-    parts.memory.giveBack(heldBytes)
-    heldBytes = 0
-    held = null
-  })
-
-  /** Cuts off a client that takes nothing at all for a long time; one that reads slowly is reading. */
-  function watchStall(): void {
-    const taken = res.socket?.bytesWritten ?? 0
-    stall ??= setTimeout(() => {
-      stall = null
-      if ((res.socket?.bytesWritten ?? 0) === taken) res.destroy()
-      else watchStall()
-    }, limits.replyStallTimeoutMs)
+  constructor(exchange: Exchange, parts: AnswerParts) {
+    this.#exchange = exchange
+    this.#parts = parts
+    this.#speaks11 = exchange.req.httpVersion === '1.1'
+    exchange.res.on('drain', () => this.#onDrain())
+    exchange.res.once('close', () => this.#onClose())
   }
 
-  function writeHead(
-    { status, reason, headers }: ReplyHead,
-    figures: Figures | null,
-    figuresFollow: boolean,
-  ): void {
-    if (res.destroyed) return
-    const hasBody = exchange.method !== 'HEAD' && status !== 204 && status !== 304
-    const lines = toReplyHeaders(headers, { chunkable: speaks11 && hasBody, ownPrefix: names.prefix })
-    const sized = hasHeader(lines, 'content-length')
-    endsByClose = hasBody && !speaks11 && !sized
-    trailing = figuresFollow && hasBody && speaks11 && !sized
-    lines.push(names.requestId, exchange.requestId, ...figureLines(names, figures, parts.upstreamMs()))
-    if (trailing) lines.push('Trailer', announcedTrailers(names))
-    res.sendDate = false
-    res.writeHead(status, printable(reason), lines)
+  get bytesOut(): number {
+    return this.#bytesOut
+  }
+
+  interim(status: number, headers: string[]): void {
+    const { res, names } = this.#exchange
+    if (!this.#speaks11) return
+    res.writeInterim(status, toReplyHeaders(headers, { chunkable: false, ownPrefix: names.prefix }))
+  }
+
+  begin(head: ReplyHead, come: FiguresCome): void {
+    if (come.when === 'whole') {
+      this.#held = { head, chunks: new ChunkList() }
+      return
+    }
+    this.#writeHead(head, come.when === 'now' ? come.figures : null, come.when === 'after')
     // The head leaves with the first bytes of the body if they came in the same packet, alone otherwise: a client
-    // may wait for it long before there is a body. flushHeaders() would encode it as UTF-8.
-    queueMicrotask(() => {
-      if (!written && hasBody && !res.destroyed) res.write(EMPTY)
-    })
+    // may wait for it long before there is a body.
+    queueMicrotask(() => this.#exchange.res.flushHead())
   }
 
-  function write(chunk: Buffer): boolean {
-    written = true
-    // Nobody is there to wait for; what still comes is only looked at.
-    if (res.destroyed) return true
-    bytesOut += chunk.length
-    if (res.write(chunk)) return true
-    watchStall()
-    return false
+  /** False: the client has no room, wait for `onDrain`. */
+  data(chunk: Buffer): boolean {
+    if (this.#held === null) return this.#write(chunk)
+    const fits =
+      this.#heldBytes + chunk.length <= limits.heldReplyBytesMax && this.#parts.memory.tryTake(chunk.length)
+    if (fits) {
+      this.#heldBytes += chunk.length
+      this.#held.chunks.append(chunk)
+      return true
+    }
+    this.#release(null, true)
+    return this.#write(chunk)
+  }
+
+  finish(figures: Figures | null, trailers: string[]): void {
+    const { res, names } = this.#exchange
+    res.cork()
+    this.#release(figures, false)
+    if (trailers.length > 0) res.addTrailers(withoutOurs(trailers, names.prefix))
+    if (this.#trailing) res.addTrailers(figureLines(names, figures, this.#parts.upstreamMs()))
+    res.end()
+    res.uncork()
+  }
+
+  /** Upstream ended before its body did. The client must not take what it got for the whole. */
+  cut(): void {
+    this.#release(null, false)
+    // Never res.end(): a chunked body would get its final chunk, and a cut stream would pass for a whole one.
+    this.#exchange.res.cut()
   }
 
   /** Sends what was held back. Afterwards the reply streams. */
-  function release(figures: Figures | null, figuresFollow: boolean): boolean {
-    if (held === null) return true
-    const { head, chunks } = held
-    held = null
-    writeHead(head, figures, figuresFollow)
-    let room = true
-    for (const chunk of chunks.all()) room = write(chunk)
-    return room
+  #release(figures: Figures | null, figuresFollow: boolean): void {
+    if (this.#held === null) return
+    const { head, chunks } = this.#held
+    this.#held = null
+    this.#writeHead(head, figures, figuresFollow)
+    for (const chunk of chunks.all()) this.#write(chunk)
   }
 
-  return {
-    get bytesOut() {
-      return bytesOut
-    },
+  #writeHead({ status, reason, headers }: ReplyHead, figures: Figures | null, figuresFollow: boolean): void {
+    const { res, names, method, requestId } = this.#exchange
+    if (res.destroyed) return
+    const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
+    const lines = toReplyHeaders(headers, { chunkable: this.#speaks11 && hasBody, ownPrefix: names.prefix })
+    this.#trailing = figuresFollow && hasBody && this.#speaks11 && !hasHeader(lines, 'content-length')
+    lines.push(names.requestId, requestId, ...figureLines(names, figures, this.#parts.upstreamMs()))
+    if (this.#trailing) lines.push('Trailer', announcedTrailers(names))
+    res.sendDate = false
+    res.writeHead(status, printable(reason), lines)
+  }
 
-    interim(status, headers) {
-      // Interim responses may be dropped; one that is not at the head of its connection must be.
-      if (!speaks11 || res.headersSent || res.destroyed || res.socket === null) return
-      res.writeInformation(status, toReplyHeaders(headers, { chunkable: false, ownPrefix: names.prefix }))
-    },
+  #write(chunk: Buffer): boolean {
+    const { res } = this.#exchange
+    // Nobody is there to wait for; what still comes is only looked at.
+    if (res.destroyed) return true
+    this.#bytesOut += chunk.length
+    if (res.write(chunk)) return true
+    this.#watchStall()
+    return false
+  }
 
-    begin(head, come) {
-      if (come.when === 'now') writeHead(head, come.figures, false)
-      else if (come.when === 'after') writeHead(head, null, true)
-      else held = { head, chunks: new ChunkList() }
-    },
+  /** Cuts off a client that takes nothing at all for a long time; one that reads slowly is reading. */
+  #watchStall(): void {
+    const { res } = this.#exchange
+    const taken = res.bytesTaken
+    this.#stall ??= setTimeout(() => {
+      this.#stall = null
+      if (res.bytesTaken === taken) res.destroy()
+      else this.#watchStall()
+    }, limits.replyStallTimeoutMs)
+  }
 
-    data(chunk) {
-      if (held === null) return write(chunk)
-      const fits = heldBytes + chunk.length <= limits.heldReplyBytesMax && parts.memory.tryTake(chunk.length)
-      if (fits) {
-        heldBytes += chunk.length
-        held.chunks.append(chunk)
-        return true
-      }
-      release(null, true)
-      return write(chunk)
-    },
+  #stopStall(): void {
+    if (this.#stall !== null) clearTimeout(this.#stall)
+    this.#stall = null
+  }
 
-    finish(figures, trailers) {
-      if (held !== null) release(figures, false)
-      written = true
-      if (res.destroyed) return
-      const ours = trailing ? figureLines(names, figures, parts.upstreamMs()) : []
-      const theirs = pairs(trailers).filter(([name]) => !name.toLowerCase().startsWith(names.prefix))
-      const all = [...theirs, ...pairs(ours)]
-      if (all.length > 0) res.addTrailers(all)
-      res.end()
-    },
+  #onDrain(): void {
+    this.#stopStall()
+    this.#parts.onDrain()
+  }
 
-    cut() {
-      release(null, false)
-      // Never res.end(): a chunked body would get its final chunk, and a cut stream would pass for a whole one.
-      // What was written still leaves, then the connection ends where the framing says it must not.
-      exchange.turn.then(() => {
-        const { socket } = res
-        if (socket === null || res.destroyed) res.destroy()
-        else if (endsByClose) socket.write(EMPTY, () => socket.resetAndDestroy())
-        else socket.end(() => socket.destroy())
-      })
-    },
+  #onClose(): void {
+    this.#stopStall()
+    // Not before: until then the bytes wait in the socket.
+    this.#parts.memory.giveBack(this.#heldBytes)
+    this.#heldBytes = 0
+    this.#held = null
   }
 }
 
-/** Node refuses to send a reason phrase with other characters, and undici may have changed them already. */
+/** A reason phrase with other characters is not sent. */
 function printable(reason: string): string {
   return /^[\t\x20-\x7e]*$/.test(reason) ? reason : ''
 }
 
-function pairs(flat: string[]): [string, string][] {
-  const out: [string, string][] = []
-  for (let i = 0; i < flat.length; i += 2) out.push([flat[i] ?? '', flat[i + 1] ?? ''])
+/** Lines with our own prefix are only ours to say. */
+function withoutOurs(lines: string[], prefix: string): string[] {
+  const out: string[] = []
+  for (let i = 0; i < lines.length; i += 2) {
+    const name = lines[i] ?? ''
+    if (!name.toLowerCase().startsWith(prefix)) out.push(name, lines[i + 1] ?? '')
+  }
   return out
 }

@@ -66,23 +66,30 @@ export const NOTHING_BILLED: Bill = {
  * with an error costs nothing. Every other call of a metered endpoint costs what upstream says it used; what
  * upstream did not get to say is counted, and the bill says `estimated`.
  */
-export async function billCall(call: EndedCall, counter: TokenCounter): Promise<Bill> {
-  const { plan, end, head } = call
+export function billCall(call: EndedCall, counter: TokenCounter): Bill | Promise<Bill> {
+  const { plan, end, head, metered } = call
   const neverSent = head === null && (end.kind === 'failed' || (end.kind === 'abandoned' && !end.sent))
   if (neverSent) return NOTHING_BILLED
-  const bill: Bill = {
+  if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) return freeBill(call)
+  const said = rateSaid(call, metered)
+  return said === null ? countAndBill(call, metered, counter) : billOf(call, said)
+}
+
+/** The bill of a call that costs nothing, or of which nobody can say what it costs. */
+function freeBill({ plan, head }: EndedCall): Bill {
+  return {
     ...NOTHING_BILLED,
     state: 'settled',
     status: head?.status ?? null,
     unpriced: plan.unratable !== null && isSuccess(head),
-    upstreamRequestId: head === null ? null : upstreamRequestId(head.headers),
+    upstreamRequestId: upstreamRequestId(head),
   }
-  if (!plan.metered || call.metered === null || !isSuccess(head)) return bill
+}
 
-  if (failedAtOnce(call.metered)) return bill
-  const { usage, rated, estimated } = await rateMetered(call, call.metered, counter)
+function billOf({ head }: EndedCall, { usage, rated, estimated }: RatedUsage): Bill {
   return {
-    ...bill,
+    state: 'settled',
+    status: head?.status ?? null,
     modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? null,
     stopReason: usage.stopReason,
     estimated,
@@ -92,6 +99,7 @@ export async function billCall(call: EndedCall, counter: TokenCounter): Promise<
     tokens: tokenCounts(usage),
     costNanos: rated.costNanos,
     listNanos: rated.listNanos,
+    upstreamRequestId: upstreamRequestId(head),
   }
 }
 
@@ -113,8 +121,9 @@ export function withoutSecrets(bill: Bill, redact: Redact): Bill {
 
 /** A stream that began with 200 and said nothing but an error is an error, and errors cost nothing. */
 function failedAtOnce({ error, inputKnown, outputTokensSeen, output }: Metered): boolean {
-  const delivered = output.bytes.text + output.bytes.thinking + output.bytes.tool
-  return error !== null && !inputKnown && outputTokensSeen === 0 && delivered === 0
+  if (error === null || inputKnown || outputTokensSeen > 0) return false
+  const { text, thinking, tool } = output.bytes
+  return text + thinking + tool === 0
 }
 
 /** No call costs a million dollars or has a trillion tokens. What says so is wrong, and would not fit the columns. */
@@ -127,26 +136,36 @@ interface RatedUsage {
   readonly estimated: boolean
 }
 
-async function rateMetered(call: EndedCall, metered: Metered, counter: TokenCounter): Promise<RatedUsage> {
-  const { plan, request } = call
-  const counted: CountedCall = { ...call, inputTokensMax: plan.inputTokensMax }
-  const characters = metered.inputKnown ? null : charactersSold(call.modelAsked, request.bytes)
-  if (characters !== null) {
+/** What the call costs by what was said about it, and without counting. Null where that is not all, or cannot be. */
+function rateSaid({ plan, modelAsked, request }: EndedCall, metered: Metered): RatedUsage | null {
+  if (!metered.inputKnown) {
+    const characters = charactersSold(modelAsked, request.bytes)
+    if (characters === null) return null
     const part = { model: null, quantities: { input_characters: characters }, promptTokens: 0 }
     const usage = { ...metered.usage, parts: [part] }
     return { usage, rated: plan.rate(usage), estimated: false }
   }
-  const known = metered.inputKnown && metered.outputKnown
-  const said = known ? metered.usage : await estimateUsage(metered, counted, counter)
-  const rated = plan.rate(said)
-  if (isPlausible(said, rated)) return { usage: said, rated, estimated: !known || said.suspect }
+  if (!metered.outputKnown) return null
+  const { usage } = metered
+  const rated = plan.rate(usage)
+  return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
+}
+
+async function countAndBill(call: EndedCall, metered: Metered, counter: TokenCounter): Promise<Bill> {
+  const { plan } = call
+  const counted: CountedCall = { ...call, inputTokensMax: plan.inputTokensMax }
+  if (!metered.inputKnown || !metered.outputKnown) {
+    const usage = await estimateUsage(metered, counted, counter)
+    const rated = plan.rate(usage)
+    if (isPlausible(usage, rated)) return billOf(call, { usage, rated, estimated: true })
+  }
   const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
   const usage = await estimateUsage(
     { ...silent, usage: { ...metered.usage, parts: [], suspect: true } },
     counted,
     counter,
   )
-  return { usage, rated: plan.rate(usage), estimated: true }
+  return billOf(call, { usage, rated: plan.rate(usage), estimated: true })
 }
 
 function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
@@ -159,7 +178,9 @@ function isSuccess(head: EndedCall['head']): boolean {
   return head === null || (head.status >= 200 && head.status < 300)
 }
 
-function upstreamRequestId(headers: RawHeaders): string | null {
+function upstreamRequestId(head: EndedCall['head']): string | null {
+  if (head === null) return null
+  const { headers } = head
   return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
 }
 

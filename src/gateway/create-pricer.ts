@@ -3,7 +3,8 @@ import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import { type Bound, boundOf } from '../pricing/bound.ts'
 import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import { type RatingContext, rate } from '../pricing/rate.ts'
+import { rateFigures } from '../pricing/rate.ts'
+import type { RatingContext } from '../pricing/rating-context.ts'
 import { findMeant } from '../providers/find-endpoint.ts'
 import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
 import type { BillPlan, PlannedCall, Pricer } from './pricer.ts'
@@ -120,7 +121,7 @@ function metered(
     metered: true,
     inputTokensMax:
       call.modelAsked === null ? null : (findModel(version, call.modelAsked)?.contextWindowTokens ?? null),
-    rate: (usage) => rate(usage, context, version, settings.discount),
+    rate: (usage) => rateFigures(usage, context, version, settings.discount),
   }
 }
 

@@ -1,6 +1,10 @@
 import { Readable } from 'node:stream'
-import type { Dispatcher, Pool } from 'undici'
-import { UPSTREAM_RESET } from './upstream-socket.ts'
+import { composeHead, Unsendable, type UpstreamRequest } from './request-head.ts'
+import type { Sendable } from './upload.ts'
+import type { UpstreamConnection } from './upstream-connection.ts'
+import type { Placed, UpstreamPool } from './upstream-pool.ts'
+
+export type { UpstreamBody, UpstreamRequest } from './request-head.ts'
 
 /** What upstream says, in order. `data` answers whether more may come at once; if not, `resume()` the call later. */
 export interface ReplyReceiver {
@@ -19,16 +23,6 @@ export type CallEnd =
   /** We gave it up because the client left. */
   | { readonly kind: 'abandoned'; readonly sent: boolean }
 
-export interface UpstreamRequest {
-  readonly method: string
-  readonly target: string
-  readonly headers: string[]
-  readonly body: UpstreamBody
-}
-
-/** Bytes, in one piece or several, can be sent again on a fresh connection; a stream only once. */
-export type UpstreamBody = Buffer | readonly Buffer[] | Readable | null
-
 export interface Call {
   readonly ended: Promise<CallEnd>
   resume(): void
@@ -36,87 +30,112 @@ export interface Call {
 }
 
 /**
- * One call upstream: bytes out with back-pressure, the reply handed on chunk by chunk as it arrives. There are no
- * hidden retries, since a retry is a second bill, but for one case: a pooled socket that turns out to be dead
- * before a byte of the request was written to it.
+ * One call upstream: bytes out with back-pressure, the reply handed on chunk by chunk as it arrives. Nothing is ever
+ * sent twice, since that would be a second bill.
  */
-export function forward(pool: Pool, request: UpstreamRequest, receiver: ReplyReceiver): Call {
-  const { promise: ended, resolve: finish } = Promise.withResolvers<CallEnd>()
-  let controller: Dispatcher.DispatchController | null = null
-  let abandoned = false
-  let headArrived = false
-  let written = false
-  let attempts = 0
+export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: ReplyReceiver): Call {
+  const head = composeHead(request)
+  if (head instanceof Unsendable) return refusedCall(head)
+  const call = new ForwardedCall({ method: request.method, head, body: request.body }, receiver)
+  pool.place(call)
+  return call
+}
 
-  function dispatch(): void {
-    attempts += 1
-    pool.dispatch(
-      {
-        path: request.target,
-        method: request.method as Dispatcher.HttpMethod,
-        headers: request.headers,
-        // undici sends whatever can be iterated; its types do not say so.
-        body: request.body as Buffer | Readable | null,
-        // A HEAD, or a body on GET or DELETE, is framed like every other: keep the connection.
-        reset: false,
-      },
-      handler,
-    )
+class ForwardedCall implements Call, Placed {
+  readonly ended: Promise<CallEnd>
+  readonly sendable: Sendable
+  readonly #receiver: ReplyReceiver
+  readonly #finish: (end: CallEnd) => void
+  #connection: UpstreamConnection | null = null
+  #isSent = false
+  #hasHead = false
+  #isOver = false
+
+  constructor(sendable: Sendable, receiver: ReplyReceiver) {
+    const { promise, resolve } = Promise.withResolvers<CallEnd>()
+    this.ended = promise
+    this.#finish = resolve
+    this.sendable = sendable
+    this.#receiver = receiver
+    // From the beginning, since it may break while there is no connection yet.
+    if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
   }
 
-  // undici runs these in the async context of whoever opened the socket; identity comes from this closure only.
-  const handler: Dispatcher.DispatchHandler = {
-    onRequestStart(given) {
-      controller = given
-      // Aborting here sends nothing, though the socket was ready.
-      if (abandoned) return given.abort(new Error('the client left'))
-      written = true
-    },
-    onResponseStart(given, status, _headers, reason) {
-      const headers = rawLines(given.rawHeaders)
-      if (status >= 100 && status < 200) return receiver.interim(status, headers)
-      // undici passes 000 to 099 on, Node will not send them. The throw becomes onResponseError.
-      if (status < 100 || status > 999) throw new Error(`upstream answered with status ${status}`)
-      headArrived = true
-      receiver.head(status, reason ?? '', headers)
-    },
-    onResponseData(given, chunk) {
-      if (!receiver.data(chunk)) given.pause()
-    },
-    onResponseEnd(given) {
-      finish({ kind: 'complete', trailers: rawLines(given.rawTrailers) })
-    },
-    onResponseError(_given, error) {
-      // Nothing here may throw: undici would lose it or make it an uncaught exception.
-      if (abandoned) return finish({ kind: 'abandoned', sent: written })
-      if (headArrived) return finish({ kind: 'cut', error })
-      if (!written && attempts === 1 && diedInPool(error) && !(request.body instanceof Readable))
-        return dispatch()
-      finish({ kind: 'failed', error, sent: written })
-    },
+  get isOver(): boolean {
+    return this.#isOver
   }
 
-  dispatch()
+  placed(connection: UpstreamConnection): void {
+    this.#connection = connection
+  }
 
+  begun(): void {
+    this.#isSent = true
+  }
+
+  interim(status: number, headers: string[]): void {
+    try {
+      this.#receiver.interim(status, headers)
+    } catch (error) {
+      this.#breakOff(error)
+    }
+  }
+
+  head(status: number, reason: string, headers: string[]): void {
+    this.#hasHead = true
+    try {
+      this.#receiver.head(status, reason, headers)
+    } catch (error) {
+      this.#breakOff(error)
+    }
+  }
+
+  data(chunk: Buffer): boolean {
+    try {
+      return this.#receiver.data(chunk)
+    } catch (error) {
+      this.#breakOff(error)
+      return false
+    }
+  }
+
+  whole(trailers: string[]): void {
+    this.#end({ kind: 'complete', trailers })
+  }
+
+  broken(error: Error): void {
+    this.#end(this.#hasHead ? { kind: 'cut', error } : { kind: 'failed', error, sent: this.#isSent })
+  }
+
+  resume(): void {
+    this.#connection?.resume(this)
+  }
+
+  abandon(): void {
+    if (this.#isOver) return
+    this.#connection?.abandon(this)
+    this.#end({ kind: 'abandoned', sent: this.#isSent })
+  }
+
+  /** The body broke, or whoever takes the reply: neither may go on. */
+  #breakOff(cause: unknown): void {
+    if (this.#isOver) return
+    this.#connection?.abandon(this)
+    this.broken(cause instanceof Error ? cause : new Error(String(cause)))
+  }
+
+  #end(end: CallEnd): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#connection = null
+    this.#finish(end)
+  }
+}
+
+function refusedCall(error: Unsendable): Call {
   return {
-    ended,
-    resume() {
-      controller?.resume()
-    },
-    abandon() {
-      if (abandoned) return
-      abandoned = true
-      controller?.abort(new Error('the client left'))
-    },
+    ended: Promise.resolve({ kind: 'failed', error, sent: false }),
+    resume() {},
+    abandon() {},
   }
-}
-
-function diedInPool(error: Error): boolean {
-  return 'code' in error && [UPSTREAM_RESET, 'ECONNRESET', 'EPIPE'].includes(String(error.code))
-}
-
-/** Bytes to text, one character per byte, so that what is no ASCII comes out as it went in. */
-function rawLines(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  if (!Array.isArray(raw)) return []
-  return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
 }

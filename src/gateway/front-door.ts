@@ -21,7 +21,7 @@ export type HandleOwned = (exchange: Exchange, target: Target, identity: Identit
 export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exchange: Exchange) => void {
   return (exchange) => {
     const { req, method, headers } = exchange
-    const rawTarget = req.url ?? ''
+    const rawTarget = req.target
     const bad = judgeHead(req.httpVersion, method, headers)
     if (bad !== null) return deny(exchange, audienceOf(exchange, rawTarget), bad)
     const judged = judgeTarget(rawTarget, firstValue(headers, 'host'))

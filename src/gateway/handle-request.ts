@@ -11,8 +11,8 @@ import { findEndpoint } from '../providers/find-endpoint.ts'
 import { namedModels } from '../providers/named-models.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
-import { admit, checkKey, lineKeyOf } from './admit.ts'
-import { openAnswer } from './answer.ts'
+import { admit, checkKey } from './admit.ts'
+import { Answer } from './answer.ts'
 import { billCall, NOTHING_BILLED, withoutSecrets } from './bill-call.ts'
 import { CarriedReply } from './carry-reply.ts'
 import { deny } from './deny.ts'
@@ -136,7 +136,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
 
   const onlookers = new Onlookers(admitted, gateway)
   const reader = plan.metered && endpoint?.billing === 'metered' ? endpoint.usage : null
-  const answer = openAnswer(exchange, {
+  const answer = new Answer(exchange, {
     memory: gateway.heldReplies,
     upstreamMs,
     onDrain: () => reply.onDrain(),
@@ -162,7 +162,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
         bytesOut: answer.bytesOut,
       },
       // Those who wait for room ask again.
-      () => gateway.lines.settled(lineKeyOf(admitted.digest), admitted.admission.accountId),
+      () => gateway.lines.settled(admitted.digest, admitted.admission.accountId),
     )
 
   gateway.inFlight.count += 1

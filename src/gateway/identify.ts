@@ -1,12 +1,12 @@
 import { timingSafeEqual } from 'node:crypto'
-import { hasHeader, type RawHeaders, tokensOf } from '../http/raw-headers.ts'
+import { firstValue, hasHeader, isNamed, type RawHeaders, tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type Identity, refuseKey } from '../keys/identity.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { claimsToBeOurs, keyKindOf } from '../keys/key-format.ts'
 import { CREDENTIAL_HEADERS, keyInHeader } from '../providers/credentials.ts'
-import { chooseSurface, type Surface } from '../providers/surface.ts'
+import { chooseSurface, type Surface, type SurfaceSignals } from '../providers/surface.ts'
 
 export interface IdentifyParts {
   readonly servicePrefix: string
@@ -16,45 +16,74 @@ export interface IdentifyParts {
 }
 
 export function surfaceOf(path: string, method: string, headers: RawHeaders): Surface {
-  const announced = isPreflight(method, headers) ? tokensOf(headers, 'access-control-request-headers') : []
-  return chooseSurface(path, {
-    hasAnthropicVersion: hasHeader(headers, 'anthropic-version') || announced.includes('anthropic-version'),
-    hasXApiKey: hasHeader(headers, 'x-api-key') || announced.includes('x-api-key'),
-  })
+  return chooseSurface(path, new SignalsIn(method, headers))
+}
+
+/** Nearly every path decides by itself, and then nothing is looked for. */
+class SignalsIn implements SurfaceSignals {
+  readonly #method: string
+  readonly #headers: RawHeaders
+
+  constructor(method: string, headers: RawHeaders) {
+    this.#method = method
+    this.#headers = headers
+  }
+
+  get hasAnthropicVersion(): boolean {
+    return this.#has('anthropic-version')
+  }
+
+  get hasXApiKey(): boolean {
+    return this.#has('x-api-key')
+  }
+
+  #has(name: string): boolean {
+    if (hasHeader(this.#headers, name)) return true
+    if (!isPreflight(this.#method, this.#headers)) return false
+    return tokensOf(this.#headers, 'access-control-request-headers').includes(name)
+  }
 }
 
 export function identify(method: string, headers: RawHeaders, parts: IdentifyParts): Identity {
-  const seen = new Map<string, string>()
-  const keys = new Set<string>()
+  let credentials = 0
+  let key: string | null = null
+  let another = false
   for (let i = 0; i < headers.length; i += 2) {
-    const name = (headers[i] ?? '').toLowerCase()
-    if (!CREDENTIAL_HEADERS.has(name)) continue
+    const name = credentialNamed(headers[i] ?? '')
+    if (name === null) continue
     const value = headers[i + 1] ?? ''
-    if ((seen.get(name) ?? value) !== value) {
+    if (credentials > 0 && firstValue(headers, name) !== value) {
       return refused(refuse('bad_request', `The header ${name} is there twice with different values.`))
     }
-    seen.set(name, value)
-    const key = keyInHeader(name, value)
-    if (key !== null && isOurs(key, parts)) keys.add(key)
+    credentials += 1
+    const found = keyInHeader(name, value)
+    if (found === null || !isOurs(found, parts)) continue
+    another ||= key !== null && found !== key
+    key = found
   }
-  if (keys.size > 1)
-    return refused(refuse('bad_request', 'The request carries two different keys; send one.'))
-  const [key] = keys
-  if (key !== undefined) {
+  if (another) return refused(refuse('bad_request', 'The request carries two different keys; send one.'))
+  if (key !== null) {
     // A wrong checksum is told apart from an unknown key by nobody but us: no lookup, the same answer.
     const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
     const digest = parts.digestKey(key)
     if (!wellFormed && !isBootstrap(digest, parts)) return refused(refuseKey('unknown_key'))
     return { kind: 'key', digest }
   }
-  if (seen.size === 0 && isPreflight(method, headers)) return { kind: 'preflight' }
-  if (seen.size > 0) return refused(refuseKey('unknown_key'))
+  if (credentials === 0 && isPreflight(method, headers)) return { kind: 'preflight' }
+  if (credentials > 0) return refused(refuseKey('unknown_key'))
   return refused(
     refuse(
       'invalid_api_key',
       'There is no API key. Send it as "Authorization: Bearer <key>" or as "x-api-key".',
     ),
   )
+}
+
+const CREDENTIALS = [...CREDENTIAL_HEADERS]
+
+function credentialNamed(line: string): string | null {
+  for (const name of CREDENTIALS) if (isNamed(line, name)) return name
+  return null
 }
 
 function isOurs(key: string, parts: IdentifyParts): boolean {

@@ -1,5 +1,6 @@
 import { limits } from '../kernel/limits.ts'
 import { type Ahead, type HeldBy, NOBODY_AHEAD } from '../ledger/call.ts'
+import { Line, type Turn, Waiter } from './line.ts'
 
 /**
  * The lines in which calls wait for room: one for each key that has used up its cap but for what calls in flight
@@ -13,22 +14,21 @@ export interface Lines {
   /** How many calls wait. */
   readonly waiting: number
   /** Takes a number for a call that comes with this key. */
-  enter(key: string): Place
+  enter(key: LineKey): Place
   /** A call of this key and account was settled: there may be room. */
-  settled(key: string, accountId: string): void
+  settled(key: LineKey, accountId: string): void
   /** Limits or credit were changed: whoever is first in any line asks again. */
   stirAll(): void
   /** The service stops: every wait is over. */
   close(): void
 }
 
-export type Turn =
-  /** The call is at the front of its line, and something may have changed since it asked last. */
-  | 'ask'
-  /** The wait is over, or there is no place to wait. */
-  | 'late'
-  /** The client has gone. */
-  | 'left'
+/** By what a key's line is known while there is one: mostly there is none, and nothing has to be written down. */
+export type LineKey = string | Buffer
+
+function nameOf(key: LineKey): string {
+  return typeof key === 'string' ? key : key.toString('latin1')
+}
 
 /** A call's place in the order of arrival. */
 export interface Place {
@@ -42,188 +42,131 @@ export interface Place {
   done(admitted: boolean): void
 }
 
-/** How many may ask together; a batch of the store decides them in their order. */
-const FRONT_MAX = 256
-
-class Waiter {
-  readonly ticket: number
-  /** It has been told to ask and has not come back to wait. */
-  asking = false
-  #resolve: ((turn: Turn) => void) | null = null
-
-  constructor(ticket: number) {
-    this.ticket = ticket
-  }
-
-  wait(): Promise<Turn> {
-    this.asking = false
-    return new Promise((resolve) => {
-      this.#resolve = resolve
-    })
-  }
-
-  wake(turn: Turn): void {
-    if (this.#resolve === null) return
-    this.asking = turn === 'ask'
-    this.#resolve(turn)
-    this.#resolve = null
-  }
-}
-
-class Line {
-  /** By ticket. */
-  readonly #waiters: Waiter[] = []
-  /** How many at the front may ask together. */
-  #front = 1
-  /** Something may have changed since those at the front asked. */
-  #stirred = false
-  readonly #poll: NodeJS.Timeout
-
-  constructor() {
-    this.#poll = setInterval(() => this.stir(), limits.lineLookAgainMs).unref()
-  }
-
-  get length(): number {
-    return this.#waiters.length
-  }
-
-  stir(): void {
-    this.#stirred = true
-    this.wakeFront()
-  }
-
-  /** Whether somebody with a smaller number stands here and is not asking right now. */
-  isAhead(ticket: number): boolean {
-    for (const waiter of this.#waiters) {
-      if (waiter.ticket >= ticket) return false
-      if (!waiter.asking) return true
-    }
-    return false
-  }
-
-  add(waiter: Waiter): void {
-    // What happened between the store's answer and the beginning of a line, nobody has seen.
-    if (this.#waiters.length === 0) this.#stirred = true
-    const at = this.#waiters.findLastIndex((other) => other.ticket < waiter.ticket)
-    this.#waiters.splice(at + 1, 0, waiter)
-  }
-
-  /** Somebody asked and was held back again. */
-  heldAgain(): void {
-    this.#front = 1
-  }
-
-  remove(waiter: Waiter, admitted: boolean): void {
-    const at = this.#waiters.indexOf(waiter)
-    if (at === -1) return
-    this.#waiters.splice(at, 1)
-    if (this.#waiters.length === 0) clearInterval(this.#poll)
-    if (admitted) this.#front = Math.min(this.#front * 2, FRONT_MAX)
-    this.stir()
-  }
-
-  /** To be called when somebody has begun to wait, too: its answer may be out of date already. */
-  wakeFront(): void {
-    if (!this.#stirred) return
-    // Those who ask now bring back news; who asked together is answered together.
-    if (this.#waiters.some((waiter, i) => i < FRONT_MAX && waiter.asking)) return
-    this.#stirred = false
-    for (const waiter of this.#waiters.slice(0, this.#front)) waiter.wake('ask')
-  }
+/** A line that a call stands in, and where that line is found. */
+interface Standing {
+  readonly line: Line
+  readonly lines: Map<string, Line>
+  readonly name: string
 }
 
 export function createLines(waitMs: number): Lines {
-  const ofKey = new Map<string, Line>()
-  const ofAccount = new Map<string, Line>()
-  const places = new Set<() => void>()
-  let tickets = 0
-  let waiting = 0
-  let closed = false
+  return new AllLines(waitMs)
+}
 
-  function enter(key: string): Place {
-    const waiter = new Waiter(tickets++)
-    let deadline: NodeJS.Timeout | null = null
-    let standing: { readonly line: Line; readonly lines: Map<string, Line>; readonly name: string } | null =
-      null
-    let over: 'late' | 'left' | null = null
+class AllLines implements Lines {
+  readonly waitMs: number
+  readonly ofKey = new Map<string, Line>()
+  readonly ofAccount = new Map<string, Line>()
+  /** Those that wait. */
+  readonly places = new Set<CallPlace>()
+  waiting = 0
+  closed = false
+  #tickets = 0
 
-    function end(how: 'late' | 'left'): void {
-      over ??= how
-      waiter.wake(over)
-    }
-    const endLate = () => end('late')
-
-    function stand(lines: Map<string, Line>, name: string): Line | null {
-      if (standing !== null && standing.lines === lines && standing.name === name) {
-        standing.line.heldAgain()
-        return standing.line
-      }
-      stepOut(false)
-      const there = lines.get(name)
-      if (waiting >= limits.callsWaitingMax || (there?.length ?? 0) >= limits.callsWaitingInLineMax)
-        return null
-      const line = there ?? new Line()
-      lines.set(name, line)
-      line.add(waiter)
-      waiting += 1
-      standing = { line, lines, name }
-      return line
-    }
-
-    function stepOut(admitted: boolean): void {
-      if (standing === null) return
-      const { line, lines, name } = standing
-      standing = null
-      waiting -= 1
-      line.remove(waiter, admitted)
-      if (line.length === 0) lines.delete(name)
-    }
-
-    return {
-      ahead() {
-        if (waiting === 0) return NOBODY_AHEAD
-        const { ticket } = waiter
-        const accounts = [...ofAccount].filter(([, line]) => line.isAhead(ticket)).map(([id]) => id)
-        return { key: ofKey.get(key)?.isAhead(ticket) ?? false, accounts }
-      },
-
-      async turn(by, accountId) {
-        if (closed) over ??= 'late'
-        if (over !== null) return over
-        const line = by.limit === 'budget' ? stand(ofKey, key) : stand(ofAccount, accountId)
-        if (line === null) return 'late'
-        deadline ??= setTimeout(endLate, waitMs)
-        places.add(endLate)
-        const turn = waiter.wait()
-        line.wakeFront()
-        return await turn
-      },
-
-      leave: () => end('left'),
-
-      done(admitted) {
-        if (deadline !== null) clearTimeout(deadline)
-        places.delete(endLate)
-        stepOut(admitted)
-      },
-    }
+  constructor(waitMs: number) {
+    this.waitMs = waitMs
   }
 
-  return {
-    get waiting() {
-      return waiting
-    },
-    enter,
-    settled(key, accountId) {
-      ofKey.get(key)?.stir()
-      ofAccount.get(accountId)?.stir()
-    },
-    stirAll() {
-      for (const line of [...ofKey.values(), ...ofAccount.values()]) line.stir()
-    },
-    close() {
-      closed = true
-      for (const endPlace of [...places]) endPlace()
-    },
+  enter(key: LineKey): Place {
+    return new CallPlace(this, key, this.#tickets++)
+  }
+
+  settled(key: LineKey, accountId: string): void {
+    if (this.waiting === 0) return
+    this.ofKey.get(nameOf(key))?.stir()
+    this.ofAccount.get(accountId)?.stir()
+  }
+
+  stirAll(): void {
+    for (const line of [...this.ofKey.values(), ...this.ofAccount.values()]) line.stir()
+  }
+
+  close(): void {
+    this.closed = true
+    for (const place of [...this.places]) place.end('late')
+  }
+}
+
+/** Most calls never wait, and have nothing here but their number. */
+class CallPlace implements Place {
+  readonly #all: AllLines
+  readonly #key: LineKey
+  readonly #ticket: number
+  #waiter: Waiter | null = null
+  #deadline: NodeJS.Timeout | null = null
+  #standing: Standing | null = null
+  #over: 'late' | 'left' | null = null
+
+  constructor(all: AllLines, key: LineKey, ticket: number) {
+    this.#all = all
+    this.#key = key
+    this.#ticket = ticket
+  }
+
+  ahead(): Ahead {
+    const { waiting, ofKey, ofAccount } = this.#all
+    if (waiting === 0) return NOBODY_AHEAD
+    const accounts = [...ofAccount].filter(([, line]) => line.isAhead(this.#ticket)).map(([id]) => id)
+    return { key: ofKey.get(nameOf(this.#key))?.isAhead(this.#ticket) ?? false, accounts }
+  }
+
+  async turn(by: HeldBy, accountId: string): Promise<Turn> {
+    const all = this.#all
+    if (all.closed) this.#over ??= 'late'
+    if (this.#over !== null) return this.#over
+    this.#waiter ??= new Waiter(this.#ticket)
+    const line =
+      by.limit === 'budget'
+        ? this.#stand(this.#waiter, all.ofKey, nameOf(this.#key))
+        : this.#stand(this.#waiter, all.ofAccount, accountId)
+    if (line === null) return 'late'
+    this.#deadline ??= setTimeout(() => this.end('late'), all.waitMs)
+    all.places.add(this)
+    const turn = this.#waiter.wait()
+    line.wakeFront()
+    return await turn
+  }
+
+  leave(): void {
+    this.end('left')
+  }
+
+  end(how: 'late' | 'left'): void {
+    this.#over ??= how
+    this.#waiter?.wake(this.#over)
+  }
+
+  done(admitted: boolean): void {
+    if (this.#waiter === null) return
+    if (this.#deadline !== null) clearTimeout(this.#deadline)
+    this.#all.places.delete(this)
+    this.#stepOut(this.#waiter, admitted)
+  }
+
+  #stand(waiter: Waiter, lines: Map<string, Line>, name: string): Line | null {
+    const standing = this.#standing
+    if (standing !== null && standing.lines === lines && standing.name === name) {
+      standing.line.heldAgain()
+      return standing.line
+    }
+    this.#stepOut(waiter, false)
+    const there = lines.get(name)
+    if (this.#all.waiting >= limits.callsWaitingMax || (there?.length ?? 0) >= limits.callsWaitingInLineMax)
+      return null
+    const line = there ?? new Line()
+    lines.set(name, line)
+    line.add(waiter)
+    this.#all.waiting += 1
+    this.#standing = { line, lines, name }
+    return line
+  }
+
+  #stepOut(waiter: Waiter, admitted: boolean): void {
+    if (this.#standing === null) return
+    const { line, lines, name } = this.#standing
+    this.#standing = null
+    this.#all.waiting -= 1
+    line.remove(waiter, admitted)
+    if (line.length === 0) lines.delete(name)
   }
 }

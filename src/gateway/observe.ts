@@ -9,28 +9,38 @@ import { createMeter } from '../providers/usage/create-meter.ts'
 export interface Observer {
   see(chunk: Buffer): void
   readonly stage: Stage
-  end(whole: boolean): Promise<Metered>
+  end(whole: boolean): Metered | Promise<Metered>
 }
 
 /** The meter reads a copy of what was encoded; nothing that goes to the client is touched. */
 export function observe(reader: UsageReader, status: number, headers: RawHeaders): Observer {
   const meter = createMeter(reader, { status, contentType: firstValue(headers, 'content-type') })
   const coding = codingOf(firstValue(headers, 'content-encoding'))
-  if (coding === 'identity') return observePlain(meter)
-  if (coding === 'unknown') return observeNothing(meter)
+  if (coding === 'identity') return new PlainObserver(meter)
+  if (coding === 'unknown') return { see: () => {}, stage: 'content', end: () => meter.end(false) }
   return observeEncoded(
     meter,
     decodeCopy(coding.coding, limits.decodedReplyBytesMax, (bytes) => meter.write(bytes)),
   )
 }
 
-function observePlain(meter: Meter): Observer {
-  return {
-    see: (chunk) => meter.write(chunk),
-    get stage() {
-      return meter.stage
-    },
-    end: async (whole) => meter.end(whole),
+class PlainObserver implements Observer {
+  readonly #meter: Meter
+
+  constructor(meter: Meter) {
+    this.#meter = meter
+  }
+
+  get stage(): Stage {
+    return this.#meter.stage
+  }
+
+  see(chunk: Buffer): void {
+    this.#meter.write(chunk)
+  }
+
+  end(whole: boolean): Metered {
+    return this.#meter.end(whole)
   }
 }
 
@@ -50,8 +60,4 @@ function observeEncoded(meter: Meter, decoder: CopyDecoder): Observer {
       return meter.end(whole && !blind && state === 'whole')
     },
   }
-}
-
-function observeNothing(meter: Meter): Observer {
-  return { see: () => {}, stage: 'content', end: async () => meter.end(false) }
 }

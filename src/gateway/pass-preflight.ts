@@ -4,7 +4,7 @@ import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
-import { openAnswer } from './answer.ts'
+import { Answer } from './answer.ts'
 import { deny } from './deny.ts'
 import { forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -31,7 +31,7 @@ export async function passPreflight(
     return deny(exchange, surface, refuse('overloaded', 'Too many preflights are in flight.'))
   }
   const sentMs = gateway.clock.monotonicMs()
-  const answer = openAnswer(exchange, {
+  const answer = new Answer(exchange, {
     memory: gateway.heldReplies,
     upstreamMs: () => Math.round(gateway.clock.monotonicMs() - sentMs),
     onDrain: () => call.resume(),

@@ -53,7 +53,8 @@ export function worthKeyCheck(exchange: Exchange): boolean {
 
 /** Of two lines that disagree, we would believe the first and upstream may believe the last. */
 export function saysTwice(headers: RawHeaders, name: string): boolean {
-  return new Set(valuesOf(headers, name)).size > 1
+  const values = valuesOf(headers, name)
+  return values.length > 1 && new Set(values).size > 1
 }
 
 /**
@@ -90,7 +91,7 @@ export async function readBody(
 }
 
 /**
- * The body in the form undici sends: bytes go with their length, a stream goes chunked unless a length is given.
+ * The body in the form it is sent: bytes go with their length, a stream goes chunked unless a length is given.
  * What the client sent chunked is sent chunked.
  */
 export function bodyForUpstream(
@@ -114,8 +115,8 @@ export class BodyIdle extends Error {
   readonly code = 'TOLLGATE_BODY_IDLE'
 }
 
-/** undici destroys the stream it is given and takes its socket away; a request must survive to be answered. */
-function bridge({ req }: Exchange, idleTimeoutMs: number, look: (chunk: Buffer) => void): Readable {
+/** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
+function bridge({ req, res }: Exchange, idleTimeoutMs: number, look: (chunk: Buffer) => void): Readable {
   const idle = setTimeout(() => out.destroy(new BodyIdle()), idleTimeoutMs)
   const out = new Readable({
     highWaterMark: 64 * 1024,
@@ -125,12 +126,12 @@ function bridge({ req }: Exchange, idleTimeoutMs: number, look: (chunk: Buffer) 
     },
     destroy(error, done) {
       clearTimeout(idle)
-      req.off('data', onData)
+      res.off('close', onLeft)
       discardRest(req)
       done(error)
     },
   })
-  // Whoever reads it may have lost interest, as undici does when it cannot connect, and nobody else listens.
+  // Whoever reads it may have lost interest, if upstream cannot be reached, and nobody else listens.
   out.on('error', () => {})
   function onData(chunk: Buffer): void {
     idle.refresh()
@@ -141,15 +142,16 @@ function bridge({ req }: Exchange, idleTimeoutMs: number, look: (chunk: Buffer) 
       req.pause()
     }
   }
-  req.on('data', onData)
-  req.once('end', () => {
+  function onEnd(): void {
     clearTimeout(idle)
     out.push(null)
-  })
+  }
   // The client left in mid-upload: upstream must not see a body that looks complete.
-  req.once('close', () => {
+  function onLeft(): void {
     if (!req.complete) out.destroy(new Error('the client left'))
-  })
+  }
+  res.once('close', onLeft)
+  req.receive({ data: onData, end: onEnd })
   return out
 }
 
@@ -158,17 +160,26 @@ export function countable(exchange: Exchange, { body, facts }: ReadBody): Counta
   if (body.kind !== 'held') return { bytes: null, lengthBytes: 0, isForm: false }
   const isForm = facts.kind === 'form'
   if (codingOf(firstValue(exchange.headers, 'content-encoding')) === 'identity') {
-    const { held } = body
-    return {
-      // Joining the pieces of a large body costs more than all else that is done with it, and hardly anybody asks.
-      get bytes() {
-        return held.bytes()
-      },
-      lengthBytes: held.length,
-      isForm,
-    }
+    return new CountableBytes(body.held, isForm)
   }
   // The decoded body was seen once, as it passed; its object ended here.
   const lengthBytes = facts.kind === 'json' ? facts.scan.objectEnd + 1 : body.held.length
   return { bytes: null, lengthBytes, isForm }
+}
+
+/** Joining the pieces of a large body costs more than all else that is done with it, and hardly anybody asks. */
+class CountableBytes implements CountableRequest {
+  readonly lengthBytes: number
+  readonly isForm: boolean
+  readonly #held: HeldBody
+
+  constructor(held: HeldBody, isForm: boolean) {
+    this.#held = held
+    this.lengthBytes = held.length
+    this.isForm = isForm
+  }
+
+  get bytes(): Buffer | null {
+    return this.#held.bytes()
+  }
 }

@@ -29,8 +29,7 @@ export function receiveBody(exchange: Exchange, options: ReceiveOptions): Promis
       if (finished) return
       finished = true
       clearTimeout(idle)
-      req.off('data', onData)
-      req.off('end', onEnd)
+      req.release()
       res.off('close', onLeft)
       if (result.kind !== 'received') body.dispose()
       resolve(result)
@@ -72,9 +71,8 @@ export function receiveBody(exchange: Exchange, options: ReceiveOptions): Promis
       finish({ kind: 'client_left' })
     }
 
-    req.on('data', onData)
-    req.once('end', onEnd)
     res.once('close', onLeft)
+    req.receive({ data: onData, end: onEnd })
   })
 }
 

@@ -1,4 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
+import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
@@ -41,7 +42,7 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   if (end.error instanceof BodyIdle) {
     return refuse('request_timeout', 'The request body stopped arriving.', { close: true })
   }
-  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW' || code === '') {
+  if (code.startsWith('HPE_') || code === TOO_MANY_LINES || code === '') {
     return refuse('upstream_invalid_response', 'Upstream answered with something that is not HTTP/1.1.')
   }
   if (!end.sent) return refuse('upstream_unreachable', 'Upstream cannot be reached. Nothing was sent to it.')

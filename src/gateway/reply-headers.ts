@@ -1,10 +1,24 @@
-import { hopByHopOf } from '../http/hop-by-hop.ts'
-import type { RawHeaders } from '../http/raw-headers.ts'
+import { isHopByHop, nominatedIn } from '../http/hop-by-hop.ts'
+import { NameMemo } from '../http/name-memo.ts'
+import { hasHeader, type RawHeaders } from '../http/raw-headers.ts'
 
 export interface ReplyFraming {
   /** The client speaks HTTP/1.1 and this reply has a body: only then is there chunked coding, and a trailer. */
   readonly chunkable: boolean
   readonly ownPrefix: string
+}
+
+interface ReplyLine {
+  readonly lower: string
+  /** Whether the line stays there for its name alone; one that frames does unless the client reads chunks. */
+  readonly fate: 'goes' | 'stays' | 'frames'
+}
+
+const replyLines = new NameMemo((lower): ReplyLine => ({ lower, fate: fateOf(lower) }))
+
+function fateOf(lower: string): ReplyLine['fate'] {
+  if (lower === 'transfer-encoding' || lower === 'trailer') return 'frames'
+  return isHopByHop(lower) ? 'stays' : 'goes'
 }
 
 /**
@@ -13,16 +27,16 @@ export interface ReplyFraming {
  * otherwise append one at the end. Lines with our own prefix are dropped: only we say those.
  */
 export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): string[] {
-  const staysThere = hopByHopOf(headers)
-  const chunked =
-    framing.chunkable && !headers.some((name, i) => i % 2 === 0 && /^content-length$/i.test(name))
+  const { chunkable, ownPrefix } = framing
+  const nominated = nominatedIn(headers)
+  const chunked = chunkable && !hasHeader(headers, 'content-length')
   const out: string[] = []
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
-    const lower = name.toLowerCase()
-    const framed = lower === 'transfer-encoding' || lower === 'trailer'
-    if (framed ? !chunked : staysThere(lower) || lower.startsWith(framing.ownPrefix)) continue
-    out.push(name, headers[i + 1] ?? '')
+    const { lower, fate } = replyLines.get(name)
+    const goes =
+      fate === 'goes' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : fate === 'frames' && chunked
+    if (goes) out.push(name, headers[i + 1] ?? '')
   }
   return out
 }

@@ -39,17 +39,61 @@ export interface SettlerParts {
 const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2_000
 
+/** A settlement that the store could not take at the first attempt. */
+class Late {
+  /** The spool has it, or it needs none; never rejects. */
+  readonly kept: Promise<void>
+  /** Rejects only if the store refused it, or is gone; then the spool has it. */
+  readonly atLast: Promise<Settled>
+
+  constructor(kept: Promise<void>, atLast: Promise<Settled>) {
+    this.kept = kept
+    this.atLast = atLast
+  }
+}
+
 export function createSettler(parts: SettlerParts): Settler {
   const { store, watch, spool, log, waitMs: patienceMs = limits.settleWaitMs } = parts
-  const underWay = new Map<string, Settling>()
+  const underWay = new Map<string, Promise<Settled | Late>>()
   let replaysToCome = 0
 
-  async function settleOnce(closing: CallClosing, onSettled: () => void): Promise<Settled> {
-    const settled = await store.settle(closing)
-    spool?.done(closing.requestId)
-    watch.settled(closing.requestId)
+  function begin(closing: CallClosing, onSettled: () => void): Promise<Settled | Late> {
+    const before = underWay.get(closing.requestId)
+    // Of closings of the same call the first counts: a bill that waits must not be overtaken by a release.
+    if (before !== undefined) return before
+    const first = settleFirst(closing, onSettled)
+    underWay.set(closing.requestId, first)
+    return first
+  }
+
+  async function settleFirst(closing: CallClosing, onSettled: () => void): Promise<Settled | Late> {
+    try {
+      return tell(closing, onSettled, await store.settle(closing))
+    } catch (error) {
+      return settleLate(closing, onSettled, error)
+    }
+  }
+
+  function tell({ requestId }: CallClosing, onSettled: () => void, settled: Settled): Settled {
+    spool?.done(requestId)
+    watch.settled(requestId)
     onSettled()
+    underWay.delete(requestId)
     return settled
+  }
+
+  function settleLate(closing: CallClosing, onSettled: () => void, failure: unknown): Late {
+    const kept = keep(closing, failure)
+    const atLast = kept
+      .then(() => settleAtLast(closing, onSettled, failure))
+      .finally(() => underWay.delete(closing.requestId))
+    // Whoever waits for it is told; there may be nobody.
+    atLast.catch(() => {})
+    return new Late(kept, atLast)
+  }
+
+  async function keep(closing: CallClosing, failure: unknown): Promise<void> {
+    if (!(failure instanceof StoreRefused)) await spool?.keep(closing)
   }
 
   async function settleAtLast(
@@ -68,34 +112,17 @@ export function createSettler(parts: SettlerParts): Settler {
       }
       await sleep(waitMs)
       try {
-        return await settleOnce(closing, onSettled)
+        return tell(closing, onSettled, await store.settle(closing))
       } catch (error) {
         cause = error
       }
     }
   }
 
-  function begin(closing: CallClosing, onSettled: () => void): Settling {
-    const { requestId } = closing
-    const before = underWay.get(requestId)
-    // Of closings of the same call the first counts: a bill that waits must not be overtaken by a release.
-    if (before !== undefined) return before
-    const first = settleOnce(closing, onSettled)
-    const kept = first.then(
-      () => {},
-      (error: unknown) => (error instanceof StoreRefused ? undefined : spool?.keep(closing)),
-    )
-    const atLast = first.catch(async (error: unknown) => {
-      await kept
-      return await settleAtLast(closing, onSettled, error)
-    })
-    const settling = { first, kept, atLast }
-    underWay.set(requestId, settling)
-    atLast.then(
-      () => underWay.delete(requestId),
-      () => underWay.delete(requestId),
-    )
-    return settling
+  /** The race, and its timer, only where the store has failed once. */
+  function waitFor({ kept, atLast }: Late): Promise<Settled | null> {
+    const patience = sleep(patienceMs, null, { ref: false })
+    return Promise.race([atLast.catch(unlessRefused), Promise.all([kept, patience]).then(() => null)])
   }
 
   return {
@@ -106,12 +133,8 @@ export function createSettler(parts: SettlerParts): Settler {
       return spool?.isSound ?? true
     },
     async settle(closing, onSettled) {
-      const { first, kept, atLast } = begin(closing, onSettled)
-      // The race, and its timer, only where the store has failed once.
-      return await first.catch(() => {
-        const patience = sleep(patienceMs, null, { ref: false })
-        return Promise.race([atLast.catch(unlessRefused), Promise.all([kept, patience]).then(() => null)])
-      })
+      const first = await begin(closing, onSettled)
+      return first instanceof Late ? await waitFor(first) : first
     },
     async replay(closings) {
       const toCome = closings.values()
@@ -119,15 +142,16 @@ export function createSettler(parts: SettlerParts): Settler {
       if (replaysToCome > 0)
         log.warn({ settlements: replaysToCome }, 'settlements of an earlier life are sent')
       let gone = false
+      function putAside({ requestId: request, costNanos }: CallClosing, error: unknown): void {
+        gone ||= error instanceof StoreGone
+        const details = { request, costNanos: String(costNanos), cause: (error as Error).message }
+        if (!gone) log.error(details, 'a settlement of an earlier life was refused and is put aside')
+      }
       async function replayInTurn(): Promise<void> {
         for (const closing of toCome) {
           replaysToCome -= 1
-          await begin(closing, () => {}).atLast.catch((error: unknown) => {
-            gone ||= error instanceof StoreGone
-            const { requestId: request, costNanos } = closing
-            const details = { request, costNanos: String(costNanos), cause: (error as Error).message }
-            if (!gone) log.error(details, 'a settlement of an earlier life was refused and is put aside')
-          })
+          const first = await begin(closing, () => {})
+          if (first instanceof Late) await first.atLast.catch((error: unknown) => putAside(closing, error))
           if (gone) return
         }
       }
@@ -136,14 +160,6 @@ export function createSettler(parts: SettlerParts): Settler {
       replaysToCome = 0
     },
   }
-}
-
-interface Settling {
-  readonly first: Promise<Settled>
-  /** The store has it, or the spool; never rejects. */
-  readonly kept: Promise<void>
-  /** Rejects only if the store refused it, or is gone; then the spool has it. */
-  readonly atLast: Promise<Settled>
 }
 
 /** What the store refuses for good is a defect, and the caller's to deal with. */

@@ -1,4 +1,5 @@
-import { hopByHopOf } from '../http/hop-by-hop.ts'
+import { isHopByHop, nominatedIn } from '../http/hop-by-hop.ts'
+import { NameMemo } from '../http/name-memo.ts'
 import type { RawHeaders } from '../http/raw-headers.ts'
 import { isOutdated } from '../providers/chat-usage/outdated-headers.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/credentials.ts'
@@ -19,32 +20,44 @@ export interface UpstreamHeaders {
   readonly bodyEdited: boolean
 }
 
+interface RequestLine {
+  readonly lower: string
+  /** Whether the line stays here for its name alone; a credential does, and gives its place to the provider's. */
+  readonly fate: 'goes' | 'stays' | 'credential'
+}
+
+const requestLines = new NameMemo((lower): RequestLine => ({ lower, fate: fateOf(lower) }))
+
+function fateOf(lower: string): RequestLine['fate'] {
+  if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
+  // Framing is written anew for the hop; an expectation was answered by us.
+  if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'stays'
+  return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) || PATH_TRACES.test(lower) ? 'stays' : 'goes'
+}
+
 /**
  * The client's header lines with the permitted changes and no other: case, order and duplicates stay. The
  * provider's credential takes the place of the first credential the client sent.
  */
 export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
-  const staysHere = hopByHopOf(headers)
+  const { ownPrefix, bodyEdited } = upstream
+  const nominated = nominatedIn(headers)
   const out: string[] = ['host', upstream.host]
   let credential = upstream.credential
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] ?? ''
-    const lower = name.toLowerCase()
-    if (CLIENT_ACCOUNT_HEADERS.has(lower)) {
-      if (credential !== null && CREDENTIAL_HEADERS.has(lower)) {
-        out.push(...credential)
-        credential = null
-      }
-      continue
+    const { lower, fate } = requestLines.get(name)
+    if (fate === 'goes') {
+      const value = headers[i + 1] ?? ''
+      if (lower.startsWith(ownPrefix) || nominated.has(lower)) continue
+      if (bodyEdited && isOutdated(lower, value)) continue
+      out.push(name, value)
+    } else if (fate === 'credential' && credential !== null) {
+      out.push(credential[0], credential[1])
+      credential = null
     }
-    // Framing is written anew for the hop; an expectation was answered by us.
-    if (lower === 'host' || lower === 'content-length' || lower === 'expect') continue
-    if (staysHere(lower) || PATH_TRACES.test(lower) || lower.startsWith(upstream.ownPrefix)) continue
-    const value = headers[i + 1] ?? ''
-    if (upstream.bodyEdited && isOutdated(lower, value)) continue
-    out.push(name, value)
   }
-  if (credential !== null) out.push(...credential)
+  if (credential !== null) out.push(credential[0], credential[1])
   if (upstream.contentLength !== null) out.push('content-length', String(upstream.contentLength))
   return out
 }

@@ -1,4 +1,4 @@
-import { type RawHeaders, tokensOf } from './raw-headers.ts'
+import { addTokens, type RawHeaders, valuesOf } from './raw-headers.ts'
 
 /** Headers that belong to one connection and not to the message. `te` and `trailer` count: trailers end at a hop. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -20,10 +20,17 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 const END_TO_END =
   /^(?:host|date|age|vary|etag|range|cookie|set-cookie|origin|expect|user-agent|authorization|x-api-key|api-key|x-request-id|request-id|retry-after|cache-control|content-.*|accept.*|anthropic-.*|openai-.*|x-stainless-.*|x-ratelimit-.*|idempotency-key)$/
 
-/** Tells which lines of this message stay on this hop, its `Connection` nominations included. */
-export function hopByHopOf(headers: RawHeaders): (lowerName: string) => boolean {
-  const nominated = tokensOf(headers, 'connection').filter((name) => !END_TO_END.test(name))
-  if (nominated.length === 0) return (name) => HOP_BY_HOP.has(name)
-  const all = new Set([...HOP_BY_HOP, ...nominated])
-  return (name) => all.has(name)
+/** Whether lines of this name belong to the connection in every message. */
+export function isHopByHop(lowerName: string): boolean {
+  return HOP_BY_HOP.has(lowerName)
+}
+
+const NOTHING: ReadonlySet<string> = new Set()
+
+/** What else a message's own `Connection` lines keep on this hop; mostly they say `keep-alive`, which adds nothing. */
+export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
+  const names: string[] = []
+  for (const value of valuesOf(headers, 'connection')) if (value !== 'keep-alive') addTokens(value, names)
+  const nominated = names.filter((name) => !HOP_BY_HOP.has(name) && !END_TO_END.test(name))
+  return nominated.length === 0 ? NOTHING : new Set(nominated)
 }

@@ -18,11 +18,9 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
   const { req, res } = exchange
   const begin = () => {
     if (res.headersSent) return
-    res.writeHead(reply.status, [...reply.headers, exchange.names.requestId, exchange.requestId])
+    res.writeHead(reply.status, undefined, [...reply.headers, exchange.names.requestId, exchange.requestId])
     discardRest(req)
   }
-  // Before its turn Node would keep all of it, and could not tell that the client has left.
-  await exchange.turn
   if (clientLeft(exchange)) return
   try {
     for await (const chunk of reply.chunks) {
@@ -36,7 +34,7 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
   } catch (error) {
     if (clientLeft(exchange)) return
     // A reset, because in HTTP/1.0 the end of the connection is the end of the body.
-    if (res.headersSent) res.socket?.resetAndDestroy()
+    if (res.headersSent) res.reset()
     throw error
   }
 }
@@ -44,9 +42,9 @@ export async function sendStream(exchange: Exchange, reply: StreamedReply): Prom
 /** Resolves when the client has room or has left. One that takes nothing at all for a long time is cut off. */
 function untilRoom({ res }: Exchange): Promise<void> {
   return new Promise((resolve) => {
-    let taken = res.socket?.bytesWritten ?? 0
+    let taken = res.bytesTaken
     const stall = setInterval(() => {
-      const nowTaken = res.socket?.bytesWritten ?? 0
+      const nowTaken = res.bytesTaken
       if (nowTaken === taken) res.destroy()
       taken = nowTaken
     }, limits.replyStallTimeoutMs)

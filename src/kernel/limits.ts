@@ -127,6 +127,9 @@ export const limits = {
   /** Establishing a connection to upstream. Beyond it: 502, nothing was sent. */
   upstreamConnectTimeoutMs: 10_000,
 
+  /** Connections to one upstream that are kept though nothing is on them. Beyond it they close after their reply. */
+  upstreamIdleConnectionsMax: 1_000,
+
   /** Of a path or a user agent, what is kept in the record of a call. */
   recordedCharsMax: 1_024,
 

@@ -6,6 +6,9 @@ export type Nanos = bigint
 
 export const NANOS_PER_USD = 1_000_000_000n
 
+const PLACES = 9
+const ZERO = 0x30
+
 /** Decimal text to nanodollars, or null if it is not a plain decimal with at most nine places. */
 export function parseUsd(text: string): Nanos | null {
   const match = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/.exec(text)
@@ -18,9 +21,13 @@ export function parseUsd(text: string): Nanos | null {
 /** Plain decimal text: no exponent, at most nine places, no trailing zeros, `-` where it is negative. */
 export function formatUsd(nanos: Nanos): string {
   const size = nanos < 0n ? -nanos : nanos
-  const fraction = (size % NANOS_PER_USD).toString().padStart(9, '0').replace(/0+$/, '')
-  const whole = (size / NANOS_PER_USD).toString()
-  return (nanos < 0n ? '-' : '') + whole + (fraction === '' ? '' : `.${fraction}`)
+  // Dividing by a power of ten is to put the point somewhere in the digits.
+  const digits = size.toString().padStart(PLACES + 1, '0')
+  const pointAt = digits.length - PLACES
+  let end = digits.length
+  while (end > pointAt && digits.charCodeAt(end - 1) === ZERO) end--
+  const whole = (nanos < 0n ? '-' : '') + digits.slice(0, pointAt)
+  return end === pointAt ? whole : `${whole}.${digits.slice(pointAt, end)}`
 }
 
 /** An exact fraction, for the one division that a price ends with. The denominator is positive. */

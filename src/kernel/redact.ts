@@ -11,15 +11,12 @@ const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
 export function createRedact(servicePrefix: string, secrets: readonly string[] = []): Redact {
   const literals = secrets.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const ownKey = `(${servicePrefix}${UNDERSCORE}(?:live|admin)${UNDERSCORE})[0-9A-Za-z]+`
-  const pattern = new RegExp([ownKey, ...literals].join('|'), 'g')
-  // Nearly no text has one of them in it, and looking for them takes a tenth of what replacing takes.
-  const needles = [servicePrefix, ...secrets]
-  const mayHave = (text: string): boolean => {
-    for (const needle of needles) if (text.includes(needle)) return true
-    return false
-  }
+  const any = [ownKey, ...literals].join('|')
+  // Nearly no text has one of them in it. To look for all at once takes a third of looking for one after the other.
+  const first = new RegExp(any)
+  const all = new RegExp(any, 'g')
   // A replacing function takes three times as long: 49 ms instead of 16 for a MiB of nothing but keys.
-  return (text) => (mayHave(text) ? text.replace(pattern, '$1[redacted]') : text)
+  return (text) => (first.test(text) ? text.replace(all, '$1[redacted]') : text)
 }
 
 /**

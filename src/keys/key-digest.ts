@@ -22,12 +22,24 @@ const UTF8_BYTES_PER_CHAR_MAX = 3
 export function createKeyDigest(pepper: Secret): DigestKey {
   const inner = padded(pepper, 0x36, KEY_CHARS_MAX * UTF8_BYTES_PER_CHAR_MAX)
   const outer = padded(pepper, 0x5c, DIGEST_BYTES)
+  // Keys of ours are all of one length: what one takes of the buffer, the next one takes as well.
+  let begun = inner
+  const put = (key: string): Buffer => {
+    const end = BLOCK_BYTES + inner.write(key, BLOCK_BYTES)
+    if (begun.length !== end) begun = inner.subarray(0, end)
+    return begun
+  }
   return (key) => {
-    const text = key.length > KEY_CHARS_MAX ? padded(pepper, 0x36, Buffer.byteLength(key)) : inner
-    const end = BLOCK_BYTES + text.write(key, BLOCK_BYTES)
-    outer.write(hash('sha256', text.subarray(0, end), 'binary'), BLOCK_BYTES, 'latin1')
+    const text = key.length > KEY_CHARS_MAX ? paddedBefore(pepper, key) : put(key)
+    outer.write(hash('sha256', text, 'binary'), BLOCK_BYTES, 'latin1')
     return Buffer.from(hash('sha256', outer, 'binary'), 'latin1')
   }
+}
+
+function paddedBefore(pepper: Secret, key: string): Buffer {
+  const bytes = padded(pepper, 0x36, Buffer.byteLength(key))
+  bytes.write(key, BLOCK_BYTES)
+  return bytes
 }
 
 /** The secret, filled up with zeros to a block or hashed if it is longer, and room for what is hashed behind it. */

@@ -6,15 +6,13 @@ import { type Identity, refuseKey } from '../keys/identity.ts'
 import type { RecognitionStore } from '../keys/recognition.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { readOwnRequest } from './read-own-request.ts'
-import { type Management, replyJson } from './route.ts'
+import type { Management } from './route.ts'
 import { findRoute } from './routes.ts'
 
 export interface OwnedParts {
   readonly management: Management
   readonly recognition: RecognitionStore
   readonly bodyIdleTimeoutMs: number
-  /** Whether the service is there to serve; false from the moment it is told to stop. */
-  isReady(): Promise<boolean>
 }
 
 /**
@@ -31,9 +29,6 @@ export async function handleOwned(
     const clean = redactRefusal(refusal, exchange.names.redact)
     sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
   }
-  if (target.path === '/healthz' || target.path === '/readyz')
-    return await answerHealth(exchange, target, parts)
-
   if (identity.kind === 'refused') return deny(identity.refusal)
   // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
   if (identity.kind === 'preflight') return deny(refuseKey('unknown_key'))
@@ -65,13 +60,4 @@ function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal
   const allowed = methods.join(', ')
   const message = `This endpoint has ${allowed}, not ${method}.`
   return refuse('method_not_allowed', message, { headers: ['allow', allowed] })
-}
-
-async function answerHealth(exchange: Exchange, target: Target, parts: OwnedParts): Promise<void> {
-  const serving = target.path === '/healthz' || (await parts.isReady())
-  const answer = replyJson(serving ? 200 : 503, { status: serving ? 'ok' : 'unavailable' }, [
-    'cache-control',
-    'no-store',
-  ])
-  if (answer.kind === 'reply') sendWhole(exchange, answer.reply)
 }

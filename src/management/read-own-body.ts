@@ -21,8 +21,7 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
 
     function finish(result: OwnBody): void {
       clearTimeout(idle)
-      req.off('data', onData)
-      req.off('end', onEnd)
+      req.release()
       res.off('close', onLeft)
       resolve(result)
     }
@@ -46,10 +45,9 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
       finish({ kind: 'client_left' })
     }
 
-    req.on('data', onData)
-    req.once('end', onEnd)
     res.once('close', onLeft)
     inviteBody(exchange)
+    req.receive({ data: onData, end: onEnd })
   })
 }
 

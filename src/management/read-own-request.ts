@@ -37,7 +37,7 @@ export async function readOwnRequest(
   if (query.kind === 'refused') return query
   if (route.body === null) {
     // Nothing is expected here. What comes all the same must not keep us from seeing that the client left.
-    exchange.req.resume()
+    exchange.req.discard()
     return { kind: 'request', query: query.value, body: null, once: null }
   }
   const received = await readOwnBody(exchange, bodyIdleTimeoutMs)

@@ -1,7 +1,7 @@
 import { JsonCondenser } from './json-condenser.ts'
 import { readDocument } from './json-document.ts'
 import type { Meter, Metered, MeterFault, ReplyReader, Stage } from './meter.ts'
-import type { OutputText } from './output-text.ts'
+import { type DeliveredOutput, LateOutput, type OutputText } from './output-text.ts'
 
 /** The meter of a reply that is one JSON document. Nothing is known of it before it is whole. */
 export class BodyMeter implements Meter {
@@ -25,12 +25,19 @@ export class BodyMeter implements Meter {
   }
 
   end(whole: boolean): Metered {
-    const faults: MeterFault[] = []
-    const document = readDocument(this.#condenser.take())
-    if (typeof document !== 'string') {
-      if (document.overflow) faults.push('too_large')
-      this.#reader.readBody(document)
-    } else if (whole) faults.push(document)
-    return { ...this.#reader.reading(), stage: this.stage, output: this.#output.delivered(), faults }
+    const { brief, whole: all } = this.#condenser.takeTwo()
+    const document = readDocument(brief)
+    if (typeof document === 'string') return this.#metered(whole ? [document] : [], this.#output.delivered())
+    this.#reader.readBody(document)
+    const output = new LateOutput(() => {
+      const withText = readDocument(all)
+      if (typeof withText !== 'string') this.#reader.readText(withText)
+      return this.#output.delivered()
+    })
+    return this.#metered(document.overflow ? ['too_large'] : [], output)
+  }
+
+  #metered(faults: readonly MeterFault[], output: DeliveredOutput): Metered {
+    return { ...this.#reader.reading(), stage: this.stage, output, faults }
   }
 }

@@ -1,6 +1,15 @@
 import { BoundedCopy } from './bounded-copy.ts'
+import {
+  CONDENSE_LIMITS,
+  type Condensed,
+  type CondenseLimits,
+  type CondenseRules,
+  type TwoCopies,
+} from './condensed.ts'
 import { NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
+import { leaveOut } from './leave-out.ts'
 import type { NameSet } from './name-set.ts'
+import { StringRuns } from './string-runs.ts'
 
 const BACKSLASH = 0x5c
 const LETTER_U = 0x75
@@ -8,6 +17,12 @@ const NULL = Buffer.from('null')
 const DEPTH_MAX = 256
 /** None of the names that are looked for is so long, not even with every character escaped. */
 const NAME_BYTES_MAX = 256
+
+/**
+ * Strings of more bytes than this are long: far too long for a name of anything, however it is escaped, and long
+ * enough for it to pay that they are not parsed.
+ */
+const LONG_BYTES = 4096
 
 /** What is due inside a string: a character, one to four hexadecimal digits, or what a backslash escapes. */
 const CHARACTER = 0
@@ -25,40 +40,6 @@ for (const [i, bytes] of [',', ':', '"', '{', '[', '}]'].entries()) {
   for (const byte of Buffer.from(bytes)) KINDS[byte] = COMMA + i
 }
 
-export interface CondenseRules {
-  /** Members of the outermost object that matter. The values of all others become null. */
-  readonly keep: NameSet
-  /** Members of objects below it whose values do not matter, wherever they are, and become null. */
-  readonly drop: NameSet
-}
-
-export interface CondenseLimits {
-  /** Strings are kept whole until they add up to this; from then on only their first bytes. */
-  readonly textBytesMax: number
-  readonly longStringBytesMax: number
-  /** A member of the outermost object, or of an object that is one, which is longer even so becomes null. */
-  readonly memberBytesMax: number
-  readonly documentBytesMax: number
-}
-
-export const CONDENSE_LIMITS: CondenseLimits = {
-  textBytesMax: 128 * 1024,
-  longStringBytesMax: 256,
-  memberBytesMax: 1024 * 1024,
-  documentBytesMax: 4 * 1024 * 1024,
-}
-
-export type Condensed =
-  | {
-      readonly kind: 'json'
-      readonly text: string
-      /** How many member names `text` has: more than its value has when some are given twice. */
-      readonly names: number
-      /** Something that may matter was too long and is null now. */
-      readonly overflow: boolean
-    }
-  | { readonly kind: 'too_large' }
-
 /**
  * Makes a small copy of a JSON text of any size that arrives in pieces: what does not matter and the ends of long
  * strings (images, audio, pages of prose) are left out as they come by; the rest is there to be parsed.
@@ -71,9 +52,10 @@ export class JsonCondenser {
   readonly #drop: NameSet
   readonly #limits: CondenseLimits
   readonly #copy = new BoundedCopy()
-  /** For each open container whether it is an object. */
-  readonly #isObject = new Uint8Array(DEPTH_MAX + 1)
+  /** A bit for each open container: whether it is an object. So few bytes V8 keeps on its heap, which is cheap. */
+  readonly #objects = new Uint8Array((DEPTH_MAX >> 3) + 1)
   #depth = 0
+  #isInObject = false
   #names = 0
   #overflow = false
   #broken = false
@@ -83,6 +65,9 @@ export class JsonCondenser {
   /** In a string that was cut; and whether what comes next of it is escaped. */
   #mute = false
   #muteEscape = false
+  /** Where in the copy the string at hand began; where the long ones begin and end, by turns. */
+  #stringStart = 0
+  #long: number[] = []
   /** The depth of the object of which a member is being left out, or 0. */
   #skipped = 0
 
@@ -104,9 +89,7 @@ export class JsonCondenser {
   #room = 0
   #roomAtFirst = 0
   #textRoom = 0
-  /** The next quote and backslash in the chunk, once searched natively: no byte is searched twice. */
-  #quote = -1
-  #backslash = -1
+  readonly #runs = new StringRuns()
 
   constructor(rules: CondenseRules, limits: Partial<CondenseLimits> | null = null) {
     this.#keep = rules.keep
@@ -117,14 +100,20 @@ export class JsonCondenser {
 
   write(chunk: Buffer, from: number, to: number): void {
     this.#from = from
-    this.#quote = -1
-    this.#backslash = -1
+    this.#runs.enterChunk()
     const words = new DataView(chunk.buffer, chunk.byteOffset, chunk.length)
     let i = from
     while (i < to && !this.#broken) {
       i = this.#inString ? this.#crossString(chunk, words, i, to) : this.#walk(chunk, i, to)
     }
     this.#flush(chunk, to)
+  }
+
+  /** The copy of what was written since the last time, twice. */
+  takeTwo(): TwoCopies {
+    const text = this.#long.length === 0 || this.#broken ? null : leaveOut(this.#copy.bytes, this.#long)
+    const whole = this.take()
+    return { brief: text === null || whole.kind === 'too_large' ? whole : { ...whole, text }, whole }
   }
 
   /** The copy of what was written since the last time. */
@@ -134,6 +123,7 @@ export class JsonCondenser {
       : { kind: 'json', text: this.#copy.text(), names: this.#names, overflow: this.#overflow }
     this.#copy.clear()
     this.#depth = 0
+    this.#isInObject = false
     this.#names = 0
     this.#overflow = false
     this.#broken = false
@@ -142,6 +132,7 @@ export class JsonCondenser {
     this.#skipped = 0
     this.#memberStart = -1
     this.#inString = false
+    if (this.#long.length > 0) this.#long = []
     this.#due = CHARACTER
     this.#nameIsDue = false
     this.#textRoom = this.#limits.textBytesMax
@@ -154,7 +145,7 @@ export class JsonCondenser {
       const kind = KINDS[chunk[i] as number] as number
       if (kind === PLAIN) continue
       if (kind === STRING) {
-        this.#openString()
+        this.#openString(i + 1)
         return i + 1
       }
       if (kind === COLON) {
@@ -165,8 +156,8 @@ export class JsonCondenser {
         if (this.#broken) return to
       } else {
         this.#closeMember(chunk, i)
-        if (kind === CLOSE && this.#depth > 0) this.#depth--
-        this.#nameIsDue = kind === COMMA && this.#isObject[this.#depth] === 1
+        if (kind === CLOSE) this.#closeContainer()
+        this.#nameIsDue = kind === COMMA && this.#isInObject
       }
     }
     return to
@@ -178,10 +169,20 @@ export class JsonCondenser {
       return
     }
     this.#depth++
-    this.#isObject[this.#depth] = kind === OBJECT ? 1 : 0
+    const at = this.#depth >> 3
+    const bit = 1 << (this.#depth & 7)
+    const others = (this.#objects[at] as number) & ~bit
+    this.#objects[at] = kind === OBJECT ? others | bit : others
+    this.#isInObject = kind === OBJECT
     this.#nameIsDue = kind === OBJECT
     // From here on the members of this object are limited singly.
     if (kind === OBJECT && this.#depth === 2) this.#memberStart = -1
+  }
+
+  #closeContainer(): void {
+    if (this.#depth > 0) this.#depth--
+    const bit = 1 << (this.#depth & 7)
+    this.#isInObject = this.#depth > 0 && ((this.#objects[this.#depth >> 3] as number) & bit) !== 0
   }
 
   /** The name is behind us; its value begins at `i`. */
@@ -215,8 +216,9 @@ export class JsonCondenser {
     this.#from = i
   }
 
-  #openString(): void {
+  #openString(i: number): void {
     const { longStringBytesMax } = this.#limits
+    this.#stringStart = this.#copyLength(i)
     this.#inString = true
     this.#isName = this.#nameIsDue
     this.#name = ''
@@ -257,25 +259,21 @@ export class JsonCondenser {
   }
 
   /**
-   * Goes on inside a string of which nothing more is copied: only its closing quote matters, which is one that an even
-   * number of backslashes stands before. Looking at every escape took 1 ms for a MB of prose.
+   * Goes on inside a string of which nothing more is copied: only its closing quote matters, which is one that is not
+   * escaped.
    */
   #crossMuted(chunk: Buffer, from: number, to: number): number {
-    let start = from
-    if (this.#muteEscape) {
-      this.#muteEscape = false
-      start++
-    }
-    for (let i = start; i < to; i++) {
-      i = Math.min(indexOrLength(chunk, QUOTE, i), to)
-      const escaped = backslashesBefore(chunk, start, i) % 2 === 1
-      if (i === to) {
-        this.#muteEscape = escaped
-        break
+    let i = this.#muteEscape ? from + 1 : from
+    this.#muteEscape = false
+    while (i < to) {
+      i = this.#runs.end(chunk, i, to, false)
+      if (i === to) break
+      if (chunk[i] === QUOTE) {
+        this.#closeString(chunk, from, i)
+        return i + 1
       }
-      if (escaped) continue
-      this.#closeString(chunk, from, i)
-      return i + 1
+      this.#muteEscape = i === to - 1
+      i += 2
     }
     return to
   }
@@ -313,6 +311,8 @@ export class JsonCondenser {
       this.#matters = this.#judgeName(chunk, from, quote)
       return
     }
+    const end = this.#copyLength(quote)
+    if (end - this.#stringStart > LONG_BYTES) this.#long.push(this.#stringStart, end)
     const used = this.#roomAtFirst - Math.max(0, this.#room)
     this.#textRoom = Math.max(0, this.#textRoom - used)
   }
@@ -362,30 +362,23 @@ export class JsonCondenser {
     this.#overflow = true
     this.#names = this.#memberNames
     this.#textRoom = this.#memberTextRoom
+    while ((this.#long.at(-1) ?? 0) > this.#memberStart) this.#long.length -= 2
     this.#copy.truncate(this.#memberStart)
     this.#copy.append(NULL, 0, NULL.length)
     this.#skipped = this.#memberDepth
   }
 
+  /**
+   * The next byte inside the string that may have to be dealt with. Where it is a value with room for more, no escape
+   * of one character is.
+   */
   #nextStop(chunk: Buffer, words: DataView, from: number, to: number): number {
     const near = Math.min(from + NEAR_BYTES, to)
     const i = nextStop(chunk, words, from, near)
-    if (i < near || near === to) return i
-    if (this.#quote < i) this.#quote = indexOrLength(chunk, QUOTE, i)
-    if (this.#backslash < i) this.#backslash = indexOrLength(chunk, BACKSLASH, i)
-    return Math.min(this.#quote, this.#backslash, to)
+    if (i === to || (i < near && chunk[i] === QUOTE)) return i
+    const end = Math.min(to, from + this.#room)
+    return this.#isName || i >= end ? i : this.#runs.end(chunk, i, end, false)
   }
-}
-
-function indexOrLength(chunk: Buffer, byte: number, from: number): number {
-  const index = chunk.indexOf(byte, from)
-  return index < 0 ? chunk.length : index
-}
-
-function backslashesBefore(chunk: Buffer, from: number, to: number): number {
-  let i = to
-  while (i > from && chunk[i - 1] === BACKSLASH) i--
-  return to - i
 }
 
 function unescaped(name: string): string {

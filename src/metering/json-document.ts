@@ -1,4 +1,4 @@
-import type { Condensed } from './json-condenser.ts'
+import type { Condensed } from './condensed.ts'
 
 /** A JSON text that was read, as far as it matters. */
 export interface JsonDocument {
@@ -30,8 +30,12 @@ export function readDocument(condensed: Condensed): JsonDocument | UnreadableDoc
 /** The depth is that of the condensed text, which is limited. */
 function countNames(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
-  const values: unknown[] = Object.values(value)
-  let names = Array.isArray(value) ? 0 : values.length
-  for (const inner of values) names += countNames(inner)
+  let names = 0
+  if (Array.isArray(value)) {
+    for (const element of value) names += countNames(element)
+    return names
+  }
+  // Whatever JSON.parse makes has no other names than its own.
+  for (const name in value) names += 1 + countNames((value as Readonly<Record<string, unknown>>)[name])
   return names
 }

@@ -1,6 +1,6 @@
 import { Capture } from './capture.ts'
 import type { JsonMember, JsonScanLimits, JsonSpan, UnreadableJson } from './json-scan.ts'
-import type { WatchedNames } from './watched-names.ts'
+import { AMBIGUOUS, type WatchedNames } from './watched-names.ts'
 
 /** A piece of the document, and where in it the piece begins. */
 export interface Piece {
@@ -11,10 +11,11 @@ export interface Piece {
 /** Reads the members of the top-level object as the scanner comes across their names and values. */
 export class JsonMembers<Name extends string> {
   readonly found = new Map<Name, JsonMember>()
-  readonly duplicates = new Set<Name>()
+  readonly duplicates: Name[] = []
   readonly #names: WatchedNames<Name>
   readonly #limits: JsonScanLimits
-  readonly #capture: Capture
+  /** Only what is in two pieces is ever copied. */
+  #capture: Capture | null = null
   #count = 0
   #nameStart = 0
   #valueStart = 0
@@ -27,7 +28,6 @@ export class JsonMembers<Name extends string> {
   constructor(names: WatchedNames<Name>, limits: JsonScanLimits) {
     this.#names = names
     this.#limits = limits
-    this.#capture = new Capture(Math.max(limits.captureBytesMax, limits.nameBytesMax))
   }
 
   get none(): boolean {
@@ -50,14 +50,15 @@ export class JsonMembers<Name extends string> {
 
   /** Its closing quote is at `i`. */
   endName(piece: Piece, i: number): UnreadableJson | null {
-    const text = this.#takeText(piece, i, this.#limits.nameBytesMax)
-    if (text === null) return 'name_too_long'
-    const name = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text
-    if (this.#names.isAmbiguous(name)) return 'ambiguous_name'
-    const watched = this.#names.find(name)
-    if (watched === undefined) return null
-    if (this.found.has(watched)) this.duplicates.add(watched)
-    else this.#member = watched
+    const from = (this.#captureStart ?? 0) - piece.offset
+    if (i - from > this.#limits.nameBytesMax) return 'name_too_long'
+    const text = from < 0 ? this.#takeText(piece, i) : null
+    this.#captureStart = null
+    const name = text === null ? this.#names.read(piece.bytes, from, i) : this.#names.readText(text)
+    if (name === AMBIGUOUS) return 'ambiguous_name'
+    if (name === null) return null
+    if (!this.found.has(name)) this.#member = name
+    else if (!this.duplicates.includes(name)) this.duplicates.push(name)
     return null
   }
 
@@ -71,8 +72,11 @@ export class JsonMembers<Name extends string> {
   /** The value's last byte is the one before `i`. */
   endValue(piece: Piece, i: number): void {
     if (this.#member === null) return
-    const span = { nameStart: this.#nameStart, start: this.#valueStart, end: piece.offset + i }
-    const text = this.#takeText(piece, i, this.#limits.captureBytesMax)
+    const end = piece.offset + i
+    const span = { nameStart: this.#nameStart, start: this.#valueStart, end }
+    const isTooLong = end - span.start > this.#limits.captureBytesMax
+    const text = isTooLong ? null : this.#takeText(piece, i)
+    if (isTooLong) this.#dropText()
     this.found.set(this.#member, memberOf(span, this.#firstByte, text))
     this.#member = null
   }
@@ -80,50 +84,60 @@ export class JsonMembers<Name extends string> {
   /** Copies what is being captured out of a piece that ends before it does. */
   endPiece({ bytes, offset }: Piece): void {
     if (this.#captureStart === null) return
+    const { captureBytesMax, nameBytesMax } = this.#limits
+    this.#capture ??= new Capture(Math.max(captureBytesMax, nameBytesMax))
     this.#capture.append(bytes, Math.max(0, this.#captureStart - offset), bytes.length)
   }
 
   /** Lets go of everything that was found. */
   clear(): void {
     this.found.clear()
-    this.#captureStart = null
-    this.#capture.clear()
+    this.#dropText()
   }
 
-  /** The text that is being captured and ends before `end`, or null if it is longer than it may be. */
-  #takeText({ bytes, offset }: Piece, end: number, bytesMax: number): string | null {
+  #dropText(): void {
+    this.#captureStart = null
+    this.#capture?.clear()
+  }
+
+  /** The text that is being captured and ends before `end`. Whoever asks knows that it is no longer than it may be. */
+  #takeText({ bytes, offset }: Piece, end: number): string {
     const from = (this.#captureStart ?? 0) - offset
     this.#captureStart = null
-    if (end - from > bytesMax) {
-      this.#capture.clear()
-      return null
-    }
     if (from >= 0) return bytes.toString('utf8', from, end)
-    this.#capture.append(bytes, 0, end)
-    return this.#capture.take(end - from)?.toString('utf8') ?? null
+    this.#capture?.append(bytes, 0, end)
+    return this.#capture?.take(end - from)?.toString('utf8') ?? ''
   }
 }
 
+const [QUOTE, OPEN_BRACE, OPEN_BRACKET] = [0x22, 0x7b, 0x5b]
+const [LETTER_T, LETTER_F, LETTER_N] = [0x74, 0x66, 0x6e]
+
 /** The grammar was verified, so JSON.parse cannot throw here; the text is at most `captureBytesMax` long. */
-function memberOf(span: JsonSpan, firstByte: number, text: string | null): JsonMember {
-  switch (String.fromCharCode(firstByte)) {
-    case '"':
-      if (text === null) return { kind: 'too_long', type: 'string', ...span }
-      return { kind: 'string', value: JSON.parse(text) as string, ...span }
-    case '{':
-      if (text === null) return { kind: 'too_long', type: 'object', ...span }
-      return { kind: 'object', json: text, ...span }
-    case '[':
-      if (text === null) return { kind: 'too_long', type: 'array', ...span }
-      return { kind: 'array', json: text, ...span }
-    case 't':
-      return { kind: 'boolean', value: true, ...span }
-    case 'f':
-      return { kind: 'boolean', value: false, ...span }
-    case 'n':
-      return { kind: 'null', ...span }
+function memberOf({ nameStart, start, end }: JsonSpan, firstByte: number, text: string | null): JsonMember {
+  switch (firstByte) {
+    case QUOTE:
+      if (text === null) return { kind: 'too_long', type: 'string', nameStart, start, end }
+      return { kind: 'string', value: stringOf(text), nameStart, start, end }
+    case OPEN_BRACE:
+      if (text === null) return { kind: 'too_long', type: 'object', nameStart, start, end }
+      return { kind: 'object', json: text, nameStart, start, end }
+    case OPEN_BRACKET:
+      if (text === null) return { kind: 'too_long', type: 'array', nameStart, start, end }
+      return { kind: 'array', json: text, nameStart, start, end }
+    case LETTER_T:
+      return { kind: 'boolean', value: true, nameStart, start, end }
+    case LETTER_F:
+      return { kind: 'boolean', value: false, nameStart, start, end }
+    case LETTER_N:
+      return { kind: 'null', nameStart, start, end }
     default:
-      if (text === null) return { kind: 'too_long', type: 'number', ...span }
-      return { kind: 'number', value: Number(text), raw: text, ...span }
+      if (text === null) return { kind: 'too_long', type: 'number', nameStart, start, end }
+      return { kind: 'number', value: Number(text), raw: text, nameStart, start, end }
   }
+}
+
+/** Hardly any has an escape; what has none stands there as it is. */
+function stringOf(json: string): string {
+  return json.includes('\\') ? (JSON.parse(json) as string) : json.slice(1, -1)
 }

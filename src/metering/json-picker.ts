@@ -142,7 +142,7 @@ export class JsonPicker {
           i = this.#skip(bytes, words, i)
           break
         default:
-          i = this.#crossString(bytes, words, i)
+          i = this.#crossString(bytes, i)
       }
     }
     if (this.#failure === null && (this.#mode === NAME || this.#mode === TEXT_VALUE)) {
@@ -237,8 +237,8 @@ export class JsonPicker {
     this.#from = i + 1
   }
 
-  #crossString(bytes: Buffer, words: DataView, from: number): number {
-    const quote = this.#string.cross(bytes, words, from)
+  #crossString(bytes: Buffer, from: number): number {
+    const quote = this.#string.cross(bytes, from)
     if (quote < 0) return this.#refuse(-1 - quote)
     if (quote === bytes.length) return quote
     const mode = this.#mode

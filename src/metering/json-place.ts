@@ -1,4 +1,4 @@
-import { WatchedNames } from './watched-names.ts'
+import { AMBIGUOUS, WatchedNames } from './watched-names.ts'
 
 /** Something is there that was not read: a number, a literal, what is too long, or a container nobody looks into. */
 export const UNREAD: unique symbol = Symbol('unread')
@@ -47,38 +47,17 @@ export interface FoundMember {
 export class PlaceMembers {
   readonly #names: WatchedNames<string>
   readonly #found = new Map<string, FoundMember>()
-  /** Whether one of the names has so many bytes. */
-  readonly #lengths: readonly boolean[]
 
   constructor(members: Readonly<Record<string, Place>>) {
     const names = Object.keys(members)
     this.#names = new WatchedNames(names)
     for (const [name, place] of Object.entries(members)) this.#found.set(name, { name, place })
-    const longest = Math.max(0, ...names.map((name) => name.length))
-    this.#lengths = Array.from({ length: longest + 1 }, (_, length) =>
-      names.some((name) => name.length === length),
-    )
   }
 
-  /**
-   * The member whose name stands between the quotes, null for one that nobody looks at. Nearly every name is told
-   * apart by its length: a name that some parser could take for a watched one is as long, or has other than ASCII
-   * characters, or escapes.
-   */
+  /** The member whose name stands between the quotes, null for one that nobody looks at. */
   find(bytes: Buffer, from: number, to: number): FoundMember | 'ambiguous' | null {
-    if (this.#lengths[to - from] !== true && isPlain(bytes, from, to)) return null
-    const text = bytes.toString('utf8', from, to)
-    const name = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text
-    return this.#found.get(name) ?? (this.#names.isAmbiguous(name) ? 'ambiguous' : null)
+    const name = this.#names.read(bytes, from, to)
+    if (name === AMBIGUOUS) return 'ambiguous'
+    return name === null ? null : (this.#found.get(name) ?? null)
   }
-}
-
-const BACKSLASH = 0x5c
-
-function isPlain(bytes: Buffer, from: number, to: number): boolean {
-  for (let i = from; i < to; i++) {
-    const byte = bytes[i] as number
-    if (byte >= 0x80 || byte === BACKSLASH) return false
-  }
-  return true
 }

@@ -78,7 +78,9 @@ export interface ReplyReader {
   readEvent(document: JsonDocument, name: string): TextPlace | null
   /** The mark `[DONE]`, which is no JSON. */
   readDone(): void
-  /** A reply that is one document. */
+  /** A reply that is one document: all that it says, but not what the model wrote. */
   readBody(document: JsonDocument): void
+  /** What the model wrote in that document. Asked for only where it has to be counted, which is hardly ever. */
+  readText(document: JsonDocument): void
   reading(): Reading
 }

@@ -21,6 +21,43 @@ const CHANNELS_MAX = 128
 const SMALL_BYTES = 256
 const NOTHING = Buffer.alloc(0)
 
+/** What a document delivered, which nobody looks for before it is asked for. */
+export class LateOutput implements DeliveredOutput {
+  #read: (() => DeliveredOutput) | null
+  #delivered: DeliveredOutput | null = null
+
+  /** `read` is called once at most. If it fails, nothing was delivered that could be counted. */
+  constructor(read: () => DeliveredOutput) {
+    this.#read = read
+  }
+
+  get bytes(): Readonly<Record<OutputKind, number>> {
+    return this.#known().bytes
+  }
+
+  get keptBytes(): number {
+    return this.#known().keptBytes
+  }
+
+  texts(): string[] {
+    return this.#known().texts()
+  }
+
+  #known(): DeliveredOutput {
+    const read = this.#read
+    this.#read = null
+    if (read !== null) {
+      try {
+        this.#delivered = read()
+      } catch {
+        // A fault of ours: counting goes on without the text.
+      }
+    }
+    this.#delivered ??= new OutputText().delivered()
+    return this.#delivered
+  }
+}
+
 /** Collects the text of a reply as it comes, the first of it in full and the rest as a number. */
 export class OutputText {
   readonly #channels = new Map<string, OutputChannel>()

@@ -17,7 +17,7 @@ import {
 export interface RequestReader {
   /** A promise means: wait for it before the next chunk. */
   write(chunk: Buffer): Promise<void> | null
-  end(): Promise<RequestFacts>
+  end(): RequestFacts | Promise<RequestFacts>
 }
 
 /** Looks into the records of a JSON body as they pass. It costs a second pass, and is for the endpoints that have some. */
@@ -28,8 +28,9 @@ export interface RecordWatch {
   found(pick: Pick): RecordsFound
 }
 
+/** A reader that nobody has to wait for. */
 interface Scanner {
-  write(chunk: Uint8Array): void
+  write(chunk: Buffer): null
   end(): RequestFacts
 }
 
@@ -39,22 +40,13 @@ export function readerFor(
   contentEncoding: string | undefined,
   records: RecordWatch | null = null,
 ): RequestReader {
+  // What nearly every request says.
+  if (contentType === 'application/json' && contentEncoding === undefined) return jsonScanner(records)
   const coding = codingOf(contentEncoding)
   if (coding === 'unknown') return unreadable('unknown_content_encoding')
   const doubt = doubtOf(contentType ?? '', coding === 'identity' ? '' : coding.coding)
   const scanner = doubting(scannerFor(contentType ?? '', records), doubt)
-  if (coding === 'identity') return readPlain(scanner)
-  return readEncoded(scanner, coding.coding)
-}
-
-function readPlain(scanner: Scanner): RequestReader {
-  return {
-    write(chunk) {
-      scanner.write(chunk)
-      return null
-    },
-    end: async () => scanner.end(),
-  }
+  return coding === 'identity' ? scanner : readEncoded(scanner, coding.coding)
 }
 
 function readEncoded(scanner: Scanner, coding: string): RequestReader {
@@ -70,14 +62,14 @@ function readEncoded(scanner: Scanner, coding: string): RequestReader {
 }
 
 /** For a body of which it is not even clear how it is to be read. */
-export function unreadable(reason: string): RequestReader {
-  return { write: () => null, end: async () => ({ kind: 'unreadable', reason }) }
+export function unreadable(reason: string): Scanner {
+  return { write: () => null, end: () => ({ kind: 'unreadable', reason }) }
 }
 
 function scannerFor(contentType: string, records: RecordWatch | null): Scanner {
   if (/^\s*multipart\/form-data\b/i.test(contentType)) return formScanner(contentType)
-  if (/multipart/i.test(contentType)) return noScanner('ambiguous_content_type')
-  const json = records === null ? jsonScanner() : jsonScannerWith(records)
+  if (/multipart/i.test(contentType)) return unreadable('ambiguous_content_type')
+  const json = jsonScanner(records)
   return /urlencoded/i.test(contentType) ? wary(json) : json
 }
 
@@ -102,7 +94,7 @@ function wary(json: Scanner): Scanner {
   return {
     write(chunk) {
       mayBeForm ||= chunk.includes(AMPERSAND) || chunk.includes(SEMICOLON)
-      json.write(chunk)
+      return json.write(chunk)
     },
     end() {
       const facts = json.end()
@@ -114,16 +106,15 @@ function wary(json: Scanner): Scanner {
 /** What separates the fields of a form; some parsers still know the second. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
-function noScanner(reason: string): Scanner {
-  return { write: () => {}, end: () => ({ kind: 'unreadable', reason }) }
-}
-
 function formScanner(contentType: string): Scanner {
   const boundary = boundaryOf(contentType)
-  if (boundary === null) return noScanner('no_boundary')
+  if (boundary === null) return unreadable('no_boundary')
   const form = new MultipartScanner(boundary, REQUEST_MEMBERS)
   return {
-    write: (chunk) => form.write(chunk),
+    write(chunk) {
+      form.write(chunk)
+      return null
+    },
     end() {
       const scan = form.end()
       return scan.kind === 'form'
@@ -133,25 +124,32 @@ function formScanner(contentType: string): Scanner {
   }
 }
 
-function jsonScanner(): Scanner {
-  const json = new JsonScanner(REQUEST_NAMES)
-  return {
-    write: (chunk) => json.write(chunk),
-    end() {
-      const scan = json.end()
-      if (scan.kind === 'unreadable') return { kind: 'unreadable', reason: scan.reason }
-      return { kind: 'json', scan, records: null, doubt: null }
-    },
+function jsonScanner(records: RecordWatch | null): Scanner {
+  return records === null ? new RequestJson() : jsonScannerWith(records)
+}
+
+class RequestJson implements Scanner {
+  readonly #json = new JsonScanner(REQUEST_NAMES)
+
+  write(chunk: Buffer): null {
+    this.#json.write(chunk)
+    return null
+  }
+
+  end(): RequestFacts {
+    const scan = this.#json.end()
+    if (scan.kind === 'unreadable') return { kind: 'unreadable', reason: scan.reason }
+    return { kind: 'json', scan, records: null, doubt: null }
   }
 }
 
 function jsonScannerWith(records: RecordWatch): Scanner {
-  const json = jsonScanner()
+  const json = new RequestJson()
   const picker = new JsonPicker(records.place, (record) => records.take(record))
   return {
     write(chunk) {
-      json.write(chunk)
       picker.write(chunk)
+      return json.write(chunk)
     },
     end() {
       const facts = json.end()

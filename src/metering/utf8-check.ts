@@ -20,7 +20,7 @@ export class Utf8Check {
       if (!this.#accept(chunk[i] as number)) return i
     }
     const tail = startOfOpenSequence(chunk, i)
-    if (isUtf8(chunk.subarray(i, tail))) i = tail
+    if (isUtf8(i === 0 && tail === chunk.length ? chunk : chunk.subarray(i, tail))) i = tail
     for (; i < chunk.length; i++) {
       if (!this.#accept(chunk[i] as number)) return i
     }

@@ -1,9 +1,15 @@
-import { floorDivide, type Nanos } from '../kernel/money.ts'
-import type { Unit } from '../kernel/usage.ts'
+import type { Nanos } from '../kernel/money.ts'
 import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
-import { AMOUNT_DENOMINATOR, amountOf, type Multipliers, NO_MULTIPLIERS, ONE } from './exact-amount.ts'
-import { dearer, type Tariffs, tariffsFor } from './find-rate.ts'
-import { findModel, type ModelPrice, type PriceVersion, type Tariff, tableFor } from './price-book.ts'
+import { type Multipliers, multiplierOf, ONE, plainAmountOf, Totals } from './exact-amount.ts'
+import { dearer } from './find-rate.ts'
+import {
+  findModel,
+  type ModelPrice,
+  type PriceVersion,
+  type Tariff,
+  type TierRates,
+  tableFor,
+} from './price-book.ts'
 import { type Side, type Tier, UNITS_OF } from './rate-keys.ts'
 import { type Surface, tierOf } from './service-tier.ts'
 
@@ -87,52 +93,56 @@ export function boundOf(
   discount: Discount = NO_DISCOUNT,
 ): Bound {
   if (request.model === null) return { kind: 'unbounded', reason: 'the request names no model' }
-  let list = 0n
-  let cost = 0n
-  for (const name of [request.model, ...request.fallbackModels]) {
+  const totals = new Totals()
+  for (const name of modelsOf(request.model, request.fallbackModels)) {
     const model = findModel(version, name)
     if (model === null) return { kind: 'unpriced', model: name }
-    const most = mostOf(model, request, settings)
-    if (typeof most === 'string') return { kind: 'unbounded', reason: most }
-    list += most
-    cost += most * keepFor(discount, model.id)
+    const reason = addMost(totals, model, request, settings, keepFor(discount, model.id))
+    if (reason !== null) return { kind: 'unbounded', reason }
   }
   const { imageModel } = request.tools
   if (imageModel !== null) {
     if (findModel(version, imageModel) === null) return { kind: 'unpriced', model: imageModel }
     return { kind: 'unbounded', reason: 'nothing limits how much the image tool draws' }
   }
-  const listNanos = ceiling(list, AMOUNT_DENOMINATOR)
+  const { listNanos, costNanos } = totals.raised()
   if (listNanos > BOUND_NANOS_MAX) return { kind: 'unbounded', reason: 'the limits are beyond any cap' }
-  return { kind: 'bound', listNanos, costNanos: ceiling(cost, AMOUNT_DENOMINATOR * ONE) }
+  return { kind: 'bound', listNanos, costNanos }
 }
 
-/** The most that one model can cost, over the common denominator, or why that is not known. */
-function mostOf(model: ModelPrice, request: BoundRequest, settings: BoundSettings): bigint | string {
-  const inputMost = inputLimit(model, request)
-  const tariffs = reachable(model, request, settings, inputMost ?? Number.MAX_SAFE_INTEGER)
-  const multipliers = multipliersFor(model, request, settings)
-  const cost = (unit: Unit, quantity: number, nanos: bigint): bigint =>
-    amountOf(unit, BigInt(quantity), nanos, multipliers)
+function modelsOf(asked: string, fallbacks: readonly string[]): readonly string[] {
+  return fallbacks.length === 0 ? [asked] : [asked, ...fallbacks]
+}
 
-  const durationNanos = dearest(tariffs, 'duration')
-  let sum =
-    durationNanos === 0n
-      ? 0n
-      : cost('audio_input_milliseconds', request.bodyBytes * AUDIO_MS_PER_BYTE, durationNanos)
-  const inputNanos = dearest(tariffs, 'input')
-  if (inputNanos > 0n) {
-    if (inputMost === null) return `no context window is known for ${model.id}`
-    sum += cost('input_tokens', inputMost, inputNanos)
+/** Adds the most that one model can cost, or says why that is not known. */
+function addMost(
+  totals: Totals,
+  model: ModelPrice,
+  request: BoundRequest,
+  settings: BoundSettings,
+  keep: bigint,
+): string | null {
+  const inputMost = inputLimit(model, request)
+  const nanos = dearestFor(model, request, settings, inputMost ?? Number.MAX_SAFE_INTEGER)
+  let sum = 0n
+  if (nanos.duration > 0n) {
+    const milliseconds = BigInt(request.bodyBytes * AUDIO_MS_PER_BYTE)
+    sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
   }
-  const outputNanos = dearest(tariffs, 'output')
-  if (outputNanos > 0n) {
+  if (nanos.input > 0n) {
+    if (inputMost === null) return `no context window is known for ${model.id}`
+    sum += plainAmountOf('input_tokens', BigInt(inputMost), nanos.input)
+  }
+  if (nanos.output > 0n) {
     const outputMost = outputLimit(model, request)
     if (outputMost === null) return `no output limit is known for ${model.id}`
-    sum += cost('output_tokens', outputMost, outputNanos) * BigInt(request.n)
+    sum += plainAmountOf('output_tokens', BigInt(outputMost) * BigInt(request.n), nanos.output)
   }
   const searches = searchesOf(model, request.tools)
-  return typeof searches === 'string' ? searches : sum + searches
+  if (typeof searches === 'string') return searches
+  totals.add(sum, multiplierOf(multipliersFor(model, request, settings)), keep)
+  if (searches !== 0n) totals.add(searches, null, keep)
+  return null
 }
 
 /** No token is shorter than a byte, so the body's bytes bound its tokens; nothing passes the context window. */
@@ -150,59 +160,72 @@ function outputLimit(model: ModelPrice, request: BoundRequest): number | null {
   return room === 0 ? request.maxOutputTokens : Math.min(request.maxOutputTokens, room)
 }
 
-/** Every set of rates the call may be rated with: the tier asked for, and prompts up to the limit. */
-function reachable(
+type Dearest = Readonly<Record<Exclude<Side, 'tool'>, bigint>>
+
+/**
+ * Over every set of rates the call may be rated with: the tier asked for, and prompts up to the limit. Of the listed
+ * rates: whatever stands in for a missing one is among them.
+ */
+function dearestFor(
   model: ModelPrice,
   request: BoundRequest,
   settings: BoundSettings,
   promptTokensMax: number,
-): readonly Tariffs[] {
-  const table = tableFor(model, request.endpoint)
-  return tiersOf(request, settings).flatMap((tier) => [
-    tariffsFor(table, tier, 0),
-    tariffsFor(table, tier, promptTokensMax),
-  ])
+): Dearest {
+  const { standard, others, longContextAbove } = tableFor(model, request.endpoint)
+  const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
+  const tier = tierFor(request, settings)
+  if (tier === 'standard') return dearestOf(standard, mayBeLong)
+  const own = dearestOf(others.get(tier) ?? standard, mayBeLong)
+  // What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised.
+  return tier === 'flex' || tier === 'batch' ? own : dearestOfBoth(own, dearestOf(standard, mayBeLong))
 }
 
-/** What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised. */
-function tiersOf(request: BoundRequest, settings: BoundSettings): readonly Tier[] {
+function tierFor(request: BoundRequest, settings: BoundSettings): Tier {
   const left = request.serviceTier === null || request.serviceTier === 'auto'
   const serviceTier = left && request.surface === 'chat' ? settings.defaultTier : request.serviceTier
-  const { tier } = tierOf(request.surface, { serviceTier, speed: request.speed, batch: false })
-  return tier === 'flex' || tier === 'batch' ? [tier] : [tier, 'standard']
+  return tierOf(request.surface, { serviceTier, speed: request.speed, batch: false }).tier
 }
 
-/** Of the listed rates: whatever stands in for a missing one is among them. */
-function dearest(tariffs: readonly Tariffs[], side: Exclude<Side, 'tool'>): bigint {
-  let most = 0n
-  for (const { tariff } of tariffs) most = dearer(most, dearestOf(tariff)[side])
-  return most
+/** Rates never change; looking through them took a third of the time of a bound. */
+const dearestKnown = new WeakMap<TierRates, { readonly short: Dearest; readonly any: Dearest }>()
+
+function dearestOf(rates: TierRates, mayBeLong: boolean): Dearest {
+  let known = dearestKnown.get(rates)
+  if (known === undefined) {
+    const short = dearestIn(rates.short)
+    const any = rates.long === null ? short : dearestOfBoth(short, dearestIn(rates.long))
+    known = { short, any }
+    dearestKnown.set(rates, known)
+  }
+  return mayBeLong ? known.any : known.short
 }
 
-type Dearest = Readonly<Record<Exclude<Side, 'tool'>, bigint>>
-
-/** Tariffs never change; looking through one took a third of the time of a bound. */
-const dearestKnown = new WeakMap<Tariff, Dearest>()
-
-function dearestOf(tariff: Tariff): Dearest {
-  const known = dearestKnown.get(tariff)
-  if (known !== undefined) return known
+function dearestIn(tariff: Tariff): Dearest {
   const most = (side: Exclude<Side, 'tool'>): bigint =>
     UNITS_OF[side].reduce((sofar, unit) => dearer(sofar, tariff.get(unit) ?? 0n), 0n)
-  const dearest = { input: most('input'), output: most('output'), duration: most('duration') }
-  dearestKnown.set(tariff, dearest)
-  return dearest
+  return { input: most('input'), output: most('output'), duration: most('duration') }
+}
+
+function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
+  return {
+    input: dearer(a.input, b.input),
+    output: dearer(a.output, b.output),
+    duration: dearer(a.duration, b.duration),
+  }
 }
 
 function multipliersFor(model: ModelPrice, request: BoundRequest, settings: BoundSettings): Multipliers {
   const { geography } = request
   let place = ONE
   if (geography !== null) place = model.geography.get(geography) ?? ONE
-  else if (settings.geographyPossible) place = [...model.geography.values()].reduce(dearer, ONE)
+  else if (settings.geographyPossible)
+    for (const factor of model.geography.values()) place = dearer(place, factor)
   return [place, (settings.regional ? model.regionalUplift : null) ?? ONE]
 }
 
 function searchesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
+  if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0) return 0n
   let sum = 0n
   for (const [unit, most] of [
     ['web_searches', tools.webSearchesMax],
@@ -211,12 +234,7 @@ function searchesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
     if (most === 0) continue
     const nanos = model.tools.get(unit) ?? 0n
     if (most === null && nanos > 0n) return `nothing limits the number of ${unit.replace('_', ' ')}`
-    sum += amountOf(unit, BigInt(most ?? 0), nanos, NO_MULTIPLIERS)
+    sum += plainAmountOf(unit, BigInt(most ?? 0), nanos)
   }
   return sum
-}
-
-/** Up, because a hold must not be below the cost it stands for. */
-function ceiling(numerator: bigint, denominator: bigint): bigint {
-  return -floorDivide(-numerator, denominator)
 }

@@ -1,6 +1,7 @@
 import type { JsonPath } from './json-with-lines.ts'
-import { type ModelEntry, type RateTableEntry, tariffsOf } from './price-file.ts'
+import type { ModelEntry, RateTableEntry } from './price-file.ts'
 import type { PriceProblems } from './price-problems.ts'
+import { tariffsOf } from './tariffs-of.ts'
 
 /** What the shape of a file cannot say: names are unique, and every table is complete enough to rate with. */
 

@@ -1,14 +1,9 @@
 import { parseUsd } from '../kernel/money.ts'
 import { UNITS, type Unit } from '../kernel/usage.ts'
 import type { ModelPrice, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
-import {
-  type BookVersionEntry,
-  type ModelEntry,
-  type RateTableEntry,
-  type TariffEntry,
-  tariffsOf,
-} from './price-file.ts'
+import type { BookVersionEntry, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
+import { tariffsOf } from './tariffs-of.ts'
 
 /** From the words of a file to maps of whole numbers, once per version, so that rating a call only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {

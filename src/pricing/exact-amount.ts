@@ -1,4 +1,4 @@
-import { type Fraction, NANOS_PER_USD } from '../kernel/money.ts'
+import { type Fraction, floorDivide, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
 import { UNITS, type Unit } from '../kernel/usage.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
 
@@ -16,10 +16,15 @@ export const AMOUNT_DENOMINATOR = PER_UNITS * ONE * ONE
 
 /** What so many units cost, in nanodollars over the common denominator. */
 export function amountOf(unit: Unit, quantity: bigint, rateNanos: bigint, multipliers: Multipliers): bigint {
-  return quantity * rateNanos * FACTORS[unit] * (multipliers[0] * multipliers[1])
+  return plainAmountOf(unit, quantity, rateNanos) * (multipliers[0] * multipliers[1])
 }
 
-/** What makes an amount of so many units one over the common denominator. */
+/** The same without multipliers, over what prices are per. */
+export function plainAmountOf(unit: Unit, quantity: bigint, rateNanos: bigint): bigint {
+  return quantity * rateNanos * FACTORS[unit]
+}
+
+/** What makes an amount of so many units one over what prices are per. */
 const FACTORS = Object.fromEntries(
   UNITS.map((unit) => [unit, PER_UNITS / UNIT_PRICES[unit].units]),
 ) as Readonly<Record<Unit, bigint>>
@@ -29,11 +34,62 @@ export type Multipliers = readonly [geography: bigint, regional: bigint]
 
 export const NO_MULTIPLIERS: Multipliers = [ONE, ONE]
 
+/** Both factors in one, over `ONE * ONE`, or null for none at all. */
+export function multiplierOf([place, region]: Multipliers): bigint | null {
+  return place === ONE && region === ONE ? null : place * region
+}
+
 export function asNanos(numerator: bigint): Fraction {
   return { numerator, denominator: AMOUNT_DENOMINATOR }
 }
 
-/** What is left of an amount when `keep` billionths of it are to be paid. */
-export function asDiscountedNanos(numeratorTimesKeep: bigint): Fraction {
-  return { numerator: numeratorTimesKeep, denominator: AMOUNT_DENOMINATOR * ONE }
+/**
+ * What several amounts come to, by the list and after discounts, exactly. The denominator grows with the first
+ * multiplier, and there is a sum of its own for what is to be paid from the first discount on: most calls have
+ * neither, and numbers of one machine word take a third of the time.
+ */
+export class Totals {
+  #list = 0n
+  /** Null while it is the same. */
+  #cost: bigint | null = null
+  #multiplied = false
+
+  /** `amount` is a plain one; `keep` billionths of it are to be paid. */
+  add(amount: bigint, multiplier: bigint | null, keep: bigint): void {
+    if (multiplier !== null && !this.#multiplied) {
+      this.#multiplied = true
+      this.#list *= NO_MULTIPLIER
+      if (this.#cost !== null) this.#cost *= NO_MULTIPLIER
+    }
+    const listed = this.#multiplied ? amount * (multiplier ?? NO_MULTIPLIER) : amount
+    if (keep !== ONE) this.#cost ??= this.#list * ONE
+    if (this.#cost !== null) this.#cost += listed * keep
+    this.#list += listed
+  }
+
+  /** To the nearest, each once from its exact sum. */
+  rounded(): { readonly listNanos: Nanos; readonly costNanos: Nanos } {
+    return this.#divided(nearest)
+  }
+
+  /** Up, because a hold must not be below the cost it stands for. */
+  raised(): { readonly listNanos: Nanos; readonly costNanos: Nanos } {
+    return this.#divided(ceiling)
+  }
+
+  #divided(divide: (numerator: bigint, denominator: bigint) => bigint) {
+    const denominator = this.#multiplied ? AMOUNT_DENOMINATOR : PER_UNITS
+    const listNanos = divide(this.#list, denominator)
+    return { listNanos, costNanos: this.#cost === null ? listNanos : divide(this.#cost, denominator * ONE) }
+  }
+}
+
+const NO_MULTIPLIER = ONE * ONE
+
+function nearest(numerator: bigint, denominator: bigint): bigint {
+  return roundHalfEven({ numerator, denominator })
+}
+
+function ceiling(numerator: bigint, denominator: bigint): bigint {
+  return -floorDivide(-numerator, denominator)
 }

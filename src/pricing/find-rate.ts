@@ -9,8 +9,8 @@ export interface Tariffs {
   readonly listed: boolean
   readonly long: boolean
   readonly tariff: Tariff
-  /** Whether writing to a cache has a price of its own at all. */
-  readonly writesCost: boolean
+  /** That it was taken from. */
+  readonly table: RateTable
 }
 
 export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): Tariffs {
@@ -22,7 +22,7 @@ export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): 
     listed: own !== undefined,
     long,
     tariff: long && rates.long !== null ? rates.long : rates.short,
-    writesCost: CHAT_CACHE_WRITES.some((unit) => table.standard.short.has(unit)),
+    table,
   }
 }
 
@@ -42,11 +42,16 @@ export interface FoundRate {
 
 const NONE: FoundRate = { nanos: 0n, how: 'none' }
 
-export function findRate({ tariff, writesCost }: Tariffs, unit: Unit): FoundRate {
+/** Whether writing to a cache has a price of its own at all. */
+function writesCost({ standard }: RateTable): boolean {
+  return CHAT_CACHE_WRITES.some((unit) => standard.short.has(unit))
+}
+
+export function findRate({ tariff, table }: Tariffs, unit: Unit): FoundRate {
   const listed = tariff.get(unit)
   if (listed !== undefined) return { nanos: listed, how: 'listed' }
   const plain = tariff.get('input_tokens')
-  if (plain !== undefined && !writesCost && CHAT_CACHE_WRITES.includes(unit))
+  if (plain !== undefined && CHAT_CACHE_WRITES.includes(unit) && !writesCost(table))
     return { nanos: plain, how: 'no_fee' }
   const { side } = UNIT_PRICES[unit]
   if (side !== 'input' && side !== 'output') return NONE

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { applyOverlay } from './apply-overlay.ts'
 import { checkModel, checkNames } from './check-models.ts'
 import { compileVersion } from './compile-version.ts'
+import { instantMs } from './instant-ms.ts'
 import { type JsonRead, readJsonWithLines } from './json-with-lines.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
 import type { PriceBook, PriceVersion } from './price-book.ts'
 import {
   type BookVersionEntry,
   bookFile,
-  instantMs,
   type OverlayEntry,
   overlayFile,
   overlayListFile,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { parseUsd } from '../kernel/money.ts'
-import { RATE_KEYS, type RateKey, TIERS, TOOL_KEYS, type ToolKey } from './rate-keys.ts'
+import { instantMs } from './instant-ms.ts'
+import { RATE_KEYS, type RateKey, TOOL_KEYS, type ToolKey } from './rate-keys.ts'
 
 /**
  * The format of price files, as it stands in them. A book holds whole versions; an overlay changes what it names.
@@ -147,21 +148,8 @@ export type TariffEntry = z.output<typeof tariff>
 export type ToolsEntry = z.output<typeof tools>
 export type Mode = (typeof MODES)[number]
 
-/** Prices change at an instant, and a bare date means its first one in UTC. */
-export function instantMs(text: string): number {
-  return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
-}
-
 /** Date.parse turns the 31st of a short month into the next one, which is not what the file meant. */
 function isInstant(text: string): boolean {
   const ms = instantMs(text)
   return Number.isFinite(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
-}
-
-/** The tariffs of a table with their names, for those who look at all of them. */
-export function tariffsOf(table: RateTableEntry): readonly [tier: (typeof TIERS)[number], TariffEntry][] {
-  return TIERS.flatMap((tier) => {
-    const entry = table[tier]
-    return entry === undefined ? [] : [[tier, entry] as const]
-  }).map(([tier, entry]) => [tier, entry])
 }

@@ -13,15 +13,15 @@ export interface ReportedTier {
  * `priority` on Messages and `scale` on Chat: their list cost is the standard one. `fast` is how a request asks
  * Chat for `priority`.
  */
-const MESSAGES_TIERS: Readonly<Record<string, Tier>> = {
+const MESSAGES_TIERS = reportedAs({
   standard: 'standard',
   standard_only: 'standard',
   auto: 'standard',
   priority: 'standard',
   batch: 'batch',
-}
+})
 
-const CHAT_TIERS: Readonly<Record<string, Tier>> = {
+const CHAT_TIERS = reportedAs({
   default: 'standard',
   standard: 'standard',
   auto: 'standard',
@@ -31,24 +31,30 @@ const CHAT_TIERS: Readonly<Record<string, Tier>> = {
   priority: 'priority',
   fast: 'priority',
   ultrafast: 'ultrafast',
-}
+})
 
-const SPEEDS: Readonly<Record<string, Tier>> = { standard: 'standard', fast: 'fast' }
+const SPEEDS = reportedAs({ standard: 'standard', fast: 'fast' })
+
+const STANDARD: ReportedTier = { tier: 'standard', known: true }
+const BATCH: ReportedTier = { tier: 'batch', known: true }
+const NOT_KNOWN: ReportedTier = { tier: 'standard', known: false }
 
 export function tierOf(
   surface: Surface,
   said: { readonly serviceTier: string | null; readonly speed: string | null; readonly batch: boolean },
 ): ReportedTier {
-  if (said.batch) return { tier: 'batch', known: true }
+  if (said.batch) return BATCH
   const tier = lookUp(surface === 'messages' ? MESSAGES_TIERS : CHAT_TIERS, said.serviceTier)
   // Batches know no speed; it is only of Messages, where every other tier costs the standard rates.
   if (surface === 'chat' || tier.tier === 'batch') return tier
   const speed = lookUp(SPEEDS, said.speed)
-  return { tier: speed.tier, known: tier.known && speed.known }
+  return tier.known ? speed : { tier: speed.tier, known: false }
 }
 
-function lookUp(words: Readonly<Record<string, Tier>>, word: string | null): ReportedTier {
-  if (word === null) return { tier: 'standard', known: true }
-  const tier = Object.hasOwn(words, word) ? words[word] : undefined
-  return tier === undefined ? { tier: 'standard', known: false } : { tier, known: true }
+function lookUp(words: ReadonlyMap<string, ReportedTier>, word: string | null): ReportedTier {
+  return word === null ? STANDARD : (words.get(word) ?? NOT_KNOWN)
+}
+
+function reportedAs(words: Readonly<Record<string, Tier>>): ReadonlyMap<string, ReportedTier> {
+  return new Map(Object.entries(words).map(([word, tier]) => [word, { tier, known: true }]))
 }

@@ -59,7 +59,7 @@ export function ambiguityOf(facts: RequestFacts): string | null {
       return facts.doubt === null ? null : explainUnreadable(facts.doubt)
     }
     case 'json': {
-      const [twice] = facts.scan.duplicates
+      const twice = facts.scan.duplicates[0]
       if (twice !== undefined) return explainTwice(twice)
       if (facts.doubt !== null) return explainUnreadable(facts.doubt)
       const { duplicates, unreadable } = pickMembers(facts)

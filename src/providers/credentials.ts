@@ -24,7 +24,8 @@ export function providerCredential(surface: Surface, key: Secret): readonly [nam
 
 /** The key inside a credential header, or null if the header holds something else (`Basic …`, nothing). */
 export function keyInHeader(lowerName: string, value: string): string | null {
-  if (lowerName !== 'authorization') return value.trim() === '' ? null : value.trim()
-  const bearer = /^bearer[ \t]+(\S.*)$/i.exec(value.trim())
+  const text = value.trim()
+  if (lowerName !== 'authorization') return text === '' ? null : text
+  const bearer = /^bearer[ \t]+(\S.*)$/i.exec(text)
   return bearer?.[1]?.trim() ?? null
 }

@@ -90,7 +90,7 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts): NamedModels {
   const records = facts.kind === 'json' ? facts.records : null
   const reason = endpoint.billing === 'free' ? names.unreadable : names.unknown
   return {
-    names: [...new Set([...names.names, ...(records?.models ?? [])])],
+    names: records === null ? names.names : [...new Set([...names.names, ...records.models])],
     unknown: reason ?? records?.unknown ?? null,
     batchFile: null,
   }

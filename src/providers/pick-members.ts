@@ -14,8 +14,11 @@ export interface PickedMembers {
   readonly unreadable: UnreadablePick | null
 }
 
-/** Both who asks for the models and who asks for ambiguity needs them, and `tools` can be long. */
-const picked = new WeakMap<JsonFacts, PickedMembers>()
+/**
+ * Who asks for limits, for models and for ambiguity needs them, one after the other, and `tools` can be long. The last
+ * one is remembered: a WeakMap of all took a microsecond for each request.
+ */
+let last: { readonly facts: JsonFacts; readonly members: PickedMembers } | null = null
 
 /** The members of a body that lead to models, be it JSON or a form. */
 export function membersOf(facts: RequestFacts): PickedObject {
@@ -30,18 +33,19 @@ export function membersOf(facts: RequestFacts): PickedObject {
 }
 
 export function pickMembers(facts: JsonFacts): PickedMembers {
-  const known = picked.get(facts)
-  if (known !== undefined) return known
+  if (last?.facts === facts) return last.members
   const members = pickAll(facts)
-  picked.set(facts, members)
+  last = { facts, members }
   return members
 }
+
+const NAMES = Object.keys(MODEL_MEMBERS) as readonly (keyof typeof MODEL_MEMBERS)[]
 
 function pickAll({ scan }: JsonFacts): PickedMembers {
   const body = new Map<string, Picked>()
   const duplicates: string[] = []
   let unreadable: UnreadablePick | null = null
-  for (const name of Object.keys(MODEL_MEMBERS) as (keyof typeof MODEL_MEMBERS)[]) {
+  for (const name of NAMES) {
     const member = scan.members.get(name)
     if (member === undefined) continue
     const value = pickMember(member, MODEL_MEMBERS[name])

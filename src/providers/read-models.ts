@@ -56,8 +56,14 @@ export function readModels(body: PickedObject, names: ModelNames, mayBeObject = 
   readOtherModels(body, names)
 }
 
+/** Whether there is anything that could lead to other models than the one that the request is for. */
+export function mayLeadToOthers(body: PickedObject): boolean {
+  return body.size > (body.has('model') ? 1 : 0)
+}
+
 /** The models that take part besides the one that the request is for. */
 export function readOtherModels(body: PickedObject, names: ModelNames): void {
+  if (!mayLeadToOthers(body)) return
   readFallbacks(body.get('fallbacks') ?? null, names)
   readTools(body.get('tools') ?? null, names)
   readItems(body.get('input') ?? null, names)

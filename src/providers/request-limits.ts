@@ -3,7 +3,7 @@ import type { JsonMember } from '../metering/json-scan.ts'
 import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
 import type { Surface } from './endpoint.ts'
 import { membersOf } from './pick-members.ts'
-import { asksForSvg, fallbackModels, ModelNames, readOtherModels } from './read-models.ts'
+import { asksForSvg, fallbackModels, ModelNames, mayLeadToOthers, readOtherModels } from './read-models.ts'
 import { NO_REQUEST_TOOLS, type RequestTools, readRequestTools, UNKNOWN_TOOLS } from './request-tools.ts'
 
 /** What a request says that limits what it can cost. */
@@ -45,11 +45,10 @@ export function readLimits(surface: Surface, facts: RequestFacts, body: () => Bu
     facts.kind === 'json' ? facts.scan.members.get(name) : undefined
   const tools = bringsTools(facts) ? UNKNOWN_TOOLS : toolsOf(surface, get('tools'))
   const members = membersOf(facts)
-  const fallbacks = fallbackModels(members.get('fallbacks') ?? [])
-  const named = ['previous_response_id', 'conversation'] as const
-  const stored = get('prompt')?.kind === 'object' || named.some((name) => isGiven(get(name)))
+  const stored =
+    get('prompt')?.kind === 'object' || isGiven(get('previous_response_id')) || isGiven(get('conversation'))
   return {
-    maxOutputTokens: outputLimit([get('max_tokens'), get('max_completion_tokens'), get('max_output_tokens')]),
+    maxOutputTokens: outputLimit(get),
     n: Math.max(countOf(get('n')), countOf(get('best_of'))),
     serviceTier: textOf(get('service_tier')),
     speed: textOf(get('speed')),
@@ -57,9 +56,15 @@ export function readLimits(surface: Surface, facts: RequestFacts, body: () => Bu
     refersElsewhere: stored || tools.runsUpstream || refersElsewhere(facts, body),
     background: isTrue(get('background')),
     tools,
-    fallbackModels: [...fallbacks.filter((model) => typeof model === 'string'), ...tools.otherModels],
+    fallbackModels: otherModels(members, tools),
     unlimited: tools === UNKNOWN_TOOLS || asksForSvg(members) || leavesOpen(facts, members),
   }
+}
+
+function otherModels(members: PickedObject, tools: RequestTools): readonly string[] {
+  const fallbacks = members.get('fallbacks') ?? null
+  if (fallbacks === null) return tools.otherModels
+  return [...fallbackModels(fallbacks).filter((model) => typeof model === 'string'), ...tools.otherModels]
 }
 
 function toolsOf(surface: Surface, member: JsonMember | undefined): RequestTools {
@@ -76,6 +81,7 @@ function bringsTools(facts: RequestFacts): boolean {
 /** What a list of allowed models could not be held against, no price can be either. */
 function leavesOpen(facts: RequestFacts, members: PickedObject): boolean {
   if (facts.kind === 'unreadable') return true
+  if (!mayLeadToOthers(members)) return false
   const names = new ModelNames()
   readOtherModels(members, names)
   return names.unknown !== null
@@ -93,11 +99,19 @@ function textOf(member: JsonMember | undefined): string | null {
   return member?.kind === 'string' ? member.value : null
 }
 
+const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'] as const
+
 /** Upstream honours the limit of its own endpoint; where a request gives several, the largest is the safe one. */
-function outputLimit(members: readonly (JsonMember | undefined)[]): number | null {
-  const given = members.filter((member) => isGiven(member)).map((member) => numberOf(member))
-  if (given.length === 0 || given.includes(null)) return null
-  return Math.max(...given.filter((value) => value !== null))
+function outputLimit(get: (name: RequestMember) => JsonMember | undefined): number | null {
+  let largest: number | null = null
+  for (const name of OUTPUT_LIMITS) {
+    const member = get(name)
+    if (!isGiven(member)) continue
+    const limit = numberOf(member)
+    if (limit === null) return null
+    largest = Math.max(largest ?? limit, limit)
+  }
+  return largest
 }
 
 function numberOf(member: JsonMember): number | null {

@@ -74,6 +74,8 @@ const bad: readonly [name: string, value: string, message: RegExp][] = [
   ['TOLLGATE_CHAT_URL', 'ftp://x/', /^TOLLGATE_CHAT_URL must be an absolute http/],
   ['TOLLGATE_CHAT_URL', 'https://u:p@x/v1', /^TOLLGATE_CHAT_URL must have no user, password/],
   ['TOLLGATE_CHAT_KEY', 'a\nb', /^TOLLGATE_CHAT_KEY must be printable ASCII/],
+  ['TOLLGATE_DISCOUNT', '1.5', /^TOLLGATE_DISCOUNT must be a fraction from 0 to 1/],
+  ['TOLLGATE_DATABASE_URL', 'mysql://x/y', /^TOLLGATE_DATABASE_URL must be a URL such as postgres:/],
   ['TOLLGATE_HOTS', '::', /^TOLLGATE_HOTS is not a variable of Tollgate \(did you mean TOLLGATE_HOST\?\)/],
   ['TOLLGATE_NONSENSE', '1', /^TOLLGATE_NONSENSE is not a variable of Tollgate;/],
 ]
@@ -89,6 +91,13 @@ for (const [name, value, message] of bad) {
 test('all problems are reported at once', () => {
   const problems = problemsOf({ TOLLGATE_PORT: 'x', TOLLGATE_PREFIX: '9', TOLLGATE_TYPO: '1' })
   assert.equal(problems.length, 3)
+})
+
+test('a secret that is both too short and not printable is refused for both', () => {
+  assert.deepEqual(problemsOf({ TOLLGATE_PEPPER: 'a b' }), [
+    'TOLLGATE_PEPPER must have at least 16 characters',
+    'TOLLGATE_PEPPER must be printable ASCII without blanks',
+  ])
 })
 
 test('the file sets what variables do not', () => {
@@ -111,7 +120,7 @@ test('an unknown or misspelt setting is refused by its full name', () => {
 
 test('a setting out of its bounds is refused', () => {
   const [problem = ''] = withFile('{"shutdown":{"drain_seconds":-1}}', problemsOf)
-  assert.match(problem, /"shutdown\.drain_seconds" /)
+  assert.match(problem, /"shutdown\.drain_seconds" Too small: expected number to be >=0$/)
 })
 
 test('a file that is no JSON, or is named and missing, is refused', () => {

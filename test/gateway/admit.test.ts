@@ -70,6 +70,17 @@ test('a client that leaves while it waits goes out of line', async () => {
   assert.equal(res.listenerCount('close'), 0)
 })
 
+test('a client that left while the store was asked does not stand in line', async () => {
+  const gateway = gatewayWith([held])
+  const res = client(false)
+  const admitted = admit(callOf(res), gateway)
+  res.destroyed = true
+  res.emit('close')
+  assert.deepEqual(await admitted, { kind: 'client_left' })
+  assert.equal(gateway.asked, 1)
+  assert.equal(gateway.lines.waiting, 0)
+})
+
 test('a store that fails while a call waits leaves nobody in line', async () => {
   const gateway = gatewayWith([held])
   await assert.rejects(admit(callOf(client(false)), gateway), /nobody was to ask/)

@@ -52,6 +52,18 @@ test('the first in line asks when a call of its key was settled, the second when
   assert.equal(lines.waiting, 0)
 })
 
+test('calls with the same digest of a key stand in one line', async () => {
+  const lines = createLines(LONG_MS)
+  const digest = () => Buffer.from([0, 255, 128])
+  const [first, second] = [lines.enter(digest()), lines.enter(digest())]
+  const { turn } = await beginLine(first)
+  assert.deepEqual(second.ahead(), { key: true, accounts: [] })
+  assert.deepEqual(lines.enter(Buffer.from([0, 255, 129])).ahead(), { key: false, accounts: [] })
+  lines.settled(digest(), 'default')
+  assert.equal(await turn, 'ask')
+  first.done(true)
+})
+
 test('a settlement of another key wakes nobody', async () => {
   const lines = createLines(LONG_MS)
   const place = lines.enter('k')

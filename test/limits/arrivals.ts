@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { IncomingRequest } from '../../src/http/incoming-request.ts'
+import { firstValue } from '../../src/http/raw-headers.ts'
 import { nextTurn, withDeadline } from '../support/deadline.ts'
 
 /**
@@ -11,33 +12,39 @@ export interface Arrivals {
   /** How many requests have come with this name in the header `x-call`. */
   countOf(name: string): number
   /** Resolves when the gateway has the whole request whose header `x-call` is this, and has begun to decide about it. */
-  arrived(name: string): Promise<IncomingMessage>
+  arrived(name: string): Promise<Arrived>
   /** Resolves when the first request of this name has its whole answer. */
   answered(name: string): Promise<void>
   stop(): void
 }
 
-const STARTED = 'http.server.request.start'
-const FINISHED = 'http.server.response.finish'
+/** A request, and the connection it came on. */
+export interface Arrived {
+  readonly request: IncomingRequest
+  readonly socket: Socket
+}
+
+const WHOLE = 'tollgate.request.whole'
+const FINISHED = 'tollgate.reply.finished'
 
 export function watchArrivals(port: number): Arrivals {
-  const seen = new Map<string, IncomingMessage[]>()
-  const answeredRequests = new WeakSet<IncomingMessage>()
+  const seen = new Map<string, Arrived[]>()
+  const answeredRequests = new WeakSet<IncomingRequest>()
   let wake = Promise.withResolvers<void>()
-  const onStart = (message: unknown) => {
-    const { request } = message as { request: IncomingMessage }
-    if (request.socket.localPort !== port) return
-    const name = request.headers['x-call']
-    if (typeof name === 'string') seen.set(name, [...(seen.get(name) ?? []), request])
+  const onWhole = (message: unknown) => {
+    const arrived = message as Arrived
+    if (arrived.socket.localPort !== port) return
+    const name = firstValue(arrived.request.headers, 'x-call')
+    if (name !== undefined) seen.set(name, [...(seen.get(name) ?? []), arrived])
     wake.resolve()
     wake = Promise.withResolvers()
   }
   const onFinish = (message: unknown) => {
-    answeredRequests.add((message as { request: IncomingMessage }).request)
+    answeredRequests.add((message as { request: IncomingRequest }).request)
     wake.resolve()
     wake = Promise.withResolvers()
   }
-  subscribe(STARTED, onStart)
+  subscribe(WHOLE, onWhole)
   subscribe(FINISHED, onFinish)
 
   /** Looks again whenever something has happened. */
@@ -55,17 +62,16 @@ export function watchArrivals(port: number): Arrivals {
   return {
     countOf: (name) => seen.get(name)?.length ?? 0,
     async arrived(name) {
-      const request = await until(() => seen.get(name)?.at(-1), name)
-      if (!request.readableEnded) await once(request, 'end')
+      const arrived = await until(() => seen.get(name)?.at(-1), name)
       // Between the end of a small body and the admission there is no other event.
       await nextTurn()
-      return request
+      return arrived
     },
     async answered(name) {
-      await until(() => seen.get(name)?.find((request) => answeredRequests.has(request)), name)
+      await until(() => seen.get(name)?.find(({ request }) => answeredRequests.has(request)), name)
     },
     stop() {
-      unsubscribe(STARTED, onStart)
+      unsubscribe(WHOLE, onWhole)
       unsubscribe(FINISHED, onFinish)
     },
   }

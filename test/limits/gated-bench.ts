@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { asBilled, assertBooksBalance, type BilledReply } from '../billing/bench-of-one.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { connect, exchange } from '../support/raw-client.ts'
@@ -29,8 +29,8 @@ export interface SendOptions {
 
 export interface SentCall {
   readonly reply: Promise<BilledReply>
-  /** The request as the gateway has it. */
-  readonly request: IncomingMessage
+  /** The connection as the gateway has it. */
+  readonly socket: Socket
   leave(): void
   /** Resolves once the answer has this text in it. */
   received(text: string): Promise<void>
@@ -81,7 +81,7 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
       reply.finally(() => connection.leave()).catch(() => undefined)
       return {
         reply,
-        request: await arrivals.arrived(name),
+        socket: (await arrivals.arrived(name)).socket,
         leave: () => connection.leave(),
         received: (part) => connection.received(part),
       }

@@ -70,8 +70,8 @@ test('a client that leaves goes out of line: it is never sent, holds nothing, an
   const last = await bench.send('is patient', key)
   // The first in line has been told by the store to wait.
   await bench.free(key)
-  const gone = [leaving, ...behind].map(async ({ request, leave }) => {
-    const closed = once(request.socket, 'close')
+  const gone = [leaving, ...behind].map(async ({ socket, leave }) => {
+    const closed = once(socket, 'close')
     leave()
     await closed
   })

@@ -65,7 +65,7 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
   const recognition = {
     recognise: () => Promise.resolve({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const),
   }
-  const parts = { management, recognition, bodyIdleTimeoutMs: 1_000, isReady: () => Promise.resolve(true) }
+  const parts = { management, recognition, bodyIdleTimeoutMs: 1_000 }
   const away = { status: 503, headers: ['content-length', '0'], body: Buffer.alloc(0) }
 
   const server = createHttpServer({
@@ -77,7 +77,7 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
         left += 1
         notify()
       })
-      const [path = '', query = ''] = (exchange.req.url ?? '').split('?')
+      const [path = '', query = ''] = exchange.req.target.split('?')
       const identity = { kind: 'key', digest: Buffer.alloc(32) } as const
       handleOwned(exchange, { path, query: `?${query}` }, identity, parts)
         .catch(() => sendWhole(exchange, away))

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Condensed, type CondenseLimits, JsonCondenser } from '../../src/metering/json-condenser.ts'
+import type { Condensed, CondenseLimits } from '../../src/metering/condensed.ts'
+import { JsonCondenser } from '../../src/metering/json-condenser.ts'
 import { readDocument } from '../../src/metering/json-document.ts'
 import { NameSet } from '../../src/metering/name-set.ts'
 
@@ -242,4 +243,32 @@ test('where a text is cut makes no difference, be it JSON or not, be it too long
     }),
     { numRuns: 2000, examples: [['{:\na é{', TIGHT, 1]] },
   )
+})
+
+test('of two copies one has no long strings and is JSON in the same way as the other', () => {
+  const [first, second, third] = ['x'.repeat(5000), `${'y\\n'.repeat(3000)}\\"`, 'é'.repeat(4000)]
+  const text = `{"content":["${first}","${second}"],"usage":["${third}","short"],"model":"m"}`
+  // The first member is too long even with its strings cut, and what was known of it is forgotten with it.
+  for (const [memberBytesMax, brief] of [
+    [100_000, '{"content":["",""],"usage":["","short"],"model":"m"}'],
+    [10_000, '{"content":null,"usage":["","short"],"model":"m"}'],
+  ] as const) {
+    for (const size of [1, 1000, text.length * 2]) {
+      const condenser = new JsonCondenser(
+        { keep: new NameSet(['content', 'usage', 'model']), drop: new NameSet([]) },
+        { memberBytesMax },
+      )
+      const bytes = Buffer.from(text)
+      const whole = memberBytesMax === 10_000 ? text.replace(/\[.*?\]/, 'null') : text
+      for (const turn of ['first', 'second']) {
+        for (let i = 0; i < bytes.length; i += size) {
+          const piece = Buffer.from(bytes.subarray(i, i + size))
+          condenser.write(piece, 0, piece.length)
+        }
+        const two = condenser.takeTwo()
+        assert.equal(textOf(two.brief), brief, `in pieces of ${size}, the ${turn} time`)
+        assert.equal(textOf(two.whole), whole)
+      }
+    }
+  }
 })

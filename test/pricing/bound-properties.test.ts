@@ -4,8 +4,9 @@ import fc from 'fast-check'
 import type { Quantities, Unit } from '../../src/kernel/usage.ts'
 import { type BoundRequest, type BoundSettings, boundOf } from '../../src/pricing/bound.ts'
 import { findModel } from '../../src/pricing/price-book.ts'
-import { type RatingContext, rate } from '../../src/pricing/rate.ts'
+import { rate } from '../../src/pricing/rate.ts'
 import { UNITS_OF } from '../../src/pricing/rate-keys.ts'
+import type { RatingContext } from '../../src/pricing/rating-context.ts'
 import { discountOf, partOf, shipped, usageOf } from './worked-example.ts'
 
 const models = [...shipped.names.keys()]

@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { findModel } from '../../src/pricing/price-book.ts'
-import { type RateTableEntry, tariffsOf } from '../../src/pricing/price-file.ts'
-import { shipped } from './worked-example.ts'
+import type { RateTableEntry } from '../../src/pricing/price-file.ts'
+import { shippedBook as uncheckedBook } from '../../src/pricing/shipped-book.ts'
+import { tariffsOf } from '../../src/pricing/tariffs-of.ts'
+import { shipped, shippedBook } from './worked-example.ts'
 
 const file = new URL('../../src/pricing/list-prices.json', import.meta.url)
 
@@ -31,6 +33,11 @@ test('a price that changes gets a new version id', () => {
   const prices: unknown = JSON.parse(readFileSync(file, 'utf8'))
   const digest = createHash('sha256').update(JSON.stringify(prices)).digest('hex').slice(0, 16)
   assert.deepEqual([shipped.id, digest], ['2026-11-15', 'a456fed0c5426a5c'])
+})
+
+test('the shipped book is used as it stands, and stands every check', () => {
+  // The start does not check it again, and worked examples and commands read it through all checks.
+  assert.deepEqual(uncheckedBook(), shippedBook)
 })
 
 function nanos(text: string | null | undefined): bigint {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT, readDiscount } from '../../src/pricing/discount.ts'
-import { IMAGE_TOOL, rate } from '../../src/pricing/rate.ts'
+import { IMAGE_TOOL } from '../../src/pricing/priced-parts.ts'
+import { rate } from '../../src/pricing/rate.ts'
 import { CHAT, figures, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 function rated(usage: Usage, context = MESSAGES) {

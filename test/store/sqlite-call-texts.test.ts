@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { CallClosing, CallOpening, Hold } from '../../src/ledger/call.ts'
-import { readCommand, readOutcome, writeCommand, writeOutcome } from '../../src/store/sqlite/call-texts.ts'
+import { readBatch, writeBatch } from '../../src/store/sqlite/call-texts.ts'
 import type { Command } from '../../src/store/sqlite/operations.ts'
 import { failureOf, type Outcome } from '../../src/store/sqlite/outcome.ts'
+import { readOutcomes, writeOutcomes } from '../../src/store/sqlite/outcome-texts.ts'
 import { closing, opening } from './conformance/fixtures.ts'
 
 /** Any string that JavaScript knows, halves of characters among them. */
@@ -59,60 +60,81 @@ const anyClosing: fc.Arbitrary<CallClosing> = record({
   bytesOut: count,
 }).map((more) => closing('', more))
 
+/** What the other thread gets. */
+function sent(...commands: readonly Command[]): readonly Command[] {
+  return readBatch(structuredClone(writeBatch(commands)))
+}
+
+function answered(commands: readonly Command[], outcomes: readonly Outcome[]): readonly Outcome[] {
+  return readOutcomes(structuredClone(writeOutcomes(commands, outcomes)))
+}
+
 test('an opening comes over the boundary as it was, however odd its texts are', () => {
   fc.assert(
-    fc.property(anyOpening, (sent) => {
-      const [name, got] = readCommand(structuredClone(writeCommand(['admit', sent])))
-      assert.equal(name, 'admit')
-      const expected = { ...sent, digest: Buffer.from(sent.digest) }
-      assert.deepEqual(got, expected)
+    fc.property(anyOpening, (before) => {
+      const after = { ...before, digest: Buffer.from(before.digest) }
+      assert.deepEqual(sent(['admit', before]), [['admit', after]])
     }),
   )
 })
 
 test('a closing comes over the boundary as it was, to the last nanodollar', () => {
   fc.assert(
-    fc.property(anyClosing, (sent) => {
-      assert.deepEqual(readCommand(structuredClone(writeCommand(['settle', sent]))), ['settle', sent])
+    fc.property(anyClosing, (before) => {
+      assert.deepEqual(sent(['settle', before]), [['settle', before]])
     }),
   )
 })
 
-test('every other command comes over as the object it is', () => {
-  const command: Command = ['recognise', new Uint8Array([1, 2, 3]), 5]
-  assert.deepEqual(readCommand(structuredClone(writeCommand(command))), command)
+const look: Command = ['recognise', Buffer.from([1, 2, 0xff]), 5]
+const admit: Command = ['admit', { ...opening('r', 'k'), digest: Buffer.from([0, 0x80]) }]
+const settle: Command = ['settle', closing('r')]
+const balance: Command = ['getBalance', 'default']
+
+test('a batch comes over in its order, as one text unless there is something else in it', () => {
+  assert.equal(typeof writeBatch([settle, look, admit]), 'string')
+  assert.deepEqual(sent(settle, look, admit), [settle, look, admit])
+  assert.equal(typeof writeBatch([settle, balance]), 'object')
+  // Cloned bytes are bytes, and no Buffer any more.
+  assert.deepEqual(sent(settle, balance, ['recognise', new Uint8Array([1]), 5]), [
+    settle,
+    balance,
+    ['recognise', new Uint8Array([1]), 5],
+  ])
 })
 
-test('the answers to both come back as they were, with a balance of any size', () => {
-  const admit: Command = ['admit', opening('r', 'k')]
-  const settle: Command = ['settle', closing('r')]
-  const answer = (command: Command, outcome: Outcome): Outcome | undefined =>
-    readOutcome(structuredClone(writeOutcome(command, outcome)))
+test('the usual answers come back as they were, with a balance of any size', () => {
   fc.assert(
     fc.property(nanos, fc.boolean(), text, (balanceNanos, yes, id) => {
-      const settled = { ok: true, value: { balanceNanos, booked: yes } } as const
-      assert.deepEqual(answer(settle, settled), settled)
-      const admitted = { kind: 'admitted', keyId: id, accountId: id, logRequests: yes, balanceNanos } as const
-      assert.deepEqual(answer(admit, { ok: true, value: admitted }), { ok: true, value: admitted })
-      const budget = { spentNanos: balanceNanos, heldNanos: 1n, capNanos: 2n, resetsAtMs: 3 }
-      for (const value of [
-        { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null },
-        { kind: 'refused', refusal: { reason: 'budget_exceeded', budget }, balanceNanos },
-        { kind: 'held', by: { limit: 'budget', budget }, accountId: id, balanceNanos },
-      ]) {
-        assert.deepEqual(answer(admit, { ok: true, value }), { ok: true, value })
-      }
+      const values = [
+        { balanceNanos, booked: yes },
+        { kind: 'admitted', keyId: id, accountId: id, logRequests: yes, balanceNanos },
+        { kind: 'api_key', keyId: id, accountId: id },
+        { kind: 'refused', reason: 'revoked_key' },
+      ]
+      const outcomes = values.map((value): Outcome => ({ ok: true, value }))
+      const commands = [settle, admit, look, look]
+      assert.equal(typeof writeOutcomes(commands, outcomes), 'string')
+      assert.deepEqual(answered(commands, outcomes), outcomes)
     }),
   )
 })
 
-test('a failure of either comes back as the failure it was, and no answer as none', () => {
-  const failure = failureOf(Object.assign(new Error('database or disk is full'), { errcode: 13 }))
-  for (const command of [
-    ['admit', opening('r', 'k')],
-    ['settle', closing('r')],
-  ] as const) {
-    assert.deepEqual(readOutcome(structuredClone(writeOutcome(command, failure))), failure)
+test('any other answer, and those beside it, come back as they were too', () => {
+  const settled: Outcome = { ok: true, value: { balanceNanos: 7n, booked: true } }
+  const budget = { spentNanos: -(2n ** 63n), heldNanos: 1n, capNanos: 2n, resetsAtMs: 3 }
+  for (const value of [
+    { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null },
+    { kind: 'refused', refusal: { reason: 'budget_exceeded', budget }, balanceNanos: 5n },
+    { kind: 'held', by: { limit: 'budget', budget }, accountId: 'default', balanceNanos: 5n },
+  ]) {
+    const outcomes: Outcome[] = [settled, { ok: true, value }]
+    assert.deepEqual(answered([settle, admit], outcomes), outcomes)
   }
-  assert.equal(readOutcome(undefined), undefined)
+  const failure = failureOf(Object.assign(new Error('database or disk is full'), { errcode: 13 }))
+  for (const command of [admit, settle, look]) {
+    assert.deepEqual(answered([settle, command], [settled, failure]), [settled, failure])
+  }
+  const chargedNanos = { ok: true, value: { chargedNanos: 9n } } as const
+  assert.deepEqual(answered([balance, settle], [chargedNanos, settled]), [chargedNanos, settled])
 })

@@ -66,7 +66,8 @@ export class ChatReader implements ReplyReader {
     let place: TextPlace | null = null
     for (const [i, value] of choices.entries()) {
       const choice = objectAt(value)
-      const texts = this.#readChoice(choice, objectAt(choice['delta']), ['choices', i, 'delta'])
+      const texts = this.#readTexts(choice, objectAt(choice['delta']), ['choices', i, 'delta'])
+      this.#followChoice(choice)
       place =
         choices.length === 1 && texts.length === 1 && choice['finish_reason'] == null
           ? (texts[0] ?? null)
@@ -83,13 +84,17 @@ export class ChatReader implements ReplyReader {
   readBody(document: JsonDocument): void {
     const completion = objectAt(document.value)
     this.#readObject(completion)
-    for (const value of listAt(completion['choices'])) {
-      const choice = objectAt(value)
-      this.#readChoice(choice, objectAt(choice['message']), [])
-    }
+    for (const choice of listAt(completion['choices'])) this.#followChoice(objectAt(choice))
     this.#readUsage(completion, document)
     this.#isFinal = true
     this.#stage = 'over'
+  }
+
+  readText(document: JsonDocument): void {
+    for (const value of listAt(objectAt(document.value)['choices'])) {
+      const choice = objectAt(value)
+      this.#readTexts(choice, objectAt(choice['message']), [])
+    }
   }
 
   reading(): Reading {
@@ -133,8 +138,8 @@ export class ChatReader implements ReplyReader {
   }
 
   /** Takes the texts of a choice and says where they were. */
-  #readChoice(choice: WireObject, message: WireObject, path: Path): TextPlace[] {
-    const index = typeof choice['index'] === 'number' ? choice['index'] : 0
+  #readTexts(choice: WireObject, message: WireObject, path: Path): TextPlace[] {
+    const index = indexOf(choice)
     const places: TextPlace[] = []
     const take = (kind: OutputKind, text: unknown, where: Path): void => {
       if (typeof text !== 'string') return
@@ -161,11 +166,12 @@ export class ChatReader implements ReplyReader {
       ])
       take('tool', objectAt(call['custom'])['input'], [...path, 'tool_calls', i, 'custom', 'input'])
     }
-    this.#followChoice(index, nameAt(choice['finish_reason']))
     return places
   }
 
-  #followChoice(index: number, finishReason: string | null): void {
+  #followChoice(choice: WireObject): void {
+    const index = indexOf(choice)
+    const finishReason = nameAt(choice['finish_reason'])
     if (finishReason !== null) {
       this.#openChoices.delete(index)
       if (this.#finishedChoices.size < CHOICES_MAX) this.#finishedChoices.add(index)
@@ -178,4 +184,8 @@ export class ChatReader implements ReplyReader {
     if (this.#openChoices.size < CHOICES_MAX) this.#openChoices.add(index)
     this.#stage = 'content'
   }
+}
+
+function indexOf(choice: WireObject): number {
+  return typeof choice['index'] === 'number' ? choice['index'] : 0
 }

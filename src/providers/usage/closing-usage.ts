@@ -75,10 +75,13 @@ export class ClosingUsageReader implements ReplyReader {
     this.#model = nameAt(body['model'])
     if (isObject(body['error'])) this.#readError(body)
     this.#readUsage(body, document)
-    if (this.#kind.textMember !== null) {
-      this.#output.channel('text', 0).append(textAt(body[this.#kind.textMember]))
-    }
     this.#stage = 'over'
+  }
+
+  readText(document: JsonDocument): void {
+    const { textMember } = this.#kind
+    if (textMember === null) return
+    this.#output.channel('text', 0).append(textAt(objectAt(document.value)[textMember]))
   }
 
   reading(): Reading {

@@ -94,9 +94,15 @@ export class MessagesReader implements ReplyReader {
     // Content that was too long to be read is not empty.
     const { content } = message
     if (document.overflow && content === null) this.#hasContent = true
-    for (const block of listAt(content)) {
-      this.#noteBlock(objectAt(block))
-      this.#readText(objectAt(block))
+    for (const block of listAt(content)) this.#noteBlock(objectAt(block))
+  }
+
+  readText(document: JsonDocument): void {
+    for (const value of listAt(objectAt(document.value)['content'])) {
+      const block = objectAt(value)
+      for (const [kind, member] of Object.values(DELTAS))
+        this.#output.channel(kind, 0).append(textAt(block[member]))
+      if (isObject(block['input'])) this.#output.channel('tool', 0).append(JSON.stringify(block['input']))
     }
   }
 
@@ -152,12 +158,6 @@ export class MessagesReader implements ReplyReader {
     this.#modelAsked ??= nameAt(objectAt(block['from'])['model'])
     this.#model = nameAt(objectAt(block['to'])['model']) ?? this.#model
     this.#usage.noteFallback()
-  }
-
-  #readText(block: WireObject): void {
-    for (const [kind, member] of Object.values(DELTAS))
-      this.#output.channel(kind, 0).append(textAt(block[member]))
-    if (isObject(block['input'])) this.#output.channel('tool', 0).append(JSON.stringify(block['input']))
   }
 
   #readDelta(event: WireObject): TextPlace | null {

@@ -108,8 +108,11 @@ export class ResponsesReader implements ReplyReader {
   readBody(document: JsonDocument): void {
     const response = objectAt(document.value)
     this.#readResponse(response, document)
-    for (const item of listAt(response['output'])) this.#readText(objectAt(item))
     this.#stage = 'over'
+  }
+
+  readText(document: JsonDocument): void {
+    for (const item of listAt(objectAt(document.value)['output'])) this.#readItemText(objectAt(item))
   }
 
   reading(): Reading {
@@ -175,7 +178,7 @@ export class ResponsesReader implements ReplyReader {
   }
 
   /** What the model wrote, in an item of a whole response. */
-  #readText(item: WireObject): void {
+  #readItemText(item: WireObject): void {
     for (const part of listAt(item['content'])) {
       const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
       this.#output.channel(kind, 0).append(textAt(objectAt(part)['text']) + textAt(objectAt(part)['refusal']))

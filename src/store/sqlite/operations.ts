@@ -59,6 +59,8 @@ export type Command = {
 /** What the worker is started with. */
 export interface WorkerParts {
   readonly file: string
+  /** One 32-bit integer: it is counted up, and whoever waits at it woken, when there is a message at the port. */
+  readonly bell: SharedArrayBuffer
   /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
   readonly diskFault: SharedArrayBuffer | null
 }

@@ -7,6 +7,7 @@ import { callOperations } from './calls.ts'
 import { creditBackOperation } from './credit-back.ts'
 import { keyOperations } from './keys.ts'
 import { moneyOperations } from './money.ts'
+import { createNotedUses, type NotedUses } from './noted-uses.ts'
 import { prepareOnceBook } from './once.ts'
 import type { OpenCalls } from './open-calls.ts'
 import type { Command, OperationName, Operations } from './operations.ts'
@@ -14,28 +15,38 @@ import { recogniseOperation } from './recognise.ts'
 import { settingOperations } from './settings.ts'
 
 export interface PreparedOperations {
+  /** Whether the commands write nothing that anybody waits for: they can be run without a transaction. */
+  onlyLook(commands: readonly Command[]): boolean
+  /** Whether there is something to commit without a command. */
+  hasUnwritten(): boolean
   /** Does what a command says, in the transaction at hand. */
   run(command: Command): unknown
   /** To be called before the transaction is committed. */
   beforeCommit(): void
+  /** To be called when it is. */
+  committed(): void
   /** To be called when it could not be. */
   rolledBack(): void
 }
 
 /** Their work goes through the rows of the batch; every other command looks at the tables themselves. */
-const OF_CALLS: ReadonlySet<OperationName> = new Set(['admit', 'settle'])
+const OF_CALLS: ReadonlySet<OperationName> = new Set(['admit', 'settle', 'recognise'])
 
 export function prepareOperations(db: DatabaseSync): PreparedOperations {
   const rows = prepareBatchRows(db)
   const openCalls: OpenCalls = new Map()
-  const operations = allOperations(db, rows, openCalls)
+  const uses = createNotedUses()
+  const operations = allOperations(db, rows, openCalls, uses)
 
   function writeRows(): void {
+    for (const [keyId, atMs] of uses.latest) rows.used(keyId, atMs)
     rows.write()
     rows.forget()
   }
 
   return {
+    onlyLook: (commands) => uses.canWait() && commands.every(([name]) => name === 'recognise'),
+    hasUnwritten: () => uses.latest.size > 0,
     run(command) {
       const [name, ...args] = command
       if (!OF_CALLS.has(name)) writeRows()
@@ -45,6 +56,7 @@ export function prepareOperations(db: DatabaseSync): PreparedOperations {
       return value
     },
     beforeCommit: writeRows,
+    committed: uses.clear,
     rolledBack() {
       rows.forget()
       openCalls.clear()
@@ -53,13 +65,13 @@ export function prepareOperations(db: DatabaseSync): PreparedOperations {
 }
 
 /** All operations over one connection, their statements prepared once: preparing costs six times running them. */
-function allOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): Operations {
+function allOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls, uses: NotedUses): Operations {
   const onceBook = prepareOnceBook(db)
   const money = moneyOperations(db, onceBook)
   return {
     ...keyOperations(db, onceBook),
     ...adminKeyOperations(db),
-    ...recogniseOperation(db),
+    ...recogniseOperation(db, uses.note),
     ...admitOperation(db, rows, openCalls),
     ...callOperations(db, rows, openCalls),
     ...batchFileOperation(db),

@@ -1,17 +1,20 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { keyStatus } from '../../keys/key-store.ts'
 import type { Operations } from './operations.ts'
-import { integer, numberOrNull, text } from './rows.ts'
+import { numberOrNull, text } from './rows.ts'
 
-export function recogniseOperation(db: DatabaseSync): Pick<Operations, 'recognise'> {
+/**
+ * Writes nothing itself, so that nobody waits for the disk before a large body is taken in: that a key was used goes
+ * with what is written next.
+ */
+export function recogniseOperation(
+  db: DatabaseSync,
+  noteUse: (keyId: string, atMs: number) => void,
+): Pick<Operations, 'recognise'> {
   const selectKey = db.prepare(
     'SELECT id, account_id, expires_at_ms, revoked_at_ms FROM api_key WHERE digest = ?',
   )
   const selectAdmin = db.prepare('SELECT id, account_id, revoked_at_ms FROM admin_key WHERE digest = ?')
-  // Requests may be recognised in another order than that in which they came.
-  const markUsed = db.prepare(
-    'UPDATE api_key SET last_used_at_ms = :at WHERE id = :id AND coalesce(last_used_at_ms, :at - 1) < :at',
-  )
 
   return {
     recognise(digest, atMs) {
@@ -26,7 +29,7 @@ export function recogniseOperation(db: DatabaseSync): Pick<Operations, 'recognis
         )
         if (status !== 'usable') return { kind: 'refused', reason: `${status}_key` }
         const keyId = text(key, 'id')
-        markUsed.run({ id: keyId, at: integer(atMs) })
+        noteUse(keyId, atMs)
         return { kind: 'api_key', keyId, accountId: text(key, 'account_id') }
       }
       const admin = selectAdmin.get(digest)

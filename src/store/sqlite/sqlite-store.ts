@@ -5,10 +5,11 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Store } from '../store.ts'
 import type { BodyOperations } from './body-operations.ts'
-import { type OutcomeMessage, readOutcome, writeCommand } from './call-texts.ts'
+import { type BatchMessage, writeBatch } from './call-texts.ts'
 import { createLazyThread } from './lazy-thread.ts'
 import type { Command, OperationName, Operations, WorkerParts } from './operations.ts'
 import { errorOf } from './outcome.ts'
+import { type OutcomesMessage, readOutcomes } from './outcome-texts.ts'
 import type { ReadName, ReadOperations } from './read-operations.ts'
 import { createSqliteReader } from './sqlite-reader.ts'
 import { threadFile } from './thread-file.ts'
@@ -29,7 +30,8 @@ export async function openSqliteStore(
   onFatal: (error: Error) => void,
   diskFault: SharedArrayBuffer | null = null,
 ): Promise<Store> {
-  const workerData: WorkerParts = { file, diskFault }
+  const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  const workerData: WorkerParts = { file, bell: bell.buffer, diskFault }
   const worker = new Worker(threadFile('worker'), { workerData })
   await ready(worker)
   const reader = createSqliteReader(file)
@@ -38,13 +40,15 @@ export async function openSqliteStore(
 
   let queue: Waiting[] = []
   let running: Waiting[] = []
+  /** The last batch was a lone command. */
+  let isQuiet = true
   let gone: Error | null = null
 
-  worker.on('message', (messages: readonly OutcomeMessage[]) => {
+  worker.on('message', (message: OutcomesMessage) => {
     const answered = running
     running = []
-    const outcomes = messages.map(readOutcome)
-    const fatal = outcomes.find((outcome) => outcome?.ok === false && outcome.fatal)
+    const outcomes = readOutcomes(message)
+    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.fatal)
     if (fatal !== undefined && !fatal.ok) {
       // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
       // none. Nothing more is admitted, and a restart reads what really is on the disk.
@@ -78,7 +82,14 @@ export async function openSqliteStore(
     if (queue.length === 0 || running.length > 0) return
     running = queue
     queue = []
-    worker.postMessage(running.map((waiting) => writeCommand(waiting.command)))
+    isQuiet = running.length === 1
+    send(writeBatch(running.map((waiting) => waiting.command)))
+  }
+
+  function send(message: BatchMessage | 'close'): void {
+    worker.postMessage(message)
+    Atomics.add(bell, 0, 1)
+    Atomics.notify(bell, 0)
   }
 
   function call<Name extends OperationName>(
@@ -91,8 +102,10 @@ export async function openSqliteStore(
         return reject(new StoreUnavailable('too many operations wait'))
       const command = [name, ...args] as unknown as Command
       queue.push({ command, resolve: resolve as (value: unknown) => void, reject })
-      // What this turn of the event loop still brings joins the batch.
-      if (queue.length === 1 && running.length === 0) setImmediate(sendNext)
+      if (queue.length > 1 || running.length > 0) return
+      // What this turn of the event loop still brings joins the batch, unless there is nobody to wait for.
+      if (isQuiet) sendNext()
+      else setImmediate(sendNext)
     })
   }
 
@@ -147,7 +160,7 @@ export async function openSqliteStore(
       const ended = new Promise((resolve) => worker.once('exit', resolve))
       // Before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
       await Promise.all([reader.close(), bodies.close()])
-      worker.postMessage('close')
+      send('close')
       await ended
     },
   }

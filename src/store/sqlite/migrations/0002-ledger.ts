@@ -20,7 +20,10 @@ export const ledger = `
     id                  TEXT PRIMARY KEY,
     account_id          TEXT NOT NULL REFERENCES account (id),
     key_id              TEXT NOT NULL REFERENCES api_key (id),
-    state               TEXT NOT NULL CHECK (state IN ('in_flight', 'settled', 'released', 'interrupted')),
+    -- Written out: for an IN of four values every statement that writes a call builds a table of them first, which
+    -- was a sixth of the time of both.
+    state               TEXT NOT NULL CHECK (state = 'in_flight' OR state = 'settled' OR state = 'released'
+                                             OR state = 'interrupted'),
     started_at_ms       INTEGER NOT NULL,
     ended_at_ms         INTEGER,
     month               TEXT NOT NULL,

@@ -1,0 +1,109 @@
+import { limits } from '../kernel/limits.ts'
+import type { Connect } from './connect-upstream.ts'
+import {
+  type Carried,
+  type ConnectionOwner,
+  UpstreamBroke,
+  UpstreamConnection,
+} from './upstream-connection.ts'
+
+/** How often idle connections are looked at. */
+const SWEEP_MS = 1_000
+
+/** Where a request waits for its connection. */
+export interface Placed extends Carried {
+  /** It needs none any more. */
+  readonly isOver: boolean
+  placed(connection: UpstreamConnection): void
+}
+
+interface Idle {
+  readonly connection: UpstreamConnection
+  readonly untilMs: number
+}
+
+/** The connections to one upstream: as many as there are calls, and those that wait for the next. */
+export class UpstreamPool implements ConnectionOwner {
+  readonly #connect: Connect
+  readonly #open = new Set<UpstreamConnection>()
+  /** The one that was used last is used next. */
+  #idle: Idle[] = []
+  #sweep: NodeJS.Timeout | null = null
+  #isDestroyed = false
+
+  constructor(connect: Connect) {
+    this.#connect = connect
+  }
+
+  /** Finds or makes a connection for the request. */
+  place(call: Placed): void {
+    // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They are seen first: half a
+    // reply that nobody asked for would become the beginning of this one's.
+    if (this.#idle.length > 0) setImmediate(this.#placeOnIdle, call)
+    else this.#placeOnNew(call)
+  }
+
+  /** Closes all connections. Calls on them break. */
+  destroy(): void {
+    this.#isDestroyed = true
+    for (const connection of [...this.#open]) connection.fail(destroyed())
+    if (this.#sweep !== null) clearTimeout(this.#sweep)
+  }
+
+  idle(connection: UpstreamConnection, forMs: number): void {
+    if (this.#idle.length >= limits.upstreamIdleConnectionsMax) {
+      connection.close()
+      return
+    }
+    this.#idle.push({ connection, untilMs: performance.now() + forMs })
+    this.#sweep ??= setTimeout(this.#sweepIdle, SWEEP_MS).unref()
+  }
+
+  gone(connection: UpstreamConnection): void {
+    if (!this.#open.delete(connection)) return
+    const at = this.#idle.findLastIndex((idle) => idle.connection === connection)
+    if (at !== -1) this.#idle.splice(at, 1)
+  }
+
+  readonly #placeOnIdle = (call: Placed): void => {
+    if (call.isOver) return
+    const connection = this.#takeIdle()
+    if (connection === null) this.#placeOnNew(call)
+    else {
+      call.placed(connection)
+      connection.carry(call)
+    }
+  }
+
+  #placeOnNew(call: Placed): void {
+    if (this.#isDestroyed) {
+      call.broken(destroyed())
+      return
+    }
+    const connection = new UpstreamConnection(this.#connect, call, this)
+    this.#open.add(connection)
+    call.placed(connection)
+  }
+
+  #takeIdle(): UpstreamConnection | null {
+    const nowMs = performance.now()
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      if (idle.untilMs > nowMs && idle.connection.isOpen) return idle.connection
+      idle.connection.close()
+    }
+    return null
+  }
+
+  readonly #sweepIdle = (): void => {
+    this.#sweep = null
+    const nowMs = performance.now()
+    const expired = this.#idle.filter(({ untilMs }) => untilMs <= nowMs)
+    this.#idle = this.#idle.filter(({ untilMs }) => untilMs > nowMs)
+    for (const { connection } of expired) connection.close()
+    if (this.#idle.length > 0) this.#sweep = setTimeout(this.#sweepIdle, SWEEP_MS).unref()
+  }
+}
+
+function destroyed(): Error {
+  return new UpstreamBroke('UPSTREAM_LET_GO', 'the connection was let go of')
+}

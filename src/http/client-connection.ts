@@ -1,0 +1,246 @@
+import { channel } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
+import { limits } from '../kernel/limits.ts'
+import { IncomingRequest, type RequestSource } from './incoming-request.ts'
+import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
+import { OutgoingReply } from './outgoing-reply.ts'
+import { firstValue } from './raw-headers.ts'
+
+/** What a connection tells whoever accepted it. None of these may throw. */
+export interface ConnectionOwner {
+  /** Whether connections still end with the reply they carry. */
+  readonly isDraining: boolean
+  monotonicMs(): number
+  /** The time of day. */
+  nowMs(): number
+  onRequest(request: IncomingRequest, reply: OutgoingReply, expects: Expects): void
+  /** The bytes are no request, and nobody has been answered for them. The connection is the owner's to end. */
+  onBroken(socket: Socket, error: WireError, head: string): void
+  onConnect(socket: Socket, head: string): void
+  onClosed(connection: ClientConnection): void
+}
+
+/** What an `Expect` line asks for. */
+export type Expects = 'nothing' | 'continue' | 'something_else'
+
+interface Turn {
+  readonly request: IncomingRequest
+  readonly reply: OutgoingReply
+  readonly expects: Expects
+}
+
+/** Requests that were sent before the reply to the one before them. Beyond it the client waits. */
+const AHEAD_MAX = 16
+
+/** For whoever wants to see from beside what comes and goes: a request is whole, its reply has left. */
+const requestWhole = channel('tollgate.request.whole')
+const replyFinished = channel('tollgate.reply.finished')
+
+export const HEAD_TIMEOUT = 'TOLLGATE_HEAD_TIMEOUT'
+
+const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
+
+/**
+ * A client's connection: requests are read as they come and answered one after the other. Nothing is asked of upstream
+ * for a request before the reply to the one before it has left.
+ */
+export class ClientConnection implements MessageReceiver, RequestSource {
+  readonly socket: Socket
+  readonly #owner: ConnectionOwner
+  readonly #reader: MessageReader
+  /** Whose turn it is first; then those sent ahead. */
+  readonly #turns: Turn[] = []
+  /** Whose body is being read. */
+  #arriving: IncomingRequest | null = null
+  /** No further request is read: the last one said so, or what came after it is none. */
+  #isLast = false
+  /** Since when a head is being waited for; null while one is being answered. */
+  #waitingSinceMs: number | null
+  #headBegun = false
+  #isNew = true
+  #address: string | null = null
+
+  constructor(socket: Socket, owner: ConnectionOwner) {
+    this.socket = socket
+    this.#owner = owner
+    this.#waitingSinceMs = owner.monotonicMs()
+    this.#reader = new MessageReader('request', this, limits)
+    socket.on('data', this.#onData)
+    socket.on('end', this.#onEnd)
+    socket.on('drain', this.#onDrain)
+    // Errors also close the socket, and that is where they are dealt with.
+    socket.on('error', ignore)
+    socket.on('close', this.#onClose)
+  }
+
+  get remoteAddress(): string {
+    this.#address ??= this.socket.remoteAddress ?? ''
+    return this.#address
+  }
+
+  get isIdle(): boolean {
+    return this.#turns.length === 0 && !this.#headBegun
+  }
+
+  get replies(): readonly OutgoingReply[] {
+    return this.#turns.map(({ reply }) => reply)
+  }
+
+  /** Ends a connection that has said nothing, or not enough, for too long. */
+  checkTime(nowMs: number): void {
+    if (this.#waitingSinceMs === null || this.#turns.length > 0) return
+    const waitedMs = nowMs - this.#waitingSinceMs
+    if (!this.#headBegun && !this.#isNew) {
+      if (waitedMs >= limits.keepAliveTimeoutMs) this.socket.destroy()
+    } else if (waitedMs >= limits.headTimeoutMs) {
+      this.#isLast = true
+      this.#owner.onBroken(this.socket, timeout(), '')
+    }
+  }
+
+  destroy(): void {
+    this.socket.destroy()
+  }
+
+  flowChanged(): void {
+    const full = this.#turns.length > AHEAD_MAX || this.#arriving?.isFull === true
+    if (full) this.socket.pause()
+    else if (this.socket.isPaused()) this.socket.resume()
+  }
+
+  head(head: MessageHead): 'as_framed' {
+    if (this.#isLast) return 'as_framed'
+    this.#headBegun = false
+    this.#isNew = false
+    this.#waitingSinceMs = null
+    if (head.method === 'CONNECT') {
+      this.#isLast = true
+      this.#owner.onConnect(this.socket, headTextOf(head))
+      return 'as_framed'
+    }
+    const request = new IncomingRequest(head, this)
+    const expects = expectationOf(head)
+    const reply = new OutgoingReply({
+      socket: this.socket,
+      method: head.method,
+      httpVersion: head.httpVersion,
+      // HTTP/1.0 has no reliable way to keep a connection: its Keep-Alive was a proposal that proxies pass on unread.
+      keepAlive: head.keepAlive && head.httpVersion !== '1.0' && !this.#owner.isDraining,
+      expectsContinue: expects === 'continue',
+      keepAliveSeconds: limits.keepAliveTimeoutMs / 1_000,
+      nowMs: this.#owner.nowMs,
+      onFinished: this.#onReplied,
+    })
+    this.#arriving = request
+    this.#turns.push({ request, reply, expects })
+    if (this.#turns.length === 1) this.#owner.onRequest(request, reply, expects)
+    return 'as_framed'
+  }
+
+  body(chunk: Buffer): void {
+    this.#arriving?.arrived(chunk)
+  }
+
+  end(): void {
+    const request = this.#arriving
+    if (request === null) return
+    this.#arriving = null
+    if (!request.keepAlive) this.#isLast = true
+    request.arrivedWhole()
+    if (requestWhole.hasSubscribers) requestWhole.publish({ request, socket: this.socket })
+    this.#goOn()
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.#isLast && this.#arriving === null) return
+    if (this.#turns.length === 0 && !this.#headBegun) {
+      this.#headBegun = true
+      if (!this.#isNew) this.#waitingSinceMs = this.#owner.monotonicMs()
+    }
+    const error = this.#reader.read(chunk)
+    if (error !== null) this.#onBroken(error, chunk)
+    this.flowChanged()
+  }
+
+  readonly #onEnd = (): void => {
+    const error = this.#isLast ? null : this.#reader.finish()
+    if (error !== null && (this.#arriving !== null || this.#headBegun)) this.#onBroken(error, null)
+    // A half-closed client is treated as gone: otherwise one that left could not be told from one that waits.
+    else if (this.#turns[0]?.reply.ended !== true) this.socket.destroy()
+  }
+
+  readonly #onDrain = (): void => this.#turns[0]?.reply.drained()
+
+  readonly #onClose = (): void => {
+    this.#reader.close()
+    this.#isLast = true
+    this.#arriving = null
+    this.#owner.onClosed(this)
+    for (const { request, reply } of this.#turns.splice(0)) {
+      request.closed()
+      reply.connectionClosed()
+    }
+  }
+
+  readonly #onReplied = (reusable: boolean): void => {
+    if (replyFinished.hasSubscribers) replyFinished.publish({ request: this.#turns[0]?.request })
+    if (!reusable) this.#isLast = true
+    if (reusable) this.#goOn()
+    else if (this.#turns[0]?.request.complete === true) this.socket.destroySoon()
+    // The rest of a request that was answered early is still taken, or a reset would overtake the answer.
+    else this.socket.end()
+  }
+
+  /** The next request's turn comes when the reply before it has left and the request before it is whole. */
+  #goOn(): void {
+    const turn = this.#turns[0]
+    if (turn === undefined || !turn.reply.writableFinished || !turn.request.complete) return
+    if (this.socket.destroyed) return
+    this.#turns.shift()
+    const next = this.#turns[0]
+    if (next !== undefined) {
+      this.#owner.onRequest(next.request, next.reply, next.expects)
+      this.flowChanged()
+    } else if (this.#isLast || this.#owner.isDraining) this.socket.destroySoon()
+    else this.#waitingSinceMs = this.#owner.monotonicMs()
+  }
+
+  #onBroken(error: WireError, chunk: Buffer | null): void {
+    this.#isLast = true
+    const last = this.#turns.at(-1)
+    if (last === undefined) {
+      this.#owner.onBroken(this.socket, error, chunk?.toString('latin1') ?? '')
+    } else if (last.request.complete) {
+      // The request is whole; the bytes behind it are none. It keeps its answer, then we part.
+      last.reply.shouldKeepAlive = false
+    } else if (this.#turns.length === 1 && !last.reply.headersSent) {
+      last.reply.supersede()
+      this.#owner.onBroken(this.socket, error, headTextOf(last.request))
+    } else this.socket.destroy()
+  }
+}
+
+function ignore(): void {}
+
+function timeout(): WireError {
+  return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })
+}
+
+/** Any line with this word in it is taken for the expectation that is known; the head is judged as a whole later. */
+function expectationOf({ headers, httpVersion }: MessageHead): Expects {
+  const expect = httpVersion === '1.1' ? firstValue(headers, 'expect') : undefined
+  if (expect === undefined) return 'nothing'
+  return CONTINUE.test(expect) ? 'continue' : 'something_else'
+}
+
+/** Enough of a parsed head to choose the surface that an error should speak. */
+function headTextOf({
+  method,
+  target,
+  httpVersion,
+  headers,
+}: Pick<MessageHead, 'method' | 'target' | 'httpVersion' | 'headers'>): string {
+  const lines = [`${method} ${target} HTTP/${httpVersion}`]
+  for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`)
+  return lines.join('\r\n')
+}

@@ -1,0 +1,139 @@
+import type { MessageHead } from './message-reader.ts'
+
+/** Who takes a body in. */
+export interface BodySink {
+  data(chunk: Buffer): void
+  /** The body is whole. */
+  end(): void
+}
+
+/** The connection that a request comes in on. */
+export interface RequestSource {
+  readonly remoteAddress: string
+  /** To be called when more or less may be read; the connection asks `isFull` then. */
+  flowChanged(): void
+  destroy(): void
+}
+
+/** What is taken off the connection before anybody takes it in. Then the client waits. */
+const WAITING_BYTES_MAX = 64 * 1024
+
+const NOWHERE: BodySink = { data() {}, end() {} }
+
+/** A request as it comes in: its head at once, its body when somebody takes it. */
+export class IncomingRequest {
+  readonly method: string
+  readonly target: string
+  readonly httpVersion: string
+  readonly headers: string[]
+  readonly keepAlive: boolean
+  readonly #source: RequestSource
+  #complete = false
+  #closed = false
+  #ended = false
+  #sink: BodySink | null = null
+  #paused = false
+  #waiting: Buffer[] = []
+  #waitingBytes = 0
+  #discardTimer: NodeJS.Timeout | null = null
+
+  constructor(head: MessageHead, source: RequestSource) {
+    this.method = head.method
+    this.target = head.target
+    this.httpVersion = head.httpVersion
+    this.headers = head.headers
+    this.keepAlive = head.keepAlive
+    this.#source = source
+  }
+
+  /** All of it has arrived. */
+  get complete(): boolean {
+    return this.#complete
+  }
+
+  get remoteAddress(): string {
+    return this.#source.remoteAddress
+  }
+
+  /** No more of it should be read for now. */
+  get isFull(): boolean {
+    if (this.#complete) return false
+    return this.#paused || this.#waitingBytes >= WAITING_BYTES_MAX
+  }
+
+  /** From here on the body goes there, beginning with what has come already, before this returns. */
+  receive(sink: BodySink): void {
+    this.#sink = sink
+    this.#paused = false
+    this.#flow()
+  }
+
+  /** Nobody takes it in any more. */
+  release(): void {
+    this.#sink = null
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#source.flowChanged()
+  }
+
+  resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    this.#flow()
+  }
+
+  /** Reads the rest and throws it away. What takes longer than this ends with the connection; without it never. */
+  discard(timeoutMs?: number): void {
+    this.receive(NOWHERE)
+    if (timeoutMs === undefined || this.#complete || this.#closed) return
+    this.#discardTimer = setTimeout(() => this.#source.destroy(), timeoutMs)
+    this.#discardTimer.unref()
+  }
+
+  // What follows is the connection's to call.
+
+  arrived(chunk: Buffer): void {
+    if (this.#sink !== null && !this.#paused && this.#waiting.length === 0) {
+      this.#sink.data(chunk)
+      return
+    }
+    this.#waiting.push(chunk)
+    this.#waitingBytes += chunk.length
+  }
+
+  arrivedWhole(): void {
+    this.#complete = true
+    this.#stopDiscarding()
+    if (this.#waiting.length === 0) this.#end()
+  }
+
+  /** The connection is gone. */
+  closed(): void {
+    this.#closed = true
+    this.#stopDiscarding()
+  }
+
+  #flow(): void {
+    while (this.#sink !== null && !this.#paused) {
+      const chunk = this.#waiting.shift()
+      if (chunk === undefined) break
+      this.#waitingBytes -= chunk.length
+      this.#sink.data(chunk)
+    }
+    if (this.#waiting.length === 0) this.#end()
+    this.#source.flowChanged()
+  }
+
+  #end(): void {
+    if (!this.#complete || this.#ended || this.#sink === null || this.#paused) return
+    this.#ended = true
+    this.#sink.end()
+  }
+
+  #stopDiscarding(): void {
+    if (this.#discardTimer !== null) clearTimeout(this.#discardTimer)
+    this.#discardTimer = null
+  }
+}

@@ -1,0 +1,220 @@
+import { HTTPParser, methods } from 'node:_http_common'
+import { firstValue, hasHeader } from './raw-headers.ts'
+
+/** What a message says before its body. The lines are flat name, value pairs, as they came. */
+export interface MessageHead {
+  /** Such as `1.1`. */
+  readonly httpVersion: string
+  readonly headers: string[]
+  /** Of requests; empty otherwise. */
+  readonly method: string
+  readonly target: string
+  /** Of replies; 0 and empty otherwise. */
+  readonly status: number
+  readonly reason: string
+  /** Whether the connection may carry another message after this one, as far as this one says. */
+  readonly keepAlive: boolean
+  /** A CONNECT, or a wish to speak something else than HTTP from here on. */
+  readonly switches: boolean
+}
+
+/** None of these may throw. */
+export interface MessageReceiver {
+  /** `none`: no body follows, whatever the head says, as in a reply to HEAD. */
+  head(head: MessageHead): 'as_framed' | 'none'
+  body(chunk: Buffer): void
+  end(trailers: string[]): void
+}
+
+export interface HeadLimits {
+  readonly headBytesMax: number
+  readonly headLinesMax: number
+}
+
+/** The bytes are not HTTP, or their heads are larger than allowed. The code is the parser's, or this one's own. */
+export interface WireError extends Error {
+  readonly code: string
+}
+
+export const TOO_MANY_LINES = 'TOLLGATE_TOO_MANY_LINES'
+
+const ON_BEGIN = HTTPParser.kOnMessageBegin | 0
+const ON_LINES = HTTPParser.kOnHeaders | 0
+const ON_HEAD = HTTPParser.kOnHeadersComplete | 0
+const ON_BODY = HTTPParser.kOnBody | 0
+const ON_END = HTTPParser.kOnMessageComplete | 0
+
+/** What the parser is answered when it has read a head. */
+const BODY_AS_FRAMED = 0
+const NO_BODY = 1
+
+/** Lines and target are missing where they came in parts before. */
+type HeadGiven = readonly [
+  major: number,
+  minor: number,
+  lines: string[] | undefined,
+  method: number | undefined,
+  target: string | undefined,
+  status: number | undefined,
+  reason: string | undefined,
+  switches: boolean,
+  keepAlive: boolean,
+]
+
+type Callbacks = Record<number, (...args: never[]) => unknown>
+
+/**
+ * Reads HTTP/1 messages off a connection. Grammar and framing are decided by Node's own parser alone, as they are in
+ * `node:http`; what is left out are the streams above it, which take twice as long as everything below.
+ */
+export class MessageReader {
+  readonly #parser = new HTTPParser()
+  readonly #kind: number
+  readonly #limits: HeadLimits
+  readonly #receiver: MessageReceiver
+  #lines: string[] = []
+  #target = ''
+  #inBody = false
+  #switches = false
+  #begun = false
+  #tooManyLines = false
+  /** How much is to come of a body that has a length; null where only the parser knows. */
+  #bodyLeft: number | null = null
+
+  constructor(kind: 'request' | 'response', receiver: MessageReceiver, limits: HeadLimits) {
+    this.#receiver = receiver
+    this.#limits = limits
+    this.#kind = kind === 'request' ? HTTPParser.REQUEST : HTTPParser.RESPONSE
+    this.#begin()
+    const on = this.#parser as unknown as Callbacks
+    on[ON_BEGIN] = () => {
+      this.#begun = true
+    }
+    on[ON_LINES] = (lines: string[], target: string) => this.#onLines(lines, target)
+    on[ON_HEAD] = (...given: HeadGiven) => this.#onHead(given)
+    on[ON_BODY] = (chunk: Buffer) => this.#onBody(chunk)
+    on[ON_END] = () => this.#onEnd()
+  }
+
+  /** A message has begun that has not ended yet. */
+  get isWithin(): boolean {
+    return this.#begun
+  }
+
+  /** Takes in what has arrived. An error is the end: nothing may be read after it. */
+  read(chunk: Buffer): WireError | null {
+    let rest = chunk
+    if (this.#inBody && this.#bodyLeft !== null) {
+      // The parser copies what it gives out. Of a body whose length it has found, it need not see the rest.
+      if (rest.length < this.#bodyLeft) {
+        this.#bodyLeft -= rest.length
+        this.#receiver.body(rest)
+        return null
+      }
+      const last = rest.subarray(0, this.#bodyLeft)
+      rest = rest.subarray(this.#bodyLeft)
+      if (last.length > 0) this.#receiver.body(last)
+      this.#onEnd()
+      this.#begin()
+    }
+    while (rest.length > 0) {
+      const taken = this.#execute(rest)
+      if (typeof taken !== 'number') return taken
+      // It stops behind a head that wants to switch protocols. Whether to is not its decision.
+      if (taken === rest.length || taken === 0 || !this.#switches) return null
+      rest = rest.subarray(taken)
+    }
+    return null
+  }
+
+  /** The connection has ended. An error if that was in the middle of a message. */
+  finish(): WireError | null {
+    if (this.#inBody && this.#bodyLeft !== null) {
+      return wireError('the connection ended within a body', 'HPE_INVALID_EOF_STATE')
+    }
+    return this.#parser.finish() ?? null
+  }
+
+  /** Gives its memory back, once whoever called it is done. */
+  close(): void {
+    setImmediate(() => this.#parser.close())
+  }
+
+  #begin(): void {
+    this.#parser.initialize(this.#kind, this, this.#limits.headBytesMax)
+  }
+
+  #execute(bytes: Buffer): number | WireError {
+    const taken = this.#parser.execute(bytes)
+    return this.#tooManyLines ? wireError('too many header lines', TOO_MANY_LINES) : taken
+  }
+
+  #onLines(lines: string[], target: string): void {
+    if (target !== '') this.#target += target
+    // More than 31 lines come in parts; nearly all heads come in one.
+    if (this.#lines.length === 0) this.#lines = lines
+    else for (const part of lines) this.#lines.push(part)
+    // The parser cannot be stopped from here; what it still finds is not passed on.
+    if (this.#lines.length > this.#limits.headLinesMax * 2) this.#tooManyLines = true
+  }
+
+  #onHead(given: HeadGiven): number {
+    const [major, minor, lines, method, target, status, reason, switches, keepAlive] = given
+    if (lines !== undefined) this.#onLines(lines, target ?? '')
+    if (this.#tooManyLines) return NO_BODY
+    const headers = this.#lines
+    const head: MessageHead = {
+      httpVersion: major === 1 && minor === 1 ? '1.1' : `${major}.${minor}`,
+      headers,
+      method: method === undefined ? '' : methodOf(method),
+      target: this.#target,
+      status: status ?? 0,
+      reason: reason ?? '',
+      keepAlive,
+      switches,
+    }
+    this.#lines = []
+    this.#target = ''
+    // What follows a CONNECT is not ours to read.
+    this.#switches = switches && head.method !== 'CONNECT'
+    this.#inBody = true
+    this.#bodyLeft = sizeOf(headers)
+    return this.#receiver.head(head) === 'none' ? NO_BODY : BODY_AS_FRAMED
+  }
+
+  #onBody(chunk: Buffer): void {
+    if (this.#tooManyLines) return
+    if (this.#bodyLeft !== null) this.#bodyLeft -= chunk.length
+    this.#receiver.body(chunk)
+  }
+
+  #onEnd(): void {
+    if (this.#tooManyLines) return
+    const trailers = this.#lines
+    this.#lines = []
+    this.#target = ''
+    this.#inBody = false
+    this.#begun = false
+    this.#bodyLeft = null
+    this.#receiver.end(trailers)
+  }
+}
+
+/** Node's list leaves out those between, which belong to other protocols than HTTP. */
+const QUERY = 46
+
+function methodOf(number: number): string {
+  return number === QUERY ? 'QUERY' : (methods[number] ?? '')
+}
+
+function wireError(message: string, code: string): WireError {
+  return Object.assign(new Error(message), { code })
+}
+
+/** The parser has refused lengths that are no number, that differ, or that stand beside a transfer coding. */
+function sizeOf(headers: string[]): number | null {
+  const length = firstValue(headers, 'content-length')
+  if (length === undefined || hasHeader(headers, 'transfer-encoding')) return null
+  const bytes = Number(length)
+  return Number.isSafeInteger(bytes) ? bytes : null
+}

@@ -1,0 +1,228 @@
+import { STATUS_CODES } from 'node:_http_server'
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
+import { dateLine, linesSay, textOf } from './head-text.ts'
+
+/** What the reply has to know of the request and of the connection that carries both. */
+export interface ReplySetting {
+  readonly socket: Socket
+  readonly method: string
+  readonly httpVersion: string
+  readonly keepAlive: boolean
+  /** The client waits for `100 Continue` before it sends its body. */
+  readonly expectsContinue: boolean
+  readonly keepAliveSeconds: number
+  /** The time of day. */
+  nowMs(): number
+  /** The reply has left. If not `reusable`, the connection ends with it. */
+  onFinished(reusable: boolean): void
+}
+
+interface ReplyEvents {
+  /** The client has room again. */
+  drain: []
+  /** All of it is with the kernel. */
+  finish: []
+  /** It is over, whether or not all of it has left. */
+  close: []
+}
+
+/** How the end of the body is known. */
+type Framing = 'none' | 'length' | 'chunked' | 'close'
+
+/** Up to here copying a chunk to its frame is cheaper than sending the two as a list. */
+const COPIED_BYTES_MAX = 16 * 1024
+
+const EMPTY = Buffer.alloc(0)
+
+/** The one reply to a request. What belongs together leaves in one write. */
+export class OutgoingReply extends EventEmitter<ReplyEvents> {
+  /** To be set before the head is written. */
+  shouldKeepAlive: boolean
+  sendDate = true
+  headersSent = false
+  destroyed = false
+  closed = false
+  writableFinished = false
+  readonly #setting: ReplySetting
+  readonly #socket: Socket
+  /** The head, while it waits for the beginning of the body. */
+  #head = ''
+  #framing: Framing = 'none'
+  #trailers = ''
+  #invited = false
+  #ended = false
+  #unwritten = 0
+
+  constructor(setting: ReplySetting) {
+    super()
+    this.#setting = setting
+    this.#socket = setting.socket
+    this.shouldKeepAlive = setting.keepAlive
+  }
+
+  /** What the kernel has taken of everything sent on this connection. */
+  get bytesTaken(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength
+  }
+
+  /** All of it was handed over, though it may not have left yet. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  writeContinue(): void {
+    if (this.destroyed || this.headersSent) return
+    this.#invited = true
+    this.#socket.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
+  }
+
+  writeInterim(status: number, lines: readonly string[]): void {
+    if (this.destroyed || this.headersSent) return
+    this.#socket.write(`${statusLine(status, undefined)}${textOf(lines)}\r\n`, 'latin1')
+  }
+
+  /** The head is made now and leaves with the first of the body, or when it is flushed. */
+  writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
+    const { method, httpVersion, expectsContinue, keepAliveSeconds } = this.#setting
+    const { hasLength, hasCoding, hasDate } = linesSay(lines)
+    const speaks11 = httpVersion === '1.1'
+    const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
+    // Who was not invited may send its body or not, and where the next request begins nobody knows.
+    if (expectsContinue && !this.#invited) this.shouldKeepAlive = false
+    if (!hasBody) this.#framing = 'none'
+    else if (hasCoding) this.#framing = 'chunked'
+    else if (hasLength) this.#framing = 'length'
+    else this.#framing = speaks11 ? 'chunked' : 'close'
+    if (this.#framing === 'close') this.shouldKeepAlive = false
+    this.#head =
+      statusLine(status, reason) +
+      textOf(lines) +
+      (this.sendDate && !hasDate ? dateLine(this.#setting.nowMs()) : '') +
+      (this.shouldKeepAlive
+        ? `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`
+        : 'Connection: close\r\n') +
+      (this.#framing === 'chunked' && !hasCoding ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n')
+    this.headersSent = true
+  }
+
+  /** What is written between these two leaves together. */
+  cork(): void {
+    this.#socket.cork()
+  }
+
+  uncork(): void {
+    this.#socket.uncork()
+  }
+
+  /** Sends the head if it still waits for a body. */
+  flushHead(): void {
+    if (this.#head !== '' && !this.destroyed) this.#send('', EMPTY, '')
+  }
+
+  /** False: there is no room for more before `drain`. */
+  write(chunk: Buffer): boolean {
+    if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
+    if (this.#framing !== 'chunked') return this.#send('', chunk, '')
+    return this.#send(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
+  }
+
+  /** Lines behind the body; only a chunked one has a place for them. */
+  addTrailers(lines: readonly string[]): void {
+    this.#trailers += textOf(lines)
+  }
+
+  end(chunk: Buffer = EMPTY): void {
+    if (this.destroyed || this.#ended) return
+    const last = this.#framing === 'none' ? EMPTY : chunk
+    const closing = this.#framing === 'chunked' ? `0\r\n${this.#trailers}\r\n` : ''
+    if (last.length > 0 && this.#framing === 'chunked') {
+      this.#send(`${last.length.toString(16)}\r\n`, last, `\r\n${closing}`)
+    } else if (last.length > 0 || closing !== '' || this.#head !== '') this.#send('', last, closing)
+    this.#ended = true
+    if (this.#unwritten === 0) this.#finish()
+  }
+
+  /**
+   * Ends the connection where the framing says that more is to come: what was sent must not pass for the whole, and
+   * still arrives. Where the end of the connection is the end of the body, only a reset tells.
+   */
+  cut(): void {
+    const socket = this.#socket
+    if (this.destroyed) return
+    if (this.#framing === 'close') socket.write(EMPTY, () => socket.resetAndDestroy())
+    else socket.end(() => socket.destroy())
+  }
+
+  /** Breaks off at once. */
+  reset(): void {
+    this.#socket.resetAndDestroy()
+  }
+
+  destroy(): void {
+    if (this.closed) return
+    this.destroyed = true
+    this.#socket.destroy()
+  }
+
+  // What follows is the connection's to call.
+
+  drained(): void {
+    this.emit('drain')
+  }
+
+  /** Somebody else answers in its place. */
+  supersede(): void {
+    this.destroyed = true
+  }
+
+  connectionClosed(): void {
+    if (this.closed) return
+    this.destroyed = true
+    this.closed = true
+    this.emit('close')
+  }
+
+  #send(before: string, chunk: Buffer, after: string): boolean {
+    const socket = this.#socket
+    const head = this.#head + before
+    this.#head = ''
+    this.#unwritten += 1
+    if (chunk.length <= COPIED_BYTES_MAX) {
+      if (head === '' && after === '') return socket.write(chunk, this.#onWritten)
+      const bytes = Buffer.allocUnsafe(head.length + chunk.length + after.length)
+      bytes.write(head, 0, 'latin1')
+      chunk.copy(bytes, head.length)
+      if (after !== '') bytes.write(after, head.length + chunk.length, 'latin1')
+      return socket.write(bytes, this.#onWritten)
+    }
+    if (head === '' && after === '') return socket.write(chunk, this.#onWritten)
+    socket.cork()
+    if (head !== '') socket.write(head, 'latin1')
+    if (after === '') socket.write(chunk, this.#onWritten)
+    else {
+      socket.write(chunk)
+      socket.write(after, 'latin1', this.#onWritten)
+    }
+    socket.uncork()
+    return !socket.writableNeedDrain
+  }
+
+  readonly #onWritten = (error?: Error | null): void => {
+    this.#unwritten -= 1
+    if (error == null && this.#ended && this.#unwritten === 0) this.#finish()
+  }
+
+  #finish(): void {
+    if (this.writableFinished || this.closed) return
+    this.writableFinished = true
+    this.closed = true
+    this.emit('finish')
+    this.emit('close')
+    this.#setting.onFinished(this.shouldKeepAlive)
+  }
+}
+
+function statusLine(status: number, reason: string | undefined): string {
+  return `HTTP/1.1 ${status} ${reason ?? STATUS_CODES[status] ?? 'unknown'}\r\n`
+}

@@ -1,0 +1,22 @@
+/** A part of the program that the start does not wait for. */
+export interface Later<T> {
+  get(): Promise<T>
+  /** It is no longer loaded by itself. */
+  leave(): void
+}
+
+/**
+ * Loads it when it is first asked for, or by itself after a while: whoever replaces the program's files under a
+ * running gateway must not make it load half of another version hours later.
+ */
+export function loadLater<T>(load: () => Promise<T>, afterMs: number): Later<T> {
+  let loading: Promise<T> | null = null
+  const get = (): Promise<T> => {
+    loading ??= load()
+    return loading
+  }
+  // If it fails, those who ask for it are told.
+  const timer = setTimeout(() => get().catch(() => {}), afterMs)
+  timer.unref()
+  return { get, leave: () => clearTimeout(timer) }
+}

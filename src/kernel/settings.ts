@@ -1,0 +1,109 @@
+/**
+ * Readers for a file of settings. They are few and plain, and are needed before anything else of the program is: the
+ * library that checks the bodies of requests takes a tenth of a second to load.
+ */
+
+/** What is wrong, with the setting's full name. */
+export type Tell = (name: string, problem: string) => void
+
+/** The setting, or undefined after telling what is wrong with it. */
+export type SettingReader<T> = (given: unknown, name: string, tell: Tell) => T | undefined
+
+type SettingsOf<Readers> = {
+  readonly [Name in keyof Readers]?: Readers[Name] extends SettingReader<infer T> ? T | undefined : never
+}
+
+/** Settings by name. A name that is not known is refused: a typo must not weaken a limit. */
+export function section<Readers extends Readonly<Record<string, SettingReader<unknown>>>>(
+  readers: Readers,
+): SettingReader<SettingsOf<Readers>> {
+  return (given, name, tell) => {
+    if (!isObject(given)) return refuseKind('object', given, name, tell)
+    const settings: Record<string, unknown> = {}
+    for (const [key, reader] of Object.entries(readers)) {
+      if (Object.hasOwn(given, key)) settings[key] = reader(given[key], within(name, key), tell)
+    }
+    for (const key of Object.keys(given)) {
+      if (!Object.hasOwn(readers, key)) tell(within(name, key), 'is not a setting')
+    }
+    return settings as SettingsOf<Readers>
+  }
+}
+
+/** Any names, with settings of one kind. */
+export function settingsByName<T>(reader: SettingReader<T>): SettingReader<Readonly<Record<string, T>>> {
+  return (given, name, tell) => {
+    if (!isObject(given)) return refuseKind('record', given, name, tell)
+    const settings: [string, T][] = []
+    for (const [key, value] of Object.entries(given)) {
+      if (key === '') {
+        tell(`${name}.`, 'Invalid key in record')
+        continue
+      }
+      const setting = reader(value, within(name, key), tell)
+      if (setting !== undefined) settings.push([key, setting])
+    }
+    return Object.fromEntries(settings)
+  }
+}
+
+export function oneOf<const Choice extends string>(
+  choices: readonly Choice[],
+  problem = `Invalid option: expected one of ${choices.map((choice) => `"${choice}"`).join('|')}`,
+): SettingReader<Choice> {
+  return (given, name, tell) => {
+    const choice = choices.find((each) => each === given)
+    if (choice === undefined) tell(name, problem)
+    return choice
+  }
+}
+
+export const yesOrNo: SettingReader<boolean> = (given, name, tell) =>
+  typeof given === 'boolean' ? given : refuseKind('boolean', given, name, tell)
+
+export function textLike(pattern: RegExp, problem: string): SettingReader<string> {
+  return (given, name, tell) => {
+    if (typeof given !== 'string') return refuseKind('string', given, name, tell)
+    if (pattern.test(given)) return given
+    tell(name, problem)
+    return undefined
+  }
+}
+
+export function numberFrom(min: number, max: number): SettingReader<number> {
+  return (given, name, tell) => {
+    if (typeof given !== 'number' || !Number.isFinite(given)) return refuseKind('number', given, name, tell)
+    if (given >= min && given <= max) return given
+    const [size, bound] = given < min ? ['small', `>=${min}`] : ['big', `<=${max}`]
+    tell(name, `Too ${size}: expected number to be ${bound}`)
+    return undefined
+  }
+}
+
+export function wholeNumberFrom(min: number, max: number): SettingReader<number> {
+  const reader = numberFrom(min, max)
+  return (given, name, tell) => {
+    if (typeof given === 'number' && !Number.isInteger(given)) return refuseKind('int', given, name, tell)
+    return reader(given, name, tell)
+  }
+}
+
+function within(name: string, key: string): string {
+  return name === '' ? key : `${name}.${key}`
+}
+
+function isObject(given: unknown): given is Readonly<Record<string, unknown>> {
+  return typeof given === 'object' && given !== null && !Array.isArray(given)
+}
+
+function refuseKind(expected: string, given: unknown, name: string, tell: Tell): undefined {
+  tell(name, `Invalid input: expected ${expected}, received ${kindOf(given)}`)
+}
+
+function kindOf(given: unknown): string {
+  if (given === null) return 'null'
+  if (Array.isArray(given)) return 'array'
+  // Of a number in JSON that is too large to be one.
+  if (given === Infinity || given === -Infinity) return String(given)
+  return typeof given
+}

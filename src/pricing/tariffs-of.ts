@@ -1,0 +1,10 @@
+import type { RateTableEntry, TariffEntry } from './price-file.ts'
+import { TIERS, type Tier } from './rate-keys.ts'
+
+/** The tariffs of a table with their names, for those who look at all of them. */
+export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier, TariffEntry])[] {
+  return TIERS.flatMap((tier) => {
+    const entry = table[tier]
+    return entry === undefined ? [] : [[tier, entry] as const]
+  })
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { readSourceTree } from '../style/source-tree.ts'
+
+const texts = new Map(readSourceTree('src').map(({ path, text }) => [path, text]))
+
+/** Every file and package that is loaded with a file, before a line of it runs. */
+function loadedWith(path: string, found = new Set<string>()): Set<string> {
+  if (found.has(path)) return found
+  found.add(path)
+  for (const [, names = '', specifier = ''] of (texts.get(path) ?? '').matchAll(
+    /^(?:import|export)\b([^'"]*?)from\s+['"]([^'"]+)['"]/gm,
+  )) {
+    if (names.trimStart().startsWith('type ')) continue
+    if (specifier.startsWith('.')) loadedWith(join(dirname(path), specifier), found)
+    else found.add(specifier)
+  }
+  return found
+}
+
+test('the walk over what a file loads follows imports, but not those of types alone', () => {
+  const loaded = loadedWith('src/cli/serve.ts')
+  assert.ok(loaded.has('src/gateway/front-door.ts'))
+  assert.ok(loaded.has('pino'))
+  assert.ok(!loaded.has('src/store/store.ts'))
+})
+
+// Each takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
+for (const heavy of ['zod', 'pg', 'gpt-tokenizer/encoding/o200k_base', 'node:https']) {
+  test(`the start does not wait for ${heavy}`, () => {
+    for (const path of ['src/cli/serve.ts', 'src/store/sqlite/worker.ts'])
+      assert.ok(!loadedWith(path).has(heavy), path)
+  })
+}

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { mock, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
+import { nextTurn } from '../support/deadline.ts'
+import { type Accepted, startRawUpstream, told } from './raw-upstream.ts'
+
+const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`
+
+/** The same reply to every request. */
+const always =
+  (reply: string) =>
+  ({ socket }: Accepted) => {
+    socket.on('data', () => socket.write(reply))
+  }
+
+const notReused: Record<string, readonly [method: string, reply: string]> = {
+  'Connection: close': ['POST', sized('Connection: close\r\n')],
+  'HTTP/1.0': ['POST', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+  'a keep-alive of two seconds': ['POST', sized('Keep-Alive: timeout=2\r\n')],
+  'a 204 with a length': ['POST', 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n'],
+  'bytes behind the reply': ['POST', `${sized()}HTTP`],
+  'a whole reply behind the reply': ['POST', `${sized()}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`],
+}
+
+for (const [name, [method, reply]] of Object.entries(notReused)) {
+  test(`${name}: the connection carries no second call`, async (t) => {
+    const upstream = await startRawUpstream(t, always(reply))
+    for (let round = 1; round <= 3; round++) {
+      assert.equal(told(await upstream.send({ method }).ended), 'complete')
+      assert.equal(upstream.connections.length, round)
+    }
+  })
+}
+
+test('of the idle connections the last used is used next', async (t) => {
+  const upstream = await startRawUpstream(t, always(sized()))
+  await Promise.all([upstream.send({}).ended, upstream.send({}).ended, upstream.send({}).ended])
+  assert.equal(upstream.connections.length, 3)
+  const counts = () => upstream.connections.map(({ received }) => received().split('POST ').length - 1)
+  for (let round = 0; round < 5; round++) await upstream.send({}).ended
+  assert.equal(upstream.connections.length, 3)
+  assert.deepEqual(counts().sort(), [1, 1, 6])
+})
+
+test('of very many connections no more than the limit stay when their calls are over', async (t) => {
+  const most = limits.upstreamIdleConnectionsMax
+  const upstream = await startRawUpstream(t, always(sized('Keep-Alive: timeout=60\r\n')))
+  const ends = await Promise.all(Array.from({ length: most + 5 }, () => upstream.send({}).ended))
+  assert.deepEqual(new Set(ends.map(told)), new Set(['complete']))
+  assert.equal(upstream.connections.length, most + 5)
+  let closed = 0
+  const fiveClosed = Promise.withResolvers<void>()
+  for (const accepted of upstream.connections) {
+    accepted.closed.then(() => {
+      closed += 1
+      if (closed === 5) fiveClosed.resolve()
+    })
+  }
+  await fiveClosed.promise
+  await nextTurn()
+  assert.equal(closed, 5)
+})
+
+test('calls at the same time have a connection each', async (t) => {
+  const upstream = await startRawUpstream(t, always(sized()))
+  await upstream.send({}).ended
+  const ends = await Promise.all(Array.from({ length: 50 }, () => upstream.send({}).ended))
+  assert.deepEqual(new Set(ends.map(told)), new Set(['complete']))
+  assert.equal(upstream.connections.length, 50)
+  assert.ok(upstream.connections.every(({ received }) => received().split('POST ').length - 1 <= 2))
+})
+
+for (const [name, disturb] of Object.entries({
+  'a byte': ({ socket }: Accepted) => socket.write('H'),
+  'a whole reply': ({ socket }: Accepted) => socket.write(sized()),
+  'its end': ({ socket }: Accepted) => socket.end(),
+  'a reset': ({ socket }: Accepted) => socket.resetAndDestroy(),
+})) {
+  test(`${name} on an idle connection ends it, also if it is there when the next call begins`, async (t) => {
+    const upstream = await startRawUpstream(t, always(sized('X: own\r\n')))
+    for (let round = 0; round < 10; round++) {
+      await upstream.send({}).ended
+      const accepted = upstream.connections.at(-1) ?? assert.fail()
+      disturb(accepted)
+      if (round % 2 === 0) await accepted.closed
+      else await new Promise((resolve) => setImmediate(resolve))
+      const { ended, reply } = upstream.send({})
+      assert.equal(told(await ended), 'complete')
+      assert.deepEqual(reply.lines, ['200 OK X|own|Content-Length|2'])
+      assert.equal(upstream.connections.at(-1)?.received().split('POST ').length, 2)
+    }
+  })
+}
+
+test('an idle connection is let go of after four seconds, or two before upstream says it ends', async (t) => {
+  for (const [lines, seconds] of [
+    ['', 4],
+    ['Keep-Alive: timeout=9\r\n', 7],
+  ] as const) {
+    const timers = mock.timers
+    const upstream = await startRawUpstream(t, always(sized(lines)))
+    let nowMs = 1_000
+    const clock = t.mock.method(performance, 'now', () => nowMs)
+    timers.enable({ apis: ['setTimeout'] })
+    try {
+      await upstream.send({}).ended
+      const [accepted] = upstream.connections
+      let isClosed = false
+      accepted?.closed.then(() => {
+        isClosed = true
+      })
+      const pass = async (ms: number) => {
+        nowMs += ms
+        timers.tick(ms)
+        for (let turn = 0; turn < 10; turn++) await nextTurn()
+      }
+      for (let second = 1; second < seconds; second++) await pass(1_000)
+      assert.equal(isClosed, false)
+      await pass(1_000)
+      await accepted?.closed
+    } finally {
+      timers.reset()
+      clock.mock.restore()
+    }
+  }
+})
+
+test('a call that is abandoned ends at once, whatever it waits for, and upstream sees no whole request', async (t) => {
+  const sawFirst = Promise.withResolvers<void>()
+  const upstream = await startRawUpstream(t, (accepted) => {
+    accepted.saw('first').then(sawFirst.resolve, () => {})
+  })
+  const connecting = upstream.send({ body: Buffer.from('whole') })
+  connecting.call.abandon()
+  assert.equal(told(await connecting.ended), 'abandoned before sending')
+
+  const body = new Readable({ read() {} })
+  body.push('first')
+  const uploading = upstream.send({ body })
+  await sawFirst.promise
+  uploading.call.abandon()
+  assert.equal(told(await uploading.ended), 'abandoned after sending')
+  for (const accepted of upstream.connections) {
+    await accepted.closed
+    assert.doesNotMatch(accepted.received(), /whole|\r\n0\r\n/)
+  }
+})
+
+test('a call that is abandoned before it has its idle connection leaves that to others', async (t) => {
+  const upstream = await startRawUpstream(t, always(sized()))
+  await upstream.send({}).ended
+  const { call, ended } = upstream.send({})
+  call.abandon()
+  assert.equal(told(await ended), 'abandoned before sending')
+  assert.equal(told(await upstream.send({}).ended), 'complete')
+  assert.equal(upstream.connections.length, 1)
+})
+
+test('a call that is abandoned within its reply ends its connection', async (t) => {
+  const upstream = await startRawUpstream(t, always('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'))
+  const arrived = Promise.withResolvers<void>()
+  const { call, ended } = upstream.send({}, { data: () => arrived.resolve() === undefined })
+  await arrived.promise
+  call.abandon()
+  call.resume()
+  assert.equal(told(await ended), 'abandoned after sending')
+  await upstream.connections[0]?.closed
+})
+
+test('a pool that is destroyed ends idle connections, cuts calls and takes no more', async (t) => {
+  const upstream = await startRawUpstream(t, always('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'))
+  const arrived = Promise.withResolvers<void>()
+  const cut = upstream.send({}, { data: () => arrived.resolve() === undefined })
+  await arrived.promise
+  const waiting = upstream.send({})
+  upstream.pool.destroy()
+  assert.equal(told(await cut.ended), 'cut: UPSTREAM_LET_GO')
+  assert.equal(told(await waiting.ended), 'failed before sending: UPSTREAM_LET_GO')
+  assert.equal(told(await upstream.send({}).ended), 'failed before sending: UPSTREAM_LET_GO')
+  await upstream.connections[0]?.closed
+})

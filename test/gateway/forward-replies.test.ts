@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { nextTurn } from '../support/deadline.ts'
+import { startRawUpstream, told } from './raw-upstream.ts'
+
+const sized = (body: string, lines = '') =>
+  `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
+
+/** Answers each request, told by its blank line, with the next of these; then no more. */
+function replies(...answers: string[]) {
+  return ({ socket }: { socket: import('node:net').Socket }) => {
+    socket.on('data', (chunk) => {
+      if (chunk.includes('\r\n\r\n')) socket.write(answers.shift() ?? '', 'latin1')
+    })
+  }
+}
+
+const wholes: Record<string, readonly [method: string, wire: string, head: string, body: string]> = {
+  'a sized one': [
+    'POST',
+    sized('hello', 'X-A: 1\r\nx-a: caf\xe9\r\n'),
+    '200 OK X-A|1|x-a|caf\xe9|Content-Length|5',
+    'hello',
+  ],
+  'an empty one': ['POST', sized(''), '200 OK Content-Length|0', ''],
+  'a chunked one': [
+    'POST',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n',
+    '200 OK Transfer-Encoding|chunked',
+    'abcde',
+  ],
+  'one to HEAD, with the length of what it would have': [
+    'HEAD',
+    'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n',
+    '200 OK Content-Length|5',
+    '',
+  ],
+  'a 204': ['POST', 'HTTP/1.1 204 No Content\r\n\r\n', '204 No Content ', ''],
+  'a 304': ['GET', 'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n', '304 Not Modified ETag|"a"', ''],
+  'a status above 599': [
+    'POST',
+    'HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n',
+    '999 Odd Content-Length|0',
+    '',
+  ],
+}
+
+for (const [name, [method, wire, head, body]] of Object.entries(wholes)) {
+  for (const how of ['at once', 'byte by byte'] as const) {
+    test(`${name}, sent ${how}, is whole, and its connection serves the next call`, async (t) => {
+      const upstream = await startRawUpstream(t, ({ socket }) => {
+        socket.on('data', async () => {
+          if (how === 'at once') socket.write(wire, 'latin1')
+          else
+            for (const byte of wire) {
+              socket.write(byte, 'latin1')
+              await nextTurn()
+            }
+        })
+      })
+      for (let round = 0; round < 2; round++) {
+        const { ended, reply } = upstream.send({ method })
+        assert.equal(told(await ended), 'complete')
+        assert.deepEqual(reply.lines, [head])
+        assert.equal(reply.bytes.toString('latin1'), body)
+      }
+      assert.equal(upstream.connections.length, 1)
+    })
+  }
+}
+
+test('trailers and interim replies come as they are', async (t) => {
+  const wire =
+    'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 199 Odd\r\nContent-Length: 7\r\n\r\n' +
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\nx-sum: 2\r\n\r\n'
+  const upstream = await startRawUpstream(t, replies(wire))
+  const { ended, reply } = upstream.send({})
+  const end = await ended
+  assert.deepEqual(end, { kind: 'complete', trailers: ['X-Sum', '1', 'x-sum', '2'] })
+  assert.deepEqual(reply.lines, ['103 Link|</a>', '199 Content-Length|7', '200 OK Transfer-Encoding|chunked'])
+})
+
+const broken: Record<string, readonly [wire: string, end: string]> = {
+  'an unasked 100': ['HTTP/1.1 100 Continue\r\n\r\n', 'failed after sending: UPSTREAM_UNASKED'],
+  'a 101': [
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
+    'failed after sending: UPSTREAM_UNASKED',
+  ],
+  'a status below 100': [
+    'HTTP/1.1 042 Odd\r\n\r\n',
+    'failed after sending: upstream answered with status 42',
+  ],
+  'no HTTP': ['SSH-2.0-x\r\n', 'failed after sending: HPE_INVALID_CONSTANT'],
+  'a length and chunks': [
+    'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+    'failed after sending: HPE_INVALID_TRANSFER_ENCODING',
+  ],
+  'a chunk without a length': [
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx',
+    'cut: HPE_INVALID_CHUNK_SIZE',
+  ],
+  'a head above the limit': [
+    `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(70_000)}\r\n\r\n`,
+    'failed after sending: HPE_HEADER_OVERFLOW',
+  ],
+}
+
+for (const [name, [wire, end]] of Object.entries(broken)) {
+  test(`${name} breaks the call and its connection`, async (t) => {
+    const upstream = await startRawUpstream(t, replies(wire))
+    assert.equal(told(await upstream.send({}).ended), end)
+    await upstream.connections[0]?.closed
+  })
+}
+
+test('a body that ends with its connection is whole when that closes, and cut when it is reset', async (t) => {
+  for (const [how, expected] of [
+    ['end', 'complete'],
+    ['resetAndDestroy', 'cut: ECONNRESET'],
+  ] as const) {
+    const upstream = await startRawUpstream(t, ({ socket }) => {
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nuntil the end'))
+    })
+    const arrived = Promise.withResolvers<void>()
+    const { ended, reply } = upstream.send({}, { data: () => arrived.resolve() === undefined })
+    await arrived.promise
+    upstream.connections[0]?.socket[how]()
+    assert.equal(told(await ended), expected)
+    assert.equal(reply.bytes.toString(), 'until the end')
+  }
+})
+
+for (const [name, wire] of Object.entries({
+  sized: sized('hello'),
+  chunked: 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n',
+})) {
+  test(`a ${name} reply is cut, or failed without a head, wherever the connection closes in it`, async (t) => {
+    for (let at = 0; at < wire.length; at++) {
+      const upstream = await startRawUpstream(t, ({ socket }) => {
+        socket.once('data', () => socket.end(wire.slice(0, at)))
+      })
+      const hasHead = at >= wire.indexOf('\r\n\r\n') + 4
+      assert.equal(
+        told(await upstream.send({}).ended),
+        hasHead ? 'cut: UPSTREAM_CLOSED' : 'failed after sending: UPSTREAM_CLOSED',
+        `closed at byte ${at}`,
+      )
+    }
+  })
+}
+
+test('a receiver without room is sent no more than was under way, and the rest when it has', async (t) => {
+  const body = 'x'.repeat(8_000_000)
+  const upstream = await startRawUpstream(t, replies(sized(body)))
+  let taken = 0
+  const stalled = Promise.withResolvers<void>()
+  let hasRoom = false
+  const { call, ended, reply } = upstream.send(
+    {},
+    {
+      data: (chunk) => {
+        taken += chunk.length
+        stalled.resolve()
+        return hasRoom
+      },
+    },
+  )
+  await stalled.promise
+  for (let turn = 0; turn < 100; turn++) await nextTurn()
+  assert.ok(taken <= 64 * 1024, `${taken} bytes came though there was no room`)
+  hasRoom = true
+  call.resume()
+  assert.equal(told(await ended), 'complete')
+  assert.equal(reply.bytes.length, body.length)
+})
+
+test('chunks of a reply stay as they are while those of others arrive', async (t) => {
+  const letters = ['a', 'b', 'c', 'd']
+  const upstream = await startRawUpstream(
+    t,
+    replies(...letters.map((letter) => sized(letter.repeat(500_000)))),
+  )
+  const kept = letters.map((): Buffer[] => [])
+  const calls = kept.map((chunks) => upstream.send({}, { data: (chunk) => chunks.push(chunk) > 0 }).ended)
+  assert.deepEqual(
+    (await Promise.all(calls)).map(told),
+    letters.map(() => 'complete'),
+  )
+  const contents = kept.map((chunks) => Buffer.concat(chunks).toString())
+  assert.deepEqual(
+    contents.sort(),
+    letters.map((letter) => letter.repeat(500_000)),
+  )
+})
+
+test('a receiver that throws breaks its own call and nothing else', async (t) => {
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.on('data', () => socket.write(sized('hello')))
+  })
+  const fault = () => {
+    throw new Error('a defect')
+  }
+  assert.equal(told(await upstream.send({}, { head: fault }).ended), 'cut: a defect')
+  assert.equal(told(await upstream.send({}, { data: fault }).ended), 'cut: a defect')
+  assert.equal(told(await upstream.send({}).ended), 'complete')
+})
+
+test('an answer in the middle of an upload is whole, and the upload stops', async (t) => {
+  const upstream = await startRawUpstream(t, replies(sized('early'), sized('later')))
+  const body = new Readable({ read() {} })
+  body.push('first')
+  const { ended, reply } = upstream.send({ body })
+  assert.equal(told(await ended), 'complete')
+  assert.equal(reply.bytes.toString(), 'early')
+  assert.equal(body.destroyed, true)
+  await upstream.send({}).ended
+  assert.equal(upstream.connections.length, 2, 'what was not sent would stand before the next request')
+})
+
+test('a reset that a write has met does not pass for the end of a body that ends with its connection', async (t) => {
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\nhalf'))
+  })
+  const body = new Readable({ read() {} })
+  body.push('first')
+  const arrived = Promise.withResolvers<void>()
+  // It does not read on, so that the write is the first to hear of the reset; the kernel tells of it once.
+  const { call, ended, reply } = upstream.send({ body }, { data: () => arrived.resolve() !== undefined })
+  await arrived.promise
+  upstream.connections[0]?.socket.resetAndDestroy()
+  await upstream.connections[0]?.closed
+  body.push('second')
+  await nextTurn()
+  call.resume()
+  assert.equal(told(await ended), 'cut: UPSTREAM_CLOSED')
+  assert.equal(reply.bytes.toString(), 'half')
+})

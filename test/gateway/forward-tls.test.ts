@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import net, { type AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import tls from 'node:tls'
+import { forward } from '../../src/gateway/forward.ts'
+import { openUpstream } from '../../src/gateway/upstream.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import { withDeadline } from '../support/deadline.ts'
+import { TakenReply, told } from './raw-upstream.ts'
+
+/** Made for this test, good for a hundred years and for nothing else. */
+const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvB/Z2Pg1vPU+kyHk
+EvqJULbOM1p9+YWIabjajjj7W5KhRANCAAQ5nn5ybTrt+x2WUqhXTtn2zPNRR70U
+byyTRxhaoZ37LWWZepXVE0Rip/edwmZUlWSbm37FQYp5aXiVt1ZVZ6rl
+-----END PRIVATE KEY-----`
+const cert = `-----BEGIN CERTIFICATE-----
+MIIBpDCCAUmgAwIBAgIUGh+Z80p+2rosSJG0GEDC5R86zScwCgYIKoZIzj0EAwIw
+GDEWMBQGA1UEAwwNdXBzdHJlYW0udGVzdDAgFw0yNjExMTUxMTM2MTFaGA8yMTI2
+MTAyMjExMzYxMVowGDEWMBQGA1UEAwwNdXBzdHJlYW0udGVzdDBZMBMGByqGSM49
+AgEGCCqGSM49AwEHA0IABDmefnJtOu37HZZSqFdO2fbM81FHvRRvLJNHGFqhnfst
+ZZl6ldUTRGKn953CZlSVZJubfsVBinlpeJW3VlVnquWjbzBtMB0GA1UdDgQWBBTT
++oINJ10oZXwfi44vLSGVjP6KCTAfBgNVHSMEGDAWgBTT+oINJ10oZXwfi44vLSGV
+jP6KCTAPBgNVHRMBAf8EBTADAQH/MBoGA1UdEQQTMBGCCWxvY2FsaG9zdIcEfwAA
+ATAKBggqhkjOPQQDAgNJADBGAiEA9bOmkigejvRrGqISKzlPSQcvUoUwVcN3apRu
+UDQt4r4CIQDVM1KFdfyhh92aBfXM+E5hBibs2uqsffL/OdAUUj69ug==
+-----END CERTIFICATE-----`
+
+const reply = 'HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n'
+const seen: { servername: string | false; protocol: string | false | null; reused: boolean }[] = []
+const sockets = new Set<tls.TLSSocket>()
+const server = tls.createServer({ key, cert, ALPNProtocols: ['h2', 'http/1.1'] }, (socket) => {
+  sockets.add(socket)
+  seen.push({
+    servername: socket.servername ?? false,
+    protocol: socket.alpnProtocol,
+    reused: socket.isSessionReused(),
+  })
+  let bytes = 0
+  socket.on('error', () => {})
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes < 500_000) return
+    bytes = 0
+    socket.write(reply)
+    socket.write(Buffer.alloc(1_000_000, 'r'))
+  })
+})
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+after(() => {
+  for (const socket of sockets) socket.destroy()
+  server.close()
+})
+const { port } = server.address() as AddressInfo
+
+function send(pool: ReturnType<typeof openUpstream>['pool']) {
+  const taken = new TakenReply()
+  const body = Buffer.alloc(500_000, 'b')
+  const { ended } = forward(pool, { method: 'POST', target: '/', headers: ['host', 'up'], body }, taken)
+  return { taken, ended: withDeadline(ended, () => 'the call has not ended') }
+}
+
+test('a certificate that nobody vouches for is not sent a byte', async () => {
+  const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null })
+  assert.equal(told(await send(pool).ended), 'failed before sending: DEPTH_ZERO_SELF_SIGNED_CERT')
+  pool.destroy()
+})
+
+test('calls over TLS name the host, speak HTTP/1.1, share their connection and take up the session again', async () => {
+  tls.setDefaultCACertificates([cert])
+  seen.length = 0
+  const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null })
+  for (let round = 0; round < 3; round++) {
+    const { taken, ended } = send(pool)
+    assert.equal(told(await ended), 'complete')
+    assert.equal(taken.bytes.length, 1_000_000)
+  }
+  assert.deepEqual(seen, [{ servername: 'localhost', protocol: 'http/1.1', reused: false }])
+  await Promise.all([send(pool).ended, send(pool).ended])
+  assert.deepEqual(seen[1], { servername: 'localhost', protocol: 'http/1.1', reused: true })
+  pool.destroy()
+})
+
+test('an upstream that is named by its address has that checked', async () => {
+  tls.setDefaultCACertificates([cert])
+  const { pool } = openUpstream({ url: new URL(`https://127.0.0.1:${port}`), key: null })
+  assert.equal(told(await send(pool).ended), 'complete')
+  pool.destroy()
+})
+
+test('an upstream that accepts the connection and says nothing is given up, and nothing was sent', async (t) => {
+  const accepted = Promise.withResolvers<net.Socket>()
+  const mute = net.createServer((socket) => accepted.resolve(socket))
+  await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
+  const url = new URL(`https://127.0.0.1:${(mute.address() as AddressInfo).port}`)
+  const { pool } = openUpstream({ url, key: null })
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { ended } = send(pool)
+  const socket = await accepted.promise
+  socket.on('error', () => {})
+  t.mock.timers.tick(limits.upstreamConnectTimeoutMs)
+  assert.equal(told(await ended), 'failed before sending: UPSTREAM_CONNECT_TIMEOUT')
+  socket.destroy()
+  mute.close()
+})

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { readRating, writeRating } from '../../src/gateway/rating-text.ts'
+import { type Discount, NO_DISCOUNT, readDiscount } from '../../src/pricing/discount.ts'
+import type { RatingContext } from '../../src/pricing/rating-context.ts'
+
+function discountOf(all: string, byPattern: Record<string, string> = {}): Discount {
+  const read = readDiscount(all, byPattern)
+  assert.ok(read.kind === 'discount')
+  return read.discount
+}
+
+const DISCOUNTS = [NO_DISCOUNT, discountOf('0.15'), discountOf('0.15', { 'gpt-*': '0.3' })]
+
+const context: fc.Arbitrary<RatingContext> = fc.record(
+  {
+    surface: fc.constantFrom('messages' as const, 'chat' as const),
+    modelAsked: fc.constantFrom(null, 'a', 'b', 'a"b'),
+    endpoint: fc.constantFrom('/v1/messages', '/v1/responses'),
+    regional: fc.boolean(),
+    batch: fc.boolean(),
+    imageToolModel: fc.constantFrom(null, 'a'),
+  },
+  { noNullPrototype: true },
+)
+
+test('what was written of a rating is read again, whichever was written before it', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(context, fc.constantFrom(...DISCOUNTS)), { maxLength: 20 }), (ratings) => {
+      for (const [how, discount] of ratings) {
+        assert.deepEqual(readRating(writeRating(how, discount)), { context: how, discount })
+      }
+    }),
+  )
+})
+
+test('more models than are remembered are each written as they are', () => {
+  const [first] = fc.sample(context, 1)
+  assert.ok(first !== undefined)
+  for (let i = 0; i < 1_000; i++) {
+    const how: RatingContext = { ...first, modelAsked: `model-${i % 700}` }
+    assert.deepEqual(readRating(writeRating(how, NO_DISCOUNT))?.context, how)
+  }
+})

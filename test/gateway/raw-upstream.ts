@@ -1,0 +1,110 @@
+import { Buffer } from 'node:buffer'
+import net from 'node:net'
+import type { TestContext } from 'node:test'
+import { type CallEnd, forward, type ReplyReceiver, type UpstreamRequest } from '../../src/gateway/forward.ts'
+import { openUpstream } from '../../src/gateway/upstream.ts'
+import { withDeadline } from '../support/deadline.ts'
+
+/** One connection as upstream sees it: every byte that came, and how it ended. */
+export interface Accepted {
+  readonly socket: net.Socket
+  received(): string
+  /** Until this much of it is there. */
+  saw(text: string): Promise<void>
+  readonly closed: Promise<void>
+}
+
+/** An upstream that knows no HTTP: the test says what it sends. */
+export async function startRawUpstream(t: TestContext, serve: (accepted: Accepted) => void) {
+  const connections: Accepted[] = []
+  const server = net.createServer({ noDelay: true }, (socket) => {
+    const accepted = watch(socket)
+    connections.push(accepted)
+    serve(accepted)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as net.AddressInfo
+  const { pool } = openUpstream({ url: new URL(`http://127.0.0.1:${port}`), key: null })
+  t.after(() => {
+    pool.destroy()
+    for (const { socket } of connections) socket.destroy()
+    server.close()
+  })
+  const send = (parts: Partial<UpstreamRequest>, told: Partial<ReplyReceiver> = {}) => {
+    const request = { method: 'POST', target: '/v1/x', headers: ['host', 'up'], body: null, ...parts }
+    const reply = new TakenReply(told)
+    const call = forward(pool, request, reply)
+    const ended = withDeadline(call.ended, () => `the call has not ended; ${JSON.stringify(reply.lines)}`)
+    return { call, ended, reply }
+  }
+  return { pool, connections, send }
+}
+
+function watch(socket: net.Socket): Accepted {
+  let text = ''
+  const waiting = new Set<() => void>()
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1')
+    for (const look of waiting) look()
+  })
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  const saw = (wanted: string) =>
+    withDeadline(
+      new Promise<void>((resolve) => {
+        const look = () => {
+          if (!text.includes(wanted)) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      }),
+      () => `${JSON.stringify(wanted)} has not come, only ${JSON.stringify(text)}`,
+    )
+  return { socket, received: () => text, saw, closed }
+}
+
+/** What came of a reply, in order. */
+export class TakenReply implements ReplyReceiver {
+  readonly lines: string[] = []
+  readonly #told: Partial<ReplyReceiver>
+  bytes = Buffer.alloc(0)
+
+  constructor(told: Partial<ReplyReceiver> = {}) {
+    this.#told = told
+  }
+
+  interim(status: number, headers: string[]): void {
+    this.lines.push(`${status} ${headers.join('|')}`)
+    this.#told.interim?.(status, headers)
+  }
+
+  head(status: number, reason: string, headers: string[]): void {
+    this.lines.push(`${status} ${reason} ${headers.join('|')}`)
+    this.#told.head?.(status, reason, headers)
+  }
+
+  data(chunk: Buffer): boolean {
+    this.bytes = Buffer.concat([this.bytes, chunk])
+    return this.#told.data?.(chunk) ?? true
+  }
+}
+
+/** How a call ended, in a word or two. */
+export function told(end: CallEnd): string {
+  switch (end.kind) {
+    case 'complete':
+      return 'complete'
+    case 'cut':
+      return `cut: ${codeOf(end.error)}`
+    case 'failed':
+      return `failed ${end.sent ? 'after' : 'before'} sending: ${codeOf(end.error)}`
+    case 'abandoned':
+      return `abandoned ${end.sent ? 'after' : 'before'} sending`
+  }
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error ? String(error.code) : error.message
+}

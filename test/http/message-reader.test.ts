@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type MessageHead, MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
+
+const LIMITS = { headBytesMax: 64 * 1024, headLinesMax: 1_000 }
+
+interface Message {
+  readonly head: MessageHead
+  body: string
+  trailers: string[] | null
+}
+
+/** What a reader makes of bytes that come in these pieces. */
+function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer)[], bodyless = false) {
+  const messages: Message[] = []
+  const reader = new MessageReader(
+    kind,
+    {
+      head(head) {
+        messages.push({ head, body: '', trailers: null })
+        return bodyless ? 'none' : 'as_framed'
+      },
+      body(chunk) {
+        const message = messages.at(-1)
+        assert.ok(message !== undefined && message.trailers === null && chunk.length > 0)
+        message.body += chunk.toString('latin1')
+      },
+      end(trailers) {
+        const message = messages.at(-1)
+        assert.ok(message !== undefined && message.trailers === null)
+        message.trailers = trailers
+      },
+    },
+    LIMITS,
+  )
+  let error: string | null = null
+  for (const piece of pieces) {
+    error ??= reader.read(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)?.code ?? null
+  }
+  const end = error === null ? (reader.finish()?.code ?? null) : null
+  reader.close()
+  return { messages, error, end }
+}
+
+const bodiesOf = (read: ReturnType<typeof readAll>) =>
+  read.messages.map(({ body, trailers }) => (trailers === null ? null : body))
+
+const POST = 'POST /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello'
+const CHUNKED =
+  'POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nT: v\r\nT: w\r\n\r\n'
+const GET = 'GET / HTTP/1.1\r\nX-Latin: caf\xe9\r\nx-latin:  two \r\n\r\n'
+
+test('a head is given as it came: method, target, version, lines with case, order and doubles', () => {
+  const [message] = readAll('request', [GET]).messages
+  assert.deepEqual(message?.head, {
+    httpVersion: '1.1',
+    headers: ['X-Latin', 'caf\xe9', 'x-latin', 'two'],
+    method: 'GET',
+    target: '/',
+    status: 0,
+    reason: '',
+    keepAlive: true,
+    switches: false,
+  })
+})
+
+test('however the bytes are cut into pieces, the messages are the same', () => {
+  const kinds = fc.constantFrom(POST, CHUNKED, GET, 'HEAD /h HTTP/1.1\r\nContent-Length: 0\r\n\r\n')
+  fc.assert(
+    fc.property(fc.array(kinds, { minLength: 1, maxLength: 6 }), fc.array(fc.nat(400)), (texts, cuts) => {
+      const whole = Buffer.from(texts.join(''), 'latin1')
+      const at = [...new Set(cuts.map((cut) => cut % whole.length))].sort((a, b) => a - b)
+      const pieces = [0, ...at].map((from, i) => whole.subarray(from, at[i] ?? whole.length))
+      assert.deepEqual(readAll('request', pieces), readAll('request', [whole]))
+      assert.equal(readAll('request', [whole]).messages.length, texts.length)
+    }),
+  )
+})
+
+test('a body of known length passes as views of the chunks it came in, and not a byte more', () => {
+  const chunk = Buffer.from(`lo${POST}`, 'latin1')
+  const seen: Buffer[] = []
+  const receiver = {
+    head: () => 'as_framed' as const,
+    body: (part: Buffer) => void seen.push(part),
+    end() {},
+  }
+  const reader = new MessageReader('request', receiver, LIMITS)
+  reader.read(Buffer.from(POST.slice(0, -2), 'latin1'))
+  reader.read(chunk)
+  assert.deepEqual(seen.map(String), ['hel', 'lo', 'hello'])
+  assert.equal(seen[1]?.buffer, chunk.buffer)
+  reader.close()
+})
+
+test('bytes behind a body of known length that are no message are an error, not part of it', () => {
+  const read = readAll('request', [POST.slice(0, -2), 'loXX\r\n\r\n'])
+  assert.deepEqual(bodiesOf(read), ['hello'])
+  assert.equal(read.error, 'HPE_INVALID_METHOD')
+})
+
+test('trailers come with the end, and the next message does not inherit them', () => {
+  const { messages } = readAll('request', [CHUNKED + GET])
+  assert.deepEqual(messages[0]?.trailers, ['T', 'v', 'T', 'w'])
+  assert.equal(messages[0]?.body, 'abcde')
+  assert.deepEqual(messages[1]?.head.headers, ['X-Latin', 'caf\xe9', 'x-latin', 'two'])
+})
+
+test('a thousand lines pass, one more is an error before anybody sees the head', () => {
+  const lines = (count: number) => `GET / HTTP/1.1\r\n${'a: 1\r\n'.repeat(count)}\r\n`
+  assert.equal(readAll('request', [lines(1_000)]).messages[0]?.head.headers.length, 2_000)
+  assert.deepEqual(readAll('request', [lines(1_001)]), { messages: [], error: TOO_MANY_LINES, end: null })
+})
+
+test('a head larger than allowed is an error, whether it comes at once or in pieces', () => {
+  const head = `GET / HTTP/1.1\r\nX: ${'a'.repeat(66_000)}\r\n\r\n`
+  assert.equal(readAll('request', [head]).error, 'HPE_HEADER_OVERFLOW')
+  assert.equal(readAll('request', [...head]).error, 'HPE_HEADER_OVERFLOW')
+})
+
+for (const [what, bytes] of [
+  [
+    'a length and a coding',
+    'POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  ],
+  ['two lengths', 'POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\naa'],
+  ['a length that is no number', 'POST / HTTP/1.1\r\nContent-Length: 0x1\r\n\r\na'],
+  ['a bare line feed', 'GET / HTTP/1.1\nHost: a\n\n'],
+  ['a blank before the colon', 'GET / HTTP/1.1\r\nHost : a\r\n\r\n'],
+  ['a folded line', 'GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n'],
+  ['a chunk size that is no number', 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'],
+  ['more after Connection: close', `GET / HTTP/1.1\r\nConnection: close\r\n\r\n${GET}`],
+] as const) {
+  test(`${what}: an error`, () => assert.match(readAll('request', [bytes]).error ?? '', /^HPE_/))
+}
+
+test('an end in the middle of a message is an error, between two it is none', () => {
+  assert.equal(readAll('request', [POST]).end, null)
+  for (const cut of [POST.slice(0, 10), POST.slice(0, -1), CHUNKED.slice(0, -3)]) {
+    assert.equal(readAll('request', [cut]).end, 'HPE_INVALID_EOF_STATE', cut)
+  }
+})
+
+test('QUERY is a method like every other', () => {
+  assert.equal(readAll('request', ['QUERY / HTTP/1.1\r\n\r\n']).messages[0]?.head.method, 'QUERY')
+})
+
+test('a wish for another protocol is told, and what follows it is read on; nothing follows a CONNECT', () => {
+  const upgrade = 'GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n'
+  const read = readAll('request', [upgrade + POST])
+  assert.deepEqual(
+    read.messages.map(({ head }) => head.switches),
+    [true, false],
+  )
+  assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${POST}`]).messages.length, 1)
+})
+
+test('a reply without a length ends with the connection', () => {
+  const read = readAll('response', ['HTTP/1.1 200 Fine\r\n\r\nabc', 'def'])
+  assert.deepEqual(bodiesOf(read), ['abcdef'])
+  assert.equal(read.end, null)
+  assert.equal(read.messages[0]?.head.reason, 'Fine')
+})
+
+test('interim replies, and those without a body, are messages of their own', () => {
+  const text = 'HTTP/1.1 103 Early\r\nA: 1\r\n\r\nHTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n'
+  const { messages, end } = readAll('response', [text])
+  assert.deepEqual(
+    messages.map(({ head, body }) => [head.status, body]),
+    [
+      [103, ''],
+      [304, ''],
+    ],
+  )
+  assert.equal(end, null)
+})
+
+test('a reply to HEAD has no body, whatever its length says', () => {
+  const reply = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'
+  assert.deepEqual(bodiesOf(readAll('response', [reply + reply], true)), ['', ''])
+})

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { floorDivide, roundHalfEven } from '../../src/kernel/money.ts'
+import { AMOUNT_DENOMINATOR, ONE, Totals } from '../../src/pricing/exact-amount.ts'
+
+const amount = fc.oneof(fc.bigInt({ min: 0n, max: 10n ** 12n }), fc.bigInt({ min: 0n, max: 10n ** 30n }))
+const fraction = fc.oneof(fc.constant(ONE), fc.bigInt({ min: 0n, max: 2n * ONE }))
+const added = fc.record({
+  amount,
+  multiplier: fc.option(
+    fc.tuple(fraction, fraction).map(([place, region]) => place * region),
+    { nil: null },
+  ),
+  keep: fraction.map((keep) => (keep > ONE ? ONE : keep)),
+})
+
+test('totals are the exact sums, rounded or raised once, wherever multipliers and discounts come in', () => {
+  fc.assert(
+    fc.property(fc.array(added, { maxLength: 6 }), (all) => {
+      const totals = new Totals()
+      let list = 0n
+      let cost = 0n
+      for (const each of all) {
+        totals.add(each.amount, each.multiplier, each.keep)
+        const listed = each.amount * (each.multiplier ?? ONE * ONE)
+        list += listed
+        cost += listed * each.keep
+      }
+      assert.deepEqual(totals.rounded(), {
+        listNanos: roundHalfEven({ numerator: list, denominator: AMOUNT_DENOMINATOR }),
+        costNanos: roundHalfEven({ numerator: cost, denominator: AMOUNT_DENOMINATOR * ONE }),
+      })
+      assert.deepEqual(totals.raised(), {
+        listNanos: -floorDivide(-list, AMOUNT_DENOMINATOR),
+        costNanos: -floorDivide(-cost, AMOUNT_DENOMINATOR * ONE),
+      })
+    }),
+  )
+})
