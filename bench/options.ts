@@ -14,7 +14,7 @@ tables and charts to bench/results. A whole run takes about an hour; nothing els
   --subjects <names>   only these, of direct, nginx, pipe, portkey, tollgate
   --rounds <n>         rounds of each workload (5)
   --seconds <s>        how long each is measured (5)
-  --warm-up <s>        how long each is warmed up before (2)
+  --warm-up <s>        how long each is warmed up before (4)
   --quick              everything once with reduced sizes, in some two minutes: shows that it works, not how fast it is
   --soak <minutes>     also a long run that watches memory; alone with --only soak (then 10 minutes unless given)
   --compare <rev>      Tollgate of that revision against Tollgate as it stands here; others only if named
@@ -60,7 +60,7 @@ export function readOptions(args: readonly string[]): Options {
     subjects: chooseSubjects(values.subjects, values.compare !== undefined),
     rounds: number('rounds', values.rounds, quick ? 1 : 5, 1),
     seconds: number('seconds', values.seconds, quick ? 1 : 5, 0.1),
-    warmUpSeconds: number('warm-up', values['warm-up'], quick ? 0.5 : 2, 0),
+    warmUpSeconds: number('warm-up', values['warm-up'], quick ? 0.5 : 4, 0),
     quick,
     soakMinutes: soaks ? number('soak', values.soak, quick ? 0.5 : 10, 0.1) : null,
     compare: values.compare ?? null,
