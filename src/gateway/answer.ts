@@ -31,12 +31,6 @@ export interface AnswerParts {
   onDrain(): void
 }
 
-/** A reply that is kept until it is whole. */
-interface Held {
-  readonly head: ReplyHead
-  readonly chunks: ChunkList
-}
-
 /**
  * Hands upstream's reply to the client. A streamed reply is written chunk by chunk as it comes, and when the client
  * reads slowly, upstream is told to wait.
@@ -45,7 +39,9 @@ export class Answer {
   readonly #exchange: Exchange
   readonly #parts: AnswerParts
   readonly #speaks11: boolean
-  #held: Held | null = null
+  /** Of a reply that is kept until it is whole. */
+  #heldHead: ReplyHead | null = null
+  readonly #held = new ChunkList()
   #heldBytes = 0
   #trailing = false
   #stall: NodeJS.Timeout | null = null
@@ -71,7 +67,7 @@ export class Answer {
 
   begin(head: ReplyHead, come: FiguresCome): void {
     if (come.when === 'whole') {
-      this.#held = { head, chunks: new ChunkList() }
+      this.#heldHead = head
       return
     }
     this.#writeHead(head, come.when === 'now' ? come.figures : null, come.when === 'after')
@@ -82,12 +78,12 @@ export class Answer {
 
   /** False: the client has no room, wait for `onDrain`. */
   data(chunk: Buffer): boolean {
-    if (this.#held === null) return this.#write(chunk)
+    if (this.#heldHead === null) return this.#write(chunk)
     const fits =
       this.#heldBytes + chunk.length <= limits.heldReplyBytesMax && this.#parts.memory.tryTake(chunk.length)
     if (fits) {
       this.#heldBytes += chunk.length
-      this.#held.chunks.append(chunk)
+      this.#held.append(chunk)
       return true
     }
     this.#release(null, true)
@@ -113,11 +109,11 @@ export class Answer {
 
   /** Sends what was held back. Afterwards the reply streams. */
   #release(figures: Figures | null, figuresFollow: boolean): void {
-    if (this.#held === null) return
-    const { head, chunks } = this.#held
-    this.#held = null
+    const head = this.#heldHead
+    if (head === null) return
+    this.#heldHead = null
     this.#writeHead(head, figures, figuresFollow)
-    for (const chunk of chunks.all()) this.#write(chunk)
+    for (const chunk of this.#held.all()) this.#write(chunk)
   }
 
   #writeHead({ status, reason, headers }: ReplyHead, figures: Figures | null, figuresFollow: boolean): void {
@@ -168,7 +164,8 @@ export class Answer {
     // Not before: until then the bytes wait in the socket.
     this.#parts.memory.giveBack(this.#heldBytes)
     this.#heldBytes = 0
-    this.#held = null
+    this.#heldHead = null
+    this.#held.clear()
   }
 }
 

@@ -1,5 +1,6 @@
 import { firstValue } from '../http/raw-headers.ts'
 import type { Nanos } from '../kernel/money.ts'
+import { kept } from '../kernel/read-buffer.ts'
 import { SilentMeter } from '../metering/guarded-meter.ts'
 import type { Metered, Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
@@ -90,7 +91,7 @@ export class CarriedReply implements ReplyReceiver {
     this.#observer?.see(chunk)
     this.#parts.look(chunk)
     if (this.#remover === null) return this.#parts.answer.data(chunk)
-    const wait = this.#remover.write(chunk, this.#take)
+    const wait = this.#remover.write(kept(chunk), this.#take)
     if (wait === null) return true
     wait.then((state) => (state === 'open' ? this.#call?.resume() : this.#call?.abandon()))
     return false

@@ -1,57 +1,74 @@
-/** Smaller pieces are copied together: as a Buffer of its own, a byte costs some 200 bytes of heap. */
-const SMALL_BYTES = 4 * 1024
-const SLAB_BYTES = 64 * 1024
+import { kept } from '../kernel/read-buffer.ts'
+import { borrowSlab, giveSlabBack } from './slabs.ts'
+
+/** A first piece up to this size is kept by itself: most bodies have no other. */
+const FIRST_BYTES_MAX = 16 * 1024
 
 /** Bytes that are kept until they are whole. What it costs follows the bytes, however small the pieces come. */
 export class ChunkList {
-  #chunks: Buffer[] = []
-  #slab: Buffer | null = null
-  #slabBytes = 0
+  #pieces: Buffer[] = []
+  #whole: Buffer | null = null
+  readonly #slabs: Buffer[] = []
+  /** Where the next bytes go in the last of the slabs, and from where on they are not among the pieces yet. */
+  #at = 0
+  #from = 0
 
   append(chunk: Buffer): void {
-    // The one chunk of a small body is kept as it is.
-    const first = this.#chunks.length === 0 && this.#slab === null
-    if (first || chunk.length >= SMALL_BYTES) {
-      this.#seal()
-      this.#chunks.push(chunk)
+    const isFirst = this.#pieces.length === 0 && this.#slabs.length === 0
+    if (isFirst && chunk.length <= FIRST_BYTES_MAX) {
+      this.#pieces.push(kept(chunk))
       return
     }
-    if (this.#slab === null || this.#slabBytes + chunk.length > this.#slab.length) {
-      this.#seal()
-      this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
+    for (let taken = 0; taken < chunk.length; ) {
+      const slab = this.#roomySlab()
+      const bytes = chunk.copy(slab, this.#at, taken)
+      this.#at += bytes
+      taken += bytes
     }
-    this.#slabBytes += chunk.copy(this.#slab, this.#slabBytes)
   }
 
-  /** All of it, in order. */
+  /** All of it, in order. The pieces are good until they are cleared. */
   all(): readonly Buffer[] {
     this.#seal()
-    return this.#chunks
+    return this.#pieces
   }
 
-  /** All of it in one piece. It is joined once; whoever asks again gets the same bytes. */
+  /** All of it in one piece. It is joined once; whoever asks again gets the same bytes, and may keep them. */
   joined(): Buffer {
+    if (this.#whole !== null) return this.#whole
     this.#seal()
-    const [only] = this.#chunks
-    if (this.#chunks.length === 1 && only !== undefined) return only
-    const whole = Buffer.concat(this.#chunks)
-    this.#chunks = [whole]
-    return whole
+    const [only] = this.#pieces
+    // A piece of a slab would not last. The slabs themselves stay: somebody may still be sending them.
+    const lasts = only !== undefined && this.#pieces.length === 1 && this.#slabs.length === 0
+    this.#whole = lasts ? only : Buffer.concat(this.#pieces)
+    this.#pieces = [this.#whole]
+    return this.#whole
   }
 
+  /** Nobody has any of it to send any more. */
   clear(): void {
-    this.#chunks = []
-    this.#slab = null
-    this.#slabBytes = 0
+    this.#pieces = []
+    this.#whole = null
+    this.#at = 0
+    this.#from = 0
+    for (const slab of this.#slabs.splice(0)) giveSlabBack(slab)
+  }
+
+  #roomySlab(): Buffer {
+    const last = this.#slabs.at(-1)
+    if (last !== undefined && this.#at < last.length) return last
+    this.#seal()
+    const slab = borrowSlab()
+    this.#slabs.push(slab)
+    this.#at = 0
+    this.#from = 0
+    return slab
   }
 
   #seal(): void {
-    if (this.#slab !== null) {
-      // A slab that is mostly empty would cost what it was made for.
-      const used = this.#slab.subarray(0, this.#slabBytes)
-      this.#chunks.push(this.#slabBytes * 2 < SLAB_BYTES ? Buffer.from(used) : used)
-    }
-    this.#slab = null
-    this.#slabBytes = 0
+    const last = this.#slabs.at(-1)
+    if (last === undefined || this.#from === this.#at) return
+    this.#pieces.push(last.subarray(this.#from, this.#at))
+    this.#from = this.#at
   }
 }

@@ -1,5 +1,6 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, createSecureContext } from 'node:tls'
+import { readBuffer } from '../kernel/read-buffer.ts'
 
 /** A socket that has begun to connect, and what it says when it is ready. */
 export interface Connecting {
@@ -7,21 +8,11 @@ export interface Connecting {
   readonly readyEvent: 'connect' | 'secureConnect'
 }
 
-/** `onChunk` gets what arrives. It is good until that returns; `kept` is what outlives it. */
+/** `onChunk` gets what arrives. It is good until that returns. */
 export type Connect = (onChunk: (chunk: Buffer) => void) => Connecting
 
 /** After a minute of silence the kernel asks whether the other side is still there. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
-
-/**
- * Sockets without TLS all read into this, one after the other: the alternative is 64 KiB for each read, of which most
- * use a few hundred bytes, and the stream above it. That is a tenth of what a small request costs here.
- */
-const readInto = Buffer.allocUnsafeSlow(64 * 1024)
-
-export function kept(chunk: Buffer): Buffer {
-  return chunk.buffer === readInto.buffer ? Buffer.from(chunk) : chunk
-}
 
 export function connectorOf(url: URL): Connect {
   // The brackets of an IPv6 address belong to the URL.
@@ -33,10 +24,10 @@ function plainConnector(host: string, url: URL): Connect {
   const port = url.port === '' ? 80 : Number(url.port)
   return (onChunk) => {
     const callback = (bytes: number) => {
-      onChunk(readInto.subarray(0, bytes))
+      onChunk(readBuffer.subarray(0, bytes))
       return true
     }
-    const onread = { buffer: readInto, callback }
+    const onread = { buffer: readBuffer, callback }
     return { socket: connectPlain({ host, port, ...KEEP_ALIVE, onread }), readyEvent: 'connect' }
   }
 }

@@ -3,6 +3,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { limits } from '../kernel/limits.ts'
+import { kept } from '../kernel/read-buffer.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { ChunkList } from './chunk-list.ts'
 
@@ -33,7 +34,7 @@ export class HeldBody {
       this.#chunks.append(chunk)
       return null
     }
-    return this.#spill(chunk)
+    return this.#spill(kept(chunk))
   }
 
   /** The whole body, or null if part of it is in a file. */

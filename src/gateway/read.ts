@@ -3,6 +3,7 @@ import { discardRest, type Exchange, inviteBody } from '../http/exchange.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
+import { kept } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/decode-copy.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
 import { readerFor, unreadable } from '../metering/request-reader.ts'
@@ -137,7 +138,7 @@ function bridge({ req, res }: Exchange, idleTimeoutMs: number, look: (chunk: Buf
     idle.refresh()
     look(chunk)
     // While upstream has no room the client cannot send, and its silence says nothing.
-    if (!out.push(chunk)) {
+    if (!out.push(kept(chunk))) {
       clearTimeout(idle)
       req.pause()
     }

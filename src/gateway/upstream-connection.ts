@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type MessageHead, MessageReader, type MessageReceiver } from '../http/message-reader.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Connect, kept } from './connect-upstream.ts'
+import type { Connect } from './connect-upstream.ts'
 import { holdFailedWrites } from './hold-failed-writes.ts'
 import { reusableMs } from './reuse.ts'
 import { type Sendable, sendRequest, type Upload } from './upload.ts'
@@ -13,7 +13,7 @@ export interface Carried {
   begun(): void
   interim(status: number, headers: string[]): void
   head(status: number, reason: string, headers: string[]): void
-  /** Whether more may come at once. */
+  /** Whether more may come at once. The chunk is good until this returns. */
   data(chunk: Buffer): boolean
   whole(trailers: string[]): void
   broken(error: Error): void
@@ -140,7 +140,7 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   body(chunk: Buffer): void {
-    if (this.#carried !== null && !this.#carried.data(kept(chunk))) this.#socket.pause()
+    if (this.#carried !== null && !this.#carried.data(chunk)) this.#socket.pause()
   }
 
   end(trailers: string[]): void {

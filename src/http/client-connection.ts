@@ -1,6 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
+import { adoptSocket } from './adopt-socket.ts'
 import { IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
@@ -60,12 +61,12 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #isNew = true
   #address: string | null = null
 
-  constructor(socket: Socket, owner: ConnectionOwner) {
+  constructor(accepted: Socket, owner: ConnectionOwner) {
+    const socket = adoptSocket(accepted, (chunk) => this.#onData(chunk))
     this.socket = socket
     this.#owner = owner
     this.#waitingSinceMs = owner.monotonicMs()
     this.#reader = new MessageReader('request', this, limits)
-    socket.on('data', this.#onData)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
     // Errors also close the socket, and that is where they are dealt with.
@@ -151,7 +152,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#goOn()
   }
 
-  readonly #onData = (chunk: Buffer): void => {
+  #onData(chunk: Buffer): void {
     if (this.#isLast && this.#arriving === null) return
     if (this.#turns.length === 0 && !this.#headBegun) {
       this.#headBegun = true

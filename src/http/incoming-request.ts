@@ -1,7 +1,9 @@
+import { kept } from '../kernel/read-buffer.ts'
 import type { MessageHead } from './message-reader.ts'
 
 /** Who takes a body in. */
 export interface BodySink {
+  /** The chunk is good until this returns. */
   data(chunk: Buffer): void
   /** The body is whole. */
   end(): void
@@ -99,7 +101,7 @@ export class IncomingRequest {
       this.#sink.data(chunk)
       return
     }
-    this.#waiting.push(chunk)
+    this.#waiting.push(kept(chunk))
     this.#waitingBytes += chunk.length
   }
 

@@ -22,6 +22,7 @@ export interface MessageHead {
 export interface MessageReceiver {
   /** `none`: no body follows, whatever the head says, as in a reply to HEAD. */
   head(head: MessageHead): 'as_framed' | 'none'
+  /** The chunk is good as long as the one that was read. */
   body(chunk: Buffer): void
   end(trailers: string[]): void
 }

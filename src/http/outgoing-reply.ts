@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:_http_server'
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import { kept } from '../kernel/read-buffer.ts'
 import { dateLine, linesSay, textOf } from './head-text.ts'
 
 /** What the reply has to know of the request and of the connection that carries both. */
@@ -120,7 +121,7 @@ export class OutgoingReply extends EventEmitter<ReplyEvents> {
     if (this.#head !== '' && !this.destroyed) this.#send('', EMPTY, '')
   }
 
-  /** False: there is no room for more before `drain`. */
+  /** False: there is no room for more before `drain`. The chunk is not needed any more when this returns. */
   write(chunk: Buffer): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')
@@ -189,19 +190,20 @@ export class OutgoingReply extends EventEmitter<ReplyEvents> {
     this.#head = ''
     this.#unwritten += 1
     if (chunk.length <= COPIED_BYTES_MAX) {
-      if (head === '' && after === '') return socket.write(chunk, this.#onWritten)
+      if (head === '' && after === '') return socket.write(kept(chunk), this.#onWritten)
       const bytes = Buffer.allocUnsafe(head.length + chunk.length + after.length)
       bytes.write(head, 0, 'latin1')
       chunk.copy(bytes, head.length)
       if (after !== '') bytes.write(after, head.length + chunk.length, 'latin1')
       return socket.write(bytes, this.#onWritten)
     }
-    if (head === '' && after === '') return socket.write(chunk, this.#onWritten)
+    const body = kept(chunk)
+    if (head === '' && after === '') return socket.write(body, this.#onWritten)
     socket.cork()
     if (head !== '') socket.write(head, 'latin1')
-    if (after === '') socket.write(chunk, this.#onWritten)
+    if (after === '') socket.write(body, this.#onWritten)
     else {
-      socket.write(chunk)
+      socket.write(body)
       socket.write(after, 'latin1', this.#onWritten)
     }
     socket.uncork()

@@ -2,6 +2,7 @@ import { clientLeft, type Exchange, inviteBody } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
+import { kept } from '../kernel/read-buffer.ts'
 
 export type OwnBody =
   | { readonly kind: 'body'; readonly bytes: Buffer }
@@ -36,7 +37,7 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
       idle.refresh()
       bytes += chunk.length
       if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
-      else chunks.push(chunk)
+      else chunks.push(kept(chunk))
     }
     function onEnd(): void {
       finish({ kind: 'body', bytes: Buffer.concat(chunks) })

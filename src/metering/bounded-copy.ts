@@ -1,12 +1,21 @@
-const SMALL_BYTES = 4096
 const NOTHING = Buffer.alloc(0)
 
+interface Size {
+  readonly bytes: number
+  readonly sparesMax: number
+  readonly spares: Buffer[]
+}
+
 /**
- * Small buffers that nobody uses at present. Memory outside of V8's heap takes 5 µs to get and to give back, and a copy
- * is needed for a few microseconds at a time; so 10,000 streams that wait for their next event need none.
+ * Buffers that nobody uses at present, by their size: for an event, for a reply, for a reply with a long text. Memory
+ * outside of V8's heap takes 5 µs to get and to give back, and much of it has V8 walk its heap; a copy is needed for a
+ * few microseconds at a time, so 10,000 streams that wait for their next event need none.
  */
-const spares: Buffer[] = []
-const SPARES_MAX = 64
+const SIZES: readonly Size[] = [
+  { bytes: 4 * 1024, sparesMax: 64, spares: [] },
+  { bytes: 32 * 1024, sparesMax: 32, spares: [] },
+  { bytes: 192 * 1024, sparesMax: 16, spares: [] },
+]
 
 /** A copy of bytes that can be taken back to an earlier length. Whoever appends keeps the bound. */
 export class BoundedCopy {
@@ -47,17 +56,20 @@ export class BoundedCopy {
   }
 
   #grow(bytes: number): void {
+    const size = SIZES.find((candidate) => bytes <= candidate.bytes)
     const grown =
-      bytes <= SMALL_BYTES
-        ? (spares.pop() ?? Buffer.allocUnsafeSlow(SMALL_BYTES))
-        : Buffer.allocUnsafeSlow(Math.max(bytes, this.#bytes.length * 2))
+      size === undefined
+        ? Buffer.allocUnsafeSlow(Math.max(bytes, this.#bytes.length * 2))
+        : (size.spares.pop() ?? Buffer.allocUnsafeSlow(size.bytes))
     this.#bytes.copy(grown, 0, 0, this.#length)
     this.#release()
     this.#bytes = grown
   }
 
   #release(): void {
-    if (this.#bytes.length === SMALL_BYTES && spares.length < SPARES_MAX) spares.push(this.#bytes)
+    const { length } = this.#bytes
+    const size = SIZES.find((candidate) => candidate.bytes === length)
+    if (size !== undefined && size.spares.length < size.sparesMax) size.spares.push(this.#bytes)
     this.#bytes = NOTHING
   }
 }

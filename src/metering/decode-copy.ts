@@ -6,6 +6,7 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from 'node:zlib'
+import { kept } from '../kernel/read-buffer.ts'
 
 /** Content codings that can be read, by their names in `Content-Encoding`. */
 const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
@@ -72,7 +73,7 @@ export function decodeCopy(
       if (state !== 'whole' || chunk.length === 0) return null
       decoder ??= open(chunk[0] ?? 0)
       const stream = decoder
-      if (stream.destroyed || stream.write(chunk)) return null
+      if (stream.destroyed || stream.write(kept(chunk))) return null
       // One wait for all who wait: whoever only looks goes on writing.
       room ??= new Promise((resolve) => {
         const go = () => {

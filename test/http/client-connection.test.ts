@@ -7,6 +7,7 @@ import type { IncomingRequest } from '../../src/http/incoming-request.ts'
 import type { OutgoingReply } from '../../src/http/outgoing-reply.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { until } from '../support/until.ts'
 
 interface Served {
   readonly request: IncomingRequest
@@ -96,9 +97,8 @@ test('on a connection that is kept, the head has its time from its first byte on
   answer(await served.take())
   await once(client, 'data')
   nowMs = 60_000
-  const arrived = once(connection.socket, 'data')
   client.write('GET / HT')
-  await arrived
+  await until('the head has begun', async () => !connection.isIdle)
   connection.checkTime(nowMs + limits.headTimeoutMs - 1)
   assert.equal(broken.size, 0)
   connection.checkTime(nowMs + limits.headTimeoutMs)

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { ChunkList } from '../../src/gateway/chunk-list.ts'
+import { kept, readBuffer } from '../../src/kernel/read-buffer.ts'
+
+/** Pieces as a socket brings them: each in the shared buffer, and overwritten by the next. */
+function fill(list: ChunkList, pieces: readonly Uint8Array[]): Buffer {
+  for (const piece of pieces) {
+    readBuffer.set(piece)
+    list.append(readBuffer.subarray(0, piece.length))
+    readBuffer.fill(0xff)
+  }
+  return Buffer.concat(pieces)
+}
+
+const sizes = fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 10_000, max: readBuffer.length }))
+const pieces = fc.array(
+  fc
+    .tuple(sizes, fc.integer({ min: 0, max: 250 }))
+    .map(([size, from]) => Uint8Array.from({ length: size }, (_, i) => (from + i) % 251)),
+  { minLength: 1, maxLength: 12 },
+)
+
+test('what was appended is all there, in order, whatever became of the memory it came in', () => {
+  fc.assert(
+    fc.property(pieces, fc.boolean(), (given, lookBetween) => {
+      const list = new ChunkList()
+      const half = Math.floor(given.length / 2)
+      const first = fill(list, given.slice(0, half))
+      if (lookBetween) assert.ok(Buffer.concat(list.all()).equals(first))
+      const rest = fill(list, given.slice(half))
+      const whole = Buffer.concat([first, rest])
+      assert.ok(Buffer.concat(list.all()).equals(whole))
+      assert.ok(list.joined().equals(whole))
+      assert.ok(Buffer.concat(list.all()).equals(whole))
+      list.clear()
+    }),
+    { numRuns: 100 },
+  )
+})
+
+test('what was joined stays as it is when the list is cleared and its memory used again', () => {
+  const large = Array.from({ length: 4 }, () => Uint8Array.from({ length: 50_000 }, () => 7))
+  const list = new ChunkList()
+  fill(list, large)
+  const joined = list.joined()
+  list.clear()
+  fill(
+    new ChunkList(),
+    [...large, ...large].map((piece) => piece.fill(9)),
+  )
+  assert.ok(joined.every((byte) => byte === 7))
+})
+
+test('two lists at a time have nothing of each other', () => {
+  const [one, other] = [new ChunkList(), new ChunkList()]
+  for (let i = 0; i < 20; i++) {
+    fill(one, [new Uint8Array(20_000).fill(1)])
+    fill(other, [new Uint8Array(20_000).fill(2)])
+  }
+  assert.ok(Buffer.concat(one.all()).every((byte) => byte === 1))
+  assert.ok(Buffer.concat(other.all()).every((byte) => byte === 2))
+})
+
+test('of the shared buffer a copy is kept, of everything else the thing itself', () => {
+  const own = Buffer.from('own')
+  assert.equal(kept(own), own)
+  readBuffer.write('shared')
+  const copy = kept(readBuffer.subarray(0, 6))
+  readBuffer.fill(0)
+  assert.equal(copy.toString(), 'shared')
+})
