@@ -100,6 +100,7 @@ export async function loadStreams(job: StreamsJob): Promise<Figures> {
   busyBytes.push(memoryBytes(job.pids))
   const watched = stopWatch()
   const openThen = open
+  progressMs = performance.now()
   while (streams.size > 0 && performance.now() - progressMs < STALL_MS) {
     const before = received
     await sleep(50)

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { lstatSync, mkdirSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
@@ -10,17 +11,32 @@ const directory = keepCompiled()
 if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: directory })
 
 /**
- * What is kept is run as it lies there, so it lies where only this user writes. Node's own choice is a folder in the
- * system's temporary one, which belongs to whoever came first. NODE_COMPILE_CACHE names another.
+ * What is kept is run as it lies there, so it lies where nobody but this user can write, or nowhere. Node's own choice
+ * is a folder in the system's temporary one, which belongs to whoever came first. NODE_COMPILE_CACHE names another.
  */
 function keepCompiled(): string | undefined {
+  if (process.env['NODE_COMPILE_CACHE'] !== undefined) return enableCompileCache().directory
   try {
-    const home = homedir()
-    return isAbsolute(home) ? enableCompileCache(join(home, '.cache', 'tollgate')).directory : undefined
+    const cache = join(homedir(), '.cache')
+    const own = join(cache, 'tollgate')
+    if (!isAbsolute(cache) || !isOurs(cache) || !isOurs(own)) return undefined
+    return enableCompileCache(own).directory
   } catch {
-    // A user without a home.
+    // A user without a home, or one in which nothing can be made.
     return undefined
   }
+}
+
+/** Made if it is not there; a home that is not there is not. */
+function isOurs(directory: string): boolean {
+  try {
+    mkdirSync(directory, 0o700)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  const { uid, mode } = lstatSync(directory)
+  const isDirectory = (mode & 0o170_000) === 0o040_000
+  return isDirectory && (mode & 0o022) === 0 && (process.getuid === undefined || uid === process.getuid())
 }
 
 /** Exit codes that scripts can use: 0 done, 1 failed, 2 the command line or the configuration is wrong. */

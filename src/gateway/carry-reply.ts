@@ -35,6 +35,7 @@ export class CarriedReply implements ReplyReceiver {
   #call: Call | null = null
   #usageAdded = false
   #begun = false
+  #lastWait: Promise<unknown> | null = null
 
   constructor(parts: CarryParts) {
     this.#parts = parts
@@ -93,7 +94,12 @@ export class CarriedReply implements ReplyReceiver {
     if (this.#remover === null) return this.#parts.answer.data(chunk)
     const wait = this.#remover.write(kept(chunk), this.#take)
     if (wait === null) return true
-    wait.then((state) => (state === 'open' ? this.#call?.resume() : this.#call?.abandon()))
+    // One read may bring many chunks: upstream goes on when the last of them has found room.
+    this.#lastWait = wait
+    wait.then((state) => {
+      if (state !== 'open') this.#call?.abandon()
+      else if (this.#lastWait === wait) this.#call?.resume()
+    })
     return false
   }
 

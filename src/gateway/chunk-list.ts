@@ -4,6 +4,9 @@ import { borrowSlab, giveSlabBack } from './slabs.ts'
 /** A first piece up to this size is kept by itself: most bodies have no other. */
 const FIRST_BYTES_MAX = 16 * 1024
 
+/** What comes in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
+const SMALL_SLAB_BYTES = 4 * 1024
+
 /** Bytes that are kept until they are whole. What it costs follows the bytes, however small the pieces come. */
 export class ChunkList {
   #pieces: Buffer[] = []
@@ -20,7 +23,7 @@ export class ChunkList {
       return
     }
     for (let taken = 0; taken < chunk.length; ) {
-      const slab = this.#roomySlab()
+      const slab = this.#roomySlab(chunk.length - taken)
       const bytes = chunk.copy(slab, this.#at, taken)
       this.#at += bytes
       taken += bytes
@@ -54,11 +57,12 @@ export class ChunkList {
     for (const slab of this.#slabs.splice(0)) giveSlabBack(slab)
   }
 
-  #roomySlab(): Buffer {
+  #roomySlab(comingBytes: number): Buffer {
     const last = this.#slabs.at(-1)
     if (last !== undefined && this.#at < last.length) return last
     this.#seal()
-    const slab = borrowSlab()
+    const isSmall = this.#slabs.length === 0 && comingBytes < SMALL_SLAB_BYTES
+    const slab = isSmall ? Buffer.allocUnsafeSlow(SMALL_SLAB_BYTES) : borrowSlab()
     this.#slabs.push(slab)
     this.#at = 0
     this.#from = 0

@@ -118,11 +118,14 @@ export class BodyIdle extends Error {
 
 /** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
 function bridge({ req, res }: Exchange, idleTimeoutMs: number, look: (chunk: Buffer) => void): Readable {
-  const idle = setTimeout(() => out.destroy(new BodyIdle()), idleTimeoutMs)
+  const watchIdle = () => setTimeout(() => out.destroy(new BodyIdle()), idleTimeoutMs)
+  let idle = watchIdle()
   const out = new Readable({
     highWaterMark: 64 * 1024,
     read() {
-      idle.refresh()
+      // One that was cleared cannot be refreshed.
+      clearTimeout(idle)
+      if (!req.complete) idle = watchIdle()
       req.resume()
     },
     destroy(error, done) {

@@ -36,7 +36,16 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): stri
     const { lower, fate } = replyLines.get(name)
     const goes =
       fate === 'goes' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : fate === 'frames' && chunked
-    if (goes) out.push(name, headers[i + 1] ?? '')
+    if (!goes) continue
+    const value = headers[i + 1] ?? ''
+    const sent = lower === 'transfer-encoding' ? codingSent(value) : value
+    if (sent !== null) out.push(name, sent)
   }
   return out
+}
+
+/** What upstream ended with its connection, we send in chunks, and say so. */
+function codingSent(value: string): string | null {
+  if (/\bchunked\s*$/i.test(value)) return value
+  return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
 }

@@ -13,6 +13,8 @@ export function reusableMs(head: MessageHead, method: string): number {
   const { headers } = head
   if (!head.keepAlive && !(method === 'HEAD' && saysKeepAlive(headers))) return 0
   if (mayHaveUnannouncedBody(head, method)) return 0
+  // A 408 may have been said to nobody, before our request came.
+  if (head.status === 408) return 0
   const timeout = /timeout=(\d+)/.exec(firstValue(headers, 'keep-alive') ?? '')?.[1]
   if (timeout === undefined) return IDLE_MS
   return Math.max(0, Math.min(Number(timeout) * 1_000 - MARGIN_MS, IDLE_MS_MAX))

@@ -18,5 +18,5 @@ export function borrowSlab(): Buffer {
 }
 
 export function giveSlabBack(slab: Buffer): void {
-  if (spare.length < SPARE_MAX) spare.push(slab)
+  if (slab.length === SLAB_BYTES && spare.length < SPARE_MAX) spare.push(slab)
 }

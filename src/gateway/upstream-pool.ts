@@ -26,7 +26,10 @@ interface Idle {
 export class UpstreamPool implements ConnectionOwner {
   readonly #connect: Connect
   readonly #open = new Set<UpstreamConnection>()
-  /** The one that was used last is used next. */
+  /**
+   * The one that has rested longest is used next: an upstream that closes a connection behind a reply without saying so
+   * is seen to have done it.
+   */
   #idle: Idle[] = []
   #sweep: NodeJS.Timeout | null = null
   #isDestroyed = false
@@ -37,9 +40,10 @@ export class UpstreamPool implements ConnectionOwner {
 
   /** Finds or makes a connection for the request. */
   place(call: Placed): void {
-    // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They are seen first: half a
-    // reply that nobody asked for would become the beginning of this one's.
-    if (this.#idle.length > 0) setImmediate(this.#placeOnIdle, call)
+    // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They are seen first: a reply
+    // that nobody asked for would be taken for this one's, and this one's for the next one's. Sockets are looked at
+    // once in each turn of the event loop, mostly before us, so that a whole turn must lie in between.
+    if (this.#idle.length > 0) setImmediate(this.#afterThisTurn, call)
     else this.#placeOnNew(call)
   }
 
@@ -65,6 +69,10 @@ export class UpstreamPool implements ConnectionOwner {
     if (at !== -1) this.#idle.splice(at, 1)
   }
 
+  readonly #afterThisTurn = (call: Placed): void => {
+    setImmediate(this.#placeOnIdle, call)
+  }
+
   readonly #placeOnIdle = (call: Placed): void => {
     if (call.isOver) return
     const connection = this.#takeIdle()
@@ -87,7 +95,7 @@ export class UpstreamPool implements ConnectionOwner {
 
   #takeIdle(): UpstreamConnection | null {
     const nowMs = performance.now()
-    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+    for (let idle = this.#idle.shift(); idle !== undefined; idle = this.#idle.shift()) {
       if (idle.untilMs > nowMs && idle.connection.isOpen) return idle.connection
       idle.connection.close()
     }

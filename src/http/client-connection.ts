@@ -30,7 +30,10 @@ interface Turn {
   readonly expects: Expects
 }
 
-/** Requests that were sent before the reply to the one before them. Beyond it the client waits. */
+/**
+ * Requests that were sent before the reply to the one before them. What is sent beyond it is dropped, and the client
+ * told by `Connection: close`: if it were left unread, we would not see either that the client has left.
+ */
 const AHEAD_MAX = 16
 
 /** For whoever wants to see from beside what comes and goes: a request is whole, its reply has left. */
@@ -60,6 +63,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #headBegun = false
   #isNew = true
   #address: string | null = null
+  #taken: number | null = null
+  #takenSinceMs = 0
 
   constructor(accepted: Socket, owner: ConnectionOwner) {
     const socket = adoptSocket(accepted, (chunk) => this.#onData(chunk))
@@ -89,6 +94,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   /** Ends a connection that has said nothing, or not enough, for too long. */
   checkTime(nowMs: number): void {
+    this.#checkTaking(nowMs)
     if (this.#waitingSinceMs === null || this.#turns.length > 0) return
     const waitedMs = nowMs - this.#waitingSinceMs
     if (!this.#headBegun && !this.#isNew) {
@@ -99,13 +105,23 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     }
   }
 
+  /** A client that takes nothing of a reply that is over is cut off, like one that takes nothing of a stream. */
+  #checkTaking(nowMs: number): void {
+    const reply = this.#turns[0]?.reply
+    const taken = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
+    if (taken === null || taken !== this.#taken) this.#takenSinceMs = nowMs
+    else if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) this.socket.destroy()
+    this.#taken = taken
+  }
+
   destroy(): void {
     this.socket.destroy()
   }
 
   flowChanged(): void {
-    const full = this.#turns.length > AHEAD_MAX || this.#arriving?.isFull === true
-    if (full) this.socket.pause()
+    const isFull = this.#arriving?.isFull === true
+    if (isFull && this.#arriving !== this.#turns[0]?.request) this.#dropAhead()
+    else if (isFull) this.socket.pause()
     else if (this.socket.isPaused()) this.socket.resume()
   }
 
@@ -114,6 +130,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#headBegun = false
     this.#isNew = false
     this.#waitingSinceMs = null
+    // An answer to a CONNECT would stand before those of the requests before it.
+    if (this.#turns.length > (head.method === 'CONNECT' ? 0 : AHEAD_MAX)) {
+      this.#endWithLastTurn()
+      return 'as_framed'
+    }
     if (head.method === 'CONNECT') {
       this.#isLast = true
       this.#owner.onConnect(this.socket, headTextOf(head))
@@ -184,12 +205,28 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   readonly #onReplied = (reusable: boolean): void => {
-    if (replyFinished.hasSubscribers) replyFinished.publish({ request: this.#turns[0]?.request })
+    const request = this.#turns[0]?.request
+    if (replyFinished.hasSubscribers) replyFinished.publish({ request })
     if (!reusable) this.#isLast = true
+    // Whoever answered may have left the body to nobody.
+    if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
     if (reusable) this.#goOn()
-    else if (this.#turns[0]?.request.complete === true) this.socket.destroySoon()
+    else if (request?.complete === true) this.socket.destroySoon()
     // The rest of a request that was answered early is still taken, or a reset would overtake the answer.
     else this.socket.end()
+  }
+
+  /** A request that nobody takes in yet is larger than what may wait. */
+  #dropAhead(): void {
+    this.#arriving = null
+    this.#turns.pop()
+    this.#endWithLastTurn()
+  }
+
+  #endWithLastTurn(): void {
+    this.#isLast = true
+    const last = this.#turns.at(-1)
+    if (last !== undefined) last.reply.shouldKeepAlive = false
   }
 
   /** The next request's turn comes when the reply before it has left and the request before it is whole. */
@@ -203,7 +240,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       this.#owner.onRequest(next.request, next.reply, next.expects)
       this.flowChanged()
     } else if (this.#isLast || this.#owner.isDraining) this.socket.destroySoon()
-    else this.#waitingSinceMs = this.#owner.monotonicMs()
+    else {
+      this.#waitingSinceMs = this.#owner.monotonicMs()
+      this.#headBegun = this.#reader.isWithin
+    }
   }
 
   #onBroken(error: WireError, chunk: Buffer | null): void {
@@ -213,7 +253,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       this.#owner.onBroken(this.socket, error, chunk?.toString('latin1') ?? '')
     } else if (last.request.complete) {
       // The request is whole; the bytes behind it are none. It keeps its answer, then we part.
-      last.reply.shouldKeepAlive = false
+      this.#endWithLastTurn()
     } else if (this.#turns.length === 1 && !last.reply.headersSent) {
       last.reply.supersede()
       this.#owner.onBroken(this.socket, error, headTextOf(last.request))

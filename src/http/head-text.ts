@@ -41,8 +41,11 @@ export function textOf(lines: readonly string[]): string {
   return text
 }
 
+/** Characters above 0xff would lose their upper half when they are written, and some become line ends. */
+const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
+
 function breaksOut(text: string): boolean {
-  return text.includes('\n') || text.includes('\r') || text.includes('\0')
+  return UNSENDABLE.test(text)
 }
 
 let dateText = ''

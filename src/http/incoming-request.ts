@@ -90,6 +90,7 @@ export class IncomingRequest {
   discard(timeoutMs?: number): void {
     this.receive(NOWHERE)
     if (timeoutMs === undefined || this.#complete || this.#closed) return
+    this.#stopDiscarding()
     this.#discardTimer = setTimeout(() => this.#source.destroy(), timeoutMs)
     this.#discardTimer.unref()
   }

@@ -122,10 +122,16 @@ export class MessageReader {
       const taken = this.#execute(rest)
       if (typeof taken !== 'number') return taken
       // It stops behind a head that wants to switch protocols. Whether to is not its decision.
-      if (taken === rest.length || taken === 0 || !this.#switches) return null
+      if (taken >= rest.length) return null
+      if (taken <= 0 || !this.#switches || this.#inBody) return this.#stopped()
       rest = rest.subarray(taken)
     }
     return null
+  }
+
+  /** The parser takes no more. Behind a CONNECT that is right; of a broken body it does not tell where it has stopped so. */
+  #stopped(): WireError | null {
+    return this.#inBody ? wireError('the body is broken', 'HPE_INVALID_CHUNK_SIZE') : null
   }
 
   /** The connection has ended. An error if that was in the middle of a message. */

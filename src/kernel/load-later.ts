@@ -12,7 +12,11 @@ export interface Later<T> {
 export function loadLater<T>(load: () => Promise<T>, afterMs: number): Later<T> {
   let loading: Promise<T> | null = null
   const get = (): Promise<T> => {
-    loading ??= load()
+    // What could not be loaded now, for want of descriptors perhaps, may be the next time.
+    loading ??= load().catch((error: unknown) => {
+      loading = null
+      throw error
+    })
     return loading
   }
   // If it fails, those who ask for it are told.

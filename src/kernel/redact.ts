@@ -9,9 +9,11 @@ const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
  * and stay recognisable by their beginning. Secrets of any other form are given.
  */
 export function createRedact(servicePrefix: string, secrets: readonly string[] = []): Redact {
-  const literals = secrets.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  // Of secrets that begin alike the longer one is looked for first, or its rest would stay.
+  const longestFirst = secrets.toSorted((a, b) => b.length - a.length)
+  const literals = longestFirst.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const ownKey = `(${servicePrefix}${UNDERSCORE}(?:live|admin)${UNDERSCORE})[0-9A-Za-z]+`
-  const any = [ownKey, ...literals].join('|')
+  const any = [...literals, ownKey].join('|')
   // Nearly no text has one of them in it. To look for all at once takes a third of looking for one after the other.
   const first = new RegExp(any)
   const all = new RegExp(any, 'g')

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -19,8 +28,33 @@ function version(environment: Readonly<Record<string, string>>): string {
 const SHOWN = `tollgate ${VERSION}\n`
 
 test("compiled code is kept in the user's own cache", () => {
-  assert.equal(version({ HOME: join(dir, 'home') }), SHOWN)
-  assert.ok(existsSync(join(dir, 'home/.cache/tollgate')))
+  const home = join(dir, 'home')
+  mkdirSync(home)
+  assert.equal(version({ HOME: home }), SHOWN)
+  assert.notDeepEqual(readdirSync(join(home, '.cache/tollgate')), [])
+  assert.equal(statSync(join(home, '.cache/tollgate')).mode & 0o777, 0o700)
+})
+
+for (const [where, mode] of [
+  ['.cache', 0o777],
+  ['.cache/tollgate', 0o770],
+] as const) {
+  test(`where others can write, here in ${where}, nothing is kept and nothing that lies there is run`, () => {
+    const home = join(dir, `open-${mode}`)
+    mkdirSync(join(home, '.cache/tollgate'), { recursive: true, mode: 0o700 })
+    chmodSync(join(home, where), mode)
+    assert.equal(version({ HOME: home }), SHOWN)
+    assert.deepEqual(readdirSync(join(home, '.cache/tollgate')), [])
+  })
+}
+
+test('a link in the place of the cache is not followed', () => {
+  const home = join(dir, 'linked')
+  mkdirSync(join(home, '.cache'), { recursive: true, mode: 0o700 })
+  mkdirSync(join(dir, 'elsewhere'))
+  symlinkSync(join(dir, 'elsewhere'), join(home, '.cache/tollgate'))
+  assert.equal(version({ HOME: home }), SHOWN)
+  assert.deepEqual(readdirSync(join(dir, 'elsewhere')), [])
 })
 
 test('compiled code is kept where the operator says', () => {

@@ -30,3 +30,16 @@ test('framing in chunks stays where the client can read it and no length says ot
   assert.deepEqual(toReplyHeaders(sized, CHUNKABLE), ['a', 'b', 'Content-LENGTH', '5'])
   assert.deepEqual(toReplyHeaders(chunked, { ...CHUNKABLE, chunkable: false }), ['a', 'b'])
 })
+
+test('a body that upstream ended with its connection goes in chunks, and its head says so', () => {
+  const framing = { chunkable: true, ownPrefix: 'x-svc-' }
+  assert.deepEqual(toReplyHeaders(['Transfer-Encoding', 'identity', 'A', '1'], framing), ['A', '1'])
+  assert.deepEqual(toReplyHeaders(['Transfer-Encoding', 'gzip'], framing), [
+    'Transfer-Encoding',
+    'gzip, chunked',
+  ])
+  assert.deepEqual(toReplyHeaders(['transfer-encoding', 'Chunked'], framing), [
+    'transfer-encoding',
+    'Chunked',
+  ])
+})

@@ -130,30 +130,105 @@ test('while a request is being answered there is no limit to its time', async ()
   await closed.take()
 })
 
-test('what is sent ahead is taken in up to a bound, and is answered in its order', async () => {
+test('what is sent ahead is answered in its order up to a bound, and then we part', async () => {
   const { client, connection } = await open()
-  const count = 5_000
   const texts: string[] = []
   client.on('data', (chunk) => texts.push(chunk.toString()))
-  const sent = Array.from({ length: count }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: h\r\n\r\n`)
-  client.write(sent.join(''))
-  const first = await served.take()
-  // What one read has brought is there; the next waits.
-  assert.ok(connection.replies.length < 4_000, `${connection.replies.length} of ${count} were taken in`)
-  assert.equal(connection.socket.isPaused(), true)
-  answer(first)
-  for (let i = 1; i < count; i += 1) {
-    const next = await served.take()
+  const ended = once(client, 'close')
+  client.write(Array.from({ length: 5_000 }, (_, i) => `GET /${i} HTTP/1.1\r\nHost: h\r\n\r\n`).join(''))
+  let next = await served.take()
+  const count = connection.replies.length
+  assert.ok(count > 1 && count < 50, `${count} were taken in`)
+  for (let i = 0; i < count; i += 1) {
     assert.equal(next.request.target, `/${i}`)
     answer(next)
+    if (i < count - 1) next = await served.take()
   }
-  const whole = () => texts.join('').split('HTTP/1.1 200').length - 1 === count
-  const allCame = async () => {
-    while (!whole()) await once(client, 'data')
-  }
-  await withDeadline(allCame(), () => 'not all was answered')
+  await withDeadline(ended, () => 'it stayed open')
+  const replies = texts.join('').split('HTTP/1.1 200').slice(1)
+  assert.equal(replies.length, count)
+  assert.ok(replies.every((text, i) => text.includes('Connection: close') === (i === count - 1)))
+  await closed.take()
+})
+
+test('a CONNECT behind a request is not answered in its place', async () => {
+  const { client } = await open()
+  client.write(`${GET}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
+  const given = await served.take()
+  const received = once(client, 'data')
+  answer(given)
+  assert.match(String((await received)[0]), /^HTTP\/1.1 200 /)
+  await closed.take()
+})
+
+for (const [what, ahead] of [
+  ['many requests', GET.repeat(100)],
+  ['a large body', `POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n${'a'.repeat(300_000)}`],
+] as const) {
+  test(`a client that leaves with ${what} sent ahead is seen to have left`, async () => {
+    const { client } = await open()
+    client.write(GET + ahead)
+    const { reply } = await served.take()
+    const over = once(reply, 'close')
+    client.end()
+    await withDeadline(over, () => 'the reply stayed open')
+    await closed.take()
+  })
+}
+
+test('a body that nobody takes in does not keep the next request from its turn, nor the connection', async () => {
+  const { client, connection } = await open()
+  client.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n${'a'.repeat(100_000)}`)
+  const first = await served.take()
+  await until('the client has to wait', async () => connection.socket.isPaused())
+  answer(first)
+  await once(client, 'data')
+  client.write('a'.repeat(200_000) + GET)
+  assert.equal((await served.take()).request.method, 'GET')
   client.destroy()
   await closed.take()
+})
+
+test('discarding twice leaves no timer behind that would end the connection', async (t) => {
+  const { client, connection } = await open()
+  client.write('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nha')
+  const first = await served.take()
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  first.request.discard(1_000)
+  first.request.discard(1_000)
+  client.write('lf')
+  while (!first.request.complete) await new Promise(setImmediate)
+  t.mock.timers.tick(5_000)
+  assert.equal(connection.socket.destroyed, false)
+  t.mock.timers.reset()
+  client.destroy()
+  await closed.take()
+})
+
+test('half a head behind a request has the time of a head once it is its turn', async () => {
+  const { client, connection } = await open()
+  client.write(`${GET}GET / HT`)
+  answer(await served.take())
+  await once(client, 'data')
+  connection.checkTime(limits.headTimeoutMs)
+  assert.equal((await broken.take()).code, HEAD_TIMEOUT)
+  await closed.take()
+})
+
+test('a client that takes nothing of a finished reply is cut off after a while', async () => {
+  const { client, connection } = await open()
+  client.pause()
+  client.write(GET)
+  const { reply } = await served.take()
+  reply.writeHead(200, undefined, [])
+  reply.end(Buffer.alloc(64 * 1024 * 1024))
+  connection.checkTime(1_000)
+  connection.checkTime(1_000 + limits.replyStallTimeoutMs - 1)
+  assert.equal(connection.socket.destroyed, false)
+  connection.checkTime(1_000 + limits.replyStallTimeoutMs)
+  assert.equal(connection.socket.destroyed, true)
+  await closed.take()
+  client.destroy()
 })
 
 for (const leave of ['end', 'resetAndDestroy'] as const) {

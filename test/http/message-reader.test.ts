@@ -156,6 +156,12 @@ test('a wish for another protocol is told, and what follows it is read on; nothi
   assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${POST}`]).messages.length, 1)
 })
 
+test('a broken chunk behind a wish for another protocol is an error', () => {
+  const head = 'POST / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\nTransfer-Encoding: chunked\r\n\r\n'
+  assert.match(readAll('request', [`${head}zz\r\n`]).error ?? '', /^HPE_/)
+  assert.match(readAll('request', [head, 'zz\r\n']).error ?? '', /^HPE_/)
+})
+
 test('a reply without a length ends with the connection', () => {
   const read = readAll('response', ['HTTP/1.1 200 Fine\r\n\r\nabc', 'def'])
   assert.deepEqual(bodiesOf(read), ['abcdef'])

@@ -38,3 +38,18 @@ test('a part that cannot be loaded fails for those who ask, and for nobody else'
   await new Promise((resolve) => setImmediate(resolve))
   await assert.rejects(later.get(), /gone/)
 })
+
+test('a part that could not be loaded is tried again when it is asked for again', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let tries = 0
+  const later = loadLater(async () => {
+    tries += 1
+    if (tries === 1) throw new Error('no descriptors')
+    return 'there'
+  }, 1_000)
+  await assert.rejects(later.get(), /no descriptors/)
+  assert.equal(await later.get(), 'there')
+  assert.equal(await later.get(), 'there')
+  assert.equal(tries, 2)
+  later.leave()
+})

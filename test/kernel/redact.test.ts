@@ -42,3 +42,10 @@ test('of a body, credentials of others are cut too', () => {
     assert.ok(!clean.includes(secret), `${secret} in ${clean}`)
   assert.equal(JSON.parse(clean).model, 'skill-of-the-sky')
 })
+
+test('of secrets that begin alike, or like a key of ours, no tail is left', () => {
+  const redactAll = createRedact('svc', ['abcdefgh', 'abcdefghSECRETTAIL', 'svc_admin_ab-cd-SECRETTAIL'])
+  assert.equal(redactAll('x abcdefghSECRETTAIL y'), 'x [redacted] y')
+  assert.equal(redactAll('x svc_admin_ab-cd-SECRETTAIL y'), 'x [redacted] y')
+  assert.equal(redactAll('x svc_live_abc y'), 'x svc_live_[redacted] y')
+})
