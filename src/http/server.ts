@@ -97,7 +97,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     listen(host, port) {
       return new Promise((resolve, reject) => {
         server.once('error', reject)
-        server.listen(port, host, () => {
+        server.listen({ port, host, backlog: limits.connectionsWaitingMax }, () => {
           server.off('error', reject)
           resolve(server.address() as AddressInfo)
         })

@@ -23,6 +23,12 @@ export const limits = {
   /** Open client connections. Beyond it the kernel's accepted socket is closed at once. */
   connectionsMax: 20_000,
 
+  /**
+   * Connections that wait to be accepted. Beyond it the kernel resets them: with Node's 511, 100 of 2,000 streams that were
+   * opened within five seconds on a busy core. The kernel's own limit (`net.core.somaxconn`) may be lower.
+   */
+  connectionsWaitingMax: 4_096,
+
   /** Calls in flight upstream. Beyond it: 503 `overloaded`, nothing is sent. */
   callsInFlightMax: 10_000,
 
