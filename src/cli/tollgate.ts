@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { lstatSync, mkdirSync } from 'node:fs'
-import { enableCompileCache } from 'node:module'
+import { enableCompileCache, getCompileCacheDir } from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
@@ -15,7 +15,8 @@ if (directory !== undefined) Object.assign(process.env, { NODE_COMPILE_CACHE: di
  * is a folder in the system's temporary one, which belongs to whoever came first. NODE_COMPILE_CACHE names another.
  */
 function keepCompiled(): string | undefined {
-  if (process.env['NODE_COMPILE_CACHE'] !== undefined) return enableCompileCache().directory
+  const chosen = getCompileCacheDir()
+  if (chosen !== undefined) return chosen
   try {
     const cache = join(homedir(), '.cache')
     const own = join(cache, 'tollgate')
