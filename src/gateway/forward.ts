@@ -4,10 +4,10 @@ import type { Sendable } from './upload.ts'
 import type { UpstreamConnection } from './upstream-connection.ts'
 import type { Placed, UpstreamPool } from './upstream-pool.ts'
 
-export type { UpstreamBody, UpstreamRequest } from './request-head.ts'
-
-/** What upstream says, in order. A chunk is good until `data` returns, and
- * that answers whether more may come at once; if not, `resume()` the call later. */
+/**
+ * What upstream says, in order. A chunk is good until `data` returns; what that returns says whether more may come at
+ * once. If not, `resume()` the call later.
+ */
 export interface ReplyReceiver {
   interim(status: number, headers: string[]): void
   head(status: number, reason: string, headers: string[]): void

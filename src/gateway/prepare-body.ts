@@ -12,8 +12,8 @@ import {
   spliceChunks,
 } from '../providers/chat-usage/splice-bytes.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import type { UpstreamBody } from './forward.ts'
 import { bodyForUpstream, type RequestBody } from './read.ts'
+import type { UpstreamBody } from './request-head.ts'
 
 /** The body as it goes upstream. */
 export interface PreparedBody {

@@ -10,9 +10,9 @@ import { readerFor, unreadable } from '../metering/request-reader.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
 import type { CountableRequest } from './estimate-usage.ts'
-import type { UpstreamBody } from './forward.ts'
 import type { HeldBody } from './held-body.ts'
 import { type ReceiveOptions, receiveBody, refuseAnnouncedLength } from './receive-body.ts'
+import type { UpstreamBody } from './request-head.ts'
 
 /** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
 export type RequestBody =

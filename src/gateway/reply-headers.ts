@@ -23,8 +23,8 @@ function fateOf(lower: string): ReplyLine['fate'] {
 
 /**
  * Upstream's header lines as the client gets them: case, order and duplicates stay, lines that belong to
- * upstream's connection go. `Transfer-Encoding` keeps its place where the client can read it, because Node would
- * otherwise append one at the end. Lines with our own prefix are dropped: only we say those.
+ * upstream's connection go. `Transfer-Encoding` keeps its place where the client can read it; it would
+ * otherwise be appended at the end. Lines with our own prefix are dropped: only we say those.
  */
 export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): string[] {
   const { chunkable, ownPrefix } = framing

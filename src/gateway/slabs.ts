@@ -1,5 +1,5 @@
 /** As much as one read of a socket brings. */
-export const SLAB_BYTES = 64 * 1024
+const SLAB_BYTES = 64 * 1024
 
 /** Of those that were given back, as many are kept: 16 MiB. */
 const SPARE_MAX = 256

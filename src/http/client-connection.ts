@@ -30,12 +30,6 @@ interface Turn {
   readonly expects: Expects
 }
 
-/**
- * Requests that were sent before the reply to the one before them. What is sent beyond it is dropped, and the client
- * told by `Connection: close`: if it were left unread, we would not see either that the client has left.
- */
-const AHEAD_MAX = 16
-
 /** For whoever wants to see from beside what comes and goes: a request is whole, its reply has left. */
 const requestWhole = channel('tollgate.request.whole')
 const replyFinished = channel('tollgate.reply.finished')
@@ -130,8 +124,9 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#headBegun = false
     this.#isNew = false
     this.#waitingSinceMs = null
-    // An answer to a CONNECT would stand before those of the requests before it.
-    if (this.#turns.length > (head.method === 'CONNECT' ? 0 : AHEAD_MAX)) {
+    // What is sent ahead beyond the limit is dropped, and `Connection: close` tells: if it were left unread, we would
+    // not see either that the client has left. An answer to a CONNECT would stand before those to others.
+    if (this.#turns.length > (head.method === 'CONNECT' ? 0 : limits.requestsAheadMax)) {
       this.#endWithLastTurn()
       return 'as_framed'
     }

@@ -1,3 +1,4 @@
+import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
 import type { MessageHead } from './message-reader.ts'
 
@@ -16,9 +17,6 @@ export interface RequestSource {
   flowChanged(): void
   destroy(): void
 }
-
-/** What is taken off the connection before anybody takes it in. Then the client waits. */
-const WAITING_BYTES_MAX = 64 * 1024
 
 const NOWHERE: BodySink = { data() {}, end() {} }
 
@@ -60,7 +58,7 @@ export class IncomingRequest {
   /** No more of it should be read for now. */
   get isFull(): boolean {
     if (this.#complete) return false
-    return this.#paused || this.#waitingBytes >= WAITING_BYTES_MAX
+    return this.#paused || this.#waitingBytes >= limits.bodyBytesAheadMax
   }
 
   /** From here on the body goes there, beginning with what has come already, before this returns. */

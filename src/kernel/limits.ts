@@ -24,6 +24,13 @@ export const limits = {
   connectionsMax: 20_000,
 
   /**
+   * Requests that a client sends ahead on one connection, and what of a body is taken in before anybody wants it. Beyond
+   * the first the connection ends with the last that was taken; beyond the second the client waits.
+   */
+  requestsAheadMax: 16,
+  bodyBytesAheadMax: 64 * KiB,
+
+  /**
    * Connections that wait to be accepted. Beyond it the kernel resets them: with Node's 511, 100 of 2,000 streams that were
    * opened within five seconds on a busy core. The kernel's own limit (`net.core.somaxconn`) may be lower.
    */

@@ -13,10 +13,10 @@ export function createRedact(servicePrefix: string, secrets: readonly string[] =
   const longestFirst = secrets.toSorted((a, b) => b.length - a.length)
   const literals = longestFirst.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const ownKey = `(${servicePrefix}${UNDERSCORE}(?:live|admin)${UNDERSCORE})[0-9A-Za-z]+`
-  const any = [...literals, ownKey].join('|')
+  const pattern = [...literals, ownKey].join('|')
   // Nearly no text has one of them in it. To look for all at once takes a third of looking for one after the other.
-  const first = new RegExp(any)
-  const all = new RegExp(any, 'g')
+  const first = new RegExp(pattern)
+  const all = new RegExp(pattern, 'g')
   // A replacing function takes three times as long: 49 ms instead of 16 for a MiB of nothing but keys.
   return (text) => (first.test(text) ? text.replace(all, '$1[redacted]') : text)
 }

@@ -188,17 +188,17 @@ function tierFor(request: BoundRequest, settings: BoundSettings): Tier {
 }
 
 /** Rates never change; looking through them took a third of the time of a bound. */
-const dearestKnown = new WeakMap<TierRates, { readonly short: Dearest; readonly any: Dearest }>()
+const dearestKnown = new WeakMap<TierRates, { readonly short: Dearest; readonly either: Dearest }>()
 
 function dearestOf(rates: TierRates, mayBeLong: boolean): Dearest {
   let known = dearestKnown.get(rates)
   if (known === undefined) {
     const short = dearestIn(rates.short)
-    const any = rates.long === null ? short : dearestOfBoth(short, dearestIn(rates.long))
-    known = { short, any }
+    const either = rates.long === null ? short : dearestOfBoth(short, dearestIn(rates.long))
+    known = { short, either }
     dearestKnown.set(rates, known)
   }
-  return mayBeLong ? known.any : known.short
+  return mayBeLong ? known.either : known.short
 }
 
 function dearestIn(tariff: Tariff): Dearest {

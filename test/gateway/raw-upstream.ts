@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import net from 'node:net'
 import type { TestContext } from 'node:test'
-import { type CallEnd, forward, type ReplyReceiver, type UpstreamRequest } from '../../src/gateway/forward.ts'
+import { type CallEnd, forward, type ReplyReceiver } from '../../src/gateway/forward.ts'
+import type { UpstreamRequest } from '../../src/gateway/request-head.ts'
 import { openUpstream } from '../../src/gateway/upstream.ts'
 import { withDeadline } from '../support/deadline.ts'
 
