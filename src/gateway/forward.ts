@@ -44,9 +44,10 @@ export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: 
 
 class ForwardedCall implements Call, Placed {
   readonly ended: Promise<CallEnd>
-  readonly sendable: Sendable
+  readonly method: string
   readonly #receiver: ReplyReceiver
   readonly #finish: (end: CallEnd) => void
+  #sendable: Sendable | null
   #connection: UpstreamConnection | null = null
   #isSent = false
   #hasHead = false
@@ -56,7 +57,8 @@ class ForwardedCall implements Call, Placed {
     const { promise, resolve } = Promise.withResolvers<CallEnd>()
     this.ended = promise
     this.#finish = resolve
-    this.sendable = sendable
+    this.method = sendable.method
+    this.#sendable = sendable
     this.#receiver = receiver
     // From the beginning, since it may break while there is no connection yet.
     if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
@@ -64,6 +66,13 @@ class ForwardedCall implements Call, Placed {
 
   get isOver(): boolean {
     return this.#isOver
+  }
+
+  takeSendable(): Sendable {
+    const sendable = this.#sendable
+    if (sendable === null) throw new Error('a request is sent once')
+    this.#sendable = null
+    return sendable
   }
 
   placed(connection: UpstreamConnection): void {

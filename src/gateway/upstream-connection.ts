@@ -8,7 +8,9 @@ import { type Sendable, sendRequest, type Upload } from './upload.ts'
 
 /** A request with its reply, as a connection sees it. `whole` or `broken` comes last, and once. */
 export interface Carried {
-  readonly sendable: Sendable
+  readonly method: string
+  /** To be asked for once: nothing is sent twice, and what was sent is not kept. */
+  takeSendable(): Sendable
   /** From here on upstream may have seen it. */
   begun(): void
   interim(status: number, headers: string[]): void
@@ -89,7 +91,7 @@ export class UpstreamConnection implements MessageReceiver {
     this.#isInterim = false
     this.#reusableMs = 0
     carried.begun()
-    this.#upload = sendRequest(this.#socket, carried.sendable, (error) => this.fail(error))
+    this.#upload = sendRequest(this.#socket, carried.takeSendable(), (error) => this.fail(error))
   }
 
   /** The receiver has room again. */
@@ -130,7 +132,7 @@ export class UpstreamConnection implements MessageReceiver {
       this.#isInterim = true
       carried.interim(status, headers)
     } else {
-      const { method } = carried.sendable
+      const { method } = carried
       this.#hasHead = true
       this.#reusableMs = reusableMs(head, method)
       carried.head(status, head.reason, headers)

@@ -8,8 +8,8 @@ interface Handled {
 
 /**
  * A socket that was accepted, reading into the shared buffer. Node lets only those choose their buffer that connect
- * themselves, so the connection is handed over to a new one. The accepted one stays, empty, because the server counts
- * its connections by those.
+ * themselves, so the connection is handed over to a new one. The accepted one is done with: Node's server does not
+ * count this connection any more.
  */
 export function adoptSocket(accepted: Socket, onChunk: (chunk: Buffer) => void): Socket {
   const handed = accepted as unknown as Handled
@@ -27,7 +27,6 @@ export function adoptSocket(accepted: Socket, onChunk: (chunk: Buffer) => void):
       },
     },
   }
-  const socket = new Socket(options as SocketConstructorOpts)
-  socket.once('close', () => accepted.destroy())
-  return socket
+  accepted.destroy()
+  return new Socket(options as SocketConstructorOpts)
 }

@@ -62,7 +62,9 @@ type HeadGiven = readonly [
   keepAlive: boolean,
 ]
 
-type Callbacks = Record<number, (...args: never[]) => unknown>
+/** The parser with whose reader it is. It calls back with itself as `this`. */
+type Reading = HTTPParser & { reader: MessageReader }
+type Callbacks = Record<number, (this: Reading, ...args: never[]) => unknown>
 
 /**
  * Reads HTTP/1 messages off a connection. Grammar and framing are decided by Node's own parser alone, as they are in
@@ -87,14 +89,26 @@ export class MessageReader {
     this.#limits = limits
     this.#kind = kind === 'request' ? HTTPParser.REQUEST : HTTPParser.RESPONSE
     this.#begin()
-    const on = this.#parser as unknown as Callbacks
-    on[ON_BEGIN] = () => {
-      this.#begun = true
-    }
-    on[ON_LINES] = (lines: string[], target: string) => this.#onLines(lines, target)
-    on[ON_HEAD] = (...given: HeadGiven) => this.#onHead(given)
-    on[ON_BODY] = (chunk: Buffer) => this.#onBody(chunk)
-    on[ON_END] = () => this.#onEnd()
+    Object.assign(this.#parser, { reader: this }, MessageReader.#callbacks)
+  }
+
+  /** The same for all: with closures of its own, a reader would take half a kilobyte more. */
+  static readonly #callbacks: Callbacks = {
+    [ON_BEGIN]() {
+      this.reader.#begun = true
+    },
+    [ON_LINES](lines: string[], target: string) {
+      this.reader.#onLines(lines, target)
+    },
+    [ON_HEAD](...given: HeadGiven) {
+      return this.reader.#onHead(given)
+    },
+    [ON_BODY](chunk: Buffer) {
+      this.reader.#onBody(chunk)
+    },
+    [ON_END]() {
+      this.reader.#onEnd()
+    },
   }
 
   /** A message has begun that has not ended yet. */

@@ -34,6 +34,7 @@ const TIME_CHECK_MS = 1_000
 export function createHttpServer(parts: ServerParts): HttpServer {
   const connections = new Set<ClientConnection>()
   let draining = false
+  let onNoneLeft = (): void => {}
 
   const owner: ConnectionOwner = {
     get isDraining() {
@@ -57,6 +58,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     },
     onClosed(connection) {
       connections.delete(connection)
+      if (connections.size === 0) onNoneLeft()
     },
   }
 
@@ -79,9 +81,9 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   }
 
   const server = createServer({ noDelay: true }, (socket) => {
-    connections.add(new ClientConnection(socket, owner))
+    if (connections.size >= limits.connectionsMax) socket.destroy()
+    else connections.add(new ClientConnection(socket, owner))
   })
-  server.maxConnections = limits.connectionsMax
 
   const timeCheck = setInterval(() => {
     const nowMs = parts.clock.monotonicMs()
@@ -110,6 +112,9 @@ export function createHttpServer(parts: ServerParts): HttpServer {
         for (const reply of replies) if (!reply.headersSent) reply.shouldKeepAlive = false
       }
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      const noneLeft = new Promise<void>((resolve) => {
+        onNoneLeft = resolve
+      })
       let cut = 0
       const deadline = setTimeout(() => {
         for (const connection of connections) {
@@ -119,6 +124,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       }, drainMs)
       closeIdle()
       await closed
+      if (connections.size > 0) await noneLeft
       clearInterval(timeCheck)
       clearTimeout(deadline)
       return cut

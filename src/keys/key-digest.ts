@@ -32,8 +32,15 @@ export function createKeyDigest(pepper: Secret): DigestKey {
   return (key) => {
     const text = key.length > KEY_CHARS_MAX ? paddedBefore(pepper, key) : put(key)
     outer.write(hash('sha256', text, 'binary'), BLOCK_BYTES, 'latin1')
-    return Buffer.from(hash('sha256', outer, 'binary'), 'latin1')
+    return ownBytes(hash('sha256', outer, 'binary'))
   }
+}
+
+/** Not of Node's pool: the digest lives as long as its call, and would keep 64 KiB of the pool from being freed. */
+function ownBytes(digest: string): Buffer {
+  const bytes = Buffer.alloc(DIGEST_BYTES)
+  for (let i = 0; i < DIGEST_BYTES; i++) bytes[i] = digest.charCodeAt(i)
+  return bytes
 }
 
 function paddedBefore(pepper: Secret, key: string): Buffer {

@@ -84,11 +84,26 @@ interface Literal {
   readonly words: BigInt64Array
 }
 
+/**
+ * Literals of late. The events of one provider mostly differ in their holes only, so that thousands of streams share
+ * them; those with an id of the stream in them come and go.
+ */
+const recent = new Map<string, Literal>()
+const RECENT_MAX = 64
+
 function toLiteral(bytes: Buffer): Literal {
-  const copy = Buffer.from(bytes)
+  const name = bytes.toString('latin1')
+  const known = recent.get(name)
+  if (known !== undefined) return known
+  // Memory of its own: a piece of Node's pool would keep all of the pool as long as the stream lasts.
+  const copy = Buffer.alloc(bytes.length)
+  bytes.copy(copy)
   const words = new BigInt64Array(copy.length >> 3)
   for (let i = 0; i < words.length; i++) words[i] = copy.readBigInt64LE(i * 8)
-  return { bytes: copy, words }
+  const literal = { bytes: copy, words }
+  if (recent.size >= RECENT_MAX) recent.clear()
+  recent.set(name, literal)
+  return literal
 }
 
 /**
