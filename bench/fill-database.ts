@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { type FillPlan, TOLD_KEYS_FILE } from './fill-plan.ts'
+import { MODELS } from './wire-text.ts'
 
 /**
  * Writes keys or calls straight into a new database, in the schema of the revision it is for.
@@ -13,7 +14,7 @@ import { type FillPlan, TOLD_KEYS_FILE } from './fill-plan.ts'
 const TOLD_KEYS_MAX = 20_000
 
 const DAYS = 30
-const MODELS = 8
+const MODEL_COUNT = 8
 const BUDGET_NANOS = 1_000_000n * 1_000_000_000n
 
 const plan = JSON.parse(process.argv[2] ?? '{}') as FillPlan
@@ -45,15 +46,18 @@ db.exec('PRAGMA journal_mode = wal')
 db.close()
 
 function fillKeys(): void {
-  const month = new Date().toISOString().slice(0, 7)
+  const day = new Date().toISOString().slice(0, 10)
   db.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :keys)
      INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms, monthly_budget_nanos)
      SELECT printf('key_%026d', i), 'default', 'key ' || i, randomblob(32), 'svc_live_xxxxxxx', 'xxxx', 0, :budget
      FROM n`,
   ).run({ keys: BigInt(plan.keys), budget: BUDGET_NANOS })
-  // All of them have been used this month, as keys in use are.
-  db.prepare('INSERT INTO key_month (key_id, month) SELECT id, ? FROM api_key').run(month)
+  // All of them have been used today, as keys in use are: what is measured is not the first call of each.
+  db.prepare('INSERT INTO key_month (key_id, month) SELECT id, ? FROM api_key').run(day.slice(0, 7))
+  db.prepare(
+    'INSERT INTO rollup (account_id, day, model, key_id) SELECT account_id, ?, ?, id FROM api_key ORDER BY id',
+  ).run(day, MODELS.messages)
 
   const digest = createKeyDigest(new Secret(plan.pepper))
   const tell = db.prepare('UPDATE api_key SET digest = ?, prefix = ?, last4 = ? WHERE id = ?')
@@ -89,9 +93,9 @@ function fillCalls(): void {
        model_asked, model_served, status, stop_reason, usage, input_tokens, output_tokens, hold_nanos,
        hold_list_nanos, cost_nanos, list_nanos, balance_nanos, upstream_ms, overhead_ms, price_version, rating,
        upstream_request_id, client_ip, user_agent, bytes_in, bytes_out)
-     SELECT printf('req_%026d', i), 'default', printf('key_%026d', i / ${DAYS * MODELS} % :keys), 'settled',
+     SELECT printf('req_%026d', i), 'default', printf('key_%026d', i / ${DAYS * MODEL_COUNT} % :keys), 'settled',
        1793491200000 + i, 1793491200000 + i + 900, '2026-11', printf('2026-11-%02d', i % ${DAYS} + 1), 'POST',
-       '/v1/messages', 'messages', 'model-' || (i / ${DAYS} % ${MODELS}), 'model-' || (i / ${DAYS} % ${MODELS}), 200,
+       '/v1/messages', 'messages', 'model-' || (i / ${DAYS} % ${MODEL_COUNT}), 'model-' || (i / ${DAYS} % ${MODEL_COUNT}), 200,
        'end_turn', '{"parts":[{"kind":"input","units":1000},{"kind":"output","units":200}]}', 1000, 200, 250000,
        250000, 160000, 200000, 1000000000 - i, 850, 2, '2026-11-01', '{"endpoint":"messages"}',
        'req_upstream_' || i, '127.0.0.1', 'anthropic-sdk/1.0', 2000, 8000

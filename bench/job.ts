@@ -21,6 +21,8 @@ export interface RequestsJob extends Target {
   readonly warmUpSeconds: number
   /** On a slow machine the warm-up lasts longer, until so many requests were answered. */
   readonly warmUpRequests: number
+  /** Callers of the warm-up, if they are more: one caller alone would take minutes to have all code compiled. */
+  readonly warmUpCallers?: number
   readonly seconds: number
   /** A file with an API key on each line: every request uses another one. */
   readonly keysFile?: string

@@ -11,7 +11,7 @@ import { PATHS, requestBody } from './wire-text.ts'
 const RETRY_MS = 20
 
 /** A warm-up that waits for its requests takes at most so many times as long as one that does not have to. */
-const WARM_UP_TIMES_MAX = 3
+const WARM_UP_TIMES_MAX = 4
 
 /** Callers in a closed loop: warmed up, then measured for a while. */
 export async function loadRequests(job: RequestsJob): Promise<Figures> {
@@ -23,7 +23,7 @@ export async function loadRequests(job: RequestsJob): Promise<Figures> {
   const nextRequest = requestSource(job)
 
   function ask(caller: Caller): void {
-    if (stopped) {
+    if (stopped || surplus.delete(caller)) {
       caller.close()
       return
     }
@@ -31,7 +31,8 @@ export async function loadRequests(job: RequestsJob): Promise<Figures> {
     caller.ask(nextRequest())
   }
 
-  const callers = Array.from({ length: job.callers }, (_, i) => {
+  const surplus = new Set<Caller>()
+  const callers = Array.from({ length: Math.max(job.callers, job.warmUpCallers ?? 0) }, (_, i) => {
     const url = job.urls[i % job.urls.length] ?? ''
     return new Caller(url, {
       ended(caller, status) {
@@ -51,6 +52,8 @@ export async function loadRequests(job: RequestsJob): Promise<Figures> {
   await sleep(warmUpMs)
   // What has hardly run is not compiled yet, and would be measured as if it always ran like this.
   while (answered < job.warmUpRequests && performance.now() < latestMs) await sleep(20)
+  for (const caller of callers.splice(job.callers)) surplus.add(caller)
+  while (surplus.size > 0) await sleep(5)
 
   const stopWatch = watchProcesses(job)
   measuring = true

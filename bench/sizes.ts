@@ -21,7 +21,7 @@ export const FULL: Sizes = {
   callers: [1, 32, 256],
   requestBytes: 2_000,
   largeBytes: 1_000_000,
-  warmUpRequests: 10_000,
+  warmUpRequests: 40_000,
   largeCallers: 8,
   eventsPerSecond: 20,
   streamsFew: 300,

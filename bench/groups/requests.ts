@@ -9,6 +9,7 @@ interface RequestsWorkload {
   readonly requestBytes: number
   readonly replyBytes: number
   readonly warmUpRequests: number
+  readonly warmUpCallers: number
 }
 
 export function requestWorkloads({ sizes }: Pick<Plan, 'sizes'>): RequestsWorkload[] {
@@ -20,12 +21,14 @@ export function requestWorkloads({ sizes }: Pick<Plan, 'sizes'>): RequestsWorklo
     requestBytes,
     replyBytes: requestBytes,
     warmUpRequests: sizes.warmUpRequests,
+    warmUpCallers: callers[1],
   }))
   const large = {
     callers: largeCallers,
     requestBytes,
     replyBytes: requestBytes,
     warmUpRequests: sizes.warmUpRequests / 10,
+    warmUpCallers: largeCallers,
   }
   return [
     ...small,
@@ -57,6 +60,7 @@ export function requestGroups(plan: Plan): Group[] {
               callers: workload.callers,
               warmUpSeconds: plan.warmUpSeconds,
               warmUpRequests: workload.warmUpRequests,
+              warmUpCallers: workload.warmUpCallers,
               seconds: plan.seconds,
             },
             plan.cores.load,
