@@ -30,7 +30,12 @@ function takeOutput(name: 'stdout' | 'stderr'): string {
 
 let runs = 0
 
-parentPort?.on('message', async ({ args, environment, cwd }: CommandLine) => {
+parentPort?.on('message', async (message: CommandLine | 'end') => {
+  if (message === 'end') {
+    parentPort?.close()
+    return
+  }
+  const { args, environment, cwd } = message
   runs += 1
   for (const name of Object.keys(process.env)) delete process.env[name]
   Object.assign(process.env, environment)

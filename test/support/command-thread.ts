@@ -23,8 +23,22 @@ export function runInThread(
   return finished
 }
 
+/** What a command has left open is given this long to close. */
+const ENDING_MS = 5_000
+
+function start(): Worker {
+  const worker = new Worker(new URL('command-thread-program.ts', import.meta.url))
+  // A thread that is stopped while Node still writes to one of its sockets was once seen to wait for that for ever.
+  process.once('beforeExit', () => {
+    worker.ref()
+    worker.postMessage('end')
+    setTimeout(() => worker.terminate(), ENDING_MS).unref()
+  })
+  return worker
+}
+
 async function finish(line: CommandLine): Promise<Finished> {
-  thread ??= new Worker(new URL('command-thread-program.ts', import.meta.url))
+  thread ??= start()
   const worker = thread
   const shown = `tollgate ${line.args.join(' ')}`
   const { promise, resolve, reject } = Promise.withResolvers<Finished>()

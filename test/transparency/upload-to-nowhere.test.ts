@@ -26,7 +26,16 @@ test('an upload that upstream cannot be reached for is answered, and nothing of 
   await health.body?.cancel()
 })
 
-test('an upload that stops in the middle is answered 408, and upstream never has it whole', async () => {
+for (const [size, sentBytes] of [
+  ['in the middle', 1_000],
+  // While upstream has no room the silence is not the client's; afterwards it is again.
+  ['after upstream had to make room for it', 2_000_000],
+] as const) {
+  test(`an upload that stops ${size} is answered 408, and upstream never has it whole`, () =>
+    stopAfter(sentBytes))
+}
+
+async function stopAfter(sentBytes: number): Promise<void> {
   const ended = Promise.withResolvers<boolean>()
   const upstream = createServer((req) => {
     req.on('error', () => {})
@@ -38,7 +47,7 @@ test('an upload that stops in the middle is answered 408, and upstream never has
   try {
     const client = await connect(impatient)
     const reply = await client.request(
-      Buffer.concat([Buffer.from(head(impatient.apiKey, 5_000)), Buffer.alloc(1_000)]),
+      Buffer.concat([Buffer.from(head(impatient.apiKey, 5_000_000)), Buffer.alloc(sentBytes)]),
     )
     assert.equal(reply.status, 408)
     assert.match(reply.body.toString(), /"code":"request_timeout"/)
@@ -49,4 +58,4 @@ test('an upload that stops in the middle is answered 408, and upstream never has
     upstream.closeAllConnections()
     upstream.close()
   }
-})
+}
