@@ -5,6 +5,7 @@ import { adoptSocket } from './adopt-socket.ts'
 import { IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
+import { Patience } from './patience.ts'
 import { firstValue } from './raw-headers.ts'
 
 /** What a connection tells whoever accepted it. None of these may throw. */
@@ -52,19 +53,14 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #arriving: IncomingRequest | null = null
   /** No further request is read: the last one said so, or what came after it is none. */
   #isLast = false
-  /** Since when a head is being waited for; null while one is being answered. */
-  #waitingSinceMs: number | null
-  #headBegun = false
-  #isNew = true
+  readonly #patience: Patience
   #address: string | null = null
-  #taken: number | null = null
-  #takenSinceMs = 0
 
   constructor(accepted: Socket, owner: ConnectionOwner) {
     const socket = adoptSocket(accepted, (chunk) => this.#onData(chunk))
     this.socket = socket
     this.#owner = owner
-    this.#waitingSinceMs = owner.monotonicMs()
+    this.#patience = new Patience(owner.monotonicMs())
     this.#reader = new MessageReader('request', this, limits)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
@@ -79,33 +75,24 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   get isIdle(): boolean {
-    return this.#turns.length === 0 && !this.#headBegun
+    return this.#turns.length === 0 && !this.#patience.headBegun
   }
 
   get replies(): readonly OutgoingReply[] {
     return this.#turns.map(({ reply }) => reply)
   }
 
-  /** Ends a connection that has said nothing, or not enough, for too long. */
+  /** Ends a connection that has said nothing, or not enough, for too long, and one that takes nothing of its reply. */
   checkTime(nowMs: number): void {
-    this.#checkTaking(nowMs)
-    if (this.#waitingSinceMs === null || this.#turns.length > 0) return
-    const waitedMs = nowMs - this.#waitingSinceMs
-    if (!this.#headBegun && !this.#isNew) {
-      if (waitedMs >= limits.keepAliveTimeoutMs) this.socket.destroy()
-    } else if (waitedMs >= limits.headTimeoutMs) {
+    const reply = this.#turns[0]?.reply
+    const untaken = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
+    const impatience = this.#patience.check(nowMs, untaken)
+    if (impatience === 'head_late' && this.#turns.length === 0) {
       this.#isLast = true
       this.#owner.onBroken(this.socket, timeout(), '')
+    } else if (impatience === 'not_taken' || (impatience === 'rests' && this.#turns.length === 0)) {
+      this.socket.destroy()
     }
-  }
-
-  /** A client that takes nothing of a reply that is over is cut off, like one that takes nothing of a stream. */
-  #checkTaking(nowMs: number): void {
-    const reply = this.#turns[0]?.reply
-    const taken = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
-    if (taken === null || taken !== this.#taken) this.#takenSinceMs = nowMs
-    else if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) this.socket.destroy()
-    this.#taken = taken
   }
 
   destroy(): void {
@@ -121,9 +108,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   head(head: MessageHead): 'as_framed' {
     if (this.#isLast) return 'as_framed'
-    this.#headBegun = false
-    this.#isNew = false
-    this.#waitingSinceMs = null
+    this.#patience.headCame()
     // What is sent ahead beyond the limit is dropped, and `Connection: close` tells: if it were left unread, we would
     // not see either that the client has left. An answer to a CONNECT would stand before those to others.
     if (this.#turns.length > (head.method === 'CONNECT' ? 0 : limits.requestsAheadMax)) {
@@ -170,10 +155,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   #onData(chunk: Buffer): void {
     if (this.#isLast && this.#arriving === null) return
-    if (this.#turns.length === 0 && !this.#headBegun) {
-      this.#headBegun = true
-      if (!this.#isNew) this.#waitingSinceMs = this.#owner.monotonicMs()
-    }
+    if (this.isIdle) this.#patience.headBegins(this.#owner.monotonicMs())
     const error = this.#reader.read(chunk)
     if (error !== null) this.#onBroken(error, chunk)
     this.flowChanged()
@@ -181,7 +163,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   readonly #onEnd = (): void => {
     const error = this.#isLast ? null : this.#reader.finish()
-    if (error !== null && (this.#arriving !== null || this.#headBegun)) this.#onBroken(error, null)
+    if (error !== null && (this.#arriving !== null || this.#patience.headBegun)) this.#onBroken(error, null)
     // A half-closed client is treated as gone: otherwise one that left could not be told from one that waits.
     else if (this.#turns[0]?.reply.ended !== true) this.socket.destroy()
   }
@@ -235,10 +217,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       this.#owner.onRequest(next.request, next.reply, next.expects)
       this.flowChanged()
     } else if (this.#isLast || this.#owner.isDraining) this.socket.destroySoon()
-    else {
-      this.#waitingSinceMs = this.#owner.monotonicMs()
-      this.#headBegun = this.#reader.isWithin
-    }
+    else this.#patience.allAnswered(this.#owner.monotonicMs(), this.#reader.isWithin)
   }
 
   #onBroken(error: WireError, chunk: Buffer | null): void {

@@ -1,0 +1,52 @@
+import { limits } from '../kernel/limits.ts'
+
+/** Why a connection is to end: it rests too long, a head takes too long, or a reply is not taken. */
+export type Impatience = 'rests' | 'head_late' | 'not_taken'
+
+/** How long a client may be silent, and how long it may take nothing of a reply that is over. */
+export class Patience {
+  /** Since when a head is being waited for; null while one is being answered. */
+  #waitingSinceMs: number | null
+  #headBegun = false
+  /** The first head must come in time; before another one the connection may rest. */
+  #isNew = true
+  #taken: number | null = null
+  #takenSinceMs = 0
+
+  constructor(nowMs: number) {
+    this.#waitingSinceMs = nowMs
+  }
+
+  /** Of a head something has come, but not all. */
+  get headBegun(): boolean {
+    return this.#headBegun
+  }
+
+  headBegins(nowMs: number): void {
+    this.#headBegun = true
+    if (!this.#isNew) this.#waitingSinceMs = nowMs
+  }
+
+  headCame(): void {
+    this.#headBegun = false
+    this.#isNew = false
+    this.#waitingSinceMs = null
+  }
+
+  /** All that was asked is answered. Some of the next head may have come meanwhile. */
+  allAnswered(nowMs: number, headBegun: boolean): void {
+    this.#waitingSinceMs = nowMs
+    this.#headBegun = headBegun
+  }
+
+  /** `untaken` are the bytes that were taken of a reply that is over and not gone; null if there is none. */
+  check(nowMs: number, untaken: number | null): Impatience | null {
+    if (untaken === null || untaken !== this.#taken) this.#takenSinceMs = nowMs
+    this.#taken = untaken
+    if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) return 'not_taken'
+    if (this.#waitingSinceMs === null) return null
+    const waitedMs = nowMs - this.#waitingSinceMs
+    if (!this.#headBegun && !this.#isNew) return waitedMs >= limits.keepAliveTimeoutMs ? 'rests' : null
+    return waitedMs >= limits.headTimeoutMs ? 'head_late' : null
+  }
+}
