@@ -7,14 +7,15 @@ export const HELP = `Usage
 
 Measures Tollgate beside a direct connection, nginx (if installed), a bare pipe of Node and Portkey's gateway: each in
 a fresh process pinned to one core, the load and the upstream on another, in alternating order. Writes the raw rounds,
-tables and charts to bench/results. A whole run takes about an hour; nothing else should run on the machine.
+tables and charts to bench/results. A whole run takes an hour and a half; nothing else should run on the machine.
 
   --only <names>       only workloads whose names begin so, with commas between: 2kB, streams-300, keys, usage, start,
                        stores
   --subjects <names>   only these, of direct, nginx, pipe, portkey, tollgate
   --rounds <n>         rounds of each workload (5)
   --seconds <s>        how long each is measured (5)
-  --warm-up <s>        how long each is warmed up before (4)
+  --warm-up <s>        how long each is warmed up at least (4); four times as long if requests are answered
+                       slowly
   --quick              everything once with reduced sizes, in some two minutes: shows that it works, not how fast it is
   --soak <minutes>     also a long run that watches memory; alone with --only soak (then 10 minutes unless given)
   --compare <rev>      Tollgate of that revision against Tollgate as it stands here; others only if named
