@@ -1,8 +1,8 @@
 import type { Exchange } from '../http/exchange.ts'
 import { hasHeader } from '../http/raw-headers.ts'
+import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import type { ByteBudget } from './byte-budget.ts'
-import { ChunkList } from './chunk-list.ts'
 import { announcedTrailers, type Figures, figureLines } from './figures.ts'
 import { toReplyHeaders } from './reply-headers.ts'
 

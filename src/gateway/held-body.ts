@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
 import type { ByteBudget } from './byte-budget.ts'
-import { ChunkList } from './chunk-list.ts'
 
 /**
  * A request body that waits for admission: in memory while it is small and there is room, then in a temporary

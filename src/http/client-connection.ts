@@ -85,8 +85,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   /** Ends a connection that has said nothing, or not enough, for too long, and one that takes nothing of its reply. */
   checkTime(nowMs: number): void {
     const reply = this.#turns[0]?.reply
-    const untaken = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
-    const impatience = this.#patience.check(nowMs, untaken)
+    const takenBytes = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
+    const impatience = this.#patience.check(nowMs, takenBytes)
     if (impatience === 'head_late' && this.#turns.length === 0) {
       this.#isLast = true
       this.#owner.onBroken(this.socket, timeout(), '')

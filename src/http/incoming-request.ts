@@ -1,5 +1,5 @@
+import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { kept } from '../kernel/read-buffer.ts'
 import type { MessageHead } from './message-reader.ts'
 
 /** Who takes a body in. */
@@ -33,7 +33,9 @@ export class IncomingRequest {
   #ended = false
   #sink: BodySink | null = null
   #paused = false
-  #waiting: Buffer[] = []
+  /** What has come while nobody took it, and how much of that has been given since. */
+  #waiting: ChunkList | null = null
+  #given = 0
   #waitingBytes = 0
   #discardTimer: NodeJS.Timeout | null = null
 
@@ -96,18 +98,19 @@ export class IncomingRequest {
   // What follows is the connection's to call.
 
   arrived(chunk: Buffer): void {
-    if (this.#sink !== null && !this.#paused && this.#waiting.length === 0) {
+    if (this.#sink !== null && !this.#paused && this.#waiting === null) {
       this.#sink.data(chunk)
       return
     }
-    this.#waiting.push(kept(chunk))
+    this.#waiting ??= new ChunkList()
+    this.#waiting.append(chunk)
     this.#waitingBytes += chunk.length
   }
 
   arrivedWhole(): void {
     this.#complete = true
     this.#stopDiscarding()
-    if (this.#waiting.length === 0) this.#end()
+    if (this.#waiting === null) this.#end()
   }
 
   /** The connection is gone. */
@@ -117,13 +120,19 @@ export class IncomingRequest {
   }
 
   #flow(): void {
-    while (this.#sink !== null && !this.#paused) {
-      const chunk = this.#waiting.shift()
-      if (chunk === undefined) break
+    while (this.#waiting !== null && this.#sink !== null && !this.#paused) {
+      const chunk = this.#waiting.all()[this.#given]
+      if (chunk === undefined) {
+        this.#waiting.clear()
+        this.#waiting = null
+        this.#given = 0
+        break
+      }
+      this.#given += 1
       this.#waitingBytes -= chunk.length
       this.#sink.data(chunk)
     }
-    if (this.#waiting.length === 0) this.#end()
+    if (this.#waiting === null) this.#end()
     this.#source.flowChanged()
   }
 

@@ -45,6 +45,13 @@ const ON_HEAD = HTTPParser.kOnHeadersComplete | 0
 const ON_BODY = HTTPParser.kOnBody | 0
 const ON_END = HTTPParser.kOnMessageComplete | 0
 
+const NOTHING = Buffer.alloc(0)
+
+/** Below this it costs less to have the parser copy the body than to look for where the head ends. */
+const LARGE_BYTES = 16 * 1024
+
+const HEAD_END = Buffer.from('\r\n\r\n')
+
 /** What the parser is answered when it has read a head. */
 const BODY_AS_FRAMED = 0
 const NO_BODY = 1
@@ -79,6 +86,8 @@ export class MessageReader {
   #target = ''
   #inBody = false
   #switches = false
+  /** What follows a CONNECT is not ours to read. */
+  #isLeft = false
   #begun = false
   #tooManyLines = false
   /** How much is to come of a body that has a length; null where only the parser knows. */
@@ -119,28 +128,36 @@ export class MessageReader {
   /** Takes in what has arrived. An error is the end: nothing may be read after it. */
   read(chunk: Buffer): WireError | null {
     let rest = chunk
-    if (this.#inBody && this.#bodyLeft !== null) {
-      // The parser copies what it gives out. Of a body whose length it has found, it need not see the rest.
-      if (rest.length < this.#bodyLeft) {
-        this.#bodyLeft -= rest.length
-        this.#receiver.body(rest)
-        return null
-      }
-      const last = rest.subarray(0, this.#bodyLeft)
-      rest = rest.subarray(this.#bodyLeft)
-      if (last.length > 0) this.#receiver.body(last)
-      this.#onEnd()
-      this.#begin()
-    }
     while (rest.length > 0) {
-      const taken = this.#execute(rest)
+      if (this.#isLeft) return null
+      if (this.#inBody && this.#bodyLeft !== null) {
+        rest = this.#readSized(rest, this.#bodyLeft)
+        continue
+      }
+      const part = this.#inBody || rest.length < LARGE_BYTES ? rest : upToBody(rest)
+      const taken = this.#execute(part)
       if (typeof taken !== 'number') return taken
       // It stops behind a head that wants to switch protocols. Whether to is not its decision.
-      if (taken >= rest.length) return null
-      if (taken <= 0 || !this.#switches || this.#inBody) return this.#stopped()
+      if (taken < part.length && (taken <= 0 || !this.#switches || this.#inBody)) return this.#stopped()
       rest = rest.subarray(taken)
     }
     return null
+  }
+
+  /**
+   * Of a body whose length the parser has found, it need not see anything: it would copy what it gives out. What is
+   * behind the body is returned.
+   */
+  #readSized(bytes: Buffer, left: number): Buffer {
+    if (bytes.length < left) {
+      this.#bodyLeft = left - bytes.length
+      this.#receiver.body(bytes)
+      return NOTHING
+    }
+    if (left > 0) this.#receiver.body(bytes.subarray(0, left))
+    this.#onEnd()
+    this.#begin()
+    return bytes.subarray(left)
   }
 
   /** The parser takes no more. Behind a CONNECT that is right; of a broken body it does not tell where it has stopped so. */
@@ -196,8 +213,8 @@ export class MessageReader {
     }
     this.#lines = []
     this.#target = ''
-    // What follows a CONNECT is not ours to read.
-    this.#switches = switches && head.method !== 'CONNECT'
+    this.#isLeft = head.method === 'CONNECT'
+    this.#switches = switches && !this.#isLeft
     this.#inBody = true
     this.#bodyLeft = sizeOf(headers)
     return this.#receiver.head(head) === 'none' ? NO_BODY : BODY_AS_FRAMED
@@ -219,6 +236,12 @@ export class MessageReader {
     this.#bodyLeft = null
     this.#receiver.end(trailers)
   }
+}
+
+/** The parser may be given its bytes in any pieces. If the head ends here, what is behind it may be read without it. */
+function upToBody(bytes: Buffer): Buffer {
+  const end = bytes.indexOf(HEAD_END)
+  return end === -1 ? bytes : bytes.subarray(0, end + HEAD_END.length)
 }
 
 /** Node's list leaves out those between, which belong to other protocols than HTTP. */

@@ -39,10 +39,10 @@ export class Patience {
     this.#headBegun = headBegun
   }
 
-  /** `untaken` are the bytes that were taken of a reply that is over and not gone; null if there is none. */
-  check(nowMs: number, untaken: number | null): Impatience | null {
-    if (untaken === null || untaken !== this.#taken) this.#takenSinceMs = nowMs
-    this.#taken = untaken
+  /** `takenBytes` is how much was taken of a reply that is over and has not left yet; null if there is none. */
+  check(nowMs: number, takenBytes: number | null): Impatience | null {
+    if (takenBytes === null || takenBytes !== this.#taken) this.#takenSinceMs = nowMs
+    this.#taken = takenBytes
     if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) return 'not_taken'
     if (this.#waitingSinceMs === null) return null
     const waitedMs = nowMs - this.#waitingSinceMs

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ChunkList } from '../../src/gateway/chunk-list.ts'
+import { ChunkList } from '../../src/kernel/chunk-list.ts'
 import { kept, readBuffer } from '../../src/kernel/read-buffer.ts'
 
 /** Pieces as a socket brings them: each in the shared buffer, and overwritten by the next. */

@@ -1,4 +1,4 @@
-import { kept } from '../kernel/read-buffer.ts'
+import { kept } from './read-buffer.ts'
 import { borrowSlab, giveSlabBack } from './slabs.ts'
 
 /** A first piece up to this size is kept by itself: most bodies have no other. */
