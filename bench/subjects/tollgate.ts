@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KEY_HEADER } from '../job.ts'
 import { type StartedProcess, startProcess } from '../start-process.ts'
@@ -74,7 +74,7 @@ export function startTollgate(
 ): StartedProcess {
   return startProcess({
     command: process.execPath,
-    args: [...nodeArgs, program, 'serve'],
+    args: [...startOptions(root), ...nodeArgs, program, 'serve'],
     core,
     cwd: folder,
     errors: { file: join(folder, 'tollgate.log') },
@@ -91,6 +91,14 @@ export function startTollgate(
       ...env,
     },
   })
+}
+
+/** What `npm start` of that revision gives to Node. */
+function startOptions(root: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: { start: string }
+  }
+  return scripts.start.split(' ').filter((word) => word.startsWith('--'))
 }
 
 async function manage(url: string, path: string, body: object): Promise<Record<string, unknown>> {

@@ -49,6 +49,10 @@ const bodiesOf = (read: ReturnType<typeof readAll>) =>
 const POST = 'POST /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED =
   'POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nT: v\r\nT: w\r\n\r\n'
+/** Larger than what goes through the parser as it is, with what looks like the end of a head within. */
+const LONG_TEXT = `${'x'.repeat(9_000)}\r\n\r\n`.repeat(2)
+const LONG_POST = `POST /l HTTP/1.1\r\nContent-Length: ${LONG_TEXT.length}\r\n\r\n${LONG_TEXT}`
+const LONG_CHUNKED = `POST /m HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n${LONG_TEXT.length.toString(16)}\r\n${LONG_TEXT}\r\n0\r\n\r\n`
 const GET = 'GET / HTTP/1.1\r\nX-Latin: caf\xe9\r\nx-latin:  two \r\n\r\n'
 
 test('a head is given as it came: method, target, version, lines with case, order and doubles', () => {
@@ -66,9 +70,10 @@ test('a head is given as it came: method, target, version, lines with case, orde
 })
 
 test('however the bytes are cut into pieces, the messages are the same', () => {
-  const kinds = fc.constantFrom(POST, CHUNKED, GET, 'HEAD /h HTTP/1.1\r\nContent-Length: 0\r\n\r\n')
+  const HEAD = 'HEAD /h HTTP/1.1\r\nContent-Length: 0\r\n\r\n'
+  const kinds = fc.constantFrom(POST, CHUNKED, GET, HEAD, LONG_POST, LONG_CHUNKED)
   fc.assert(
-    fc.property(fc.array(kinds, { minLength: 1, maxLength: 6 }), fc.array(fc.nat(400)), (texts, cuts) => {
+    fc.property(fc.array(kinds, { minLength: 1, maxLength: 6 }), fc.array(fc.nat(60_000)), (texts, cuts) => {
       const whole = Buffer.from(texts.join(''), 'latin1')
       const at = [...new Set(cuts.map((cut) => cut % whole.length))].sort((a, b) => a - b)
       const pieces = [0, ...at].map((from, i) => whole.subarray(from, at[i] ?? whole.length))
@@ -153,7 +158,10 @@ test('a wish for another protocol is told, and what follows it is read on; nothi
     read.messages.map(({ head }) => head.switches),
     [true, false],
   )
-  assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${POST}`]).messages.length, 1)
+  for (const behind of [POST, LONG_POST]) {
+    assert.equal(readAll('request', [upgrade + behind]).messages[1]?.head.method, 'POST')
+    assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${behind}`, GET]).messages.length, 1)
+  }
 })
 
 test('a broken chunk behind a wish for another protocol is an error', () => {
