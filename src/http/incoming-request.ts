@@ -1,5 +1,6 @@
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
+import { lend } from '../kernel/read-buffer.ts'
 import type { MessageHead } from './message-reader.ts'
 
 /** Who takes a body in. */
@@ -130,7 +131,8 @@ export class IncomingRequest {
       }
       this.#given += 1
       this.#waitingBytes -= chunk.length
-      this.#sink.data(chunk)
+      const sink = this.#sink
+      lend(chunk, (bytes) => sink.data(bytes))
     }
     if (this.#waiting === null) this.#end()
     this.#source.flowChanged()

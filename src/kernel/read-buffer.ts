@@ -6,7 +6,22 @@
  */
 export const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
+/** Whose memory is used again as soon as whoever was given it returns. */
+let lent: ArrayBufferLike | null = null
+
+/** Gives bytes that are good until `take` returns, like those that arrive. */
+export function lend(chunk: Buffer, take: (chunk: Buffer) => void): void {
+  const before = lent
+  lent = chunk.buffer
+  try {
+    take(chunk)
+  } finally {
+    lent = before
+  }
+}
+
 /** The same bytes for as long as one wants; a copy only where they would not last. */
 export function kept(chunk: Buffer): Buffer {
-  return chunk.buffer === readBuffer.buffer ? Buffer.from(chunk) : chunk
+  const { buffer } = chunk
+  return buffer === readBuffer.buffer || buffer === lent ? Buffer.from(chunk) : chunk
 }

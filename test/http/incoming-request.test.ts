@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { IncomingRequest } from '../../src/http/incoming-request.ts'
+import { kept } from '../../src/kernel/read-buffer.ts'
+
+const HEAD = {
+  httpVersion: '1.1',
+  headers: [],
+  method: 'POST',
+  target: '/',
+  status: 0,
+  reason: '',
+  keepAlive: true,
+  switches: false,
+}
+const SOURCE = { remoteAddress: '', flowChanged() {}, destroy() {} }
+
+const large = (byte: number) => Buffer.alloc(60_000, byte)
+
+/** What a request gives out whose chunks have waited, to somebody who keeps them. */
+function keepAll(chunks: readonly Buffer[]): Buffer[] {
+  const request = new IncomingRequest(HEAD, SOURCE)
+  for (const chunk of chunks) request.arrived(chunk)
+  const taken: Buffer[] = []
+  request.receive({ data: (chunk) => void taken.push(kept(chunk)), end() {} })
+  return taken
+}
+
+test('what is kept of a body that has waited stays as it was when its memory is used again', () => {
+  const first = keepAll([large(1), large(2)])
+  const second = keepAll([large(3), large(4)])
+  assert.ok(Buffer.concat(first).equals(Buffer.concat([large(1), large(2)])))
+  assert.ok(Buffer.concat(second).equals(Buffer.concat([large(3), large(4)])))
+})
+
+test('what waits is given in order, as far as it is taken, and what comes meanwhile behind it', () => {
+  const request = new IncomingRequest(HEAD, SOURCE)
+  const taken: Buffer[] = []
+  let ended = 0
+  request.arrived(Buffer.from('a'))
+  request.arrived(large(1))
+  request.receive({
+    data(chunk) {
+      taken.push(kept(chunk))
+      if (taken.length === 1) request.pause()
+    },
+    end() {
+      ended += 1
+    },
+  })
+  assert.equal(taken.length, 1)
+  request.arrived(Buffer.from('z'))
+  request.arrivedWhole()
+  assert.equal(ended, 0)
+  request.resume()
+  assert.equal(ended, 1)
+  assert.ok(Buffer.concat(taken).equals(Buffer.concat([Buffer.from('a'), large(1), Buffer.from('z')])))
+})
