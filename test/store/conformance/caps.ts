@@ -176,6 +176,17 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
   )
 
   promise(
+    'what nothing bounds holds 100,000 USD of a larger cap, and of an interrupted one 1,000 are called lost',
+    async (store) => {
+      await capped(store, 'a', 300_000n * usd)
+      assert.equal(await ask(store, 'req_1', 'a', unbounded), 'admitted')
+      assert.equal((await store.getBalance('default')).heldNanos, 100_000n * usd)
+      assert.equal(await store.interruptOpenCalls(NOON + 1), 1)
+      assert.equal((await store.getCall('req_1'))?.lostListNanos, 1_000n * usd)
+    },
+  )
+
+  promise(
     'the largest caps there are overflow nothing, with calls in flight and after a crash',
     async (store) => {
       for (let i = 0; i < 12; i++) {

@@ -11,8 +11,9 @@ import {
   type World,
 } from './simulation-world.ts'
 
-/** What a call that nothing bounds holds where no limit stands over it: a thousand dollars. */
+/** What a call that nothing bounds holds where no limit stands over it, and the most that is called lost of one. */
 const THOUSAND_DOLLARS = 1_000_000_000_000n
+const HUNDRED_THOUSAND_DOLLARS = 100n * THOUSAND_DOLLARS
 
 /** What a store should answer to an opening, and what should be different afterwards. */
 export function admit(world: World, keyId: string, opening: CallOpening): Admission | 'rejected' {
@@ -136,12 +137,14 @@ function holdFor(
   let nanos = THOUSAND_DOLLARS
   if (key.monthlyBudgetNanos !== null) {
     const month = monthOfKey(world, key.id, atMs)
-    nanos = larger(0n, key.monthlyBudgetNanos - (month.spentNanos + month.heldNanos))
+    const left = key.monthlyBudgetNanos - (month.spentNanos + month.heldNanos)
+    nanos = smaller(HUNDRED_THOUSAND_DOLLARS, larger(0n, left))
   } else if (account.enforced) {
     const left = account.creditedNanos - (account.chargedNanos + account.heldNanos)
-    nanos = left < nanos ? larger(0n, left) : nanos
+    nanos = smaller(nanos, larger(0n, left))
   }
-  return { holdNanos: nanos, holdListNanos: nanos }
+  return { holdNanos: nanos, holdListNanos: smaller(nanos, THOUSAND_DOLLARS) }
 }
 
 const larger = (a: bigint, b: bigint): bigint => (a < b ? b : a)
+const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)
