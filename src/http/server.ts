@@ -20,6 +20,8 @@ export interface ServerParts {
   shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply
   /** Refuses an exchange before anything else looks at it. */
   refuseExchange(exchange: Exchange, refusal: Refusal): void
+  /** Connections at once. */
+  readonly connectionsMax?: number
 }
 
 export interface HttpServer {
@@ -32,6 +34,7 @@ export interface HttpServer {
 const TIME_CHECK_MS = 1_000
 
 export function createHttpServer(parts: ServerParts): HttpServer {
+  const { connectionsMax = limits.connectionsMax } = parts
   const connections = new Set<ClientConnection>()
   let draining = false
   let onNoneLeft = (): void => {}
@@ -81,7 +84,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   }
 
   const server = createServer({ noDelay: true }, (socket) => {
-    if (connections.size >= limits.connectionsMax) socket.destroy()
+    if (connections.size >= connectionsMax) socket.destroy()
     else connections.add(new ClientConnection(socket, owner))
   })
 
