@@ -33,7 +33,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
     }
     const owned = isOwnedPath(target.path)
     const handled = owned
-      ? handleOwned(exchange, target, identify(method, headers, gateway.identify))
+      ? handleOwned(exchange, target, identify(exchange, gateway.identify))
       : handleRequest(exchange, target, gateway)
     handled.catch((error: unknown) => {
       const audience = owned ? 'own' : audienceOf(exchange, target.path)

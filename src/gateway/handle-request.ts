@@ -48,7 +48,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const surface = surfaceOf(target.path, method, headers)
   const noWebSocket = refuseWebSocket(exchange)
   if (noWebSocket !== null) return deny(exchange, surface, noWebSocket)
-  const identity = identify(method, headers, gateway.identify)
+  const identity = identify(exchange, gateway.identify)
   if (identity.kind === 'refused') return deny(exchange, surface, identity.refusal)
   const upstream = gateway.upstreams[surface]
   const endpoint = findEndpoint(surface, method, target.path)

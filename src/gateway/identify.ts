@@ -1,4 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
+import type { ConnectionMemory } from '../http/connection-memory.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { firstValue, hasHeader, isNamed, type RawHeaders, tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
@@ -44,7 +46,10 @@ class SignalsIn implements SurfaceSignals {
   }
 }
 
-export function identify(method: string, headers: RawHeaders, parts: IdentifyParts): Identity {
+export function identify(
+  { method, headers, memory }: Pick<Exchange, 'method' | 'headers' | 'memory'>,
+  parts: IdentifyParts,
+): Identity {
   let credentials = 0
   let key: string | null = null
   let another = false
@@ -63,11 +68,8 @@ export function identify(method: string, headers: RawHeaders, parts: IdentifyPar
   }
   if (another) return refused(refuse('bad_request', 'The request carries two different keys; send one.'))
   if (key !== null) {
-    // A wrong checksum is told apart from an unknown key by nobody but us: no lookup, the same answer.
-    const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
-    const digest = parts.digestKey(key)
-    if (!wellFormed && !isBootstrap(digest, parts)) return refused(refuseKey('unknown_key'))
-    return { kind: 'key', digest }
+    const digest = digestOf(key, memory, parts)
+    return digest === null ? refused(refuseKey('unknown_key')) : { kind: 'key', digest }
   }
   if (credentials === 0 && isPreflight(method, headers)) return { kind: 'preflight' }
   if (credentials > 0) return refused(refuseKey('unknown_key'))
@@ -77,6 +79,20 @@ export function identify(method: string, headers: RawHeaders, parts: IdentifyPar
       'There is no API key. Send it as "Authorization: Bearer <key>" or as "x-api-key".',
     ),
   )
+}
+
+/**
+ * Null for what is no key of ours: a wrong checksum is told apart from an unknown key by nobody but us; no lookup, the
+ * same answer. Clients bring the same key again on a connection, and its digest takes as long as the rest of
+ * identifying: 9 µs. Whether it is in force is not remembered.
+ */
+function digestOf(key: string, memory: ConnectionMemory, parts: IdentifyParts): Buffer | null {
+  if (memory.lastKey?.text === key) return memory.lastKey.digest
+  const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
+  const digest = parts.digestKey(key)
+  if (!wellFormed && !isBootstrap(digest, parts)) return null
+  memory.lastKey = { text: key, digest }
+  return digest
 }
 
 const CREDENTIALS = [...CREDENTIAL_HEADERS]

@@ -1,5 +1,6 @@
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
+import type { ConnectionMemory } from './connection-memory.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import type { OutgoingReply } from './outgoing-reply.ts'
 import type { RawHeaders } from './raw-headers.ts'
@@ -16,6 +17,7 @@ export interface Exchange {
   readonly headers: RawHeaders
   /** The client waits for `100 Continue` before it sends its body. */
   readonly expectsContinue: boolean
+  readonly memory: ConnectionMemory
 }
 
 export interface WholeReply {

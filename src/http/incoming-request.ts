@@ -1,6 +1,7 @@
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import { lend } from '../kernel/read-buffer.ts'
+import type { ConnectionMemory } from './connection-memory.ts'
 import type { MessageHead } from './message-reader.ts'
 
 /** Who takes a body in. */
@@ -14,6 +15,7 @@ export interface BodySink {
 /** The connection that a request comes in on. */
 export interface RequestSource {
   readonly remoteAddress: string
+  readonly memory: ConnectionMemory
   /** To be called when more or less may be read; the connection asks `isFull` then. */
   flowChanged(): void
   destroy(): void
@@ -56,6 +58,10 @@ export class IncomingRequest {
 
   get remoteAddress(): string {
     return this.#source.remoteAddress
+  }
+
+  get memory(): ConnectionMemory {
+    return this.#source.memory
   }
 
   /** No more of it should be read for now. */

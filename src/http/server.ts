@@ -75,6 +75,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       method: request.method,
       headers: request.headers,
       expectsContinue: expects === 'continue',
+      memory: request.memory,
     }
   }
 

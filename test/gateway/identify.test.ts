@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { identify, surfaceOf } from '../../src/gateway/identify.ts'
+import { identify as identifyExchange, surfaceOf } from '../../src/gateway/identify.ts'
+import type { ConnectionMemory } from '../../src/http/connection-memory.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createKeyDigest } from '../../src/keys/key-digest.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
 
+const newMemory = (): ConnectionMemory => ({ lastKey: null })
 const digestKey = createKeyDigest(new Secret('a pepper for tests'))
 const bootstrap = 'the-operators-own-admin-key-of-2026'
 const parts = { servicePrefix: 'svc', digestKey, bootstrapDigest: digestKey(bootstrap) }
 const key = mintKey('svc', 'live').reveal()
+const identify = (method: string, headers: string[], given: typeof parts, memory = newMemory()) =>
+  identifyExchange({ method, headers, memory }, given)
 const other = mintKey('svc', 'live').reveal()
 
 const accepted: readonly [name: string, lines: string[]][] = [
@@ -54,6 +58,35 @@ for (const [name, code, lines] of refused) {
     assert.equal(identity.kind === 'refused' && identity.refusal.code, code)
   })
 }
+
+test('a key that a connection brings again is digested once, another one anew', () => {
+  const memory = newMemory()
+  let digested = 0
+  const counting = {
+    ...parts,
+    digestKey(text: string) {
+      digested += 1
+      return digestKey(text)
+    },
+  }
+  const digestFor = (text: string) => {
+    const identity = identify('POST', ['x-api-key', text], counting, memory)
+    assert.ok(identity.kind === 'key')
+    return identity.digest
+  }
+  for (let i = 0; i < 3; i++) assert.deepEqual(digestFor(key), digestKey(key))
+  assert.equal(digested, 1)
+  assert.deepEqual(digestFor(other), digestKey(other))
+  assert.deepEqual(digestFor(key), digestKey(key))
+  assert.equal(digested, 3)
+})
+
+test('what is refused is not remembered, and does not make a connection forget', () => {
+  const memory = newMemory()
+  identify('POST', ['x-api-key', key], parts, memory)
+  for (const [, , lines] of refused) assert.equal(identify('POST', lines, parts, memory).kind, 'refused')
+  assert.equal(memory.lastKey?.text, key)
+})
 
 test('a malformed and an unknown key get the same words', () => {
   const malformed = identify('POST', ['x-api-key', 'svc_live_x'], parts)

@@ -13,7 +13,7 @@ const HEAD = {
   keepAlive: true,
   switches: false,
 }
-const SOURCE = { remoteAddress: '', flowChanged() {}, destroy() {} }
+const SOURCE = { remoteAddress: '', memory: { lastKey: null }, flowChanged() {}, destroy() {} }
 
 const large = (byte: number) => Buffer.alloc(60_000, byte)
 
