@@ -47,14 +47,10 @@ const ON_END = HTTPParser.kOnMessageComplete | 0
 
 const NOTHING = Buffer.alloc(0)
 
-/** Below this it costs less to have the parser copy the body than to look for where the head ends. */
-const LARGE_BYTES = 16 * 1024
-
-const HEAD_END = Buffer.from('\r\n\r\n')
-
-/** What the parser is answered when it has read a head. */
+/** What the parser is answered when it has read a head. With the last it stops there, as if HTTP ended with the head. */
 const BODY_AS_FRAMED = 0
 const NO_BODY = 1
+const BODY_OURS = 2
 
 /** Lines and target are missing where they came in parts before. */
 type HeadGiven = readonly [
@@ -90,7 +86,7 @@ export class MessageReader {
   #isLeft = false
   #begun = false
   #tooManyLines = false
-  /** How much is to come of a body that has a length; null where only the parser knows. */
+  /** How much is to come of a body that the parser does not see; null where it does. */
   #bodyLeft: number | null = null
 
   constructor(kind: 'request' | 'response', receiver: MessageReceiver, limits: HeadLimits) {
@@ -134,11 +130,12 @@ export class MessageReader {
         rest = this.#readSized(rest, this.#bodyLeft)
         continue
       }
-      const part = this.#inBody || rest.length < LARGE_BYTES ? rest : upToBody(rest)
-      const taken = this.#execute(part)
+      const taken = this.#execute(rest)
       if (typeof taken !== 'number') return taken
-      // It stops behind a head that wants to switch protocols. Whether to is not its decision.
-      if (taken < part.length && (taken <= 0 || !this.#switches || this.#inBody)) return this.#stopped()
+      if (taken === rest.length) return null
+      // It stops behind a head that was told to, or that wants to switch protocols. Whether to is not its decision.
+      const stopsRightly = this.#bodyLeft !== null || (this.#switches && !this.#inBody)
+      if (taken <= 0 || !stopsRightly) return this.#stopped()
       rest = rest.subarray(taken)
     }
     return null
@@ -146,7 +143,7 @@ export class MessageReader {
 
   /**
    * Of a body whose length the parser has found, it need not see anything: it would copy what it gives out. What is
-   * behind the body is returned.
+   * behind the body is returned. The parser begins anew, or it would keep errors in the next head to itself.
    */
   #readSized(bytes: Buffer, left: number): Buffer {
     if (bytes.length < left) {
@@ -154,10 +151,12 @@ export class MessageReader {
       this.#receiver.body(bytes)
       return NOTHING
     }
-    if (left > 0) this.#receiver.body(bytes.subarray(0, left))
+    const isAll = bytes.length === left
+    this.#receiver.body(isAll ? bytes : bytes.subarray(0, left))
+    this.#bodyLeft = null
     this.#onEnd()
     this.#begin()
-    return bytes.subarray(left)
+    return isAll ? NOTHING : bytes.subarray(left)
   }
 
   /** The parser takes no more. Behind a CONNECT that is right; of a broken body it does not tell where it has stopped so. */
@@ -216,32 +215,25 @@ export class MessageReader {
     this.#isLeft = head.method === 'CONNECT'
     this.#switches = switches && !this.#isLeft
     this.#inBody = true
-    this.#bodyLeft = sizeOf(headers)
-    return this.#receiver.head(head) === 'none' ? NO_BODY : BODY_AS_FRAMED
+    if (this.#receiver.head(head) === 'none') return NO_BODY
+    this.#bodyLeft = sizeOf(head)
+    return this.#bodyLeft === null ? BODY_AS_FRAMED : BODY_OURS
   }
 
   #onBody(chunk: Buffer): void {
-    if (this.#tooManyLines) return
-    if (this.#bodyLeft !== null) this.#bodyLeft -= chunk.length
-    this.#receiver.body(chunk)
+    if (!this.#tooManyLines) this.#receiver.body(chunk)
   }
 
   #onEnd(): void {
-    if (this.#tooManyLines) return
+    // Where the body is ours, the parser says so behind the head already.
+    if (this.#tooManyLines || this.#bodyLeft !== null) return
     const trailers = this.#lines
     this.#lines = []
     this.#target = ''
     this.#inBody = false
     this.#begun = false
-    this.#bodyLeft = null
     this.#receiver.end(trailers)
   }
-}
-
-/** The parser may be given its bytes in any pieces. If the head ends here, what is behind it may be read without it. */
-function upToBody(bytes: Buffer): Buffer {
-  const end = bytes.indexOf(HEAD_END)
-  return end === -1 ? bytes : bytes.subarray(0, end + HEAD_END.length)
 }
 
 /** Node's list leaves out those between, which belong to other protocols than HTTP. */
@@ -255,10 +247,14 @@ function wireError(message: string, code: string): WireError {
   return Object.assign(new Error(message), { code })
 }
 
-/** The parser has refused lengths that are no number, that differ, or that stand beside a transfer coding. */
-function sizeOf(headers: string[]): number | null {
-  const length = firstValue(headers, 'content-length')
+/**
+ * The size of the body behind a head, where it is certain that there is one; in every other case the parser decides.
+ * It has refused lengths that are no number, that differ, or that stand beside a transfer coding.
+ */
+function sizeOf({ method, status, switches, headers }: MessageHead): number | null {
+  const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
+  const length = mayLack || switches ? undefined : firstValue(headers, 'content-length')
   if (length === undefined || hasHeader(headers, 'transfer-encoding')) return null
   const bytes = Number(length)
-  return Number.isSafeInteger(bytes) ? bytes : null
+  return Number.isSafeInteger(bytes) && bytes > 0 ? bytes : null
 }

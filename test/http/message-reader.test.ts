@@ -49,7 +49,7 @@ const bodiesOf = (read: ReturnType<typeof readAll>) =>
 const POST = 'POST /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello'
 const CHUNKED =
   'POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nT: v\r\nT: w\r\n\r\n'
-/** Larger than what goes through the parser as it is, with what looks like the end of a head within. */
+/** With what looks like the end of a head within. */
 const LONG_TEXT = `${'x'.repeat(9_000)}\r\n\r\n`.repeat(2)
 const LONG_POST = `POST /l HTTP/1.1\r\nContent-Length: ${LONG_TEXT.length}\r\n\r\n${LONG_TEXT}`
 const LONG_CHUNKED = `POST /m HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n${LONG_TEXT.length.toString(16)}\r\n${LONG_TEXT}\r\n0\r\n\r\n`
@@ -83,6 +83,22 @@ test('however the bytes are cut into pieces, the messages are the same', () => {
   )
 })
 
+test('an error in the head behind a body of known length is named as one at the beginning is', () => {
+  for (const broken of [
+    'GET / HTTP/1.1\r\nA : 1\r\n\r\n',
+    'GET / HTTP/1.1\r\nA: 1\n\n',
+    'nonsense\r\n\r\n',
+  ]) {
+    const { error } = readAll('request', [broken])
+    assert.ok(error !== null)
+    for (const pieces of [[POST + broken], [POST, broken], [POST.slice(0, -2), `lo${broken}`]]) {
+      const read = readAll('request', pieces)
+      assert.deepEqual(bodiesOf(read)[0], 'hello')
+      assert.equal(read.error, error)
+    }
+  }
+})
+
 test('a body of known length passes as views of the chunks it came in, and not a byte more', () => {
   const chunk = Buffer.from(`lo${POST}`, 'latin1')
   const seen: Buffer[] = []
@@ -92,10 +108,11 @@ test('a body of known length passes as views of the chunks it came in, and not a
     end() {},
   }
   const reader = new MessageReader('request', receiver, LIMITS)
-  reader.read(Buffer.from(POST.slice(0, -2), 'latin1'))
+  const first = Buffer.from(POST.slice(0, -2), 'latin1')
+  reader.read(first)
   reader.read(chunk)
   assert.deepEqual(seen.map(String), ['hel', 'lo', 'hello'])
-  assert.equal(seen[1]?.buffer, chunk.buffer)
+  for (const [i, whole] of [first, chunk, chunk].entries()) assert.equal(seen[i]?.buffer, whole.buffer)
   reader.close()
 })
 
