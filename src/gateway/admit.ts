@@ -98,7 +98,7 @@ async function askInTurn(
   // Who left while the store was asked will not leave again either.
   if (clientLeft(exchange)) return CLIENT_LEFT
   const leave = () => place.leave()
-  exchange.res.once('close', leave)
+  exchange.res.whenClosed.add(leave)
   let held = first
   let admitted = false
   try {
@@ -115,7 +115,7 @@ async function askInTurn(
       held = answer
     }
   } finally {
-    exchange.res.off('close', leave)
+    exchange.res.whenClosed.remove(leave)
     place.done(admitted)
   }
 }

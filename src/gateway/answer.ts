@@ -51,8 +51,8 @@ export class Answer {
     this.#exchange = exchange
     this.#parts = parts
     this.#speaks11 = exchange.req.httpVersion === '1.1'
-    exchange.res.on('drain', () => this.#onDrain())
-    exchange.res.once('close', () => this.#onClose())
+    exchange.res.whenDrained.add(() => this.#onDrain())
+    exchange.res.whenClosed.add(() => this.#onClose())
   }
 
   get bytesOut(): number {

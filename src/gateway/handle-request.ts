@@ -258,7 +258,7 @@ async function send(
  * early saves nothing and the bill is upstream's own.
  */
 function leaveWithClient({ res }: Exchange, call: Call, reply: CarriedReply): void {
-  res.once('close', () => {
+  res.whenClosed.add(() => {
     if (res.writableFinished) return
     // Whoever waits for the client to read waits no longer.
     reply.onDrain()

@@ -57,7 +57,7 @@ export async function passPreflight(
       data: (chunk) => answer.data(chunk),
     },
   )
-  res.once('close', () => {
+  res.whenClosed.add(() => {
     if (!res.writableFinished) call.abandon()
   })
   gateway.inFlight.preflights += 1

@@ -130,7 +130,7 @@ function bridge({ req, res }: Exchange, idleTimeoutMs: number, look: (chunk: Buf
     },
     destroy(error, done) {
       clearTimeout(idle)
-      res.off('close', onLeft)
+      res.whenClosed.remove(onLeft)
       discardRest(req)
       done(error)
     },
@@ -154,7 +154,7 @@ function bridge({ req, res }: Exchange, idleTimeoutMs: number, look: (chunk: Buf
   function onLeft(): void {
     if (!req.complete) out.destroy(new Error('the client left'))
   }
-  res.once('close', onLeft)
+  res.whenClosed.add(onLeft)
   req.receive({ data: onData, end: onEnd })
   return out
 }

@@ -28,21 +28,27 @@ export function receiveBody(exchange: Exchange, options: ReceiveOptions): Promis
     function finish(result: Received): void {
       if (finished) return
       finished = true
-      clearTimeout(idle)
+      if (idle !== null) clearTimeout(idle)
       req.release()
-      res.off('close', onLeft)
+      res.whenClosed.remove(onLeft)
       if (result.kind !== 'received') body.dispose()
       resolve(result)
     }
 
-    const idle = setTimeout(() => {
-      const seconds = Math.round(options.idleTimeoutMs / 1_000)
-      const message = `The request body stopped arriving for ${seconds} s.`
-      finish({ kind: 'refused', refusal: refuse('request_timeout', message, { close: true }) })
-    }, options.idleTimeoutMs)
+    let idle: NodeJS.Timeout | null = null
+    /** Most bodies come in one piece with their head, and are whole before anybody could wait for them. */
+    function waitForMore(): void {
+      if (finished) return
+      res.whenClosed.add(onLeft)
+      idle = setTimeout(() => {
+        const seconds = Math.round(options.idleTimeoutMs / 1_000)
+        const message = `The request body stopped arriving for ${seconds} s.`
+        finish({ kind: 'refused', refusal: refuse('request_timeout', message, { close: true }) })
+      }, options.idleTimeoutMs)
+    }
 
     function onData(chunk: Buffer): void {
-      idle.refresh()
+      idle?.refresh()
       if (body.length + chunk.length > limits.bodyBytesMax) {
         finish({ kind: 'refused', refusal: tooLarge() })
         return
@@ -54,7 +60,7 @@ export function receiveBody(exchange: Exchange, options: ReceiveOptions): Promis
       Promise.all([looked, appended]).then(
         () => {
           // Our own slowness is not the client's silence.
-          if (!finished) idle.refresh()
+          if (!finished) idle?.refresh()
           req.resume()
         },
         () =>
@@ -71,8 +77,9 @@ export function receiveBody(exchange: Exchange, options: ReceiveOptions): Promis
       finish({ kind: 'client_left' })
     }
 
-    res.once('close', onLeft)
     req.receive({ data: onData, end: onEnd })
+    // After the piece that is being read now.
+    queueMicrotask(waitForMore)
   })
 }
 

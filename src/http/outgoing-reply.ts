@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:_http_server'
-import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import { Listeners } from '../kernel/listeners.ts'
 import { kept } from '../kernel/read-buffer.ts'
 import { dateLine, linesSay, textOf } from './head-text.ts'
 
@@ -19,15 +19,6 @@ export interface ReplySetting {
   onFinished(reusable: boolean): void
 }
 
-interface ReplyEvents {
-  /** The client has room again. */
-  drain: []
-  /** All of it is with the kernel. */
-  finish: []
-  /** It is over, whether or not all of it has left. */
-  close: []
-}
-
 /** How the end of the body is known. */
 type Framing = 'none' | 'length' | 'chunked' | 'close'
 
@@ -37,7 +28,11 @@ const COPIED_BYTES_MAX = 16 * 1024
 const EMPTY = Buffer.alloc(0)
 
 /** The one reply to a request. What belongs together leaves in one write. */
-export class OutgoingReply extends EventEmitter<ReplyEvents> {
+export class OutgoingReply {
+  /** The client has room again. */
+  readonly whenDrained = new Listeners()
+  /** It is over, whether or not all of it has left. Comes once. */
+  readonly whenClosed = new Listeners()
   /** To be set before the head is written. */
   shouldKeepAlive: boolean
   sendDate = true
@@ -56,7 +51,6 @@ export class OutgoingReply extends EventEmitter<ReplyEvents> {
   #unwritten = 0
 
   constructor(setting: ReplySetting) {
-    super()
     this.#setting = setting
     this.#socket = setting.socket
     this.shouldKeepAlive = setting.keepAlive
@@ -169,7 +163,7 @@ export class OutgoingReply extends EventEmitter<ReplyEvents> {
   // What follows is the connection's to call.
 
   drained(): void {
-    this.emit('drain')
+    this.whenDrained.tell()
   }
 
   /** Somebody else answers in its place. */
@@ -181,7 +175,7 @@ export class OutgoingReply extends EventEmitter<ReplyEvents> {
     if (this.closed) return
     this.destroyed = true
     this.closed = true
-    this.emit('close')
+    this.whenClosed.tell()
   }
 
   #send(before: string, chunk: Buffer, after: string): boolean {
@@ -219,8 +213,7 @@ export class OutgoingReply extends EventEmitter<ReplyEvents> {
     if (this.writableFinished || this.closed) return
     this.writableFinished = true
     this.closed = true
-    this.emit('finish')
-    this.emit('close')
+    this.whenClosed.tell()
     this.#setting.onFinished(this.shouldKeepAlive)
   }
 }

@@ -50,11 +50,11 @@ function untilRoom({ res }: Exchange): Promise<void> {
     }, limits.replyStallTimeoutMs)
     const done = () => {
       clearInterval(stall)
-      res.off('drain', done)
-      res.off('close', done)
+      res.whenDrained.remove(done)
+      res.whenClosed.remove(done)
       resolve()
     }
-    res.once('drain', done)
-    res.once('close', done)
+    res.whenDrained.add(done)
+    res.whenClosed.add(done)
   })
 }

@@ -1,10 +1,10 @@
-import { EventEmitter } from 'node:events'
 import type { WholeReply } from '../http/exchange.ts'
 import type { RawHeaders } from '../http/raw-headers.ts'
 import type { StreamedReply } from '../http/send-stream.ts'
 import type { Target } from '../http/target.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
+import { Listeners } from '../kernel/listeners.ts'
 import type { Caller } from '../keys/recognition.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { ONCE_HEADER } from './read-once.ts'
@@ -51,4 +51,4 @@ export async function answerInProcess(
 }
 
 /** Nobody hangs up: if the process ends, so does the answer. */
-const STAYS = Object.assign(new EventEmitter().setMaxListeners(0), { destroyed: false })
+const STAYS = { destroyed: false, whenClosed: new Listeners() }

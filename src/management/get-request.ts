@@ -52,11 +52,11 @@ async function settledCall(
     // The wait begins before the look, or a settlement between the two would be missed.
     const wait = settlements.wait(id, LOOK_AGAIN_MS)
     const stop = () => wait.stop()
-    res.once('close', stop)
+    res.whenClosed.add(stop)
     const call = await store.getCall(id)
     const final = call === null || call.state !== 'in_flight' || !maySee(request, call)
     if (!final && !res.destroyed && clock.monotonicMs() < deadlineMs) await wait.done
-    res.off('close', stop)
+    res.whenClosed.remove(stop)
     wait.stop()
     if (final || res.destroyed || clock.monotonicMs() >= deadlineMs) return call
   }

@@ -23,7 +23,7 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
     function finish(result: OwnBody): void {
       clearTimeout(idle)
       req.release()
-      res.off('close', onLeft)
+      res.whenClosed.remove(onLeft)
       resolve(result)
     }
 
@@ -46,7 +46,7 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
       finish({ kind: 'client_left' })
     }
 
-    res.once('close', onLeft)
+    res.whenClosed.add(onLeft)
     inviteBody(exchange)
     req.receive({ data: onData, end: onEnd })
   })

@@ -4,6 +4,7 @@ import type { StreamedReply } from '../http/send-stream.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'
+import type { Listeners } from '../kernel/listeners.ts'
 import type { Once } from '../kernel/once.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
@@ -30,8 +31,7 @@ export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
   readonly res: {
     /** Whoever asked has gone. */
     readonly destroyed: boolean
-    once(event: 'close', listener: () => void): unknown
-    off(event: 'close', listener: () => void): unknown
+    readonly whenClosed: Pick<Listeners, 'add' | 'remove'>
   }
 }
 

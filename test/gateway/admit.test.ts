@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
-import { EventEmitter } from 'node:events'
 import { test } from 'node:test'
 import { type AdmitRequest, admit } from '../../src/gateway/admit.ts'
 import type { Gateway } from '../../src/gateway/gateway.ts'
 import { createLines } from '../../src/gateway/lines.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { Listeners } from '../../src/kernel/listeners.ts'
 import type { Admission } from '../../src/ledger/call.ts'
 
 /** Only what admission looks at. */
-function callOf(res: { destroyed: boolean } & EventEmitter): AdmitRequest {
+function callOf(res: ReturnType<typeof client>): AdmitRequest {
   return {
     exchange: {
       requestId: 'req_1',
@@ -49,7 +49,21 @@ function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
   return gateway as unknown as Gateway & { asked: number }
 }
 
-const client = (destroyed: boolean) => Object.assign(new EventEmitter(), { destroyed, closed: destroyed })
+class CountedListeners extends Listeners {
+  count = 0
+
+  override add(listener: () => void): void {
+    this.count += 1
+    super.add(listener)
+  }
+
+  override remove(listener: () => void): void {
+    this.count -= 1
+    super.remove(listener)
+  }
+}
+
+const client = (destroyed: boolean) => ({ destroyed, closed: destroyed, whenClosed: new CountedListeners() })
 const held: Admission = { kind: 'held', by: { limit: 'credit' }, accountId: 'default', balanceNanos: 1n }
 
 test('a client that left while its body was being read is not asked about', async () => {
@@ -64,10 +78,10 @@ test('a client that leaves while it waits goes out of line', async () => {
   const admitted = admit(callOf(res), gateway)
   while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
   assert.equal(gateway.lines.waiting, 1)
-  res.emit('close')
+  res.whenClosed.tell()
   assert.deepEqual(await admitted, { kind: 'client_left' })
   assert.equal(gateway.lines.waiting, 0)
-  assert.equal(res.listenerCount('close'), 0)
+  assert.equal(res.whenClosed.count, 0)
 })
 
 test('a client that left while the store was asked does not stand in line', async () => {
@@ -75,7 +89,7 @@ test('a client that left while the store was asked does not stand in line', asyn
   const res = client(false)
   const admitted = admit(callOf(res), gateway)
   res.destroyed = true
-  res.emit('close')
+  res.whenClosed.tell()
   assert.deepEqual(await admitted, { kind: 'client_left' })
   assert.equal(gateway.asked, 1)
   assert.equal(gateway.lines.waiting, 0)

@@ -36,6 +36,8 @@ class Queue<T> {
   }
 }
 
+const closing = (reply: OutgoingReply) => new Promise<void>((resolve) => reply.whenClosed.add(resolve))
+
 /** A server whose clock is the test's, and what comes in at it. */
 let nowMs = 0
 let draining = false
@@ -169,7 +171,7 @@ for (const [what, ahead] of [
     const { client } = await open()
     client.write(GET + ahead)
     const { reply } = await served.take()
-    const over = once(reply, 'close')
+    const over = closing(reply)
     client.end()
     await withDeadline(over, () => 'the reply stayed open')
     await closed.take()
@@ -240,7 +242,7 @@ for (const leave of ['end', 'resetAndDestroy'] as const) {
     reply.writeHead(200, undefined, [])
     reply.write(Buffer.from('half'))
     await once(client, 'data')
-    const both = Promise.all([once(reply, 'close'), second === undefined ? null : once(second, 'close')])
+    const both = Promise.all([closing(reply), second === undefined ? null : closing(second)])
     client[leave]()
     await withDeadline(both, () => 'a reply did not close')
     assert.equal(reply.writableFinished, false)

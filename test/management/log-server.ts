@@ -73,7 +73,7 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
     nextUlid: createUlidSource(systemClock),
     names: headerNames('svc'),
     onExchange(exchange) {
-      exchange.res.once('close', () => {
+      exchange.res.whenClosed.add(() => {
         left += 1
         notify()
       })

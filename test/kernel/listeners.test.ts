@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Listeners } from '../../src/kernel/listeners.ts'
+
+test('those who listen hear of it in the order in which they came, each time', () => {
+  const heard: string[] = []
+  const listeners = new Listeners()
+  listeners.tell()
+  listeners.add(() => heard.push('a'))
+  listeners.add(() => heard.push('b'))
+  listeners.tell()
+  listeners.tell()
+  assert.deepEqual(heard, ['a', 'b', 'a', 'b'])
+})
+
+test('who is removed hears nothing more, and a stranger can be removed', () => {
+  const heard: string[] = []
+  const listeners = new Listeners()
+  const a = () => heard.push('a')
+  listeners.remove(a)
+  listeners.add(a)
+  listeners.add(() => heard.push('b'))
+  listeners.remove(a)
+  listeners.tell()
+  assert.deepEqual(heard, ['b'])
+})
+
+test('who comes or goes while it is told changes nothing for this time', () => {
+  const heard: string[] = []
+  const listeners = new Listeners()
+  const b = () => heard.push('b')
+  listeners.add(() => {
+    heard.push('a')
+    listeners.remove(b)
+    listeners.add(() => heard.push('c'))
+  })
+  listeners.add(b)
+  listeners.tell()
+  assert.deepEqual(heard, ['a', 'b'])
+})
