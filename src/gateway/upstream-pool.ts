@@ -31,6 +31,8 @@ export class UpstreamPool implements ConnectionOwner {
    * is seen to have done it.
    */
   #idle: Idle[] = []
+  /** Calls of this turn of the event loop. */
+  #asked: Placed[] = []
   #sweep: NodeJS.Timeout | null = null
   #isDestroyed = false
 
@@ -43,8 +45,9 @@ export class UpstreamPool implements ConnectionOwner {
     // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They are seen first: a reply
     // that nobody asked for would be taken for this one's, and this one's for the next one's. Sockets are looked at
     // once in each turn of the event loop, mostly before us, so that a whole turn must lie in between.
-    if (this.#idle.length > 0) setImmediate(this.#afterThisTurn, call)
-    else this.#placeOnNew(call)
+    if (this.#idle.length === 0) return this.#placeOnNew(call)
+    this.#asked.push(call)
+    if (this.#asked.length === 1) setImmediate(this.#afterThisTurn)
   }
 
   /** Closes all connections. Calls on them break. */
@@ -69,11 +72,16 @@ export class UpstreamPool implements ConnectionOwner {
     if (at !== -1) this.#idle.splice(at, 1)
   }
 
-  readonly #afterThisTurn = (call: Placed): void => {
-    setImmediate(this.#placeOnIdle, call)
+  readonly #afterThisTurn = (): void => {
+    setImmediate(this.#placeAll, this.#asked)
+    this.#asked = []
   }
 
-  readonly #placeOnIdle = (call: Placed): void => {
+  readonly #placeAll = (calls: readonly Placed[]): void => {
+    for (const call of calls) this.#placeOnIdle(call)
+  }
+
+  #placeOnIdle(call: Placed): void {
     if (call.isOver) return
     const connection = this.#takeIdle()
     if (connection === null) this.#placeOnNew(call)
