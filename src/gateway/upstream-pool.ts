@@ -45,9 +45,8 @@ export class UpstreamPool implements ConnectionOwner {
     // Bytes, an end or a reset may have arrived on an idle connection while we were busy. They are seen first: a reply
     // that nobody asked for would be taken for this one's, and this one's for the next one's. Sockets are looked at
     // once in each turn of the event loop, mostly before us, so that a whole turn must lie in between.
-    if (this.#idle.length === 0) return this.#placeOnNew(call)
-    this.#asked.push(call)
-    if (this.#asked.length === 1) setImmediate(this.#afterThisTurn)
+    if (this.#idle.length === 0) this.#placeOnNew(call)
+    else if (this.#asked.push(call) === 1) setImmediate(this.#afterThisTurn)
   }
 
   /** Closes all connections. Calls on them break. */
