@@ -85,6 +85,7 @@ export class MessageReader {
   /** What follows a CONNECT is not ours to read. */
   #isLeft = false
   #begun = false
+  #keepsErrors = false
   #tooManyLines = false
   /** How much is to come of a body that the parser does not see; null where it does. */
   #bodyLeft: number | null = null
@@ -130,7 +131,8 @@ export class MessageReader {
         rest = this.#readSized(rest, this.#bodyLeft)
         continue
       }
-      const taken = this.#execute(rest)
+      let taken = this.#execute(rest)
+      if (this.#keepsErrors) taken = this.#executeAnew(rest)
       if (typeof taken !== 'number') return taken
       if (taken === rest.length) return null
       // It stops behind a head that was told to, or that wants to switch protocols. Whether to is not its decision.
@@ -143,7 +145,7 @@ export class MessageReader {
 
   /**
    * Of a body whose length the parser has found, it need not see anything: it would copy what it gives out. What is
-   * behind the body is returned. The parser begins anew, or it would keep errors in the next head to itself.
+   * behind the body is returned.
    */
   #readSized(bytes: Buffer, left: number): Buffer {
     if (bytes.length < left) {
@@ -155,7 +157,7 @@ export class MessageReader {
     this.#receiver.body(isAll ? bytes : bytes.subarray(0, left))
     this.#bodyLeft = null
     this.#onEnd()
-    this.#begin()
+    this.#keepsErrors = true
     return isAll ? NOTHING : bytes.subarray(left)
   }
 
@@ -186,6 +188,19 @@ export class MessageReader {
     return this.#tooManyLines ? wireError('too many header lines', TOO_MANY_LINES) : taken
   }
 
+  /**
+   * A parser that was stopped behind a head keeps errors to itself until the next head is whole. Nearly every head comes
+   * in one piece and is none; for others the parser begins anew, which takes longer than to read a head.
+   */
+  #executeAnew(bytes: Buffer): number | WireError {
+    this.#keepsErrors = false
+    this.#lines = []
+    this.#target = ''
+    this.#begun = false
+    this.#begin()
+    return this.#execute(bytes)
+  }
+
   #onLines(lines: string[], target: string): void {
     if (target !== '') this.#target += target
     // More than 31 lines come in parts; nearly all heads come in one.
@@ -197,6 +212,7 @@ export class MessageReader {
 
   #onHead(given: HeadGiven): number {
     const [major, minor, lines, method, target, status, reason, switches, keepAlive] = given
+    this.#keepsErrors = false
     if (lines !== undefined) this.#onLines(lines, target ?? '')
     if (this.#tooManyLines) return NO_BODY
     const headers = this.#lines
