@@ -12,7 +12,6 @@ import type { Surface } from '../providers/surface.ts'
 import { type CountableRequest, type CountedCall, estimateUsage } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
 import type { BillPlan, RatedCall } from './pricer.ts'
-import { writeUsage } from './usage-text.ts'
 
 /** Everything that is known of a call when it has ended. */
 export interface EndedCall {
@@ -96,7 +95,7 @@ function billOf({ head }: EndedCall, { usage, rated, estimated }: RatedUsage): B
     estimated,
     unpriced: rated.unpriced,
     pricedAsRequested: rated.pricedAsRequested,
-    usage: writeUsage(usage),
+    usage: JSON.stringify(usage),
     tokens: tokenCounts(usage),
     costNanos: rated.costNanos,
     listNanos: rated.listNanos,
