@@ -83,6 +83,53 @@ test('however the bytes are cut into pieces, the messages are the same', () => {
   )
 })
 
+test('wherever the bytes stop, it is known whether that is within a message', () => {
+  const texts = [
+    GET,
+    POST,
+    CHUNKED,
+    GET,
+    LONG_POST,
+    '\r\n',
+    GET,
+    LONG_CHUNKED,
+    '\r\n',
+    POST,
+    '\n\r\n',
+    CHUNKED,
+  ]
+  const whole = Buffer.from(texts.join(''), 'latin1')
+  /** Where nothing is begun: behind each message and within the line ends that are skipped. */
+  const between = new Set<number>([0])
+  let end = 0
+  for (const text of texts) {
+    const isSkipped = /^[\r\n]+$/.test(text)
+    for (let i = 1; i <= text.length; i++) if (isSkipped || i === text.length) between.add(end + i)
+    end += text.length
+  }
+  const receiver = { head: () => 'as_framed' as const, body() {}, end() {} }
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.nat(whole.length), { maxLength: 40 }), (cuts) => {
+      const reader = new MessageReader('request', receiver, LIMITS)
+      let from = 0
+      for (const to of [...cuts.toSorted((a, b) => a - b), whole.length]) {
+        assert.equal(reader.read(whole.subarray(from, to)), null)
+        assert.equal(reader.isWithin, !between.has(to), `of ${from} to ${to}`)
+        from = to
+      }
+      reader.close()
+    }),
+    // A cut at each place near the ends as well, where there is most to be wrong about.
+    {
+      examples: [...between].flatMap((at) =>
+        [-3, -2, -1, 0, 1, 2, 3].map((by): [number[]] => [
+          [at, at + by].filter((cut, i, all) => cut >= 0 && cut <= whole.length && all.indexOf(cut) === i),
+        ]),
+      ),
+    },
+  )
+})
+
 test('an error in the head behind a body of known length is named as one at the beginning is', () => {
   for (const broken of [
     'GET / HTTP/1.1\r\nA : 1\r\n\r\n',
