@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
-import { setFlagsFromString } from 'node:v8'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { InstallationError } from '../installation.ts'
 import { createLog } from '../kernel/log.ts'
@@ -16,15 +15,8 @@ const SIMULATOR_KEY = 'simulator-provider-key'
 /** When all of the program is loaded. It takes some 30 ms after an upgrade and next to nothing otherwise. */
 const COMPILED_KEPT_AFTER_MS = 2_000
 
-/**
- * Twice what V8 takes into a function that it compiles. A request goes through many small functions, and with Node's 920
- * most of them stay calls: a twentieth more requests.
- */
-const MORE_INLINING = '--max-inlined-bytecode-size-cumulative=1840'
-
 export async function serve(args: readonly string[]): Promise<void> {
   if (!acceptArguments(args)) return
-  setFlagsFromString(MORE_INLINING)
   // Whoever read the terminal may go away (a closed pipe, a dead multiplexer). That is no reason to stop serving.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   let config: Config
