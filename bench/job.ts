@@ -24,8 +24,8 @@ export interface RequestsJob extends Target {
   /** Callers of the warm-up, if they are more: one caller alone would take minutes to have all code compiled. */
   readonly warmUpCallers?: number
   readonly seconds: number
-  /** A file with an API key on each line: every request uses another one. */
-  readonly keysFile?: string
+  /** A file with an API key on each line: every request uses another one of the first so many. */
+  readonly keys?: { readonly file: string; readonly inUse: number }
 }
 
 /** Streams that run side by side. */

@@ -80,11 +80,11 @@ function requestSource(job: RequestsJob): () => Buffer {
   const body = requestBody(job.surface, job.requestBytes, false)
   const build = (headers: RequestsJob['headers']): Buffer =>
     requestBytes(job.urls[0] ?? '', PATHS[job.surface], headers, body)
-  if (job.keysFile === undefined) {
+  if (job.keys === undefined) {
     const request = build(job.headers)
     return () => request
   }
-  const keys = readFileSync(job.keysFile, 'utf8').trim().split('\n')
+  const keys = readFileSync(job.keys.file, 'utf8').trim().split('\n').slice(0, job.keys.inUse)
   const others = job.headers.filter(([name]) => name !== KEY_HEADER)
   const requests = keys.map((key) => build([...others, [KEY_HEADER, key]]))
   let next = 0

@@ -8,22 +8,40 @@ import { wholeReplies } from './requests.ts'
 
 export const keysWorkload = (count: number): string => `keys-${shortCount(count)}`
 
-/** Whether admission gets slower with the number of keys: every request uses another one. */
+/** With far more of them in use. */
+export const farKeysWorkload = (count: number, inUse: number): string =>
+  `${keysWorkload(count)}-${shortCount(inUse)}-in-use`
+
+/**
+ * Whether admission gets slower with the number of keys. As many are in use among few as among many, spread over all;
+ * then far more of them.
+ */
 export function keysGroup(plan: Plan): Group {
-  const { keys } = plan.sizes
+  const { keys, keysInUse } = plan.sizes
+  const [same, far] = keysInUse
+  const most = Math.max(...keys)
   return {
     title: `2 kB requests, ${plan.sizes.callers[1]} callers, with ${keys.map(shortCount).join(', ')} keys`,
     async prepare() {
       for (const parts of plan.tollgates) for (const count of keys) await filledFolder(parts, count, 0)
     },
-    cases: keys.flatMap((count) => plan.tollgates.map((parts) => keysCase(plan, parts, count))),
+    cases: [
+      ...keys.map((count) => ({ workload: keysWorkload(count), count, inUse: same })),
+      { workload: farKeysWorkload(most, far), count: most, inUse: far },
+    ].flatMap((used) => plan.tollgates.map((parts) => keysCase(plan, parts, used))),
   }
 }
 
-function keysCase(plan: Plan, parts: TollgateParts, count: number): Case {
+interface UsedKeys {
+  readonly workload: string
+  readonly count: number
+  readonly inUse: number
+}
+
+function keysCase(plan: Plan, parts: TollgateParts, { workload, count, inUse }: UsedKeys): Case {
   const { sizes, cores, warmUpSeconds, seconds } = plan
   return {
-    workload: keysWorkload(count),
+    workload,
     subject: parts.name,
     async run() {
       const dataDir = await filledFolder(parts, count, 0)
@@ -36,7 +54,7 @@ function keysCase(plan: Plan, parts: TollgateParts, count: number): Case {
             surface: 'messages',
             requestBytes: sizes.requestBytes,
             callers: sizes.callers[1],
-            keysFile: join(dataDir, TOLD_KEYS_FILE),
+            keys: { file: join(dataDir, TOLD_KEYS_FILE), inUse },
             warmUpSeconds,
             warmUpRequests: sizes.warmUpRequests,
             seconds,
