@@ -1,5 +1,4 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { ConnectionMemory } from '../http/connection-memory.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { firstValue, hasHeader, isNamed, type RawHeaders, tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
@@ -68,7 +67,7 @@ export function identify(
   }
   if (another) return refused(refuse('bad_request', 'The request carries two different keys; send one.'))
   if (key !== null) {
-    const digest = digestOf(key, memory, parts)
+    const digest = memory.digestOf(key, (text) => digestOf(text, parts))
     return digest === null ? refused(refuseKey('unknown_key')) : { kind: 'key', digest }
   }
   if (credentials === 0 && isPreflight(method, headers)) return { kind: 'preflight' }
@@ -83,16 +82,13 @@ export function identify(
 
 /**
  * Null for what is no key of ours: a wrong checksum is told apart from an unknown key by nobody but us; no lookup, the
- * same answer. Clients bring the same key again on a connection, and its digest takes as long as the rest of
- * identifying: 9 µs. Whether it is in force is not remembered.
+ * same answer. It takes as long as the rest of identifying, so a connection remembers the digest of its last key. Whether
+ * a key is in force is not remembered.
  */
-function digestOf(key: string, memory: ConnectionMemory, parts: IdentifyParts): Buffer | null {
-  if (memory.lastKey?.text === key) return memory.lastKey.digest
+function digestOf(key: string, parts: IdentifyParts): Buffer | null {
   const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
   const digest = parts.digestKey(key)
-  if (!wellFormed && !isBootstrap(digest, parts)) return null
-  memory.lastKey = { text: key, digest }
-  return digest
+  return wellFormed || isBootstrap(digest, parts) ? digest : null
 }
 
 const CREDENTIALS = [...CREDENTIAL_HEADERS]

@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { adoptSocket } from './adopt-socket.ts'
-import type { ConnectionMemory } from './connection-memory.ts'
+import { ConnectionMemory } from './connection-memory.ts'
 import { IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
@@ -46,7 +46,7 @@ const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
  */
 export class ClientConnection implements MessageReceiver, RequestSource {
   readonly socket: Socket
-  readonly memory: ConnectionMemory = { lastKey: null }
+  readonly memory = new ConnectionMemory()
   readonly #owner: ConnectionOwner
   readonly #reader: MessageReader
   /** Whose turn it is first; then those sent ahead. */

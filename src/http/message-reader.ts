@@ -85,7 +85,11 @@ export class MessageReader {
   /** What follows a CONNECT is not ours to read. */
   #isLeft = false
   #begun = false
+  #heads = 0
   #keepsErrors = false
+  #keepAlive = true
+  /** Nothing may follow a message that ended the connection. Where the parser saw its end, it knows by itself. */
+  #isLast = false
   #tooManyLines = false
   /** How much is to come of a body that the parser does not see; null where it does. */
   #bodyLeft: number | null = null
@@ -131,8 +135,10 @@ export class MessageReader {
         rest = this.#readSized(rest, this.#bodyLeft)
         continue
       }
+      if (this.#isLast) return isLineEnds(rest) ? null : wireError('bytes behind the last message', CLOSED)
+      const heads = this.#heads
       let taken = this.#execute(rest)
-      if (this.#keepsErrors) taken = this.#executeAnew(rest)
+      if (this.#keepsErrors && this.#heads === heads) taken = this.#executeAnew(rest)
       if (typeof taken !== 'number') return taken
       if (taken === rest.length) return null
       // It stops behind a head that was told to, or that wants to switch protocols. Whether to is not its decision.
@@ -156,8 +162,9 @@ export class MessageReader {
     const isAll = bytes.length === left
     this.#receiver.body(isAll ? bytes : bytes.subarray(0, left))
     this.#bodyLeft = null
-    this.#onEnd()
     this.#keepsErrors = true
+    this.#isLast = !this.#keepAlive
+    this.#onEnd()
     return isAll ? NOTHING : bytes.subarray(left)
   }
 
@@ -189,7 +196,7 @@ export class MessageReader {
   }
 
   /**
-   * A parser that was stopped behind a head keeps errors to itself until the next head is whole. Nearly every head comes
+   * A parser that has stopped behind a head keeps errors to itself until the next head is whole. Nearly every head comes
    * in one piece and is none; for others the parser begins anew, which takes longer than to read a head.
    */
   #executeAnew(bytes: Buffer): number | WireError {
@@ -212,7 +219,9 @@ export class MessageReader {
 
   #onHead(given: HeadGiven): number {
     const [major, minor, lines, method, target, status, reason, switches, keepAlive] = given
+    this.#heads += 1
     this.#keepsErrors = false
+    this.#keepAlive = keepAlive
     if (lines !== undefined) this.#onLines(lines, target ?? '')
     if (this.#tooManyLines) return NO_BODY
     const headers = this.#lines
@@ -248,6 +257,7 @@ export class MessageReader {
     this.#target = ''
     this.#inBody = false
     this.#begun = false
+    if (this.#switches) this.#keepsErrors = true
     this.#receiver.end(trailers)
   }
 }
@@ -257,6 +267,14 @@ const QUERY = 46
 
 function methodOf(number: number): string {
   return number === QUERY ? 'QUERY' : (methods[number] ?? '')
+}
+
+/** The parser's own word for it. */
+const CLOSED = 'HPE_CLOSED_CONNECTION'
+
+/** The parser skips them between messages. */
+function isLineEnds(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0x0d || byte === 0x0a)
 }
 
 function wireError(message: string, code: string): WireError {

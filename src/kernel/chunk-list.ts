@@ -1,4 +1,4 @@
-import { kept } from './read-buffer.ts'
+import { keptLong } from './read-buffer.ts'
 import { borrowSlab, giveSlabBack } from './slabs.ts'
 
 /** A first piece up to this size is kept by itself: most bodies have no other. */
@@ -19,7 +19,7 @@ export class ChunkList {
   append(chunk: Buffer): void {
     const isFirst = this.#pieces.length === 0 && this.#slabs.length === 0
     if (isFirst && chunk.length <= FIRST_BYTES_MAX) {
-      this.#pieces.push(kept(chunk))
+      this.#pieces.push(keptLong(chunk))
       return
     }
     for (let taken = 0; taken < chunk.length; ) {

@@ -50,15 +50,19 @@ function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
 }
 
 class CountedListeners extends Listeners {
-  count = 0
+  readonly #all = new Set<() => void>()
+
+  get count(): number {
+    return this.#all.size
+  }
 
   override add(listener: () => void): void {
-    this.count += 1
+    this.#all.add(listener)
     super.add(listener)
   }
 
   override remove(listener: () => void): void {
-    this.count -= 1
+    this.#all.delete(listener)
     super.remove(listener)
   }
 }

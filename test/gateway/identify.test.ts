@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { identify as identifyExchange, surfaceOf } from '../../src/gateway/identify.ts'
-import type { ConnectionMemory } from '../../src/http/connection-memory.ts'
+import { ConnectionMemory } from '../../src/http/connection-memory.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createKeyDigest } from '../../src/keys/key-digest.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
 
-const newMemory = (): ConnectionMemory => ({ lastKey: null })
 const digestKey = createKeyDigest(new Secret('a pepper for tests'))
 const bootstrap = 'the-operators-own-admin-key-of-2026'
 const parts = { servicePrefix: 'svc', digestKey, bootstrapDigest: digestKey(bootstrap) }
 const key = mintKey('svc', 'live').reveal()
-const identify = (method: string, headers: string[], given: typeof parts, memory = newMemory()) =>
+const identify = (method: string, headers: string[], given: typeof parts, memory = new ConnectionMemory()) =>
   identifyExchange({ method, headers, memory }, given)
 const other = mintKey('svc', 'live').reveal()
 
@@ -59,33 +58,44 @@ for (const [name, code, lines] of refused) {
   })
 }
 
-test('a key that a connection brings again is digested once, another one anew', () => {
-  const memory = newMemory()
-  let digested = 0
-  const counting = {
+/** Parts that count how often a key was digested. */
+function countingParts() {
+  const counted = {
     ...parts,
+    digested: 0,
     digestKey(text: string) {
-      digested += 1
+      counted.digested += 1
       return digestKey(text)
     },
   }
-  const digestFor = (text: string) => {
-    const identity = identify('POST', ['x-api-key', text], counting, memory)
-    assert.ok(identity.kind === 'key')
-    return identity.digest
-  }
-  for (let i = 0; i < 3; i++) assert.deepEqual(digestFor(key), digestKey(key))
-  assert.equal(digested, 1)
-  assert.deepEqual(digestFor(other), digestKey(other))
-  assert.deepEqual(digestFor(key), digestKey(key))
-  assert.equal(digested, 3)
+  return counted
+}
+
+function digestFor(text: string, given: typeof parts, memory: ConnectionMemory) {
+  const identity = identify('POST', ['x-api-key', text], given, memory)
+  assert.ok(identity.kind === 'key')
+  return identity.digest
+}
+
+test('a key that a connection brings again is digested once, another one anew', () => {
+  const memory = new ConnectionMemory()
+  const counting = countingParts()
+  for (let i = 0; i < 3; i++) assert.deepEqual(digestFor(key, counting, memory), digestKey(key))
+  assert.equal(counting.digested, 1)
+  assert.deepEqual(digestFor(other, counting, memory), digestKey(other))
+  assert.deepEqual(digestFor(key, counting, memory), digestKey(key))
+  assert.equal(counting.digested, 3)
 })
 
 test('what is refused is not remembered, and does not make a connection forget', () => {
-  const memory = newMemory()
-  identify('POST', ['x-api-key', key], parts, memory)
-  for (const [, , lines] of refused) assert.equal(identify('POST', lines, parts, memory).kind, 'refused')
-  assert.equal(memory.lastKey?.text, key)
+  const memory = new ConnectionMemory()
+  digestFor(key, parts, memory)
+  for (let i = 0; i < 2; i++) {
+    for (const [, , lines] of refused) assert.equal(identify('POST', lines, parts, memory).kind, 'refused')
+  }
+  const counting = countingParts()
+  assert.deepEqual(digestFor(key, counting, memory), digestKey(key))
+  assert.equal(counting.digested, 0)
 })
 
 test('a malformed and an unknown key get the same words', () => {

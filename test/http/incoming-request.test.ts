@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ConnectionMemory } from '../../src/http/connection-memory.ts'
 import { IncomingRequest } from '../../src/http/incoming-request.ts'
 import { kept } from '../../src/kernel/read-buffer.ts'
 
@@ -13,7 +14,7 @@ const HEAD = {
   keepAlive: true,
   switches: false,
 }
-const SOURCE = { remoteAddress: '', memory: { lastKey: null }, flowChanged() {}, destroy() {} }
+const SOURCE = { remoteAddress: '', memory: new ConnectionMemory(), flowChanged() {}, destroy() {} }
 
 const large = (byte: number) => Buffer.alloc(60_000, byte)
 

@@ -130,6 +130,69 @@ test('wherever the bytes stop, it is known whether that is within a message', ()
   )
 })
 
+const UPGRADE = 'GET /u HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n'
+
+test('an error in the head behind a wish for another protocol is told, and named as one at the beginning is', () => {
+  for (const broken of ['GET / HTTP/1.1\r\nA : 1\r\n\r\n', 'nonsense\r\n\r\n']) {
+    const { error } = readAll('request', [broken])
+    assert.ok(error !== null)
+    for (const pieces of [
+      [UPGRADE + broken],
+      [UPGRADE, broken],
+      [UPGRADE, broken.slice(0, 5), broken.slice(5)],
+    ]) {
+      assert.equal(readAll('request', pieces).error, error)
+    }
+  }
+  assert.deepEqual(bodiesOf(readAll('request', [UPGRADE, POST + GET])), ['', 'hello', ''])
+})
+
+test('a head behind a body of known length has the same limits as the first, whole or in pieces', () => {
+  const lines = `GET / HTTP/1.1\r\n${'a: b\r\n'.repeat(1_001)}\r\n`
+  const large = `GET / HTTP/1.1\r\na: ${'b'.repeat(70_000)}\r\n\r\n`
+  for (const broken of [lines, large]) {
+    const { error } = readAll('request', [broken])
+    assert.ok(error !== null)
+    for (const at of [1, 20, 9_000]) {
+      const halves = [broken.slice(0, at), broken.slice(at)]
+      for (const pieces of [[POST, broken], [POST + broken], [POST, ...halves]]) {
+        assert.equal(readAll('request', pieces).error, error)
+      }
+    }
+  }
+})
+
+test('behind a body of known length comes whatever may come at the beginning', () => {
+  const EMPTY = 'POST /e HTTP/1.1\r\nContent-Length: 0\r\n\r\n'
+  assert.deepEqual(bodiesOf(readAll('request', [POST, EMPTY, GET, POST])), ['hello', '', '', 'hello'])
+  const SIZED = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+  const SAME = 'HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n'
+  const NONE = 'HTTP/1.1 204 None\r\n\r\n'
+  assert.deepEqual(bodiesOf(readAll('response', [SIZED + SAME + SIZED, NONE + SIZED])), [
+    'ok',
+    '',
+    'ok',
+    '',
+    'ok',
+  ])
+  const open = readAll('response', [SIZED, 'HTTP/1.1 200 OK\r\n\r\nto the end'])
+  assert.deepEqual([open.messages[1]?.body, open.end], ['to the end', null])
+  assert.notEqual(readAll('request', [POST, 'GET / HT']).end, null)
+  assert.equal(readAll('request', [POST]).end, null)
+})
+
+test('behind a body of known length that ends the connection comes nothing', () => {
+  const LAST = POST.replace('Host', 'Connection: close\r\nHost')
+  const OLD = POST.replace('HTTP/1.1', 'HTTP/1.0')
+  for (const last of [LAST, OLD]) {
+    for (const pieces of [[last + GET], [last, GET], [last.slice(0, -2), `lo${GET}`], [last, '\r\n', 'x']]) {
+      const read = readAll('request', pieces)
+      assert.deepEqual([bodiesOf(read), read.error], [['hello'], 'HPE_CLOSED_CONNECTION'])
+    }
+    assert.equal(readAll('request', [last, '\r\n']).error, null)
+  }
+})
+
 test('an error in the head behind a body of known length is named as one at the beginning is', () => {
   for (const broken of [
     'GET / HTTP/1.1\r\nA : 1\r\n\r\n',

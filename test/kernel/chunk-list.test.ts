@@ -71,3 +71,9 @@ test('of the shared buffer a copy is kept, of everything else the thing itself',
   readBuffer.fill(0)
   assert.equal(copy.toString(), 'shared')
 })
+
+test('a body in one small piece keeps no more memory than itself, and none of the pool that all share', () => {
+  const list = new ChunkList()
+  fill(list, [Buffer.alloc(300, 1)])
+  assert.equal(list.joined().buffer.byteLength, 300)
+})

@@ -7,7 +7,7 @@ const STEPS = 250
 /**
  * The same whenever the tests are run; after them come some that are new every time. The first, one per set of rules,
  * were chosen because they meet, within the steps, the rarest edges: credit that is exactly spent, the revocation of a
- * key that has expired, a rotation that must not prolong the old key. The last meets a cap above a thousand dollars.
+ * key that has expired, a rotation that must not prolong the old key. The last once found a cap above 1,000 USD.
  */
 const FIXED_SEEDS = [15, 19, 23, 500_000_246]
 
