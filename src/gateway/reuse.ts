@@ -1,4 +1,4 @@
-import type { MessageHead } from '../http/message-reader.ts'
+import type { MessageHead } from '../http/message-head.ts'
 import { firstValue, hasHeader, tokensOf } from '../http/raw-headers.ts'
 
 /** How long an idle connection is kept where upstream does not say. */

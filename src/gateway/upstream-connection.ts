@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import { type MessageHead, MessageReader, type MessageReceiver } from '../http/message-reader.ts'
+import type { MessageHead } from '../http/message-head.ts'
+import { MessageReader, type MessageReceiver } from '../http/message-reader.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Connect } from './connect-upstream.ts'
 import { holdFailedWrites } from './hold-failed-writes.ts'

@@ -2,7 +2,7 @@ import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import { lend } from '../kernel/read-buffer.ts'
 import type { ConnectionMemory } from './connection-memory.ts'
-import type { MessageHead } from './message-reader.ts'
+import type { MessageHead } from './message-head.ts'
 
 /** Who takes a body in. */
 export interface BodySink {

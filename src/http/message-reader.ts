@@ -1,22 +1,5 @@
-import { HTTPParser, methods } from 'node:_http_common'
-import { firstValue, hasHeader } from './raw-headers.ts'
-
-/** What a message says before its body. The lines are flat name, value pairs, as they came. */
-export interface MessageHead {
-  /** Such as `1.1`. */
-  readonly httpVersion: string
-  readonly headers: string[]
-  /** Of requests; empty otherwise. */
-  readonly method: string
-  readonly target: string
-  /** Of replies; 0 and empty otherwise. */
-  readonly status: number
-  readonly reason: string
-  /** Whether the connection may carry another message after this one, as far as this one says. */
-  readonly keepAlive: boolean
-  /** A CONNECT, or a wish to speak something else than HTTP from here on. */
-  readonly switches: boolean
-}
+import { HTTPParser } from 'node:_http_common'
+import { type HeadGiven, headOf, type MessageHead, sizeOf } from './message-head.ts'
 
 /** None of these may throw. */
 export interface MessageReceiver {
@@ -52,26 +35,14 @@ const BODY_AS_FRAMED = 0
 const NO_BODY = 1
 const BODY_OURS = 2
 
-/** Lines and target are missing where they came in parts before. */
-type HeadGiven = readonly [
-  major: number,
-  minor: number,
-  lines: string[] | undefined,
-  method: number | undefined,
-  target: string | undefined,
-  status: number | undefined,
-  reason: string | undefined,
-  switches: boolean,
-  keepAlive: boolean,
-]
-
 /** The parser with whose reader it is. It calls back with itself as `this`. */
 type Reading = HTTPParser & { reader: MessageReader }
 type Callbacks = Record<number, (this: Reading, ...args: never[]) => unknown>
 
 /**
  * Reads HTTP/1 messages off a connection. Grammar and framing are decided by Node's own parser alone, as they are in
- * `node:http`; what is left out are the streams above it, which take twice as long as everything below.
+ * `node:http`; of a body with a length the bytes are counted here. What is left out are the streams above it, which take
+ * twice as long as everything below.
  */
 export class MessageReader {
   readonly #parser = new HTTPParser()
@@ -218,23 +189,13 @@ export class MessageReader {
   }
 
   #onHead(given: HeadGiven): number {
-    const [major, minor, lines, method, target, status, reason, switches, keepAlive] = given
+    const [, , lines, , target, , , switches, keepAlive] = given
     this.#heads += 1
     this.#keepsErrors = false
     this.#keepAlive = keepAlive
     if (lines !== undefined) this.#onLines(lines, target ?? '')
     if (this.#tooManyLines) return NO_BODY
-    const headers = this.#lines
-    const head: MessageHead = {
-      httpVersion: major === 1 && minor === 1 ? '1.1' : `${major}.${minor}`,
-      headers,
-      method: method === undefined ? '' : methodOf(method),
-      target: this.#target,
-      status: status ?? 0,
-      reason: reason ?? '',
-      keepAlive,
-      switches,
-    }
+    const head = headOf(given, this.#lines, this.#target)
     this.#lines = []
     this.#target = ''
     this.#isLeft = head.method === 'CONNECT'
@@ -262,13 +223,6 @@ export class MessageReader {
   }
 }
 
-/** Node's list leaves out those between, which belong to other protocols than HTTP. */
-const QUERY = 46
-
-function methodOf(number: number): string {
-  return number === QUERY ? 'QUERY' : (methods[number] ?? '')
-}
-
 /** The parser's own word for it. */
 const CLOSED = 'HPE_CLOSED_CONNECTION'
 
@@ -279,16 +233,4 @@ function isLineEnds(bytes: Buffer): boolean {
 
 function wireError(message: string, code: string): WireError {
   return Object.assign(new Error(message), { code })
-}
-
-/**
- * The size of the body behind a head, where it is certain that there is one; in every other case the parser decides.
- * It has refused lengths that are no number, that differ, or that stand beside a transfer coding.
- */
-function sizeOf({ method, status, switches, headers }: MessageHead): number | null {
-  const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
-  const length = mayLack || switches ? undefined : firstValue(headers, 'content-length')
-  if (length === undefined || hasHeader(headers, 'transfer-encoding')) return null
-  const bytes = Number(length)
-  return Number.isSafeInteger(bytes) && bytes > 0 ? bytes : null
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type MessageHead, MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
+import type { MessageHead } from '../../src/http/message-head.ts'
+import { MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
 
 const LIMITS = { headBytesMax: 64 * 1024, headLinesMax: 1_000 }
 
