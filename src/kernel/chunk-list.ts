@@ -1,4 +1,4 @@
-import { keptLong } from './read-buffer.ts'
+import { kept } from './read-buffer.ts'
 import { borrowSlab, giveSlabBack } from './slabs.ts'
 
 /** A first piece up to this size is kept by itself: most bodies have no other. */
@@ -9,6 +9,7 @@ const SMALL_SLAB_BYTES = 4 * 1024
 
 /** Bytes that are kept until they are whole. What it costs follows the bytes, however small the pieces come. */
 export class ChunkList {
+  readonly #keep: (chunk: Buffer) => Buffer
   #pieces: Buffer[] = []
   #whole: Buffer | null = null
   readonly #slabs: Buffer[] = []
@@ -16,10 +17,15 @@ export class ChunkList {
   #at = 0
   #from = 0
 
+  /** How a first piece is kept that is small; `keptLong` where the list lives long. */
+  constructor(keep: (chunk: Buffer) => Buffer = kept) {
+    this.#keep = keep
+  }
+
   append(chunk: Buffer): void {
     const isFirst = this.#pieces.length === 0 && this.#slabs.length === 0
     if (isFirst && chunk.length <= FIRST_BYTES_MAX) {
-      this.#pieces.push(keptLong(chunk))
+      this.#pieces.push(this.#keep(chunk))
       return
     }
     for (let taken = 0; taken < chunk.length; ) {
