@@ -82,7 +82,7 @@ export function identify(
 
 /**
  * Null for what is no key of ours: a wrong checksum is told apart from an unknown key by nobody but us; no lookup, the
- * same answer. It takes as long as the rest of identifying, so a connection remembers the digest of its last key. Whether
+ * same answer. It is two thirds of identifying, so a connection remembers the digest of its last key. Whether
  * a key is in force is not remembered.
  */
 function digestOf(key: string, parts: IdentifyParts): Buffer | null {

@@ -59,8 +59,6 @@ export class MessageReader {
   #heads = 0
   #keepsErrors = false
   #keepAlive = true
-  /** Nothing may follow a message that ended the connection. Where the parser saw its end, it knows by itself. */
-  #isLast = false
   #tooManyLines = false
   /** How much is to come of a body that the parser does not see; null where it does. */
   #bodyLeft: number | null = null
@@ -106,7 +104,8 @@ export class MessageReader {
         rest = this.#readSized(rest, this.#bodyLeft)
         continue
       }
-      if (this.#isLast) return isLineEnds(rest) ? null : wireError('bytes behind the last message', CLOSED)
+      // Nothing may follow a message that ended the connection. It knows that too, and keeps it to itself.
+      if (this.#keepsErrors && !this.#keepAlive) return isLineEnds(rest) ? null : closed()
       const heads = this.#heads
       let taken = this.#execute(rest)
       if (this.#keepsErrors && this.#heads === heads) taken = this.#executeAnew(rest)
@@ -134,7 +133,6 @@ export class MessageReader {
     this.#receiver.body(isAll ? bytes : bytes.subarray(0, left))
     this.#bodyLeft = null
     this.#keepsErrors = true
-    this.#isLast = !this.#keepAlive
     this.#onEnd()
     return isAll ? NOTHING : bytes.subarray(left)
   }
@@ -223,12 +221,14 @@ export class MessageReader {
   }
 }
 
-/** The parser's own word for it. */
-const CLOSED = 'HPE_CLOSED_CONNECTION'
-
 /** The parser skips them between messages. */
 function isLineEnds(bytes: Buffer): boolean {
   return bytes.every((byte) => byte === 0x0d || byte === 0x0a)
+}
+
+/** The code is the parser's own. */
+function closed(): WireError {
+  return wireError('bytes behind the last message', 'HPE_CLOSED_CONNECTION')
 }
 
 function wireError(message: string, code: string): WireError {
