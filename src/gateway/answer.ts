@@ -55,6 +55,7 @@ export class Answer {
     exchange.res.whenClosed.add(() => this.#onClose())
   }
 
+  /** Of the body, for this client: what was written, and what is held to be written with the figures. */
   get bytesOut(): number {
     return this.#bytesOut
   }
@@ -78,6 +79,9 @@ export class Answer {
 
   /** False: the client has no room, wait for `onDrain`. */
   data(chunk: Buffer): boolean {
+    // Nobody is there to wait for; what still comes is only looked at.
+    if (this.#exchange.res.destroyed) return true
+    this.#bytesOut += chunk.length
     if (this.#heldHead === null) return this.#write(chunk)
     const fits =
       this.#heldBytes + chunk.length <= limits.heldReplyBytesMax && this.#parts.memory.tryTake(chunk.length)
@@ -92,12 +96,14 @@ export class Answer {
 
   finish(figures: Figures | null, trailers: string[]): void {
     const { res, names } = this.#exchange
-    res.cork()
-    this.#release(figures, false)
+    const held = this.#beginHeld(figures, false)
     if (trailers.length > 0) res.addTrailers(withoutOurs(trailers, names.prefix))
     if (this.#trailing) res.addTrailers(figureLines(names, figures, this.#parts.upstreamMs()))
-    res.end()
-    res.uncork()
+    const isOneWrite = held.length <= 1
+    if (!isOneWrite) res.cork()
+    for (const chunk of held.slice(0, -1)) this.#write(chunk)
+    res.end(held.at(-1))
+    if (!isOneWrite) res.uncork()
   }
 
   /** Upstream ended before its body did. The client must not take what it got for the whole. */
@@ -109,11 +115,16 @@ export class Answer {
 
   /** Sends what was held back. Afterwards the reply streams. */
   #release(figures: Figures | null, figuresFollow: boolean): void {
+    for (const chunk of this.#beginHeld(figures, figuresFollow)) this.#write(chunk)
+  }
+
+  /** Writes the head that was held back, if it was. The body held with it is still to be written. */
+  #beginHeld(figures: Figures | null, figuresFollow: boolean): readonly Buffer[] {
     const head = this.#heldHead
-    if (head === null) return
+    if (head === null) return []
     this.#heldHead = null
     this.#writeHead(head, figures, figuresFollow)
-    for (const chunk of this.#held.all()) this.#write(chunk)
+    return this.#held.all()
   }
 
   #writeHead({ status, reason, headers }: ReplyHead, figures: Figures | null, figuresFollow: boolean): void {
@@ -129,11 +140,7 @@ export class Answer {
   }
 
   #write(chunk: Buffer): boolean {
-    const { res } = this.#exchange
-    // Nobody is there to wait for; what still comes is only looked at.
-    if (res.destroyed) return true
-    this.#bytesOut += chunk.length
-    if (res.write(chunk)) return true
+    if (this.#exchange.res.write(chunk)) return true
     this.#watchStall()
     return false
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { kept, keptLong } from '../kernel/read-buffer.ts'
+import { kept } from '../kernel/read-buffer.ts'
 import type { ByteBudget } from './byte-budget.ts'
 
 /**
@@ -14,8 +14,7 @@ import type { ByteBudget } from './byte-budget.ts'
 export class HeldBody {
   readonly #memory: ByteBudget
   readonly #tempDir: string
-  /** As long as the call lasts, which may be an hour. */
-  readonly #chunks = new ChunkList(keptLong)
+  readonly #chunks = new ChunkList()
   #memoryBytes = 0
   #file: FileHandle | null = null
   #disposed = false

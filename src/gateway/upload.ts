@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import { sendTogether } from '../http/send-together.ts'
 import { framingOf, type RequestHead, Unsendable, type UpstreamBody } from './request-head.ts'
 
 /** A body on its way that the socket could not take at once. */
@@ -35,12 +36,8 @@ export function sendRequest(
   const text = head.text + framingOf(method, head.lengthBytes)
   if (body === null) socket.write(text, 'latin1')
   else if (!Buffer.isBuffer(body)) return new PieceUpload(socket, text, body)
-  else if (body.length <= ONE_WRITE_BYTES) {
-    const whole = Buffer.allocUnsafe(text.length + body.length)
-    whole.write(text, 'latin1')
-    body.copy(whole, text.length)
-    socket.write(whole)
-  } else {
+  else if (body.length <= ONE_WRITE_BYTES) sendTogether(socket, text, body, '')
+  else {
     socket.cork()
     socket.write(text, 'latin1')
     socket.write(body)

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { Listeners } from '../kernel/listeners.ts'
 import { kept } from '../kernel/read-buffer.ts'
 import { dateLine, linesSay, textOf } from './head-text.ts'
+import { sendTogether } from './send-together.ts'
 
 /** What the reply has to know of the request and of the connection that carries both. */
 export interface ReplySetting {
@@ -183,14 +184,7 @@ export class OutgoingReply {
     const head = this.#head + before
     this.#head = ''
     this.#unwritten += 1
-    if (chunk.length <= COPIED_BYTES_MAX) {
-      if (head === '' && after === '') return socket.write(kept(chunk), this.#onWritten)
-      const bytes = Buffer.allocUnsafe(head.length + chunk.length + after.length)
-      bytes.write(head, 0, 'latin1')
-      chunk.copy(bytes, head.length)
-      if (after !== '') bytes.write(after, head.length + chunk.length, 'latin1')
-      return socket.write(bytes, this.#onWritten)
-    }
+    if (chunk.length <= COPIED_BYTES_MAX) return sendTogether(socket, head, chunk, after, this.#onWritten)
     const body = kept(chunk)
     if (head === '' && after === '') return socket.write(body, this.#onWritten)
     socket.cork()

@@ -1,36 +1,25 @@
-import { kept } from './read-buffer.ts'
 import { borrowSlab, giveSlabBack } from './slabs.ts'
 
-/** A first piece up to this size is kept by itself: most bodies have no other. */
-const FIRST_BYTES_MAX = 16 * 1024
-
 /** What comes in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
-const SMALL_SLAB_BYTES = 4 * 1024
+const SLAB_GROWTH = 4
+
+/** Up to this size memory is given away to whoever wants to keep what is in it, rather than copied from. */
+const GIVEN_AWAY_BYTES_MAX = 16 * 1024
 
 /** Bytes that are kept until they are whole. What it costs follows the bytes, however small the pieces come. */
 export class ChunkList {
-  readonly #keep: (chunk: Buffer) => Buffer
   #pieces: Buffer[] = []
   #whole: Buffer | null = null
-  readonly #slabs: Buffer[] = []
+  #slabs: Buffer[] = []
   /** Where the next bytes go in the last of the slabs, and from where on they are not among the pieces yet. */
   #at = 0
   #from = 0
 
-  /** How a first piece is kept that is small; `keptLong` where the list lives long. */
-  constructor(keep: (chunk: Buffer) => Buffer = kept) {
-    this.#keep = keep
-  }
-
   append(chunk: Buffer): void {
-    const isFirst = this.#pieces.length === 0 && this.#slabs.length === 0
-    if (isFirst && chunk.length <= FIRST_BYTES_MAX) {
-      this.#pieces.push(this.#keep(chunk))
-      return
-    }
     for (let taken = 0; taken < chunk.length; ) {
       const slab = this.#roomySlab(chunk.length - taken)
-      const bytes = chunk.copy(slab, this.#at, taken)
+      const bytes = Math.min(chunk.length - taken, slab.length - this.#at)
+      slab.set(bytes === chunk.length ? chunk : chunk.subarray(taken, taken + bytes), this.#at)
       this.#at += bytes
       taken += bytes
     }
@@ -47,28 +36,33 @@ export class ChunkList {
     if (this.#whole !== null) return this.#whole
     this.#seal()
     const [only] = this.#pieces
-    // A piece of a slab would not last. The slabs themselves stay: somebody may still be sending them.
-    const lasts = only !== undefined && this.#pieces.length === 1 && this.#slabs.length === 0
-    this.#whole = lasts ? only : Buffer.concat(this.#pieces)
+    const [slab] = this.#slabs
+    const isOne = only !== undefined && this.#pieces.length === 1 && this.#slabs.length === 1
+    if (isOne && slab !== undefined && slab.length <= GIVEN_AWAY_BYTES_MAX) {
+      this.#whole = only
+      this.#slabs = []
+    }
+    // The slabs themselves stay: somebody may still be sending them.
+    else this.#whole = Buffer.concat(this.#pieces)
     this.#pieces = [this.#whole]
     return this.#whole
   }
 
   /** Nobody has any of it to send any more. */
   clear(): void {
+    for (const slab of this.#slabs) giveSlabBack(slab)
+    this.#slabs = []
     this.#pieces = []
     this.#whole = null
     this.#at = 0
     this.#from = 0
-    for (const slab of this.#slabs.splice(0)) giveSlabBack(slab)
   }
 
   #roomySlab(comingBytes: number): Buffer {
     const last = this.#slabs.at(-1)
     if (last !== undefined && this.#at < last.length) return last
     this.#seal()
-    const isSmall = this.#slabs.length === 0 && comingBytes < SMALL_SLAB_BYTES
-    const slab = isSmall ? Buffer.allocUnsafeSlow(SMALL_SLAB_BYTES) : borrowSlab()
+    const slab = borrowSlab(Math.max(comingBytes, (last?.length ?? 0) * SLAB_GROWTH))
     this.#slabs.push(slab)
     this.#at = 0
     this.#from = 0

@@ -22,17 +22,6 @@ export function lend(chunk: Buffer, take: (chunk: Buffer) => void): void {
 
 /** The same bytes for as long as one wants; a copy only where they would not last. */
 export function kept(chunk: Buffer): Buffer {
-  return lasts(chunk) ? chunk : Buffer.from(chunk)
-}
-
-/** The same for what is kept as long as a call lasts: a copy in Node's pool would keep 64 KiB of that. */
-export function keptLong(chunk: Buffer): Buffer {
-  if (lasts(chunk)) return chunk
-  const copy = Buffer.allocUnsafeSlow(chunk.length)
-  chunk.copy(copy)
-  return copy
-}
-
-function lasts({ buffer }: Buffer): boolean {
-  return buffer !== readBuffer.buffer && buffer !== lent
+  const { buffer } = chunk
+  return buffer !== readBuffer.buffer && buffer !== lent ? chunk : Buffer.from(chunk)
 }

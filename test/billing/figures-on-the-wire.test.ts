@@ -57,6 +57,19 @@ test('the record of a request shows the same figures as its answer', async () =>
   }
 })
 
+test('the record of a request says how many bytes of body went each way, held back or streamed', async () => {
+  for (const stream of [false, true]) {
+    const body = { ...hello, stream }
+    const reply = await bench.call('/v1/messages', body, { simulate: usage })
+    const record = await bench.record(reply.requestId)
+    assert.equal(record['bytes_in'], JSON.stringify(body).length)
+    assert.equal(record['bytes_out'], reply.body.length)
+  }
+  const refused = await bench.call('/v1/messages', hello, { simulate: 'status=529' })
+  assert.equal(refused.status, 529)
+  assert.equal((await bench.record(refused.requestId))['bytes_out'], refused.body.length)
+})
+
 test('an API key reads its own requests and no others', async () => {
   const reply = await bench.call('/v1/messages', hello, { simulate: usage })
   assert.equal((await bench.record(reply.requestId, bench.gateway.apiKey))['id'], reply.requestId)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { ChunkList } from '../../src/kernel/chunk-list.ts'
-import { kept, keptLong, readBuffer } from '../../src/kernel/read-buffer.ts'
+import { kept, readBuffer } from '../../src/kernel/read-buffer.ts'
 
 /** Pieces as a socket brings them: each in the shared buffer, and overwritten by the next. */
 function fill(list: ChunkList, pieces: readonly Uint8Array[]): Buffer {
@@ -72,8 +72,42 @@ test('of the shared buffer a copy is kept, of everything else the thing itself',
   assert.equal(copy.toString(), 'shared')
 })
 
-test('a list that lives long keeps no more memory than its one small piece, and none of the pool that all share', () => {
-  const list = new ChunkList(keptLong)
+test('a list keeps little more memory than its one small piece, and none of the pool that all share', () => {
+  const list = new ChunkList()
   fill(list, [Buffer.alloc(300, 1)])
-  assert.equal(list.joined().buffer.byteLength, 300)
+  assert.equal(list.joined().buffer.byteLength, 1024)
+})
+
+test('one small piece that was joined is the same memory, which nobody else is given any more', () => {
+  const list = new ChunkList()
+  fill(list, [Buffer.alloc(300, 1)])
+  const [piece] = list.all()
+  const joined = list.joined()
+  assert.equal(joined, piece)
+  list.clear()
+  const others = Array.from({ length: 4 }, () => new ChunkList())
+  for (const other of others) fill(other, [Buffer.alloc(1_000, 2)])
+  assert.ok(joined.every((byte) => byte === 1))
+})
+
+test('memory that was cleared is used again for what fits into it', () => {
+  const first = new ChunkList()
+  fill(first, [Buffer.alloc(3_000, 1)])
+  const memory = first.all()[0]?.buffer
+  first.clear()
+  const second = new ChunkList()
+  fill(second, [Buffer.alloc(2_000, 2)])
+  assert.equal(second.all()[0]?.buffer, memory)
+})
+
+test('small pieces one after the other get memory that grows with them', () => {
+  const list = new ChunkList()
+  fill(
+    list,
+    Array.from({ length: 400 }, () => Buffer.alloc(50, 1)),
+  )
+  assert.deepEqual(
+    list.all().map(({ buffer }) => buffer.byteLength),
+    [1024, 4096, 16_384],
+  )
 })
