@@ -1,3 +1,5 @@
+import { LAST_USED_AT_MS } from '../sqlite/key-record.ts'
+
 /**
  * What the two stores have in common, table by table. The columns are those of PostgreSQL; where SQLite has none of the
  * name, `from` says what is read instead.
@@ -99,7 +101,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
       ...{ last_used_at_ms: integer, monthly_budget_nanos: integer, allowed_models: json },
       ...{ log_requests: flag, rotated_from: text },
     },
-    { from: { name_upper: 'name' } },
+    { from: { name_upper: 'name', last_used_at_ms: LAST_USED_AT_MS } },
   ),
   table('admin_key', 'admin keys', ['id'], {
     ...{ id: text, account_id: text, name: text, digest: bytes, prefix: text, last4: text },

@@ -130,8 +130,9 @@ function installationOf(db: DatabaseSync): string {
 }
 
 /**
- * What follows from others need not be looked at row by row. Each admission leaves the time on its key, each settlement
- * and credit moves the account or the day; of the rest the number and the ends tell.
+ * What follows from others need not be looked at row by row. Each admission adds a call, each use that no call
+ * came of leaves the time on its key, each settlement and credit moves the account or the day; of the rest the number
+ * and the ends tell.
  */
 const WITNESSES: readonly string[] = [
   'SELECT * FROM account ORDER BY id',

@@ -55,7 +55,7 @@ export function admitOperation(
       const decision = decideAdmission(opening, standingOf(key, account, moves, opening))
       // Who comes with a key that is not in force any more learns nothing of the account, and uses nothing.
       if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
-      if (!opening.askedBefore || decision.kind === 'admit') rows.used(keyId, opening.atMs)
+      if (!opening.askedBefore && decision.kind !== 'admit') rows.used(keyId, opening.atMs)
       if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
       if (decision.kind === 'hold_back') return { kind: 'held', by: decision.by, accountId, balanceNanos }
 

@@ -45,7 +45,10 @@ interface DayMoves {
 export interface BatchRows {
   account(id: string): AccountRow
   month(keyId: string, month: string): MonthMoves
-  /** The latest instant counts: requests may be admitted in another order than that in which they came. */
+  /**
+   * A use that no call comes of: a call says itself when its key was used. The latest instant counts, since requests
+   * may be decided in another order than that in which they came.
+   */
   used(keyId: string, atMs: number): void
   /** A settled call in the sums of its day. */
   count(closing: CallClosing, accountId: string, day: string, model: string, keyId: string): void
