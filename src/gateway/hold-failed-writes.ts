@@ -4,7 +4,12 @@ import type { Socket } from 'node:net'
 const GRACE_MS = 250
 
 type Done = (error?: NodeJS.ErrnoException | null) => void
-type Write = (...args: unknown[]) => void
+
+/** What a socket writes with, which Node does not declare for sockets. */
+interface Writes {
+  _write(chunk: unknown, encoding: unknown, done: Done): void
+  _writev(chunks: unknown, done: Done): void
+}
 
 /**
  * Upstream may answer (413, say) and close while we still send the body. The failed write would destroy the socket
@@ -15,20 +20,18 @@ type Write = (...args: unknown[]) => void
  * see an ordinary end where there was none.
  */
 export function holdFailedWrites(socket: Socket, onReset: () => void): void {
-  for (const method of ['_write', '_writev'] as const) {
-    const write = socket[method] as Write | undefined
-    if (write === undefined) continue
-    const held: Write = function (this: Socket, ...args) {
-      const done = args.pop() as Done
-      write.call(this, ...args, (error?: NodeJS.ErrnoException | null) => {
-        if (error === undefined || error === null || this.destroyed) return done(error)
-        if (error.code === 'ECONNRESET') onReset()
-        if (error.code === 'ECONNRESET' || error.code === 'EPIPE') hold(this, () => done(error))
-        else done(error)
-      })
+  const writes = socket as unknown as Writes
+  const { _write: write, _writev: writev } = writes
+  const held = (done: Done): Done => {
+    return (error) => {
+      if (error === undefined || error === null || socket.destroyed) return done(error)
+      if (error.code === 'ECONNRESET') onReset()
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') hold(socket, () => done(error))
+      else done(error)
     }
-    Object.defineProperty(socket, method, { value: held, configurable: true, writable: true })
   }
+  writes._write = (chunk, encoding, done) => write.call(socket, chunk, encoding, held(done))
+  writes._writev = (chunks, done) => writev.call(socket, chunks, held(done))
 }
 
 function hold(socket: Socket, release: () => void): void {

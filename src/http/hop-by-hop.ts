@@ -1,4 +1,4 @@
-import { addTokens, type RawHeaders, valuesOf } from './raw-headers.ts'
+import { addTokens, isNamed, type RawHeaders } from './raw-headers.ts'
 
 /** Headers that belong to one connection and not to the message. `te` and `trailer` count: trailers end at a hop. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -29,8 +29,15 @@ const NOTHING: ReadonlySet<string> = new Set()
 
 /** What else a message's own `Connection` lines keep on this hop; mostly they say `keep-alive`, which adds nothing. */
 export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
-  const names: string[] = []
-  for (const value of valuesOf(headers, 'connection')) if (value !== 'keep-alive') addTokens(value, names)
+  let names: string[] | null = null
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!isNamed(headers[i] ?? '', 'connection')) continue
+    const value = headers[i + 1] ?? ''
+    if (value === 'keep-alive') continue
+    names ??= []
+    addTokens(value, names)
+  }
+  if (names === null) return NOTHING
   const nominated = names.filter((name) => !HOP_BY_HOP.has(name) && !END_TO_END.test(name))
   return nominated.length === 0 ? NOTHING : new Set(nominated)
 }

@@ -29,11 +29,13 @@ export function createMeter(usage: UsageReader, reply: ReplyHead): Meter {
   return new GuardedMeter(form === 'events' ? new StreamMeter(reader, output) : new BodyMeter(reader, output))
 }
 
-function formOf({ status, contentType }: ReplyHead): 'events' | 'json' | 'other' {
+const EVENTS = /^\s*text\/event-stream\s*(?:;|$)/i
+const JSON_TYPE = /^(?:\s*application\/json|[^;]*\+json)\s*(?:;|$)/i
+
+function formOf({ status, contentType = '' }: ReplyHead): 'events' | 'json' | 'other' {
   if (status < 200 || status > 299) return 'other'
-  const type = (contentType ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
-  if (type === 'text/event-stream') return 'events'
-  return type === 'application/json' || type.endsWith('+json') ? 'json' : 'other'
+  if (JSON_TYPE.test(contentType)) return 'json'
+  return EVENTS.test(contentType) ? 'events' : 'other'
 }
 
 /** Null for what is not a reply but goes over a socket. */
