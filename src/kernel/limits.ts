@@ -157,6 +157,12 @@ export const limits = {
   /** Bodies of calls on their way into the log. Beyond it they are not kept, and the log says so. */
   bodiesBeingLoggedMax: 200,
 
+  /**
+   * Megabytes for young objects of a thread of the store, beyond which V8 clears them away instead of taking more. It
+   * would take 48, the last of them after minutes of work, and nothing is faster for it.
+   */
+  storeThreadYoungMegabytes: 12,
+
   /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */
   storeQueueMax: 20_000,
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { errorOf, type Outcome } from './outcome.ts'
-import { threadFile } from './thread-file.ts'
+import { startThread } from './start-thread.ts'
 
 /** What a thread can be asked, by name. */
 type Askable = Record<string, (...args: never[]) => unknown>
@@ -40,7 +40,7 @@ export function createLazyThread<Asked extends Askable>(
   let closing: Promise<void> | null = null
 
   function start(): Worker {
-    const started = new Worker(threadFile(threadName), { workerData })
+    const started = startThread(threadName, workerData)
     started.on('message', (outcome: Outcome) => {
       const answered = running
       running = null

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Store } from '../store.ts'
@@ -12,7 +12,7 @@ import { errorOf } from './outcome.ts'
 import { type OutcomesMessage, readOutcomes } from './outcome-texts.ts'
 import type { ReadName, ReadOperations } from './read-operations.ts'
 import { createSqliteReader } from './sqlite-reader.ts'
-import { threadFile } from './thread-file.ts'
+import { startThread } from './start-thread.ts'
 
 interface Waiting {
   readonly command: Command
@@ -32,7 +32,7 @@ export async function openSqliteStore(
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const workerData: WorkerParts = { file, bell: bell.buffer, diskFault }
-  const worker = new Worker(threadFile('worker'), { workerData })
+  const worker = startThread('worker', workerData)
   await ready(worker)
   const reader = createSqliteReader(file)
   const bodiesFile = join(dirname(file), 'bodies.db')
