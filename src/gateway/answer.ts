@@ -55,9 +55,14 @@ export class Answer {
     exchange.res.whenClosed.add(() => this.#onClose())
   }
 
-  /** Of the body, for this client: what was written, and what is held to be written with the figures. */
+  /** Of the body, what was written. */
   get bytesOut(): number {
     return this.#bytesOut
+  }
+
+  /** Of the body, what is held to be written with the figures. */
+  get bytesHeld(): number {
+    return this.#heldHead === null ? 0 : this.#heldBytes
   }
 
   interim(status: number, headers: string[]): void {
@@ -81,7 +86,6 @@ export class Answer {
   data(chunk: Buffer): boolean {
     // Nobody is there to wait for; what still comes is only looked at.
     if (this.#exchange.res.destroyed) return true
-    this.#bytesOut += chunk.length
     if (this.#heldHead === null) return this.#write(chunk)
     const fits =
       this.#heldBytes + chunk.length <= limits.heldReplyBytesMax && this.#parts.memory.tryTake(chunk.length)
@@ -102,7 +106,9 @@ export class Answer {
     const isOneWrite = held.length <= 1
     if (!isOneWrite) res.cork()
     for (const chunk of held.slice(0, -1)) this.#write(chunk)
-    res.end(held.at(-1))
+    const last = held.at(-1)
+    this.#bytesOut += last?.length ?? 0
+    res.end(last)
     if (!isOneWrite) res.uncork()
   }
 
@@ -140,6 +146,7 @@ export class Answer {
   }
 
   #write(chunk: Buffer): boolean {
+    this.#bytesOut += chunk.length
     if (this.#exchange.res.write(chunk)) return true
     this.#watchStall()
     return false

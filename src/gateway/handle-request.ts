@@ -159,7 +159,8 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
         upstreamMs: upstreamMs(),
         overheadMs: Math.max(0, Math.round(clock.monotonicMs() - exchange.startedMs) - upstreamMs()),
         bytesIn: onlookers.sentBytes,
-        bytesOut: answer.bytesOut,
+        // What is held leaves next, with the figures of this settlement.
+        bytesOut: answer.bytesOut + answer.bytesHeld,
       },
       // Those who wait for room ask again.
       () => gateway.lines.settled(admitted.digest, admitted.admission.accountId),

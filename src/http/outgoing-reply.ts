@@ -116,7 +116,10 @@ export class OutgoingReply {
     if (this.#head !== '' && !this.destroyed) this.#send('', EMPTY, '')
   }
 
-  /** False: there is no room for more before `drain`. The chunk is not needed any more when this returns. */
+  /**
+   * False: there is no room for more before `drain`. What arrived is not needed any more when this returns; memory of
+   * the caller's own is, until the reply is closed.
+   */
   write(chunk: Buffer): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')

@@ -8,7 +8,8 @@ let desk = Buffer.allocUnsafeSlow(DESK_BYTES)
 
 /**
  * Writes a head, a chunk and what comes behind it as one. None of them is needed any more when this returns. False:
- * there is no room for more before `drain`.
+ * there is no room for more before `drain`. The socket has to be one of the kernel, which has a copy of what it has
+ * taken: a stream in between would hand on the desk itself.
  */
 export function sendTogether(
   socket: Socket,

@@ -67,7 +67,10 @@ export const limits = {
   /** A request body that waits for admission stays in memory up to this size, then in a temporary file. */
   bodyMemoryBytesMax: 32 * MiB,
 
-  /** All waiting bodies together. Beyond it every further byte goes to temporary files. */
+  /**
+   * All waiting bodies together, by their bytes; the memory they are in may be twice as much. Beyond it every further
+   * byte goes to temporary files.
+   */
   bodiesMemoryBytesMax: 512 * MiB,
 
   /** One waiting body, in memory or on disk. Beyond it: 413. */

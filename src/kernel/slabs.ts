@@ -1,18 +1,23 @@
+const KiB = 1024
+const MiB = 1024 * KiB
+
 interface Size {
   readonly bytes: number
-  /** Of those that were given back, as many are kept: 25 MiB of all sizes together. */
+  /** Of those that were given back, as many are kept: 40 MiB of all sizes together. */
   readonly sparesMax: number
   readonly spares: Buffer[]
 }
 
-/** As much as one read of a socket brings. */
-const LARGEST: Size = { bytes: 64 * 1024, sparesMax: 256, spares: [] }
+function sizeOf(bytes: number, spareBytesMax: number): Size {
+  return { bytes, sparesMax: spareBytesMax / bytes, spares: [] }
+}
 
-/** Most bodies are small, and many wait at once: each gets memory that fits. */
+/** As much as one read of a socket brings. */
+const LARGEST = sizeOf(64 * KiB, 16 * MiB)
+
+/** Most bodies are small, and many wait at once: none gets twice the memory it needs, from the first KiB on. */
 const SIZES: readonly Size[] = [
-  { bytes: 1024, sparesMax: 1024, spares: [] },
-  { bytes: 4 * 1024, sparesMax: 1024, spares: [] },
-  { bytes: 16 * 1024, sparesMax: 256, spares: [] },
+  ...[KiB, 2 * KiB, 4 * KiB, 8 * KiB, 16 * KiB, 32 * KiB].map((bytes) => sizeOf(bytes, 4 * MiB)),
   LARGEST,
 ]
 

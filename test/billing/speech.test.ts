@@ -4,13 +4,18 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { startBillingBench } from './bench-of-one.ts'
 
-/** Speech comes as audio, without a word about usage. */
-const upstream = createServer((req, res) => {
-  req.resume().on('end', () => {
+/** Speech comes as audio, without a word about usage; a document only for whoever asks for it. */
+const upstream = createServer(async (req, res) => {
+  let asked = ''
+  for await (const piece of req) asked += piece
+  if (asked.includes('as JSON')) {
+    res.writeHead(200, { 'content-type': 'application/json' })
+    res.end(JSON.stringify({ audio: 'A'.repeat(200_000) }))
+  } else {
     res.writeHead(200, { 'content-type': 'audio/mpeg' })
     res.write(Buffer.alloc(1_000))
     res.end(Buffer.alloc(1_000))
-  })
+  }
 })
 await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
 const chatUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`
@@ -39,5 +44,14 @@ test('other speech is counted by the tokens of its input, estimated', async () =
   const record = await bench.record(reply.requestId)
   assert.equal(record['estimated'], true)
   assert.ok(Number(record['cost_usd']) > 0)
+  await bench.assertBooksBalance()
+})
+
+test('an answer that is no sound is not billed as sound, however long it is', async () => {
+  const body = { model: 'gpt-4o-mini-tts', voice: 'alloy', input: 'as JSON, please' }
+  const reply = await bench.call('/v1/audio/speech', body, { surface: 'chat' })
+  const record = await bench.record(reply.requestId)
+  assert.equal((record['usage'] as Record<string, number>)['output_tokens'], 0)
+  assert.equal(record['bytes_out'], reply.body.length)
   await bench.assertBooksBalance()
 })

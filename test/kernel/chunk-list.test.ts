@@ -96,7 +96,7 @@ test('memory that was cleared is used again for what fits into it', () => {
   const memory = first.all()[0]?.buffer
   first.clear()
   const second = new ChunkList()
-  fill(second, [Buffer.alloc(2_000, 2)])
+  fill(second, [Buffer.alloc(2_500, 2)])
   assert.equal(second.all()[0]?.buffer, memory)
 })
 

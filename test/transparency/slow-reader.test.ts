@@ -89,3 +89,29 @@ test('a pipelined request goes upstream when the reply before it has left, and i
   assert.ok(reply.body.equals(content))
   client.leave()
 })
+
+test('a client that reads slowly gets its own reply, whoever else is answered while it waits in the memory that all share', async () => {
+  const [surface] = surfaces
+  assert.ok(surface)
+  const json = ['Content-Type: application/json']
+  const ask = { body: surface.jsonBody }
+  const own = noise(20 * MiB, 2)
+  const slow = await connect(pair.gateway)
+  pair.upstream.queue([{ send: sized('HTTP/1.1 200 OK', json, own) }])
+  const reading = slow.request(pair.request(surface, ask), { deadlineMs: 120_000 })
+  // From here on all of it waits in the gateway, for it was held until it was whole.
+  await slow.reached(1)
+  slow.pause()
+  const other = await connect(pair.gateway)
+  for (let i = 0; i < 5; i++) {
+    pair.upstream.queue([{ send: sized('HTTP/1.1 200 OK', json, Buffer.alloc(3 * MiB, i)) }])
+    const got = await other.request(pair.request(surface, ask))
+    assert.ok(got.body.equals(Buffer.alloc(3 * MiB, i)))
+  }
+  slow.resume()
+  const got = await reading
+  assert.equal(got.ended, 'complete')
+  assert.ok(got.body.equals(own))
+  slow.leave()
+  other.leave()
+})

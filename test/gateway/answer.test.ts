@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { Writable } from 'node:stream'
+import { test } from 'node:test'
+import { Answer } from '../../src/gateway/answer.ts'
+import { createByteBudget } from '../../src/gateway/byte-budget.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { OutgoingReply } from '../../src/http/outgoing-reply.ts'
+import { headerNames } from '../../src/kernel/header-names.ts'
+
+const head = { status: 200, reason: 'OK', headers: ['content-type', 'application/json'] }
+const figures = { costNanos: 1_000n, listNanos: 1_000n, balanceNanos: null }
+
+function openAnswer() {
+  let sent = ''
+  const socket = new Writable({
+    write(chunk, _encoding, done) {
+      sent += String(chunk)
+      done()
+    },
+  })
+  const res = new OutgoingReply({
+    socket: socket as unknown as Socket,
+    method: 'POST',
+    httpVersion: '1.1',
+    keepAlive: true,
+    expectsContinue: false,
+    keepAliveSeconds: 75,
+    nowMs: () => 0,
+    onFinished() {},
+  })
+  const memory = createByteBudget(1_000)
+  const exchange = {
+    ...{ req: { httpVersion: '1.1' }, res, method: 'POST', requestId: 'req_1' },
+    names: headerNames('svc'),
+  } as unknown as Exchange
+  const answer = new Answer(exchange, { memory, upstreamMs: () => 7, onDrain() {} })
+  return { answer, res, memory, sent: () => sent }
+}
+
+test('a reply that is held back leaves as a whole, behind its figures', () => {
+  const { answer, sent } = openAnswer()
+  answer.begin(head, { when: 'whole' })
+  answer.data(Buffer.from('{"a":'))
+  answer.data(Buffer.from('1}'))
+  assert.equal(sent(), '')
+  assert.deepEqual([answer.bytesOut, answer.bytesHeld], [0, 7])
+  answer.finish(figures, [])
+  assert.match(
+    sent(),
+    /^HTTP\/1\.1 200 OK\r\n.*x-svc-cost-usd: 0\.000001\r\n.*\r\n\r\n7\r\n\{"a":1\}\r\n0\r\n\r\n$/s,
+  )
+  assert.deepEqual([answer.bytesOut, answer.bytesHeld], [7, 0])
+})
+
+test('a reply that is too large to be held streams, and its bytes are counted once', () => {
+  const { answer, sent } = openAnswer()
+  answer.begin(head, { when: 'whole' })
+  answer.data(Buffer.alloc(900, 'a'))
+  answer.data(Buffer.alloc(900, 'b'))
+  assert.match(sent(), /\r\n\r\n384\r\na{900}\r\n384\r\nb{900}\r\n$/)
+  assert.deepEqual([answer.bytesOut, answer.bytesHeld], [1_800, 0])
+})
+
+test('of a reply that was held for a client that left nothing goes out, and its memory is given back', () => {
+  const { answer, res, memory } = openAnswer()
+  answer.begin(head, { when: 'whole' })
+  answer.data(Buffer.alloc(600))
+  assert.equal(memory.tryTake(600), false)
+  res.connectionClosed()
+  answer.data(Buffer.alloc(100))
+  assert.deepEqual([answer.bytesOut, answer.bytesHeld], [0, 0])
+  assert.equal(memory.tryTake(1_000), true)
+})
