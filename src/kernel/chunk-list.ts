@@ -1,7 +1,7 @@
 import { borrowSlab, giveSlabBack } from './slabs.ts'
 
 /** What comes in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
-const SLAB_GROWTH = 4
+const SLAB_GROWTH = 2
 
 /** Up to this size memory is given away to whoever wants to keep what is in it, rather than copied from. */
 const GIVEN_AWAY_BYTES_MAX = 16 * 1024

@@ -68,8 +68,8 @@ export const limits = {
   bodyMemoryBytesMax: 32 * MiB,
 
   /**
-   * All waiting bodies together, by their bytes; the memory they are in may be twice as much. Beyond it every further
-   * byte goes to temporary files.
+   * All waiting bodies together, by their bytes; the memory they are in may be up to three times as much. Beyond it
+   * every further byte goes to temporary files.
    */
   bodiesMemoryBytesMax: 512 * MiB,
 

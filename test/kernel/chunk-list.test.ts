@@ -108,6 +108,6 @@ test('small pieces one after the other get memory that grows with them', () => {
   )
   assert.deepEqual(
     list.all().map(({ buffer }) => buffer.byteLength),
-    [1024, 4096, 16_384],
+    [1024, 2048, 4096, 8192, 16_384],
   )
 })
