@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { admitOperation } from '../../src/store/sqlite/admit.ts'
+import { prepareBatchKeys } from '../../src/store/sqlite/batch-keys.ts'
 import { prepareBatchRows } from '../../src/store/sqlite/batch-rows.ts'
 import { callOperations } from '../../src/store/sqlite/calls.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
@@ -210,7 +211,7 @@ test('a call is not remembered longer than it is open', () => {
   migrate(db)
   const rows = prepareBatchRows(db)
   const openCalls: OpenCalls = new Map()
-  const { admit } = admitOperation(db, rows, openCalls)
+  const { admit } = admitOperation(db, prepareBatchKeys(db), rows, openCalls)
   const { settle, interruptOpenCalls } = callOperations(db, rows, openCalls)
   prepareOperations(db).run(['createKey', newKey('free'), null])
   admit(opening('req_a', 'free'))
@@ -221,6 +222,41 @@ test('a call is not remembered longer than it is open', () => {
   assert.deepEqual([...openCalls.keys()], ['req_b', 'req_c'])
   interruptOpenCalls(NOON + 900)
   assert.equal(openCalls.size, 0)
+  db.close()
+})
+
+test('what becomes of a key between two calls of one batch counts for the second of them', () => {
+  const books = openBooks()
+  const kinds = books.batch([
+    ['admit', opening('req_a', 'free')],
+    ['updateKey', 'default', 'key_free', { monthlyBudgetNanos: 1n }, NOON],
+    ['admit', opening('req_b', 'free')],
+    ['updateKey', 'default', 'key_free', { monthlyBudgetNanos: null }, NOON],
+    ['admit', opening('req_c', 'free')],
+    ['revokeKey', 'default', 'key_free', NOON],
+    ['admit', opening('req_d', 'free')],
+  ]) as { kind?: string; refusal?: { reason: string } }[]
+  assert.deepEqual(
+    [0, 2, 4, 6].map((i) => kinds[i]?.refusal?.reason ?? kinds[i]?.kind),
+    ['admitted', 'held', 'admitted', 'revoked_key'],
+  )
+  books.db.close()
+})
+
+test('a key is read once for all calls of a batch that come with it, and anew for the next batch', () => {
+  const db = new DatabaseSync(':memory:', { readBigInts: true })
+  migrate(db)
+  prepareOperations(db).run(['createKey', newKey('free'), null])
+  const keys = prepareBatchKeys(db)
+  const { digest } = newKey('free')
+  const first = keys.find(digest, '2026-11')
+  assert.equal(first?.[0], 'key_free')
+  assert.equal(keys.find(Uint8Array.from(digest), '2026-11'), first)
+  assert.notEqual(keys.find(digest, '2026-12'), first)
+  assert.equal(keys.find(new Uint8Array(32), '2026-11'), undefined)
+  db.exec('UPDATE api_key SET revoked_at_ms = 7')
+  keys.forget()
+  assert.equal(keys.find(digest, '2026-11')?.[3], 7n)
   db.close()
 })
 

@@ -2,38 +2,20 @@ import type { DatabaseSync } from 'node:sqlite'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Admission, CallOpening, CallRefusal } from '../../ledger/call.ts'
 import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts'
-import { type AccountRow, type BatchRows, inArrays, type MonthMoves } from './batch-rows.ts'
+import type { BatchKeys, KeyRow } from './batch-keys.ts'
+import type { AccountRow, BatchRows, MonthMoves } from './batch-rows.ts'
 import { modelsFromJson } from './key-record.ts'
 import type { OpenCalls } from './open-calls.ts'
 import type { Operations } from './operations.ts'
 import { integer, text } from './rows.ts'
 
-/** A key with its figures of the month, in the order of the statement's columns. */
-type KeyRow = readonly [
-  id: string,
-  accountId: string,
-  expiresAtMs: bigint | null,
-  revokedAtMs: bigint | null,
-  monthlyBudgetNanos: bigint | null,
-  allowedModels: string | null,
-  logRequests: bigint,
-  spentNanos: bigint,
-  heldNanos: bigint,
-]
-
 /** Admission: the checks of a call and its hold, in the transaction of the batch that it came with. */
 export function admitOperation(
   db: DatabaseSync,
+  keys: BatchKeys,
   rows: BatchRows,
   openCalls: OpenCalls,
 ): Pick<Operations, 'admit'> {
-  const selectKey = inArrays(
-    db.prepare(
-      `SELECT k.id, k.account_id, k.expires_at_ms, k.revoked_at_ms, k.monthly_budget_nanos, k.allowed_models,
-              k.log_requests, coalesce(m.spent_nanos, 0), coalesce(m.held_nanos, 0)
-       FROM api_key k LEFT JOIN key_month m ON m.key_id = k.id AND m.month = ? WHERE k.digest = ?`,
-    ),
-  )
   const selectBatchFile = db.prepare(
     'SELECT models FROM batch_file WHERE account_id = ? AND file_id = ? AND key_id = ?',
   )
@@ -46,7 +28,7 @@ export function admitOperation(
   return {
     admit(opening) {
       const month = monthOf(opening.atMs)
-      const key = selectKey.get(month, opening.digest) as unknown as KeyRow | undefined
+      const key = keys.find(opening.digest, month)
       if (key === undefined) return refused({ reason: 'unknown_key' }, null)
       const [keyId, accountId] = key
       const account = rows.account(accountId)

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { adminKeyOperations } from './admin-keys.ts'
 import { admitOperation } from './admit.ts'
 import { batchFileOperation } from './batch-files.ts'
+import { type BatchKeys, prepareBatchKeys } from './batch-keys.ts'
 import { type BatchRows, prepareBatchRows } from './batch-rows.ts'
 import { callOperations } from './calls.ts'
 import { creditBackOperation } from './credit-back.ts'
@@ -33,15 +34,20 @@ export interface PreparedOperations {
 const OF_CALLS: ReadonlySet<OperationName> = new Set(['admit', 'settle', 'recognise'])
 
 export function prepareOperations(db: DatabaseSync): PreparedOperations {
-  const rows = prepareBatchRows(db)
+  const batch: Batch = { keys: prepareBatchKeys(db), rows: prepareBatchRows(db) }
   const openCalls: OpenCalls = new Map()
   const uses = createNotedUses()
-  const operations = allOperations(db, rows, openCalls, uses)
+  const operations = allOperations(db, batch, openCalls, uses)
 
   function writeRows(): void {
-    for (const [keyId, atMs] of uses.latest) rows.used(keyId, atMs)
-    rows.write()
-    rows.forget()
+    for (const [keyId, atMs] of uses.latest) batch.rows.used(keyId, atMs)
+    batch.rows.write()
+    forgetRows()
+  }
+
+  function forgetRows(): void {
+    batch.rows.forget()
+    batch.keys.forget()
   }
 
   return {
@@ -58,21 +64,32 @@ export function prepareOperations(db: DatabaseSync): PreparedOperations {
     beforeCommit: writeRows,
     committed: uses.clear,
     rolledBack() {
-      rows.forget()
+      forgetRows()
       openCalls.clear()
     },
   }
 }
 
+/** What the calls of a batch have read and moved so far. */
+interface Batch {
+  readonly keys: BatchKeys
+  readonly rows: BatchRows
+}
+
 /** All operations over one connection, their statements prepared once: preparing costs six times running them. */
-function allOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls, uses: NotedUses): Operations {
+function allOperations(
+  db: DatabaseSync,
+  { keys, rows }: Batch,
+  openCalls: OpenCalls,
+  uses: NotedUses,
+): Operations {
   const onceBook = prepareOnceBook(db)
   const money = moneyOperations(db, onceBook)
   return {
     ...keyOperations(db, onceBook),
     ...adminKeyOperations(db),
     ...recogniseOperation(db, uses.note),
-    ...admitOperation(db, rows, openCalls),
+    ...admitOperation(db, keys, rows, openCalls),
     ...callOperations(db, rows, openCalls),
     ...batchFileOperation(db),
     ...money,
