@@ -15,7 +15,7 @@ function sizeOf(bytes: number, spareBytesMax: number): Size {
 /** As much as one read of a socket brings. */
 const LARGEST = sizeOf(64 * KiB, 16 * MiB)
 
-/** Most bodies are small, and many wait at once: in one piece none gets twice the memory it needs. */
+/** Most bodies are small, and many wait at once: from a KiB on none in one piece gets twice the memory it needs. */
 const SIZES: readonly Size[] = [
   ...[KiB, 2 * KiB, 4 * KiB, 8 * KiB, 16 * KiB, 32 * KiB].map((bytes) => sizeOf(bytes, 4 * MiB)),
   LARGEST,
