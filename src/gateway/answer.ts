@@ -103,13 +103,14 @@ export class Answer {
     const held = this.#beginHeld(figures, false)
     if (trailers.length > 0) res.addTrailers(withoutOurs(trailers, names.prefix))
     if (this.#trailing) res.addTrailers(figureLines(names, figures, this.#parts.upstreamMs()))
-    const isOneWrite = held.length <= 1
-    if (!isOneWrite) res.cork()
-    for (const chunk of held.slice(0, -1)) this.#write(chunk)
     const last = held.at(-1)
+    // One piece leaves with its head as it is.
+    const isMany = held.length > 1
+    if (isMany) res.cork()
+    for (const chunk of held.slice(0, -1)) this.#write(chunk)
     this.#bytesOut += last?.length ?? 0
     res.end(last)
-    if (!isOneWrite) res.uncork()
+    if (isMany) res.uncork()
   }
 
   /** Upstream ended before its body did. The client must not take what it got for the whole. */
