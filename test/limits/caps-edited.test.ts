@@ -26,6 +26,8 @@ for (const [how, cap] of [
     const running = await upstream.next()
     const second = await bench.send('waits', key)
     const third = await bench.send('waits behind', key)
+    // In line, both of them: of two that only just ask, the edit may come between.
+    await bench.storeAnswered()
     await edit(id, cap)
     const next = [await upstream.next(), await upstream.next()]
     assert.deepEqual(

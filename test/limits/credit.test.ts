@@ -114,8 +114,7 @@ test('credit that another process adds is found by whoever is first in line, and
     const first = await bench.send('runs', a)
     const running = await bench.upstream.next()
     const second = await bench.send('waits', b)
-    // The store has told it to wait when it has answered this, and nothing was settled that would make it ask again.
-    for (const { id } of keys) await bench.record(id)
+    await bench.storeAnswered()
     await changeBooks(
       bench.gateway,
       `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)

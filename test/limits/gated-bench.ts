@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
+import { mintKey } from '../../src/keys/key-format.ts'
 import { asBilled, assertBooksBalance, type BilledReply } from '../billing/bench-of-one.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { connect, exchange } from '../support/raw-client.ts'
@@ -14,6 +16,8 @@ export interface GatedBench {
   send(name: string, key: string, options?: SendOptions): Promise<SentCall>
   /** A call that costs nothing. When it is answered, the store has answered all that was asked before it, too. */
   free(key: string): Promise<BilledReply>
+  /** Resolves when the store has answered all that was asked before. Unlike `free`, it makes nobody in line ask again. */
+  storeAnswered(): Promise<void>
   /** What an admin sees of the key. */
   record(id: string): Promise<Record<string, unknown>>
   assertBooksBalance(): Promise<void>
@@ -39,6 +43,8 @@ export interface SentCall {
 /** By default a call holds at least $0.0005, more than the small caps that tests use. */
 const MAX_TOKENS = 1_000
 
+const NOBODYS_KEY = mintKey('svc', 'live').reveal()
+
 export function bodyOf(surface: 'messages' | 'chat', maxTokens = MAX_TOKENS, stream = false): string {
   const messages = [{ role: 'user', content: 'May I pass?' }]
   return JSON.stringify(
@@ -58,6 +64,8 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
     ...options,
   })
   const arrivals = watchArrivals(gateway.port)
+  const free = async (key: string) =>
+    asBilled(await exchange(gateway, `GET /v1/models HTTP/1.1\r\nHost: gateway\r\nx-api-key: ${key}\r\n\r\n`))
 
   return {
     gateway,
@@ -87,10 +95,12 @@ export async function startGatedBench(options: GatewayOptions = {}): Promise<Gat
       }
     },
 
-    free: async (key) =>
-      asBilled(
-        await exchange(gateway, `GET /v1/models HTTP/1.1\r\nHost: gateway\r\nx-api-key: ${key}\r\n\r\n`),
-      ),
+    free,
+
+    async storeAnswered() {
+      // Admissions are answered in their order, and of one that is refused nothing is settled.
+      assert.equal((await free(NOBODYS_KEY)).status, 401)
+    },
 
     record: (id) => gateway.manage('GET', `/v1/keys/${id}`),
     assertBooksBalance: () => assertBooksBalance(gateway),
