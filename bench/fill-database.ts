@@ -7,7 +7,7 @@ import { MODELS } from './wire-text.ts'
 
 /**
  * Writes keys or calls straight into a new database, in the schema of the revision it is for.
- * Run: node bench/fill-database.ts '{"root":…,"dataDir":…,"pepper":…,"keys":1000,"calls":0}'
+ * Run: node bench/fill-database.ts '{"root":…,"dataDir":…,"pepper":…,"keys":1000,"allUsedToday":true,"calls":0}'
  */
 
 /** How many keys are told to the load. The others are in the database only, and nothing tells them apart there. */
@@ -46,18 +46,13 @@ db.exec('PRAGMA journal_mode = wal')
 db.close()
 
 function fillKeys(): void {
-  const day = new Date().toISOString().slice(0, 10)
   db.prepare(
     `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :keys)
      INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms, monthly_budget_nanos)
      SELECT printf('key_%026d', i), 'default', 'key ' || i, randomblob(32), 'svc_live_xxxxxxx', 'xxxx', 0, :budget
      FROM n`,
   ).run({ keys: BigInt(plan.keys), budget: BUDGET_NANOS })
-  // All of them have been used today, as keys in use are: what is measured is not the first call of each.
-  db.prepare('INSERT INTO key_month (key_id, month) SELECT id, ? FROM api_key').run(day.slice(0, 7))
-  db.prepare(
-    'INSERT INTO rollup (account_id, day, model, key_id) SELECT account_id, ?, ?, id FROM api_key ORDER BY id',
-  ).run(day, MODELS.messages)
+  if (plan.allUsedToday) fillToday()
 
   const digest = createKeyDigest(new Secret(plan.pepper))
   const tell = db.prepare('UPDATE api_key SET digest = ?, prefix = ?, last4 = ? WHERE id = ?')
@@ -71,6 +66,14 @@ function fillKeys(): void {
     told.push(secret.reveal())
   }
   writeFileSync(join(plan.dataDir, TOLD_KEYS_FILE), `${shuffled(told).join('\n')}\n`)
+}
+
+function fillToday(): void {
+  const day = new Date().toISOString().slice(0, 10)
+  db.prepare('INSERT INTO key_month (key_id, month) SELECT id, ? FROM api_key').run(day.slice(0, 7))
+  db.prepare(
+    'INSERT INTO rollup (account_id, day, model, key_id) SELECT account_id, ?, ?, id FROM api_key ORDER BY id',
+  ).run(day, MODELS.messages)
 }
 
 /** The same every time, so that rounds differ in nothing. */

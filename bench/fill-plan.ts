@@ -1,11 +1,16 @@
 /** What a database is filled with before anything is measured on it. */
-export interface FillPlan {
+export interface FillContent {
+  readonly keys: number
+  /** Every key has its figures of the month and of the day. */
+  readonly allUsedToday: boolean
+  readonly calls: number
+}
+
+export interface FillPlan extends FillContent {
   /** Where the source of the revision is. */
   readonly root: string
   readonly dataDir: string
   readonly pepper: string
-  readonly keys: number
-  readonly calls: number
 }
 
 /** In the data directory: the keys that the load may use, one on each line. */

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { FillPlan } from './fill-plan.ts'
+import type { FillContent, FillPlan } from './fill-plan.ts'
 import { makeScratchFolder } from './scratch.ts'
 import { startProcess } from './start-process.ts'
 import { PEPPER, type TollgateParts } from './subjects/tollgate.ts'
@@ -12,20 +12,21 @@ const program = fileURLToPath(new URL('fill-database.ts', import.meta.url))
 const filled = new Map<string, Promise<string>>()
 
 /** A data directory for this revision with so many keys and calls. */
-export function filledFolder({ root }: TollgateParts, keys: number, calls: number): Promise<string> {
-  const name = JSON.stringify([root, keys, calls])
+export function filledFolder({ root }: TollgateParts, content: FillContent): Promise<string> {
+  const name = JSON.stringify([root, content.keys, content.calls, content.allUsedToday])
   const known = filled.get(name)
   if (known !== undefined) return known
-  const making = fill(root, keys, calls)
+  const making = fill(root, content)
   filled.set(name, making)
   return making
 }
 
-async function fill(root: string, keys: number, calls: number): Promise<string> {
+async function fill(root: string, content: FillContent): Promise<string> {
   const began = performance.now()
   const dataDir = join(makeScratchFolder('filled').path, 'data')
   mkdirSync(dataDir)
-  const plan: FillPlan = { root, dataDir, pepper: PEPPER, keys, calls }
+  const plan: FillPlan = { root, dataDir, pepper: PEPPER, ...content }
+  const { keys, calls } = content
   const started = startProcess({
     command: process.execPath,
     args: [program, JSON.stringify(plan)],

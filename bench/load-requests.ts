@@ -11,7 +11,7 @@ import { PATHS, requestBody } from './wire-text.ts'
 const RETRY_MS = 20
 
 /** A warm-up that waits for its requests takes at most so many times as long as one that does not have to. */
-const WARM_UP_TIMES_MAX = 4
+const WARM_UP_TIMES_MAX = 8
 
 /** Callers in a closed loop: warmed up, then measured for a while. */
 export async function loadRequests(job: RequestsJob): Promise<Figures> {

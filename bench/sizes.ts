@@ -1,3 +1,10 @@
+/** Of how many keys each request uses another one, the same among few and many, and what the others have done. */
+export interface KeysInUse {
+  readonly count: number
+  /** All of them were used earlier in the day, and have their figures of the month and the day. Else they only exist. */
+  readonly allUsedToday: boolean
+}
+
 /** How much of everything. A quick run only shows that all of it works. */
 export interface Sizes {
   readonly callers: readonly [one: number, some: number, many: number]
@@ -12,8 +19,7 @@ export interface Sizes {
   /** How fast streams are opened. */
   readonly streamsOpenedPerSecond: number
   readonly keys: readonly [few: number, more: number, most: number]
-  /** Of how many keys each request uses another one: the same among few and many. */
-  readonly keysInUse: readonly number[]
+  readonly keysInUse: readonly KeysInUse[]
   readonly usageCallsFew: number
   readonly usageCallsMany: number
   readonly startCalls: number
@@ -23,14 +29,18 @@ export const FULL: Sizes = {
   callers: [1, 32, 256],
   requestBytes: 2_000,
   largeBytes: 1_000_000,
-  warmUpRequests: 40_000,
+  warmUpRequests: 80_000,
   largeCallers: 8,
   eventsPerSecond: 20,
   streamsFew: 300,
   streamsMany: 2_000,
   streamsOpenedPerSecond: 400,
   keys: [1_000, 100_000, 1_000_000],
-  keysInUse: [100, 1_000],
+  keysInUse: [
+    { count: 1_000, allUsedToday: false },
+    { count: 100, allUsedToday: true },
+    { count: 1_000, allUsedToday: true },
+  ],
   usageCallsFew: 5_000,
   usageCallsMany: 5_000_000,
   startCalls: 1_000_000,

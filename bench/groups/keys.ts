@@ -2,12 +2,13 @@ import { join } from 'node:path'
 import { TOLD_KEYS_FILE } from '../fill-plan.ts'
 import { filledFolder } from '../filled-folder.ts'
 import { runLoad, targetOf, withSubject } from '../measure.ts'
+import type { KeysInUse } from '../sizes.ts'
 import { type TollgateParts, tollgate } from '../subjects/tollgate.ts'
 import { type Case, type Group, type Plan, shortCount } from './group.ts'
 import { wholeReplies } from './requests.ts'
 
-export const keysWorkload = (count: number, inUse: number): string =>
-  `keys-${shortCount(count)}-${shortCount(inUse)}-in-use`
+export const keysWorkload = (count: number, inUse: KeysInUse): string =>
+  `keys-${shortCount(count)}-${shortCount(inUse.count)}-in-use${inUse.allUsedToday ? '-all-used-today' : ''}`
 
 /** Whether admission gets slower with the number of keys. As many are in use among few as among many, spread over all. */
 export function keysGroup(plan: Plan): Group {
@@ -15,7 +16,9 @@ export function keysGroup(plan: Plan): Group {
   return {
     title: `2 kB requests, ${plan.sizes.callers[1]} callers, with ${keys.map(shortCount).join(', ')} keys`,
     async prepare() {
-      for (const parts of plan.tollgates) for (const count of keys) await filledFolder(parts, count, 0)
+      for (const parts of plan.tollgates)
+        for (const { allUsedToday } of keysInUse)
+          for (const count of keys) await filledFolder(parts, { keys: count, calls: 0, allUsedToday })
     },
     cases: keysInUse.flatMap((inUse) =>
       keys.flatMap((count) => plan.tollgates.map((parts) => keysCase(plan, parts, count, inUse))),
@@ -23,13 +26,14 @@ export function keysGroup(plan: Plan): Group {
   }
 }
 
-function keysCase(plan: Plan, parts: TollgateParts, count: number, inUse: number): Case {
+function keysCase(plan: Plan, parts: TollgateParts, count: number, inUse: KeysInUse): Case {
   const { sizes, cores, warmUpSeconds, seconds } = plan
   return {
     workload: keysWorkload(count, inUse),
     subject: parts.name,
     async run() {
-      const dataDir = await filledFolder(parts, count, 0)
+      const { allUsedToday } = inUse
+      const dataDir = await filledFolder(parts, { keys: count, calls: 0, allUsedToday })
       const subject = tollgate({ ...parts, dataDir })
       return withSubject(subject, wholeReplies(sizes.requestBytes), cores, (running, upstream) =>
         runLoad(
@@ -39,7 +43,7 @@ function keysCase(plan: Plan, parts: TollgateParts, count: number, inUse: number
             surface: 'messages',
             requestBytes: sizes.requestBytes,
             callers: sizes.callers[1],
-            keys: { file: join(dataDir, TOLD_KEYS_FILE), inUse },
+            keys: { file: join(dataDir, TOLD_KEYS_FILE), inUse: inUse.count },
             warmUpSeconds,
             warmUpRequests: sizes.warmUpRequests,
             seconds,

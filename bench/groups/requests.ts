@@ -27,7 +27,7 @@ export function requestWorkloads({ sizes }: Pick<Plan, 'sizes'>): RequestsWorklo
     callers: largeCallers,
     requestBytes,
     replyBytes: requestBytes,
-    warmUpRequests: sizes.warmUpRequests / 10,
+    warmUpRequests: sizes.warmUpRequests / 20,
     warmUpCallers: largeCallers,
   }
   return [

@@ -31,7 +31,7 @@ export function startGroup(plan: Plan): Group {
     title: `Start-up, with an empty database and with ${shortCount(startCalls)} calls recorded`,
     async prepare() {
       for (const parts of plan.tollgates) {
-        await filledFolder(parts, KEYS, startCalls)
+        await filledFolder(parts, { keys: KEYS, calls: startCalls, allUsedToday: true })
         await buildTollgate(parts.root)
       }
       for (const parts of variants) await startOnce(plan, parts, 0)
@@ -49,7 +49,10 @@ async function startOnce({ cores }: Plan, parts: TollgateParts, calls: number): 
   const chosen = built ? { ...parts, program: await buildTollgate(parts.root) } : parts
   const folder = makeScratchFolder('start')
   try {
-    const dataDir = calls === 0 ? join(folder.path, 'data') : await filledFolder(parts, KEYS, calls)
+    const dataDir =
+      calls === 0
+        ? join(folder.path, 'data')
+        : await filledFolder(parts, { keys: KEYS, calls, allUsedToday: true })
     const port = await freePort()
     // Nothing is asked of upstream.
     const setting = { upstreamUrl: 'http://127.0.0.1:9', folder: folder.path, core: cores.subject }

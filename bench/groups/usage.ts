@@ -28,7 +28,8 @@ export function usageGroup(plan: Plan): Group {
   return {
     title: `Reports on usage, over ${sizes.map(shortCount).join(' and ')} calls`,
     async prepare() {
-      for (const parts of plan.tollgates) for (const calls of sizes) await filledFolder(parts, KEYS, calls)
+      for (const parts of plan.tollgates)
+        for (const calls of sizes) await filledFolder(parts, { keys: KEYS, calls, allUsedToday: true })
     },
     cases: sizes.flatMap((calls) => plan.tollgates.map((parts) => usageCase(plan, parts, calls))),
   }
@@ -39,7 +40,11 @@ function usageCase({ cores, seconds, sizes }: Plan, parts: TollgateParts, calls:
     name: parts.name,
     async start(setting) {
       // In place: nothing is written, and a copy would take longer than the measurement.
-      const { started, url } = await serve(parts, setting, await filledFolder(parts, KEYS, calls))
+      const { started, url } = await serve(
+        parts,
+        setting,
+        await filledFolder(parts, { keys: KEYS, calls, allUsedToday: true }),
+      )
       return {
         urls: [url],
         headers: () => [['authorization', `Bearer ${ADMIN_KEY}`]],
