@@ -1,19 +1,23 @@
+import type { Condensed, CondenseRules } from './condensed.ts'
 import { JsonCondenser } from './json-condenser.ts'
-import { readDocument } from './json-document.ts'
+import { type JsonDocument, readDocument } from './json-document.ts'
 import type { Meter, Metered, MeterFault, ReplyReader, Stage } from './meter.ts'
 import { type DeliveredOutput, LateOutput, type OutputText } from './output-text.ts'
+import { readSmall, type SmallDocument } from './small-document.ts'
 
 /** The meter of a reply that is one JSON document. Nothing is known of it before it is whole. */
 export class BodyMeter implements Meter {
   readonly #reader: ReplyReader
   readonly #output: OutputText
-  readonly #condenser: JsonCondenser
+  readonly #rules: CondenseRules
+  /** Null before the first chunk, and as long as the small document is all there is. */
+  #condenser: JsonCondenser | null = null
+  #small: SmallDocument | null = null
 
   constructor(reader: ReplyReader, output: OutputText) {
-    const { members, ignored } = reader.layout
     this.#reader = reader
     this.#output = output
-    this.#condenser = new JsonCondenser({ keep: members, drop: ignored })
+    this.#rules = { keep: reader.layout.members, drop: reader.layout.ignored }
   }
 
   get stage(): Stage {
@@ -21,16 +25,39 @@ export class BodyMeter implements Meter {
   }
 
   write(chunk: Buffer): void {
-    this.#condenser.write(chunk, 0, chunk.length)
+    if (this.#condenser === null && this.#small === null) {
+      this.#small = readSmall(chunk, this.#rules)
+      if (this.#small !== null) return
+    }
+    this.#condense().write(chunk, 0, chunk.length)
   }
 
   end(whole: boolean): Metered {
-    const { brief, whole: all } = this.#condenser.takeTwo()
+    if (this.#small !== null) return this.#read(this.#small.document, this.#small.document)
+    const { brief, whole: all } = this.#condense().takeTwo()
     const document = readDocument(brief)
     if (typeof document === 'string') return this.#metered(whole ? [document] : [], this.#output.delivered())
+    return this.#read(document, all)
+  }
+
+  /** Where there is more than the small document, all of it has to be condensed, from its beginning. */
+  #condense(): JsonCondenser {
+    if (this.#condenser !== null) return this.#condenser
+    const condenser = new JsonCondenser(this.#rules)
+    if (this.#small !== null) {
+      const bytes = Buffer.from(this.#small.text)
+      condenser.write(bytes, 0, bytes.length)
+      this.#small = null
+    }
+    this.#condenser = condenser
+    return condenser
+  }
+
+  /** What the model wrote is looked for when somebody asks, in the document or in a copy that has all of it. */
+  #read(document: JsonDocument, text: JsonDocument | Condensed): Metered {
     this.#reader.readBody(document)
     const output = new LateOutput(() => {
-      const withText = readDocument(all)
+      const withText = 'kind' in text ? readDocument(text) : text
       if (typeof withText !== 'string') this.#reader.readText(withText)
       return this.#output.delivered()
     })

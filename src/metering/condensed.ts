@@ -7,6 +7,9 @@ export interface CondenseRules {
   readonly drop: NameSet
 }
 
+/** How many containers may be open. A text with more is not read. */
+export const DEPTH_MAX = 256
+
 export interface CondenseLimits {
   /** Strings are kept whole until they add up to this; from then on only their first bytes. */
   readonly textBytesMax: number

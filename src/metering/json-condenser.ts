@@ -4,6 +4,7 @@ import {
   type Condensed,
   type CondenseLimits,
   type CondenseRules,
+  DEPTH_MAX,
   type TwoCopies,
 } from './condensed.ts'
 import { NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
@@ -14,7 +15,6 @@ import { StringRuns } from './string-runs.ts'
 const BACKSLASH = 0x5c
 const LETTER_U = 0x75
 const NULL = Buffer.from('null')
-const DEPTH_MAX = 256
 /** None of the names that are looked for is so long, not even with every character escaped. */
 const NAME_BYTES_MAX = 256
 
