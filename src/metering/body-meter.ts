@@ -53,11 +53,11 @@ export class BodyMeter implements Meter {
     return condenser
   }
 
-  /** What the model wrote is looked for when somebody asks, in the document or in a copy that has all of it. */
-  #read(document: JsonDocument, text: JsonDocument | Condensed): Metered {
+  /** What the model wrote is looked for when somebody asks, in the document itself or in the copy that has all of it. */
+  #read(document: JsonDocument, source: JsonDocument | Condensed): Metered {
     this.#reader.readBody(document)
     const output = new LateOutput(() => {
-      const withText = 'kind' in text ? readDocument(text) : text
+      const withText = 'kind' in source ? readDocument(source) : source
       if (typeof withText !== 'string') this.#reader.readText(withText)
       return this.#output.delivered()
     })

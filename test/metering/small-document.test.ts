@@ -6,21 +6,35 @@ import { NameSet } from '../../src/metering/name-set.ts'
 import { readSmall } from '../../src/metering/small-document.ts'
 import { createMeter } from '../../src/providers/usage/create-meter.ts'
 
+type Reader = Parameters<typeof createMeter>[0]
+
+const READERS: readonly Reader[] = [
+  ...(['messages', 'chat', 'completions', 'responses', 'compaction', 'decisions'] as const),
+  ...(['embeddings', 'images', 'speech', 'transcription'] as const),
+]
 const MEMBERS =
-  'type id model stop_reason content usage error choices message output text input_tokens output_tokens'
+  'type id model stop_reason content usage error choices message output text input_tokens'.split(' ')
 const MORE =
-  'prompt_tokens completion_tokens service_tier iterations citations logprobs parameters input unheard_of'
-/**
- * None has a backslash: after it has seen `{"\"":0,"\\":0}`, JSON.parse takes the second name of `{"\"":0,"\"":0}` for a
- * backslash (V8 13.6). No name that matters has one, and none that has is taken for one that matters.
- */
-const NAMES = [...MEMBERS.split(' '), ...MORE.split(' '), '__proto__', '0', '', ':', '"', 'ä']
+  'output_tokens prompt_tokens completion_tokens service_tier iterations citations parameters'.split(' ')
+const LONG = 'n'.repeat(254)
+const NAMES = [
+  ...MEMBERS,
+  ...MORE,
+  '__proto__',
+  '0',
+  '',
+  ':',
+  '"',
+  'kö😀',
+  `${LONG}ab`,
+  `${LONG}abc`,
+  `${LONG}abd`,
+]
 const TEXTS = [
   '',
   ':',
-  '":',
+  ' ":',
   '\\":',
-  '": ',
   'end_turn',
   'text',
   'error',
@@ -28,14 +42,24 @@ const TEXTS = [
   '\\',
   '"',
   '{"a":1}',
-  'kö😀',
+  'She: "no": ',
+  'ä',
 ]
 
-const RULES = { keep: new NameSet(NAMES), drop: new NameSet([]) }
+const RULES = { keep: new NameSet(MEMBERS), drop: new NameSet(['citations']) }
 const read = (text: string) => readSmall(Buffer.from(text), RULES)
 
 const space = fc.constantFrom('', '', '', ' ', '\n  ', '\t\r\n')
-const name = fc.constantFrom(...NAMES)
+
+/** A name as it may be written: as it is, or with its first character escaped. */
+const spelled = fc
+  .tuple(fc.constantFrom(...NAMES), fc.integer({ min: 0, max: 9 }))
+  .map(([name, way]) => (way > 0 || name === '' ? JSON.stringify(name) : `"${escaped(name)}"`))
+
+function escaped(name: string): string {
+  const first = name.charCodeAt(0).toString(16).padStart(4, '0')
+  return `\\u${first}${JSON.stringify(name.slice(1)).slice(1, -1)}`
+}
 
 /** As text, so that a name may be given twice. */
 const { value: anyValue, object: anyObject } = fc.letrec<{ value: string; object: string }>((tie) => ({
@@ -47,57 +71,90 @@ const { value: anyValue, object: anyObject } = fc.letrec<{ value: string; object
     tie('object'),
   ),
   object: fc
-    .array(fc.tuple(name, space, space, tie('value')), { maxLength: 8 })
-    .map(
-      (members) =>
-        `{${members.map(([key, before, after, value]) => `${JSON.stringify(key)}${before}:${after}${value}`).join(',')}}`,
-    ),
+    .array(fc.tuple(spelled, space, space, tie('value')), { maxLength: 8 })
+    .map((members) => `{${members.map((parts) => memberText(...parts)).join(',')}}`),
 }))
 
-function meter(reader: Parameters<typeof createMeter>[0], pieces: readonly Buffer[]): object {
+function memberText(name: string, before: string, after: string, value: string): string {
+  return `${name}${before}:${after}${value}`
+}
+
+/** Each piece is overwritten once it was seen: what is read from a socket next lies in the same memory. */
+function meter(reader: Reader, pieces: readonly Uint8Array[], whole = true): object {
   const metering = createMeter(reader, { status: 200, contentType: 'application/json' })
-  for (const piece of pieces) metering.write(piece)
-  const metered: Metered = metering.end(true)
+  for (const piece of pieces) {
+    const chunk = Buffer.from(piece)
+    metering.write(chunk)
+    chunk.fill(0x7b)
+  }
+  const metered: Metered = metering.end(whole)
   return { ...metered, output: { bytes: metered.output.bytes, texts: metered.output.texts() } }
 }
 
-test('a reply in one piece is metered like the same in two', () => {
-  const readers = ['messages', 'chat', 'responses', 'embeddings', 'images', 'transcription'] as const
+test('a reply in one piece is metered like the same in two, whatever follows it', () => {
+  const tail = fc.constantFrom('', '', '\n', ' ', '{}', '}', '\0')
+  const fault = fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0x80, 0x22, 0x00))
+  const broken = fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fault })
+  let small = 0
   fc.assert(
-    fc.property(fc.constantFrom(...readers), anyObject, space, fc.nat(), (reader, object, end, at) => {
-      const bytes = Buffer.from(object + end)
-      const cut = 1 + (at % (bytes.length - 1))
-      assert.deepEqual(meter(reader, [bytes]), meter(reader, [bytes.subarray(0, cut), bytes.subarray(cut)]))
-    }),
+    fc.property(
+      fc.constantFrom(...READERS),
+      anyObject,
+      broken,
+      tail,
+      fc.nat(),
+      fc.boolean(),
+      (reader, object, change, end, at, whole) => {
+        const bytes = Buffer.from(object)
+        if (change !== null) bytes[change[0] % bytes.length] = change[1]
+        if (readSmall(bytes, RULES) !== null) small += 1
+        const all = Buffer.concat([bytes, Buffer.from(end)])
+        const cut = 1 + (at % (bytes.length - 1))
+        const inTwo = meter(reader, [all.subarray(0, cut), all.subarray(cut)], whole)
+        assert.deepEqual(meter(reader, [all], whole), inTwo)
+        assert.deepEqual(meter(reader, [bytes, Buffer.from(end)], whole), inTwo)
+        assert.deepEqual(meter(reader, [Buffer.alloc(0), all], whole), inTwo)
+      },
+    ),
     { numRuns: 2_000 },
   )
+  assert.ok(small > 300, `only ${small} of them are small documents`)
 })
 
 test('a name that is given twice, at any depth, is never taken for a small document', () => {
+  const name = fc.constantFrom(...NAMES.filter((each) => each !== ''))
   fc.assert(
     fc.property(anyObject, name, anyValue, anyValue, (object, twice, first, second) => {
-      const key = JSON.stringify(twice)
-      const pair = `{${key}:${first},${key} : ${second}}`
-      for (const text of [pair, `{"a":${pair},"b":${object}}`, `{"b":${object},"a":[[${pair}]]}`])
-        assert.equal(read(text), null, text)
+      for (const again of [JSON.stringify(twice), `"${escaped(twice)}"`]) {
+        const pair = `{${JSON.stringify(twice)}:${first},${again} : ${second}}`
+        for (const text of [pair, `{"a":${pair},"b":${object}}`, `{"b":${object},"a":[[${pair}]]}`])
+          assert.equal(read(text), null, text)
+      }
     }),
     { numRuns: 1_000 },
   )
 })
 
-test('what is usual is taken for one', () => {
-  const reply = {
-    id: 'msg_1',
-    content: [{ type: 'text', text: 'She said: "no".' }],
-    usage: { input_tokens: 1 },
+test('what is usual is taken for one, and only what matters is left of it', () => {
+  const content = [
+    { type: 'text', text: 'She said: "no".\n', citations: null },
+    { type: 'tool_use', input: '{"city":"Ulm", "unit": "C"}' },
+  ]
+  const reply = { id: 'msg_1', role: null, content, usage: { input_tokens: 1 } }
+  const given = {
+    ...reply,
+    role: 'assistant',
+    content: [{ ...content[0], citations: [{ a: 1 }] }, content[1]],
   }
-  for (const text of [JSON.stringify(reply), `${JSON.stringify(reply, null, 2)}\n`])
+  for (const text of [JSON.stringify(given), `${JSON.stringify(given, null, 2)}\n`])
     assert.deepEqual(read(text)?.document.value, reply)
 })
 
 test('what is more than one document, not whole, too long or too deep is not', () => {
   const deep = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
+  const named = (chars: number) => `{"a":{"${'ä'.repeat(chars)}":1}}`
   assert.notEqual(read(deep(256)), null)
+  assert.notEqual(read(named(42)), null)
   for (const text of [
     '',
     ' ',
@@ -113,19 +170,17 @@ test('what is more than one document, not whole, too long or too deep is not', (
     deep(1500),
   ])
     assert.equal(read(text), null, text.slice(0, 20))
+  assert.equal(read(named(43)), null)
   const long = (bytes: number) => `{"a":"${'x'.repeat(bytes - 8)}"}`
   assert.notEqual(read(long(4096)), null)
   assert.equal(read(long(4097)), null)
 })
 
-test('a document that something follows is none, be it in a chunk of its own', () => {
-  const whole = '{"model":"m","usage":{"input_tokens":7,"output_tokens":9}}'
-  const metered = (...pieces: string[]) =>
-    meter(
-      'messages',
-      pieces.map((piece) => Buffer.from(piece)),
-    )
-  assert.deepEqual(metered(whole, '\n'), metered(whole))
-  assert.deepEqual(metered(whole, '{}'), metered(`${whole}{}`))
-  assert.deepEqual((metered(whole, '{}') as Metered).faults, ['not_json'])
+test('no name with a backslash gets where JSON.parse would take other names for it', () => {
+  for (const name of ['"\\\\u007"', '"\\u005cu007"', '"\\u005Cu007"']) {
+    const usage = '"\\u0075sage":{"input_tokens":7,"output_tokens":9}'
+    const reply = `{"bar":{"bar":0,${name}:{}},${usage}}`
+    const { usage: read } = meter('messages', [Buffer.from(reply)]) as Metered
+    assert.deepEqual(read.parts[0]?.quantities, { input_tokens: 7, output_tokens: 9 }, reply)
+  }
 })
