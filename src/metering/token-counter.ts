@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { limits } from '../kernel/limits.ts'
 
 /**
  * Counts the tokens of text that upstream did not count for us: the output of a call that was cut, the input of one
@@ -29,20 +30,21 @@ const workerUrl = new URL(
   import.meta.url,
 )
 
-/**
- * The vocabulary takes some 0.4 s to load, and counting a long text some 0.2 ms per thousand characters: both happen
- * in a thread of their own, which starts with the first call that needs it.
- */
-export function createTokenCounter(): TokenCounter {
-  let worker: Worker | null = null
-  let nextId = 0
-  const waiting = new Map<number, { texts: readonly string[]; resolve: (tokens: number) => void }>()
+interface Asked {
+  readonly texts: readonly string[]
+  resolve(tokens: number): void
+}
 
-  function giveUp(): void {
-    worker = null
-    for (const { texts, resolve } of waiting.values()) resolve(roughly(texts))
-    waiting.clear()
-  }
+/**
+ * The vocabulary takes some 0.4 s to load and 94 MB of memory, and counting a long text some 0.2 ms per thousand
+ * characters: all of it in a thread of its own, which starts with the first call that needs it and ends when none has
+ * for a while.
+ */
+export function createTokenCounter(idleMs: number = limits.tokenCounterIdleMs): TokenCounter {
+  let worker: Worker | null = null
+  let idle: NodeJS.Timeout | null = null
+  let nextId = 0
+  const waiting = new Map<number, Asked>()
 
   function open(): Worker {
     const opened = new Worker(workerUrl)
@@ -50,10 +52,25 @@ export function createTokenCounter(): TokenCounter {
     opened.on('message', ({ id, tokens }: { id: number; tokens: number }) => {
       waiting.get(id)?.resolve(tokens)
       waiting.delete(id)
+      if (waiting.size === 0) idle = setTimeout(letGo, idleMs).unref()
     })
-    opened.on('error', giveUp)
-    opened.on('exit', giveUp)
+    opened.on('error', () => giveUp(opened))
+    opened.on('exit', () => giveUp(opened))
     return opened
+  }
+
+  /** Nobody waits for it. Whoever comes next gets another one. */
+  function letGo(): void {
+    const idler = worker
+    worker = null
+    void idler?.terminate()
+  }
+
+  function giveUp(gone: Worker): void {
+    if (gone !== worker) return
+    worker = null
+    for (const { texts, resolve } of waiting.values()) resolve(roughly(texts))
+    waiting.clear()
   }
 
   return {
@@ -61,6 +78,8 @@ export function createTokenCounter(): TokenCounter {
       const chars = texts.reduce((sum, text) => sum + text.length, 0)
       if (chars === 0) return Promise.resolve(0)
       if (chars > COUNTED_CHARS_MAX) return Promise.resolve(roughly(texts))
+      if (idle !== null) clearTimeout(idle)
+      idle = null
       worker ??= open()
       const id = nextId++
       const sent = worker
@@ -70,6 +89,7 @@ export function createTokenCounter(): TokenCounter {
       })
     },
     async close() {
+      if (idle !== null) clearTimeout(idle)
       await worker?.terminate()
     },
   }
