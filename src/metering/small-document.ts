@@ -16,7 +16,7 @@ export interface SmallDocument {
 /**
  * Reads an object of few bytes that is whole in this chunk without condensing it first, which would take as long again
  * as parsing it; the document is the same. Null for everything that has to be looked at more closely: what is no object,
- * is not whole, is no JSON, is too deep, has long names, or may name a member twice.
+ * is not whole, is no JSON, is too deep, has long names or escaped letters, or may name a member twice.
  */
 export function readSmall(chunk: Buffer, rules: CondenseRules): SmallDocument | null {
   if (chunk.length > SMALL_BYTES || !seemsWhole(chunk)) return null

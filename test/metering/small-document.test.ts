@@ -150,7 +150,7 @@ test('what is usual is taken for one, and only what matters is left of it', () =
     assert.deepEqual(read(text)?.document.value, reply)
 })
 
-test('what is more than one document, not whole, too long or too deep is not', () => {
+test('what is more than one document, not whole, too long, too deep or has too long names is not', () => {
   const deep = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
   const named = (chars: number) => `{"a":{"${'ä'.repeat(chars)}":1}}`
   assert.notEqual(read(deep(256)), null)
