@@ -3,6 +3,12 @@ import { lstatSync, mkdirSync } from 'node:fs'
 import { enableCompileCache, getCompileCacheDir } from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+
+// What V8 was told of young objects has shaped the heap of this thread by now. Left standing, it would take the place of
+// the limits of all others: a store's thread grew from 8 to 33 MB after minutes of work. Before anything is compiled,
+// because compiled code is kept for the options under which it was made.
+setFlagsFromString('--max-semi-space-size=0')
 
 // Source is stripped of its types and compiled once, not at every start: that halves the time until it serves. For
 // the same reason each command loads only what it needs. The store's threads learn of it from the environment alone.

@@ -1,5 +1,8 @@
 import { parentPort } from 'node:worker_threads'
-import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
+import { GptEncoding } from 'gpt-tokenizer/GptEncoding'
+import { readVocabulary } from './token-vocabulary.ts'
+
+const { countTokens } = GptEncoding.getEncodingApi('o200k_base', readVocabulary)
 
 parentPort?.on('message', ({ id, texts }: { id: number; texts: readonly string[] }) => {
   // Text that looks like a special token is text here: users may write what they like.

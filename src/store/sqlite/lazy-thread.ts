@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
 import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
+import { startThread } from '../../kernel/start-thread.ts'
 import { errorOf, type Outcome } from './outcome.ts'
-import { startThread } from './start-thread.ts'
 
 /** What a thread can be asked, by name. */
 type Askable = Record<string, (...args: never[]) => unknown>
@@ -40,7 +40,7 @@ export function createLazyThread<Asked extends Askable>(
   let closing: Promise<void> | null = null
 
   function start(): Worker {
-    const started = startThread(threadName, workerData)
+    const started = startThread(import.meta.url, threadName, workerData)
     started.on('message', (outcome: Outcome) => {
       const answered = running
       running = null

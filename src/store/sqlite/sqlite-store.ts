@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
+import { startThread } from '../../kernel/start-thread.ts'
 import type { Store } from '../store.ts'
 import type { BodyOperations } from './body-operations.ts'
 import { type BatchMessage, writeBatch } from './call-texts.ts'
@@ -12,7 +13,6 @@ import { errorOf } from './outcome.ts'
 import { type OutcomesMessage, readOutcomes } from './outcome-texts.ts'
 import type { ReadName, ReadOperations } from './read-operations.ts'
 import { createSqliteReader } from './sqlite-reader.ts'
-import { startThread } from './start-thread.ts'
 
 interface Waiting {
   readonly command: Command
@@ -32,7 +32,7 @@ export async function openSqliteStore(
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const workerData: WorkerParts = { file, bell: bell.buffer, diskFault }
-  const worker = startThread('worker', workerData)
+  const worker = startThread(import.meta.url, 'worker', workerData)
   await ready(worker)
   const reader = createSqliteReader(file)
   const bodiesFile = join(dirname(file), 'bodies.db')

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
+import { serveTollgate } from '../support/tollgate-process.ts'
+
+const tellHeapLimit = new URL('../support/tell-heap-limit.ts', import.meta.url).href
+
+/** The megabytes that the heaps of the main thread and the store's may take, in a gateway started with these options. */
+async function heapLimits(options: string): Promise<{ main: number; thread: number }> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-heaps-'))
+  const file = join(folder, 'limits')
+  const tollgate = await serveTollgate({
+    TOLLGATE_DATABASE_URL: '',
+    NODE_OPTIONS: `${options} --import=${tellHeapLimit}`,
+    HEAP_LIMITS_FILE: file,
+  })
+  try {
+    const [first, ...others] = readFileSync(file, 'utf8').trim().split('\n')
+    assert.equal(others.length, 1, "one thread beside the main one: the store's")
+    return { main: Number(first?.split(' ')[1]), thread: Number(others[0]?.split(' ')[1]) }
+  } finally {
+    await tollgate.dispose()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+test('what V8 is told of young objects holds for the main thread; others have a limit of their own', async () => {
+  const old = '--max-old-space-size=500'
+  const few = await heapLimits(`${old} --max-semi-space-size=8`)
+  const many = await heapLimits(`${old} --max-semi-space-size=16`)
+  // V8 counts young objects three times: where they are made, where survivors go, and those that are large.
+  assert.equal(many.main - few.main, 3 * (16 - 8))
+  assert.equal(many.thread, few.thread)
+  assert.equal(many.thread, 500 + limits.threadYoungMegabytes)
+})
