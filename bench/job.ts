@@ -39,6 +39,8 @@ export interface StreamsJob extends Target {
   /** How long all of them run before the measuring begins. */
   readonly warmUpSeconds: number
   readonly seconds: number
+  /** So many more, which hang up when the measuring is over, before they are complete. */
+  readonly leavers?: number
 }
 
 /** Reports that one caller asks for, each path in turn. */

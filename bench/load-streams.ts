@@ -77,11 +77,13 @@ export async function loadStreams(job: StreamsJob): Promise<Figures> {
     job.headers,
     requestBody(job.surface, REQUEST_BYTES, true),
   )
+  const { leavers = 0 } = job
+  const streamCount = job.streams + leavers
   let opened = 0
   const beganNs = monotonicNs()
-  while (opened < job.streams) {
+  while (opened < streamCount) {
     const share = (monotonicNs() - beganNs) / 1e9 / job.rampSeconds
-    const due = Math.min(job.streams, Math.ceil(share * job.streams))
+    const due = Math.min(streamCount, Math.ceil(share * streamCount))
     while (opened < due) {
       openStream(opened)
       opened += 1
@@ -100,6 +102,10 @@ export async function loadStreams(job: StreamsJob): Promise<Figures> {
   busyBytes.push(memoryBytes(job.pids))
   const watched = stopWatch()
   const openThen = open
+  for (const caller of [...streams.keys()].slice(0, leavers)) {
+    caller.close()
+    streams.delete(caller)
+  }
   progressMs = performance.now()
   while (streams.size > 0 && performance.now() - progressMs < STALL_MS) {
     const before = received
