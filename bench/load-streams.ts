@@ -102,7 +102,9 @@ export async function loadStreams(job: StreamsJob): Promise<Figures> {
   busyBytes.push(memoryBytes(job.pids))
   const watched = stopWatch()
   const openThen = open
-  for (const caller of [...streams.keys()].slice(0, leavers)) {
+  // The youngest: the others are nearly complete.
+  const left = [...streams.keys()].toReversed().slice(0, leavers)
+  for (const caller of left) {
     caller.close()
     streams.delete(caller)
   }
@@ -115,7 +117,7 @@ export async function loadStreams(job: StreamsJob): Promise<Figures> {
   for (const caller of streams.keys()) caller.close()
 
   return {
-    streams: job.streams,
+    streams: streamCount - left.length,
     streamsOpen: openThen,
     streamsComplete: complete,
     eventsPerSecond: delays.count / watched.seconds,

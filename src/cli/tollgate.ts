@@ -3,15 +3,6 @@ import { lstatSync, mkdirSync } from 'node:fs'
 import { enableCompileCache, getCompileCacheDir } from 'node:module'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
-
-// How V8 takes memory, before anything is compiled, because compiled code is kept for the options it was made under.
-// What it was told of young objects has shaped the heap of this thread by now. Left standing, it would take the place of
-// the limits of all others: the store's thread grew from 8 to 33 MB after minutes of work.
-setFlagsFromString('--max-semi-space-size=0')
-// Old objects are cleared away when they have become half as many again. V8 waits for up to four times as many, now and
-// then and by chance, and malloc keeps what those held: 40 MB, in one minute or another of the first ten. Nothing is slower.
-setFlagsFromString('--heap-growing-percent=50')
 
 // Source is stripped of its types and compiled once, not at every start: that halves the time until it serves. For
 // the same reason each command loads only what it needs. The store's threads learn of it from the environment alone.
