@@ -21,7 +21,7 @@ export function readVocabulary(): Token[] {
   const text = readFileSync(file, 'latin1')
   const bytes = Buffer.alloc(TOKEN_BYTES_MAX)
   const tokens: Token[] = []
-  // Not cut into lines first: all of them at once are 30 MB more.
+  // Not cut into lines first: all of them at once are 10 MB more.
   for (let from = 0; from < text.length; ) {
     const space = text.indexOf(' ', from)
     const newline = text.indexOf('\n', space)
