@@ -18,9 +18,12 @@ async function heapLimits(options: string): Promise<{ main: number; thread: numb
     HEAP_LIMITS_FILE: file,
   })
   try {
-    const [first, ...others] = readFileSync(file, 'utf8').trim().split('\n')
-    assert.equal(others.length, 1, "one thread beside the main one: the store's")
-    return { main: Number(first?.split(' ')[1]), thread: Number(others[0]?.split(' ')[1]) }
+    const [main = Number.NaN, thread = Number.NaN, ...others] = readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map(Number)
+    assert.deepEqual(others, [], "one thread beside the main one: the store's")
+    return { main, thread }
   } finally {
     await tollgate.dispose()
     rmSync(folder, { recursive: true })
