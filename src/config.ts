@@ -47,6 +47,8 @@ export interface Config {
   readonly discounts: Readonly<Record<string, string>>
   readonly unpriced: 'auto' | 'refuse' | 'pass'
   readonly injectUsage: boolean
+  /** What becomes of a call upstream whose client left. */
+  readonly onLeave: 'cancel' | 'finish'
   /** The service tier of the upstream project, for requests that name none. */
   readonly chatDefaultTier: string | null
   readonly budgetMode: 'exact' | 'settled'
@@ -167,6 +169,7 @@ const settings = section({
     mode: oneOf(['exact', 'settled'], 'must be "exact" or "settled"'),
     wait_seconds: numberFrom(0, 600),
   }),
+  streams: section({ on_leave: oneOf(['cancel', 'finish'], 'must be "cancel" or "finish"') }),
   stateful: oneOf(['pass', 'refuse'], 'must be "pass" or "refuse"'),
   shutdown: section({ drain_seconds: numberFrom(0, 3_600) }),
   requests: section({
@@ -211,6 +214,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     discounts: file.pricing?.discounts ?? {},
     unpriced: file.pricing?.unpriced ?? 'auto',
     injectUsage: file.chat?.inject_usage ?? true,
+    onLeave: file.streams?.on_leave ?? 'cancel',
     chatDefaultTier: file.chat?.default_tier ?? null,
     budgetMode: file.budgets?.mode ?? 'exact',
     budgetWaitMs: seconds(file.budgets?.wait_seconds) ?? limits.budgetWaitMs,

@@ -10,6 +10,7 @@ import { audienceOf, openFrontDoor } from './gateway/front-door.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
 import { createLines } from './gateway/lines.ts'
+import { OutputSpeeds } from './gateway/output-speed.ts'
 import { createSettler } from './gateway/settle.ts'
 import { shapeBroken } from './gateway/shape-broken.ts'
 import { openUpstream } from './gateway/upstream.ts'
@@ -174,6 +175,8 @@ async function serveFrom(
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
     injectUsage: config.injectUsage,
+    onLeave: config.onLeave,
+    outputSpeeds: new OutputSpeeds(),
     reached: surroundings.reached ?? (() => {}),
   }
   const owned: OwnedParts = {
@@ -233,7 +236,10 @@ async function serveFrom(
       retention.stop()
       management.leave()
       lines.close()
+      const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)
+      // Calls whose clients have left may still be read to their end.
+      await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
       await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
       // Calls that were cut are still being counted and settled; the store stays open for them.
       await untilQuiet(

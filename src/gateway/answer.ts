@@ -2,6 +2,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { hasHeader } from '../http/raw-headers.ts'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
+import { kept } from '../kernel/read-buffer.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { announcedTrailers, type Figures, figureLines } from './figures.ts'
 import { toReplyHeaders } from './reply-headers.ts'
@@ -44,6 +45,10 @@ export class Answer {
   readonly #held = new ChunkList()
   #heldBytes = 0
   #trailing = false
+  /** The last event of a stream, which leaves with the figures. */
+  #lastEvent: Buffer[] = []
+  #lastEventBytes = 0
+  #lastEventTimer: NodeJS.Timeout | null = null
   #stall: NodeJS.Timeout | null = null
   #bytesOut = 0
 
@@ -62,7 +67,12 @@ export class Answer {
 
   /** Of the body, what is held to be written with the figures. */
   get bytesHeld(): number {
-    return this.#heldHead === null ? 0 : this.#heldBytes
+    return this.#lastEventBytes + (this.#heldHead === null ? 0 : this.#heldBytes)
+  }
+
+  /** The figures follow the reply as trailers. */
+  get hasTrailers(): boolean {
+    return this.#trailing
   }
 
   interim(status: number, headers: string[]): void {
@@ -98,9 +108,21 @@ export class Answer {
     return this.#write(chunk)
   }
 
+  /**
+   * The last event of a stream, or more of it. It waits for `finish`: clients stop reading there, and would drop the
+   * connection and miss the figures behind it.
+   */
+  keepLast(bytes: Buffer): void {
+    if (this.#exchange.res.destroyed) return
+    this.#lastEvent.push(kept(bytes))
+    this.#lastEventBytes += bytes.length
+    if (this.#lastEventBytes > limits.lastEventBytesMax) this.#releaseLast()
+    else this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), limits.lastEventWaitMs)
+  }
+
   finish(figures: Figures | null, trailers: string[]): void {
     const { res, names } = this.#exchange
-    const held = this.#beginHeld(figures, false)
+    const held = [...this.#beginHeld(figures, false), ...this.#takeLast()]
     if (trailers.length > 0) res.addTrailers(withoutOurs(trailers, names.prefix))
     if (this.#trailing) res.addTrailers(figureLines(names, figures, this.#parts.upstreamMs()))
     const last = held.at(-1)
@@ -116,6 +138,7 @@ export class Answer {
   /** Upstream ended before its body did. The client must not take what it got for the whole. */
   cut(): void {
     this.#release(null, false)
+    this.#releaseLast()
     // Never res.end(): a chunked body would get its final chunk, and a cut stream would pass for a whole one.
     this.#exchange.res.cut()
   }
@@ -123,6 +146,20 @@ export class Answer {
   /** Sends what was held back. Afterwards the reply streams. */
   #release(figures: Figures | null, figuresFollow: boolean): void {
     for (const chunk of this.#beginHeld(figures, figuresFollow)) this.#write(chunk)
+  }
+
+  #releaseLast(): void {
+    for (const bytes of this.#takeLast()) this.#write(bytes)
+  }
+
+  #takeLast(): readonly Buffer[] {
+    const last = this.#lastEvent
+    if (this.#lastEventTimer !== null) clearTimeout(this.#lastEventTimer)
+    this.#lastEventTimer = null
+    if (last.length === 0) return last
+    this.#lastEvent = []
+    this.#lastEventBytes = 0
+    return [Buffer.concat(last)]
   }
 
   /** Writes the head that was held back, if it was. The body held with it is still to be written. */
@@ -176,6 +213,7 @@ export class Answer {
 
   #onClose(): void {
     this.#stopStall()
+    this.#takeLast()
     // Not before: until then the bytes wait in the socket.
     this.#parts.memory.giveBack(this.#heldBytes)
     this.#heldBytes = 0

@@ -5,11 +5,10 @@ import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import type { CallClosing, TokenCounts } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
-import type { TokenCounter } from '../metering/token-counter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { charactersSold } from '../providers/request-characters.ts'
 import type { Surface } from '../providers/surface.ts'
-import { type CountableRequest, type CountedCall, estimateUsage } from './estimate-usage.ts'
+import { type CountableRequest, type CountedCall, type Counting, estimateUsage } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
 import type { BillPlan, RatedCall } from './pricer.ts'
 
@@ -26,6 +25,8 @@ export interface EndedCall {
   readonly metered: Metered | null
   readonly request: CountableRequest
   readonly bytesOut: number
+  /** How long the reply showed nothing that the model wrote. */
+  readonly silentMs: number
 }
 
 /** The part of a closing that is about money. What is about time and bytes, the caller knows. */
@@ -66,13 +67,13 @@ export const NOTHING_BILLED: Bill = {
  * with an error costs nothing. Every other call of a metered endpoint costs what upstream says it used; what
  * upstream did not get to say is counted, and the bill says `estimated`.
  */
-export function billCall(call: EndedCall, counter: TokenCounter): Bill | Promise<Bill> {
+export function billCall(call: EndedCall, counting: Counting): Bill | Promise<Bill> {
   const { plan, end, head, metered } = call
   const neverSent = head === null && (end.kind === 'failed' || (end.kind === 'abandoned' && !end.sent))
   if (neverSent) return NOTHING_BILLED
   if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) return freeBill(call)
   const said = rateSaid(call, metered)
-  return said === null ? countAndBill(call, metered, counter) : billOf(call, said)
+  return said === null ? countAndBill(call, metered, counting) : billOf(call, said)
 }
 
 /** The bill of a call that costs nothing, or of which nobody can say what it costs. */
@@ -151,11 +152,11 @@ function rateSaid({ plan, modelAsked, request }: EndedCall, metered: Metered): R
   return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
 }
 
-async function countAndBill(call: EndedCall, metered: Metered, counter: TokenCounter): Promise<Bill> {
+async function countAndBill(call: EndedCall, metered: Metered, counting: Counting): Promise<Bill> {
   const { plan } = call
-  const counted: CountedCall = { ...call, inputTokensMax: plan.inputTokensMax }
+  const counted: CountedCall = { ...call, whole: call.end.kind === 'complete', unseen: plan.unseen() }
   if (!metered.inputKnown || !metered.outputKnown) {
-    const usage = await estimateUsage(metered, counted, counter)
+    const usage = await estimateUsage(metered, counted, counting)
     const rated = plan.rate(usage)
     if (isPlausible(usage, rated)) return billOf(call, { usage, rated, estimated: true })
   }
@@ -163,7 +164,7 @@ async function countAndBill(call: EndedCall, metered: Metered, counter: TokenCou
   const usage = await estimateUsage(
     { ...silent, usage: { ...metered.usage, parts: [], suspect: true } },
     counted,
-    counter,
+    counting,
   )
   return billOf(call, { usage, rated: plan.rate(usage), estimated: true })
 }

@@ -2,12 +2,13 @@ import { firstValue } from '../http/raw-headers.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { kept } from '../kernel/read-buffer.ts'
 import { SilentMeter } from '../metering/guarded-meter.ts'
-import type { Metered, Stage } from '../metering/meter.ts'
+import { type Metered, NOTHING_SHOWN, type Shown, type Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import type { Answer, FiguresCome, ReplyHead } from './answer.ts'
 import type { Figures } from './figures.ts'
 import type { Call, ReplyReceiver } from './forward.ts'
 import { type Observer, observe } from './observe.ts'
+import { Silence } from './output-speed.ts'
 import { createUsageRemover, type UsageRemover, withoutOutdated } from './usage-remover.ts'
 
 export interface CarryParts {
@@ -18,6 +19,7 @@ export interface CarryParts {
   readonly balanceNanos: Nanos | null
   /** A JSON reply is kept back though its figures are known, until somebody is done with it. */
   readonly holdJson: boolean
+  nowMs(): number
   onFirstByte(): void
   /** Sees each chunk as upstream sent it. */
   look(chunk: Buffer): void
@@ -35,10 +37,14 @@ export class CarriedReply implements ReplyReceiver {
   #call: Call | null = null
   #usageAdded = false
   #begun = false
+  #keepsLast = false
+  #isLast = false
   #lastWait: Promise<unknown> | null = null
+  readonly #silence: Silence
 
   constructor(parts: CarryParts) {
     this.#parts = parts
+    this.#silence = new Silence(parts.nowMs())
   }
 
   /** The call that this is the reply of; `usageAdded`: usage was asked for in the client's place. */
@@ -59,6 +65,20 @@ export class CarriedReply implements ReplyReceiver {
   /** Worth reading to its end though the client has left: what says how much it cost is on its way. */
   get isNearlyDone(): boolean {
     return this.#isHeld || this.#stage !== 'content'
+  }
+
+  /** Upstream refused. */
+  get isError(): boolean {
+    return this.#replyHead !== null && this.#replyHead.status >= 300
+  }
+
+  get shown(): Shown {
+    return this.#observer?.shown ?? NOTHING_SHOWN
+  }
+
+  /** How long it has shown nothing that the model wrote. */
+  get silentMs(): number {
+    return this.#silence.until(this.#parts.nowMs())
   }
 
   get #stage(): Stage {
@@ -82,6 +102,12 @@ export class CarriedReply implements ReplyReceiver {
       { status, reason, headers: this.#remover === null ? headers : withoutOutdated(headers) },
       come,
     )
+    // Of an encoded stream it is not known in time which bytes are the last event, and images end more than once.
+    this.#keepsLast =
+      answer.hasTrailers &&
+      isEventStream(headers) &&
+      reader !== 'images' &&
+      firstValue(headers, 'content-encoding') === undefined
   }
 
   data(chunk: Buffer): boolean {
@@ -89,9 +115,12 @@ export class CarriedReply implements ReplyReceiver {
       this.#begun = true
       this.#parts.onFirstByte()
     }
-    this.#observer?.see(chunk)
+    if (this.#observer !== null) {
+      this.#observer.see(chunk)
+      this.#silence.see(this.#observer.visibleBytes, this.#parts.nowMs())
+    }
     this.#parts.look(chunk)
-    if (this.#remover === null) return this.#parts.answer.data(chunk)
+    if (this.#remover === null) return this.#deliver(chunk)
     const wait = this.#remover.write(kept(chunk), this.#take)
     if (wait === null) return true
     // One read may bring many chunks: upstream goes on when the last of them has found room.
@@ -136,8 +165,19 @@ export class CarriedReply implements ReplyReceiver {
     this.#drained?.()
   }
 
+  /** False: the client has no room. The last event of a stream is kept back for the figures; all else passes. */
+  #deliver(bytes: Buffer): boolean {
+    const { answer } = this.#parts
+    if (!this.#keepsLast || this.#stage !== 'over') return answer.data(bytes)
+    const at = this.#isLast ? 0 : lastEventAt(bytes)
+    this.#isLast = true
+    const hasRoom = at === 0 || answer.data(bytes.subarray(0, at))
+    answer.keepLast(bytes.subarray(at))
+    return hasRoom
+  }
+
   readonly #take = (bytes: Buffer): Promise<void> | null => {
-    if (this.#parts.answer.data(bytes)) return null
+    if (this.#deliver(bytes)) return null
     return new Promise((resolve) => {
       this.#drained = resolve
     })
@@ -155,6 +195,17 @@ export class CarriedReply implements ReplyReceiver {
     return { when: isJson ? 'whole' : 'after' }
   }
 }
+
+/** Where the last event that ends in these bytes begins, or 0 if that was before them. */
+function lastEventAt(bytes: Buffer): number {
+  let end = bytes.length
+  while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--
+  const unix = bytes.lastIndexOf('\n\n', Math.max(0, end - 1))
+  const dos = bytes.lastIndexOf('\r\n\r\n', Math.max(0, end - 1))
+  return Math.max(unix === -1 ? 0 : unix + 2, dos === -1 ? 0 : dos + 4)
+}
+
+const [NEWLINE, RETURN] = [0x0a, 0x0d]
 
 function isEventStream(headers: string[]): boolean {
   return /^\s*text\/event-stream\b/i.test(firstValue(headers, 'content-type') ?? '')

@@ -7,7 +7,8 @@ import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
 import { findMeant } from '../providers/find-endpoint.ts'
 import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
-import type { BillPlan, PlannedCall, Pricer } from './pricer.ts'
+import { NOTHING_UNSEEN, unseenWork } from '../providers/unseen-work.ts'
+import type { BillPlan, PlannedCall, Pricer, TokensHeld } from './pricer.ts'
 import { writeRating } from './rating-text.ts'
 
 export interface PricerSettings {
@@ -84,7 +85,8 @@ function unmetered(
     unratable,
     unpricedModel: null,
     metered: false,
-    inputTokensMax: null,
+    unseen: () => NOTHING_UNSEEN,
+    tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
     rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
   }
 }
@@ -96,6 +98,7 @@ function metered(
   version: PriceVersion,
   settings: PricerSettings,
 ): BillPlan {
+  const reader = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
   const limited = boundOf(
     {
       ...limits,
@@ -119,9 +122,26 @@ function metered(
     unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', 'metered', settings) : null,
     unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
     metered: true,
-    inputTokensMax:
-      call.modelAsked === null ? null : (findModel(version, call.modelAsked)?.contextWindowTokens ?? null),
+    unseen: () => unseenWork(reader, call.facts, limits, call.modelAsked),
+    tokensHeld: (served) => tokensHeld(served ?? call.modelAsked, call.bodyBytes, limits, version),
     rate: (usage) => rateFigures(usage, context, version, settings.discount),
+  }
+}
+
+function tokensHeld(
+  name: string | null,
+  bodyBytes: number,
+  limits: RequestLimits,
+  version: PriceVersion,
+): TokensHeld {
+  const model = name === null ? null : findModel(version, name)
+  const contextWindow = model?.contextWindowTokens ?? null
+  const sent = Math.min(bodyBytes, contextWindow ?? bodyBytes)
+  const output = limits.maxOutputTokens ?? model?.maxOutputTokens ?? contextWindow
+  return {
+    input: limits.refersElsewhere ? contextWindow : sent,
+    output: output === null ? null : output * limits.n,
+    contextWindow,
   }
 }
 

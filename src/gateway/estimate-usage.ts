@@ -5,6 +5,10 @@ import { audioTokensIn, isSoldByDuration, millisecondsIn } from '../providers/au
 import type { UsageReader } from '../providers/endpoint.ts'
 import { requestTexts } from '../providers/request-text.ts'
 import type { Surface } from '../providers/surface.ts'
+import type { UnseenWork } from '../providers/unseen-work.ts'
+import { IMAGE_TOOL_MODEL } from '../providers/usage/response-tools.ts'
+import type { OutputSpeeds } from './output-speed.ts'
+import type { BillPlan } from './pricer.ts'
 
 /** The request as far as its input can be counted: its bytes where they are at hand and plain, and their number. */
 export interface CountableRequest {
@@ -18,39 +22,47 @@ export interface CountableRequest {
 export interface CountedCall {
   readonly surface: Surface
   readonly reader: UsageReader | null
+  readonly plan: Pick<BillPlan, 'tokensHeld'>
   readonly modelAsked: string | null
   readonly request: CountableRequest
-  /** No model reads more than its context window. */
-  readonly inputTokensMax: number | null
+  /** Upstream answered to the end, and did not say what that took. */
+  readonly whole: boolean
+  readonly unseen: UnseenWork
   /** Of the reply, as far as it was given on. */
   readonly bytesOut: number
+  readonly silentMs: number
+}
+
+export interface Counting {
+  readonly tokenCounter: TokenCounter
+  readonly outputSpeeds: OutputSpeeds
 }
 
 /** Where only the size of a body is known: JSON around English text has about this many bytes to a token. */
 const BODY_BYTES_PER_TOKEN = 4
 
+/** Chats stream audio as base64 of 16-bit samples at 24 kHz. */
+const CHAT_AUDIO_BYTES_PER_MS = 64
+
 /**
  * Fills in what upstream did not say: input is counted in the request, output in what was delivered, and output that
- * upstream had already spoken of counts at least.
+ * upstream had already spoken of counts at least. What can be counted in neither is taken from the hold.
  */
-export async function estimateUsage(
-  metered: Metered,
-  call: CountedCall,
-  counter: TokenCounter,
-): Promise<Usage> {
+export async function estimateUsage(metered: Metered, call: CountedCall, counting: Counting): Promise<Usage> {
   const { usage } = metered
   const [own, ...others] = usage.parts
   const part: UsagePart = own ?? { model: null, quantities: {}, promptTokens: 0 }
-  const input = metered.inputKnown ? {} : await countInput(call, counter)
-  const output = metered.outputKnown ? {} : await countOutput(metered, call, counter)
+  const input = metered.inputKnown ? {} : await countInput(metered, call, counting)
+  const output = metered.outputKnown ? {} : await countOutput(metered, call, counting)
   const quantities = { ...part.quantities, ...input, ...output }
   const promptTokens = metered.inputKnown
     ? part.promptTokens
     : (input.input_tokens ?? input.audio_input_tokens ?? 0)
-  return { ...usage, parts: [{ ...part, quantities, promptTokens }, ...others] }
+  const drawn = metered.outputKnown ? [] : drawnImages(metered, call)
+  return { ...usage, parts: [{ ...part, quantities, promptTokens }, ...others, ...drawn] }
 }
 
-async function countInput(call: CountedCall, counter: TokenCounter): Promise<Quantities> {
+async function countInput(metered: Metered, call: CountedCall, counting: Counting): Promise<Quantities> {
   const { request } = call
   if (request.isForm) {
     if (call.reader !== 'transcription') return {}
@@ -58,27 +70,55 @@ async function countInput(call: CountedCall, counter: TokenCounter): Promise<Qua
     if (isSoldByDuration(call.modelAsked)) return { audio_input_milliseconds: milliseconds }
     return { audio_input_tokens: audioTokensIn(milliseconds) }
   }
+  const held = call.plan.tokensHeld(metered.usage.modelServed)
+  // What the request only refers to cannot be counted in it.
+  if (call.unseen.context && !call.whole && held.input !== null) return { input_tokens: held.input }
   const texts = request.bytes === null ? null : requestTexts(request.bytes)
   const tokens =
     texts === null
       ? Math.ceil(request.lengthBytes / BODY_BYTES_PER_TOKEN)
-      : await count(call.surface, texts, counter)
-  return { input_tokens: Math.min(tokens, call.inputTokensMax ?? tokens) }
+      : await count(call.surface, texts, counting)
+  return { input_tokens: Math.min(tokens, held.contextWindow ?? tokens) }
 }
 
-async function countOutput(metered: Metered, call: CountedCall, counter: TokenCounter): Promise<Quantities> {
-  if (call.reader === 'speech') return { audio_output_tokens: audioTokensIn(millisecondsIn(call.bytesOut)) }
+async function countOutput(metered: Metered, call: CountedCall, counting: Counting): Promise<Quantities> {
+  const { reader, unseen, bytesOut } = call
+  if (reader === 'speech') return { audio_output_tokens: audioTokensIn(millisecondsIn(bytesOut)) }
+  if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * unseen.images }
+  const held = call.plan.tokensHeld(metered.usage.modelServed)
+  // Of a request that could not be read nobody knows what it turned off, the usage for one.
+  if (unseen.request && call.whole && held.output !== null) return { output_tokens: held.output }
+  const written = await countWritten(metered, call.surface, counting)
+  const reasons = unseen.reasoning || metered.shown.reasons
+  const silent =
+    reasons && !call.whole ? call.silentMs * counting.outputSpeeds.tokensPerMs(call.modelAsked) : 0
+  const tokens = Math.min(Math.ceil(written + silent), Math.max(written, held.output ?? Infinity))
+  return {
+    output_tokens: tokens,
+    ...(unseen.media ? { audio_output_tokens: audioTokensIn(bytesOut / CHAT_AUDIO_BYTES_PER_MS) } : {}),
+  }
+}
+
+/** The tokens of what was delivered. */
+async function countWritten(metered: Metered, surface: Surface, counting: Counting): Promise<number> {
   const { output, outputTokensSeen } = metered
   const allBytes = output.bytes.text + output.bytes.thinking + output.bytes.tool
-  if (allBytes === 0) return { output_tokens: outputTokensSeen }
-  const kept = await count(call.surface, output.texts(), counter)
+  if (allBytes === 0) return outputTokensSeen
+  const kept = await count(surface, output.texts(), counting)
   // What was too long to be kept is taken to be like what was.
   const counted =
     output.keptBytes === 0 ? allBytes / BODY_BYTES_PER_TOKEN : (kept * allBytes) / output.keptBytes
-  return { output_tokens: Math.max(outputTokensSeen, Math.ceil(counted)) }
+  return Math.max(outputTokensSeen, Math.ceil(counted))
 }
 
-async function count(surface: Surface, texts: readonly string[], counter: TokenCounter): Promise<number> {
-  if (surface === 'chat') return await counter.countChat(texts)
+/** Images that a tool has begun: they are drawn to the end, and paid for at the model of the tool. */
+function drawnImages({ imagesBegun }: Metered, { unseen }: CountedCall): readonly UsagePart[] {
+  if (imagesBegun === 0) return []
+  const quantities = { image_output_tokens: imagesBegun * unseen.imageTokens() }
+  return [{ model: IMAGE_TOOL_MODEL, quantities, promptTokens: 0 }]
+}
+
+async function count(surface: Surface, texts: readonly string[], counting: Counting): Promise<number> {
+  if (surface === 'chat') return await counting.tokenCounter.countChat(texts)
   return countMessagesTokens(texts.reduce((sum, text) => sum + text.length, 0))
 }

@@ -9,8 +9,10 @@ import type { Afterwards } from './afterwards.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { IdentifyParts } from './identify.ts'
 import type { Lines } from './lines.ts'
+import type { OutputSpeeds } from './output-speed.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
+import type { OnLeave } from './read-on.ts'
 import type { Settler } from './settle.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -37,6 +39,10 @@ export interface Gateway {
   readonly heldReplies: ByteBudget
   /** Whether chat streams are asked for their usage in the client's place. */
   readonly injectUsage: boolean
+  /** What becomes of a call upstream whose client left. */
+  readonly onLeave: OnLeave
+  /** How fast models write here. */
+  readonly outputSpeeds: OutputSpeeds
   /** Tells tests that kill the process how far a call has come. Does nothing otherwise. */
   reached(point: CallPoint): void
 }

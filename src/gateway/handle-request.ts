@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
-import { limits } from '../kernel/limits.ts'
 import type { Admission } from '../ledger/call.ts'
+import type { Metered } from '../metering/meter.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
 import { ambiguityOf } from '../providers/ambiguity.ts'
 import { providerCredential } from '../providers/credentials.ts'
@@ -13,6 +13,7 @@ import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
+import { askForStored } from './ask-for-stored.ts'
 import { billCall, NOTHING_BILLED, withoutSecrets } from './bill-call.ts'
 import { CarriedReply } from './carry-reply.ts'
 import { deny } from './deny.ts'
@@ -25,6 +26,7 @@ import { passPreflight } from './pass-preflight.ts'
 import { prepareBody } from './prepare-body.ts'
 import type { BillPlan } from './pricer.ts'
 import { countable, type ReadBody, readBody, worthKeyCheck } from './read.ts'
+import { readOnMs } from './read-on.ts'
 import { explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
@@ -146,6 +148,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     reader,
     balanceNanos: admitted.admission.balanceNanos,
     holdJson: onlookers.holdJson,
+    nowMs: () => clock.monotonicMs(),
     onFirstByte: () => gateway.reached('first_byte'),
     look: (chunk) => onlookers.received(chunk),
   })
@@ -173,7 +176,9 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     await onlookers.seeHeld(read.body)
     const end = clientLeft(exchange) ? NEVER_SENT : await send(admitted, reply, onlookers, gateway)
     endedMs = clock.monotonicMs()
-    const metered = await reply.observed(end.kind === 'complete')
+    const { silentMs } = reply
+    const observed = await reply.observed(end.kind === 'complete')
+    const metered = (await askUpstream(admitted, observed, end, reply)) ?? observed
 
     // settle
     const bill = await billCall(
@@ -187,13 +192,15 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
         metered,
         request,
         bytesOut: answer.bytesOut,
+        silentMs,
       },
-      gateway.tokenCounter,
+      gateway,
     )
     gateway.reached('before_settle')
     const settled = await settle(bill)
     gateway.reached('settled')
     whole = end.kind === 'complete'
+    if (whole && modelAsked !== null) gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs())
     await onlookers.callSettled(reply.replyHead, whole)
 
     // answer
@@ -247,24 +254,36 @@ async function send(
     reply,
   )
   reply.attach(call, prepared.usageAdded)
-  leaveWithClient(exchange, call, reply)
+  leaveWithClient(exchange, call, reply, () => readOnMs(reply, admitted.plan, gateway.onLeave))
   const end = await call.ended
   // A body that upstream did not take to its end is let go of, or the client would wait to send the rest of it.
   if (prepared.content instanceof Readable) prepared.content.destroy()
   return end
 }
 
-/**
- * A client that leaves ends the call upstream. A reply that is nearly done is read to its end first, so that leaving
- * early saves nothing and the bill is upstream's own.
- */
-function leaveWithClient({ res }: Exchange, call: Call, reply: CarriedReply): void {
+/** A client that leaves ends the call upstream, at once or when it has been read on for as long as it is worth. */
+function leaveWithClient({ res }: Exchange, call: Call, reply: CarriedReply, readOnMs: () => number): void {
   res.whenClosed.add(() => {
     if (res.writableFinished) return
-    // Whoever waits for the client to read waits no longer.
+    // What waited for the client to read waits no longer.
     reply.onDrain()
-    if (!reply.isNearlyDone) return call.abandon()
-    const timer = setTimeout(() => call.abandon(), limits.readOnMs)
+    const ms = readOnMs()
+    if (ms === 0) return call.abandon()
+    const timer = setTimeout(() => call.abandon(), ms)
     call.ended.then(() => clearTimeout(timer))
   })
+}
+
+/** What upstream itself says of a response that was cut, where it stores it. Null: what was observed is all there is. */
+async function askUpstream(
+  { plan, upstream }: AdmittedCall,
+  observed: Metered | null,
+  end: CallEnd,
+  reply: CarriedReply,
+): Promise<Metered | null> {
+  const id = observed?.objectId ?? null
+  if (end.kind === 'complete' || id === null || observed?.outputKnown || !plan.unseen().stored) return null
+  // The client is not to wait for an answer that is none of its business.
+  await reply.cut()
+  return await askForStored(id, upstream)
 }

@@ -1,7 +1,7 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import { type CopyDecoder, codingOf, decodeCopy } from '../metering/decode-copy.ts'
-import type { Meter, Metered, Stage } from '../metering/meter.ts'
+import { type Meter, type Metered, NOTHING_SHOWN, type Shown, type Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
 
@@ -9,6 +9,8 @@ import { createMeter } from '../providers/usage/create-meter.ts'
 export interface Observer {
   see(chunk: Buffer): void
   readonly stage: Stage
+  readonly shown: Shown
+  readonly visibleBytes: number
   end(whole: boolean): Metered | Promise<Metered>
 }
 
@@ -17,7 +19,15 @@ export function observe(reader: UsageReader, status: number, headers: RawHeaders
   const meter = createMeter(reader, { status, contentType: firstValue(headers, 'content-type') })
   const coding = codingOf(firstValue(headers, 'content-encoding'))
   if (coding === 'identity') return new PlainObserver(meter)
-  if (coding === 'unknown') return { see: () => {}, stage: 'content', end: () => meter.end(false) }
+  if (coding === 'unknown') {
+    return {
+      see: () => {},
+      stage: 'content',
+      shown: NOTHING_SHOWN,
+      visibleBytes: 0,
+      end: () => meter.end(false),
+    }
+  }
   return observeEncoded(
     meter,
     decodeCopy(coding.coding, limits.decodedReplyBytesMax, (bytes) => meter.write(bytes)),
@@ -33,6 +43,14 @@ class PlainObserver implements Observer {
 
   get stage(): Stage {
     return this.#meter.stage
+  }
+
+  get shown(): Shown {
+    return this.#meter.shown
+  }
+
+  get visibleBytes(): number {
+    return this.#meter.visibleBytes
   }
 
   see(chunk: Buffer): void {
@@ -54,6 +72,12 @@ function observeEncoded(meter: Meter, decoder: CopyDecoder): Observer {
     },
     get stage() {
       return meter.stage
+    },
+    get shown() {
+      return meter.shown
+    },
+    get visibleBytes() {
+      return meter.visibleBytes
     },
     async end(whole) {
       const state = await decoder.end()

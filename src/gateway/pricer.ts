@@ -3,6 +3,7 @@ import type { Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
+import type { UnseenWork } from '../providers/unseen-work.ts'
 
 /** What has to be known of a call to say what it may cost. */
 export interface PlannedCall {
@@ -30,9 +31,19 @@ export interface BillPlan {
   readonly unpricedModel: string | null
   /** Whether what upstream answers costs anything; free endpoints need no meter. */
   readonly metered: boolean
-  /** The context window of the model asked for, where it is known. */
-  readonly inputTokensMax: number | null
+  /** What the reply will not show as it goes. Made when it is asked for: few calls are cut. */
+  unseen(): UnseenWork
+  /** The two sides of the hold in tokens, by the limits of the model that served, or else was asked for. */
+  tokensHeld(modelServed: string | null): TokensHeld
   rate(usage: Usage): RatedCall
+}
+
+/** Null where nothing limits them. */
+export interface TokensHeld {
+  readonly input: number | null
+  readonly output: number | null
+  /** No model reads more than its context window. */
+  readonly contextWindow: number | null
 }
 
 export interface RatedCall {

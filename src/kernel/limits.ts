@@ -98,8 +98,18 @@ export const limits = {
   heldReplyBytesMax: 64 * MiB,
   heldRepliesBytesMax: 512 * MiB,
 
+  /** The last event of a stream waits this long for the figures, to leave with them; and no more of it than this. */
+  lastEventWaitMs: 1_000,
+  lastEventBytesMax: 64 * KiB,
+
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
+
+  /** A call whose use cannot be told from what was delivered is read to its end though its client left. Then it is cut. */
+  finishMs: 600_000,
+
+  /** How long upstream may take to answer what a stored response has used. Then that is estimated. */
+  storedAnswerMs: 5_000,
 
   /**
    * How long a stop waits for settlements that the store has not taken yet. Then they stay in the spool for the next

@@ -1,7 +1,7 @@
 import type { Condensed, CondenseRules } from './condensed.ts'
 import { JsonCondenser } from './json-condenser.ts'
 import { type JsonDocument, readDocument } from './json-document.ts'
-import type { Meter, Metered, MeterFault, ReplyReader, Stage } from './meter.ts'
+import type { Meter, Metered, MeterFault, ReplyReader, Shown, Stage } from './meter.ts'
 import { type DeliveredOutput, LateOutput, type OutputText } from './output-text.ts'
 import { readSmall, type SmallDocument } from './small-document.ts'
 
@@ -23,6 +23,13 @@ export class BodyMeter implements Meter {
   get stage(): Stage {
     return this.#reader.stage
   }
+
+  get shown(): Shown {
+    return this.#reader.shown
+  }
+
+  /** A document is seen when it is whole. */
+  readonly visibleBytes = 0
 
   write(chunk: Buffer): void {
     if (this.#condenser === null && this.#small === null) {
@@ -65,6 +72,6 @@ export class BodyMeter implements Meter {
   }
 
   #metered(faults: readonly MeterFault[], output: DeliveredOutput): Metered {
-    return { ...this.#reader.reading(), stage: this.stage, output, faults }
+    return { ...this.#reader.reading(), stage: this.stage, shown: this.shown, output, faults }
   }
 }

@@ -1,5 +1,5 @@
 import type { Usage } from '../kernel/usage.ts'
-import type { Meter, Metered, Stage } from './meter.ts'
+import { type Meter, type Metered, NOTHING_SHOWN, type Shown, type Stage } from './meter.ts'
 import { OutputText } from './output-text.ts'
 
 const NO_USAGE: Usage = {
@@ -16,6 +16,8 @@ const NO_USAGE: Usage = {
 /** The meter of a reply that says nothing about usage: audio, text, an error. */
 export class SilentMeter implements Meter {
   readonly stage: Stage = 'content'
+  readonly shown: Shown = NOTHING_SHOWN
+  readonly visibleBytes = 0
 
   write(): void {}
 
@@ -27,7 +29,9 @@ export class SilentMeter implements Meter {
       outputTokensSeen: 0,
       error: null,
       objectId: null,
+      imagesBegun: 0,
       stage: whole ? 'over' : 'content',
+      shown: NOTHING_SHOWN,
       output: new OutputText().delivered(),
       faults: [],
     }
@@ -48,6 +52,14 @@ export class GuardedMeter implements Meter {
 
   get stage(): Stage {
     return this.#meter.stage
+  }
+
+  get shown(): Shown {
+    return this.#meter.shown
+  }
+
+  get visibleBytes(): number {
+    return this.#meter.visibleBytes
   }
 
   write(chunk: Buffer): void {

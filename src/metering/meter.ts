@@ -13,9 +13,24 @@ import type { DeliveredOutput } from './output-text.ts'
  */
 export type Stage = 'content' | 'closing' | 'over'
 
+/** What a reply has shown so far. It decides what becomes of the call if the client leaves now. */
+export interface Shown {
+  /** Upstream has said how much input there was. */
+  readonly inputKnown: boolean
+  /** Tools have run upstream: the model reads their results, and some cost by the call. */
+  readonly toolsRan: boolean
+  /** The model reasons, and not all of that is shown. */
+  readonly reasons: boolean
+}
+
+export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reasons: false }
+
 /** Looks at a view of a reply and finds what it says about usage. It never throws and keeps no chunk. */
 export interface Meter {
   readonly stage: Stage
+  readonly shown: Shown
+  /** Bytes of what the model wrote, as far as a stream has shown it. */
+  readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. */
   write(chunk: Buffer): void
   /** The reply ended: `whole`, or cut by whoever. To be called once. */
@@ -47,10 +62,13 @@ export interface Reading {
   readonly error: string | null
   /** The id of the message, completion or response: what a later GET of the same names too. */
   readonly objectId: string | null
+  /** Images that a tool has begun to draw. What they took stands in the final usage alone. */
+  readonly imagesBegun: number
 }
 
 export interface Metered extends Reading {
   readonly stage: Stage
+  readonly shown: Shown
   readonly output: DeliveredOutput
   readonly faults: readonly MeterFault[]
 }
@@ -71,6 +89,7 @@ export interface ReplyLayout {
 export interface ReplyReader {
   readonly layout: ReplyLayout
   readonly stage: Stage
+  readonly shown: Shown
   /**
    * An event of a stream. Answers where its text is, if it has one and reading the event once more would change
    * nothing but add that text again: events that follow and differ from it in nothing else are then not shown.

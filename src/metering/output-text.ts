@@ -65,6 +65,7 @@ export class OutputText {
   readonly #overflow: Readonly<Record<OutputKind, OutputChannel>>
   readonly #keptBytesMax: number
   #keptBytes = 0
+  #seenBytes = 0
   #isFull = false
 
   constructor(keptBytesMax = KEPT_BYTES_MAX) {
@@ -87,8 +88,14 @@ export class OutputText {
     return channel
   }
 
+  /** All that was appended, kept or not. */
+  get seenBytes(): number {
+    return this.#seenBytes
+  }
+
   /** True if so many bytes more are to be kept. After the first piece that did not fit none is. */
   keep(bytes: number): boolean {
+    this.#seenBytes += bytes
     if (this.#isFull) return false
     this.#isFull = this.#keptBytes + bytes > this.#keptBytesMax
     if (this.#isFull) return false

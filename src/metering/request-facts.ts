@@ -26,6 +26,13 @@ export const REQUEST_MEMBERS = [
   'output_format',
   'method',
   'input_file_id',
+  'store',
+  'thinking',
+  'reasoning',
+  'reasoning_effort',
+  'modalities',
+  'size',
+  'quality',
 ] as const
 
 export type RequestMember = (typeof REQUEST_MEMBERS)[number]

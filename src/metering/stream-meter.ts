@@ -2,7 +2,7 @@ import type { EventTemplate } from './event-template.ts'
 import { JsonCondenser } from './json-condenser.ts'
 import { readDocument } from './json-document.ts'
 import { learnTemplate } from './learn-template.ts'
-import type { Meter, Metered, MeterFault, ReplyReader, Stage } from './meter.ts'
+import type { Meter, Metered, MeterFault, ReplyReader, Shown, Stage } from './meter.ts'
 import type { OutputText } from './output-text.ts'
 import { SseScanner, type SseSink } from './sse-scanner.ts'
 
@@ -43,6 +43,14 @@ export class StreamMeter implements Meter, SseSink {
     return this.#reader.stage
   }
 
+  get shown(): Shown {
+    return this.#reader.shown
+  }
+
+  get visibleBytes(): number {
+    return this.#output.seenBytes
+  }
+
   write(chunk: Buffer): void {
     this.#scanner.write(chunk)
   }
@@ -53,6 +61,7 @@ export class StreamMeter implements Meter, SseSink {
     return {
       ...this.#reader.reading(),
       stage: this.stage,
+      shown: this.shown,
       output: this.#output.delivered(),
       faults: [...this.#faults],
     }

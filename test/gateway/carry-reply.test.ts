@@ -20,6 +20,7 @@ test('upstream goes on when the last chunk of a read has found room, not when th
     reader: 'chat',
     balanceNanos: null,
     holdJson: false,
+    nowMs: () => 0,
     onFirstByte() {},
     look() {},
   })

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { GuardedMeter, SilentMeter } from '../../src/metering/guarded-meter.ts'
-import type { Meter, Metered } from '../../src/metering/meter.ts'
+import { type Meter, type Metered, NOTHING_SHOWN } from '../../src/metering/meter.ts'
 
 class FailingMeter implements Meter {
+  readonly shown = NOTHING_SHOWN
+  readonly visibleBytes = 0
   readonly stage = 'closing'
   readonly #failsAt: 'write' | 'end'
   writes = 0

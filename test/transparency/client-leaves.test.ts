@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { withDeadline } from '../support/deadline.ts'
 import { startPair } from '../support/pair.ts'
 import { connect, type RawConnection } from '../support/raw-client.ts'
+import { emptyReply } from '../support/scripted-upstream.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { chunk, message, noise, sized } from '../support/wire-bytes.ts'
 import { goldenStreams } from './golden-streams.ts'
@@ -30,16 +31,21 @@ for (const [way, leave] of Object.entries(waysToLeave)) {
       ])
       const some = stream.bytes.subarray(0, 700)
       pair.upstream.queue([{ send: head }, { send: chunk(some) }, { pause: never }, { send: chunk('more') }])
+      // What upstream has stored is asked for afterwards.
+      const isStored = stream.endpoint === '/v1/responses'
+      if (isStored) pair.upstream.queue([{ send: emptyReply }])
       const arrival = pair.upstream.nextRequest()
       const parts = { target: stream.endpoint, body: stream.body }
       const reading = client.request(pair.request(stream.surface, parts))
       reading.catch(() => undefined)
       await client.reached(some.length)
       const received = await arrival
+      const question = isStored ? pair.upstream.nextRequest() : null
       leave(client)
       await withinASecond(received.whenPeerClosed)
       await received.whenAnswered
       assert.equal(received.peerClosedEarly, true)
+      await question
       client.leave()
     })
   }

@@ -1,6 +1,12 @@
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
-import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import {
+  NOTHING_SHOWN,
+  type Reading,
+  type ReplyLayout,
+  type ReplyReader,
+  type Stage,
+} from '../../metering/meter.ts'
 import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import { Counts } from './counts.ts'
@@ -32,6 +38,8 @@ const CHOICES_MAX = 128
 /** POST /v1/chat/completions and /v1/completions: an object, or chunks of it up to `[DONE]`. */
 export class ChatReader implements ReplyReader {
   readonly layout = LAYOUT
+  /** Usage comes last, tools are the client's, and reasoning is never spoken of before the usage. */
+  readonly shown = NOTHING_SHOWN
   readonly #output: OutputText
   readonly #counts = new Counts()
   readonly #openChoices = new Set<number>()
@@ -117,6 +125,7 @@ export class ChatReader implements ReplyReader {
       outputTokensSeen: output?.total ?? 0,
       error: this.#error,
       objectId: this.#id,
+      imagesBegun: 0,
     }
   }
 

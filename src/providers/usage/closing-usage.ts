@@ -1,7 +1,13 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
-import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import {
+  NOTHING_SHOWN,
+  type Reading,
+  type ReplyLayout,
+  type ReplyReader,
+  type Stage,
+} from '../../metering/meter.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import { Counts } from './counts.ts'
 import { keepKnownSides } from './known-sides.ts'
@@ -35,6 +41,7 @@ const RESULTS_MAX = 16
 /** Reads replies of a closing kind. */
 export class ClosingUsageReader implements ReplyReader {
   readonly layout: ReplyLayout
+  readonly shown = NOTHING_SHOWN
   readonly #kind: ClosingKind
   readonly #output: OutputText
   readonly #counts = new Counts()
@@ -105,6 +112,7 @@ export class ClosingUsageReader implements ReplyReader {
       outputTokensSeen: usages.reduce((sum, usage) => sum + usage.outputTokens, 0),
       error: this.#error,
       objectId: null,
+      imagesBegun: 0,
     }
   }
 

@@ -58,6 +58,10 @@ export class MessageUsage {
     return this.#counts.suspect
   }
 
+  get inputKnown(): boolean {
+    return this.#start.input !== null || this.#later.input !== null
+  }
+
   get outputTokensSeen(): number {
     return this.#later.output ?? this.#start.output ?? 0
   }

@@ -1,7 +1,7 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
-import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
 import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import { addToolCalls, keepKnownSides } from './known-sides.ts'
@@ -26,6 +26,9 @@ const DELTAS: Readonly<Record<string, readonly [kind: OutputKind, member: string
   compaction_delta: ['text', 'content'],
 }
 
+/** Blocks of tools that upstream runs, and of what they answered. */
+const SERVER_TOOL = /^(?:server_tool_use|mcp_tool_use|.+_tool_result)$/
+
 /** Blocks come one after the other; a few may be open at once. */
 const OPEN_BLOCKS_MAX = 64
 
@@ -42,6 +45,8 @@ export class MessagesReader implements ReplyReader {
   #modelAsked: string | null = null
   #stopReason: string | null = null
   #hasContent = false
+  #toolsRan = false
+  #reasons = false
   #error: string | null = null
 
   constructor(output: OutputText) {
@@ -50,6 +55,11 @@ export class MessagesReader implements ReplyReader {
 
   get stage(): Stage {
     return this.#stage
+  }
+
+  /** `message_start` has the input, unless tools add to it. */
+  get shown(): Shown {
+    return { inputKnown: this.#usage.inputKnown, toolsRan: this.#toolsRan, reasons: this.#reasons }
   }
 
   readDone(): void {}
@@ -131,6 +141,7 @@ export class MessagesReader implements ReplyReader {
       outputTokensSeen: this.#usage.outputTokensSeen,
       error: this.#error,
       objectId: this.#id,
+      imagesBegun: 0,
     }
   }
 
@@ -151,8 +162,11 @@ export class MessagesReader implements ReplyReader {
 
   /** A block as it opens in a stream, or as it stands in a message. */
   #noteBlock(block: WireObject): void {
-    if (block['type'] !== 'fallback') {
+    const type = String(block['type'])
+    if (type !== 'fallback') {
       this.#hasContent = true
+      this.#toolsRan ||= SERVER_TOOL.test(type)
+      this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
       return
     }
     this.#modelAsked ??= nameAt(objectAt(block['from'])['model'])

@@ -1,7 +1,7 @@
 import type { UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
-import type { Reading, ReplyLayout, ReplyReader, Stage } from '../../metering/meter.ts'
+import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
 import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import { Counts } from './counts.ts'
@@ -44,6 +44,9 @@ const DELTAS: Readonly<Record<string, OutputKind>> = {
   'response.shell_call_command.delta': 'tool',
 }
 
+/** Items of tools that the client runs. Every other call is one that upstream runs. */
+const CLIENT_CALL = /^(?:function|custom_tool|computer|local_shell|apply_patch)_call$/
+
 /** Items that tools work on can be open side by side. */
 const OPEN_ITEMS_MAX = 256
 
@@ -55,6 +58,9 @@ export class ResponsesReader implements ReplyReader {
   readonly #openItems = new Set<unknown>()
   /** Items as they were done one by one, and as the final response lists them: the list is the better one. */
   #tools = new SeenTools()
+  #toolsRan = false
+  #reasons = false
+  #imagesBegun = 0
   #imageParts: readonly UsagePart[] = []
   #webSearches: number | null = null
   #tokens: ReportedTokens = NO_TOKENS
@@ -73,6 +79,10 @@ export class ResponsesReader implements ReplyReader {
     return this.#stage
   }
 
+  get shown(): Shown {
+    return { inputKnown: this.#tokens.input !== null, toolsRan: this.#toolsRan, reasons: this.#reasons }
+  }
+
   readDone(): void {}
 
   readEvent(document: JsonDocument, name: string): TextPlace | null {
@@ -84,6 +94,7 @@ export class ResponsesReader implements ReplyReader {
       case 'response.output_item.added':
         if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(event['output_index'])
         this.#stage = 'content'
+        this.#noteItem(nameAt(objectAt(event['item'])['type']) ?? '')
         return null
       case 'response.output_item.done':
         this.#tools.read(objectAt(event['item']), this.#counts)
@@ -141,7 +152,15 @@ export class ResponsesReader implements ReplyReader {
       outputTokensSeen: output?.total ?? 0,
       error: this.#error,
       objectId: this.#id,
+      imagesBegun: this.#imagesBegun,
     }
+  }
+
+  /** An item that begins in a stream. */
+  #noteItem(type: string): void {
+    this.#toolsRan ||= /_call$|^mcp_/.test(type) && !CLIENT_CALL.test(type)
+    this.#reasons ||= type === 'reasoning'
+    if (type === 'image_generation_call') this.#imagesBegun++
   }
 
   #readHead(response: WireObject): void {

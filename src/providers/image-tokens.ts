@@ -1,0 +1,51 @@
+import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+
+/**
+ * Output tokens of one image of OpenAI's image models, by quality and shape. The list counts an image this way; the
+ * usage of a whole reply says the same figure.
+ */
+const TOKENS: Readonly<Record<string, readonly [square: number, oblong: number]>> = {
+  low: [272, 408],
+  medium: [1_056, 1_584],
+  high: [4_160, 6_240],
+}
+
+/** The pixels that the table is for; larger images take more in proportion. */
+const SQUARE_PIXELS = 1_024 * 1_024
+const OBLONG_PIXELS = 1_024 * 1_536
+
+/**
+ * What one image takes, by what the request says of size and quality. What it leaves to upstream, or says in a way that
+ * cannot be read, is taken for the dearest of the usual ones.
+ */
+export function imageTokens(facts: RequestFacts): number {
+  const [square, oblong] = TOKENS[wordOf(facts, 'quality')] ?? [4_160, 6_240]
+  const [, width, height] = /^(\d{2,5})x(\d{2,5})$/.exec(wordOf(facts, 'size')) ?? []
+  if (width === undefined || height === undefined) return oblong
+  const pixels = Number(width) * Number(height)
+  return width === height
+    ? Math.ceil(square * Math.max(1, pixels / SQUARE_PIXELS))
+    : Math.ceil(oblong * Math.max(1, pixels / OBLONG_PIXELS))
+}
+
+/** A member of the body, or of the image tool that it declares. */
+function wordOf(facts: RequestFacts, name: 'size' | 'quality'): string {
+  if (facts.kind === 'form') {
+    const field = facts.scan.fields.get(name)
+    return field?.kind === 'text' ? field.value : ''
+  }
+  if (facts.kind !== 'json') return ''
+  const own = textOf(facts, name)
+  if (own !== null) return own
+  const tools = facts.scan.members.get('tools')
+  if (tools?.kind !== 'array') return ''
+  const list = JSON.parse(tools.json) as readonly unknown[]
+  const drawing = list.find((tool) => String(Object(tool)['type']).startsWith('image_generation'))
+  const word: unknown = Object(drawing)[name]
+  return typeof word === 'string' ? word : ''
+}
+
+function textOf(facts: Extract<RequestFacts, { kind: 'json' }>, name: RequestMember): string | null {
+  const member = facts.scan.members.get(name)
+  return member?.kind === 'string' ? member.value : null
+}
