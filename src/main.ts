@@ -241,12 +241,12 @@ async function serveFrom(
       // Calls whose clients have left may still be read to their end.
       await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
       await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
-      // Calls that were cut are still being counted and settled; the store stays open for them.
+      // Calls that were cut are still being settled, by a rough count where they waited for one; the store stays open for them.
+      await tokenCounter.close()
       await untilQuiet(
         () => gateway.inFlight.count === 0 && settler.waiting === 0 && afterwards.count === 0,
         limits.settleOnStopMs,
       )
-      await tokenCounter.close()
       // Before the data directory is free for another, who would read a spool that is still being written.
       if (spool !== null) {
         await store.close()

@@ -1,9 +1,9 @@
 import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
+import { roughBodyTokens } from '../metering/rough-request.ts'
 import { countMessagesTokens, type TokenCounter } from '../metering/token-counter.ts'
 import { audioTokensIn, isSoldByDuration, millisecondsIn } from '../providers/audio-estimate.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { requestTexts } from '../providers/request-text.ts'
 import type { Surface } from '../providers/surface.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/usage/response-tools.ts'
@@ -13,6 +13,8 @@ import type { BillPlan } from './pricer.ts'
 /** The request as far as its input can be counted: its bytes where they are at hand and plain, and their number. */
 export interface CountableRequest {
   readonly bytes: Buffer | null
+  /** The same bytes as they lie in memory: joining those of a large body takes longer than a call may keep others waiting. */
+  readonly pieces: Buffer | readonly Buffer[] | null
   readonly lengthBytes: number
   /** A form: most of it is a file, and none of that is text. */
   readonly isForm: boolean
@@ -37,9 +39,6 @@ export interface Counting {
   readonly tokenCounter: TokenCounter
   readonly outputSpeeds: OutputSpeeds
 }
-
-/** Where only the size of a body is known: JSON around English text has about this many bytes to a token. */
-const BODY_BYTES_PER_TOKEN = 4
 
 /** Chats stream audio as base64 of 16-bit samples at 24 kHz. */
 const CHAT_AUDIO_BYTES_PER_MS = 64
@@ -73,11 +72,11 @@ async function countInput(metered: Metered, call: CountedCall, counting: Countin
   const held = call.plan.tokensHeld(metered.usage.modelServed)
   // What the request only refers to cannot be counted in it.
   if (call.unseen.context && !call.whole && held.input !== null) return { input_tokens: held.input }
-  const texts = request.bytes === null ? null : requestTexts(request.bytes)
+  const { pieces } = request
   const tokens =
-    texts === null
-      ? Math.ceil(request.lengthBytes / BODY_BYTES_PER_TOKEN)
-      : await count(call.surface, texts, counting)
+    pieces === null
+      ? roughBodyTokens(request.lengthBytes)
+      : await counting.tokenCounter.countRequest(call.surface, pieces)
   return { input_tokens: Math.min(tokens, held.contextWindow ?? tokens) }
 }
 
@@ -106,8 +105,7 @@ async function countWritten(metered: Metered, surface: Surface, counting: Counti
   if (allBytes === 0) return outputTokensSeen
   const kept = await count(surface, output.texts(), counting)
   // What was too long to be kept is taken to be like what was.
-  const counted =
-    output.keptBytes === 0 ? allBytes / BODY_BYTES_PER_TOKEN : (kept * allBytes) / output.keptBytes
+  const counted = output.keptBytes === 0 ? roughBodyTokens(allBytes) : (kept * allBytes) / output.keptBytes
   return Math.max(outputTokensSeen, Math.ceil(counted))
 }
 
@@ -120,5 +118,5 @@ function drawnImages({ imagesBegun }: Metered, { unseen }: CountedCall): readonl
 
 async function count(surface: Surface, texts: readonly string[], counting: Counting): Promise<number> {
   if (surface === 'chat') return await counting.tokenCounter.countChat(texts)
-  return countMessagesTokens(texts.reduce((sum, text) => sum + text.length, 0))
+  return countMessagesTokens(texts)
 }

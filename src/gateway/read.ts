@@ -161,14 +161,14 @@ function bridge({ req, res }: Exchange, idleTimeoutMs: number, look: (chunk: Buf
 
 /** What the request's input can be counted and bounded by: plain bytes, or only how many there are once decoded. */
 export function countable(exchange: Exchange, { body, facts }: ReadBody): CountableRequest {
-  if (body.kind !== 'held') return { bytes: null, lengthBytes: 0, isForm: false }
+  if (body.kind !== 'held') return { bytes: null, pieces: null, lengthBytes: 0, isForm: false }
   const isForm = facts.kind === 'form'
   if (codingOf(firstValue(exchange.headers, 'content-encoding')) === 'identity') {
     return new CountableBytes(body.held, isForm)
   }
   // The decoded body was seen once, as it passed; its object ended here.
   const lengthBytes = facts.kind === 'json' ? facts.scan.objectEnd + 1 : body.held.length
-  return { bytes: null, lengthBytes, isForm }
+  return { bytes: null, pieces: null, lengthBytes, isForm }
 }
 
 /** Joining the pieces of a large body costs more than all else that is done with it, and hardly anybody asks. */
@@ -185,5 +185,9 @@ class CountableBytes implements CountableRequest {
 
   get bytes(): Buffer | null {
     return this.#held.bytes()
+  }
+
+  get pieces(): Buffer | readonly Buffer[] | null {
+    return this.#held.pieces()
   }
 }

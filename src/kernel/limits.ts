@@ -176,6 +176,30 @@ export const limits = {
    */
   tokenCounterIdleMs: 60_000,
 
+  /** How long a call waits for its tokens to be counted. Then they are taken by the length of what is left. */
+  tokenCountMs: 2_000,
+
+  /** Calls whose tokens are being counted. Beyond it a call's are taken by the length of its text at once. */
+  tokenCountsWaitingMax: 256,
+
+  /**
+   * Slices of a call's text that are counted, of up to 512 characters: a quarter of a million tokens, in 0.2 s for English. What
+   * is beyond is taken by its script.
+   */
+  countedSlicesMax: 2_048,
+
+  /** A body whose count is not to be had is looked through for its text up to this size, in less than 1 ms. Beyond it its length counts. */
+  roughLookBytesMax: 64 * KiB,
+
+  /** What of a body is copied at once for being counted, and what the counting thread has of one at a time. */
+  countedPieceBytes: 128 * KiB,
+
+  /**
+   * Megabytes for the objects of the thread that counts tokens: the vocabulary, and for each call that waits a piece of its text.
+   * Beyond it the thread ends, all who wait get a rough count, and the next call gets another thread.
+   */
+  tokenCounterHeapMegabytes: 192,
+
   /**
    * Megabytes for young objects of a thread beside the main one, beyond which V8 clears them away instead of taking
    * more. It would take 48, the last of them after minutes of work, and nothing is faster for it.

@@ -1,12 +1,40 @@
 import { parentPort } from 'node:worker_threads'
 import { GptEncoding } from 'gpt-tokenizer/GptEncoding'
+import { type CountOrder, CountTurns } from './count-turns.ts'
 import { readVocabulary } from './token-vocabulary.ts'
 
-const { countTokens } = GptEncoding.getEncodingApi('o200k_base', readVocabulary)
+/** Text that looks like a special token is text here: users may write what they like. */
+const NO_SPECIAL_TOKENS = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() }
 
-parentPort?.on('message', ({ id, texts }: { id: number; texts: readonly string[] }) => {
-  // Text that looks like a special token is text here: users may write what they like.
-  const options = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() }
-  const tokens = texts.reduce((sum, text) => sum + countTokens(text, options), 0)
-  parentPort?.postMessage({ id, tokens })
+let encoding: GptEncoding | null = null
+
+/** The vocabulary is loaded when it is first needed: counting for Messages needs none. */
+function tokensIn(text: string): number {
+  encoding ??= loadEncoding()
+  return encoding.countTokens(text, NO_SPECIAL_TOKENS)
+}
+
+function loadEncoding(): GptEncoding {
+  const loaded = GptEncoding.getEncodingApi('o200k_base', readVocabulary)
+  // It would remember 100,000 words, each with the text around it, and hardly a prompt has the same rare ones again.
+  loaded.setMergeCacheSize(0)
+  return loaded
+}
+
+const turns = new CountTurns(tokensIn, (answer) => parentPort?.postMessage(answer))
+let isScheduled = false
+
+/** What has arrived meanwhile is taken in before each turn. */
+function schedule(): void {
+  if (isScheduled) return
+  isScheduled = true
+  setImmediate(() => {
+    isScheduled = false
+    if (turns.step()) schedule()
+  })
+}
+
+parentPort?.on('message', (order: CountOrder) => {
+  turns.take(order)
+  schedule()
 })

@@ -1,58 +1,107 @@
 import type { Worker } from 'node:worker_threads'
 import { limits } from '../kernel/limits.ts'
 import { startThread } from '../kernel/start-thread.ts'
+import type { CountAnswer, CountOrder } from './count-turns.ts'
+import { roughBodyTokens, roughRequestTokens } from './rough-request.ts'
+import { type CountedAs, roughTokens } from './rough-tokens.ts'
 
 /**
  * Counts the tokens of text that upstream did not count for us: the output of a call that was cut, the input of one
- * that never answered. It is a fallback; whatever is counted here is flagged `estimated`.
+ * that never answered. It is a fallback; whatever is counted here is flagged `estimated`. No count takes longer than
+ * `limits.tokenCountMs`: what is not counted by then, or when the counter closes, is taken by its length.
  */
 export interface TokenCounter {
   /** With OpenAI's o200k vocabulary, which all its models since gpt-4o use. */
   countChat(texts: readonly string[]): Promise<number>
+  /** The prompt text in a plain JSON body. The bytes must stay what they are until it is counted. */
+  countRequest(countedAs: CountedAs, body: Buffer | readonly Buffer[]): Promise<number>
+  /** All who wait get a rough count at once, and so does whoever asks from now on. */
   close(): Promise<void>
 }
 
-/**
- * Anthropic publishes no tokenizer for its current models. Its documentation puts a token at about 3.5 English
- * characters; we round up.
- */
-const MESSAGES_CHARS_PER_TOKEN = 3.5
-
-export function countMessagesTokens(chars: number): number {
-  return Math.ceil(chars / MESSAGES_CHARS_PER_TOKEN)
+/** Messages text needs no vocabulary, since there is none. For what was delivered, of which little is kept. */
+export function countMessagesTokens(texts: readonly string[]): number {
+  return roughTokens(texts, 'messages')
 }
 
-/** Beyond this much text in one call, tokens are taken to have four characters: counting would take seconds. */
-const COUNTED_CHARS_MAX = 4 * 1024 * 1024
-const CHAT_CHARS_PER_TOKEN = 4
-
+/** What a call is to be counted for, and what it is taken for where that is not to be had. */
 interface Asked {
-  readonly texts: readonly string[]
+  first(id: number): CountOrder
+  /** Null if all of it was sent. */
+  next(id: number, answer: CountAnswer): CountOrder | null
+  result(answer: CountAnswer): number
+  roughly(): number
+}
+
+interface Waiting {
+  readonly asked: Asked
+  readonly deadline: NodeJS.Timeout
   resolve(tokens: number): void
 }
 
+export interface CounterTimes {
+  readonly idleMs: number
+  readonly countMs: number
+}
+
 /**
- * The vocabulary takes some 0.4 s to load and 67 MB of memory, and counting a long text some 0.2 ms per thousand
+ * The vocabulary takes some 0.3 s to load and 67 MB of memory, and counting a long text some 0.2 ms per thousand
  * characters: all of it in a thread of its own, which starts with the first call that needs it and ends when none has
- * for a while.
+ * for a while. Here nothing is done but sending a body over in small pieces.
  */
-export function createTokenCounter(idleMs: number = limits.tokenCounterIdleMs): TokenCounter {
+export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCounter {
+  const { idleMs = limits.tokenCounterIdleMs, countMs = limits.tokenCountMs } = options
   let worker: Worker | null = null
   let idle: NodeJS.Timeout | null = null
   let nextId = 0
-  const waiting = new Map<number, Asked>()
+  let isClosed = false
+  const waiting = new Map<number, Waiting>()
 
   function open(): Worker {
-    const opened = startThread(import.meta.url, 'token-counter-worker')
+    const opened = startThread(
+      import.meta.url,
+      'token-counter-worker',
+      undefined,
+      limits.tokenCounterHeapMegabytes,
+    )
     opened.unref()
-    opened.on('message', ({ id, tokens }: { id: number; tokens: number }) => {
-      waiting.get(id)?.resolve(tokens)
-      waiting.delete(id)
-      if (waiting.size === 0) idle = setTimeout(letGo, idleMs).unref()
-    })
+    opened.on('message', onAnswer)
     opened.on('error', () => giveUp(opened))
     opened.on('exit', () => giveUp(opened))
     return opened
+  }
+
+  function onAnswer(answer: CountAnswer): void {
+    const asked = waiting.get(answer.id)?.asked
+    if (asked === undefined) return
+    const order = asked.next(answer.id, answer)
+    if (order === null) end(answer.id, asked.result(answer))
+    else send(order)
+  }
+
+  function send(order: CountOrder): void {
+    worker ??= open()
+    worker.postMessage(order, order.kind === 'body' ? [order.piece.buffer as ArrayBuffer] : [])
+  }
+
+  function end(id: number, tokens: number): void {
+    const ended = waiting.get(id)
+    if (ended === undefined) return
+    waiting.delete(id)
+    clearTimeout(ended.deadline)
+    ended.resolve(tokens)
+    if (waiting.size === 0 && !isClosed) idle = setTimeout(letGo, idleMs).unref()
+  }
+
+  function endLate(id: number): void {
+    const late = waiting.get(id)
+    if (late === undefined) return
+    send({ kind: 'drop', id })
+    end(id, late.asked.roughly())
+  }
+
+  function endAllRoughly(): void {
+    for (const [id, { asked }] of waiting) end(id, asked.roughly())
   }
 
   /** Nobody waits for it. Whoever comes next gets another one. */
@@ -65,32 +114,105 @@ export function createTokenCounter(idleMs: number = limits.tokenCounterIdleMs): 
   function giveUp(gone: Worker): void {
     if (gone !== worker) return
     worker = null
-    for (const { texts, resolve } of waiting.values()) resolve(roughly(texts))
-    waiting.clear()
+    endAllRoughly()
+  }
+
+  function count(asked: Asked): Promise<number> {
+    if (isClosed || waiting.size >= limits.tokenCountsWaitingMax) return Promise.resolve(asked.roughly())
+    if (idle !== null) clearTimeout(idle)
+    idle = null
+    const id = nextId++
+    return new Promise((resolve) => {
+      const deadline = setTimeout(endLate, countMs, id).unref()
+      waiting.set(id, { asked, deadline, resolve })
+      send(asked.first(id))
+    })
   }
 
   return {
-    countChat(texts) {
-      const chars = texts.reduce((sum, text) => sum + text.length, 0)
-      if (chars === 0) return Promise.resolve(0)
-      if (chars > COUNTED_CHARS_MAX) return Promise.resolve(roughly(texts))
-      if (idle !== null) clearTimeout(idle)
-      idle = null
-      worker ??= open()
-      const id = nextId++
-      const sent = worker
-      return new Promise((resolve) => {
-        waiting.set(id, { texts, resolve })
-        sent.postMessage({ id, texts })
-      })
+    async countChat(texts) {
+      return texts.every((text) => text === '') ? 0 : await count(askForTexts(texts))
+    },
+    async countRequest(countedAs, body) {
+      const asked = new AskedBody(countedAs, Buffer.isBuffer(body) ? [body] : body)
+      return asked.isEmpty ? 0 : await count(asked)
     },
     async close() {
+      isClosed = true
       if (idle !== null) clearTimeout(idle)
+      endAllRoughly()
       await worker?.terminate()
     },
   }
 }
 
-function roughly(texts: readonly string[]): number {
-  return texts.reduce((sum, text) => sum + Math.ceil(text.length / CHAT_CHARS_PER_TOKEN), 0)
+function askForTexts(texts: readonly string[]): Asked {
+  return {
+    first: (id) => ({ kind: 'texts', id, texts }),
+    next: () => null,
+    result: ({ tokens }) => tokens,
+    roughly: () => roughTokens(texts, 'chat'),
+  }
+}
+
+/** A body on its way over. At no time more than a piece of it is there, or copied at once. */
+class AskedBody implements Asked {
+  readonly #countedAs: CountedAs
+  readonly #chunks: readonly Buffer[]
+  readonly #bytes: number
+  /** The next chunk to be sent, how much of it was, and how much of all. */
+  #chunk = 0
+  #from = 0
+  #sentBytes = 0
+  /** What was counted, and in how much of the body. */
+  #counted = 0
+  #countedBytes = 0
+
+  constructor(countedAs: CountedAs, chunks: readonly Buffer[]) {
+    this.#countedAs = countedAs
+    this.#chunks = chunks
+    this.#bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+  }
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0
+  }
+
+  first(id: number): CountOrder {
+    const piece = this.#nextPiece()
+    const isLast = this.#sentBytes === this.#bytes
+    return { kind: 'body', id, countedAs: this.#countedAs, piece, isLast }
+  }
+
+  next(id: number, { kind, tokens }: CountAnswer): CountOrder | null {
+    this.#counted = tokens
+    this.#countedBytes = this.#sentBytes
+    return kind === 'done' ? null : this.first(id)
+  }
+
+  result({ tokens, isUnread }: CountAnswer): number {
+    return isUnread ? roughBodyTokens(this.#bytes) : tokens
+  }
+
+  roughly(): number {
+    if (this.#countedBytes === 0) return roughRequestTokens(this.#countedAs, this.#chunks, this.#bytes)
+    return this.#counted + roughBodyTokens(this.#bytes - this.#countedBytes)
+  }
+
+  /** A copy, which becomes the other thread's: the chunks are slabs, and other bodies come to be in them. */
+  #nextPiece(): Uint8Array {
+    const piece = new Uint8Array(Math.min(limits.countedPieceBytes, this.#bytes - this.#sentBytes))
+    for (let at = 0; at < piece.length; ) {
+      const chunk = this.#chunks[this.#chunk] as Buffer
+      const part = chunk.subarray(this.#from, this.#from + piece.length - at)
+      piece.set(part, at)
+      at += part.length
+      this.#from += part.length
+      if (this.#from < chunk.length) continue
+      this.#chunk += 1
+      this.#from = 0
+    }
+    this.#sentBytes += piece.length
+    return piece
+  }
 }

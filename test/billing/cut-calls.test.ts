@@ -114,12 +114,17 @@ test('leaving after the terminal event is a normal end', async () => {
   assert.equal(String(record['cost_usd']), '0.0002')
 })
 
-test('a JSON call left before its answer pays its counted input, estimated', async () => {
-  const { client, requestId, arrived } = await begin('/v1/messages', messages, 'delay=5000')
+/** The record of a call that its client left before upstream answered. */
+async function recordOfLeft(path: string, body: unknown): Promise<Record<string, unknown>> {
+  const { client, requestId, arrived } = await begin(path, body, 'delay=5000')
   const id = await requestId
   await arrived
   client.leave()
-  const record = await bench.record(id)
+  return await bench.record(id)
+}
+
+test('a JSON call left before its answer pays its counted input, estimated', async () => {
+  const record = await recordOfLeft('/v1/messages', messages)
   assert.equal(record['estimated'], true)
   const usage = record['usage'] as Record<string, number>
   // 350 characters at 3.5 a token.
@@ -129,11 +134,9 @@ test('a JSON call left before its answer pays its counted input, estimated', asy
 })
 
 test('a chat call left before its answer has its input counted with the tokenizer', async () => {
-  const { client, requestId, arrived } = await begin('/v1/chat/completions', chat, 'delay=5000')
-  const id = await requestId
-  await arrived
-  client.leave()
-  const record = await bench.record(id)
+  // On a busy machine the first call does not wait until the vocabulary is loaded.
+  await recordOfLeft('/v1/chat/completions', chat)
+  const record = await recordOfLeft('/v1/chat/completions', chat)
   const usage = record['usage'] as Record<string, number>
   assert.equal(usage['input_tokens'], 3)
   assert.equal(record['estimated'], true)

@@ -4,6 +4,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { Environment } from '../../src/config.ts'
 import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
@@ -24,10 +25,15 @@ async function startOpenEnded(): Promise<{ url: string; reply: Promise<ServerRes
 async function serveWith(
   upstreamUrl: string,
   settings = '{}',
+  environment: Environment = {},
 ): Promise<{ tollgate: ServingProcess; key: string }> {
   const settingsFile = join(process.env['TMPDIR'] ?? '/tmp', `tollgate-settings-${process.pid}.json`)
   writeFileSync(settingsFile, settings)
-  const tollgate = await serveTollgate({ TOLLGATE_MESSAGES_URL: upstreamUrl, TOLLGATE_CONFIG: settingsFile })
+  const tollgate = await serveTollgate({
+    TOLLGATE_MESSAGES_URL: upstreamUrl,
+    TOLLGATE_CONFIG: settingsFile,
+    ...environment,
+  })
   const adminKey = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
   const response = await fetch(`${tollgate.url}/v1/keys`, {
     method: 'POST',
@@ -94,6 +100,43 @@ test('a stream that outlasts the limit of the drain is cut, visibly, and the exi
       ['settled'],
       'a call that was cut is settled before the end',
     )
+  } finally {
+    await tollgate.dispose()
+    upstream.server.closeAllConnections()
+    upstream.server.close()
+  }
+})
+
+test('a cut call that waits for its count when SIGTERM comes is settled by a rough one, and is not interrupted', async () => {
+  const upstream = await startOpenEnded()
+  const deafen = new URL('../support/deafen-token-counter.ts', import.meta.url).href
+  const { tollgate, key } = await serveWith(upstream.url, '{"shutdown":{"drain_seconds":0.2}}', {
+    NODE_OPTIONS: `--import=${deafen}`,
+  })
+  try {
+    const content = 'x'.repeat(3_500)
+    const body = JSON.stringify({
+      model: 'claude-haiku-5-5',
+      max_tokens: 9,
+      messages: [{ role: 'user', content }],
+    })
+    const leaving = new AbortController()
+    const response = await fetch(`${tollgate.url}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': key },
+      body,
+      signal: leaving.signal,
+    })
+    assert.equal(response.status, 200)
+    leaving.abort()
+    await tollgate.complained(/a count waits/)
+    tollgate.signal('SIGTERM')
+    assert.equal((await tollgate.finished).code, 0)
+    const calls = await readBooks(
+      tollgate,
+      "SELECT state, estimated, input_tokens FROM call WHERE path = '/v1/messages'",
+    )
+    assert.deepEqual(calls.map(Object.values), [['settled', 1n, 1_000n]])
   } finally {
     await tollgate.dispose()
     upstream.server.closeAllConnections()

@@ -1,0 +1,10 @@
+import { GptEncoding } from 'gpt-tokenizer/GptEncoding'
+import { readVocabulary } from '../../src/metering/token-vocabulary.ts'
+
+const encoding = GptEncoding.getEncodingApi('o200k_base', readVocabulary)
+encoding.setMergeCacheSize(0)
+
+/** The tokenizer as it is, for a text as a whole. */
+export function realTokens(text: string): number {
+  return encoding.countTokens(text, { allowedSpecial: new Set(), disallowedSpecial: new Set() })
+}
