@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import type { Step } from '../support/upstream-script.ts'
+import { sized } from '../support/wire-bytes.ts'
+import {
+  audioChat,
+  created,
+  delta,
+  event,
+  json,
+  partialImage,
+  startCutBench,
+  streamHead,
+  usd,
+} from './cut-bench.ts'
+
+const bench = await startCutBench()
+after(() => bench.close())
+afterEach(async () => {
+  bench.upstream.forget()
+  await bench.assertBooksBalance()
+})
+
+test('an image stream that upstream breaks is charged by size and quality', async () => {
+  const body = { model: 'gpt-image-2', prompt: 'a cat', stream: true, n: 2 }
+  for (const [more, tokens] of [
+    [{ size: '1024x1024', quality: 'low' }, 272],
+    [{ size: '1536x1024', quality: 'medium' }, 1_584],
+    [{ size: '2048x2048', quality: 'high' }, 16_640],
+    [{}, 6_240],
+    [{ size: 'auto', quality: 'auto' }, 6_240],
+  ] as const) {
+    const steps: Step[] = [{ send: streamHead }, partialImage, { reset: true }]
+    const call = await bench.begin('/v1/images/generations', { ...body, ...more }, steps)
+    await call.client.closed()
+    const record = await call.record()
+    assert.equal(record['estimated'], true)
+    assert.equal(
+      (record['usage'] as Record<string, number>)['output_tokens'],
+      2 * tokens,
+      JSON.stringify(more),
+    )
+  }
+})
+
+test('a response that upstream breaks in the middle of an image is charged the image', async () => {
+  const item = { type: 'image_generation_call', id: 'ig_1', status: 'in_progress' }
+  const tools = [{ type: 'image_generation', size: '1024x1024', quality: 'high' }]
+  const call = await bench.begin(
+    '/v1/responses',
+    { model: 'gpt-5', input: 'draw', stream: true, store: false, tools },
+    [
+      { send: streamHead },
+      created(),
+      event({ type: 'response.output_item.added', output_index: 0, item }),
+      { reset: true },
+    ],
+  )
+  await call.client.closed()
+  const record = await call.record()
+  // 4,160 × $30/M for the image, and the whole context: what the tool gives the model to read is not in the request.
+  assert.ok(usd(record) >= 0.1248, String(record['cost_usd']))
+  assert.equal(record['estimated'], true)
+})
+
+test('a stored response that upstream breaks is asked for as well, and one it does not know is estimated', async () => {
+  for (const [answer, cost] of [
+    [
+      json({
+        id: 'resp_1',
+        model: 'gpt-5',
+        status: 'completed',
+        usage: { input_tokens: 8, output_tokens: 100 },
+      }),
+      0.00101,
+    ],
+    [{ send: sized('HTTP/1.1 404 Not Found', ['Content-Type: application/json'], '{"error":{}}') }, null],
+  ] as const) {
+    const steps: Step[] = [{ send: streamHead }, created(), delta('Hello'), { reset: true }]
+    const call = await bench.begin('/v1/responses', { model: 'gpt-5', input: 'hi', stream: true }, steps)
+    bench.upstream.queue([answer])
+    await call.client.closed()
+    const record = await call.record()
+    assert.equal(record['estimated'], cost === null)
+    if (cost !== null) assert.equal(usd(record), cost)
+    else assert.ok(usd(record) > 0)
+  }
+})
+
+test('a response on a stored context that upstream breaks is charged the input side of its hold', async () => {
+  const call = await bench.begin(
+    '/v1/responses',
+    { model: 'gpt-5', input: 'go on', stream: true, store: false, previous_response_id: 'resp_0' },
+    [{ send: streamHead }, created(), delta('Hello'), { reset: true }],
+  )
+  await call.client.closed()
+  const usage = (await call.record())['usage'] as Record<string, number>
+  // The context window of gpt-5.
+  assert.equal(usage['input_tokens'], 400_000)
+})
+
+test('an audio chat that upstream breaks is charged by the length of the audio', async () => {
+  const audio = Buffer.alloc(48_000).toString('base64')
+  const call = await bench.begin('/v1/chat/completions', audioChat, [
+    { send: streamHead },
+    event({ id: 'c', model: 'gpt-audio', choices: [{ index: 0, delta: { audio: { data: audio } } }] }),
+    { reset: true },
+  ])
+  await call.client.closed()
+  const record = await call.record()
+  // A second of it.
+  const tokens = (record['usage'] as Record<string, number>)['output_tokens'] ?? 0
+  assert.ok(tokens >= 10 && tokens <= 25, String(tokens))
+})
+
+test('an answer without usage to a body that cannot be read is charged the output side of the hold', async () => {
+  const call = await bench.begin(
+    '/v1/chat/completions',
+    `\u{feff}{"model":"gpt-4o","n":1,"x":"${'x'.repeat(300)}"}`,
+    [json({ id: 'c', model: 'gpt-4o', choices: [{ index: 0, message: { content: 'Hello' } }] })],
+  )
+  const record = await call.record()
+  assert.equal(record['estimated'], true)
+  assert.equal((record['usage'] as Record<string, number>)['output_tokens'], 16_384)
+})
