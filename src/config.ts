@@ -40,6 +40,8 @@ export interface Config {
   readonly messages: UpstreamConfig | null
   readonly chat: UpstreamConfig | null
   readonly stateful: 'pass' | 'refuse'
+  /** Whether endpoints that hand out upstream credentials are served. */
+  readonly minting: 'pass' | 'refuse'
   /** The text of the price overlay file, or null without one. */
   readonly prices: { readonly file: string; readonly text: string } | null
   /** Off list prices, as decimal fractions: one for all models, and more specific ones by pattern. */
@@ -171,6 +173,7 @@ const settings = section({
   }),
   streams: section({ on_leave: oneOf(['cancel', 'finish'], 'must be "cancel" or "finish"') }),
   stateful: oneOf(['pass', 'refuse'], 'must be "pass" or "refuse"'),
+  minting: oneOf(['pass', 'refuse'], 'must be "pass" or "refuse"'),
   shutdown: section({ drain_seconds: numberFrom(0, 3_600) }),
   requests: section({
     body_idle_seconds: numberFrom(0.1, 3_600),
@@ -209,6 +212,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
       'https://api.openai.com/v1',
     ),
     stateful: file.stateful ?? 'pass',
+    minting: file.minting ?? 'refuse',
     prices,
     discount: env.TOLLGATE_DISCOUNT ?? '0',
     discounts: file.pricing?.discounts ?? {},

@@ -166,6 +166,7 @@ async function serveFrom(
     },
     upstreams,
     stateful: config.stateful,
+    minting: config.minting,
     inFlight: { count: 0, preflights: 0 },
     afterwards,
     lines,

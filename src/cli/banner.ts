@@ -28,6 +28,11 @@ export function banner({ url, config, simulated, firstAdminKey }: BannerFacts): 
         '             "stateful": "refuse" in the configuration file refuses the endpoints that show them.',
       )
     }
+    if (config.minting === 'pass') {
+      lines.push(
+        '  Note       "minting" is "pass": keys can have upstream hand out credentials that outlive their revocation.',
+      )
+    }
   }
   if (config.databaseUrl === null) lines.push(`  Data       ${dataDir} (SQLite)`)
   else {

@@ -4,7 +4,15 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { refuseKey } from '../keys/identity.ts'
-import { type Admission, type Ahead, type NamedModels, NOBODY_AHEAD } from '../ledger/call.ts'
+import {
+  type Admission,
+  type Ahead,
+  type CallRefusal,
+  type NamedModels,
+  NOBODY_AHEAD,
+  type Unratable,
+} from '../ledger/call.ts'
+import type { Ambiguity } from '../metering/request-facts.ts'
 import type { Surface } from '../providers/surface.ts'
 import { explainHeld, explainRefusal } from './explain-refusal.ts'
 import type { Gateway } from './gateway.ts'
@@ -35,7 +43,7 @@ export interface AdmitRequest {
   readonly digest: Buffer
   readonly modelAsked: string | null
   readonly models: NamedModels
-  readonly ambiguity: string | null
+  readonly ambiguity: Ambiguity | null
   readonly plan: BillPlan
 }
 
@@ -61,10 +69,11 @@ export async function admit(request: AdmitRequest, gateway: Gateway): Promise<Ad
     case 'held':
       return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
     case 'refused': {
-      const { refusal, balanceNanos } = answer
+      const { balanceNanos } = answer
+      const refusal = blameBody(answer.refusal, request.ambiguity)
       if (refusal.reason !== 'unknown_key') {
         return refused(
-          explainRefusal(refusal, plan.unpricedModel ?? modelAsked, exchange.names),
+          explainRefusal(refusal, plan.unpricedModel ?? modelAsked, plan.unmeteredMember, exchange.names),
           balanceNanos,
         )
       }
@@ -73,6 +82,14 @@ export async function admit(request: AdmitRequest, gateway: Gateway): Promise<Ad
       return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
     }
   }
+}
+
+/** How the store is asked to refuse an ambiguous body to a key without limits: it knows no other reason for that. */
+const REFUSED_TO_ALL: Unratable = { reason: 'endpoint_not_metered', refuse: 'always' }
+
+function blameBody(refusal: CallRefusal, ambiguity: Ambiguity | null): CallRefusal {
+  if (ambiguity?.refuse !== 'always' || refusal.reason !== REFUSED_TO_ALL.reason) return refusal
+  return { reason: 'ambiguous_body', detail: ambiguity.detail }
 }
 
 const CLIENT_LEFT = { kind: 'client_left' } as const
@@ -156,10 +173,10 @@ function ask(
     userAgent: recordable(firstValue(exchange.headers, 'user-agent') ?? null, exchange.names),
     hold: plan.hold,
     models: request.models,
-    ambiguity: request.ambiguity,
+    ambiguity: request.ambiguity?.detail ?? null,
     priceVersion: plan.priceVersion,
     rating: exchange.names.redact(plan.rating),
-    unratable: plan.unratable,
+    unratable: request.ambiguity?.refuse === 'always' ? REFUSED_TO_ALL : plan.unratable,
     heldCounts: gateway.budgetMode === 'exact',
     ahead,
     askedBefore,

@@ -73,7 +73,8 @@ export function billCall(call: EndedCall, counting: Counting): Bill | Promise<Bi
   if (neverSent) return NOTHING_BILLED
   if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) return freeBill(call)
   const said = rateSaid(call, metered)
-  return said === null ? countAndBill(call, metered, counting) : billOf(call, said)
+  if (said !== null) return billOf(call, said)
+  return plan.counts ? countAndBill(call, metered, counting) : freeBill(call)
 }
 
 /** The bill of a call that costs nothing, or of which nobody can say what it costs. */

@@ -5,9 +5,9 @@ import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
-import { findMeant } from '../providers/find-endpoint.ts'
 import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
 import { NOTHING_UNSEEN, unseenWork } from '../providers/unseen-work.ts'
+import { createsVectorStores } from '../providers/vector-stores.ts'
 import type { BillPlan, PlannedCall, Pricer, TokensHeld } from './pricer.ts'
 import { writeRating } from './rating-text.ts'
 
@@ -35,40 +35,35 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
     plan(call) {
       const version = versionAt(book, call.atMs)
       const context = contextOf(call, settings)
-      const kind = kindOf(call)
-      if (kind === 'free') return unmetered(version, context, settings, null)
-      if (kind !== 'metered')
-        return unmetered(version, context, settings, refusal('endpoint_not_metered', kind, settings))
-      const limits = readLimits(call.surface, call.facts, () => call.body())
-      if (limits.background) {
-        return unmetered(version, context, settings, refusal('endpoint_not_metered', 'deferred', settings))
+      const { endpoint } = call
+      if (endpoint?.billing !== 'metered') {
+        if (!isFree(call)) {
+          return unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
+        }
+        if (!createsVectorStores(endpoint, call.facts)) return unmetered(version, context, settings, null)
+        const stores = unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
+        return { ...stores, unmeteredMember: 'tool_resources' }
       }
-      return metered(call, limits, { ...context, imageToolModel: limits.tools.imageModel }, version, settings)
+      const limits = readLimits(call.surface, call.facts, () => call.body())
+      const rated = { ...context, imageToolModel: limits.tools.imageModel }
+      const plan = metered(call, limits, rated, version, settings)
+      // Other endpoints do nothing in the background, whatever a request says.
+      if (!limits.background || endpoint.usage !== 'responses') return plan
+      const unratable = refusal('endpoint_not_metered', settings)
+      return { ...plan, unratable, unpricedModel: null, unmeteredMember: 'background', counts: false }
     },
   }
 }
 
-type CallKind = 'free' | 'metered' | 'deferred' | 'unmeterable' | 'mints_credential'
-
-/**
- * What is not byte for byte in our table cannot be known to be free, unless it only reads. Even then a `%`
- * or `;` may spell the path of an endpoint that hands out credentials.
- */
-function kindOf({ endpoint, surface, method, path }: PlannedCall): CallKind {
-  if (endpoint !== null) return endpoint.billing
-  if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS') return 'unmeterable'
-  const meant = findMeant(surface, method, path)
-  return meant?.billing === 'mints_credential' ? 'mints_credential' : 'free'
+/** What is not byte for byte in our table cannot be known to be free, unless it only reads. */
+function isFree({ endpoint, method }: PlannedCall): boolean {
+  if (endpoint !== null) return endpoint.billing === 'free'
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
 }
 
-function refusal(
-  reason: Unratable['reason'],
-  kind: Exclude<CallKind, 'free'>,
-  { unpriced }: PricerSettings,
-): Unratable {
+function refusal(reason: Unratable['reason'], { unpriced }: PricerSettings): Unratable {
   if (unpriced === 'pass') return { reason, refuse: 'never' }
-  // A credential that upstream hands out would outlive the revocation of ours, whatever the limits are.
-  return { reason, refuse: unpriced === 'refuse' || kind === 'mints_credential' ? 'always' : 'limited' }
+  return { reason, refuse: unpriced === 'refuse' ? 'always' : 'limited' }
 }
 
 function unmetered(
@@ -84,7 +79,9 @@ function unmetered(
     rating: writeRating(context, settings.discount),
     unratable,
     unpricedModel: null,
+    unmeteredMember: null,
     metered: false,
+    counts: false,
     unseen: () => NOTHING_UNSEEN,
     tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
     rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
@@ -119,9 +116,11 @@ function metered(
     hold: holdOf(bound),
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
-    unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', 'metered', settings) : null,
+    unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', settings) : null,
     unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
+    unmeteredMember: null,
     metered: true,
+    counts: true,
     unseen: () => unseenWork(reader, call.facts, limits, call.modelAsked),
     tokensHeld: (served) => tokensHeld(served ?? call.modelAsked, call.bodyBytes, limits, version),
     rate: (usage) => rateFigures(usage, context, version, settings.discount),

@@ -6,7 +6,12 @@ import { refuseKey } from '../keys/identity.ts'
 import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
 
 /** What the client is told of a call that the store did not admit. It names the limit and what can be done. */
-export function explainRefusal(refusal: CallRefusal, modelAsked: string | null, names: HeaderNames): Refusal {
+export function explainRefusal(
+  refusal: CallRefusal,
+  modelAsked: string | null,
+  unmeteredMember: string | null,
+  names: HeaderNames,
+): Refusal {
   switch (refusal.reason) {
     case 'unknown_key':
     case 'revoked_key':
@@ -31,6 +36,10 @@ export function explainRefusal(refusal: CallRefusal, modelAsked: string | null, 
       })
     }
     case 'endpoint_not_metered':
+      if (unmeteredMember !== null) {
+        const message = `What "${unmeteredMember}" of this request leads to cannot be metered by this gateway yet. Send it without, or ask its operator.`
+        return refuse('endpoint_not_metered', message, { param: unmeteredMember })
+      }
       return refuse(
         'endpoint_not_metered',
         'What this endpoint costs cannot be metered by this gateway yet. Ask its operator.',

@@ -25,6 +25,8 @@ export interface Gateway {
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly stateful: 'pass' | 'refuse'
+  /** Whether endpoints that hand out upstream credentials are served. */
+  readonly minting: 'pass' | 'refuse'
   readonly inFlight: InFlight
   /** What goes on after its call was answered. */
   readonly afterwards: Afterwards

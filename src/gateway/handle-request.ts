@@ -4,11 +4,11 @@ import type { Target } from '../http/target.ts'
 import type { Admission } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
-import { ambiguityOf } from '../providers/ambiguity.ts'
 import { providerCredential } from '../providers/credentials.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { namedModels } from '../providers/named-models.ts'
+import { ambiguityFor } from '../providers/odd-members.ts'
 import type { Surface } from '../providers/surface.ts'
 import { upstreamTarget } from '../providers/upstream-target.ts'
 import { admit, checkKey } from './admit.ts'
@@ -27,15 +27,15 @@ import { prepareBody } from './prepare-body.ts'
 import type { BillPlan } from './pricer.ts'
 import { countable, type ReadBody, readBody, worthKeyCheck } from './read.ts'
 import { readOnMs } from './read-on.ts'
-import { explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
+import { explainFailure, refuseEndpoint, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
- *   identify   who calls, on which surface                         → 400 401 501 503
- *   read       find models, limits and stream flag in the body     → 403 408 413
+ *   identify   who calls, on which surface                         → 400 401 403 404 501 503
+ *   read       find models, limits and stream flag in the body     → 408 413
  *   admit      one store transaction: key in force? models allowed? room under cap and credit?
  *              place the hold, or wait in line for calls in flight → 400 401 402 403 404 429 503
  *   forward    provider credential in, bytes out                   → 502
@@ -53,17 +53,17 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const identity = identify(exchange, gateway.identify)
   if (identity.kind === 'refused') return deny(exchange, surface, identity.refusal)
   const upstream = gateway.upstreams[surface]
-  const endpoint = findEndpoint(surface, method, target.path)
-  const noStored = refuseStored(endpoint, gateway.stateful)
-  if (identity.kind === 'key' && (upstream === null || noStored !== null || worthKeyCheck(exchange))) {
-    const badKey = await checkKey(identity.digest, gateway)
-    if (badKey !== null) return deny(exchange, surface, badKey)
+  // HEAD does what GET does.
+  const endpoint = findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
+  const notServed = refuseEndpoint(endpoint, method, target.path, gateway)
+  if (identity.kind === 'key' && (upstream === null || notServed !== null || worthKeyCheck(exchange))) {
+    const refusal = (await checkKey(identity.digest, gateway)) ?? notServed
+    if (refusal !== null) return deny(exchange, surface, refusal)
   }
   if (upstream === null) return deny(exchange, surface, refuseUnconfigured(surface))
   if (identity.kind === 'preflight') return await passPreflight(exchange, target, surface, upstream, gateway)
 
   // read
-  if (noStored !== null) return deny(exchange, surface, noStored)
   const read = await readBody(exchange, endpoint, gateway.reading)
   if (read.kind === 'refused') return deny(exchange, surface, read.refusal)
   if (read.kind === 'client_left') return
@@ -87,7 +87,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     })
     const { digest } = identity
     const models = namedModels(endpoint, surface, method, path, read.facts, target.query)
-    const ambiguity = ambiguityOf(read.facts)
+    const ambiguity = ambiguityFor(endpoint, read.facts)
     const asked = { exchange, path, surface, digest, modelAsked, models, ambiguity, plan }
     const admission = await admit(asked, gateway)
     if (admission.kind === 'client_left') return

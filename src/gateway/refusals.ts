@@ -3,6 +3,7 @@ import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
+import { findMeant } from '../providers/find-meant.ts'
 import type { CallEnd } from './forward.ts'
 import { BodyIdle } from './read.ts'
 
@@ -25,11 +26,42 @@ export function refuseUnconfigured(surface: Surface): Refusal {
   return refuse('surface_not_configured', message)
 }
 
+/** Why no key may call the endpoint, or null. `endpoint` is null for a path that is in no table. */
+export function refuseEndpoint(
+  endpoint: Endpoint | null,
+  method: string,
+  path: string,
+  settings: { readonly minting: 'pass' | 'refuse'; readonly stateful: 'pass' | 'refuse' },
+): Refusal | null {
+  const refusal =
+    endpoint === null ? refuseMisspelled(method, path) : refuseMinting(endpoint, settings.minting)
+  return refusal ?? refuseStored(endpoint, settings.stateful)
+}
+
+/** Of what is said of a path that nobody knows. */
+const SHOWN_PATH_CHARS_MAX = 200
+
+/** Upstream may obey a spelling that our tables do not have, and nothing would be metered. */
+function refuseMisspelled(method: string, path: string): Refusal | null {
+  const meant = findMeant(method, path)
+  if (meant === null) return null
+  const shown = path.length > SHOWN_PATH_CHARS_MAX ? `${path.slice(0, SHOWN_PATH_CHARS_MAX)}…` : path
+  const message = `There is no endpoint ${shown}. ${meant.template} was probably meant; a wrong base URL is the usual cause.`
+  return refuse('endpoint_not_metered', message)
+}
+
+function refuseMinting({ billing }: Endpoint, minting: 'pass' | 'refuse'): Refusal | null {
+  if (billing !== 'mints_credential' || minting === 'pass') return null
+  const message =
+    'This endpoint hands out an upstream credential, which would outlive the revocation of your key. This gateway refuses it to every key.'
+  return refuse('minting_refused', message)
+}
+
 /**
  * Objects stored upstream belong to the account, and all keys share it. An operator who does not want keys to see
  * each other's objects refuses these endpoints, and with them every path of which we do not know what it shows.
  */
-export function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): Refusal | null {
+function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): Refusal | null {
   if (stateful === 'pass' || (endpoint !== null && !endpoint.stateful)) return null
   const message =
     'This gateway does not serve endpoints that show or store objects of the shared upstream account.'

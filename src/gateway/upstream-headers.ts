@@ -7,6 +7,9 @@ import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/credent
 /** What tells about the path a request took. Upstream sees the gateway as its client. */
 const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/
 
+/** What makes some servers take a request for one of another method than the one that was judged here. */
+const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
+
 export interface UpstreamHeaders {
   /** The line that pays upstream, or null where nothing is to be sent as credential. */
   readonly credential: readonly [name: string, value: string] | null
@@ -32,7 +35,8 @@ function fateOf(lower: string): RequestLine['fate'] {
   if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
   // Framing is written anew for the hop; an expectation was answered by us.
   if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'stays'
-  return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) || PATH_TRACES.test(lower) ? 'stays' : 'goes'
+  if (PATH_TRACES.test(lower) || METHOD_OVERRIDES.test(lower)) return 'stays'
+  return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
 }
 
 /**

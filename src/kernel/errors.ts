@@ -96,7 +96,15 @@ export const ERRORS = {
     fault: 'operator',
     retry: 'never',
     meaning:
-      'What the endpoint costs cannot be read off the wire, and the call could not be held against a limit.',
+      'What the endpoint costs cannot be read off the wire, and the call could not be held against a limit; or the path is another spelling of a paid endpoint, and the message names that one.',
+  },
+  minting_refused: {
+    status: 404,
+    messagesType: 'not_found_error',
+    chatType: 'invalid_request_error',
+    fault: 'operator',
+    retry: 'never',
+    meaning: 'The endpoint hands out an upstream credential, which would outlive the revocation of the key.',
   },
   method_not_allowed: {
     status: 405,

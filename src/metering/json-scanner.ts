@@ -214,7 +214,7 @@ export class JsonScanner<Name extends string = string> {
 /** The answer for a whole text at hand. */
 export function scanJson<Name extends string>(
   bytes: Uint8Array,
-  names: Iterable<Name>,
+  names: Iterable<Name> | WatchedNames<Name>,
   limits: Partial<JsonScanLimits> = {},
 ): JsonScan<Name> {
   const scanner = new JsonScanner(names, limits)

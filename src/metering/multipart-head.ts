@@ -65,9 +65,10 @@ function withoutBlanks(value: string): string {
   return value.slice(start, end)
 }
 
-/** The name as parsers may see it that undo percent escapes, which browsers write, and trim. */
+/** The name as parsers may see it that undo percent escapes, which browsers write, trim, and take `a[]` for a list `a`. */
 export function looseName(name: string): string {
   return name
     .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/\[.*/s, '')
     .trim()
 }

@@ -33,6 +33,7 @@ export const REQUEST_MEMBERS = [
   'modalities',
   'size',
   'quality',
+  'tool_resources',
 ] as const
 
 export type RequestMember = (typeof REQUEST_MEMBERS)[number]
@@ -66,14 +67,24 @@ export type RequestFacts =
  */
 export type Doubt = 'may_be_form' | 'deflate' | 'foreign_charset'
 
+/** Why a body can be read in two ways, or in none. */
+export interface Ambiguity {
+  /** As a sentence. */
+  readonly detail: string
+  /**
+   * `always`: parsers differ on what it says, so a metered endpoint refuses it to every key. `limited`: it could not be
+   * read here, and upstream answers it unless there is a limit to be kept.
+   */
+  readonly refuse: 'always' | 'limited'
+}
+
 /** What the records of a body say: the requests of a batch, the items of a conversation. There may be many. */
 export interface RecordsFound {
   /** Every model that they name, once. */
   readonly models: readonly string[]
   /** Why they may lead to other models too, as a sentence, or null. */
   readonly unknown: string | null
-  /** Why they can be read in two ways, or in none, as a sentence, or null. */
-  readonly ambiguity: string | null
+  readonly ambiguity: Ambiguity | null
   /** Some bring tools, of whatever kind: what these may do is not limited by what the request itself declares. */
   readonly bringsTools: boolean
 }

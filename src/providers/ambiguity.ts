@@ -1,7 +1,7 @@
 import type { UnreadablePick } from '../metering/json-picker.ts'
 import type { UnreadableJson } from '../metering/json-scan.ts'
 import type { UnreadableMultipart } from '../metering/multipart-scan.ts'
-import type { Doubt, RequestFacts } from '../metering/request-facts.ts'
+import type { Ambiguity, Doubt, RequestFacts } from '../metering/request-facts.ts'
 import { pickMembers } from './pick-members.ts'
 
 type Reason =
@@ -46,34 +46,47 @@ const REASONS: Readonly<Record<Reason, string>> = {
   corrupt_content_encoding: 'it is not in the content encoding that it claims',
 }
 
-/** Why a body can be read in two ways, or in none, as a sentence; null for one that is clear or was not read. */
-export function ambiguityOf(facts: RequestFacts): string | null {
+/** Parsers differ on these. The others are of bodies that nobody can read, or that are beyond what is looked at. */
+const ALWAYS: ReadonlySet<string> = new Set<Reason>(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
+
+/** Null for a body that is clear or was not read. */
+export function ambiguityOf(facts: RequestFacts): Ambiguity | null {
   switch (facts.kind) {
     case 'not_read':
       return null
     case 'unreadable':
-      return explainUnreadable(facts.reason)
+      return unreadable(facts.reason)
     case 'form': {
       const [twice] = facts.scan.duplicates
-      if (twice !== undefined) return `The field ${JSON.stringify(twice)} is there twice.`
-      return facts.doubt === null ? null : explainUnreadable(facts.doubt)
+      if (twice !== undefined) return always(`The field ${JSON.stringify(twice)} is there twice.`)
+      return facts.doubt === null ? null : unreadable(facts.doubt)
     }
     case 'json': {
       const twice = facts.scan.duplicates[0]
-      if (twice !== undefined) return explainTwice(twice)
-      if (facts.doubt !== null) return explainUnreadable(facts.doubt)
-      const { duplicates, unreadable } = pickMembers(facts)
-      if (duplicates[0] !== undefined) return explainTwice(duplicates[0])
-      if (unreadable !== null) return explainUnreadable(unreadable)
-      return facts.records?.ambiguity ?? null
+      if (twice !== undefined) return givenTwice(twice)
+      const { duplicates, unreadable: reason } = pickMembers(facts)
+      if (duplicates[0] !== undefined) return givenTwice(duplicates[0])
+      const picked = reason === null ? null : unreadable(reason)
+      if (picked?.refuse === 'always') return picked
+      const recorded = facts.records?.ambiguity ?? null
+      if (recorded?.refuse === 'always' || facts.doubt === null) return recorded ?? picked
+      return unreadable(facts.doubt)
     }
   }
 }
 
-export function explainTwice(member: string): string {
-  return `The member ${JSON.stringify(member)} is there twice.`
+export function givenTwice(member: string): Ambiguity {
+  return always(`The member ${JSON.stringify(member)} is there twice.`)
 }
 
-export function explainUnreadable(reason: string): string {
-  return `The body cannot be read: ${Object.hasOwn(REASONS, reason) ? REASONS[reason as Reason] : reason}.`
+export function unreadable(reason: string): Ambiguity {
+  const known = Object.hasOwn(REASONS, reason) ? REASONS[reason as Reason] : reason
+  return {
+    detail: `The body cannot be read: ${known}.`,
+    refuse: ALWAYS.has(reason) ? 'always' : 'limited',
+  }
+}
+
+export function always(detail: string): Ambiguity {
+  return { detail, refuse: 'always' }
 }

@@ -1,4 +1,4 @@
-import { deferred, type EndpointRow, free, onStored, stored, unmeterable } from './endpoint.ts'
+import { deferred, type EndpointRow, free, onStored, stored, storingFiles, unmeterable } from './endpoint.ts'
 
 /** Chat surface: objects stored under the account, and the jobs, runs and sessions that are paid later. */
 export const chatStoredEndpoints: readonly EndpointRow[] = [
@@ -102,15 +102,15 @@ export const chatStoredEndpoints: readonly EndpointRow[] = [
   ['GET', '/v1/evals/{eval_id}/runs/{run_id}/output_items/{output_item_id}', stored()],
 
   ['GET', '/v1/assistants', stored()],
-  ['POST', '/v1/assistants', stored('json')],
+  ['POST', '/v1/assistants', storingFiles('json')],
   ['GET', '/v1/assistants/{assistant_id}', stored()],
-  ['POST', '/v1/assistants/{assistant_id}', stored('json')],
+  ['POST', '/v1/assistants/{assistant_id}', storingFiles('json')],
   ['DELETE', '/v1/assistants/{assistant_id}', stored()],
 
-  ['POST', '/v1/threads', stored()],
+  ['POST', '/v1/threads', storingFiles()],
   ['POST', '/v1/threads/runs', deferred('json')],
   ['GET', '/v1/threads/{thread_id}', stored()],
-  ['POST', '/v1/threads/{thread_id}', stored()],
+  ['POST', '/v1/threads/{thread_id}', storingFiles()],
   ['DELETE', '/v1/threads/{thread_id}', stored()],
   ['GET', '/v1/threads/{thread_id}/messages', stored()],
   ['POST', '/v1/threads/{thread_id}/messages', stored()],

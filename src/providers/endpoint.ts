@@ -65,6 +65,8 @@ export type EndpointKind = Billing & {
   readonly reads: BodyReading
   /** Shows or touches objects kept under the upstream account, which all gateway keys share. */
   readonly stateful: boolean
+  /** Free, unless `tool_resources` in its body create vector stores, whose storage no reply tells the cost of. */
+  readonly mayStoreFiles?: true
 }
 
 export type Template = `/v1/${string}`
@@ -87,6 +89,11 @@ export function free(model: ModelPlace = 'none'): EndpointKind {
 /** Costs nothing per call, but shows or changes what is stored under the shared account. */
 export function stored(model: ModelPlace = 'none'): EndpointKind {
   return onStored(free(model))
+}
+
+/** Stored, and its body can create vector stores. */
+export function storingFiles(model: ModelPlace = 'none'): EndpointKind {
+  return { ...stored(model), reads: 'json', mayStoreFiles: true }
 }
 
 export function metered(usage: UsageReader, model: ModelPlace): EndpointKind {

@@ -48,25 +48,6 @@ export function findEndpoint(surface: Surface, method: string, path: string): En
   return methods?.get(method) ?? null
 }
 
-/**
- * The endpoint that an upstream may take the path for which decodes it, drops the ends of its segments or their case,
- * or null. What it answers may only ever be used against a call.
- */
-export function findMeant(surface: Surface, method: string, path: string): Endpoint | null {
-  const segments = decoded(path)
-    .replaceAll(/;[^/]*/g, '')
-    .split('/')
-  return findEndpoint(surface, method, segments.map(foldSegment).join('/'))
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path
-  }
-}
-
 /** The surfaces that have this path, with any method. */
 export function surfacesOf(path: string): ReadonlySet<Surface> {
   return surfacesOfFixed.get(path) ?? walkForSurfaces(path)

@@ -14,7 +14,10 @@ const TOOLS: Place = arrayOf(
 /** An item of the input that brings tools: `additional_tools`, the output of a tool search. */
 const ITEM: Place = objectAt({ tools: TOOLS })
 
-/** The members of a request that lead to models. */
+/** What is stored for file search is paid by its size and the days it is kept. */
+const VECTOR_STORES: Place = objectAt({ file_search: objectAt({ vector_stores: arrayOf(TEXT) }) })
+
+/** The members of a request that lead to models, and the one that leads to storage. */
 export const MODEL_MEMBERS = {
   model: objectAt({ id: TEXT }),
   fallbacks: arrayOf(NAMING),
@@ -24,6 +27,7 @@ export const MODEL_MEMBERS = {
   svg: NAMING,
   output_format: TEXT,
   method: objectAt({ type: TEXT, reinforcement: TEXT }),
+  tool_resources: VECTOR_STORES,
 } as const satisfies Partial<Record<RequestMember, Place>>
 
 /** A request inside a batch. */

@@ -82,7 +82,7 @@ function modelInQuery(query: string): string | null {
 
 function namedInBody(endpoint: Endpoint, facts: RequestFacts): NamedModels {
   const ambiguity = ambiguityOf(facts)
-  if (ambiguity !== null) return unknown(ambiguity)
+  if (ambiguity !== null) return unknown(ambiguity.detail)
   if (facts.kind === 'form' && endpoint.model === 'json')
     return unknown('The body is a form, and this endpoint reads JSON.')
   const names = new ModelNames()
@@ -98,7 +98,7 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts): NamedModels {
 
 function namedInEntries(facts: RequestFacts): NamedModels {
   const ambiguity = ambiguityOf(facts)
-  if (ambiguity !== null) return unknown(ambiguity)
+  if (ambiguity !== null) return unknown(ambiguity.detail)
   if (facts.kind !== 'json' || facts.records === null)
     return unknown('The requests of the batch were not read.')
   return { names: facts.records.models, unknown: facts.records.unknown, batchFile: null }
@@ -106,7 +106,7 @@ function namedInEntries(facts: RequestFacts): NamedModels {
 
 function namedInFile(facts: RequestFacts): NamedModels {
   const ambiguity = ambiguityOf(facts)
-  if (ambiguity !== null) return unknown(ambiguity)
+  if (ambiguity !== null) return unknown(ambiguity.detail)
   const file = facts.kind === 'json' ? facts.scan.members.get('input_file_id') : undefined
   if (file?.kind !== 'string' || !isFileId(file.value))
     return unknown('The batch does not say which file it is made of.')

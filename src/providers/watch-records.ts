@@ -1,8 +1,8 @@
 import type { Pick } from '../metering/json-picker.ts'
 import type { Picked } from '../metering/json-place.ts'
-import type { RecordsFound } from '../metering/request-facts.ts'
+import type { Ambiguity, RecordsFound } from '../metering/request-facts.ts'
 import type { RecordWatch } from '../metering/request-reader.ts'
-import { explainTwice, explainUnreadable } from './ambiguity.ts'
+import { givenTwice, unreadable } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { BATCH, withItems } from './model-places.ts'
 import { isPickedObject, ModelNames, readItem, readModels } from './read-models.ts'
@@ -65,11 +65,11 @@ function hasTools(item: Picked): boolean {
 
 function summarise(pick: Pick, names: ModelNames, bringsTools: boolean): RecordsFound {
   const ambiguity = ambiguityOfPick(pick)
-  return { models: names.names, unknown: ambiguity ?? names.unknown, ambiguity, bringsTools }
+  return { models: names.names, unknown: ambiguity?.detail ?? names.unknown, ambiguity, bringsTools }
 }
 
-function ambiguityOfPick(pick: Pick): string | null {
-  if (pick.kind === 'unreadable') return explainUnreadable(pick.reason)
+function ambiguityOfPick(pick: Pick): Ambiguity | null {
+  if (pick.kind === 'unreadable') return unreadable(pick.reason)
   const [twice] = pick.duplicates
-  return twice === undefined ? null : explainTwice(twice)
+  return twice === undefined ? null : givenTwice(twice)
 }

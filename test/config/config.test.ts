@@ -35,6 +35,7 @@ test('an empty environment gives the defaults and no upstream', () => {
   assert.equal(config.messages, null)
   assert.equal(config.chat, null)
   assert.equal(config.stateful, 'pass')
+  assert.equal(config.minting, 'refuse')
 })
 
 test('a provider key alone configures the surface at its usual address', () => {
@@ -101,8 +102,9 @@ test('a secret that is both too short and not printable is refused for both', ()
 })
 
 test('the file sets what variables do not', () => {
-  const config = withFile('{"stateful":"refuse","shutdown":{"drain_seconds":1.5}}', read)
+  const config = withFile('{"stateful":"refuse","minting":"pass","shutdown":{"drain_seconds":1.5}}', read)
   assert.equal(config.stateful, 'refuse')
+  assert.equal(config.minting, 'pass')
   assert.equal(config.drainMs, 1_500)
 })
 

@@ -69,10 +69,35 @@ test('a request without a limit for a model without a price stays one without a 
   assert.equal(unpricedModel, 'nobody-sells-this')
 })
 
-test('no spelling of the path of credentials passes for a free reading of something else', async () => {
-  for (const path of ['e/work/poll', 'a;b/work/poll', 'e/work/poll;c', 'e/work/POLL', 'e/work/p%6fll']) {
-    const { unratable } = await plan('messages', `GET /v1/environments/${path}`, null)
-    assert.deepEqual(unratable, { reason: 'endpoint_not_metered', refuse: 'always' }, path)
+test('only a response can be in the background, and what it states is rated, but nothing is counted', async () => {
+  const background = await plan('chat', 'POST /v1/responses', { ...RESPONSE, background: true })
+  assert.deepEqual(background.unratable, { reason: 'endpoint_not_metered', refuse: 'limited' })
+  assert.equal(background.unmeteredMember, 'background')
+  assert.equal(background.metered, true)
+  assert.equal(background.counts, false)
+  assert.equal(background.hold.kind, 'bound')
+  for (const value of [false, null]) {
+    const plain = await plan('chat', 'POST /v1/responses', { ...RESPONSE, background: value })
+    assert.equal(plain.unratable, null)
+    assert.equal(plain.counts, true)
   }
-  assert.equal((await plan('messages', 'GET /v1/environments/e/work/w', null)).unratable, null)
+  for (const [surface, request, body] of [
+    ['messages', 'POST /v1/messages', MESSAGE],
+    ['chat', 'POST /v1/chat/completions', RESPONSE],
+    ['chat', 'POST /v1/responses/compact', RESPONSE],
+    ['chat', 'POST /v1/embeddings', { model: 'text-embedding-3-small', input: 'hi' }],
+  ] as const) {
+    const { unratable, counts, hold } = await plan(surface, request, { ...body, background: true })
+    assert.equal(unratable, null, request)
+    assert.equal(counts, true, request)
+    assert.notDeepEqual(hold, { kind: 'bound', nanos: 0n, listNanos: 0n }, request)
+  }
+})
+
+test('an endpoint that hands out credentials, where it is served at all, is one that cannot be metered', async () => {
+  for (const request of ['POST /v1/realtime/sessions', 'POST /v1/organization/invites']) {
+    const { unratable, metered } = await plan('chat', request, {})
+    assert.deepEqual(unratable, { reason: 'endpoint_not_metered', refuse: 'limited' }, request)
+    assert.equal(metered, false)
+  }
 })

@@ -156,11 +156,24 @@ for (const surface of surfaces) {
   }
 }
 
-test('an ambiguous body of a key without limits goes upstream as it is', async () => {
-  const body = bodyOf('messages').replace('"model":', '"model":"claude-haiku-5-5","model":')
-  const { reply } = await bench.send('at once 0, free to err', gateway.apiKey, { body })
-  assert.equal((await reply).status, 200)
-})
+for (const surface of surfaces) {
+  test(`${surface}: a body that names its model twice is 400 bad_request to a key without limits too`, async () => {
+    const body = bodyOf(surface).replace('"model":', '"model":"claude-haiku-5-5","model":')
+    const name = `${surface} unlimited`
+    assertRefusal(await (await bench.send(name, gateway.apiKey, { surface, body })).reply, surface, {
+      status: 400,
+      type: 'invalid_request_error',
+      code: 'bad_request',
+      message: 'The member "model" is there twice.',
+    })
+  })
+
+  test(`${surface}: a body that is no JSON is upstream's to answer for a key without limits`, async () => {
+    const name = `at once 0, ${surface}, free to err`
+    const body = bodyOf(surface).slice(0, -1)
+    assert.equal((await (await bench.send(name, gateway.apiKey, { surface, body })).reply).status, 200)
+  })
+}
 
 test('nothing that was refused has reached upstream', () => {
   assert.ok(

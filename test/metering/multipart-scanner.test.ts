@@ -161,10 +161,12 @@ test('a name that some parsers take for a watched one makes the form unreadable'
     '\u017ftream',
     'model%00',
     'MODE%4C',
+    'model[]',
+    'model[x]',
   ]) {
     assert.equal(reason(`${field(name, 'm')}--B--`), 'ambiguous_name', name)
   }
-  for (const name of ['models', 'mode', 'modèl', '100%', '%zz', 'model[]']) {
+  for (const name of ['models', 'mode', 'modèl', '100%', '%zz', 'image[]', '[model]']) {
     assert.equal(reason(`${field(name, 'm')}--B--`), 'read', name)
   }
 })

@@ -66,7 +66,7 @@ const cases: readonly [what: string, endpoint: typeof messages, body: Body, sent
 ]
 for (const [what, endpoint, body, sentence] of cases) {
   test(`${what}: ${sentence === null ? 'nothing is ambiguous' : 'said in a sentence'}`, async () => {
-    assert.equal(ambiguityOf(await factsOf(endpoint, body)), sentence)
+    assert.equal(ambiguityOf(await factsOf(endpoint, body))?.detail ?? null, sentence)
   })
 }
 
@@ -81,7 +81,10 @@ for (const [type, sentence] of [
   ],
 ] as const) {
   test(`a body that is said to be ${type} is ambiguous`, async () => {
-    assert.equal(ambiguityOf(await factsOf(messages, { model: 'a', x: ';model=b;' }, type)), sentence)
+    assert.deepEqual(ambiguityOf(await factsOf(messages, { model: 'a', x: ';model=b;' }, type)), {
+      detail: sentence,
+      refuse: 'limited',
+    })
   })
 }
 
@@ -90,7 +93,7 @@ test('a form with a charset of its own is ambiguous', async () => {
   const type = `${whole.headers.get('content-type')}; charset=utf-16`
   const facts = await factsOf(edits, await whole.text(), type)
   assert.equal(facts.kind, 'form')
-  assert.match(ambiguityOf(facts) ?? '', /not UTF-8/)
+  assert.match(ambiguityOf(facts)?.detail ?? '', /not UTF-8/)
 })
 
 test('bytes that are one request to those who know the header of deflate and another to the rest are ambiguous', async () => {
@@ -101,7 +104,7 @@ test('bytes that are one request to those who know the header of deflate and ano
   await reader.write(body)
   const facts = await reader.end()
   assert.equal(modelAsked(facts), 'a')
-  assert.match(ambiguityOf(facts) ?? '', /deflated can be read in two ways/)
+  assert.match(ambiguityOf(facts)?.detail ?? '', /deflated can be read in two ways/)
 })
 
 test('a body that was not read is not ambiguous', () => {
@@ -109,5 +112,8 @@ test('a body that was not read is not ambiguous', () => {
 })
 
 test('a reason without words of its own is said as it is', () => {
-  assert.equal(ambiguityOf({ kind: 'unreadable', reason: 'toString' }), 'The body cannot be read: toString.')
+  assert.equal(
+    ambiguityOf({ kind: 'unreadable', reason: 'toString' })?.detail,
+    'The body cannot be read: toString.',
+  )
 })

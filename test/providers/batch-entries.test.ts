@@ -138,7 +138,11 @@ async function read(
   }
   const facts = await reader.end()
   const models = namedModels(endpoint, 'messages', 'POST', '/v1/messages/batches', facts)
-  return { ...models, ambiguity: ambiguityOf(facts), records: facts.kind === 'json' ? facts.records : null }
+  return {
+    ...models,
+    ambiguity: ambiguityOf(facts)?.detail ?? null,
+    records: facts.kind === 'json' ? facts.records : null,
+  }
 }
 
 const name = fc.oneof(

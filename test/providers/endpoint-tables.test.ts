@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Endpoint, Surface } from '../../src/providers/endpoint.ts'
-import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
 
 // What the tables have beyond @anthropic-ai/sdk 1.8.0 and openai 7.53.0 as their public resource methods show it.
 const messagesExtras = [
@@ -208,10 +208,11 @@ test('exactly these endpoints neither show nor touch what is stored under the sh
   ])
 })
 
-test('a body is read exactly where it names the model, and uploads and configuration stream through', () => {
+test('a body is read exactly where it names the model or may create a vector store, and uploads and configuration stream through', () => {
   for (const endpoint of allEndpoints()) {
     const inBody = ['json', 'multipart', 'batch_entries', 'batch_file', 'nested'].includes(endpoint.model)
-    assert.equal(endpoint.reads !== 'nothing', inBody, nameOf(endpoint))
+    const isRead = inBody || endpoint.mayStoreFiles === true
+    assert.equal(endpoint.reads !== 'nothing', isRead, nameOf(endpoint))
     if (endpoint.method !== 'POST') assert.equal(endpoint.reads, 'nothing', nameOf(endpoint))
   }
   const forms = allEndpoints().filter((endpoint) => endpoint.reads === 'multipart')
@@ -223,6 +224,18 @@ test('a body is read exactly where it names the model, and uploads and configura
     'chat POST /v1/realtime/calls',
     'chat POST /v1/videos',
   ])
+})
+
+test('assistants and threads can be given vector stores, and what runs them is never free anyway', () => {
+  const storing = allEndpoints().filter((endpoint) => endpoint.mayStoreFiles === true)
+  assert.deepEqual(storing.map(nameOf), [
+    'chat POST /v1/assistants',
+    'chat POST /v1/assistants/{assistant_id}',
+    'chat POST /v1/threads',
+    'chat POST /v1/threads/{thread_id}',
+  ])
+  for (const { billing } of storing) assert.equal(billing, 'free')
+  assert.equal(findEndpoint('chat', 'POST', '/v1/threads/runs')?.billing, 'deferred')
 })
 
 test('a template has a {model} segment exactly where the path names the model', () => {

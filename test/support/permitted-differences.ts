@@ -42,6 +42,11 @@ const forwarding: Rule = {
   reason: 'claims about the way here that a client can forge and upstream might believe',
 }
 
+const methodOverrides: Rule = {
+  names: ['x-http-method-override', 'x-http-method', 'x-method-override'],
+  reason: 'they ask for another method than the one that was metered and admitted',
+}
+
 const requestFraming: Rule = {
   names: ['host', 'content-length', 'transfer-encoding'],
   reason: 'framed anew for the hop: their place and case are the client library’s',
@@ -95,7 +100,9 @@ export function requestLinesExpected(sent: readonly string[], credentialLine: st
       swapped = true
     } else if (
       !dropped.has(name) &&
-      ![accountSelectors, hopByHop, forwarding, requestFraming].some((rule) => rule.names.includes(name)) &&
+      ![accountSelectors, hopByHop, forwarding, methodOverrides, requestFraming].some((rule) =>
+        rule.names.includes(name),
+      ) &&
       !name.startsWith(ownPrefix) &&
       !name.startsWith(forwardedPrefix)
     ) {

@@ -1,5 +1,6 @@
 import type { JsonMember } from '../../metering/json-scan.ts'
 import { scanJson } from '../../metering/json-scanner.ts'
+import { WatchedNames } from '../../metering/watched-names.ts'
 import type { Splice } from './splice-bytes.ts'
 
 /** What has to be known of a request; every scan of it that watched these two names will do. */
@@ -9,7 +10,10 @@ export interface ScannedRequest {
   readonly objectEnd: number
 }
 
-/** Why a stream's usage cannot be asked for without changing what the client said. Its tokens are counted instead. */
+/**
+ * Why a stream's usage cannot be asked for without changing what the client said. Such requests are refused to every
+ * key before they get here.
+ */
 export type CannotAsk =
   /** Servers differ on which of two members counts. */
   | 'stream_twice'
@@ -47,6 +51,11 @@ export function askForUsage(request: ScannedRequest): UsageAsk {
   const options = members.get('stream_options')
   // The comma is always due: `stream` stands before it.
   if (options === undefined) return edit(request.objectEnd, 0, `,"stream_options":${ASKING_OBJECT}`)
+  return askInOptions(options)
+}
+
+/** The same for a stream whose `stream_options` these are. */
+export function askInOptions(options: JsonMember): UsageAsk {
   switch (options.kind) {
     case 'null':
       return edit(options.start, options.end - options.start, ASKING_OBJECT)
@@ -59,9 +68,13 @@ export function askForUsage(request: ScannedRequest): UsageAsk {
   }
 }
 
+const OPTION_NAMES = new WatchedNames(['include_usage'])
+
 /** `json` is what stands at `start`: it was read as UTF-8 without a fault, so encoding it gives the same bytes. */
 function askInside(start: number, json: string): UsageAsk {
-  const scan = scanJson(Buffer.from(json), ['include_usage'])
+  // What nearly every client says that asks itself.
+  if (json === ASKING_OBJECT) return { kind: 'asked' }
+  const scan = scanJson(Buffer.from(json), OPTION_NAMES)
   if (scan.kind === 'unreadable') return cannot('stream_options_ambiguous')
   if (scan.duplicates.length > 0) return cannot('include_usage_twice')
   const asks = scan.members.get('include_usage')

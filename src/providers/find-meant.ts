@@ -1,0 +1,86 @@
+import type { Endpoint } from './endpoint.ts'
+import { allEndpoints } from './find-endpoint.ts'
+
+interface PaidEndpoint {
+  readonly endpoint: Endpoint
+  /** The segments behind `/v1`; null for a parameter. */
+  readonly segments: readonly (string | null)[]
+}
+
+const paidEndpoints: readonly PaidEndpoint[] = allEndpoints()
+  .filter(({ billing }) => billing !== 'free')
+  .map((endpoint) => ({ endpoint, segments: segmentsOf(endpoint) }))
+
+function segmentsOf({ template }: Endpoint): (string | null)[] {
+  return template
+    .split('/')
+    .slice(2)
+    .map((segment) => (segment.startsWith('{') ? null : segment))
+}
+
+/**
+ * The paid or credential-minting endpoint of either surface that some server takes the path for: one that decodes it,
+ * however often it was encoded, ignores case, trailing slashes and what follows a `;` or `.` in a segment, or has
+ * another base URL. To be asked only for paths that no table has; what it answers may only ever be used against a call.
+ */
+export function findMeant(method: string, path: string): Endpoint | null {
+  // HEAD does what GET does.
+  const asked = method === 'HEAD' ? 'GET' : method
+  // Servers differ on whether an encoded slash separates segments.
+  const found = findFolded(asked, path)
+  return found ?? (path.includes('%') ? findFolded(asked, decode(path)) : null)
+}
+
+function findFolded(method: string, path: string): Endpoint | null {
+  const segments = foldPath(path)
+  // A segment of which nothing is left is an odd id, or no segment at all: /v1/messages/;a=b
+  return findBehindV1(method, segments) ?? findBehindV1(method, segments.filter(Boolean))
+}
+
+function findBehindV1(method: string, segments: readonly string[]): Endpoint | null {
+  let start = 0
+  while (segments[start] === 'v1') start++
+  const found = findPaid(method, segments.slice(start))
+  // A base URL that was the whole path of an endpoint: /v1/messages/v1/messages.
+  return found ?? (start === 0 ? null : findPaid(method, segments.slice(segments.lastIndexOf('v1') + 1)))
+}
+
+function findPaid(method: string, path: readonly string[]): Endpoint | null {
+  const fits = ({ endpoint, segments }: PaidEndpoint) =>
+    endpoint.method === method &&
+    segments.length === path.length &&
+    segments.every((segment, i) => segment === null || segment === path[i])
+  return paidEndpoints.find(fits)?.endpoint ?? null
+}
+
+/** The segments as a lenient server compares them. Escaped dot segments and doubled slashes are passed over. */
+function foldPath(path: string): string[] {
+  const folded: string[] = []
+  for (const segment of path.split(/[/\\]/)) {
+    const plain = decode(segment)
+    if (plain === '..') folded.pop()
+    else if (plain !== '' && plain !== '.') folded.push(foldSegment(plain))
+  }
+  return folded
+}
+
+/** Literals of the tables are of these characters alone, so what follows another one is an ending. */
+function foldSegment(segment: string): string {
+  // Escapes stand for bytes of UTF-8.
+  const text = Buffer.from(segment, 'latin1').toString('utf8').normalize('NFKC').trim().toLowerCase()
+  return /^[a-z0-9_-]*/.exec(text)?.[0] ?? ''
+}
+
+/** Every escape resolved, those too that only appear when others are, in one pass: a path can hold 20,000 levels. */
+function decode(text: string): string {
+  if (!text.includes('%')) return text
+  const out: string[] = []
+  for (const character of text) {
+    out.push(character)
+    while (out.at(-3) === '%' && /^[0-9a-f]{2}$/i.test(`${out.at(-2)}${out.at(-1)}`)) {
+      const [, high, low] = out.splice(-3)
+      out.push(String.fromCharCode(Number.parseInt(`${high}${low}`, 16)))
+    }
+  }
+  return out.join('')
+}

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { Agent, request } from 'node:http'
+import { after, test } from 'node:test'
+import type { Endpoint } from '../../src/providers/endpoint.ts'
+import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { surfaceNames } from '../support/permitted-differences.ts'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { spellingsOf } from '../support/spellings.ts'
+
+/** What costs something, or hands out credentials, is reached by one spelling or not at all. */
+
+const upstream = await ScriptedUpstream.start()
+const at = {
+  messagesUrl: upstream.url,
+  messagesKey: 'pm',
+  chatUrl: `${upstream.url}/v1`,
+  chatKey: 'pc',
+}
+const careful = await startGateway(at)
+/** As open as an operator can make it. */
+const open = await startGateway({ ...at, settings: { unpriced: 'pass', minting: 'pass' } })
+const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+after(async () => {
+  agent.destroy()
+  await careful.close()
+  await open.close()
+  await upstream.close()
+})
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+  readonly code: string | undefined
+}
+
+/** The path as it stands: fetch would change some. */
+function ask(
+  gateway: TestGateway,
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body = '{"model":"gpt-6-luna"}',
+): Promise<Answer> {
+  const sent = method === 'GET' || method === 'HEAD' ? '' : body
+  return new Promise((resolve, reject) => {
+    const call = request(
+      {
+        agent,
+        host: gateway.host,
+        port: gateway.port,
+        method,
+        path,
+        headers: {
+          authorization: `Bearer ${gateway.apiKey}`,
+          ...(sent === '' ? {} : { 'content-type': 'application/json', 'content-length': sent.length }),
+          ...headers,
+        },
+      },
+      async (reply) => {
+        let text = ''
+        for await (const piece of reply) text += piece
+        const code = /"code":"(\w+)"/.exec(text)?.[1]
+        resolve({ status: reply.statusCode ?? 0, body: text, code })
+      },
+    )
+    call.on('error', reject)
+    call.end(sent)
+  })
+}
+
+async function nothingSent(work: () => Promise<void>): Promise<void> {
+  const before = upstream.requestCount
+  await work()
+  assert.equal(upstream.requestCount, before, upstream.requests.at(-1)?.requestLine)
+}
+
+const paid = allEndpoints().filter(({ billing, method }) => billing !== 'free' && method !== 'WS')
+const pathOf = ({ template }: Endpoint) => template.replaceAll(/\{\w+\}/g, 'x1')
+
+for (const [what, gateway] of [
+  ['as it comes', careful],
+  ['as open as can be', open],
+] as const) {
+  test(`${what}: no other spelling of a paid or minting endpoint reaches upstream`, async () => {
+    const odd: string[] = []
+    const cases = paid
+      .flatMap((endpoint) => spellingsOf(pathOf(endpoint)).map((path) => ({ endpoint, path })))
+      // The end of an id belongs to the id: such a path is another object of the same endpoint, or of the other surface's.
+      .filter(
+        ({ endpoint: { method }, path }) => !surfaceNames.some((name) => findEndpoint(name, method, path)),
+      )
+    assert.ok(cases.length > 1_500)
+    const left = cases.values()
+    await nothingSent(async () => {
+      const walk = async () => {
+        for (const { endpoint, path } of left) {
+          const { status, code } = await ask(gateway, endpoint.method, path)
+          // One that is another path of ours, or that no server may get, is refused for that.
+          const refused = status === 400 || (status === 404 && code === 'endpoint_not_metered')
+          if (!refused) odd.push(`${endpoint.method} ${path}: ${status} ${code}`)
+        }
+      }
+      await Promise.all(Array.from({ length: 8 }, walk))
+    })
+    assert.deepEqual(odd, [])
+  })
+}
+
+test('the refusal names the path that was sent and the one that was meant, in the shape of the surface', async () => {
+  const message = (sent: string, meant: string) =>
+    `There is no endpoint ${sent}. ${meant} was probably meant; a wrong base URL is the usual cause.`
+  const chat = await ask(open, 'POST', '/chat/completions')
+  assert.equal(chat.status, 404)
+  assert.deepEqual(JSON.parse(chat.body), {
+    error: {
+      message: message('/chat/completions', '/v1/chat/completions'),
+      type: 'invalid_request_error',
+      param: null,
+      code: 'endpoint_not_metered',
+    },
+  })
+  const version = { 'anthropic-version': '2023-06-01' }
+  const messages = await ask(open, 'POST', '/v1/v1/messages?beta=true', version)
+  assert.equal(messages.status, 404)
+  const { error } = JSON.parse(messages.body)
+  assert.deepEqual(error, {
+    type: 'not_found_error',
+    message: message('/v1/v1/messages', '/v1/messages'),
+    code: 'endpoint_not_metered',
+  })
+  const run = await ask(open, 'POST', '/v1/threads/thread_1/ru%6es', version)
+  assert.match(run.body, /\/v1\/threads\/\{thread_id\}\/runs was probably meant/)
+  const long = await ask(open, 'POST', `/v1/messages;${'x'.repeat(5_000)}`)
+  assert.equal(long.code, 'endpoint_not_metered')
+  assert.ok(long.body.length < 600, String(long.body.length))
+})
+
+test('a secret in a misspelled path is not repeated', async () => {
+  const { body } = await ask(open, 'POST', `/v1/messages;key=${open.apiKey}`)
+  assert.match(body, /endpoint_not_metered/)
+  assert.ok(!body.includes(open.apiKey))
+})
+
+test('the key is looked at first', async () => {
+  const { id, key } = await open.createKey('gone')
+  await open.revokeKey(id)
+  for (const credential of [key, open.adminKey, 'svc_live_nonsense', 'sk-other']) {
+    const { status } = await ask(open, 'POST', '/v1/messages/', { authorization: `Bearer ${credential}` })
+    assert.equal(status, 401, credential)
+  }
+})
+
+test('keys with limits are refused for the spelling like all others', async () => {
+  for (const fields of [{ monthly_budget_usd: 0 }, { allowed_models: ['gpt-6-luna'] }]) {
+    const { key } = await open.createKey('limited', fields)
+    const { status, code } = await ask(open, 'POST', '/v1/messages/', { authorization: `Bearer ${key}` })
+    assert.deepEqual([status, code], [404, 'endpoint_not_metered'])
+  }
+})
+
+test('reading by HEAD what GET would mint is refused, in any spelling', async () => {
+  await nothingSent(async () => {
+    for (const path of [
+      '/v1/environments/e/work/poll',
+      '/v1/environments/e/work/poll/',
+      '/environments/e/work/POLL',
+    ]) {
+      assert.equal((await ask(careful, 'HEAD', path)).status, 404, path)
+      assert.equal((await ask(careful, 'GET', path)).status, 404, path)
+    }
+  })
+})
+
+test('a large body of a misspelled call is not taken in', async () => {
+  await nothingSent(async () => {
+    const { code } = await ask(careful, 'POST', '/V1/messages', {}, `{"x":"${'x'.repeat(300_000)}"}`)
+    assert.equal(code, 'endpoint_not_metered')
+  })
+})
+
+test('what is free may be spelled as one likes, and paths that nobody knows go as they came', async () => {
+  for (const [method, path] of [
+    ['GET', '/v1/models/'],
+    ['GET', '/v1/Models'],
+    ['GET', '/v1/messages/'],
+    ['GET', '/v1/chat/completions/'],
+    ['HEAD', '/v1/models'],
+    ['POST', '/v1/messages/count_tokens/'],
+    ['POST', '/v1/brand-new'],
+    ['POST', '/v2/messages'],
+    ['PUT', '/v1/messages/'],
+  ] as const) {
+    const arrival = upstream.nextRequest()
+    assert.equal((await ask(careful, method, path)).status, 200, `${method} ${path}`)
+    assert.equal((await arrival).requestLine, `${method} ${path} HTTP/1.1`)
+  }
+})
+
+test('no header makes another method of the one that was judged', async () => {
+  const override = { 'X-HTTP-Method-Override': 'POST', 'x-http-method': 'POST', 'X-Method-Override': 'POST' }
+  for (const [method, path] of [
+    ['GET', '/v1/chat/completions'],
+    ['POST', '/v1/messages'],
+  ] as const) {
+    const arrival = upstream.nextRequest()
+    await ask(careful, method, path, override)
+    const { headerLines } = await arrival
+    assert.deepEqual(
+      headerLines.filter((line) => /method/i.test(line)),
+      [],
+    )
+  }
+})

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { findMeant } from '../../src/providers/find-meant.ts'
+import { spellingsOf } from '../support/spellings.ts'
+
+const CHAT = '/v1/chat/completions'
+
+for (const path of [
+  '/v1/ch%61t/completions',
+  '/v1/ch%2561t/completions',
+  '/v1/ch%%36%31t/completions',
+  '/v1/ch%25%32%35%36%31t/completions',
+  '/v1/chat%2fcompletions',
+  '/v1/chat%252Fcompletions',
+  '/%2fv1/chat/completions',
+  '/v1%2Fchat%2Fcompletions%2F',
+  '/v1/chat/completions/',
+  '/v1/chat/completions%2f%2f',
+  '/v1/chat/completions/%20',
+  '/v1/chat/completions%20',
+  '/v1/chat/%09completions',
+  '/v1/chat/completions%00',
+  '/v1/chat/completions%00.txt',
+  '/v1/chat/completions%0a',
+  '/v1/chat/completions;',
+  '/v1/chat/completions/;a=b',
+  '/v1;a=b/chat;c/completions;d=e',
+  '/v1/chat/completions%3Bx',
+  '/v1/chat/completions%3Fa=b',
+  '/v1/chat/completions%23x',
+  '/v1/chat/completions.json',
+  '/v1/chat/completions.JSON',
+  '/v1/chat/completions.',
+  '/v1/chat/completions.tar.gz',
+  '/v1/chat.x/completions',
+  '/V1/CHAT/Completions',
+  '/v1/cha%54/completions',
+  '/v1/%EF%BD%83hat/completions',
+  '/v1/chat/completion%C5%BF',
+  '/v1/v1/chat/completions',
+  '/v1/V1/v1/chat/completions',
+  '/chat/completions',
+  '/Chat/Completions/',
+  '/v1/chat/completions/v1/chat/completions',
+  '/v1/x/%252e%252e/chat/completions',
+  '/v1/%252e/chat/completions',
+  '/v1/chat%255ccompletions',
+]) {
+  test(`${path} may be taken for ${CHAT}`, () => {
+    assert.equal(findEndpoint('chat', 'POST', path), null)
+    assert.equal(findMeant('POST', path)?.template, CHAT)
+  })
+}
+
+test('a parameter may be anything, next to segments that are spelled otherwise', () => {
+  const poll = '/v1/environments/{environment_id}/work/poll'
+  for (const path of [
+    '/v1/environments/e/work/p%6fll',
+    '/v1/environments/e%2fwork/poll',
+    '/v1/environments/e%2ff/work/poll/',
+    '/v1/environments/a;b/work/poll',
+    '/v1/environments/a%3Bb/work/poll;c',
+    '/V1/environments/e.f/Work/POLL.json',
+    '/v1/environments/%ff/work/poll%2f',
+    '/v1/environments/%/work/poll/',
+    '/v1/environments/:e/work/poll/',
+    '/v1/environments/v1/work/poll/',
+    '/environments/e/work/poll',
+  ]) {
+    for (const method of ['GET', 'HEAD']) assert.equal(findMeant(method, path)?.template, poll, path)
+    assert.equal(findMeant('POST', path), null, path)
+  }
+  assert.equal(findMeant('POST', '/v1/threads/RUNS/runs/')?.template, '/v1/threads/{thread_id}/runs')
+})
+
+test('what no server takes for a paid endpoint is nothing of the kind', () => {
+  for (const path of [
+    '',
+    '/',
+    '*',
+    '/v1',
+    '/v1/',
+    '/v1/models/',
+    '/v1/MODELS',
+    '/v1/chat',
+    '/v1/completion',
+    '/v1/chat/completionsx',
+    '/v1/chat/completions/x/y/',
+    '/v2/chat/completions',
+    '/api/v1/chat/completions',
+    '/openai/deployments/x/chat/completions',
+    '/v1/messages/count_tokens/',
+    '/v1/environments/e/work/polls',
+    '/v1/threads/',
+    '/constructor',
+  ])
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', '__proto__'])
+      assert.equal(findMeant(method, path), null, `${method} ${path}`)
+})
+
+test('every spelling of every paid endpoint is taken for it, on whichever surface it is', () => {
+  const paid = allEndpoints().filter(({ billing }) => billing !== 'free')
+  assert.ok(paid.length > 70)
+  for (const { method, template } of paid) {
+    for (const path of spellingsOf(template.replaceAll(/\{\w+\}/g, 'x1'))) {
+      assert.notEqual(findMeant(method, path), null, `${method} ${path}`)
+    }
+  }
+})
+
+test('a path that is encoded thousands of times is decoded all the same', () => {
+  assert.equal(findMeant('POST', `/v1/ch%${'25'.repeat(30_000)}61t/completions`)?.template, CHAT)
+  assert.equal(findMeant('POST', `/v1/ch${'%'.repeat(20_000)}61t/completions`), null)
+  assert.equal(findMeant('POST', `${'/'.repeat(60_000)}messages`)?.template, '/v1/messages')
+})
