@@ -6,9 +6,12 @@ import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pric
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
 import { findMeant } from '../providers/find-endpoint.ts'
+import { membersOf } from '../providers/pick-members.ts'
+import { readFees } from '../providers/request-fees.ts'
 import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
 import type { BillPlan, PlannedCall, Pricer } from './pricer.ts'
 import { writeRating } from './rating-text.ts'
+import { settleFees } from './settle-fees.ts'
 
 export interface PricerSettings {
   readonly discount: Discount
@@ -42,7 +45,9 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
       if (limits.background) {
         return unmetered(version, context, settings, refusal('endpoint_not_metered', 'deferred', settings))
       }
-      return metered(call, limits, { ...context, imageToolModel: limits.tools.imageModel }, version, settings)
+      const imageToolModel = limits.tools.imageModel
+      const tierAsked = tierFor(call.surface, limits, settings)
+      return metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
     },
   }
 }
@@ -85,6 +90,8 @@ function unmetered(
     unpricedModel: null,
     metered: false,
     inputTokensMax: null,
+    modelDefault: null,
+    withFees: (usage) => usage,
     rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
   }
 }
@@ -96,12 +103,15 @@ function metered(
   version: PriceVersion,
   settings: PricerSettings,
 ): BillPlan {
+  const modelDefault = defaultModel(call, limits, version)
+  const model = call.modelAsked ?? modelDefault
+  const fees = readFees(call.surface, call.facts)
   const limited = boundOf(
     {
       ...limits,
       surface: call.surface,
       endpoint: context.endpoint,
-      model: call.modelAsked,
+      model,
       bodyBytes: call.bodyBytes,
     },
     version,
@@ -119,10 +129,28 @@ function metered(
     unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', 'metered', settings) : null,
     unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
     metered: true,
-    inputTokensMax:
-      call.modelAsked === null ? null : (findModel(version, call.modelAsked)?.contextWindowTokens ?? null),
+    inputTokensMax: model === null ? null : (findModel(version, model)?.contextWindowTokens ?? null),
+    modelDefault,
+    withFees: (usage) => settleFees(usage, fees, context, version),
     rate: (usage) => rateFigures(usage, context, version, settings.discount),
   }
+}
+
+/** What upstream takes for a request that leaves its model out. A name that cannot be read is no such request. */
+function defaultModel(call: PlannedCall, limits: RequestLimits, version: PriceVersion): string | null {
+  if (call.modelAsked !== null || call.endpoint === null || limits.stored) return null
+  if ((membersOf(call.facts).get('model') ?? null) !== null) return null
+  return version.defaultModels.get(call.endpoint.template) ?? null
+}
+
+/** A request for `auto`, or for none, leaves the tier to the settings of the upstream project. */
+function tierFor(
+  surface: PlannedCall['surface'],
+  { serviceTier }: RequestLimits,
+  settings: PricerSettings,
+): string | null {
+  const left = serviceTier === null || serviceTier === 'auto'
+  return left && surface === 'chat' ? settings.chatDefaultTier : serviceTier
 }
 
 function holdOf(bound: Bound): Hold {

@@ -32,6 +32,10 @@ export interface BillPlan {
   readonly metered: boolean
   /** The context window of the model asked for, where it is known. */
   readonly inputTokensMax: number | null
+  /** The model that the call goes by because the request names none, and nothing stored may bring another. */
+  readonly modelDefault: string | null
+  /** The usage of an answered call with the fees that its reply does not state. */
+  withFees(usage: Usage): Usage
   rate(usage: Usage): RatedCall
 }
 

@@ -26,6 +26,7 @@ export const REQUEST_MEMBERS = [
   'output_format',
   'method',
   'input_file_id',
+  'web_search_options',
 ] as const
 
 export type RequestMember = (typeof REQUEST_MEMBERS)[number]

@@ -10,7 +10,7 @@ import { isObject, listAt, nameAt, objectAt, textAt, type WireObject } from './w
 
 const LAYOUT: ReplyLayout = {
   members: new NameSet([
-    ...['type', 'id', 'model', 'stop_reason', 'content', 'usage', 'error'],
+    ...['type', 'id', 'model', 'stop_reason', 'content', 'container', 'usage', 'error'],
     ...['message', 'index', 'content_block', 'delta'],
   ]),
   ignored: new NameSet(['citations', 'context_management', 'diagnostics', 'input_transformations']),
@@ -25,6 +25,9 @@ const DELTAS: Readonly<Record<string, readonly [kind: OutputKind, member: string
   input_json_delta: ['tool', 'partial_json'],
   compaction_delta: ['text', 'content'],
 }
+
+/** The names of the tools with which upstream runs code, and the types of the blocks with what came of it. */
+const CODE = /^(?:bash_|text_editor_)?code_execution(?:_tool_result)?$/
 
 /** Blocks come one after the other; a few may be open at once. */
 const OPEN_BLOCKS_MAX = 64
@@ -42,6 +45,7 @@ export class MessagesReader implements ReplyReader {
   #modelAsked: string | null = null
   #stopReason: string | null = null
   #hasContent = false
+  #ranCode = false
   #error: string | null = null
 
   constructor(output: OutputText) {
@@ -117,7 +121,7 @@ export class MessagesReader implements ReplyReader {
     const known: readonly UsagePart[] = keepKnownSides(parts, inputKnown, outputKnown)
     return {
       usage: {
-        parts: addToolCalls(known, calls),
+        parts: addToolCalls(known, this.#ranCode ? { ...calls, code_executions: 1 } : calls),
         modelServed,
         serviceTier: this.#usage.serviceTier,
         speed: this.#usage.speed,
@@ -138,11 +142,14 @@ export class MessagesReader implements ReplyReader {
     this.#id = nameAt(message['id'])
     this.#model = nameAt(message['model'])
     this.#stopReason = nameAt(message['stop_reason'])
+    this.#noteContainer(message)
     this.#usage.read(message['usage'], when, document)
   }
 
   #readEnd(event: WireObject, document: JsonDocument): void {
-    const stopReason = nameAt(objectAt(event['delta'])['stop_reason'])
+    const delta = objectAt(event['delta'])
+    const stopReason = nameAt(delta['stop_reason'])
+    this.#noteContainer(delta)
     this.#usage.read(event['usage'], stopReason === null ? 'running' : 'final', document)
     if (stopReason === null) return
     this.#stopReason = stopReason
@@ -151,13 +158,20 @@ export class MessagesReader implements ReplyReader {
 
   /** A block as it opens in a stream, or as it stands in a message. */
   #noteBlock(block: WireObject): void {
-    if (block['type'] !== 'fallback') {
+    const { type, name } = block
+    if (type !== 'fallback') {
       this.#hasContent = true
+      if (CODE.test(nameAt(type === 'server_tool_use' ? name : type) ?? '')) this.#ranCode = true
       return
     }
     this.#modelAsked ??= nameAt(objectAt(block['from'])['model'])
     this.#model = nameAt(objectAt(block['to'])['model']) ?? this.#model
     this.#usage.noteFallback()
+  }
+
+  /** There is one as soon as code can run, or files wait for it. */
+  #noteContainer(owner: WireObject): void {
+    if (isObject(owner['container'])) this.#ranCode = true
   }
 
   #readDelta(event: WireObject): TextPlace | null {
