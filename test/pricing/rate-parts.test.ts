@@ -4,6 +4,8 @@ import type { Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT, readDiscount } from '../../src/pricing/discount.ts'
 import { IMAGE_TOOL } from '../../src/pricing/priced-parts.ts'
 import { rate } from '../../src/pricing/rate.ts'
+import { entry, messageBody, messageStream, plain } from '../providers/usage/message-replies.ts'
+import { meterBody, meterStream } from '../providers/usage/replies.ts'
 import { CHAT, figures, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 function rated(usage: Usage, context = MESSAGES) {
@@ -48,6 +50,43 @@ test('each part has its own length: a long one does not make the others dear', (
   })
   // 100,001 × $0.50/M + 1,000 × $0.10/M = 50,000,500 + 100,000
   assert.equal(rated(usage).listNanos, 50_100_500n)
+})
+
+test('the length of a prompt is what the usage object adds up to, over all samplings of a loop of tools', () => {
+  const steps = [1, 2, 3].map(() =>
+    entry('message', 'claude-haiku-5-5', 30_000, 100, { cache_read_input_tokens: 10_000 }),
+  )
+  const usage = {
+    ...plain,
+    input_tokens: 90_000,
+    cache_read_input_tokens: 30_000,
+    output_tokens: 300,
+    iterations: steps,
+  }
+  const reply = { model: 'claude-haiku-5-5', usage }
+  // None of the three was longer than 40,000, and together they are 120,000:
+  // 90,000 × $0.50/M + 30,000 × $0.05/M + 300 × $2.50/M = 45,000,000 + 1,500,000 + 750,000
+  for (const metered of [
+    meterBody('messages', messageBody(reply)),
+    meterStream('messages', messageStream(reply)),
+  ])
+    assert.equal(rated(metered.usage).listNanos, 47_250_000n)
+})
+
+test('a fallback that was declined in its turn costs nothing, at whatever model', () => {
+  const iterations = [
+    entry('message', 'claude-fable-5', 1_000, 0),
+    entry('fallback_message', 'claude-opus-5', 1_000, 0),
+    entry('fallback_message', 'claude-sonnet-5', 1_000, 500),
+  ]
+  const usage = { ...plain, input_tokens: 1_000, output_tokens: 500, iterations }
+  const reply = { model: 'claude-sonnet-5', usage }
+  // 1,000 × $2/M + 500 × $10/M
+  for (const metered of [
+    meterBody('messages', messageBody(reply)),
+    meterStream('messages', messageStream(reply)),
+  ])
+    assert.equal(rated(metered.usage).listNanos, 7_000_000n)
 })
 
 test('speed, geography and tier of the whole call count for every part', () => {
