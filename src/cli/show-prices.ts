@@ -41,6 +41,9 @@ export function showModel(model: ModelPrice, version: PriceVersion): string {
     `  context window   ${entry.context_window_tokens ?? 'unknown'}`,
     `  output at most   ${entry.max_output_tokens ?? 'unknown'}`,
   ]
+  const defaultOf = [...version.defaultModels].filter(([, name]) => version.names.get(name) === model)
+  if (defaultOf.length > 0) lines.push(`  default of       ${defaultOf.map(([path]) => path).join(', ')}`)
+  if (model.searchesEachCall) lines.push('  web searches     one for each chat')
   if (entry.regional_uplift) lines.push(`  regional hosts   × ${entry.regional_uplift}`)
   for (const [place, factor] of Object.entries(entry.geography ?? {}))
     lines.push(`  geography ${place.padEnd(6)} × ${factor}`)

@@ -68,13 +68,20 @@ export const NOTHING_BILLED: Bill = {
  * upstream did not get to say is counted, and the bill says `estimated`.
  */
 export function billCall(call: EndedCall, counting: Counting): Bill | Promise<Bill> {
-  const { plan, end, head, metered } = call
+  const { plan, end, head } = call
   const neverSent = head === null && (end.kind === 'failed' || (end.kind === 'abandoned' && !end.sent))
   if (neverSent) return NOTHING_BILLED
-  if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) return freeBill(call)
+  if (!plan.metered || call.metered === null || !isSuccess(head) || failedAtOnce(call.metered))
+    return freeBill(call)
+  const metered = head === null ? call.metered : withFees(call.metered, plan)
   const said = rateSaid(call, metered)
   if (said !== null) return billOf(call, said)
   return plan.counts ? countAndBill(call, metered, counting) : freeBill(call)
+}
+
+function withFees(metered: Metered, plan: BillPlan): Metered {
+  const usage = plan.withFees(metered.usage)
+  return usage === metered.usage ? metered : { ...metered, usage }
 }
 
 /** The bill of a call that costs nothing, or of which nobody can say what it costs. */

@@ -4,6 +4,7 @@ import { kept } from '../kernel/read-buffer.ts'
 import { SilentMeter } from '../metering/guarded-meter.ts'
 import { type Metered, NOTHING_SHOWN, type Shown, type Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
+import { isJsonType } from '../providers/usage/create-meter.ts'
 import type { Answer, FiguresCome, ReplyHead } from './answer.ts'
 import type { Figures } from './figures.ts'
 import type { Call, ReplyReceiver } from './forward.ts'
@@ -184,8 +185,7 @@ export class CarriedReply implements ReplyReceiver {
   }
 
   #figuresCome(costs: boolean, headers: string[]): FiguresCome {
-    const type = firstValue(headers, 'content-type') ?? ''
-    const isJson = /^\s*application\/(?:[\w.+-]+\+)?json\b/i.test(type)
+    const isJson = isJsonType(firstValue(headers, 'content-type') ?? '')
     if (!costs && !(isJson && this.#parts.holdJson)) {
       return {
         when: 'now',

@@ -5,11 +5,14 @@ import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
+import { membersOf } from '../providers/pick-members.ts'
+import { readFees } from '../providers/request-fees.ts'
 import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
 import { NOTHING_UNSEEN, unseenWork } from '../providers/unseen-work.ts'
 import { createsVectorStores } from '../providers/vector-stores.ts'
 import type { BillPlan, PlannedCall, Pricer, TokensHeld } from './pricer.ts'
 import { writeRating } from './rating-text.ts'
+import { settleFees } from './settle-fees.ts'
 
 export interface PricerSettings {
   readonly discount: Discount
@@ -45,8 +48,9 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
         return { ...stores, unmeteredMember: 'tool_resources' }
       }
       const limits = readLimits(call.surface, call.facts, () => call.body())
-      const rated = { ...context, imageToolModel: limits.tools.imageModel }
-      const plan = metered(call, limits, rated, version, settings)
+      const imageToolModel = limits.tools.imageModel
+      const tierAsked = tierFor(call.surface, limits, settings)
+      const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
       // Other endpoints do nothing in the background, whatever a request says.
       if (!limits.background || endpoint.usage !== 'responses') return plan
       const unratable = refusal('endpoint_not_metered', settings)
@@ -84,6 +88,9 @@ function unmetered(
     counts: false,
     unseen: () => NOTHING_UNSEEN,
     tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
+    modelDefault: null,
+    asked: { serviceTier: null, speed: null },
+    withFees: (usage) => usage,
     rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
   }
 }
@@ -96,12 +103,15 @@ function metered(
   settings: PricerSettings,
 ): BillPlan {
   const reader = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
+  const modelDefault = defaultModel(call, limits, version)
+  const model = call.modelAsked ?? modelDefault
+  const fees = readFees(call.surface, call.facts)
   const limited = boundOf(
     {
       ...limits,
       surface: call.surface,
       endpoint: context.endpoint,
-      model: call.modelAsked,
+      model,
       bodyBytes: call.bodyBytes,
     },
     version,
@@ -121,8 +131,11 @@ function metered(
     unmeteredMember: null,
     metered: true,
     counts: true,
-    unseen: () => unseenWork(reader, call.facts, limits, call.modelAsked),
-    tokensHeld: (served) => tokensHeld(served ?? call.modelAsked, call.bodyBytes, limits, version),
+    unseen: () => unseenWork(reader, call.facts, limits, model),
+    tokensHeld: (served) => tokensHeld(served ?? model, call.bodyBytes, limits, version),
+    modelDefault,
+    asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
+    withFees: (usage) => settleFees(usage, fees, context, version),
     rate: (usage) => rateFigures(usage, context, version, settings.discount),
   }
 }
@@ -142,6 +155,23 @@ function tokensHeld(
     output: output === null ? null : output * limits.n,
     contextWindow,
   }
+}
+
+/** What upstream takes for a request that leaves its model out. A name that cannot be read is no such request. */
+function defaultModel(call: PlannedCall, limits: RequestLimits, version: PriceVersion): string | null {
+  if (call.modelAsked !== null || call.endpoint === null || limits.stored) return null
+  if ((membersOf(call.facts).get('model') ?? null) !== null) return null
+  return version.defaultModels.get(call.endpoint.template) ?? null
+}
+
+/** A request for `auto`, or for none, leaves the tier to the settings of the upstream project. */
+function tierFor(
+  surface: PlannedCall['surface'],
+  { serviceTier }: RequestLimits,
+  settings: PricerSettings,
+): string | null {
+  const left = serviceTier === null || serviceTier === 'auto'
+  return left && surface === 'chat' ? settings.chatDefaultTier : serviceTier
 }
 
 function holdOf(bound: Bound): Hold {

@@ -24,7 +24,7 @@ export interface CountableRequest {
 export interface CountedCall {
   readonly surface: Surface
   readonly reader: UsageReader | null
-  readonly plan: Pick<BillPlan, 'tokensHeld'>
+  readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked'>
   readonly modelAsked: string | null
   readonly request: CountableRequest
   /** Upstream answered to the end, and did not say what that took. */
@@ -58,7 +58,14 @@ export async function estimateUsage(metered: Metered, call: CountedCall, countin
     ? part.promptTokens
     : (input.input_tokens ?? input.audio_input_tokens ?? 0)
   const drawn = metered.outputKnown ? [] : drawnImages(metered, call)
-  return { ...usage, parts: [{ ...part, quantities, promptTokens }, ...others, ...drawn] }
+  const { asked } = call.plan
+  return {
+    ...usage,
+    // Before its end upstream says of the tier no more than what it was asked for.
+    serviceTier: usage.serviceTier === 'auto' ? asked.serviceTier : (usage.serviceTier ?? asked.serviceTier),
+    speed: usage.speed ?? asked.speed,
+    parts: [{ ...part, quantities, promptTokens }, ...others, ...drawn],
+  }
 }
 
 async function countInput(metered: Metered, call: CountedCall, counting: Counting): Promise<Quantities> {

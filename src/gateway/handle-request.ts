@@ -86,7 +86,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       atMs,
     })
     const { digest } = identity
-    const models = namedModels(endpoint, surface, method, path, read.facts, target.query)
+    const models = namedModels(endpoint, surface, method, path, read.facts, target.query, plan.modelDefault)
     const ambiguity = ambiguityFor(endpoint, read.facts)
     const asked = { exchange, path, surface, digest, modelAsked, models, ambiguity, plan }
     const admission = await admit(asked, gateway)

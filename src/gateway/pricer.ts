@@ -39,6 +39,12 @@ export interface BillPlan {
   unseen(): UnseenWork
   /** The two sides of the hold in tokens, by the limits of the model that served, or else was asked for. */
   tokensHeld(modelServed: string | null): TokensHeld
+  /** The model that the call goes by because the request names none, and nothing stored may bring another. */
+  readonly modelDefault: string | null
+  /** What the request asks for and upstream may not have said when the call is cut. */
+  readonly asked: { readonly serviceTier: string | null; readonly speed: string | null }
+  /** The usage of an answered call with the fees that its reply does not state. */
+  withFees(usage: Usage): Usage
   rate(usage: Usage): RatedCall
 }
 

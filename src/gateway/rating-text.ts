@@ -30,7 +30,8 @@ function isSame(a: RatingContext, b: RatingContext): boolean {
     a.endpoint === b.endpoint &&
     a.regional === b.regional &&
     a.batch === b.batch &&
-    a.imageToolModel === b.imageToolModel
+    a.imageToolModel === b.imageToolModel &&
+    a.tierAsked === b.tierAsked
   )
 }
 

@@ -21,6 +21,10 @@ export const UNITS = [
   'image_output_tokens',
   'web_searches',
   'file_searches',
+  /** Machines that upstream set up to run code in, each by its id. */
+  'containers',
+  /** 1 where code ran that is paid by the time its machine was up, which nobody states. */
+  'code_executions',
   'input_characters',
   'audio_input_milliseconds',
 ] as const

@@ -34,6 +34,7 @@ export const REQUEST_MEMBERS = [
   'size',
   'quality',
   'tool_resources',
+  'web_search_options',
 ] as const
 
 export type RequestMember = (typeof REQUEST_MEMBERS)[number]

@@ -1,9 +1,9 @@
-import { checkModel } from './check-models.ts'
+import { checkDefaults, checkModel } from './check-models.ts'
 import type { JsonPath } from './json-with-lines.ts'
 import type { BookVersionEntry, ModelEntry, OverlayEntry, OverlayModelEntry } from './price-file.ts'
 import type { PriceProblems } from './price-problems.ts'
 
-type Prices = Pick<BookVersionEntry, 'models' | 'tools'>
+type Prices = Pick<BookVersionEntry, 'models' | 'tools' | 'default_models'>
 
 /**
  * The prices with what the overlay replaces or adds. A model that exists keeps what the overlay does not mention
@@ -29,9 +29,13 @@ export function applyOverlay(
     models.set(merged.id, merged)
   }
   const claimed = new Map((overlay.models ?? []).flatMap(namesOf))
+  const named = [...models.values()].map((model) => withoutNames(model, claimed))
+  const { default_models: defaults = {} } = overlay
+  checkDefaults(defaults, named, [...path, 'default_models'], problems)
   return {
-    models: [...models.values()].map((model) => withoutNames(model, claimed)),
+    models: named,
     tools: mergeTools(prices.tools, overlay.tools ?? {}),
+    default_models: mergeDefaults(prices.default_models, defaults),
   }
 }
 
@@ -59,6 +63,16 @@ function namesOf(model: OverlayModelEntry): [name: string, owner: string][] {
 function withoutNames(model: ModelEntry, claimed: ReadonlyMap<string, string>): ModelEntry {
   const aliases = model.aliases?.filter((alias) => (claimed.get(alias) ?? model.id) === model.id)
   return aliases === undefined || aliases.length === model.aliases?.length ? model : { ...model, aliases }
+}
+
+function mergeDefaults(
+  defaults: Prices['default_models'],
+  changes: Readonly<Record<string, string | null>>,
+): Record<string, string> {
+  const merged: Record<string, string> = {}
+  for (const [endpoint, model] of Object.entries({ ...defaults, ...changes }))
+    if (model !== null) merged[endpoint] = model
+  return merged
 }
 
 function mergeTools(tools: Prices['tools'], changes: Prices['tools']): Prices['tools'] {

@@ -176,9 +176,12 @@ function dearestFor(
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
   const tier = tierFor(request, settings)
   if (tier === 'standard') return dearestOf(standard, mayBeLong)
-  const own = dearestOf(others.get(tier) ?? standard, mayBeLong)
-  // What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised.
-  return tier === 'flex' || tier === 'batch' ? own : dearestOfBoth(own, dearestOf(standard, mayBeLong))
+  const rates = others.get(tier) ?? standard
+  const own = dearestOf(rates, mayBeLong)
+  // What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised,
+  // by the models that have them.
+  const isCheap = (tier === 'flex' || tier === 'batch') && rates.listed
+  return isCheap ? own : dearestOfBoth(own, dearestOf(standard, mayBeLong))
 }
 
 function tierFor(request: BoundRequest, settings: BoundSettings): Tier {

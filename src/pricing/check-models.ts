@@ -24,6 +24,19 @@ export function checkNames(models: readonly NamedEntry[], path: JsonPath, proble
   }
 }
 
+export function checkDefaults(
+  defaults: Readonly<Record<string, string | null>>,
+  models: readonly NamedEntry[],
+  path: JsonPath,
+  problems: PriceProblems,
+): void {
+  const names = new Set(models.flatMap(({ id, aliases }) => [id, ...(aliases ?? [])]))
+  for (const [endpoint, model] of Object.entries(defaults)) {
+    if (model !== null && !names.has(model))
+      problems.add([...path, endpoint], `"${model}" is no model of the book`)
+  }
+}
+
 /** Models of these modes read and write text, so that one price without the other must be a slip. */
 export const TEXT_MODES: readonly string[] = ['chat', 'responses', 'completion', 'realtime']
 

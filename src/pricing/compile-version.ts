@@ -1,20 +1,28 @@
 import { parseUsd } from '../kernel/money.ts'
 import { UNITS, type Unit } from '../kernel/usage.ts'
+import { TEXT_MODES } from './check-models.ts'
+import { TierRatios } from './derive-tiers.ts'
 import type { ModelPrice, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
-import { UNIT_PRICES } from './rate-keys.ts'
-import { tariffsOf } from './tariffs-of.ts'
+import { TIERS, type Tier, UNIT_PRICES } from './rate-keys.ts'
 
 /** From the words of a file to maps of whole numbers, once per version, so that rating a call only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
-  const models = entry.models.map((model) => compileModel(model, entry.tools))
+  const ratios = entry.rules === 2 ? new TierRatios(entry.models) : null
+  const models = entry.models.map((model) => compileModel(model, entry.tools, ratios))
   const names = new Map<string, ModelPrice>()
   for (const model of models)
     for (const name of [model.id, ...(model.entry.aliases ?? [])]) names.set(name, model)
-  return { id: entry.id, effectiveFromMs, models, names, entry }
+  const defaultModels = new Map(Object.entries(entry.default_models ?? {}))
+  return { id: entry.id, effectiveFromMs, rules: entry.rules ?? 1, defaultModels, models, names, entry }
 }
 
-function compileModel(entry: ModelEntry, tools: BookVersionEntry['tools']): ModelPrice {
+/** Without `ratios`, nothing is derived that the entry does not list. */
+function compileModel(
+  entry: ModelEntry,
+  tools: BookVersionEntry['tools'],
+  ratios: TierRatios | null,
+): ModelPrice {
   const provided = Object.hasOwn(tools, entry.provider) ? tools[entry.provider] : undefined
   const geography = Object.entries(entry.geography ?? {}).map(
     ([place, factor]) => [place, nanos(factor)] as const,
@@ -25,37 +33,59 @@ function compileModel(entry: ModelEntry, tools: BookVersionEntry['tools']): Mode
     mode: entry.mode ?? 'chat',
     contextWindowTokens: entry.context_window_tokens ?? null,
     maxOutputTokens: entry.max_output_tokens ?? null,
-    rates: compileTable(entry.rates),
+    rates: compileTable(entry.rates, entry, ratios),
     endpoints: new Map(
-      Object.entries(entry.endpoints ?? {}).map(([endpoint, table]) => [endpoint, compileTable(table)]),
+      Object.entries(entry.endpoints ?? {}).map(([endpoint, table]) => [
+        endpoint,
+        compileTable(table, entry, ratios),
+      ]),
     ),
     tools: compileTariff({ ...provided, ...entry.tools }),
     regionalUplift: typeof entry.regional_uplift === 'string' ? nanos(entry.regional_uplift) : null,
     geography: new Map(geography),
+    searchesEachCall: entry.searches_each_call ?? false,
     entry,
   }
 }
 
-function compileTable(entry: RateTableEntry): RateTable {
-  const others = tariffsOf(entry).filter(([tier]) => tier !== 'standard')
-  return {
-    longContextAbove: entry.long_context_above ?? null,
-    standard: compileTier(entry.standard),
-    others: new Map(others.map(([tier, tariff]) => [tier, compileTier(tariff)])),
+function compileTable(table: RateTableEntry, model: ModelEntry, ratios: TierRatios | null): RateTable {
+  const seesImages = ratios !== null && TEXT_MODES.includes(model.mode ?? 'chat')
+  const standard = compileTier(table.standard, seesImages)
+  const others = new Map<Tier, TierRates>()
+  for (const tier of TIERS) {
+    if (tier === 'standard') continue
+    const listed = table[tier]
+    if (listed !== undefined) others.set(tier, compileTier(listed, seesImages))
+    else if (ratios !== null) others.set(tier, ratios.derive(model.id, tier, standard))
   }
+  return { longContextAbove: table.long_context_above ?? null, standard, others }
 }
 
-function compileTier(entry: TariffEntry): TierRates {
-  const { long_context: long, ...short } = entry
-  return { short: compileTariff(short), long: long === undefined ? null : compileTariff(long) }
+function compileTier({ long_context: long, ...short }: TariffEntry, seesImages: boolean): TierRates {
+  const compile = seesImages ? withImages : compileTariff
+  return { listed: true, short: compile(short), long: long === undefined ? null : compile(long) }
 }
 
-function compileTariff(rates: Readonly<Record<string, string | null | undefined>>): Tariff {
+type Rates = Readonly<Record<string, string | null | undefined>>
+
+function compileTariff(rates: Rates): Map<Unit, bigint> {
   const tariff = new Map<Unit, bigint>()
   for (const unit of UNITS) {
-    const text = rates[UNIT_PRICES[unit].key]
+    const { key } = UNIT_PRICES[unit]
+    const text = key === null ? null : rates[key]
     if (typeof text === 'string') tariff.set(unit, nanos(text))
   }
+  return tariff
+}
+
+/** What a model for text reads of an image is tokens like any other, unless the list has rates for images. */
+function withImages(rates: Rates): Tariff {
+  const tariff = compileTariff(rates)
+  if (tariff.has('image_input_tokens')) return tariff
+  const [plain, cached] = [tariff.get('input_tokens'), tariff.get('cache_read_tokens')]
+  if (plain !== undefined) tariff.set('image_input_tokens', plain)
+  if (cached !== undefined && !tariff.has('image_cache_read_tokens'))
+    tariff.set('image_cache_read_tokens', cached)
   return tariff
 }
 

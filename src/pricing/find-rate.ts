@@ -5,7 +5,7 @@ import { type Tier, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 /** Which of a model's rates a call is rated with. */
 export interface Tariffs {
   readonly tier: Tier
-  /** False where the model has no rates for the tier and those of `standard` stand in. */
+  /** False where the list has no rates for the tier: those of `standard` stand in, or others derived from them. */
   readonly listed: boolean
   readonly long: boolean
   readonly tariff: Tariff
@@ -19,7 +19,7 @@ export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): 
   const long = table.longContextAbove !== null && promptTokens > table.longContextAbove && rates.long !== null
   return {
     tier,
-    listed: own !== undefined,
+    listed: own?.listed ?? false,
     long,
     tariff: long && rates.long !== null ? rates.long : rates.short,
     table,

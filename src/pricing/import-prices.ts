@@ -58,6 +58,7 @@ export function importPrices(text: string, options: ImportOptions): Import {
   const models = new Map([...current.models.map((model) => [model.id, model.entry] as const), ...changed])
   const overlay: OverlayEntry = {
     ...toolChanges(shipped, current),
+    ...defaultChanges(shipped, current),
     models: [...models.values()].flatMap((model) => overlayModel(shipped.names.get(model.id)?.entry, model)),
   }
   return {
@@ -111,6 +112,16 @@ function overlayModel(shipped: ModelEntry | undefined, model: ModelEntry): Overl
     ([key, value]) => JSON.stringify(value) !== JSON.stringify(was.get(key)),
   )
   return changed.length === 0 ? [] : [{ id: model.id, ...Object.fromEntries(changed) }]
+}
+
+function defaultChanges(
+  { defaultModels: before }: PriceVersion,
+  { defaultModels: now }: PriceVersion,
+): Pick<OverlayEntry, 'default_models'> {
+  const changed = [...new Set([...before.keys(), ...now.keys()])]
+    .filter((endpoint) => before.get(endpoint) !== now.get(endpoint))
+    .map((endpoint) => [endpoint, now.get(endpoint) ?? null])
+  return changed.length === 0 ? {} : { default_models: Object.fromEntries(changed) }
 }
 
 function toolChanges(shipped: PriceVersion, current: PriceVersion): Pick<OverlayEntry, 'tools'> {

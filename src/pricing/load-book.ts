@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { applyOverlay } from './apply-overlay.ts'
-import { checkModel, checkNames } from './check-models.ts'
+import { checkDefaults, checkModel, checkNames } from './check-models.ts'
 import { compileVersion } from './compile-version.ts'
 import { instantMs } from './instant-ms.ts'
 import { type JsonRead, readJsonWithLines } from './json-with-lines.ts'
@@ -59,6 +59,7 @@ function readBook(json: JsonRead): Read<BookVersionEntry> {
       problems.add([...path, 'id'], `"${version.id}" is the id of another version too`)
     checkNames(version.models, [...path, 'models'], problems)
     for (const [at, model] of version.models.entries()) checkModel(model, [...path, 'models', at], problems)
+    checkDefaults(version.default_models ?? {}, version.models, [...path, 'default_models'], problems)
   }
   if (problems.any) return { kind: 'refused', problems: problems.list }
   return { kind: 'read', read: versions, problems }
@@ -110,13 +111,13 @@ function combine(
     const base = versions[starts.findLastIndex((start) => start <= fromMs)]
     if (base === undefined) continue
     const applied = overlays.filter((overlay) => overlay.fromMs <= fromMs)
-    let prices: Pick<BookVersionEntry, 'models' | 'tools'> = base
+    let prices: Pick<BookVersionEntry, 'models' | 'tools' | 'default_models'> = base
     for (const { entry, path } of applied) prices = applyOverlay(prices, entry, path, problems)
     const entry = {
+      ...base,
+      ...prices,
       id: base.id + mark(applied),
       effective_from: Number.isFinite(fromMs) ? new Date(fromMs).toISOString() : base.effective_from,
-      tools: prices.tools,
-      models: prices.models,
     }
     compiled.push(compileVersion(entry, Number.isFinite(fromMs) ? fromMs : null))
   }

@@ -7,6 +7,8 @@ export type Tariff = ReadonlyMap<Unit, bigint>
 
 /** The rates of a tier, for prompts up to the threshold and for longer ones. */
 export interface TierRates {
+  /** False where they were derived from those of `standard`. */
+  readonly listed: boolean
   readonly short: Tariff
   readonly long: Tariff | null
 }
@@ -32,6 +34,8 @@ export interface ModelPrice {
   /** In billionths. */
   readonly regionalUplift: bigint | null
   readonly geography: ReadonlyMap<string, bigint>
+  /** Each answer of Chat Completions includes a paid search of the web. */
+  readonly searchesEachCall: boolean
   /** As it stands in the file, for showing and comparing. */
   readonly entry: ModelEntry
 }
@@ -42,7 +46,18 @@ export interface PriceVersion {
   readonly id: string
   /** Null for the first version, which is in force from the beginning. */
   readonly effectiveFromMs: number | null
+  /**
+   * How calls are rated with these prices. They were kept with their version, so a bill of the past is derived again
+   * by the rules of its day, and one that is rated again by those of today.
+   * - 1: a tier without rates is rated as standard, what has no model with a price costs 0.
+   * - 2: a tier without rates is derived, usage that no request named a model for is rated at the dearest model,
+   *   images are read at the rates for text by models that have none for them, image tools go by standard rates, and
+   *   refusals pay for their searches.
+   */
+  readonly rules: 1 | 2
   readonly models: readonly ModelPrice[]
+  /** The model of requests that name none, by the path template of the endpoint. */
+  readonly defaultModels: ReadonlyMap<string, string>
   /** By id and by alias. */
   readonly names: ReadonlyMap<string, ModelPrice>
   /** As it would stand in a file: a book of this one version gives the same prices again. */

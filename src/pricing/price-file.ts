@@ -37,6 +37,8 @@ const tokens = z
   .min(0, 'must not be negative')
   .max(2 ** 31, 'must be at most 2147483648')
 
+const endpoint = z.string().startsWith('/v1/', 'must begin with /v1/')
+
 const name = z
   .string({ error: 'must be a text' })
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without blanks')
@@ -87,7 +89,9 @@ const modelMembers = {
   context_window_tokens: tokens.nullish(),
   max_output_tokens: tokens.nullish(),
   /** Rates of their own on some endpoints, by path template. */
-  endpoints: z.record(z.string().startsWith('/v1/', 'must begin with /v1/'), rateTable).optional(),
+  endpoints: z.record(endpoint, rateTable).optional(),
+  /** It searches the web for every answer, asked to or not, and no reply says so. */
+  searches_each_call: z.boolean({ error: 'must be true or false' }).optional(),
   /** Prices per call that differ from the provider's. */
   tools: tools.optional(),
   /** Factor on every token where the upstream host processes in one region only. */
@@ -121,6 +125,10 @@ export const bookFile = z.strictObject({
       z.strictObject({
         id: name,
         effective_from: instant,
+        /** How calls are rated with these prices. A version that was kept without it is rated as it was then. */
+        rules: z.literal(2, 'must be 2').optional(),
+        /** The model of a request that names none, by path template. */
+        default_models: z.record(endpoint, name).optional(),
         tools: toolsByProvider,
         models: z.array(bookModel).max(20_000),
       }),
@@ -132,6 +140,8 @@ export const bookFile = z.strictObject({
 const overlay = z.strictObject({
   /** From when on it counts; always, if absent. */
   effective_from: instant.optional(),
+  /** Null takes a default away. */
+  default_models: z.record(endpoint, name.nullable()).optional(),
   tools: toolsByProvider.optional(),
   models: z.array(overlayModel).max(20_000).optional(),
 })

@@ -1,8 +1,9 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
+import { candidates, dearestModel } from './dearest-model.ts'
 import { type Multipliers, ONE } from './exact-amount.ts'
-import { type FoundRate, findRate, type Tariffs, tariffsFor } from './find-rate.ts'
+import { tariffsFor } from './find-rate.ts'
+import { type PartPrice, quantityOf, toolsOf } from './part-price.ts'
 import { findModel, type ModelPrice, type PriceVersion, tableFor } from './price-book.ts'
-import { UNITS_OF } from './rate-keys.ts'
 import type { RatingContext } from './rating-context.ts'
 import { tierOf } from './service-tier.ts'
 
@@ -15,33 +16,37 @@ export const IMAGE_TOOL_DEFAULT_MODEL = 'gpt-image-2'
 export interface PricedPart {
   readonly quantities: Quantities
   readonly asRequested: boolean
+  /** The price is that of a model which neither upstream nor the request named. */
+  readonly standsIn: boolean
   /** Null: its model has no price. */
   readonly price: PartPrice | null
 }
 
-export interface PartPrice {
-  readonly model: ModelPrice
-  /** Upstream named a tier that is known. */
-  readonly tierKnown: boolean
-  readonly tariffs: Tariffs
-  readonly multipliers: Multipliers
-}
-
 export function pricedParts(usage: Usage, context: RatingContext, version: PriceVersion): PricedPart[] {
   const priced: PricedPart[] = []
-  if (usage.freeRefusal) return priced
+  if (usage.freeRefusal && version.rules === 1) return priced
   for (const part of usage.parts) {
-    const { quantities } = part
+    // What was searched before upstream refused is paid all the same.
+    const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
     if (!didSomething(quantities)) continue
-    const { model, asRequested } = resolve(nameOf(part, usage, context), context.modelAsked, version)
-    const price = model === null ? null : priceOf(model, part.promptTokens, usage, context)
-    priced.push({ quantities, asRequested, price })
+    // Only Messages has other models sample; on Chat a second model draws.
+    const isDrawn = version.rules === 2 && context.surface === 'chat' && part.model !== null
+    const { model, asRequested, standsIn } = modelOf(part, isDrawn, usage, context, version)
+    const price = model === null ? null : priceOf(model, part.promptTokens, usage, context, isDrawn)
+    priced.push({ quantities, asRequested, standsIn, price })
   }
   return priced
 }
 
-function priceOf(model: ModelPrice, promptTokens: number, usage: Usage, context: RatingContext): PartPrice {
-  const { serviceTier, speed, geography } = usage
+function priceOf(
+  model: ModelPrice,
+  promptTokens: number,
+  usage: Usage,
+  context: RatingContext,
+  isDrawn: boolean,
+): PartPrice {
+  const { speed, geography } = usage
+  const serviceTier = isDrawn ? null : (usage.serviceTier ?? tierUnstated(context))
   const { tier, known } = tierOf(context.surface, { serviceTier, speed, batch: context.batch })
   return {
     model,
@@ -51,17 +56,59 @@ function priceOf(model: ModelPrice, promptTokens: number, usage: Usage, context:
   }
 }
 
+/** A compaction has tiers, and its reply does not say which. Elsewhere a reply without a tier means the standard one. */
+function tierUnstated({ endpoint, tierAsked }: RatingContext): string | null {
+  return endpoint === '/v1/responses/compact' ? (tierAsked ?? null) : null
+}
+
 interface Resolved {
   readonly model: ModelPrice | null
   readonly asRequested: boolean
+  readonly standsIn: boolean
 }
 
-/** Where upstream names no model at all (images, speech), the requested one is simply the model. */
-export function resolve(named: string | null, asked: string | null, version: PriceVersion): Resolved {
+function modelOf(
+  part: UsagePart,
+  isDrawn: boolean,
+  usage: Usage,
+  context: RatingContext,
+  version: PriceVersion,
+): Resolved {
+  const named = nameOf(part, usage, context)
+  const found = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
+  if (found.model !== null || version.rules === 1) return found
+  // A model that the request names and that has no price was let pass to be rated later, at its own.
+  if (context.modelAsked !== null && !isDrawn) return found
+  const price = (model: ModelPrice) => priceOf(model, part.promptTokens, usage, context, isDrawn)
+  const model = dearestModel(candidates(context, isDrawn, version), part.quantities, price)
+  return { model, asRequested: false, standsIn: true }
+}
+
+/** What a second model drew never goes by the price of the one that wrote. */
+function drawnBy(named: string | null, version: PriceVersion): Resolved {
+  const model = named === null ? null : findModel(version, named)
+  return { model, asRequested: false, standsIn: false }
+}
+
+/**
+ * Where upstream names no model at all (images, speech), the requested one is simply the model; where the request names
+ * none either, it is the default of the endpoint.
+ */
+export function resolve(
+  named: string | null,
+  { modelAsked, endpoint }: RatingContext,
+  version: PriceVersion,
+): Resolved {
   const own = named === null ? null : findModel(version, named)
-  if (own !== null) return { model: own, asRequested: false }
-  const requested = asked === null ? null : findModel(version, asked)
-  return { model: requested, asRequested: requested !== null && named !== null }
+  if (own !== null) return { model: own, asRequested: false, standsIn: false }
+  const other = modelAsked ?? version.defaultModels.get(endpoint) ?? null
+  const model = other === null ? null : findModel(version, other)
+  const instead = model !== null && named !== null
+  return {
+    model,
+    asRequested: instead && modelAsked !== null,
+    standsIn: instead && modelAsked === null,
+  }
 }
 
 function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string | null {
@@ -72,29 +119,6 @@ function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string |
 function didSomething(quantities: Quantities): boolean {
   for (const unit in quantities) if (quantityOf(quantities, unit as Unit) > 0) return true
   return false
-}
-
-/** Metering promises whole numbers; what is none must not become a credit, nor end the process in BigInt(). */
-export function quantityOf(quantities: Quantities, unit: Unit): number {
-  const quantity = quantities[unit] ?? 0
-  return Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
-}
-
-const TOOLS: ReadonlySet<Unit> = new Set(UNITS_OF.tool)
-
-/** What is priced by the call: tiers and multipliers leave it alone. */
-export function isTool(unit: Unit): boolean {
-  return TOOLS.has(unit)
-}
-
-/** The rate that a unit of the part goes by. */
-export function rateOf({ model, tariffs }: PartPrice, unit: Unit): FoundRate {
-  return isTool(unit) ? findTool(model, unit) : findRate(tariffs, unit)
-}
-
-function findTool(model: ModelPrice, unit: Unit): FoundRate {
-  const nanos = model.tools.get(unit)
-  return nanos === undefined ? { nanos: 0n, how: 'none' } : { nanos, how: 'listed' }
 }
 
 function multipliersFor(model: ModelPrice, geography: string | null, regional: boolean): Multipliers {

@@ -25,7 +25,7 @@ export const RATE_KEYS = [
 
 export type RateKey = (typeof RATE_KEYS)[number]
 
-/** What is paid by the call or by the hour, whichever model did it. Only searches are counted on the wire so far. */
+/** What is paid by the call or by the hour, whichever model did it. The hours are not on the wire. */
 export const TOOL_KEYS = [
   'web_search_per_1000',
   'web_fetch_per_1000',
@@ -53,7 +53,8 @@ export type Tier = (typeof TIERS)[number]
 export type Side = 'input' | 'output' | 'duration' | 'tool'
 
 interface UnitPrice {
-  readonly key: RateKey | ToolKey
+  /** Null: what it costs cannot be told from how many there were. */
+  readonly key: RateKey | ToolKey | null
   /** How many units the listed price buys. */
   readonly units: bigint
   readonly side: Side
@@ -79,6 +80,8 @@ export const UNIT_PRICES: Readonly<Record<Unit, UnitPrice>> = {
   image_output_tokens: { key: 'image_output', units: MILLION, side: 'output' },
   web_searches: { key: 'web_search_per_1000', units: THOUSAND, side: 'tool' },
   file_searches: { key: 'file_search_per_1000', units: THOUSAND, side: 'tool' },
+  containers: { key: 'code_interpreter_per_session', units: 1n, side: 'tool' },
+  code_executions: { key: null, units: 1n, side: 'tool' },
   input_characters: { key: 'input_per_million_characters', units: MILLION, side: 'input' },
   audio_input_milliseconds: { key: 'audio_input_per_hour', units: HOUR_IN_MS, side: 'duration' },
 }

@@ -2,8 +2,9 @@ import type { Nanos } from '../kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import { type Discount, keepFor } from './discount.ts'
 import { multiplierOf, plainAmountOf, Totals } from './exact-amount.ts'
+import { isTool, type PartPrice, quantityOf, rateOf } from './part-price.ts'
 import type { PriceVersion } from './price-book.ts'
-import { isTool, type PartPrice, pricedParts, quantityOf, rateOf, resolve } from './priced-parts.ts'
+import { pricedParts, resolve } from './priced-parts.ts'
 import { type RatedLine, ratedLines } from './rated-lines.ts'
 import type { RatingContext } from './rating-context.ts'
 
@@ -57,6 +58,7 @@ export function rateFigures(
   const parts = pricedParts(usage, context, version)
   for (const part of parts) {
     if (part.asRequested) pricedAsRequested = true
+    if (part.standsIn) unpriced = true
     if (part.price !== null) nothingPriced = false
     if (part.price === null || !addPart(totals, part.quantities, part.price, discount)) unpriced = true
   }
@@ -67,7 +69,7 @@ export function rateFigures(
     costNanos,
     unpriced,
     pricedAsRequested,
-    modelPriced: resolve(usage.modelServed, context.modelAsked, version).model?.id ?? null,
+    modelPriced: resolve(usage.modelServed, context, version).model?.id ?? null,
   }
 }
 

@@ -2,8 +2,9 @@ import { type Fraction, formatUsd } from '../kernel/money.ts'
 import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import { amountOf, asNanos, NO_MULTIPLIERS, ONE } from './exact-amount.ts'
 import type { FoundRate } from './find-rate.ts'
+import { isTool, type PartPrice, quantityOf, rateOf } from './part-price.ts'
 import type { PriceVersion } from './price-book.ts'
-import { isTool, type PartPrice, type PricedPart, pricedParts, quantityOf, rateOf } from './priced-parts.ts'
+import { type PricedPart, pricedParts } from './priced-parts.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
 import type { RatingContext } from './rating-context.ts'
 
@@ -62,8 +63,11 @@ function describe(
 ): readonly string[] {
   const said: string[] = []
   if (model.endpoints.has(endpoint)) said.push(`endpoint ${endpoint}`)
-  if (!tariffs.listed) said.push(`no ${tariffs.tier} rates listed: standard`)
-  else if (tariffs.tier !== 'standard') said.push(tariffs.tier)
+  if (!tariffs.listed) {
+    const rates = tariffs.table.others.has(tariffs.tier) ? 'as usual of its family' : 'standard'
+    said.push(`no ${tariffs.tier} rates listed: ${rates}`)
+  }
+  if (tariffs.listed && tariffs.tier !== 'standard') said.push(tariffs.tier)
   if (tariffs.long) said.push('long context')
   if (place !== ONE) said.push(`geography ${geography} × ${formatUsd(place)}`)
   if (region !== ONE) said.push(`regional × ${formatUsd(region)}`)

@@ -12,4 +12,9 @@ export interface RatingContext {
   readonly batch: boolean
   /** The model that the image tool of the request names. Upstream does not repeat it. */
   readonly imageToolModel?: string | null
+  /**
+   * The service tier that the request asked for, else the one that the upstream project gives those that ask for
+   * none: what goes where a reply states no tier. Null where neither is known.
+   */
+  readonly tierAsked?: string | null
 }

@@ -23,7 +23,8 @@ const MODEL_MAY_BE_OBJECT = /^\/v1\/(?:agents|dreams)(?:\/|$)/
 
 /**
  * Finds every model that a request can lead to. Where the answer cannot be known before the call has run it says so,
- * and never nothing, unless no model takes part or the call is free. `query` is the target's, with its `?`.
+ * and never nothing, unless no model takes part or the call is free. `query` is the target's, with its `?`; `byDefault`
+ * is the model that upstream takes for a request that names none, where that is known.
  */
 export function namedModels(
   endpoint: Endpoint | null,
@@ -32,6 +33,7 @@ export function namedModels(
   path: string,
   facts: RequestFacts,
   query = '',
+  byDefault: string | null = null,
 ): NamedModels {
   // HEAD does what GET does.
   const found = endpoint ?? (method === 'HEAD' ? findEndpoint(surface, 'GET', path) : null)
@@ -47,7 +49,7 @@ export function namedModels(
       return named(modelInQuery(query), 'The query does not name one model.')
     case 'json':
     case 'multipart':
-      return namedInBody(found, facts)
+      return namedInBody(found, facts, byDefault)
     case 'batch_entries':
       return namedInEntries(facts)
     case 'batch_file':
@@ -80,13 +82,13 @@ function modelInQuery(query: string): string | null {
   return models.length === 1 ? (models[0] ?? null) : null
 }
 
-function namedInBody(endpoint: Endpoint, facts: RequestFacts): NamedModels {
+function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string | null): NamedModels {
   const ambiguity = ambiguityOf(facts)
   if (ambiguity !== null) return unknown(ambiguity.detail)
   if (facts.kind === 'form' && endpoint.model === 'json')
     return unknown('The body is a form, and this endpoint reads JSON.')
   const names = new ModelNames()
-  readModels(membersOf(facts), names, MODEL_MAY_BE_OBJECT.test(endpoint.template))
+  readModels(membersOf(facts), names, MODEL_MAY_BE_OBJECT.test(endpoint.template), byDefault)
   const records = facts.kind === 'json' ? facts.records : null
   const reason = endpoint.billing === 'free' ? names.unreadable : names.unknown
   return {

@@ -47,9 +47,17 @@ export function isPickedArray(picked: Picked | undefined): picked is readonly Pi
   return Array.isArray(picked)
 }
 
-/** Finds every model that a request can lead to. `mayBeObject` is for those that may give it as an object with an `id`. */
-export function readModels(body: PickedObject, names: ModelNames, mayBeObject = false): void {
-  const model = body.get('model') ?? null
+/**
+ * Finds every model that a request can lead to. `mayBeObject` is for those that may give it as an object with an `id`,
+ * `byDefault` is what upstream takes if there is none.
+ */
+export function readModels(
+  body: PickedObject,
+  names: ModelNames,
+  mayBeObject = false,
+  byDefault: string | null = null,
+): void {
+  const model = body.get('model') ?? byDefault
   if (model === null) names.leaveOpen('The request names no model.')
   else if (mayBeObject && isPickedObject(model)) names.name(model.get('id') ?? null, '"model"')
   else names.name(model, '"model"')

@@ -15,6 +15,8 @@ export interface RequestLimits {
   readonly geography: string | null
   readonly refersElsewhere: boolean
   readonly background: boolean
+  /** A stored prompt, response or conversation takes part, which may bring a model of its own. */
+  readonly stored: boolean
   readonly tools: RequestTools
   /** Models that may answer in the place of the one asked for. */
   readonly fallbackModels: readonly string[]
@@ -55,6 +57,7 @@ export function readLimits(surface: Surface, facts: RequestFacts, body: () => Bu
     geography: textOf(get('inference_geo')),
     refersElsewhere: stored || tools.runsUpstream || refersElsewhere(facts, body),
     background: isTrue(get('background')),
+    stored,
     tools,
     fallbackModels: otherModels(members, tools),
     unlimited: tools === UNKNOWN_TOOLS || asksForSvg(members) || leavesOpen(facts, members),

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPricer } from '../../src/gateway/create-pricer.ts'
+import type { Pricer } from '../../src/gateway/pricer.ts'
+import { readRating } from '../../src/gateway/rating-text.ts'
+import type { Usage } from '../../src/kernel/usage.ts'
 import { modelAsked } from '../../src/metering/request-facts.ts'
 import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
@@ -10,19 +13,25 @@ import { factsOf } from '../providers/request-facts-of.ts'
 
 const loaded = loadListPrices()
 assert.ok(loaded.kind === 'book')
-const pricer = createPricer(loaded.book, {
+const settings = {
   discount: NO_DISCOUNT,
   unpriced: 'auto',
   chatDefaultTier: null,
   chatRegional: false,
-})
+} as const
+const pricer = createPricer(loaded.book, settings)
 
-async function plan(surface: Surface, request: string, body: Record<string, unknown> | null) {
+async function plan(
+  surface: Surface,
+  request: string,
+  body: Record<string, unknown> | null,
+  by: Pricer = pricer,
+) {
   const [method = '', path = ''] = request.split(' ')
   const endpoint = findEndpoint(surface, method, path)
   const facts = await factsOf(endpoint, body)
   const bytes = Buffer.from(JSON.stringify(body))
-  return pricer.plan({
+  return by.plan({
     surface,
     method,
     path,
@@ -100,4 +109,99 @@ test('an endpoint that hands out credentials, where it is served at all, is one 
     assert.deepEqual(unratable, { reason: 'endpoint_not_metered', refuse: 'limited' }, request)
     assert.equal(metered, false)
   }
+})
+
+test('a request without a model is held at the default of its endpoint, and that is told', async () => {
+  const { model: _left, ...unnamed } = RESPONSE
+  const named = await plan('chat', 'POST /v1/responses', { ...RESPONSE, model: 'gpt-6-astra' })
+  for (const left of [unnamed, { ...unnamed, model: null }]) {
+    const { hold, modelDefault } = await plan('chat', 'POST /v1/responses', left)
+    assert.equal(modelDefault, 'gpt-6-astra')
+    assert.equal(hold.kind, 'bound')
+    const [bytes, others] = [
+      JSON.stringify(left).length,
+      JSON.stringify({ ...RESPONSE, model: 'gpt-6-astra' }).length,
+    ]
+    // The bodies differ by some bytes, each of which is held as a token written to the cache at $12.50/M.
+    assert.ok(hold.kind === 'bound' && named.hold.kind === 'bound')
+    assert.equal(hold.listNanos - named.hold.listNanos, BigInt(bytes - others) * 12_500n)
+  }
+  const drawn = await plan('chat', 'POST /v1/images/generations', { prompt: 'a duck' })
+  assert.equal(drawn.modelDefault, 'gpt-image-2')
+  assert.equal(named.modelDefault, null)
+})
+
+test('what is stored may bring a model, so that none is known and all is held', async () => {
+  for (const stored of [{ prompt: { id: 'p' } }, { previous_response_id: 'r' }, { conversation: 'c' }]) {
+    const { hold, modelDefault } = await plan('chat', 'POST /v1/responses', { input: 'hi', ...stored })
+    assert.deepEqual([hold.kind, modelDefault], ['unbounded', null], JSON.stringify(stored))
+  }
+})
+
+test('a model that is no name is not taken for one that was left out', async () => {
+  for (const model of [7, {}, [], true, 'm'.repeat(257)])
+    assert.equal((await plan('chat', 'POST /v1/images/generations', { model })).modelDefault, null)
+})
+
+test('the tier that a request asks for is kept with the call, or else that of the upstream project', async () => {
+  const flexible = createPricer(loaded.book, { ...settings, chatDefaultTier: 'flex' })
+  const tierOf = async (by: Pricer, more: object, surface: Surface = 'chat') => {
+    const path = surface === 'chat' ? 'POST /v1/responses/compact' : 'POST /v1/messages'
+    return readRating((await plan(surface, path, { ...RESPONSE, ...more }, by)).rating)?.context.tierAsked
+  }
+  assert.equal(await tierOf(pricer, {}), null)
+  assert.equal(await tierOf(pricer, { service_tier: 'priority' }), 'priority')
+  assert.equal(await tierOf(flexible, {}), 'flex')
+  assert.equal(await tierOf(flexible, { service_tier: 'auto' }), 'flex')
+  assert.equal(await tierOf(flexible, { service_tier: 'default' }), 'default')
+  assert.equal(await tierOf(flexible, {}, 'messages'), null)
+})
+
+const USED: Usage = {
+  parts: [{ model: null, quantities: { input_tokens: 10, code_executions: 1 }, promptTokens: 10 }],
+  modelServed: null,
+  serviceTier: null,
+  speed: null,
+  geography: null,
+  stopReason: null,
+  freeRefusal: false,
+  suspect: false,
+}
+
+test('a chat that searches by itself, or was told to, has one search added, and no other call has', async () => {
+  const searches = async (path: string, body: object, served: string | null = null) => {
+    const { withFees } = await plan('chat', path, { messages: [], ...body })
+    return withFees({ ...USED, modelServed: served }).parts[0]?.quantities.web_searches ?? 0
+  }
+  const CHAT = 'POST /v1/chat/completions'
+  assert.equal(await searches(CHAT, { model: 'gpt-4o' }), 0)
+  for (const model of [
+    'gpt-4o-search-preview',
+    'gpt-4o-search-preview-2025-03-11',
+    'gpt-4o-mini-search-preview',
+    'gpt-5-search-api',
+    'gpt-5-search-api-2025-10-14',
+  ]) {
+    assert.equal(await searches(CHAT, { model }), 1, model)
+    assert.equal(await searches(CHAT, { model: 'gpt-4o' }, model), 1, `served ${model}`)
+    assert.equal(await searches('POST /v1/responses', { model }), 0)
+  }
+  for (const options of [{}, { search_context_size: 'low' }, true, 'x', [], { x: 'y'.repeat(300_000) }])
+    assert.equal(await searches(CHAT, { model: 'gpt-4o', web_search_options: options }), 1)
+  assert.equal(await searches(CHAT, { model: 'gpt-4o', web_search_options: null }), 0)
+  assert.equal(await searches('POST /v1/responses', { model: 'gpt-4o', web_search_options: {} }), 0)
+})
+
+test('code that ran costs nobody knows what, unless web tools of 2026-02-09 or later came with it', async () => {
+  const unpriced = async (...types: readonly string[]) => {
+    const tools = types.map((type) => ({ type, name: 'n' }))
+    const { withFees, rate } = await plan('messages', 'POST /v1/messages', { ...MESSAGE, tools })
+    return rate(withFees(USED)).unpriced
+  }
+  assert.equal(await unpriced('code_execution_20250825'), true)
+  assert.equal(await unpriced('code_execution_20260120', 'web_search_20250305'), true)
+  assert.equal(await unpriced('code_execution_20260120', 'web_search_20260209'), false)
+  assert.equal(await unpriced('web_fetch_20260309', 'code_execution_20260521'), false)
+  assert.equal(await unpriced('web_search_20260208'), true)
+  assert.equal(await unpriced('xweb_search_20260209'), true)
 })

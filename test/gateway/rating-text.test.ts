@@ -21,6 +21,7 @@ const context: fc.Arbitrary<RatingContext> = fc.record(
     regional: fc.boolean(),
     batch: fc.boolean(),
     imageToolModel: fc.constantFrom(null, 'a'),
+    tierAsked: fc.constantFrom(null, 'flex', 'priority'),
   },
   { noNullPrototype: true },
 )
@@ -33,6 +34,20 @@ test('what was written of a rating is read again, whichever was written before i
       }
     }),
   )
+})
+
+test('a text of before, which says nothing of tiers, is read as it stands', () => {
+  const text =
+    '{"surface":"chat","modelAsked":null,"endpoint":"/v1/responses/compact","regional":false,"batch":false,' +
+    '"imageToolModel":null,"discount":"0"}'
+  assert.deepEqual(readRating(text)?.context, {
+    surface: 'chat',
+    modelAsked: null,
+    endpoint: '/v1/responses/compact',
+    regional: false,
+    batch: false,
+    imageToolModel: null,
+  })
 })
 
 test('more models than are remembered are each written as they are', () => {

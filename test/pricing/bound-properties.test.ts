@@ -128,9 +128,13 @@ test('no usage that fits a request costs more than its bound, at list price or d
         const asked = left && request.surface === 'chat' ? given.defaultTier : request.serviceTier
         const speedy = asked !== 'flex' && outcome.downgraded
         const places = request.geography ?? (given.geographyPossible && outcome.inTheUs ? 'us' : null)
-        const names = [request.model ?? '', ...request.fallbackModels]
+        // Only Messages has other models take over.
+        const others = request.surface === 'messages' ? request.fallbackModels : []
+        const names = [request.model ?? '', ...others]
         const usage = usageOf(
-          names.map((name) => partOf(quantitiesOf(request, name, outcome), name)),
+          names.map((name, at) =>
+            partOf(quantitiesOf(request, name, outcome), at === names.length - 1 ? null : name),
+          ),
           {
             modelServed: names.at(-1) ?? null,
             serviceTier: speedy ? 'default' : asked,

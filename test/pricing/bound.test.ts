@@ -141,6 +141,18 @@ const examples: readonly Example[] = [
     listNanos: 8_000_000n,
   },
   {
+    says: 'a tier that the list does not name is held at the rates that are derived for it',
+    request: { ...COMPLETION, model: 'o3-mini', serviceTier: 'priority' },
+    // (1,000 × $1.10/M + 100 × $4.40/M) × 1.75
+    listNanos: 2_695_000n,
+  },
+  {
+    says: 'one that is cheaper, and that the list does not name, may be served as standard',
+    request: { ...COMPLETION, model: 'o3-mini', serviceTier: 'flex' },
+    // 1,000 × $1.10/M + 100 × $4.40/M
+    listNanos: 1_540_000n,
+  },
+  {
     says: 'flex is held at flex rates',
     request: { ...COMPLETION, serviceTier: 'flex' },
     // 1,000 × $1.25/M + 100 × $7.50/M

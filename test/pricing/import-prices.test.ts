@@ -262,7 +262,7 @@ test('a tier of which the file has only some rates is not added', () => {
 
 test('what the overlay in use changed is carried over, and is no difference', () => {
   const loaded = loadListPrices(
-    '{"tools":{"openai":{"web_search_per_1000":"9"}},"models":[{"id":"o3","max_output_tokens":5},{"id":"mine","provider":"local","rates":{"standard":{"input":"1","output":"1"}}}]}',
+    '{"default_models":{"/v1/images/edits":"gpt-image-1.5","/v1/responses":null},"tools":{"openai":{"web_search_per_1000":"9"}},"models":[{"id":"o3","max_output_tokens":5},{"id":"mine","provider":"local","rates":{"standard":{"input":"1","output":"1"}}}]}',
   )
   assert.equal(loaded.kind, 'book')
   const result = importing(litellm, loaded.book.versions[0], ['gpt-4o'])
@@ -271,6 +271,10 @@ test('what the overlay in use changed is carried over, and is no difference', ()
   assert.equal(findModel(prices, 'mine')?.provider, 'local')
   assert.equal(findModel(prices, 'o3')?.maxOutputTokens, 5)
   assert.equal(findModel(prices, 'o3')?.tools.get('web_searches'), 9_000_000_000n)
+  const { defaultModels } = prices
+  assert.equal(defaultModels.get('/v1/images/edits'), 'gpt-image-1.5')
+  assert.equal(defaultModels.get('/v1/images/generations'), 'gpt-image-2')
+  assert.equal(defaultModels.has('/v1/responses'), false)
   assert.equal(findModel(prices, 'gpt-4o')?.rates.standard.short.get('input_tokens'), 3_000_000_000n)
 })
 

@@ -32,7 +32,7 @@ test('a price that changes gets a new version id', () => {
   // id and a new effective_from, then write the new digest here.
   const prices: unknown = JSON.parse(readFileSync(file, 'utf8'))
   const digest = createHash('sha256').update(JSON.stringify(prices)).digest('hex').slice(0, 16)
-  assert.deepEqual([shipped.id, digest], ['2026-11-15', 'a456fed0c5426a5c'])
+  assert.deepEqual([shipped.id, digest], ['2026-11-16', 'e641e360a5fa9cfd'])
 })
 
 test('the shipped book is used as it stands, and stands every check', () => {

@@ -241,6 +241,22 @@ const wrong: readonly [says: string, overlay: string, problem: RegExp][] = [
     /^line 2, .*endpoints\.decisions: must begin with \/v1\//,
   ],
   [
+    'a default that is no model of the book',
+    '{"default_models":{\n"/v1/responses":"gamma"}}',
+    /^line 2, default_models\.\/v1\/responses: "gamma" is no model of the book/,
+  ],
+  [
+    'a default for what is no path',
+    '{"default_models":{\n"responses":"alpha"}}',
+    /^line 2, default_models\.responses: must begin with \/v1\//,
+  ],
+  ['rules of its own', '{\n"rules":2}', /^line 2, rules: is not a member/],
+  [
+    'a mark that is neither true nor false',
+    '{"models":[{"id":"alpha",\n"searches_each_call":1}]}',
+    /^line 2, .*searches_each_call: must be true or false/,
+  ],
+  [
     'a negative limit',
     '{"models":[{"id":"alpha",\n"max_output_tokens":-1}]}',
     /^line 2, .*max_output_tokens: must not be negative/,
@@ -265,6 +281,25 @@ test('all that is wrong with an overlay is said at once, up to a limit', () => {
   assert.deepEqual([problems(small, many).length, problems(small, many).at(-1)], [51, 'and 150 more'])
 })
 
+test('an overlay sets defaults by id or alias, of models that it adds too, and keeps the others', () => {
+  const gamma = { id: 'gamma', provider: 'local', rates: { standard: { input: '0', output: '0' } } }
+  const overlays = [
+    { default_models: { '/v1/a': 'alpha', '/v1/b': 'beta', '/v1/c': 'beta' } },
+    { models: [gamma], default_models: { '/v1/a': 'gamma', '/v1/b': null, '/v1/d': 'alpha-1' } },
+  ]
+  const [version] = load(small, JSON.stringify(overlays)).versions
+  assert.deepEqual(
+    [...version.defaultModels],
+    [
+      ['/v1/a', 'gamma'],
+      ['/v1/c', 'beta'],
+      ['/v1/d', 'alpha-1'],
+    ],
+  )
+  const again = load(`{"versions":[${JSON.stringify(version.entry)}]}`)
+  assert.deepEqual(again.versions[0].defaultModels, version.defaultModels)
+})
+
 const malformed: readonly [says: string, text: string, problem: RegExp][] = [
   ['no versions', '{"versions":[]}', /versions: must hold at least one/],
   ['no member at all', '{}', /^line 1, versions: is missing/],
@@ -282,6 +317,18 @@ const malformed: readonly [says: string, text: string, problem: RegExp][] = [
     'a model without rates',
     JSON.stringify({ versions: [version('a', '2026-01-01', [{ id: 'x', provider: 'p' }])] }),
     /models\[0\]\.rates: is missing/,
+  ],
+  [
+    'a default that is none of its models',
+    JSON.stringify({
+      versions: [{ ...(version('a', '2026-01-01') as object), default_models: { '/v1/responses': 'x' } }],
+    }),
+    /default_models\.\/v1\/responses: "x" is no model/,
+  ],
+  [
+    'rules that nobody knows',
+    JSON.stringify({ versions: [{ ...(version('a', '2026-01-01') as object), rules: 3 }] }),
+    /rules: must be 2/,
   ],
   [
     'a name given twice',

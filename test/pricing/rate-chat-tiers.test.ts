@@ -108,22 +108,74 @@ const tiers: readonly Example[] = [
     listNanos: 291_000_000n,
   },
   {
-    says: 'ultrafast of a model that lists none is rated as standard and flagged',
+    says: 'ultrafast of a family that lists none is six times the standard rate, flagged',
     model: 'gpt-5.6-sol',
     units: { input_tokens: 1_000 },
     said: { serviceTier: 'ultrafast' },
-    // 1,000 × $4/M
-    listNanos: 4_000_000n,
+    // 1,000 × $4/M × 6
+    listNanos: 24_000_000n,
     unpriced: true,
   },
   {
-    says: 'priority of a model that lists none is rated as standard and flagged',
+    says: 'priority of a model that lists none is twice the standard rate, as its family lists it, flagged',
     model: 'gpt-5.4-nano',
     units: { input_tokens: 1_000 },
     said: { serviceTier: 'priority' },
-    // 1,000 × $0.20/M
-    listNanos: 200_000n,
+    // 1,000 × $0.20/M × 2
+    listNanos: 400_000n,
     unpriced: true,
+  },
+  {
+    says: 'priority of o3-mini is 1.75 times the standard rate, as o3 lists it, flagged',
+    model: 'o3-mini',
+    units: { input_tokens: 1_000, cache_read_tokens: 1_000, output_tokens: 500 },
+    said: { serviceTier: 'priority' },
+    // (1,000 × $1.10/M + 1,000 × $0.55/M + 500 × $4.40/M) × 1.75 = 3,850,000 × 1.75
+    listNanos: 6_737_500n,
+    unpriced: true,
+  },
+  {
+    says: 'flex of a model without a family is half the standard rate, flagged',
+    model: 'chat-latest',
+    units: { input_tokens: 1_000, output_tokens: 500 },
+    said: { serviceTier: 'flex' },
+    // (1,000 × $5/M + 500 × $30/M) / 2
+    listNanos: 10_000_000n,
+    unpriced: true,
+  },
+  {
+    says: 'a tier that is derived has its long prompts too',
+    model: 'gpt-daybreak-blue-latest',
+    units: { input_tokens: 272_001 },
+    said: { serviceTier: 'priority' },
+    // 272,001 × $8/M × 2
+    listNanos: 4_352_016_000n,
+    unpriced: true,
+  },
+  {
+    says: 'a compaction states no tier, and is rated at the one that was asked for',
+    model: 'gpt-5.6-sol',
+    units: { input_tokens: 1_000, output_tokens: 500 },
+    context: { endpoint: '/v1/responses/compact', tierAsked: 'flex' },
+    // (1,000 × $4/M + 500 × $20/M) / 2
+    listNanos: 7_000_000n,
+  },
+  {
+    says: 'a compaction that states its tier is rated at that one',
+    model: 'gpt-5.6-sol',
+    units: { input_tokens: 1_000, output_tokens: 500 },
+    said: { serviceTier: 'default' },
+    context: { endpoint: '/v1/responses/compact', tierAsked: 'priority' },
+    // 1,000 × $4/M + 500 × $20/M
+    listNanos: 14_000_000n,
+  },
+  {
+    says: 'elsewhere a reply without a tier is a standard one, whatever was asked for',
+    model: 'gpt-5.6-sol',
+    units: { input_tokens: 1_000, output_tokens: 500 },
+    context: { endpoint: '/v1/responses', tierAsked: 'priority' },
+    // 1,000 × $4/M + 500 × $20/M
+    listNanos: 14_000_000n,
   },
   {
     says: 'the default tier is the standard one',

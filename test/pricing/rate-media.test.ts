@@ -119,6 +119,36 @@ const audio: readonly Example[] = [
 
 const images: readonly Example[] = [
   {
+    says: 'a model for text that lists no rate for images reads them at the rate for text',
+    model: 'gpt-5.6-sol',
+    units: { input_tokens: 100, image_input_tokens: 1_000, output_tokens: 10 },
+    // 1,100 × $4/M + 10 × $20/M; the rate for cache writes would be $5/M
+    listNanos: 4_600_000n,
+  },
+  {
+    says: 'and those that were cached at the rate for cached text',
+    model: 'gpt-5.6-sol',
+    units: { cache_read_tokens: 100, image_cache_read_tokens: 1_000 },
+    // 1,100 × $0.40/M
+    listNanos: 440_000n,
+  },
+  {
+    says: 'in a long prompt at the rates of long prompts, and in a tier at those of the tier',
+    model: 'gpt-5.6-sol',
+    units: { input_tokens: 272_000, image_input_tokens: 1 },
+    said: { serviceTier: 'flex' },
+    // 272,001 × $8/M / 2
+    listNanos: 1_088_004_000n,
+  },
+  {
+    says: 'a model for text without a rate for what is cached has none for cached images either',
+    model: 'o1-pro',
+    units: { image_input_tokens: 1_000, image_cache_read_tokens: 1_000 },
+    // 2,000 × $150/M
+    listNanos: 300_000_000n,
+    unpriced: true,
+  },
+  {
     says: 'gpt-image-2: text and images, in, cached and out',
     model: 'gpt-image-2',
     units: {

@@ -4,6 +4,8 @@ import type { Usage } from '../../src/kernel/usage.ts'
 import { NO_DISCOUNT, readDiscount } from '../../src/pricing/discount.ts'
 import { IMAGE_TOOL } from '../../src/pricing/priced-parts.ts'
 import { rate } from '../../src/pricing/rate.ts'
+import { entry, messageBody, messageStream, plain } from '../providers/usage/message-replies.ts'
+import { meterBody, meterStream } from '../providers/usage/replies.ts'
 import { CHAT, figures, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
 
 function rated(usage: Usage, context = MESSAGES) {
@@ -50,6 +52,43 @@ test('each part has its own length: a long one does not make the others dear', (
   assert.equal(rated(usage).listNanos, 50_100_500n)
 })
 
+test('the length of a prompt is what the usage object adds up to, over all samplings of a loop of tools', () => {
+  const steps = [1, 2, 3].map(() =>
+    entry('message', 'claude-haiku-5-5', 30_000, 100, { cache_read_input_tokens: 10_000 }),
+  )
+  const usage = {
+    ...plain,
+    input_tokens: 90_000,
+    cache_read_input_tokens: 30_000,
+    output_tokens: 300,
+    iterations: steps,
+  }
+  const reply = { model: 'claude-haiku-5-5', usage }
+  // None of the three was longer than 40,000, and together they are 120,000:
+  // 90,000 × $0.50/M + 30,000 × $0.05/M + 300 × $2.50/M = 45,000,000 + 1,500,000 + 750,000
+  for (const metered of [
+    meterBody('messages', messageBody(reply)),
+    meterStream('messages', messageStream(reply)),
+  ])
+    assert.equal(rated(metered.usage).listNanos, 47_250_000n)
+})
+
+test('a fallback that was declined in its turn costs nothing, at whatever model', () => {
+  const iterations = [
+    entry('message', 'claude-fable-5', 1_000, 0),
+    entry('fallback_message', 'claude-opus-5', 1_000, 0),
+    entry('fallback_message', 'claude-sonnet-5', 1_000, 500),
+  ]
+  const usage = { ...plain, input_tokens: 1_000, output_tokens: 500, iterations }
+  const reply = { model: 'claude-sonnet-5', usage }
+  // 1,000 × $2/M + 500 × $10/M
+  for (const metered of [
+    meterBody('messages', messageBody(reply)),
+    meterStream('messages', messageStream(reply)),
+  ])
+    assert.equal(rated(metered.usage).listNanos, 7_000_000n)
+})
+
 test('speed, geography and tier of the whole call count for every part', () => {
   const usage = usageOf(
     [partOf({ output_tokens: 100 }, 'claude-opus-5'), partOf({ output_tokens: 100 }, 'claude-opus-5-5')],
@@ -81,6 +120,49 @@ test('the image tool is rated at the model that the request gave it', () => {
   assert.equal(rated(drawing, { ...CHAT, imageToolModel: 'gpt-image-1-mini' }).listNanos, 12_200_000n)
 })
 
+test('the image tool draws at the standard tier, whatever the tier of the response', () => {
+  // 1,000 × $8/M + 100 × $5/M + 1,000 × $30/M
+  assert.equal(rated({ ...drawing, serviceTier: 'priority' }, CHAT).listNanos, 38_500_000n)
+  assert.equal(rated({ ...drawing, serviceTier: 'priority' }, CHAT).unpriced, false)
+})
+
+test('an image model without a price goes by the dearest of those that draw, flagged, not by the text model', () => {
+  const asked = { ...CHAT, modelAsked: 'gpt-5.6-sol', imageToolModel: 'gpt-image-2.6-flare' }
+  // 1,000 × $4/M + 100 × $5/M + 1,000 × $40/M, which chatgpt-image-latest costs; at the text model 2,040,000 less
+  const rating = rated(drawing, asked)
+  assert.deepEqual([rating.listNanos, rating.unpriced, rating.pricedAsRequested], [44_500_000n, true, false])
+})
+
+test('the model that writes an SVG is rated at its own standard rates, or as one that draws', () => {
+  const svg = (author: string) =>
+    usageOf(
+      [partOf({ image_output_tokens: 1_000 }), partOf({ input_tokens: 500, output_tokens: 200 }, author)],
+      {
+        serviceTier: 'flex',
+      },
+    )
+  const context = { ...CHAT, endpoint: '/v1/images/generations', modelAsked: 'gpt-image-1-mini' }
+  // 500 × $4/M + 200 × $20/M, and what was drawn: 1,000 × $8/M, in a tier that images do not have
+  const known = rated({ ...svg('gpt-5.6-sol'), serviceTier: null }, context)
+  assert.deepEqual([known.listNanos, known.unpriced], [14_000_000n, false])
+  // 500 × $5/M + 200 × $40/M, the dearest of those that draw, for want of a rate for text
+  const unknown = rated({ ...svg('nobody-knows-it'), serviceTier: null }, context)
+  assert.deepEqual([unknown.listNanos, unknown.unpriced], [18_500_000n, true])
+  // Half of what was drawn, derived; the author is not touched.
+  assert.equal(rated(svg('gpt-5.6-sol'), context).listNanos, 10_000_000n)
+})
+
+test('a refusal before any output pays for the searches that went before it', () => {
+  const usage = usageOf([partOf({ input_tokens: 5_000, web_searches: 2 })], {
+    modelServed: 'claude-opus-5',
+    stopReason: 'refusal',
+    freeRefusal: true,
+  })
+  // 2 × $10/1,000
+  assert.equal(rated(usage).listNanos, 20_000_000n)
+  assert.equal(rated(usage).unpriced, false)
+})
+
 test('a refusal before any output costs nothing, though tokens are reported', () => {
   const usage = usageOf([partOf({ input_tokens: 5_000, cache_write_1h_tokens: 9_000, output_tokens: 1 })], {
     modelServed: 'claude-opus-5',
@@ -107,14 +189,15 @@ test('where neither the served nor the requested model has a price, nothing is r
   )
 })
 
-test('where only some parts have a price, those are rated and the whole is flagged', () => {
+test('where no request names a model, a part without a price goes by the dearest model, flagged', () => {
   const usage = usageOf([partOf({ input_tokens: 1_000 }), partOf({ input_tokens: 9 }, 'nobody-knows-it')], {
     modelServed: 'claude-opus-5',
   })
+  // 1,000 × $5/M + 9 × $10/M, which claude-fable-5 costs
   assert.deepEqual(figures(rated(usage)), {
     kind: 'rated',
-    listNanos: 5_000_000n,
-    costNanos: 5_000_000n,
+    listNanos: 5_090_000n,
+    costNanos: 5_090_000n,
     unpriced: true,
     pricedAsRequested: false,
   })
@@ -133,12 +216,12 @@ test('zero usage of a model without a price is zero, not unpriced', () => {
 
 test('names never match by their beginning', () => {
   const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'claude-opus-5-20260101' })
-  assert.equal(rated(usage).kind, 'unpriced')
+  assert.equal(rated(usage, { ...MESSAGES, modelAsked: 'claude-opus-5-2026' }).kind, 'unpriced')
 })
 
 test('a fine-tuned model whose base has no tuned price is unpriced', () => {
   const usage = usageOf([partOf({ input_tokens: 5 })], { modelServed: 'ft:gpt-5:acme::1' })
-  assert.equal(rated(usage, CHAT).kind, 'unpriced')
+  assert.equal(rated(usage, { ...CHAT, modelAsked: 'ft:gpt-5:acme::1' }).kind, 'unpriced')
 })
 
 test('counts that cannot be true give no credit and no crash', () => {

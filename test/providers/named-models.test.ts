@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ModelsCase, testModels } from './models-case.ts'
-import { form, modelsOf } from './request-facts-of.ts'
+import { type Body, form, modelsOf } from './request-facts-of.ts'
 
 const LONG = 'm'.repeat(257)
 const image = new Blob(['x'], { type: 'image/png' })
@@ -252,3 +252,17 @@ for (const type of [
     assert.match(unknown ?? '', /content type/)
   })
 }
+
+test('a model that upstream takes by itself counts as named where none is, and nowhere else', async () => {
+  const drawn = (body: Body) => modelsOf('chat', 'POST /v1/images/generations', body, undefined, 'd')
+  const known = { unknown: null, batchFile: null }
+  for (const left of [{ prompt: 'x' }, { prompt: 'x', model: null }, null])
+    assert.deepEqual(await drawn(left), { names: ['d'], ...known })
+  assert.deepEqual(await drawn({ prompt: 'x', model: 'a' }), { names: ['a'], ...known })
+  for (const model of [7, {}, [], LONG])
+    assert.match((await drawn({ prompt: 'x', model })).unknown ?? '', /"model" cannot be read/)
+  assert.match((await drawn({ prompt: { id: 'p' } })).unknown ?? '', /stored prompt/)
+  assert.match((await drawn('{')).unknown ?? '', /ends too early/)
+  const edited = await modelsOf('chat', 'POST /v1/images/edits', form({ prompt: 'x', image }), undefined, 'd')
+  assert.deepEqual(edited, { names: ['d'], ...known })
+})

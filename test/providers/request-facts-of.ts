@@ -30,11 +30,13 @@ export async function modelsOf(
   request: string,
   body: Body = null,
   contentType?: string,
+  byDefault: string | null = null,
 ): Promise<NamedModels> {
   const [, method = '', path = '', query = ''] = /^(\S+) ([^?]+)(.*)$/.exec(request) ?? []
   assert.notEqual(path, '')
   const endpoint = findEndpoint(surface, method, path)
-  return namedModels(endpoint, surface, method, path, await factsOf(endpoint, body, contentType), query)
+  const facts = await factsOf(endpoint, body, contentType)
+  return namedModels(endpoint, surface, method, path, facts, query, byDefault)
 }
 
 export function form(fields: Readonly<Record<string, string | Blob>>): FormData {

@@ -2,6 +2,7 @@ import { BodyMeter } from '../../metering/body-meter.ts'
 import { GuardedMeter, SilentMeter } from '../../metering/guarded-meter.ts'
 import type { Meter, ReplyReader } from '../../metering/meter.ts'
 import { OutputText } from '../../metering/output-text.ts'
+import { type SniffedForm, SniffingMeter } from '../../metering/sniffing-meter.ts'
 import { StreamMeter } from '../../metering/stream-meter.ts'
 import type { UsageReader } from '../endpoint.ts'
 import { ChatReader } from './chat.ts'
@@ -19,26 +20,39 @@ export interface ReplyHead {
 
 /**
  * The meter for a reply of a metered endpoint. What the reply is decides, not what was asked for: a stream may be
- * answered with a document and the reverse. Errors and replies of other types say nothing about usage.
+ * answered with a document and the reverse. Servers that name neither type, or none, are told by how the reply begins.
+ * Errors, audio and pictures say nothing about usage.
  */
 export function createMeter(usage: UsageReader, reply: ReplyHead): Meter {
   const form = formOf(reply)
+  if (form === 'silent') return new SilentMeter()
+  if (form === 'unnamed') return new SniffingMeter((sniffed) => meterOf(usage, sniffed) ?? new SilentMeter())
+  return meterOf(usage, form) ?? new SilentMeter()
+}
+
+/** Null for what is not a reply but goes over a socket. */
+function meterOf(usage: UsageReader, form: SniffedForm): Meter | null {
   const output = new OutputText()
-  const reader = form === 'other' ? null : readerFor(usage, output)
-  if (reader === null) return new SilentMeter()
+  const reader = readerFor(usage, output)
+  if (reader === null) return null
   return new GuardedMeter(form === 'events' ? new StreamMeter(reader, output) : new BodyMeter(reader, output))
 }
 
 const EVENTS = /^\s*text\/event-stream\s*(?:;|$)/i
-const JSON_TYPE = /^(?:\s*application\/json|[^;]*\+json)\s*(?:;|$)/i
+const JSON_TYPE = /^\s*(?:(?:application|text)\/json|[^;,\s]*\+json)(?:[;,\s]|$)/i
+const MEDIA = /^\s*(?:audio|image|video|font)\//i
 
-function formOf({ status, contentType = '' }: ReplyHead): 'events' | 'json' | 'other' {
-  if (status < 200 || status > 299) return 'other'
-  if (JSON_TYPE.test(contentType)) return 'json'
-  return EVENTS.test(contentType) ? 'events' : 'other'
+export function isJsonType(contentType: string): boolean {
+  return JSON_TYPE.test(contentType)
 }
 
-/** Null for what is not a reply but goes over a socket. */
+function formOf({ status, contentType = '' }: ReplyHead): SniffedForm | 'unnamed' | 'silent' {
+  if (status < 200 || status > 299) return 'silent'
+  if (JSON_TYPE.test(contentType)) return 'json'
+  if (EVENTS.test(contentType)) return 'events'
+  return MEDIA.test(contentType) ? 'silent' : 'unnamed'
+}
+
 function readerFor(usage: UsageReader, output: OutputText): ReplyReader | null {
   switch (usage) {
     case 'messages':

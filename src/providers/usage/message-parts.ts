@@ -119,20 +119,28 @@ export interface IterationContext {
 }
 
 /**
+ * An attempt that was declined before any output is listed, but free: the first, or a fallback that was declined in its
+ * turn. If the whole message is a refusal, so is the last one.
+ */
+export function withoutDeclined(iterations: readonly Iteration[], isRefusal: boolean): readonly Iteration[] {
+  const lastFallback = iterations.findLastIndex((entry) => entry.type === 'fallback_message')
+  const isDeclined = (entry: Iteration, at: number): boolean =>
+    isSampling(entry) && entry.tokens.output === 0 && (at < lastFallback || isRefusal)
+  return iterations.filter((entry, at) => !isDeclined(entry, at))
+}
+
+/**
  * One part for each model that sampled, and one for each compaction and each advisor, which are inferences with a
- * prompt of their own. An attempt that was declined before any output is listed, but free.
+ * prompt of their own.
  */
 export function iterationParts(
   iterations: readonly Iteration[],
-  { modelServed, modelAsked, isRefusal }: IterationContext,
+  { modelServed, modelAsked }: IterationContext,
   counts: Counts,
 ): UsagePart[] {
-  const lastFallback = iterations.findLastIndex((entry) => entry.type === 'fallback_message')
   const parts: UsagePart[] = []
   const sampled = new Map<string | null, number>()
-  for (const [i, entry] of iterations.entries()) {
-    const isDeclined = entry.type === 'message' && entry.tokens.output === 0
-    if (isDeclined && (i < lastFallback || isRefusal)) continue
+  for (const entry of iterations) {
     const named = entry.type === 'compaction' ? (entry.model ?? modelAsked) : entry.model
     const model = named === modelServed ? null : named
     const writes = splitWrites(entry.tokens.written, entry.tokens.split, false, counts)

@@ -12,6 +12,7 @@ import {
   readSplit,
   splitWrites,
   type WriteSplit,
+  withoutDeclined,
 } from './message-parts.ts'
 import { isObject, nameAt, objectAt, type WireObject } from './wire-value.ts'
 
@@ -111,11 +112,12 @@ export class MessageUsage {
         outputKnown: totals.output !== null,
       }
     }
-    const parts = iterationParts(this.#iterations, context, this.#counts)
+    const billed = withoutDeclined(this.#iterations, context.isRefusal)
+    const parts = iterationParts(billed, context, this.#counts)
     // Compactions and advisors come on top of the totals; samplings are what the totals are made of.
     const isSampled = this.#iterations.some(({ type }) => type === 'message' || type === 'fallback_message')
     const own = isSampled ? [] : [this.#totalsPart(totals)]
-    const counted: MessageTokens[] = this.#iterations.map((entry) => entry.tokens)
+    const counted: MessageTokens[] = billed.map((entry) => entry.tokens)
     return {
       parts: [...own, ...parts],
       calls,

@@ -10,7 +10,7 @@ import { isObject, listAt, nameAt, objectAt, textAt, type WireObject } from './w
 
 const LAYOUT: ReplyLayout = {
   members: new NameSet([
-    ...['type', 'id', 'model', 'stop_reason', 'content', 'usage', 'error'],
+    ...['type', 'id', 'model', 'stop_reason', 'content', 'container', 'usage', 'error'],
     ...['message', 'index', 'content_block', 'delta'],
   ]),
   ignored: new NameSet(['citations', 'context_management', 'diagnostics', 'input_transformations']),
@@ -28,6 +28,9 @@ const DELTAS: Readonly<Record<string, readonly [kind: OutputKind, member: string
 
 /** Blocks of tools that upstream runs, and of what they answered. */
 const SERVER_TOOL = /^(?:server_tool_use|mcp_tool_use|.+_tool_result)$/
+
+/** The names of the tools with which upstream runs code, and the types of the blocks with what came of it. */
+const CODE = /^(?:bash_|text_editor_)?code_execution(?:_tool_result)?$/
 
 /** Blocks come one after the other; a few may be open at once. */
 const OPEN_BLOCKS_MAX = 64
@@ -47,6 +50,7 @@ export class MessagesReader implements ReplyReader {
   #hasContent = false
   #toolsRan = false
   #reasons = false
+  #ranCode = false
   #error: string | null = null
 
   constructor(output: OutputText) {
@@ -127,7 +131,7 @@ export class MessagesReader implements ReplyReader {
     const known: readonly UsagePart[] = keepKnownSides(parts, inputKnown, outputKnown)
     return {
       usage: {
-        parts: addToolCalls(known, calls),
+        parts: addToolCalls(known, this.#ranCode ? { ...calls, code_executions: 1 } : calls),
         modelServed,
         serviceTier: this.#usage.serviceTier,
         speed: this.#usage.speed,
@@ -149,11 +153,14 @@ export class MessagesReader implements ReplyReader {
     this.#id = nameAt(message['id'])
     this.#model = nameAt(message['model'])
     this.#stopReason = nameAt(message['stop_reason'])
+    this.#noteContainer(message)
     this.#usage.read(message['usage'], when, document)
   }
 
   #readEnd(event: WireObject, document: JsonDocument): void {
-    const stopReason = nameAt(objectAt(event['delta'])['stop_reason'])
+    const delta = objectAt(event['delta'])
+    const stopReason = nameAt(delta['stop_reason'])
+    this.#noteContainer(delta)
     this.#usage.read(event['usage'], stopReason === null ? 'running' : 'final', document)
     if (stopReason === null) return
     this.#stopReason = stopReason
@@ -166,12 +173,18 @@ export class MessagesReader implements ReplyReader {
     if (type !== 'fallback') {
       this.#hasContent = true
       this.#toolsRan ||= SERVER_TOOL.test(type)
+      this.#ranCode ||= CODE.test(type === 'server_tool_use' ? String(block['name']) : type)
       this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
       return
     }
     this.#modelAsked ??= nameAt(objectAt(block['from'])['model'])
     this.#model = nameAt(objectAt(block['to'])['model']) ?? this.#model
     this.#usage.noteFallback()
+  }
+
+  /** There is one as soon as code can run, or files wait for it. */
+  #noteContainer(owner: WireObject): void {
+    if (isObject(owner['container'])) this.#ranCode = true
   }
 
   #readDelta(event: WireObject): TextPlace | null {

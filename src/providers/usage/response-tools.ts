@@ -15,12 +15,14 @@ const CALLS_MAX = 10_000
 /** Calls of tools that are seen as output items; most of these costs stand nowhere in the usage. */
 export class SeenTools {
   readonly #ids = new Set<string>()
+  readonly #containers = new Set<string>()
   #webSearches = 0
   #fileSearches = 0
   readonly #svgParts: UsagePart[] = []
 
   /** An item that is done. One that is shown twice counts once. */
   read(item: WireObject, counts: Counts): void {
+    this.noteContainer(item, counts)
     const type = nameAt(item['type'])
     if (type !== 'web_search_call' && type !== 'file_search_call' && type !== 'image_generation_call') return
     const id = nameAt(item['id']) ?? `unnamed ${this.#ids.size}`
@@ -33,6 +35,14 @@ export class SeenTools {
     else if (objectAt(item['action'])['type'] === 'search') this.#webSearches++
   }
 
+  /** The machine that an item runs code or a shell in. It is paid from when it is there, done or not, and once. */
+  noteContainer(item: WireObject, counts: Counts): void {
+    const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
+    if (id === null || this.#containers.has(id)) return
+    if (this.#containers.size === CALLS_MAX) counts.doubt()
+    else this.#containers.add(id)
+  }
+
   get svgParts(): readonly UsagePart[] {
     return this.#svgParts
   }
@@ -42,6 +52,7 @@ export class SeenTools {
     return quantitiesOf({
       web_searches: webSearches ?? this.#webSearches,
       file_searches: this.#fileSearches,
+      containers: this.#containers.size,
     })
   }
 }

@@ -93,6 +93,7 @@ export class ResponsesReader implements ReplyReader {
     switch (type) {
       case 'response.output_item.added':
         if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(event['output_index'])
+        this.#tools.noteContainer(objectAt(event['item']), this.#counts)
         this.#stage = 'content'
         this.#noteItem(nameAt(objectAt(event['item'])['type']) ?? '')
         return null

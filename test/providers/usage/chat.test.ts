@@ -265,5 +265,8 @@ test('a stream asked for and a document answered, and the reverse, are metered a
   assert.equal(meterPieces('chat', 'Text/Event-Stream', [stream]).outputKnown, true)
   assert.equal(meterPieces('chat', EVENTS, [body]).outputKnown, false)
   assert.equal(meterPieces('chat', 'application/json', [stream]).outputKnown, false)
-  assert.equal(meterPieces('chat', 'text/plain', [body]).outputKnown, false)
+  for (const type of ['text/plain', 'text/json', 'application/octet-stream', 'json', '']) {
+    assert.equal(meterPieces('chat', type, [body]).outputKnown, true, type)
+    if (type !== 'text/json') assert.equal(meterPieces('chat', type, [stream]).outputKnown, true, type)
+  }
 })

@@ -171,13 +171,12 @@ test('errors say nothing about usage, whatever they say', () => {
   }
 })
 
-test('what goes over sockets and replies without a type are not read', () => {
+test('what goes over sockets is not read here', () => {
   const body = Buffer.from(JSON.stringify({ usage: { input_tokens: 5, output_tokens: 5 } }))
   const heads: readonly (readonly [UsageReader, string | undefined])[] = [
     ['realtime', 'application/json'],
     ['live', 'application/json'],
-    ['responses', undefined],
-    ['responses', ''],
+    ['live', undefined],
   ]
   for (const [reader, contentType] of heads) {
     const meter = createMeter(reader, { status: 200, contentType })

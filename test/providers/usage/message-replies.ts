@@ -16,6 +16,8 @@ export interface MessageReply {
   readonly model?: string
   readonly stopReason?: string
   readonly content?: readonly Json[]
+  /** The machine that code ran in. */
+  readonly container?: Json
   /** What `message_start` says instead, where the end differs from it in more than the output. */
   readonly startUsage?: Json
 }
@@ -30,6 +32,7 @@ export function messageBody(reply: MessageReply): Json {
     content: reply.content ?? [text],
     stop_reason: reply.stopReason ?? 'end_turn',
     stop_sequence: null,
+    container: reply.container ?? null,
     usage: reply.usage,
   }
 }
@@ -38,7 +41,8 @@ export function messageBody(reply: MessageReply): Json {
 export function messageStream(reply: MessageReply): string {
   const content = reply.content ?? [text]
   const start = reply.startUsage ?? { ...reply.usage, output_tokens: 1 }
-  const message = messageBody({ ...reply, usage: { ...start, iterations: undefined }, content: [] })
+  const { container, ...begun } = reply
+  const message = messageBody({ ...begun, usage: { ...start, iterations: undefined }, content: [] })
   const end = Object.fromEntries(
     Object.entries(reply.usage).filter(([name]) => STREAM_END_MEMBERS.includes(name)),
   )
@@ -51,7 +55,11 @@ export function messageStream(reply: MessageReply): string {
     ...content.flatMap(blockEvents),
     {
       type: 'message_delta',
-      delta: { stop_reason: reply.stopReason ?? 'end_turn', stop_sequence: null },
+      delta: {
+        stop_reason: reply.stopReason ?? 'end_turn',
+        stop_sequence: null,
+        container: container ?? null,
+      },
       usage: end,
     },
     { type: 'message_stop' },

@@ -154,6 +154,99 @@ const examples: readonly (readonly [sentence: string, reply: MessageReply, expec
     { parts: [part({ input_tokens: 100, output_tokens: 40 }, 100)], modelServed: 'claude-opus-5' },
   ],
   [
+    'a fallback that was declined in its turn, which is free as well',
+    {
+      model: 'claude-opus-5',
+      usage: {
+        ...plain,
+        iterations: [
+          entry('message', 'claude-fable-5', 90, 0),
+          entry('fallback_message', 'claude-mythos-5', 95, 0),
+          entry('compaction', null, 500, 0),
+          entry('fallback_message', 'claude-opus-5', 100, 40),
+        ],
+      },
+      content: [
+        fallback('claude-fable-5', 'claude-mythos-5'),
+        fallback('claude-mythos-5', 'claude-opus-5'),
+        text,
+      ],
+    },
+    {
+      parts: [
+        part({ input_tokens: 500 }, 500, 'claude-fable-5'),
+        part({ input_tokens: 100, output_tokens: 40 }, 100),
+      ],
+      modelServed: 'claude-opus-5',
+    },
+  ],
+  [
+    'a last fallback that wrote nothing because there was nothing to write, which is paid',
+    {
+      model: 'claude-opus-5',
+      usage: {
+        ...plain,
+        output_tokens: 0,
+        iterations: [
+          entry('message', 'claude-fable-5', 90, 7),
+          entry('fallback_message', 'claude-opus-5', 100, 0),
+        ],
+      },
+      content: [text, fallback('claude-fable-5', 'claude-opus-5')],
+    },
+    {
+      parts: [
+        part({ input_tokens: 90, output_tokens: 7 }, 90, 'claude-fable-5'),
+        part({ input_tokens: 100 }, 100),
+      ],
+      modelServed: 'claude-opus-5',
+    },
+  ],
+  ...['code_execution', 'bash_code_execution', 'text_editor_code_execution'].flatMap(
+    (name): (typeof examples)[number][] => [
+      [
+        `a call of ${name}, whose time is not told`,
+        { usage: plain, content: [{ type: 'server_tool_use', id: 's', name }, text] },
+        { parts: [part({ input_tokens: 100, output_tokens: 40, code_executions: 1 }, 100)] },
+      ],
+      [
+        `what came of ${name}`,
+        { usage: plain, content: [{ type: `${name}_tool_result`, tool_use_id: 's', content: {} }, text] },
+        { parts: [part({ input_tokens: 100, output_tokens: 40, code_executions: 1 }, 100)] },
+      ],
+    ],
+  ),
+  [
+    'a machine that code could run in',
+    { usage: plain, container: { id: 'container_1', expires_at: '2026-11-15T00:00:00Z' } },
+    { parts: [part({ input_tokens: 100, output_tokens: 40, code_executions: 1 }, 100)] },
+  ],
+  [
+    'tools that run no code, of upstream and of the client',
+    {
+      usage: plain,
+      content: [
+        { type: 'server_tool_use', id: 's', name: 'web_fetch' },
+        { type: 'tool_use', id: 't', name: 'code_execution' },
+        text,
+      ],
+    },
+    { parts: [part({ input_tokens: 100, output_tokens: 40 }, 100)] },
+  ],
+  [
+    'searches before a refusal, which the reply counts though it has no content',
+    {
+      usage: { ...plain, output_tokens: 0, server_tool_use: { web_search_requests: 2 } },
+      content: [],
+      stopReason: 'refusal',
+    },
+    {
+      parts: [part({ input_tokens: 100, web_searches: 2 }, 100)],
+      freeRefusal: true,
+      stopReason: 'refusal',
+    },
+  ],
+  [
     'a fallback in the middle of the output, where each attempt pays at its own model',
     {
       model: 'claude-opus-5',

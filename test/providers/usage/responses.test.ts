@@ -66,6 +66,12 @@ const search = (id: string, type = 'search'): Json => ({
   status: 'completed',
   action: { type, query: 'x' },
 })
+const shell = (id: string, environment: Json | null): Json => ({
+  type: 'shell_call',
+  id,
+  environment,
+  status: 'completed',
+})
 const fileSearch = (id: string): Json => ({
   id,
   type: 'file_search_call',
@@ -170,6 +176,21 @@ const examples: readonly (readonly [sentence: string, final: Json, parts: readon
     [part({ input_tokens: 100, output_tokens: 40, file_searches: 2 }, 100)],
   ],
   [
+    'machines that code and commands ran in, each once',
+    response({
+      output: [
+        { type: 'code_interpreter_call', id: 'ci_1', container_id: 'cntr_1', status: 'completed' },
+        { type: 'code_interpreter_call', id: 'ci_2', container_id: 'cntr_1', status: 'completed' },
+        shell('sh_1', { type: 'container_reference', container_id: 'cntr_2' }),
+        shell('sh_2', { type: 'container_reference', container_id: 'cntr_1' }),
+        shell('sh_3', { type: 'local' }),
+        shell('sh_4', null),
+        message,
+      ],
+    }),
+    [part({ input_tokens: 100, output_tokens: 40, containers: 2 }, 100)],
+  ],
+  [
     'images that a tool drew, at the model that the tool was given',
     response({
       output: [image('ig_1'), message],
@@ -263,6 +284,16 @@ test('a stream cut before its last event leaves both sides to be counted, but no
   assert.equal(metered.objectId, 'resp_1')
   assert.equal(metered.stage, 'closing')
   assert.deepEqual(metered.output.texts, ['Hello, world'])
+})
+
+test('a machine counts from when it is there: a stream cut before its item was done has it', () => {
+  const item = { type: 'code_interpreter_call', id: 'ci_1', container_id: 'cntr_1', status: 'in_progress' }
+  const added = { type: 'response.output_item.added', output_index: 0, item }
+  const done = { type: 'response.output_item.done', output_index: 0, item }
+  for (const events of [[added], [added, done]])
+    assert.deepEqual(meterStream('responses', streamOf(events), false).usage.parts, [
+      part({ containers: 1 }, 0),
+    ])
 })
 
 test('an item that is shown twice counts once', () => {

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { chunked, sized } from '../support/wire-bytes.ts'
+import { startBillingBench } from './bench-of-one.ts'
+
+/** What is paid besides tokens, and replies that do not say what they are, over real sockets. */
+
+const upstream = await ScriptedUpstream.start()
+const bench = await startBillingBench({ messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` })
+after(async () => {
+  await bench.close()
+  await upstream.close()
+})
+afterEach(() => bench.assertBooksBalance())
+
+const JSON_LINE = 'Content-Type: application/json'
+const EVENTS_LINE = 'Content-Type: text/event-stream'
+const OK = 'HTTP/1.1 200 OK'
+
+const document = (body: object, line = JSON_LINE): Buffer => sized(OK, [line], JSON.stringify(body))
+const events = (...list: readonly (object | string)[]): Buffer =>
+  chunked(
+    OK,
+    [EVENTS_LINE],
+    list.map((event) => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`),
+  )
+
+const chat = { surface: 'chat' } as const
+const MESSAGES = [{ role: 'user', content: 'Hi' }]
+const usage = { prompt_tokens: 1_000, completion_tokens: 100 }
+
+function completion(model: string): object {
+  return { id: 'c', model, choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }], usage }
+}
+
+test('a chat of a model that searches costs one search more, at the price of that model', async () => {
+  upstream.queue([{ send: document(completion('gpt-4o-search-preview-2025-03-11')) }])
+  const body = { model: 'gpt-4o-search-preview', messages: MESSAGES }
+  const reply = await bench.call('/v1/chat/completions', body, chat)
+  // 1,000 × $2.50/M + 100 × $10/M + 1 × $50/1,000
+  assert.equal(reply.header('x-svc-list-cost-usd'), '0.0535')
+  assert.equal((await bench.record(reply.requestId))['unpriced'], false)
+})
+
+test('so does a streamed chat that was told to search, and none that was refused', async () => {
+  const body = { model: 'gpt-4o', stream: true, messages: MESSAGES, web_search_options: {} }
+  upstream.queue([
+    {
+      send: events(
+        { model: 'gpt-4o', choices: [{ index: 0, delta: { content: 'Hi' }, finish_reason: 'stop' }] },
+        { model: 'gpt-4o', choices: [], usage },
+        '[DONE]',
+      ),
+    },
+  ])
+  const reply = await bench.call('/v1/chat/completions', body, chat)
+  // 1,000 × $2.50/M + 100 × $10/M + 1 × $10/1,000
+  assert.equal(reply.trailer('x-svc-list-cost-usd'), '0.0135')
+  upstream.queue([{ send: sized('HTTP/1.1 429 Too Many Requests', [JSON_LINE], '{"error":{}}') }])
+  const refused = await bench.call('/v1/chat/completions', body, chat)
+  assert.equal(refused.header('x-svc-list-cost-usd'), '0')
+})
+
+test('a chat whose usage has to be counted pays for its search all the same', async () => {
+  const { usage: _none, ...silent } = completion('gpt-5-search-api') as { usage: unknown }
+  upstream.queue([{ send: document(silent) }])
+  const reply = await bench.call(
+    '/v1/chat/completions',
+    { model: 'gpt-5-search-api', messages: MESSAGES },
+    chat,
+  )
+  assert.ok(Number(reply.header('x-svc-list-cost-usd')) > 0.01)
+  assert.equal((await bench.record(reply.requestId))['estimated'], true)
+})
+
+test('each container of a response costs a session, streamed or not', async () => {
+  const call = (id: string, container: string) => ({
+    type: 'code_interpreter_call',
+    id,
+    container_id: container,
+  })
+  const output = [call('a', 'cntr_1'), call('b', 'cntr_2'), call('c', 'cntr_1')]
+  const final = {
+    id: 'r',
+    model: 'gpt-5.6-sol',
+    status: 'completed',
+    output,
+    usage: { input_tokens: 1_000, output_tokens: 100 },
+  }
+  const body = {
+    model: 'gpt-5.6-sol',
+    input: 'Hi',
+    tools: [{ type: 'code_interpreter', container: { type: 'auto' } }],
+  }
+  upstream.queue(
+    [{ send: document(final) }],
+    [
+      {
+        send: events(
+          ...output.map((item, i) => ({ type: 'response.output_item.added', output_index: i, item })),
+          { type: 'response.completed', response: final },
+        ),
+      },
+    ],
+  )
+  const whole = await bench.call('/v1/responses', body, chat)
+  // 1,000 × $4/M + 100 × $20/M + 2 × $0.03
+  assert.equal(whole.header('x-svc-list-cost-usd'), '0.066')
+  const streamed = await bench.call('/v1/responses', { ...body, stream: true }, chat)
+  assert.equal(streamed.trailer('x-svc-list-cost-usd'), '0.066')
+})
+
+test('code that a message had run is flagged, since nobody says for how long, unless it is free', async () => {
+  const message = {
+    type: 'message',
+    model: 'claude-opus-5',
+    content: [{ type: 'server_tool_use', id: 's', name: 'bash_code_execution', input: {} }],
+    container: { id: 'container_1' },
+    stop_reason: 'end_turn',
+    usage: { input_tokens: 1_000, output_tokens: 100 },
+  }
+  const code = { type: 'code_execution_20260120', name: 'code_execution' }
+  for (const [tools, unpriced] of [
+    [[code], true],
+    [[code, { type: 'web_search_20260209', name: 'web_search' }], false],
+  ] as const) {
+    upstream.queue([{ send: document(message) }])
+    const body = { model: 'claude-opus-5', max_tokens: 200, messages: MESSAGES, tools }
+    const reply = await bench.call('/v1/messages', body)
+    // 1,000 × $5/M + 100 × $25/M
+    assert.equal(reply.header('x-svc-list-cost-usd'), '0.0075')
+    assert.equal((await bench.record(reply.requestId))['unpriced'], unpriced)
+  }
+})
+
+test('a refusal without content pays for the searches before it, and for nothing else', async () => {
+  upstream.queue([
+    {
+      send: document({
+        type: 'message',
+        model: 'claude-opus-5',
+        content: [],
+        stop_reason: 'refusal',
+        usage: { input_tokens: 9_000, output_tokens: 3, server_tool_use: { web_search_requests: 3 } },
+      }),
+    },
+  ])
+  const reply = await bench.call('/v1/messages', {
+    model: 'claude-opus-5',
+    max_tokens: 9,
+    messages: MESSAGES,
+  })
+  // 3 × $10/1,000
+  assert.equal(reply.header('x-svc-list-cost-usd'), '0.03')
+})
+
+test('a document that is called text, or nothing at all, is read and not estimated', async () => {
+  const body = JSON.stringify(completion('gpt-4o'))
+  const replies: readonly Buffer[] = [
+    sized(OK, ['Content-Type: text/plain; charset=utf-8'], body),
+    sized(OK, ['Content-Type: TEXT/JSON'], body),
+    sized(OK, [], `\n ${body}`),
+    sized(OK, ['Content-Encoding: gzip'], gzipSync(body)),
+    chunked(OK, ['Content-Type: application/octet-stream'], ['{', body.slice(1, 9), body.slice(9)]),
+  ]
+  for (const send of replies) {
+    upstream.queue([{ send }])
+    const reply = await bench.call('/v1/chat/completions', { model: 'gpt-4o', messages: MESSAGES }, chat)
+    const record = await bench.record(reply.requestId)
+    // 1,000 × $2.50/M + 100 × $10/M
+    assert.deepEqual([record['list_cost_usd'], record['estimated']], [0.0035, false], send.toString('latin1'))
+  }
+})

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createRateAgain } from '../../src/cli/rate-again.ts'
+import { shipped } from '../pricing/worked-example.ts'
+
+/** A drawing that nobody named a model for, as it was recorded when such calls cost nothing. */
+const usage = JSON.stringify({
+  parts: [{ model: null, quantities: { input_tokens: 100, image_output_tokens: 1_000 }, promptTokens: 100 }],
+  modelServed: null,
+  serviceTier: null,
+  speed: null,
+  geography: null,
+  stopReason: null,
+  freeRefusal: false,
+  suspect: false,
+})
+const rating = JSON.stringify({
+  surface: 'chat',
+  modelAsked: null,
+  endpoint: '/v1/images/generations',
+  regional: false,
+  batch: false,
+  imageToolModel: null,
+  discount: '0.1',
+})
+const { rules: _rules, default_models: _defaults, ...before } = shipped.entry
+
+test('a call of before is audited by the rules of its version, and rated again by those of today', () => {
+  const rateAgain = createRateAgain()
+  assert.equal(rateAgain({ usage, rating, priceVersionJson: JSON.stringify(before) }), null)
+  const now = rateAgain({ usage, rating, priceVersionJson: JSON.stringify(shipped.entry) })
+  // 100 × $5/M + 1,000 × $30/M, less a tenth
+  assert.deepEqual([now?.listNanos, now?.costNanos], [30_500_000n, 27_450_000n])
+})

@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { Endpoint, UsageReader } from '../../src/providers/endpoint.ts'
+import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { runInThread } from '../support/command-thread.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { chunked, sized } from '../support/wire-bytes.ts'
+
+/**
+ * Every metered endpoint, called without a model, with null for one and with what is no name, by keys with and without
+ * limits. Upstream answers all of it, in the form of the endpoint, and says what was used.
+ */
+
+const upstream = await ScriptedUpstream.start()
+const options = {
+  messagesUrl: upstream.url,
+  messagesKey: 'pm',
+  chatUrl: `${upstream.url}/v1`,
+  chatKey: 'pc',
+}
+const open = await startGateway(options)
+const enforced = await startGateway(options)
+await enforced.manage('POST', '/gateway/v1/credits', { amount_usd: 1_000, reason: 'test' })
+after(async () => {
+  await open.close()
+  await enforced.close()
+  await upstream.close()
+})
+
+const TEXT = { input_tokens: 1_000, output_tokens: 500 }
+const CHAT_TEXT = { prompt_tokens: 1_000, completion_tokens: 500 }
+const IMAGE = {
+  input_tokens: 150,
+  input_tokens_details: { text_tokens: 100, image_tokens: 50 },
+  output_tokens: 1_000,
+}
+const AUDIO = {
+  type: 'tokens',
+  input_tokens: 1_000,
+  input_token_details: { audio_tokens: 1_000, text_tokens: 0 },
+  output_tokens: 100,
+}
+const SPOKEN = { input_tokens: 100, output_tokens: 1_000 }
+
+interface Reply {
+  /** The model that served, where the reply has a place to name it. */
+  readonly model?: string
+  /** What it costs at list price, worked out by hand, at that model or at the endpoint's own. */
+  readonly listUsd: number
+  readonly body?: (model: object) => object
+  readonly events?: (model: object) => readonly object[]
+}
+
+const REPLIES: Readonly<Partial<Record<UsageReader, Reply>>> = {
+  messages: {
+    model: 'claude-opus-5',
+    // 1,000 × $5/M + 500 × $25/M
+    listUsd: 0.0175,
+    body: (model) => ({ type: 'message', content: [{ type: 'text', text: 'Hi' }], ...model, usage: TEXT }),
+    events: (model) => [
+      { type: 'message_start', message: { type: 'message', content: [], ...model, usage: TEXT } },
+      { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: TEXT },
+      { type: 'message_stop' },
+    ],
+  },
+  chat: {
+    model: 'gpt-5.6-sol',
+    // 1,000 × $4/M + 500 × $20/M
+    listUsd: 0.014,
+    body: (model) => ({ choices: [], ...model, usage: CHAT_TEXT }),
+    events: (model) => [{ choices: [], ...model, usage: CHAT_TEXT }],
+  },
+  completions: {
+    model: 'davinci-002',
+    // 1,500 × $2/M
+    listUsd: 0.003,
+    body: (model) => ({ choices: [], ...model, usage: CHAT_TEXT }),
+    events: (model) => [{ choices: [], ...model, usage: CHAT_TEXT }],
+  },
+  responses: {
+    model: 'gpt-5.6-sol',
+    listUsd: 0.014,
+    body: (model) => ({ status: 'completed', output: [], ...model, usage: TEXT }),
+    events: (model) => [
+      { type: 'response.completed', response: { status: 'completed', output: [], ...model, usage: TEXT } },
+    ],
+  },
+  // gpt-6-astra: 1,000 × $10/M + 500 × $50/M
+  compaction: { listUsd: 0.035, body: () => ({ object: 'response.compaction', output: [], usage: TEXT }) },
+  decisions: {
+    model: 'gpt-6-luna',
+    // 1,000 × $0.10/M
+    listUsd: 0.0001,
+    body: (model) => ({ ...model, usage: TEXT }),
+  },
+  embeddings: {
+    model: 'text-embedding-3-small',
+    // 1,000 × $0.02/M
+    listUsd: 0.00002,
+    body: (model) => ({ object: 'list', data: [], ...model, usage: { prompt_tokens: 1_000 } }),
+  },
+  images: {
+    // gpt-image-2: 100 × $5/M + 50 × $8/M + 1,000 × $30/M
+    listUsd: 0.0309,
+    body: () => ({ created: 1, data: [], usage: IMAGE }),
+    events: () => [{ type: 'image_generation.completed', usage: IMAGE }],
+  },
+  // gpt-4o-mini-tts: 100 × $0.60/M + 1,000 × $12/M
+  speech: { listUsd: 0.01206, events: () => [{ type: 'speech.audio.done', usage: SPOKEN }] },
+  transcription: {
+    // gpt-4o-transcribe: 1,000 × $6/M + 100 × $10/M
+    listUsd: 0.007,
+    body: () => ({ text: 'Hi', usage: AUDIO }),
+    events: () => [{ type: 'transcript.text.done', text: 'Hi', usage: AUDIO }],
+  },
+}
+
+const metered = allEndpoints().flatMap((endpoint) => {
+  if (endpoint.method === 'WS' || endpoint.billing !== 'metered') return []
+  const reply = REPLIES[endpoint.usage]
+  assert.ok(reply, `${endpoint.template} is metered, and no reply is known for it`)
+  return [{ endpoint, reply }]
+})
+
+/** What the request says under "model"; `file` is a form whose field of that name is a file. */
+const MODELS: readonly (readonly [says: string, model: unknown])[] = [
+  ['no model', undefined],
+  ['null', null],
+  ['a number', 7],
+  ['an object', {}],
+  ['a list', []],
+  ['a file', new Blob(['gpt-image-2'])],
+]
+
+function requestOf({ reads }: Endpoint, model: unknown, stream: boolean): RequestInit | null {
+  if (reads === 'multipart' && (model === undefined || model instanceof Blob)) {
+    const form = new FormData()
+    form.set('prompt', 'a duck')
+    form.set('file', new Blob(['x'.repeat(100)]), 'x.mp3')
+    if (model instanceof Blob) form.set('model', model, 'model')
+    if (stream) form.set('stream', 'true')
+    return { body: form }
+  }
+  if (model instanceof Blob) return null
+  const body = { ...(model === undefined ? {} : { model }), ...(stream ? { stream } : {}), input: 'a duck' }
+  return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+}
+
+interface Called {
+  readonly status: number
+  readonly sent: boolean
+  readonly requestId: string
+}
+
+async function call(
+  gateway: TestGateway,
+  key: string,
+  endpoint: Endpoint,
+  init: RequestInit,
+  answer: Buffer,
+): Promise<Called> {
+  const before = upstream.requestCount
+  upstream.answer(() => [{ send: answer }])
+  const response = await fetch(gateway.url + endpoint.template, {
+    method: endpoint.method,
+    ...init,
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(endpoint.surface === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+      ...(init.headers as Record<string, string> | undefined),
+    },
+  })
+  await response.text()
+  return {
+    status: response.status,
+    sent: upstream.requestCount > before,
+    requestId: response.headers.get('x-svc-request-id') ?? '',
+  }
+}
+
+const asDocument = (body: object): Buffer =>
+  sized('HTTP/1.1 200 OK', ['Content-Type: application/json'], JSON.stringify(body))
+const asEvents = (events: readonly object[]): Buffer =>
+  chunked(
+    'HTTP/1.1 200 OK',
+    ['Content-Type: text/event-stream'],
+    [events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''), 'data: [DONE]\n\n'],
+  )
+
+/** The answers of an endpoint, streamed and not, each naming its model, another one, or none. */
+function answersOf({ model, body, events }: Reply) {
+  const namings: readonly (readonly [string, object])[] =
+    model === undefined
+      ? [['', {}]]
+      : [
+          ['naming its model', { model }],
+          ['naming one without a price', { model: 'nobody-sells-this' }],
+          ['naming none', {}],
+        ]
+  return namings.flatMap(([naming, named]) => [
+    ...(body === undefined ? [] : [{ naming, named, stream: false, bytes: asDocument(body(named)) }]),
+    ...(events === undefined ? [] : [{ naming, named, stream: true, bytes: asEvents(events(named)) }]),
+  ])
+}
+
+const kinds: readonly (readonly [says: string, gateway: TestGateway, fields: object])[] = [
+  ['a key without limits', open, {}],
+  ['a capped key', open, { monthly_budget_usd: 1_000 }],
+  ['a key under enforced credit', enforced, {}],
+]
+
+for (const [limits, gateway, fields] of kinds) {
+  test(`${limits}: nothing that upstream answered and told the usage of costs nothing for want of a model`, async () => {
+    const { key } = await gateway.createKey('walker', { ...fields })
+    let answered = 0
+    for (const { endpoint, reply } of metered) {
+      for (const { naming, named, stream, bytes } of answersOf(reply)) {
+        for (const [says, model] of MODELS) {
+          const init = requestOf(endpoint, model, stream)
+          if (init === null) continue
+          const what = `${endpoint.template}, ${says}, ${stream ? 'events' : 'a document'} ${naming}`
+          const { status, sent, requestId } = await call(gateway, key, endpoint, init, bytes)
+          if (status >= 400 && !sent) continue
+          assert.equal(status, 200, what)
+          answered++
+          const record = await gateway.manage('GET', `/gateway/v1/requests/${requestId}`)
+          assert.equal(record['estimated'], false, what)
+          const list = Number(record['list_cost_usd'])
+          const isKnown = reply.model === undefined || Object.values(named).includes(reply.model)
+          // At a model that stands in, it is no cheaper than at the endpoint's own.
+          if (isKnown) assert.equal(list, reply.listUsd, what)
+          else assert.ok(list >= reply.listUsd, `${what}: ${list}`)
+          if ('model' in named && !isKnown) assert.equal(record['unpriced'], true, what)
+        }
+      }
+    }
+    assert.ok(answered > 40, `${answered} were answered`)
+    await assertBooksBalance(gateway)
+  })
+}
+
+for (const [wait, stream] of [
+  ['documents', false],
+  ['streams', true],
+] as const) {
+  test(`what a capped key gets in ${wait} without naming a model passes its cap by one call at most`, async () => {
+    for (const { endpoint, reply } of metered) {
+      const answer = answersOf(reply).find((each) => each.stream === stream)
+      const init = requestOf(endpoint, undefined, stream)
+      if (answer === undefined || init === null) continue
+      const cap = Number((reply.listUsd * 2.5).toFixed(9))
+      const { key } = await open.createKey('capped', { monthly_budget_usd: cap })
+      let delivered = 0
+      for (let n = 0; n < 6; n++) {
+        // A body of a form can be sent once.
+        const again = requestOf(endpoint, undefined, stream) ?? init
+        const { sent } = await call(open, key, endpoint, again, answer.bytes)
+        if (sent) delivered += reply.listUsd
+      }
+      assert.ok(delivered > 0 && delivered <= cap + reply.listUsd, `${endpoint.template}: ${delivered}`)
+    }
+  })
+}
+
+test('a default model counts as named: an allowlist without it refuses, one with it lets pass', async () => {
+  const defaults = [
+    ['/v1/images/generations', 'gpt-image-2'],
+    ['/v1/images/edits', 'gpt-image-2'],
+    ['/v1/responses', 'gpt-6-astra'],
+    ['/v1/responses/compact', 'gpt-6-astra'],
+  ] as const
+  for (const [template, model] of defaults) {
+    const found = metered.find(({ endpoint }) => endpoint.template === template)
+    assert.ok(found)
+    const [answer] = answersOf(found.reply)
+    assert.ok(answer)
+    for (const [allowed, status] of [
+      [model, 200],
+      ['gpt-5.6-sol', 403],
+    ] as const) {
+      const { key } = await open.createKey('listed', { allowed_models: [allowed] })
+      for (const left of [undefined, null]) {
+        const init = requestOf(found.endpoint, left, false) ?? {}
+        const called = await call(open, key, found.endpoint, init, answer.bytes)
+        assert.deepEqual([called.status, called.sent], [status, status === 200], `${template} ${allowed}`)
+      }
+    }
+  }
+})
+
+test('a stored prompt may serve what has no price: a capped key pays for it, an allowlisted one may not call it', async () => {
+  const found = metered.find(({ endpoint }) => endpoint.template === '/v1/responses')
+  assert.ok(found)
+  const bytes = asDocument({ status: 'completed', output: [], model: 'gpt-6-cyber', usage: TEXT })
+  for (const stored of [
+    { prompt: { id: 'p' } },
+    { previous_response_id: 'r' },
+    { conversation: { id: 'c' } },
+  ]) {
+    const init = {
+      body: JSON.stringify({ ...stored, input: 'Hi' }),
+      headers: { 'content-type': 'application/json' },
+    }
+    const capped = await open.createKey('capped', { monthly_budget_usd: 1 })
+    const { status, requestId } = await call(open, capped.key, found.endpoint, init, bytes)
+    assert.equal(status, 200)
+    const record = await open.manage('GET', `/gateway/v1/requests/${requestId}`)
+    // 1,000 × $10/M + 500 × $50/M, the default of the endpoint
+    assert.deepEqual([record['cost_usd'], record['unpriced']], [0.035, true])
+    const listed = await open.createKey('listed', { allowed_models: ['gpt-6-astra', 'gpt-6-cyber'] })
+    const refused = await call(open, listed.key, found.endpoint, init, bytes)
+    assert.deepEqual([refused.status, refused.sent], [403, false], JSON.stringify(stored))
+  }
+})
+
+test('the books say the same when they are audited', async () => {
+  for (const { dataDir, databaseUrl } of [open, enforced]) {
+    const audited = await runInThread(['audit'], {
+      TOLLGATE_DATA_DIR: dataDir,
+      ...(databaseUrl === null ? {} : { TOLLGATE_DATABASE_URL: databaseUrl }),
+    })
+    assert.match(audited.stdout, /^No difference in \d+ calls/)
+  }
+})
