@@ -29,7 +29,10 @@ test('the input of a cut call is counted elsewhere, from the pieces its body lie
       lengthBytes: 18,
       isForm: false,
     },
-    plan: { tokensHeld: () => ({ input: null, output: null, contextWindow: 5 }) },
+    plan: {
+      asked: { serviceTier: null, speed: null },
+      tokensHeld: () => ({ input: null, output: null, contextWindow: 5 }),
+    },
     whole: false,
     unseen: NOTHING_UNSEEN,
     bytesOut: 0,
