@@ -6,15 +6,7 @@ import { STEADY } from './steady.ts'
  * months, accounts, rollups, each by id), so that batches of many nodes follow each other and never wait in a circle.
  */
 export const settlement = `
-  -- A closing together with what the call was opened with.
-  CREATE TYPE booking AS (
-    n integer, id text, month text, account_id text, key_id text, day text, model text, state text, at_ms bigint,
-    hold_nanos bigint, held_nanos bigint, lost_nanos bigint, cost_nanos bigint, list_nanos bigint,
-    input_tokens bigint, output_tokens bigint, cache_read_tokens bigint, cache_write_tokens bigint,
-    unpriced boolean, estimated boolean
-  );
-
-  CREATE FUNCTION settle_calls(p_month text, p_closings jsonb)
+  CREATE OR REPLACE FUNCTION settle_calls(p_month text, p_closings jsonb)
   RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
   DECLARE
     v_ids      text[];

@@ -12,22 +12,22 @@ import { STEADY } from './steady.ts'
  * admission of an earlier epoch: one that its node has given up waiting for, and that got through after all.
  */
 export const admission = `
-  CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+  CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
     $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
-  CREATE FUNCTION month_of(at_ms bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
+  CREATE OR REPLACE FUNCTION month_of(at_ms bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT to_char(to_timestamp(at_ms / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM') $$;
 
-  CREATE FUNCTION day_of(at_ms bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
+  CREATE OR REPLACE FUNCTION day_of(at_ms bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT to_char(to_timestamp(at_ms / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD') $$;
 
-  CREATE FUNCTION next_month_ms(at_ms bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
+  CREATE OR REPLACE FUNCTION next_month_ms(at_ms bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
     $$ SELECT (extract(epoch FROM (date_trunc('month', to_timestamp(at_ms / 1000.0) AT TIME ZONE 'UTC')
          + interval '1 month') AT TIME ZONE 'UTC') * 1000)::bigint $$;
 
   -- A statement that has waited for a key's lock still sees the months as they were when it began; what it asks through
   -- this it sees as they are now.
-  CREATE FUNCTION key_month_now(p_key text, p_month text) RETURNS key_month LANGUAGE plpgsql VOLATILE AS $$
+  CREATE OR REPLACE FUNCTION key_month_now(p_key text, p_month text) RETURNS key_month LANGUAGE plpgsql VOLATILE AS $$
   DECLARE
     v_month key_month;
   BEGIN
@@ -35,7 +35,7 @@ export const admission = `
     RETURN v_month;
   END $$;
 
-  CREATE FUNCTION admit_calls(p_node text, p_epoch bigint, p_caller_clock boolean, p_calls jsonb)
+  CREATE OR REPLACE FUNCTION admit_calls(p_node text, p_epoch bigint, p_caller_clock boolean, p_calls jsonb)
   RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
   DECLARE
     v_now      bigint;
