@@ -15,6 +15,8 @@ export interface CallOpening {
   readonly atMs: number
   readonly method: string
   readonly path: string
+  /** The template of the path where it is in the endpoint table, else the path. */
+  readonly endpoint: string
   readonly surface: 'messages' | 'chat'
   readonly modelAsked: string | null
   readonly clientIp: string
@@ -42,6 +44,15 @@ export type Hold =
   | { readonly kind: 'bound'; readonly nanos: Nanos; readonly listNanos: Nanos }
   /** Nothing limits it, so it takes all that is left of the limits it stands under. */
   | { readonly kind: 'unbounded' }
+
+/**
+ * The largest cost above its hold that a key has had with an endpoint and a model this month. Until the month is over
+ * no bound there is smaller: a shape of request whose bound is wrong costs one burst and not every one.
+ */
+export interface HoldFloor {
+  readonly nanos: Nanos
+  readonly listNanos: Nanos
+}
 
 /** The models that a request can lead to, as far as they can be known before it runs. */
 export interface NamedModels {

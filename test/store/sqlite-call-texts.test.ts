@@ -34,6 +34,7 @@ const anyOpening: fc.Arbitrary<CallOpening> = record({
   digest,
   atMs: count,
   path: text,
+  endpoint: text,
   modelAsked: textOrNull,
   userAgent: textOrNull,
   hold,

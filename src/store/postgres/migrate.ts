@@ -3,6 +3,7 @@ import { FUNCTIONS, FUNCTIONS_HASH } from './functions.ts'
 import { tables } from './migrations/0001-tables.ts'
 import { booking } from './migrations/0003-booking.ts'
 import { functionsApplied } from './migrations/0007-functions-applied.ts'
+import { holdFloors } from './migrations/0008-hold-floors.ts'
 import { failureOf, unconnected } from './outcome.ts'
 
 /** It made functions, which are in functions.ts now. */
@@ -21,6 +22,7 @@ const migrations: readonly string[] = [
   FUNCTIONS_ONLY,
   FUNCTIONS_ONLY,
   functionsApplied,
+  holdFloors,
 ]
 
 export const SCHEMA_VERSION = migrations.length

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
 import type { BatchRows } from './batch-rows.ts'
 import { callRecord } from './call-record.ts'
+import type { HoldFloors } from './hold-floors.ts'
 import type { OpenCall, OpenCalls } from './open-calls.ts'
 import type { Operations } from './operations.ts'
 import { flag, integer, integerOrNull, nanos, nanosOrNull, text, textOrNull } from './rows.ts'
@@ -9,10 +10,15 @@ import { flag, integer, integerOrNull, nanos, nanosOrNull, text, textOrNull } fr
 type CallOperations = Pick<Operations, 'settle' | 'getCall' | 'interruptOpenCalls'>
 
 /** Settlement: every statement that closes a call is in this file; the sums that it moves are in batch-rows.ts. */
-export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): CallOperations {
+export function callOperations(
+  db: DatabaseSync,
+  rows: BatchRows,
+  openCalls: OpenCalls,
+  floors: HoldFloors,
+): CallOperations {
   const selectCall = db.prepare('SELECT * FROM call WHERE id = ?')
   const selectOpening = db.prepare(
-    `SELECT account_id, key_id, state, month, day, model_asked, hold_nanos, lost_list_nanos, balance_nanos
+    `SELECT account_id, key_id, state, month, day, model_asked, endpoint, hold_nanos, lost_list_nanos, balance_nanos
      FROM call WHERE id = ?`,
   )
   // The state is the guard of the whole settlement: a call that is closed already is not closed again.
@@ -78,6 +84,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
       month: text(call, 'month'),
       day: text(call, 'day'),
       modelAsked: textOrNull(call, 'model_asked'),
+      endpoint: textOrNull(call, 'endpoint'),
       holdNanos: nanos(call, 'hold_nanos'),
     }
     const balanceNanos = book(closing, opened, state, nanos(call, 'lost_list_nanos'))
@@ -90,10 +97,12 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     const { accountId, keyId, month, holdNanos } = call
     const account = rows.account(accountId)
     const balanceNanos = account.balanceNanos - closing.costNanos
-    if (!writeClosing(closing, holdNanos < closing.costNanos, balanceNanos, state)) return null
+    const overrun = holdNanos < closing.costNanos
+    if (!writeClosing(closing, overrun, balanceNanos, state)) return null
     // After this point the closing is booked. An interrupted call has given its hold back already.
     const heldNanos = state === 'in_flight' ? -holdNanos : 0n
     move(accountId, keyId, month, { heldNanos, costNanos: closing.costNanos, lostNanos: -lostNanos })
+    if (overrun) floors.raise(call, closing)
     if (closing.state === 'settled') {
       const model = closing.modelServed ?? call.modelAsked ?? ''
       rows.count(closing, accountId, call.day, model, keyId)

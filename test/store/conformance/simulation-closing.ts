@@ -1,5 +1,5 @@
 import type { CallClosing, Settled } from '../../../src/ledger/call.ts'
-import { accountOf, addToMonth, type CallModel, type World } from './simulation-world.ts'
+import { accountOf, addToMonth, type CallModel, floorKey, type World } from './simulation-world.ts'
 
 /** What a store should answer to a closing, and what should be different afterwards. */
 export function settle(world: World, closing: CallClosing): Settled | 'rejected' {
@@ -23,7 +23,16 @@ export function settle(world: World, closing: CallClosing): Settled | 'rejected'
     balanceNanos,
     overrun: costNanos > call.holdNanos,
   })
+  if (costNanos > call.holdNanos) learn(world, call, closing)
   return { balanceNanos, booked: true }
+}
+
+function learn(world: World, call: CallModel, { costNanos, listNanos }: CallClosing): void {
+  const known = world.floors.get(floorKey(call)) ?? { nanos: 0n, listNanos: 0n }
+  world.floors.set(floorKey(call), {
+    nanos: costNanos > known.nanos ? costNanos : known.nanos,
+    listNanos: listNanos > known.listNanos ? listNanos : known.listNanos,
+  })
 }
 
 /** What the start after a crash should find and leave. */

@@ -15,6 +15,8 @@ export const settlement = `
     v_found    jsonb;
     v_calls    jsonb;
     v_booked   booking[];
+    v_overran  boolean;
+    v_over     booking;
     v_balances jsonb;
     v_results  jsonb;
     v_answers  jsonb;
@@ -22,20 +24,21 @@ export const settlement = `
     SELECT array_agg(DISTINCT c ->> 'requestId') INTO v_ids FROM jsonb_array_elements(p_closings) c;
     -- Nearly all are of these months: most partitions need not be looked at.
     SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_calls FROM (
-      SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, hold_nanos, lost_list_nanos,
-        balance_nanos
+      SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, endpoint, hold_nanos,
+        lost_list_nanos, balance_nanos
       FROM call WHERE id = ANY (v_ids) AND month IN (v_before, p_month, v_after) ORDER BY id FOR NO KEY UPDATE) c;
     v_ids := ARRAY(SELECT u FROM unnest(v_ids) u WHERE NOT v_calls ? u);
     IF cardinality(v_ids) > 0 THEN
       SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_found FROM (
-        SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, hold_nanos, lost_list_nanos,
-          balance_nanos
+        SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, endpoint, hold_nanos,
+          lost_list_nanos, balance_nanos
         FROM call WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE) c;
       v_calls := v_calls || v_found;
     END IF;
 
     -- Of closings of the same call the first counts. An interrupted call has given its hold back already.
-    SELECT coalesce(array_agg(b ORDER BY (b).n), '{}') INTO v_booked FROM (
+    SELECT coalesce(array_agg(b ORDER BY (b).n), '{}'), bool_or((b).hold_nanos < (b).cost_nanos)
+    INTO v_booked, v_overran FROM (
       SELECT DISTINCT ON (c."requestId") ROW(c.n, c."requestId", k.month, k.account_id, k.key_id, k.day,
         coalesce(c."modelServed", k.model_asked, ''), c.state,
         coalesce(c."atMs", greatest(k.started_at_ms, now_ms() - c."agoMs")), k.hold_nanos,
@@ -58,6 +61,15 @@ export const settlement = `
     GROUP BY b.key_id, b.month ORDER BY b.key_id COLLATE "C", b.month COLLATE "C"
     ON CONFLICT (key_id, month) DO UPDATE SET held_nanos = m.held_nanos + excluded.held_nanos,
       spent_nanos = m.spent_nanos + excluded.spent_nanos, lost_nanos = m.lost_nanos + excluded.lost_nanos;
+
+    -- Under the lock of the month.
+    IF v_overran THEN
+      FOR v_over IN SELECT * FROM unnest(v_booked) b WHERE b.hold_nanos < b.cost_nanos ORDER BY b.n LOOP
+        CONTINUE WHEN v_calls -> v_over.id ->> 'endpoint' IS NULL;
+        PERFORM raise_hold_floor(v_over.key_id, v_over.month, v_calls -> v_over.id ->> 'endpoint',
+          coalesce(v_calls -> v_over.id ->> 'model_asked', ''), v_over.cost_nanos, v_over.list_nanos);
+      END LOOP;
+    END IF;
 
     PERFORM 1 FROM account WHERE id IN (SELECT b.account_id FROM unnest(v_booked) b)
     ORDER BY id FOR NO KEY UPDATE;
