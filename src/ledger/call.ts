@@ -3,8 +3,8 @@ import type { KeyRefusal } from '../keys/identity.ts'
 
 /**
  * Words, used once: a **hold** is an upper bound of what a call may cost, placed when it is admitted; it is
- * **settled** (the actual cost is charged) or **released** (nothing was consumed), exactly once. **Held** is in
- * flight, **spent** is settled; a **credit** adds to the balance, a **charge** takes from it.
+ * **settled** (the actual cost is charged), **released** (nothing was consumed) or **interrupted** (what was consumed
+ * will never be known; nobody is charged, and the hold counts as lost), exactly once. **Held** is in flight, **spent** is settled; a **credit** adds to the balance, a **charge** takes from it.
  */
 
 /** What is known of a call before it goes upstream. */
@@ -128,7 +128,8 @@ export type HeldBy = { readonly limit: 'budget'; readonly budget: Budget } | { r
 /** What is known of a call when it has ended. */
 export interface CallClosing {
   readonly requestId: string
-  readonly state: 'settled' | 'released'
+  /** Interrupted is a call that was sent and of which no word came back. It costs nothing. */
+  readonly state: 'settled' | 'released' | 'interrupted'
   readonly atMs: number
   readonly status: number | null
   readonly modelServed: string | null

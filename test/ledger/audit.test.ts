@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { runAudit } from '../../src/ledger/audit.ts'
 import { openBooks } from '../../src/store/sqlite/audit-reader.ts'
-import { addKey, NOON } from '../store/conformance/fixtures.ts'
+import { addKey, closing, NOON } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { audit, type Books, billed, DataDir, fillBooks, rateAgain, rated, V1, withStore } from './books.ts'
 import { BOTH } from './both-books.ts'
@@ -214,6 +214,24 @@ for (const [store, create] of BOTH) {
          UPDATE rollup SET credited_nanos = credited_nanos + 800 ${day}`,
       )
       assert.equal(difference, null)
+    })
+
+    test('a call that was closed as interrupted is no difference, whatever becomes of it', async () => {
+      const books = await create()
+      try {
+        await fillBooks(books)
+        const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
+        await withStore(books, async (store) => {
+          await store.settle(closing('req_10', { ...nothing, state: 'interrupted' }))
+        })
+        assert.equal((await audit(books)).difference, null)
+        await withStore(books, async (store) => {
+          await store.settle(billed('req_10', 12))
+        })
+        assert.equal((await audit(books)).difference, null)
+      } finally {
+        await books.remove()
+      }
     })
 
     test('the cause is named before its consequences, and the lowest id first', async () => {

@@ -112,11 +112,11 @@ const settlement = fc
     modelServed: model,
     estimated: fc.boolean(),
     unpriced: fc.boolean(),
-    released: fc.boolean(),
+    state: fc.constantFrom('settled', 'settled', 'released', 'interrupted'),
   })
-  .map(({ requestId: id, released, ...more }): Command => {
-    if (!released) return ['settle', closing(id, more)]
-    return ['settle', closing(id, { ...more, state: 'released', costNanos: 0n, listNanos: 0n })]
+  .map(({ requestId: id, ...more }): Command => {
+    if (more.state === 'settled') return ['settle', closing(id, more)]
+    return ['settle', closing(id, { ...more, costNanos: 0n, listNanos: 0n })]
   })
 const keyId = fc.constantFrom(...KEYS).map((name) => `key_${name}`)
 const other: fc.Arbitrary<Command> = fc.oneof(

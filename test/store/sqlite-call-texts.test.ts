@@ -48,7 +48,7 @@ const anyOpening: fc.Arbitrary<CallOpening> = record({
 
 const anyClosing: fc.Arbitrary<CallClosing> = record({
   requestId: text,
-  state: fc.constantFrom('settled', 'released'),
+  state: fc.constantFrom('settled', 'released', 'interrupted'),
   status: fc.option(count),
   modelServed: textOrNull,
   stopReason: textOrNull,

@@ -69,7 +69,9 @@ export function admitOperation(
       account.movedHeldNanos += holdNanos
       moves.heldNanos += holdNanos
       const { modelAsked, endpoint } = opening
-      openCalls.set(opening.requestId, { accountId, keyId, month, day, modelAsked, endpoint, holdNanos })
+      openCalls.set(opening.requestId, {
+        ...{ accountId, keyId, month, day, modelAsked, endpoint, holdNanos, holdListNanos },
+      })
       return { kind: 'admitted', keyId, accountId, logRequests: key[6] === 1n, balanceNanos }
     },
   }

@@ -8,6 +8,7 @@ export interface OpenCall {
   /** Null for a call from before endpoints were kept. */
   readonly endpoint: string | null
   readonly holdNanos: bigint
+  readonly holdListNanos: bigint
 }
 
 /**
