@@ -63,7 +63,7 @@ export function renderKey(key: KeyAnswer, look: Look): string {
     ['key', shownKey(key)],
     ['monthly cap', cap === null ? 'none' : `${cap} USD`],
     ['this month', `${key.month_spend_usd} USD spent, ${key.month_held_usd} USD held by calls in flight`],
-    ['lost', `${key.month_lost_usd} USD at list price, in calls of this month that a crash cut off`],
+    ['lost', `${key.month_lost_usd} USD at list price, in calls of this month that were interrupted`],
     ['month ends', utc(key.budget_resets_at)],
     [
       'models',

@@ -13,6 +13,7 @@ import {
   type Unratable,
 } from '../ledger/call.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
 import { explainHeld, explainRefusal } from './explain-refusal.ts'
 import type { Gateway } from './gateway.ts'
@@ -39,6 +40,7 @@ export async function checkKey(digest: Uint8Array, gateway: Gateway): Promise<Re
 export interface AdmitRequest {
   readonly exchange: Exchange
   readonly path: string
+  readonly endpoint: Endpoint | null
   readonly surface: Surface
   readonly digest: Buffer
   readonly modelAsked: string | null
@@ -161,12 +163,14 @@ function ask(
   gateway: Gateway,
 ): Promise<Admission> {
   const { exchange, plan } = request
+  const path = recordable(request.path, exchange.names)
   return gateway.store.admit({
     requestId: exchange.requestId,
     digest: request.digest,
     atMs: gateway.clock.nowMs(),
     method: exchange.method,
-    path: recordable(request.path, exchange.names),
+    path,
+    endpoint: request.endpoint?.template ?? path,
     surface: request.surface,
     modelAsked: recordable(request.modelAsked, exchange.names),
     clientIp: exchange.req.remoteAddress,

@@ -62,15 +62,21 @@ export const NOTHING_BILLED: Bill = {
   upstreamRequestId: null,
 }
 
+/** The bill of a call of which nobody will ever know what it consumed. Its hold counts as lost. */
+const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
+
 /**
- * What a call costs, however it ended. A call that upstream never received is released. One that upstream answered
- * with an error costs nothing. Every other call of a metered endpoint costs what upstream says it used; what
+ * What a call costs, however it ended. A call that upstream never received is released. One that upstream received and
+ * broke off before it said a word costs the customer nothing and is counted as lost. One that upstream answered with
+ * an error costs nothing. Every other call of a metered endpoint costs what upstream says it used; what
  * upstream did not get to say is counted, and the bill says `estimated`.
  */
 export function billCall(call: EndedCall, counting: Counting): Bill | Promise<Bill> {
   const { plan, end, head } = call
-  const neverSent = head === null && (end.kind === 'failed' || (end.kind === 'abandoned' && !end.sent))
-  if (neverSent) return NOTHING_BILLED
+  if (head === null && end.kind === 'failed') {
+    return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
+  }
+  if (head === null && end.kind === 'abandoned' && !end.sent) return NOTHING_BILLED
   if (!plan.metered || call.metered === null || !isSuccess(head) || failedAtOnce(call.metered))
     return freeBill(call)
   const metered = head === null ? call.metered : withFees(call.metered, plan)

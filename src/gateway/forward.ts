@@ -19,8 +19,13 @@ export type CallEnd =
   | { readonly kind: 'complete'; readonly trailers: string[] }
   /** The head had arrived, the rest will not. */
   | { readonly kind: 'cut'; readonly error: Error }
-  /** There was no head. `sent` says whether upstream may have seen the request. */
-  | { readonly kind: 'failed'; readonly error: Error; readonly sent: boolean }
+  /** There was no head. `sent`: upstream may have seen something of the request; `whole`: all of it. */
+  | {
+      readonly kind: 'failed'
+      readonly error: Error
+      readonly sent: boolean
+      readonly whole: boolean
+    }
   /** We gave it up because the client left. */
   | { readonly kind: 'abandoned'; readonly sent: boolean }
 
@@ -113,8 +118,9 @@ class ForwardedCall implements Call, Placed {
     this.#end({ kind: 'complete', trailers })
   }
 
-  broken(error: Error): void {
-    this.#end(this.#hasHead ? { kind: 'cut', error } : { kind: 'failed', error, sent: this.#isSent })
+  broken(error: Error, whole: boolean): void {
+    if (this.#hasHead) this.#end({ kind: 'cut', error })
+    else this.#end({ kind: 'failed', error, sent: this.#isSent, whole: this.#isSent && whole })
   }
 
   resume(): void {
@@ -131,7 +137,7 @@ class ForwardedCall implements Call, Placed {
   #breakOff(cause: unknown): void {
     if (this.#isOver) return
     this.#connection?.abandon(this)
-    this.broken(cause instanceof Error ? cause : new Error(String(cause)))
+    this.broken(cause instanceof Error ? cause : new Error(String(cause)), false)
   }
 
   #end(end: CallEnd): void {
@@ -144,7 +150,7 @@ class ForwardedCall implements Call, Placed {
 
 function refusedCall(error: Unsendable): Call {
   return {
-    ended: Promise.resolve({ kind: 'failed', error, sent: false }),
+    ended: Promise.resolve({ kind: 'failed', error, sent: false, whole: false }),
     resume() {},
     abandon() {},
   }

@@ -88,7 +88,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     const { digest } = identity
     const models = namedModels(endpoint, surface, method, path, read.facts, target.query, plan.modelDefault)
     const ambiguity = ambiguityFor(endpoint, read.facts)
-    const asked = { exchange, path, surface, digest, modelAsked, models, ambiguity, plan }
+    const asked = { exchange, path, endpoint, surface, digest, modelAsked, models, ambiguity, plan }
     const admission = await admit(asked, gateway)
     if (admission.kind === 'client_left') return
     if (admission.kind === 'refused') return deny(exchange, surface, admission.refusal, admission)

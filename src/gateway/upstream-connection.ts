@@ -19,7 +19,8 @@ export interface Carried {
   /** Whether more may come at once. The chunk is good until this returns. */
   data(chunk: Buffer): boolean
   whole(trailers: string[]): void
-  broken(error: Error): void
+  /** `whole`: nothing of the request was left to be handed to the socket. */
+  broken(error: Error, whole: boolean): void
 }
 
 export interface ConnectionOwner {
@@ -117,8 +118,9 @@ export class UpstreamConnection implements MessageReceiver {
   /** Closes it; whoever is on it hears why. */
   fail(error: Error): void {
     const carried = this.#carried
+    const whole = this.#upload?.isDone ?? true
     this.close()
-    carried?.broken(error)
+    carried?.broken(error, whole)
   }
 
   head(head: MessageHead): 'as_framed' | 'none' {

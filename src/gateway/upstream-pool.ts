@@ -92,7 +92,7 @@ export class UpstreamPool implements ConnectionOwner {
 
   #placeOnNew(call: Placed): void {
     if (this.#isDestroyed) {
-      call.broken(destroyed())
+      call.broken(destroyed(), false)
       return
     }
     const connection = new UpstreamConnection(this.#connect, call, this)

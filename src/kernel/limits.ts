@@ -132,6 +132,12 @@ export const limits = {
   /** Calls that an export has in memory at once. Writing these down takes 0.4 ms, for which streams wait. */
   exportPageCallsMax: 25,
 
+  /**
+   * Pairs of an endpoint and a model for which a key learns the size of holds in a month. Beyond it: one size for all
+   * further pairs of that key.
+   */
+  holdFloorsMax: 100,
+
   /** Settlements that wait for the store to come back. Beyond it no new call is admitted. */
   settlementsWaitingMax: 20_000,
 

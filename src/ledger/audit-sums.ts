@@ -16,6 +16,9 @@ export const DAY_SUMS = [
   'estimated_requests',
 ] as const
 
+/** Not sums: the largest of their calls, and whether the month says that there is something to look up. */
+export const FLOOR_FIGURES = ['cost_nanos', 'list_nanos', 'mark'] as const
+
 /** A row of sums as it is kept and as it should be. Null: there is none, or there should be none. */
 export interface SumsRow {
   readonly where: string
@@ -47,6 +50,10 @@ export function checkMonth(row: SumsRow): Difference | null {
 
 export function checkDay(row: SumsRow): Difference | null {
   return checkSums('of a rollup', DAY_SUMS, row)
+}
+
+export function checkFloor(row: SumsRow): Difference | null {
+  return checkSums('of a hold floor', FLOOR_FIGURES, row)
 }
 
 function checkSums(ofWhat: string, columns: readonly string[], row: SumsRow): Difference | null {

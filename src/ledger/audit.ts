@@ -1,6 +1,13 @@
 import { createCallCheck } from './audit-call.ts'
 import { createCreditCheck } from './audit-credit.ts'
-import { type AccountSums, checkAccount, checkDay, checkMonth, type SumsRow } from './audit-sums.ts'
+import {
+  type AccountSums,
+  checkAccount,
+  checkDay,
+  checkFloor,
+  checkMonth,
+  type SumsRow,
+} from './audit-sums.ts'
 import type { AuditedCall, AuditedCredit, Difference, RateAgain } from './audited.ts'
 
 /** How much there is to check. */
@@ -24,12 +31,14 @@ export interface BooksReader {
   calls(): Batches<AuditedCall>
   /** Those about calls come call by call, in the order in which they were booked. */
   credits(): Batches<AuditedCredit>
-  /** Adds up all calls and credits anew. Must be done before the three below are asked. */
+  /** Adds up all calls and credits anew. Must be done before those below are asked. */
   addUp(onCalls: (count: number) => void): Promise<void>
   /** Each of these gives the rows whose sums differ, and may give others too. */
   months(): Batches<SumsRow>
   days(): Batches<SumsRow>
   accounts(): Batches<AccountSums>
+  /** None in books from before there were floors. */
+  floors(): Batches<SumsRow>
 }
 
 export type Batches<T> = AsyncIterable<readonly T[]>
@@ -74,7 +83,8 @@ async function checkSums(books: BooksReader, advance: (count: number) => void): 
   return (
     (await firstOf(books.months(), checkMonth)) ??
     (await firstOf(books.days(), checkDay)) ??
-    (await firstOf(books.accounts(), checkAccount))
+    (await firstOf(books.accounts(), checkAccount)) ??
+    (await firstOf(books.floors(), checkFloor))
   )
 }
 

@@ -3,8 +3,8 @@ import type { KeyRefusal } from '../keys/identity.ts'
 
 /**
  * Words, used once: a **hold** is an upper bound of what a call may cost, placed when it is admitted; it is
- * **settled** (the actual cost is charged) or **released** (nothing was consumed), exactly once. **Held** is in
- * flight, **spent** is settled; a **credit** adds to the balance, a **charge** takes from it.
+ * **settled** (the actual cost is charged), **released** (nothing was consumed) or **interrupted** (what was consumed
+ * will never be known; nobody is charged, and the hold counts as lost), exactly once. **Held** is in flight, **spent** is settled; a **credit** adds to the balance, a **charge** takes from it.
  */
 
 /** What is known of a call before it goes upstream. */
@@ -15,6 +15,8 @@ export interface CallOpening {
   readonly atMs: number
   readonly method: string
   readonly path: string
+  /** The template of the path where it is in the endpoint table, else the path. */
+  readonly endpoint: string
   readonly surface: 'messages' | 'chat'
   readonly modelAsked: string | null
   readonly clientIp: string
@@ -42,6 +44,15 @@ export type Hold =
   | { readonly kind: 'bound'; readonly nanos: Nanos; readonly listNanos: Nanos }
   /** Nothing limits it, so it takes all that is left of the limits it stands under. */
   | { readonly kind: 'unbounded' }
+
+/**
+ * The largest cost above its hold that a key has had with an endpoint and a model this month. Until the month is over
+ * no bound there is smaller: a shape of request whose bound is wrong costs one burst and not every one.
+ */
+export interface HoldFloor {
+  readonly nanos: Nanos
+  readonly listNanos: Nanos
+}
 
 /** The models that a request can lead to, as far as they can be known before it runs. */
 export interface NamedModels {
@@ -117,7 +128,8 @@ export type HeldBy = { readonly limit: 'budget'; readonly budget: Budget } | { r
 /** What is known of a call when it has ended. */
 export interface CallClosing {
   readonly requestId: string
-  readonly state: 'settled' | 'released'
+  /** Interrupted is a call that was sent and of which no word came back. It costs nothing. */
+  readonly state: 'settled' | 'released' | 'interrupted'
   readonly atMs: number
   readonly status: number | null
   readonly modelServed: string | null

@@ -1,6 +1,6 @@
 import { NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
 import { type KeyLimits, keyStatus } from '../keys/key-store.ts'
-import type { Budget, CallOpening, CallRefusal, HeldBy, NamedModels } from './call.ts'
+import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, NamedModels } from './call.ts'
 
 /** How a key and its account stand at the instant of the question, read in the transaction that decides. */
 export interface Standing extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
@@ -14,6 +14,8 @@ export interface Standing extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs
   readonly heldNanos: Nanos
   /** The models of the batch file that the call names, if this key uploaded it; null if it did not. */
   readonly batchModels: readonly string[] | null
+  /** Of the call's endpoint and model; null where no call has cost more than it held. */
+  readonly holdFloor: HoldFloor | null
 }
 
 export type Decision =
@@ -103,13 +105,20 @@ export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 /** A call that nothing bounds takes all that is left of its key's cap: nobody else is let in until it is settled. */
 function sizeOfHold({ hold }: CallOpening, standing: Standing): { holdNanos: Nanos; holdListNanos: Nanos } {
   if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
-  if (hold.kind === 'bound') return { holdNanos: hold.nanos, holdListNanos: hold.listNanos }
+  if (hold.kind === 'bound') {
+    const { nanos = 0n, listNanos = 0n } = standing.holdFloor ?? {}
+    return { holdNanos: larger(hold.nanos, nanos), holdListNanos: larger(hold.listNanos, listNanos) }
+  }
   const { budget, creditEnforced, balanceNanos } = standing
   const most =
     budget !== null ? leftOf(budget) : creditEnforced ? balanceNanos - standing.heldNanos : UNBOUNDED_NANOS
   // Where only what is settled counts, calls in flight may hold more than there is.
   const nanos = within(most, 0n, budget === null ? UNBOUNDED_NANOS : HOLD_NANOS_MAX)
   return { holdNanos: nanos, holdListNanos: within(nanos, 0n, UNBOUNDED_NANOS) }
+}
+
+function larger(a: Nanos, b: Nanos): Nanos {
+  return a > b ? a : b
 }
 
 function within(nanos: Nanos, least: Nanos, most: Nanos): Nanos {

@@ -74,7 +74,7 @@ const isText = (value: unknown) => typeof value === 'string'
 const isFlag = (value: unknown) => typeof value === 'boolean'
 const isNumber = (value: unknown) => typeof value === 'number'
 const isAmount = (value: unknown) => typeof value === 'string' && /^-?\d+$/.test(value)
-const isState = (value: unknown) => value === 'settled' || value === 'released'
+const isState = (value: unknown) => value === 'settled' || value === 'released' || value === 'interrupted'
 const isAny = (value: unknown) => value !== undefined
 const orNull = (is: (value: unknown) => boolean) => (value: unknown) => value === null || is(value)
 

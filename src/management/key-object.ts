@@ -20,9 +20,7 @@ export const keySchema = z
     monthly_budget_usd: usdAmount('The cap of each month, or null where there is none.').nullable(),
     month_spend_usd: usdAmount('What the calls admitted in this month (UTC) have cost.'),
     month_held_usd: usdAmount('What calls in flight may still cost at most.'),
-    month_lost_usd: usdAmount(
-      'What the calls of this month that a crash cut off may have cost at list price.',
-    ),
+    month_lost_usd: usdAmount('What the interrupted calls of this month may have cost at list price.'),
     budget_resets_at: instant().meta({ description: 'When the next month begins.' }),
     allowed_models: z
       .array(z.string())

@@ -28,7 +28,8 @@ export const requestSchema = z
     key_id: keyId(),
     state: z.enum(CALL_STATES).meta({
       description:
-        'Settled calls are paid for, released ones used nothing, interrupted ones were cut off by a crash.',
+        'Settled calls are paid for, released ones used nothing, interrupted ones were cut off before anybody could say ' +
+        'what they used, by a crash or by upstream.',
     }),
     started_at: instant(),
     ended_at: instant().nullable(),

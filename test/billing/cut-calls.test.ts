@@ -189,11 +189,11 @@ test('explicit zero usage stays zero', async () => {
   assert.equal((await bench.record(reply.requestId))['estimated'], false)
 })
 
-test('an unreachable upstream costs nothing: the hold is released', async () => {
+test('an upstream that breaks off before it answers costs nothing: the call is interrupted', async () => {
   const reply = await bench.call('/v1/messages', messages, { simulate: 'reset' })
   assert.equal(reply.status, 502)
   assert.equal(reply.header('x-svc-cost-usd'), '0')
   const record = await bench.record(reply.requestId)
-  assert.equal(record['state'], 'released')
+  assert.equal(record['state'], 'interrupted')
   assert.equal(record['cost_usd'], 0)
 })

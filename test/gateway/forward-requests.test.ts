@@ -113,7 +113,7 @@ for (const [name, pieces] of Object.entries({
     const upstream = await startRawUpstream(t, () => {})
     const body = Readable.from(pieces.map((piece) => Buffer.from(piece)))
     const { ended } = upstream.send({ headers: ['host', 'up', 'content-length', '5'], body })
-    assert.equal(told(await ended), 'failed after sending: TOLLGATE_UNSENDABLE')
+    assert.equal(told(await ended), 'failed while sending: TOLLGATE_UNSENDABLE')
     const [accepted] = upstream.connections
     await accepted?.closed
     assert.ok((accepted?.received() ?? '').length < head('POST', 'content-length: 5\r\n\r\nabcde').length)
@@ -131,7 +131,7 @@ test('a chunked stream that breaks ends the connection without a last chunk, and
   await sawFirst.promise
   const cause = Object.assign(new Error('it broke'), { code: 'BROKE' })
   body.destroy(cause)
-  assert.equal(told(await ended), 'failed after sending: BROKE')
+  assert.equal(told(await ended), 'failed while sending: BROKE')
   const [accepted] = upstream.connections
   await accepted?.closed
   assert.doesNotMatch(accepted?.received() ?? '', /\r\n0\r\n/)

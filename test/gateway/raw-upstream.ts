@@ -100,7 +100,7 @@ export function told(end: CallEnd): string {
     case 'cut':
       return `cut: ${codeOf(end.error)}`
     case 'failed':
-      return `failed ${end.sent ? 'after' : 'before'} sending: ${codeOf(end.error)}`
+      return `failed ${end.whole ? 'after' : end.sent ? 'while' : 'before'} sending: ${codeOf(end.error)}`
     case 'abandoned':
       return `abandoned ${end.sent ? 'after' : 'before'} sending`
   }

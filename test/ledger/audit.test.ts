@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { runAudit } from '../../src/ledger/audit.ts'
 import { openBooks } from '../../src/store/sqlite/audit-reader.ts'
-import { addKey, NOON } from '../store/conformance/fixtures.ts'
+import { addKey, closing, NOON } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { audit, type Books, billed, DataDir, fillBooks, rateAgain, rated, V1, withStore } from './books.ts'
 import { BOTH } from './both-books.ts'
@@ -15,6 +15,7 @@ const month = "WHERE key_id = 'key_a' AND month = '2026-11'"
 const day = "WHERE day = '2026-11-15' AND model = 'claude-haiku-5-5' AND key_id = 'key_b'"
 const inMonth = 'key key_a, month 2026-11'
 const inDay = 'day 2026-11-15, model claude-haiku-5-5, key key_b, account default'
+const inFloor = 'key key_a, month 2026-10, endpoint /v1/messages, model claude-haiku-5-5'
 const credit = (id: string, values: string): string =>
   `INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms)
    VALUES ('${id}', 'default', ${values}, 0)`
@@ -133,6 +134,16 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string, where: string])
     'amount of a credit-back',
     'credit crd_2, call req_01',
   ],
+  ['UPDATE hold_floor SET nanos = nanos + 1', 'cost of a hold floor', inFloor],
+  ['UPDATE hold_floor SET list_nanos = list_nanos - 1', 'list of a hold floor', inFloor],
+  ["UPDATE hold_floor SET model = 'x'", 'cost of a hold floor', inFloor],
+  ['DELETE FROM hold_floor', 'cost of a hold floor', inFloor],
+  ['UPDATE key_month SET has_floors = false', 'mark of a hold floor', inFloor],
+  [
+    "INSERT INTO hold_floor VALUES ('key_b', '2026-11', '/v1/messages', 'x', 1, 1)",
+    'row of a hold floor',
+    'key key_b, month 2026-11, endpoint /v1/messages, model x',
+  ],
   [call('req_01', 'credited = true'), 'calls credited back', 'account default'],
   [credit('crd_2', "'rerate', 1, 'x', 'req_01', 'x'"), 'once of a rerate', 'credit crd_2, call req_01'],
   [
@@ -203,6 +214,24 @@ for (const [store, create] of BOTH) {
          UPDATE rollup SET credited_nanos = credited_nanos + 800 ${day}`,
       )
       assert.equal(difference, null)
+    })
+
+    test('a call that was closed as interrupted is no difference, whatever becomes of it', async () => {
+      const books = await create()
+      try {
+        await fillBooks(books)
+        const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
+        await withStore(books, async (store) => {
+          await store.settle(closing('req_10', { ...nothing, state: 'interrupted' }))
+        })
+        assert.equal((await audit(books)).difference, null)
+        await withStore(books, async (store) => {
+          await store.settle(billed('req_10', 12))
+        })
+        assert.equal((await audit(books)).difference, null)
+      } finally {
+        await books.remove()
+      }
     })
 
     test('the cause is named before its consequences, and the lowest id first', async () => {

@@ -39,7 +39,7 @@ const PLAIN = { noNullPrototype: true } as const
 export const anyClosing: fc.Arbitrary<CallClosing> = fc.record(
   {
     requestId: anyText,
-    state: fc.constantFrom('settled' as const, 'released' as const),
+    state: fc.constantFrom('settled' as const, 'released' as const, 'interrupted' as const),
     atMs: count,
     status: fc.option(count),
     modelServed: fc.option(anyText),

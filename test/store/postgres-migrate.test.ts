@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pg from 'pg'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
-import { migrate } from '../../src/store/postgres/migrate.ts'
+import { FUNCTIONS_HASH } from '../../src/store/postgres/functions.ts'
+import { migrate, SCHEMA_VERSION } from '../../src/store/postgres/migrate.ts'
+import { tables } from '../../src/store/postgres/migrations/0001-tables.ts'
+import { booking } from '../../src/store/postgres/migrations/0003-booking.ts'
 import { createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
 
 after(stopPostgres)
@@ -21,6 +24,54 @@ test('nodes that start at once on an empty database migrate it once', async () =
   assert.equal((await read(database.url, 'SELECT version FROM schema_version')).length, 1)
   assert.deepEqual(await read(database.url, 'SELECT id FROM account'), [{ id: 'default' }])
   await database.drop()
+})
+
+/** Stands for the text of another version. */
+const STALE = `CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT -1::bigint $$`
+const IS_STALE = 'SELECT now_ms() = -1 AS stale'
+
+/** What every function of the database is, and the shape of every table. */
+const SHAPE = `SELECT proname AS name, pg_get_functiondef(oid) AS shape FROM pg_proc
+    WHERE pronamespace = 'public'::regnamespace
+  UNION ALL SELECT table_name || '.' || column_name, concat(data_type, column_default, is_nullable)
+    FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2`
+
+test('functions of another text are replaced, by one of the nodes that start at once', async () => {
+  const database = await createEmptyDatabase()
+  await migrate(database.url)
+  const fresh = await read(database.url, SHAPE)
+  await runOn(database.url, `${STALE}; UPDATE schema_version SET functions = 'another'`)
+  await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)))
+  assert.deepEqual(await read(database.url, SHAPE), fresh)
+  assert.deepEqual(await read(database.url, 'SELECT * FROM schema_version'), [
+    { version: SCHEMA_VERSION, functions: FUNCTIONS_HASH },
+  ])
+  await database.drop()
+})
+
+test('functions of the same text are left as they are', async () => {
+  const database = await createEmptyDatabase()
+  await migrate(database.url)
+  await runOn(database.url, STALE)
+  await migrate(database.url)
+  assert.deepEqual(await read(database.url, IS_STALE), [{ stale: true }])
+  await database.drop()
+})
+
+test('a database whose functions came with migrations keeps its rows and comes out like a new one', async () => {
+  const [old, fresh] = await Promise.all([createEmptyDatabase(), createEmptyDatabase()])
+  await runOn(old.url, `${tables} ${booking} ${STALE}`)
+  await runOn(old.url, 'CREATE TABLE schema_version (version integer NOT NULL)')
+  await runOn(old.url, 'INSERT INTO schema_version VALUES (6)')
+  await runOn(old.url, "UPDATE account SET credited_nanos = 7; INSERT INTO setting VALUES ('pepper', 'x')")
+  await migrate(old.url)
+  await migrate(fresh.url)
+  assert.deepEqual(await read(old.url, SHAPE), await read(fresh.url, SHAPE))
+  assert.deepEqual(await read(old.url, IS_STALE), [{ stale: false }])
+  assert.deepEqual(await read(old.url, 'SELECT credited_nanos::int AS nanos, value FROM account, setting'), [
+    { nanos: 7, value: 'x' },
+  ])
+  await Promise.all([old.drop(), fresh.drop()])
 })
 
 test('a schema of a newer version is refused and left as it is', async () => {

@@ -2,6 +2,7 @@ import { after } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
+import { holdFloorConformance } from './conformance/hold-floors.ts'
 import { keyListConformance } from './conformance/key-list.ts'
 import { keyConformance } from './conformance/keys.ts'
 import { ledgerConformance } from './conformance/ledger.ts'
@@ -14,6 +15,7 @@ after(stopPostgres)
 
 ledgerConformance('PostgreSQL', openFreshPostgres)
 capConformance('PostgreSQL', openFreshPostgres)
+holdFloorConformance('PostgreSQL', openFreshPostgres)
 keyConformance('PostgreSQL', openFreshPostgres)
 keyListConformance('PostgreSQL', openFreshPostgres)
 onceConformance('PostgreSQL', openFreshPostgres)

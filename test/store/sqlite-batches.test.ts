@@ -9,6 +9,7 @@ import { admitOperation } from '../../src/store/sqlite/admit.ts'
 import { prepareBatchKeys } from '../../src/store/sqlite/batch-keys.ts'
 import { prepareBatchRows } from '../../src/store/sqlite/batch-rows.ts'
 import { callOperations } from '../../src/store/sqlite/calls.ts'
+import { prepareHoldFloors } from '../../src/store/sqlite/hold-floors.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
 import type { OpenCalls } from '../../src/store/sqlite/open-calls.ts'
 import type { Command } from '../../src/store/sqlite/operations.ts'
@@ -16,7 +17,7 @@ import { prepareOperations } from '../../src/store/sqlite/prepare-operations.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { closing, NOON, newKey, opening, type Rows } from './conformance/fixtures.ts'
 
-const TABLES = ['account', 'api_key', 'call', 'credit', 'key_month', 'rollup']
+const TABLES = ['account', 'api_key', 'call', 'credit', 'hold_floor', 'key_month', 'rollup']
 const KEYS = ['free', 'capped', 'other', 'listed']
 const MONTH_LATER = NOON + 31 * 86_400_000
 
@@ -111,11 +112,11 @@ const settlement = fc
     modelServed: model,
     estimated: fc.boolean(),
     unpriced: fc.boolean(),
-    released: fc.boolean(),
+    state: fc.constantFrom('settled', 'settled', 'released', 'interrupted'),
   })
-  .map(({ requestId: id, released, ...more }): Command => {
-    if (!released) return ['settle', closing(id, more)]
-    return ['settle', closing(id, { ...more, state: 'released', costNanos: 0n, listNanos: 0n })]
+  .map(({ requestId: id, ...more }): Command => {
+    if (more.state === 'settled') return ['settle', closing(id, more)]
+    return ['settle', closing(id, { ...more, costNanos: 0n, listNanos: 0n })]
   })
 const keyId = fc.constantFrom(...KEYS).map((name) => `key_${name}`)
 const other: fc.Arbitrary<Command> = fc.oneof(
@@ -211,8 +212,10 @@ test('a call is not remembered longer than it is open', () => {
   migrate(db)
   const rows = prepareBatchRows(db)
   const openCalls: OpenCalls = new Map()
-  const { admit } = admitOperation(db, prepareBatchKeys(db), rows, openCalls)
-  const { settle, interruptOpenCalls } = callOperations(db, rows, openCalls)
+  const keys = prepareBatchKeys(db)
+  const floors = prepareHoldFloors(db, keys)
+  const { admit } = admitOperation(db, keys, rows, openCalls, floors)
+  const { settle, interruptOpenCalls } = callOperations(db, rows, openCalls, floors)
   prepareOperations(db).run(['createKey', newKey('free'), null])
   admit(opening('req_a', 'free'))
   admit(opening('req_b', 'free'))
@@ -296,6 +299,46 @@ test('a cap that is spent in a batch is spent for the rest of the batch', () => 
   const { spentNanos, heldNanos } = refused?.refusal?.budget ?? {}
   assert.deepEqual([spentNanos, heldNanos], [3_000n, 0n])
   books.db.close()
+})
+
+test('a cost above its hold in a batch is learned by the holds of the rest of the batch', () => {
+  const books = openBooks()
+  books.batch([
+    ['admit', opening('req_a', 'free')],
+    ['admit', opening('req_b', 'free')],
+    ['settle', closing('req_a', { costNanos: 5_000n, listNanos: 6_000n })],
+    ['admit', opening('req_c', 'free')],
+  ])
+  assert.deepEqual(
+    books.rows('call').map((row) => row['hold_nanos']),
+    [1_000n, 1_000n, 5_000n],
+  )
+  books.db.close()
+})
+
+test('floors are looked up only for a key that has some this month, and only for a bound', () => {
+  const db = new DatabaseSync(':memory:', { readBigInts: true })
+  migrate(db)
+  for (const name of ['free', 'other']) prepareOperations(db).run(['createKey', newKey(name), null])
+  const [keys, rows, openCalls] = [prepareBatchKeys(db), prepareBatchRows(db), new Map()]
+  const floors = prepareHoldFloors(db, keys)
+  let looks = 0
+  const find: typeof floors.find = (...asked) => {
+    looks += 1
+    return floors.find(...asked)
+  }
+  const { admit } = admitOperation(db, keys, rows, openCalls, { ...floors, find })
+  const { settle } = callOperations(db, rows, openCalls, floors)
+  admit(opening('req_a', 'free'))
+  settle(closing('req_a', { costNanos: 5_000n }))
+  admit(opening('req_b', 'other'))
+  admit(opening('req_c', 'free', { atMs: MONTH_LATER }))
+  admit(opening('req_d', 'free', { hold: { kind: 'none' } }))
+  admit(opening('req_e', 'free', { hold: { kind: 'unbounded' } }))
+  assert.equal(looks, 0)
+  admit(opening('req_f', 'free'))
+  assert.equal(looks, 1)
+  db.close()
 })
 
 test('a call that is opened and released in one batch leaves no row of its month', () => {

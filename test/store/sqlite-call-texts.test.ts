@@ -34,6 +34,7 @@ const anyOpening: fc.Arbitrary<CallOpening> = record({
   digest,
   atMs: count,
   path: text,
+  endpoint: text,
   modelAsked: textOrNull,
   userAgent: textOrNull,
   hold,
@@ -47,7 +48,7 @@ const anyOpening: fc.Arbitrary<CallOpening> = record({
 
 const anyClosing: fc.Arbitrary<CallClosing> = record({
   requestId: text,
-  state: fc.constantFrom('settled', 'released'),
+  state: fc.constantFrom('settled', 'released', 'interrupted'),
   status: fc.option(count),
   modelServed: textOrNull,
   stopReason: textOrNull,

@@ -6,6 +6,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
+import { holdFloorConformance } from './conformance/hold-floors.ts'
 import { keyListConformance } from './conformance/key-list.ts'
 import { keyConformance } from './conformance/keys.ts'
 import { ledgerConformance } from './conformance/ledger.ts'
@@ -38,6 +39,7 @@ async function openFresh(): Promise<StoreUnderTest> {
 
 ledgerConformance('SQLite', openFresh)
 capConformance('SQLite', openFresh)
+holdFloorConformance('SQLite', openFresh)
 keyConformance('SQLite', openFresh)
 keyListConformance('SQLite', openFresh)
 onceConformance('SQLite', openFresh)

@@ -67,6 +67,7 @@ const FORMER_NODE = "'sqlite'"
 const CALL_COLUMNS: Columns = {
   ...{ id: text, month: text, account_id: text, key_id: text, node_id: text, state: text },
   ...{ started_at_ms: integer, ended_at_ms: integer, day: text, method: text, path: text, surface: text },
+  ...{ endpoint: text },
   ...{ model_asked: text, model_served: text, status: integer, stop_reason: text },
   ...{ streamed: flag, estimated: flag, unpriced: flag, overrun: flag, priced_as_requested: flag },
   ...{ usage: text, input_tokens: integer, output_tokens: integer },
@@ -109,6 +110,10 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   }),
   table('key_month', 'key months', ['key_id', 'month'], {
     ...{ key_id: text, month: text, spent_nanos: integer, held_nanos: integer, lost_nanos: integer },
+    ...{ has_floors: flag },
+  }),
+  table('hold_floor', 'learned holds', ['key_id', 'month', 'endpoint', 'model'], {
+    ...{ key_id: text, month: text, endpoint: text, model: text, nanos: integer, list_nanos: integer },
   }),
   table('rollup', 'daily rollups', ['account_id', 'day', 'model', 'key_id'], {
     ...{ account_id: text, day: text, model: text, key_id: text, requests: integer },

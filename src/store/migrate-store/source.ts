@@ -50,10 +50,10 @@ export function attachBodies(db: DatabaseSync, dataDir: string): void {
   db.prepare('ATTACH DATABASE ? AS bodies').run(existsSync(file) ? file : ':memory:')
 }
 
-/** All tables but that of the bodies are always there. */
+/** That of the bodies is made with the first body; books that were moved before have not all of the others. */
 function hasTable(db: DatabaseSync, source: string): boolean {
-  if (source !== 'bodies.call_body') return true
-  return db.prepare("SELECT 1 FROM bodies.sqlite_master WHERE name = 'call_body'").get() !== undefined
+  const [name = '', schema = 'main'] = source.split('.').toReversed()
+  return db.prepare(`SELECT 1 FROM ${schema}.sqlite_master WHERE name = ?`).get(name) !== undefined
 }
 
 function countRows(db: DatabaseSync, table: MovedTable): number {

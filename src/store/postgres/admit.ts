@@ -18,7 +18,7 @@ export interface AdmissionParts {
 /** A node that is fenced again and again while it asks has other troubles than one more try could mend. */
 const TRIES_MAX = 3
 
-/** Admission of a batch: the statement is a function of the database, see migrations/0002-admission.ts. */
+/** Admission of a batch: the statement is a function of the database, see functions/admission.ts. */
 export async function admitCalls(
   parts: AdmissionParts,
   openings: readonly CallOpening[],

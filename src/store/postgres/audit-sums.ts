@@ -1,5 +1,7 @@
-import type { Batches, BooksReader } from '../../ledger/audit.ts'
-import { type AccountSums, DAY_SUMS, MONTH_SUMS, type SumsRow } from '../../ledger/audit-sums.ts'
+import type { BooksReader } from '../../ledger/audit.ts'
+import { type AccountSums, DAY_SUMS, MONTH_SUMS } from '../../ledger/audit-sums.ts'
+import { compared } from './audit-compare.ts'
+import { type DerivedFloors, deriveFloors } from './audit-floors.ts'
 import type { Database } from './database.ts'
 import { takeDays, takeLosses } from './months-away.ts'
 import { bool, nanos, type Row, text, textOrNull } from './rows.ts'
@@ -30,11 +32,12 @@ export async function bookSums(
   db: Database,
   chunkCalls: number,
   monthsAway: readonly string[],
-): Promise<Pick<BooksReader, 'addUp' | 'months' | 'days' | 'accounts'>> {
+): Promise<Pick<BooksReader, 'addUp' | 'months' | 'days' | 'accounts' | 'floors'>> {
   await createTables(db)
+  const floors = await deriveFloors(db, monthsAway)
   return {
     async addUp(onCalls) {
-      await addCalls(db, chunkCalls, onCalls)
+      await addCalls(db, floors, chunkCalls, onCalls)
       await takeDays(db, monthsAway)
       await db.query(
         `INSERT INTO derived_day (account_id, day, model, key_id, credited_nanos)
@@ -75,6 +78,10 @@ export async function bookSums(
     async *accounts() {
       yield (await db.query(ACCOUNTS)).map(accountSums)
     },
+
+    async *floors() {
+      if (floors !== null) yield* floors.compared()
+    },
   }
 }
 
@@ -92,7 +99,12 @@ async function createTables(db: Database): Promise<void> {
 }
 
 /** In chunks, few enough calls that progress shows, and so many that finding the end of one costs nothing. */
-async function addCalls(db: Database, chunkCalls: number, onCalls: (count: number) => void): Promise<void> {
+async function addCalls(
+  db: Database,
+  floors: DerivedFloors | null,
+  chunkCalls: number,
+  onCalls: (count: number) => void,
+): Promise<void> {
   const sums = DERIVED.map(
     (column) => EXPRESSIONS[column] ?? `coalesce(sum(${column}) FILTER (WHERE state = 'settled'), 0)`,
   )
@@ -109,49 +121,11 @@ async function addCalls(db: Database, chunkCalls: number, onCalls: (count: numbe
        ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET ${added.join(', ')}`,
       [after, end === undefined ? null : text(end, 'id')],
     )
+    await floors?.add(after, end === undefined ? null : text(end, 'id'))
     onCalls(chunkCalls)
     if (end === undefined) return
     after = text(end, 'id')
   }
-}
-
-interface Comparison {
-  readonly stored: string
-  readonly derived: string
-  /** Whether there should be, or may be, a stored row. */
-  readonly due: string
-  readonly key: readonly string[]
-  where(row: Row): string
-}
-
-/** Every row that this gives is a difference, so a few are enough. */
-const DIFFERENCES_MAX = 100
-
-async function* compared(db: Database, columns: readonly string[], tables: Comparison): Batches<SumsRow> {
-  const { key, due } = tables
-  const list = (alias: string): string =>
-    columns.map((column) => `coalesce(${alias}.${column}, 0)::numeric`).join(', ')
-  const shown = (alias: string): string =>
-    columns.map((column) => `coalesce(${alias}.${column}, 0)::text AS ${alias}_${column}`).join(', ')
-  const isStored = `stored.${key[0]} IS NOT NULL`
-  const isDue = `coalesce(${due}, false)`
-  const rows = await db.query(
-    `SELECT ${key.map((column) => `coalesce(stored.${column}, derived.${column}) AS ${column}`).join(', ')},
-       ${shown('stored')}, ${shown('derived')}, ${isStored} AS is_stored, ${isDue} AS is_due
-     FROM ${tables.stored} AS stored FULL JOIN ${tables.derived} AS derived
-       ON ${key.map((column) => `derived.${column} = stored.${column}`).join(' AND ')}
-     WHERE CASE WHEN ${isDue} THEN ROW(${list('stored')}) <> ROW(${list('derived')}) ELSE ${isStored} END
-     ORDER BY ${key.map((_, i) => i + 1).join(', ')} LIMIT ${DIFFERENCES_MAX}`,
-  )
-  yield rows.map((row) => {
-    const side = (name: string): Record<string, bigint> =>
-      Object.fromEntries(columns.map((column) => [column, BigInt(text(row, `${name}_${column}`))]))
-    return {
-      where: tables.where(row),
-      stored: bool(row, 'is_stored') ? side('stored') : null,
-      derived: bool(row, 'is_due') ? side('derived') : null,
-    }
-  })
 }
 
 function accountSums(row: Row): AccountSums {

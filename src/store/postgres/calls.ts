@@ -18,7 +18,7 @@ export interface SettlementParts {
 
 type Answer = { readonly booked: boolean; readonly balanceNanos: string } | null
 
-/** Settlement of a batch: the statement is a function of the database, see migrations/0003-settlement.ts. */
+/** Settlement of a batch: the statement is a function of the database, see functions/settlement.ts. */
 export async function settleCalls(
   parts: SettlementParts,
   closings: readonly CallClosing[],

@@ -1,28 +1,45 @@
 import pg from 'pg'
+import { FUNCTIONS, FUNCTIONS_HASH } from './functions.ts'
 import { tables } from './migrations/0001-tables.ts'
-import { admission } from './migrations/0002-admission.ts'
-import { settlement } from './migrations/0003-settlement.ts'
-import { nodes } from './migrations/0004-nodes.ts'
-import { creditBack } from './migrations/0005-credit-back.ts'
-import { rerate } from './migrations/0006-rerate.ts'
+import { booking } from './migrations/0003-booking.ts'
+import { functionsApplied } from './migrations/0007-functions-applied.ts'
+import { holdFloors } from './migrations/0008-hold-floors.ts'
 import { failureOf, unconnected } from './outcome.ts'
 
+/** It made functions, which are in functions.ts now. */
+const FUNCTIONS_ONLY = ''
+
 /**
- * In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. Nodes of
- * the version before still run while it is applied and afterwards: it may add, and it may replace a function by one
- * that answers them as before; it must not take away.
+ * Tables, indexes and types, in the order in which they are applied. A migration that has shipped is never edited; a
+ * new one follows it. Nodes of the version before still run while it is applied and afterwards: it may add, it must
+ * not take away.
  */
-const migrations: readonly string[] = [tables, admission, settlement, nodes, creditBack, rerate]
+const migrations: readonly string[] = [
+  tables,
+  FUNCTIONS_ONLY,
+  booking,
+  FUNCTIONS_ONLY,
+  FUNCTIONS_ONLY,
+  FUNCTIONS_ONLY,
+  functionsApplied,
+  holdFloors,
+]
 
 export const SCHEMA_VERSION = migrations.length
 
 /** Any number that nothing else in the database uses. */
 const MIGRATION_LOCK = 746_001
 
+interface SchemaRow {
+  readonly version: number
+  /** The hash of the functions that are there; absent before there was one. */
+  readonly functions?: string | null
+}
+
 /**
- * Brings the schema to this version, in one transaction; a database of a newer version is refused. Of nodes that start
- * at once the first does it and the others wait. The lock belongs to the transaction, not to the session, so that a
- * pooler may stand between.
+ * Brings the schema and its functions to this version, in one transaction; a database of a newer version is refused.
+ * Of nodes that start at once the first does it and the others wait. The lock belongs to the transaction, not to the
+ * session, so that a pooler may stand between.
  */
 export async function migrate(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
@@ -34,13 +51,16 @@ export async function migrate(url: string): Promise<void> {
     await client.query('BEGIN')
     await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
     await client.query('CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)')
-    const { rows } = await client.query<{ version: number }>('SELECT version FROM schema_version')
-    const version = rows[0]?.version ?? 0
+    const { rows } = await client.query<SchemaRow>('SELECT * FROM schema_version')
+    const { version = 0, functions = null } = rows[0] ?? {}
     if (version > SCHEMA_VERSION) throw newerSchema(version)
     for (const migration of migrations.slice(version)) await client.query(migration)
-    if (version < SCHEMA_VERSION) {
+    if (functions !== FUNCTIONS_HASH) await client.query(FUNCTIONS)
+    if (version < SCHEMA_VERSION || functions !== FUNCTIONS_HASH) {
       await client.query('DELETE FROM schema_version')
-      await client.query('INSERT INTO schema_version (version) VALUES ($1)', [SCHEMA_VERSION])
+      await client.query('INSERT INTO schema_version (version, functions) VALUES ($1, $2)', [
+        ...[SCHEMA_VERSION, FUNCTIONS_HASH],
+      ])
     }
     await client.query('COMMIT')
   } catch (error) {

@@ -4,6 +4,7 @@ import type { Admission, CallOpening, CallRefusal } from '../../ledger/call.ts'
 import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts'
 import type { BatchKeys, KeyRow } from './batch-keys.ts'
 import type { AccountRow, BatchRows, MonthMoves } from './batch-rows.ts'
+import type { HoldFloors } from './hold-floors.ts'
 import { modelsFromJson } from './key-record.ts'
 import type { OpenCalls } from './open-calls.ts'
 import type { Operations } from './operations.ts'
@@ -15,14 +16,15 @@ export function admitOperation(
   keys: BatchKeys,
   rows: BatchRows,
   openCalls: OpenCalls,
+  floors: HoldFloors,
 ): Pick<Operations, 'admit'> {
   const selectBatchFile = db.prepare(
     'SELECT models FROM batch_file WHERE account_id = ? AND file_id = ? AND key_id = ?',
   )
   const insertCall = db.prepare(
-    `INSERT INTO call (id, account_id, key_id, state, started_at_ms, month, day, method, path, surface, model_asked,
-                       hold_nanos, hold_list_nanos, price_version, rating, client_ip, user_agent)
-     VALUES (?, ?, ?, 'in_flight', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO call (id, account_id, key_id, state, started_at_ms, month, day, method, path, endpoint, surface,
+                       model_asked, hold_nanos, hold_list_nanos, price_version, rating, client_ip, user_agent)
+     VALUES (?, ?, ?, 'in_flight', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
 
   return {
@@ -34,7 +36,7 @@ export function admitOperation(
       const account = rows.account(accountId)
       const moves = rows.month(keyId, month)
       const { balanceNanos } = account
-      const decision = decideAdmission(opening, standingOf(key, account, moves, opening))
+      const decision = decideAdmission(opening, standingOf(key, account, moves, opening, month))
       // Who comes with a key that is not in force any more learns nothing of the account, and uses nothing.
       if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
       if (!opening.askedBefore && decision.kind !== 'admit') rows.used(keyId, opening.atMs)
@@ -53,6 +55,7 @@ export function admitOperation(
         day,
         opening.method,
         opening.path,
+        opening.endpoint,
         opening.surface,
         opening.modelAsked,
         holdNanos,
@@ -65,8 +68,10 @@ export function admitOperation(
       account.heldNanos += holdNanos
       account.movedHeldNanos += holdNanos
       moves.heldNanos += holdNanos
-      const { modelAsked } = opening
-      openCalls.set(opening.requestId, { accountId, keyId, month, day, modelAsked, holdNanos })
+      const { modelAsked, endpoint } = opening
+      openCalls.set(opening.requestId, {
+        ...{ accountId, keyId, month, day, modelAsked, endpoint, holdNanos, holdListNanos },
+      })
       return { kind: 'admitted', keyId, accountId, logRequests: key[6] === 1n, balanceNanos }
     },
   }
@@ -75,7 +80,8 @@ export function admitOperation(
     key: KeyRow,
     account: AccountRow,
     moves: MonthMoves,
-    { atMs, models }: CallOpening,
+    { atMs, models, hold, endpoint, modelAsked }: CallOpening,
+    month: string,
   ): Standing {
     const [keyId, accountId, expiresAtMs, revokedAtMs, capNanos, allowedModels, , spentNanos, heldNanos] = key
     const file =
@@ -98,6 +104,8 @@ export function admitOperation(
       creditEnforced: account.creditEnforced,
       balanceNanos: account.balanceNanos,
       heldNanos: account.heldNanos,
+      holdFloor:
+        key[9] === 1n && hold.kind === 'bound' ? floors.find(keyId, month, endpoint, modelAsked) : null,
     }
   }
 }

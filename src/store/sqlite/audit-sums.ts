@@ -1,8 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Batches, BooksReader } from '../../ledger/audit.ts'
 import { type AccountSums, DAY_SUMS, MONTH_SUMS, type SumsRow } from '../../ledger/audit-sums.ts'
+import { type Comparison, differing } from './audit-compare.ts'
+import { type DerivedFloors, deriveFloors } from './audit-floors.ts'
 import { inBatches } from './in-batches.ts'
-import { nanos, type Row, text, textOrNull } from './rows.ts'
+import { nanos, text, textOrNull } from './rows.ts'
 
 /** Few enough that a chunk is grouped in memory, and many enough that finding its end costs nothing. */
 const CHUNK_CALLS = 10_000
@@ -28,11 +30,15 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
  * The derived sums live in temporary tables, on disk if they grow, so that memory does not depend on how many days,
  * models and keys there are. The months and accounts are added up from the days, which saves reading all calls again.
  */
-export function bookSums(db: DatabaseSync): Pick<BooksReader, 'addUp' | 'months' | 'days' | 'accounts'> {
+export function bookSums(
+  db: DatabaseSync,
+): Pick<BooksReader, 'addUp' | 'months' | 'days' | 'accounts' | 'floors'> {
+  let floors: DerivedFloors | null = null
   return {
     async addUp(onCalls) {
       createTables(db)
-      addCalls(db, onCalls)
+      floors = deriveFloors(db)
+      addCalls(db, floors, onCalls)
       db.exec(
         `INSERT INTO temp.derived_day (account_id, day, model, key_id, credited_nanos)
            SELECT call.account_id, day, ${MODEL}, key_id, sum(amount_nanos)
@@ -65,6 +71,7 @@ export function bookSums(db: DatabaseSync): Pick<BooksReader, 'addUp' | 'months'
       }),
 
     accounts: () => inBatches(readAccounts(db)),
+    floors: () => inBatches(floors?.differing() ?? []),
   }
 }
 
@@ -102,7 +109,7 @@ function createTables(db: DatabaseSync): void {
   )
 }
 
-function addCalls(db: DatabaseSync, onCalls: (count: number) => void): void {
+function addCalls(db: DatabaseSync, floors: DerivedFloors | null, onCalls: (count: number) => void): void {
   const sums = DERIVED.map((column) => EXPRESSIONS[column] ?? `sum(iif(state = 'settled', ${column}, 0))`)
   const add = db.prepare(
     `INSERT INTO temp.derived_day (account_id, day, model, key_id, ${DERIVED.join(', ')})
@@ -117,45 +124,14 @@ function addCalls(db: DatabaseSync, onCalls: (count: number) => void): void {
   for (let after = ''; after < last; ) {
     const end = String(findEnd.get(after)?.['id'] ?? last)
     add.run(after, end)
+    floors?.add(after, end)
     after = end
     onCalls(CHUNK_CALLS)
   }
 }
 
-interface Comparison {
-  readonly stored: string
-  readonly derived: string
-  /** Of the derived row: whether there should be a stored one. */
-  readonly due: string
-  readonly key: readonly string[]
-  where(row: Row): string
-}
-
 function compared(db: DatabaseSync, columns: readonly string[], tables: Comparison): Batches<SumsRow> {
   return inBatches(differing(db, columns, tables))
-}
-
-function* differing(db: DatabaseSync, columns: readonly string[], tables: Comparison): Iterable<SumsRow> {
-  const { key } = tables
-  const list = (alias: string): string => columns.map((column) => `${alias}.${column}`).join(', ')
-  const select = db.prepare(
-    `SELECT ${key.map((column) => `coalesce(stored.${column}, derived.${column}) AS ${column}`).join(', ')},
-       ${columns.map((column) => `stored.${column} AS stored_${column}, derived.${column} AS derived_${column}`).join(', ')},
-       stored.${key[0]} IS NOT NULL AS is_stored, coalesce(${tables.due}, 0) AS is_due
-     FROM ${tables.stored} AS stored FULL JOIN ${tables.derived} AS derived
-       ON ${key.map((column) => `derived.${column} = stored.${column}`).join(' AND ')}
-     WHERE (${list('stored')}) IS NOT (${list('derived')}) OR NOT is_due
-     ORDER BY ${key.map((_, i) => i + 1).join(', ')}`,
-  )
-  for (const row of select.iterate()) {
-    const side = (name: string): Record<string, bigint> =>
-      Object.fromEntries(columns.map((column) => [column, nanos(row, `${name}_${column}`)]))
-    yield {
-      where: tables.where(row),
-      stored: row['is_stored'] === 1n ? side('stored') : null,
-      derived: row['is_due'] === 1n ? side('derived') : null,
-    }
-  }
 }
 
 const ACCOUNTS = `

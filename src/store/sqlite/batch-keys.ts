@@ -12,6 +12,7 @@ export type KeyRow = readonly [
   logRequests: bigint,
   spentNanos: bigint,
   heldNanos: bigint,
+  hasFloors: bigint,
 ]
 
 /**
@@ -21,7 +22,7 @@ export type KeyRow = readonly [
 export interface BatchKeys {
   /** With the figures as they stand in the tables, without what this batch moves. */
   find(digest: Uint8Array, month: string): KeyRow | undefined
-  /** Whenever the rows of the batch are written, and after a rollback. */
+  /** Whenever the rows of the batch are written, when a month has got floors, and after a rollback. */
   forget(): void
 }
 
@@ -29,7 +30,7 @@ export function prepareBatchKeys(db: DatabaseSync): BatchKeys {
   const select = inArrays(
     db.prepare(
       `SELECT k.id, k.account_id, k.expires_at_ms, k.revoked_at_ms, k.monthly_budget_nanos, k.allowed_models,
-              k.log_requests, coalesce(m.spent_nanos, 0), coalesce(m.held_nanos, 0)
+              k.log_requests, coalesce(m.spent_nanos, 0), coalesce(m.held_nanos, 0), coalesce(m.has_floors, 0)
        FROM api_key k LEFT JOIN key_month m ON m.key_id = k.id AND m.month = ? WHERE k.digest = ?`,
     ),
   )

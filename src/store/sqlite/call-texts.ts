@@ -51,6 +51,7 @@ type OpeningList = readonly [
   aheadKey: boolean,
   aheadAccounts: readonly string[],
   askedBefore: boolean,
+  endpoint: string,
 ]
 
 type ClosingList = readonly [
@@ -106,6 +107,7 @@ function openingList(opening: CallOpening): OpeningList {
     ahead.key,
     ahead.accounts,
     opening.askedBefore,
+    opening.endpoint,
   ]
 }
 
@@ -166,6 +168,7 @@ function openingOf(list: OpeningList): CallOpening {
     heldCounts: list[20],
     ahead: { key: list[21], accounts: list[22] },
     askedBefore: list[23],
+    endpoint: list[24],
   }
 }
 

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
 import type { BatchRows } from './batch-rows.ts'
 import { callRecord } from './call-record.ts'
+import type { HoldFloors } from './hold-floors.ts'
 import type { OpenCall, OpenCalls } from './open-calls.ts'
 import type { Operations } from './operations.ts'
 import { flag, integer, integerOrNull, nanos, nanosOrNull, text, textOrNull } from './rows.ts'
@@ -9,10 +10,16 @@ import { flag, integer, integerOrNull, nanos, nanosOrNull, text, textOrNull } fr
 type CallOperations = Pick<Operations, 'settle' | 'getCall' | 'interruptOpenCalls'>
 
 /** Settlement: every statement that closes a call is in this file; the sums that it moves are in batch-rows.ts. */
-export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): CallOperations {
+export function callOperations(
+  db: DatabaseSync,
+  rows: BatchRows,
+  openCalls: OpenCalls,
+  floors: HoldFloors,
+): CallOperations {
   const selectCall = db.prepare('SELECT * FROM call WHERE id = ?')
   const selectOpening = db.prepare(
-    `SELECT account_id, key_id, state, month, day, model_asked, hold_nanos, lost_list_nanos, balance_nanos
+    `SELECT account_id, key_id, state, month, day, model_asked, endpoint, hold_nanos, hold_list_nanos, lost_list_nanos,
+            balance_nanos
      FROM call WHERE id = ?`,
   )
   // The state is the guard of the whole settlement: a call that is closed already is not closed again.
@@ -20,7 +27,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     `UPDATE call SET state = ?, ended_at_ms = ?, status = ?, model_served = ?, stop_reason = ?, streamed = ?,
        estimated = ?, unpriced = ?, overrun = ?, priced_as_requested = ?, usage = ?, input_tokens = ?,
        output_tokens = ?, cache_read_tokens = ?, cache_write_tokens = ?, cost_nanos = ?, list_nanos = ?,
-       lost_list_nanos = 0, balance_nanos = ?, upstream_ms = ?, overhead_ms = ?, upstream_request_id = ?,
+       lost_list_nanos = ?, balance_nanos = ?, upstream_ms = ?, overhead_ms = ?, upstream_request_id = ?,
        bytes_in = ?, bytes_out = ?
      WHERE id = ? AND state = ?`,
   )
@@ -69,8 +76,10 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     const call = selectOpening.get(closing.requestId)
     if (call === undefined) throw new Error(`there is no call ${closing.requestId} to settle`)
     const state = text(call, 'state')
-    if (state === 'settled' || state === 'released') {
-      return { balanceNanos: nanosOrNull(call, 'balance_nanos') ?? 0n, booked: false }
+    // An interrupted call that turns out to be known is booked; that it is lost was known before.
+    if (state !== 'in_flight' && (state !== 'interrupted' || closing.state === 'interrupted')) {
+      const { balanceNanos } = rows.account(text(call, 'account_id'))
+      return { balanceNanos: nanosOrNull(call, 'balance_nanos') ?? balanceNanos, booked: false }
     }
     const opened: OpenCall = {
       accountId: text(call, 'account_id'),
@@ -78,7 +87,9 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
       month: text(call, 'month'),
       day: text(call, 'day'),
       modelAsked: textOrNull(call, 'model_asked'),
+      endpoint: textOrNull(call, 'endpoint'),
       holdNanos: nanos(call, 'hold_nanos'),
+      holdListNanos: nanos(call, 'hold_list_nanos'),
     }
     const balanceNanos = book(closing, opened, state, nanos(call, 'lost_list_nanos'))
     if (balanceNanos === null) throw new Error(`call ${closing.requestId} is not ${state} any more`)
@@ -86,14 +97,21 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
   }
 
   /** Books the closing, unless the call is not in this state: then nothing is done, and the answer is null. */
-  function book(closing: CallClosing, call: OpenCall, state: string, lostNanos: bigint): bigint | null {
+  function book(closing: CallClosing, call: OpenCall, state: string, wasLostNanos: bigint): bigint | null {
     const { accountId, keyId, month, holdNanos } = call
     const account = rows.account(accountId)
     const balanceNanos = account.balanceNanos - closing.costNanos
-    if (!writeClosing(closing, holdNanos < closing.costNanos, balanceNanos, state)) return null
+    const overrun = holdNanos < closing.costNanos
+    const lostNanos = closing.state === 'interrupted' ? call.holdListNanos : 0n
+    if (!writeClosing(closing, overrun, lostNanos, balanceNanos, state)) return null
     // After this point the closing is booked. An interrupted call has given its hold back already.
     const heldNanos = state === 'in_flight' ? -holdNanos : 0n
-    move(accountId, keyId, month, { heldNanos, costNanos: closing.costNanos, lostNanos: -lostNanos })
+    move(accountId, keyId, month, {
+      heldNanos,
+      costNanos: closing.costNanos,
+      lostNanos: lostNanos - wasLostNanos,
+    })
+    if (overrun) floors.raise(call, closing)
     if (closing.state === 'settled') {
       const model = closing.modelServed ?? call.modelAsked ?? ''
       rows.count(closing, accountId, call.day, model, keyId)
@@ -122,6 +140,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
   function writeClosing(
     closing: CallClosing,
     overrun: boolean,
+    lostNanos: bigint,
     balanceNanos: bigint,
     state: string,
   ): boolean {
@@ -144,6 +163,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
       integer(tokens.cacheWrite),
       closing.costNanos,
       closing.listNanos,
+      lostNanos,
       balanceNanos,
       integerOrNull(closing.upstreamMs),
       integer(closing.overheadMs),

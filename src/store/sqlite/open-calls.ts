@@ -5,7 +5,10 @@ export interface OpenCall {
   readonly month: string
   readonly day: string
   readonly modelAsked: string | null
+  /** Null for a call from before endpoints were kept. */
+  readonly endpoint: string | null
   readonly holdNanos: bigint
+  readonly holdListNanos: bigint
 }
 
 /**

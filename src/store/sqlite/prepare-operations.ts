@@ -6,6 +6,7 @@ import { type BatchKeys, prepareBatchKeys } from './batch-keys.ts'
 import { type BatchRows, prepareBatchRows } from './batch-rows.ts'
 import { callOperations } from './calls.ts'
 import { creditBackOperation } from './credit-back.ts'
+import { prepareHoldFloors } from './hold-floors.ts'
 import { keyOperations } from './keys.ts'
 import { moneyOperations } from './money.ts'
 import { createNotedUses, type NotedUses } from './noted-uses.ts'
@@ -85,12 +86,13 @@ function allOperations(
 ): Operations {
   const onceBook = prepareOnceBook(db)
   const money = moneyOperations(db, onceBook)
+  const floors = prepareHoldFloors(db, keys)
   return {
     ...keyOperations(db, onceBook),
     ...adminKeyOperations(db),
     ...recogniseOperation(db, uses.note),
-    ...admitOperation(db, keys, rows, openCalls),
-    ...callOperations(db, rows, openCalls),
+    ...admitOperation(db, keys, rows, openCalls, floors),
+    ...callOperations(db, rows, openCalls, floors),
     ...batchFileOperation(db),
     ...money,
     ...creditBackOperation(db, onceBook, money.getBalance),

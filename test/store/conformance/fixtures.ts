@@ -65,6 +65,7 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     atMs: NOON,
     method: 'POST',
     path: '/v1/messages',
+    endpoint: '/v1/messages',
     surface: 'messages',
     modelAsked: 'claude-haiku-5-5',
     clientIp: '127.0.0.1',

@@ -185,6 +185,77 @@ export function ledgerConformance(storeName: string, openStore: OpenStoreUnderTe
     },
   )
 
+  const LOST = { state: 'interrupted', status: null, usage: null, costNanos: 0n, listNanos: 0n } as const
+
+  promise(
+    'a call of which no word came back is interrupted: free, not in the day, with what may be lost',
+    async (subject) => {
+      await addCredit(subject.store, 10_000n)
+      await subject.store.admit(opening('req_1', 'a'))
+      const closed = await subject.store.settle(closing('req_1', LOST))
+      assert.deepEqual(closed, { balanceNanos: 10_000n, booked: true })
+      const call = await subject.store.getCall('req_1')
+      assert.equal(call?.state, 'interrupted')
+      assert.equal(call?.endedAtMs, NOON + 500)
+      assert.deepEqual([call?.costNanos, call?.listNanos, call?.lostListNanos], [0n, 0n, 1_250n])
+      assert.equal(call?.overrun, false)
+      assert.equal((await month(subject, 'key_a'))?.['held_nanos'], 0n)
+      assert.equal((await month(subject, 'key_a'))?.['spent_nanos'], 0n)
+      assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 1_250n)
+      assert.equal((await subject.store.getBalance('default')).heldNanos, 0n)
+      assert.deepEqual(await subject.rows('rollup'), [])
+      assert.equal(await subject.store.interruptOpenCalls(NOON + 9_000), 0)
+    },
+  )
+
+  promise('a call that was interrupted is not lost a second time, whoever said so first', async (subject) => {
+    await addCredit(subject.store, 10_000n)
+    for (const id of ['req_1', 'req_2']) await subject.store.admit(opening(id, 'a'))
+    await subject.store.settle(closing('req_1', LOST))
+    await subject.store.interruptOpenCalls(NOON + 9_000)
+    await subject.store.admit(opening('req_3', 'a'))
+    await subject.store.settle(closing('req_3', { costNanos: 700n, listNanos: 700n }))
+    assert.deepEqual(await subject.store.settle(closing('req_1', LOST)), {
+      balanceNanos: 10_000n,
+      booked: false,
+    })
+    // Nobody has told it a balance before.
+    assert.deepEqual(await subject.store.settle(closing('req_2', LOST)), {
+      balanceNanos: 9_300n,
+      booked: false,
+    })
+    assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 2_500n)
+    const again = closing('req_1', { costNanos: 300n, listNanos: 400n })
+    assert.deepEqual(await subject.store.settle(again), { balanceNanos: 9_000n, booked: true })
+    assert.equal((await subject.store.getCall('req_1'))?.state, 'settled')
+    assert.equal((await subject.store.getCall('req_1'))?.lostListNanos, 0n)
+    assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 1_250n)
+    assert.deepEqual(await subject.store.settle(closing('req_1', LOST)), {
+      balanceNanos: 9_000n,
+      booked: false,
+    })
+  })
+
+  promise('of closings that come together, the one that knows the cost counts', async (subject) => {
+    for (const id of ['req_0', 'req_1']) await subject.store.admit(opening(id, 'a'))
+    // While the first is on its way the others come together.
+    await Promise.all([
+      subject.store.settle(closing('req_0')),
+      subject.store.settle(closing('req_1', LOST)),
+      subject.store.settle(closing('req_1')),
+    ])
+    assert.equal((await subject.store.getCall('req_1'))?.state, 'settled')
+    assert.equal((await month(subject, 'key_a'))?.['spent_nanos'], 1_600n)
+    assert.equal((await month(subject, 'key_a'))?.['lost_nanos'], 0n)
+  })
+
+  promise('a call that held nothing and was interrupted loses nothing', async (subject) => {
+    await subject.store.admit(opening('req_1', 'a', { hold: { kind: 'none' } }))
+    assert.equal((await subject.store.settle(closing('req_1', LOST))).booked, true)
+    assert.equal((await subject.store.getCall('req_1'))?.lostListNanos, 0n)
+    assert.equal(await month(subject, 'key_a'), undefined)
+  })
+
   promise('a request id that was used before cannot open a second call', async (subject) => {
     await subject.store.admit(opening('req_1', 'a'))
     await assert.rejects(subject.store.admit(opening('req_1', 'a')))

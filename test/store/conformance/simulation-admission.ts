@@ -4,6 +4,7 @@ import {
   addToMonth,
   type CallModel,
   endOf,
+  floorKey,
   type KeyModel,
   keyOf,
   monthAt,
@@ -107,6 +108,8 @@ function open(world: World, key: KeyModel, opening: CallOpening): void {
     id: opening.requestId,
     keyId: key.id,
     accountId: key.accountId,
+    endpoint: opening.endpoint,
+    modelAsked: opening.modelAsked,
     state: 'in_flight',
     startedAtMs: opening.atMs,
     endedAtMs: null,
@@ -129,10 +132,17 @@ function open(world: World, key: KeyModel, opening: CallOpening): void {
 function holdFor(
   world: World,
   key: KeyModel,
-  { hold, atMs }: CallOpening,
+  { hold, atMs, endpoint, modelAsked }: CallOpening,
 ): Pick<CallModel, 'holdNanos' | 'holdListNanos'> {
   if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
-  if (hold.kind === 'bound') return { holdNanos: hold.nanos, holdListNanos: hold.listNanos }
+  if (hold.kind === 'bound') {
+    // Not below the largest cost that has passed its hold there this month.
+    const floor = world.floors.get(floorKey({ keyId: key.id, startedAtMs: atMs, endpoint, modelAsked }))
+    return {
+      holdNanos: larger(hold.nanos, floor?.nanos ?? 0n),
+      holdListNanos: larger(hold.listNanos, floor?.listNanos ?? 0n),
+    }
+  }
   const account = accountOf(world, key.accountId)
   let nanos = THOUSAND_DOLLARS
   if (key.monthlyBudgetNanos !== null) {

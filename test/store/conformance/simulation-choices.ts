@@ -15,6 +15,7 @@ import {
 /** Amounts are small, so that limits are met exactly and not only passed. */
 
 const MODELS = ['claude-haiku-5-5', 'claude-opus-5', 'gpt-6', 'gpt-6-mini']
+const ENDPOINTS = ['/v1/messages', '/v1/models/{model}']
 export const FILES = ['file_1', 'file_2', 'file_3']
 
 /** Mostly one in force; of those that end about now, often one. */
@@ -74,11 +75,25 @@ export function chooseOpening(
   random: Random,
   world: World,
   key: KeyModel | null,
-): Pick<CallOpening, 'atMs' | 'hold' | 'models' | 'ambiguity' | 'unratable' | 'ahead' | 'askedBefore'> {
+): Omit<
+  CallOpening,
+  | 'requestId'
+  | 'digest'
+  | 'method'
+  | 'path'
+  | 'surface'
+  | 'clientIp'
+  | 'userAgent'
+  | 'priceVersion'
+  | 'rating'
+  | 'heldCounts'
+> {
   // Requests are decided a little later than they came, sometimes in the month after.
   const atMs = random.oneIn(6) ? world.nowMs - random.from(1, 5) : world.nowMs
   return {
     atMs,
+    endpoint: random.pick(ENDPOINTS),
+    modelAsked: random.pick([null, 'gpt-6', 'claude-haiku-5-5']),
     hold: chooseHold(random, world, key, atMs),
     models: chooseNamed(random),
     ambiguity: random.oneIn(40) ? 'The member "model" is there twice.' : null,

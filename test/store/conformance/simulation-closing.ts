@@ -1,17 +1,20 @@
 import type { CallClosing, Settled } from '../../../src/ledger/call.ts'
-import { accountOf, addToMonth, type CallModel, type World } from './simulation-world.ts'
+import { accountOf, addToMonth, type CallModel, floorKey, type World } from './simulation-world.ts'
 
 /** What a store should answer to a closing, and what should be different afterwards. */
 export function settle(world: World, closing: CallClosing): Settled | 'rejected' {
   const call = world.calls.get(closing.requestId)
   if (call === undefined) return 'rejected'
-  if (call.state === 'settled' || call.state === 'released') {
-    return { balanceNanos: call.balanceNanos ?? 0n, booked: false }
+  const isLost = closing.state === 'interrupted'
+  if (call.state === 'settled' || call.state === 'released' || (call.state === 'interrupted' && isLost)) {
+    const account = accountOf(world, call.accountId)
+    return { balanceNanos: call.balanceNanos ?? account.creditedNanos - account.chargedNanos, booked: false }
   }
   const gaveBackNanos = call.state === 'in_flight' ? call.holdNanos : 0n
   const { costNanos } = closing
   move(world, call, costNanos, gaveBackNanos)
-  addToMonth(world, call, { lostNanos: -call.lostNanos })
+  const lostNanos = isLost ? call.holdListNanos : 0n
+  addToMonth(world, call, { lostNanos: lostNanos - call.lostNanos })
   const { creditedNanos, chargedNanos } = accountOf(world, call.accountId)
   const balanceNanos = creditedNanos - chargedNanos
   world.calls.set(call.id, {
@@ -19,11 +22,20 @@ export function settle(world: World, closing: CallClosing): Settled | 'rejected'
     state: closing.state,
     endedAtMs: closing.atMs,
     costNanos,
-    lostNanos: 0n,
+    lostNanos,
     balanceNanos,
     overrun: costNanos > call.holdNanos,
   })
+  if (costNanos > call.holdNanos) learn(world, call, closing)
   return { balanceNanos, booked: true }
+}
+
+function learn(world: World, call: CallModel, { costNanos, listNanos }: CallClosing): void {
+  const known = world.floors.get(floorKey(call)) ?? { nanos: 0n, listNanos: 0n }
+  world.floors.set(floorKey(call), {
+    nanos: costNanos > known.nanos ? costNanos : known.nanos,
+    listNanos: listNanos > known.listNanos ? listNanos : known.listNanos,
+  })
 }
 
 /** What the start after a crash should find and leave. */

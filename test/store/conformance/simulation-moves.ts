@@ -48,8 +48,11 @@ export function lookAtCall(requestId: string): Move {
     play(world) {
       const call = world.calls.get(requestId)
       if (call === undefined) return null
-      const { id: _, holdNanos: __, holdListNanos: ___, lostNanos: lostListNanos, ...rest } = call
-      return { ...rest, lostListNanos }
+      const { keyId, accountId, state, startedAtMs, endedAtMs, costNanos, balanceNanos, overrun } = call
+      return {
+        ...{ keyId, accountId, state, startedAtMs, endedAtMs },
+        ...{ costNanos, lostListNanos: call.lostNanos, balanceNanos, overrun },
+      }
     },
   })
 }

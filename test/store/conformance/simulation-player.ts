@@ -93,10 +93,15 @@ export class Player {
 
   #close(world: World, call: CallModel): moves.Move {
     const late = call.state === 'interrupted' && !this.#rules.overruns
-    const released = late || this.#random.oneIn(6)
-    const costNanos = released ? 0n : choices.chooseCost(this.#random, world, call, this.#rules.overruns)
+    const state = this.#random.oneIn(12)
+      ? 'interrupted'
+      : late || this.#random.oneIn(6)
+        ? 'released'
+        : 'settled'
+    const costNanos =
+      state !== 'settled' ? 0n : choices.chooseCost(this.#random, world, call, this.#rules.overruns)
     const more: Partial<CallClosing> = {
-      state: released ? 'released' : 'settled',
+      state,
       atMs: world.nowMs,
       costNanos,
       listNanos: (costNanos * 5n) / 4n,

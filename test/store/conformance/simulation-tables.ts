@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { StoreUnderTest } from './fixtures.ts'
 import { monthKey, type World } from './simulation-world.ts'
 
-/** Every month of every key, the ended ones included, and every open call: nothing that the world does not know. */
+/** Every month of every key, the ended ones included, what was learned in it, and every open call: nothing else. */
 export async function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, world: World): Promise<void> {
   const months = (await rows('key_month')).map((row) => ({
     key: monthKey(String(row['key_id']), String(row['month'])),
@@ -13,6 +13,12 @@ export async function compareTables({ rows }: Pick<StoreUnderTest, 'rows'>, worl
     figures: [month.spentNanos, month.heldNanos, month.lostNanos],
   }))
   assert.deepEqual(inOrder(months), inOrder(expected), 'the months of all keys')
+
+  const floors = (await rows('hold_floor')).map((row) => [
+    `${monthKey(String(row['key_id']), String(row['month']))} ${row['endpoint']} ${row['model']}`,
+    { nanos: row['nanos'], listNanos: row['list_nanos'] },
+  ])
+  assert.deepEqual(Object.fromEntries(floors), Object.fromEntries(world.floors), 'what holds have learned')
 
   const open = (await rows('call')).filter((row) => row['state'] === 'in_flight')
   const expectedOpen = [...world.calls.values()].filter((call) => call.state === 'in_flight')

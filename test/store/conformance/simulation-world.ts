@@ -12,6 +12,8 @@ export interface World {
   readonly keys: Map<string, KeyModel>
   /** By key and month. */
   readonly months: Map<string, MonthModel>
+  /** The largest costs above a hold, by key, month, endpoint and model. */
+  readonly floors: Map<string, FloorModel>
   /** All that are open, and the last that have ended. */
   readonly calls: Map<string, CallModel>
   /** By account and file. */
@@ -23,9 +25,17 @@ export interface World {
 export type KeyModel = Omit<KeyRecord, 'month'>
 export type MonthModel = KeyRecord['month']
 
+export interface FloorModel {
+  readonly nanos: bigint
+  readonly listNanos: bigint
+}
+
 export interface CallModel {
   readonly id: string
   readonly keyId: string
+  /** What its hold is learned by. */
+  readonly endpoint: string
+  readonly modelAsked: string | null
   readonly accountId: string
   readonly state: CallState
   readonly startedAtMs: number
@@ -67,6 +77,7 @@ export function createWorld(nowMs: number, accounts: readonly string[]): World {
     accounts: new Map(accounts.map((id) => [id, EMPTY])),
     keys: new Map(),
     months: new Map(),
+    floors: new Map(),
     calls: new Map(),
     files: new Map(),
     events: [],
@@ -79,6 +90,7 @@ export function copyWorld(world: World): World {
     accounts: new Map(world.accounts),
     keys: new Map(world.keys),
     months: new Map(world.months),
+    floors: new Map(world.floors),
     calls: new Map(world.calls),
     files: new Map(world.files),
     events: [...world.events],
@@ -98,6 +110,15 @@ export function addToMonth(world: World, call: CallModel, more: Partial<MonthMod
     heldNanos: old.heldNanos + (more.heldNanos ?? 0n),
     lostNanos: old.lostNanos + (more.lostNanos ?? 0n),
   })
+}
+
+export function floorKey({
+  keyId,
+  startedAtMs,
+  endpoint,
+  modelAsked,
+}: Pick<CallModel, 'keyId' | 'startedAtMs' | 'endpoint' | 'modelAsked'>): string {
+  return `${monthKey(keyId, monthAt(startedAtMs).name)} ${endpoint} ${modelAsked ?? ''}`
 }
 
 export function accountOf(world: World, accountId: string): Balance {

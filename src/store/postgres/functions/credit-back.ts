@@ -9,7 +9,7 @@ import { STEADY, STEADY_PLANS } from './steady.ts'
  * follows, its outcome's place in `p_kinds`.
  */
 export const creditBack = `
-  CREATE FUNCTION credit_back(p_account text, p_calls jsonb, p_reason text, p_at_ms bigint, p_once text,
+  CREATE OR REPLACE FUNCTION credit_back(p_account text, p_calls jsonb, p_reason text, p_at_ms bigint, p_once text,
     p_kinds text[], p_subject text, p_name text, p_fingerprint bytea, p_name_at_ms bigint, p_name_ms bigint,
     p_forgotten_max integer)
   RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
@@ -112,7 +112,7 @@ export const creditBack = `
   END $$;
 
   -- What the days of calls show as given back. How many days there should be, and how many there were.
-  CREATE FUNCTION credit_days(p_parts jsonb, OUT days bigint, OUT moved bigint)
+  CREATE OR REPLACE FUNCTION credit_days(p_parts jsonb, OUT days bigint, OUT moved bigint)
   LANGUAGE plpgsql ${STEADY_PLANS} AS $$
   BEGIN
     PERFORM 1 FROM rollup JOIN (

@@ -6,7 +6,7 @@ import { STEADY } from './steady.ts'
  */
 export const nodes = `
   -- With p_alone, whoever was here under the same name is gone.
-  CREATE FUNCTION register_node(p_id text, p_name text, p_alone boolean)
+  CREATE OR REPLACE FUNCTION register_node(p_id text, p_name text, p_alone boolean)
   RETURNS bigint LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   BEGIN
     IF p_alone THEN
@@ -21,7 +21,7 @@ export const nodes = `
 
   -- Admissions of this node that are under way are waited for; those that begin later with the old epoch are not made.
   -- Null if the node has been given up, which comes to the same.
-  CREATE FUNCTION raise_epoch(p_id text)
+  CREATE OR REPLACE FUNCTION raise_epoch(p_id text)
   RETURNS bigint LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   DECLARE
     v_epoch bigint;
@@ -33,7 +33,7 @@ export const nodes = `
 
   -- The lock waits for admissions under way: what a fenced node has admitted is all there to be closed. A node whose
   -- admission is under way this instant is left for the next time.
-  CREATE FUNCTION fence_silent_nodes(p_silent_ms bigint)
+  CREATE OR REPLACE FUNCTION fence_silent_nodes(p_silent_ms bigint)
   RETURNS SETOF text LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   DECLARE
     v_ids text[];
@@ -44,7 +44,7 @@ export const nodes = `
     RETURN QUERY SELECT unnest(v_ids);
   END $$;
 
-  CREATE FUNCTION fence_node(p_id text)
+  CREATE OR REPLACE FUNCTION fence_node(p_id text)
   RETURNS void LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   BEGIN
     PERFORM 1 FROM node WHERE id = p_id FOR UPDATE;
@@ -52,7 +52,7 @@ export const nodes = `
   END $$;
 
   -- Gives back the holds of some calls that the node has open. How many they were.
-  CREATE FUNCTION interrupt_calls(p_node text, p_at_ms bigint, p_limit integer)
+  CREATE OR REPLACE FUNCTION interrupt_calls(p_node text, p_at_ms bigint, p_limit integer)
   RETURNS integer LANGUAGE plpgsql ${STEADY} AS $$
   DECLARE
     v_open jsonb;
@@ -82,7 +82,7 @@ export const nodes = `
   END $$;
 
   -- True if a node that was given up has nothing open any more; it is not looked at again.
-  CREATE FUNCTION clear_node(p_id text)
+  CREATE OR REPLACE FUNCTION clear_node(p_id text)
   RETURNS boolean LANGUAGE plpgsql AS $$
   BEGIN
     UPDATE node SET cleared_at_ms = now_ms() WHERE id = p_id AND fenced_at_ms IS NOT NULL
@@ -91,7 +91,7 @@ export const nodes = `
   END $$;
 
   -- Read from the table itself: what a session remembers of names may be older than the lock it has just waited for.
-  CREATE FUNCTION has_call_month(p_name text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+  CREATE OR REPLACE FUNCTION has_call_month(p_name text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
   BEGIN
     RETURN EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
       WHERE i.inhparent = 'call'::regclass AND c.relname = p_name);
@@ -99,7 +99,7 @@ export const nodes = `
 
   -- Makes the months from that of the instant on. A partition is made beside the table and then attached, because that
   -- waits for nobody who reads or writes calls; making it in place would stop them all.
-  CREATE FUNCTION make_call_months(p_at_ms bigint, p_count integer)
+  CREATE OR REPLACE FUNCTION make_call_months(p_at_ms bigint, p_count integer)
   RETURNS void LANGUAGE plpgsql AS $$
   DECLARE
     v_first timestamp := date_trunc('month', to_timestamp(coalesce(p_at_ms, now_ms()) / 1000.0) AT TIME ZONE 'UTC');

@@ -6,7 +6,7 @@ import { STEADY_PLANS } from './steady.ts'
  * since it was read, is left out. Locks as in `credit_back`.
  */
 export const rerate = `
-  CREATE FUNCTION book_rerates(p_changed jsonb, p_at_ms bigint, OUT calls bigint, OUT nanos numeric)
+  CREATE OR REPLACE FUNCTION book_rerates(p_changed jsonb, p_at_ms bigint, OUT calls bigint, OUT nanos numeric)
   LANGUAGE plpgsql ${STEADY_PLANS} AS $$
   DECLARE
     v_entries jsonb;

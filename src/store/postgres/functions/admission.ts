@@ -12,22 +12,22 @@ import { STEADY } from './steady.ts'
  * admission of an earlier epoch: one that its node has given up waiting for, and that got through after all.
  */
 export const admission = `
-  CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
+  CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS
     $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
 
-  CREATE FUNCTION month_of(at_ms bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
+  CREATE OR REPLACE FUNCTION month_of(at_ms bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT to_char(to_timestamp(at_ms / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM') $$;
 
-  CREATE FUNCTION day_of(at_ms bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
+  CREATE OR REPLACE FUNCTION day_of(at_ms bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
     $$ SELECT to_char(to_timestamp(at_ms / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD') $$;
 
-  CREATE FUNCTION next_month_ms(at_ms bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
+  CREATE OR REPLACE FUNCTION next_month_ms(at_ms bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
     $$ SELECT (extract(epoch FROM (date_trunc('month', to_timestamp(at_ms / 1000.0) AT TIME ZONE 'UTC')
          + interval '1 month') AT TIME ZONE 'UTC') * 1000)::bigint $$;
 
   -- A statement that has waited for a key's lock still sees the months as they were when it began; what it asks through
   -- this it sees as they are now.
-  CREATE FUNCTION key_month_now(p_key text, p_month text) RETURNS key_month LANGUAGE plpgsql VOLATILE AS $$
+  CREATE OR REPLACE FUNCTION key_month_now(p_key text, p_month text) RETURNS key_month LANGUAGE plpgsql VOLATILE AS $$
   DECLARE
     v_month key_month;
   BEGIN
@@ -35,7 +35,7 @@ export const admission = `
     RETURN v_month;
   END $$;
 
-  CREATE FUNCTION admit_calls(p_node text, p_epoch bigint, p_caller_clock boolean, p_calls jsonb)
+  CREATE OR REPLACE FUNCTION admit_calls(p_node text, p_epoch bigint, p_caller_clock boolean, p_calls jsonb)
   RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
   DECLARE
     v_now      bigint;
@@ -102,7 +102,7 @@ export const admission = `
         AND c #>> '{hold,kind}' <> 'none') w;
     LOOP
       SELECT coalesce(jsonb_object_agg(l.key_id || ' ' || l.month,
-        jsonb_build_object('spent', l.spent_nanos, 'held', l.held_nanos)), '{}'), count(*)
+        jsonb_build_object('spent', l.spent_nanos, 'held', l.held_nanos, 'floors', l.has_floors)), '{}'), count(*)
       INTO v_months, v_found FROM (
         SELECT m.* FROM jsonb_to_recordset(v_wanted) AS w(key_id text, month text)
         JOIN key_month m ON m.key_id = w.key_id AND m.month = w.month
@@ -224,6 +224,12 @@ export const admission = `
           v_hold := 0; v_hold_list := 0;
         WHEN 'bound' THEN
           v_hold := (v_call #>> '{hold,nanos}')::bigint; v_hold_list := (v_call #>> '{hold,listNanos}')::bigint;
+          IF (v_months -> (v_key_id || ' ' || v_month) -> 'floors')::boolean THEN
+            SELECT greatest(v_hold, max(nanos)), greatest(v_hold_list, max(list_nanos)) INTO v_hold, v_hold_list
+            FROM hold_floor WHERE key_id = v_key_id AND month = v_month
+              AND (endpoint = v_call ->> 'endpoint' AND model = coalesce(v_call ->> 'modelAsked', '')
+                OR endpoint = '' AND model = '');
+          END IF;
         WHEN 'unbounded' THEN
           v_unreached := (v_call #>> '{hold,unreachedNanos}')::bigint;
           v_hold := greatest(0, CASE
@@ -253,14 +259,14 @@ export const admission = `
         WHERE id IN (SELECT r ->> 'requestId' FROM unnest(v_rows) r)) THEN
       RAISE unique_violation USING MESSAGE = 'the request id is that of another call';
     END IF;
-    INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, surface,
-      model_asked, hold_nanos, hold_list_nanos, price_version, rating, client_ip, user_agent)
+    INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, endpoint,
+      surface, model_asked, hold_nanos, hold_list_nanos, price_version, rating, client_ip, user_agent)
     SELECT r."requestId", r.month, r."accountId", r."keyId", p_node, 'in_flight', r.at, r.day, r.method, r.path,
-      r.surface, r."modelAsked", r."holdNanos", r."holdListNanos", r."priceVersion", r.rating, r."clientIp",
-      r."userAgent"
+      r.endpoint, r.surface, r."modelAsked", r."holdNanos", r."holdListNanos", r."priceVersion", r.rating,
+      r."clientIp", r."userAgent"
     FROM jsonb_to_recordset(to_jsonb(v_rows)) AS r("requestId" text, month text, "accountId" text, "keyId" text,
-      at bigint, day text, method text, path text, surface text, "modelAsked" text, "holdNanos" bigint,
-      "holdListNanos" bigint, "priceVersion" text, rating text, "clientIp" text, "userAgent" text);
+      at bigint, day text, method text, path text, endpoint text, surface text, "modelAsked" text,
+      "holdNanos" bigint, "holdListNanos" bigint, "priceVersion" text, rating text, "clientIp" text, "userAgent" text);
     UPDATE key_month m SET held_nanos = m.held_nanos + h.value::bigint FROM jsonb_each_text(v_month_held) h
     WHERE m.key_id = split_part(h.key, ' ', 1) AND m.month = split_part(h.key, ' ', 2);
     IF v_account_held <> '{}' THEN

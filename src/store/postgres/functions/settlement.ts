@@ -6,15 +6,7 @@ import { STEADY } from './steady.ts'
  * months, accounts, rollups, each by id), so that batches of many nodes follow each other and never wait in a circle.
  */
 export const settlement = `
-  -- A closing together with what the call was opened with.
-  CREATE TYPE booking AS (
-    n integer, id text, month text, account_id text, key_id text, day text, model text, state text, at_ms bigint,
-    hold_nanos bigint, held_nanos bigint, lost_nanos bigint, cost_nanos bigint, list_nanos bigint,
-    input_tokens bigint, output_tokens bigint, cache_read_tokens bigint, cache_write_tokens bigint,
-    unpriced boolean, estimated boolean
-  );
-
-  CREATE FUNCTION settle_calls(p_month text, p_closings jsonb)
+  CREATE OR REPLACE FUNCTION settle_calls(p_month text, p_closings jsonb)
   RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
   DECLARE
     v_ids      text[];
@@ -23,6 +15,8 @@ export const settlement = `
     v_found    jsonb;
     v_calls    jsonb;
     v_booked   booking[];
+    v_overran  boolean;
+    v_over     booking;
     v_balances jsonb;
     v_results  jsonb;
     v_answers  jsonb;
@@ -30,24 +24,27 @@ export const settlement = `
     SELECT array_agg(DISTINCT c ->> 'requestId') INTO v_ids FROM jsonb_array_elements(p_closings) c;
     -- Nearly all are of these months: most partitions need not be looked at.
     SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_calls FROM (
-      SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, hold_nanos, lost_list_nanos,
-        balance_nanos
+      SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, endpoint, hold_nanos,
+        hold_list_nanos, lost_list_nanos, balance_nanos
       FROM call WHERE id = ANY (v_ids) AND month IN (v_before, p_month, v_after) ORDER BY id FOR NO KEY UPDATE) c;
     v_ids := ARRAY(SELECT u FROM unnest(v_ids) u WHERE NOT v_calls ? u);
     IF cardinality(v_ids) > 0 THEN
       SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_found FROM (
-        SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, hold_nanos, lost_list_nanos,
-          balance_nanos
+        SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, endpoint, hold_nanos,
+          hold_list_nanos, lost_list_nanos, balance_nanos
         FROM call WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE) c;
       v_calls := v_calls || v_found;
     END IF;
 
-    -- Of closings of the same call the first counts. An interrupted call has given its hold back already.
-    SELECT coalesce(array_agg(b ORDER BY (b).n), '{}') INTO v_booked FROM (
+    -- Of closings of the same call the first counts, and one that says that it is lost only if there is no other. An
+    -- interrupted call has given its hold back already. lost_nanos is what is no longer lost: below 0 if it is lost now.
+    SELECT coalesce(array_agg(b ORDER BY (b).n), '{}'), bool_or((b).hold_nanos < (b).cost_nanos)
+    INTO v_booked, v_overran FROM (
       SELECT DISTINCT ON (c."requestId") ROW(c.n, c."requestId", k.month, k.account_id, k.key_id, k.day,
         coalesce(c."modelServed", k.model_asked, ''), c.state,
         coalesce(c."atMs", greatest(k.started_at_ms, now_ms() - c."agoMs")), k.hold_nanos,
-        CASE WHEN k.state = 'in_flight' THEN k.hold_nanos ELSE 0 END, k.lost_list_nanos,
+        CASE WHEN k.state = 'in_flight' THEN k.hold_nanos ELSE 0 END,
+        k.lost_list_nanos - CASE WHEN c.state = 'interrupted' THEN k.hold_list_nanos ELSE 0 END,
         c."costNanos", c."listNanos", c."inputTokens", c."outputTokens", c."cacheReadTokens",
         c."cacheWriteTokens", c.unpriced, c.estimated)::booking AS b
       FROM jsonb_to_recordset(p_closings) AS c(n integer, "requestId" text, state text, "atMs" bigint,
@@ -55,17 +52,27 @@ export const settlement = `
         "outputTokens" bigint, "cacheReadTokens" bigint, "cacheWriteTokens" bigint, unpriced boolean,
         estimated boolean)
       CROSS JOIN LATERAL jsonb_to_record(v_calls -> c."requestId") AS k(month text, account_id text, key_id text,
-        day text, state text, started_at_ms bigint, model_asked text, hold_nanos bigint, lost_list_nanos bigint)
-      WHERE k.state IN ('in_flight', 'interrupted')
-      ORDER BY c."requestId", c.n
+        day text, state text, started_at_ms bigint, model_asked text, hold_nanos bigint, hold_list_nanos bigint,
+        lost_list_nanos bigint)
+      WHERE k.state = 'in_flight' OR k.state = 'interrupted' AND c.state <> 'interrupted'
+      ORDER BY c."requestId", c.state = 'interrupted', c.n
     ) first;
 
     INSERT INTO key_month AS m (key_id, month, held_nanos, spent_nanos, lost_nanos)
     SELECT b.key_id, b.month, -sum(b.held_nanos), sum(b.cost_nanos), -sum(b.lost_nanos) FROM unnest(v_booked) b
-    WHERE b.held_nanos > 0 OR b.lost_nanos > 0 OR b.cost_nanos > 0
+    WHERE b.held_nanos > 0 OR b.lost_nanos <> 0 OR b.cost_nanos > 0
     GROUP BY b.key_id, b.month ORDER BY b.key_id COLLATE "C", b.month COLLATE "C"
     ON CONFLICT (key_id, month) DO UPDATE SET held_nanos = m.held_nanos + excluded.held_nanos,
       spent_nanos = m.spent_nanos + excluded.spent_nanos, lost_nanos = m.lost_nanos + excluded.lost_nanos;
+
+    -- Under the lock of the month.
+    IF v_overran THEN
+      FOR v_over IN SELECT * FROM unnest(v_booked) b WHERE b.hold_nanos < b.cost_nanos ORDER BY b.n LOOP
+        CONTINUE WHEN v_calls -> v_over.id ->> 'endpoint' IS NULL;
+        PERFORM raise_hold_floor(v_over.key_id, v_over.month, v_calls -> v_over.id ->> 'endpoint',
+          coalesce(v_calls -> v_over.id ->> 'model_asked', ''), v_over.cost_nanos, v_over.list_nanos);
+      END LOOP;
+    END IF;
 
     PERFORM 1 FROM account WHERE id IN (SELECT b.account_id FROM unnest(v_booked) b)
     ORDER BY id FOR NO KEY UPDATE;
@@ -104,7 +111,8 @@ export const settlement = `
       overrun = b.hold_nanos < b.cost_nanos, priced_as_requested = c."pricedAsRequested", usage = c.usage,
       input_tokens = b.input_tokens, output_tokens = b.output_tokens, cache_read_tokens = b.cache_read_tokens,
       cache_write_tokens = b.cache_write_tokens, cost_nanos = b.cost_nanos, list_nanos = b.list_nanos,
-      lost_list_nanos = 0, balance_nanos = (v_results -> b.id ->> 'balance')::bigint, upstream_ms = c."upstreamMs",
+      lost_list_nanos = CASE WHEN b.state = 'interrupted' THEN k.hold_list_nanos ELSE 0 END,
+      balance_nanos = (v_results -> b.id ->> 'balance')::bigint, upstream_ms = c."upstreamMs",
       overhead_ms = c."overheadMs", upstream_request_id = c."upstreamRequestId", bytes_in = c."bytesIn",
       bytes_out = c."bytesOut"
     FROM unnest(v_booked) b, LATERAL jsonb_to_record(p_closings -> b.n) AS c(status integer, "modelServed" text,
@@ -116,7 +124,9 @@ export const settlement = `
       WHEN v_calls ? (c ->> 'requestId') THEN jsonb_build_object(
         'booked', coalesce(v_results -> (c ->> 'requestId') -> 'n' = c -> 'n', false),
         'balanceNanos', coalesce(v_results -> (c ->> 'requestId') ->> 'balance',
-          v_calls -> (c ->> 'requestId') ->> 'balance_nanos', '0'))
+          v_calls -> (c ->> 'requestId') ->> 'balance_nanos',
+          (SELECT (credited_nanos - charged_nanos)::text FROM account
+           WHERE id = v_calls -> (c ->> 'requestId') ->> 'account_id')))
       ELSE 'null' END ORDER BY (c ->> 'n')::integer)
     INTO v_answers FROM jsonb_array_elements(p_closings) c;
     RETURN v_answers;

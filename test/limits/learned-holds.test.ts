@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { type BooksOwner, readBooks } from '../support/books.ts'
+import { serveTollgate } from '../support/tollgate-process.ts'
+import { clockAt } from './clock-at.ts'
+import { type GatedBench, type SendOptions, startGatedBench } from './gated-bench.ts'
+import { nanosOf } from './look-at-books.ts'
+
+/** Upstream uses far more than the request says that it may: $0.004 a call. */
+const TOKENS = 8_000
+const COST = 4_000_000
+const SMALL = { maxTokens: 20 }
+
+async function holdOf(gateway: BooksOwner, requestId: string): Promise<number> {
+  const [row] = await readBooks(gateway, `SELECT hold_nanos FROM call WHERE id = '${requestId}'`)
+  return Number(row?.['hold_nanos'])
+}
+
+/** What a call of this kind holds. It is answered with no use. */
+async function nextHold({ gateway, send }: GatedBench, key: string, options: SendOptions): Promise<number> {
+  const reply = await (await send('at once 0', key, options)).reply
+  assert.equal(reply.status, 200)
+  return await holdOf(gateway, reply.requestId)
+}
+
+test('a bound that is too small costs one burst: afterwards calls hold what the largest of them cost', async () => {
+  const bench = await startGatedBench({ settings: { budgetWaitMs: 600_000 } })
+  const { gateway, upstream, send } = bench
+  try {
+    const { id, key } = await gateway.createKey('capped', { monthly_budget_usd: 0.05 })
+    const burst = async (name: string, count: number) =>
+      await Promise.all(Array.from({ length: count }, (_, i) => send(`${name} ${i}`, key, SMALL)))
+
+    const first = await burst('first', 5)
+    for (let i = 0; i < 5; i++) (await upstream.next()).finish(i === 3 ? TOKENS : TOKENS / 2)
+    const replies = await Promise.all(first.map(({ reply }) => reply))
+    for (const { requestId, status } of replies) {
+      assert.equal(status, 200)
+      assert.ok((await holdOf(gateway, requestId)) < COST / 20)
+      assert.equal((await gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['overrun'], true)
+    }
+
+    // $0.012 are spent, and calls that hold $0.004 are let in while less than $0.05 is spent and held.
+    const second = await burst('second', 30)
+    await bench.storeAnswered()
+    assert.equal(upstream.names.length, 5 + 10)
+    assert.equal(nanosOf((await bench.record(id))['month_held_usd']), 10 * COST)
+    for (let i = 0; i < 10; i++) (await upstream.next()).finish(TOKENS)
+    const statuses = (await Promise.all(second.map(({ reply }) => reply))).map(({ status }) => status)
+    assert.deepEqual(statuses.toSorted(), [...Array(10).fill(200), ...Array(20).fill(402)])
+    assert.equal(nanosOf((await bench.record(id))['month_spend_usd']), 52_000_000)
+    await bench.assertBooksBalance()
+  } finally {
+    await bench.close()
+  }
+})
+
+test('what was learned is for that key, endpoint and model, until the month is over', async () => {
+  const clock = clockAt('2026-11-30T23:59:59.998Z')
+  const bench = await startGatedBench({ clock })
+  const { gateway, send } = bench
+  try {
+    const [{ key }, other] = [await gateway.createKey('one'), await gateway.createKey('another')]
+    const opus = JSON.stringify({ model: 'claude-opus-5', max_tokens: 20, messages: [] })
+    const before = {
+      own: await nextHold(bench, key, SMALL),
+      opus: await nextHold(bench, key, { body: opus }),
+      chat: await nextHold(bench, key, { ...SMALL, surface: 'chat' }),
+      other: await nextHold(bench, other.key, SMALL),
+    }
+    await (await send(`at once ${TOKENS}`, key, SMALL)).reply
+    assert.deepEqual(
+      {
+        own: await nextHold(bench, key, SMALL),
+        opus: await nextHold(bench, key, { body: opus }),
+        chat: await nextHold(bench, key, { ...SMALL, surface: 'chat' }),
+        other: await nextHold(bench, other.key, SMALL),
+      },
+      { ...before, own: COST },
+    )
+    // A larger bound is not made smaller.
+    assert.ok((await nextHold(bench, key, { maxTokens: 10_000 })) > COST)
+    clock.advance(1)
+    assert.equal(await nextHold(bench, key, SMALL), COST)
+    clock.advance(1)
+    assert.equal(await nextHold(bench, key, SMALL), before.own)
+    await bench.assertBooksBalance()
+  } finally {
+    await bench.close()
+  }
+})
+
+test('what was learned outlasts the process', async () => {
+  const simulator = await startSimulator()
+  const upstreams = { TOLLGATE_MESSAGES_URL: simulator.messagesUrl, TOLLGATE_CHAT_URL: simulator.chatUrl }
+  const first = await serveTollgate(upstreams)
+  try {
+    const adminKey = readFileSync(join(first.dataDir, 'admin-key'), 'utf8').trim()
+    const post = async (url: string, path: string, key: string, body: unknown) => {
+      const simulate = `usage={"input_tokens":0,"output_tokens":${TOKENS}}`
+      const response = await fetch(url + path, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${key}`,
+          'x-simulator': simulate,
+          'anthropic-version': '2023-06-01',
+        },
+        body: JSON.stringify(body),
+      })
+      const answer = (await response.json()) as Record<string, unknown>
+      assert.ok(response.ok, JSON.stringify(answer))
+      return { answer, requestId: response.headers.get('x-svc-request-id') ?? '' }
+    }
+    const { answer } = await post(first.url, '/v1/keys', adminKey, { name: 'kept' })
+    const message = { model: 'claude-haiku-5-5', max_tokens: 20, messages: [{ role: 'user', content: 'Hi' }] }
+    const call = async (url: string) =>
+      holdOf(first, (await post(url, '/v1/messages', String(answer['key']), message)).requestId)
+    assert.ok((await call(first.url)) < COST / 20)
+    first.signal('SIGTERM')
+    await first.finished
+    const second = await serveTollgate({ ...upstreams, ...first.environment })
+    try {
+      assert.equal(await call(second.url), COST)
+    } finally {
+      await second.dispose()
+    }
+  } finally {
+    await first.dispose()
+    await simulator.close()
+  }
+})
