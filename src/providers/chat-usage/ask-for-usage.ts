@@ -73,7 +73,7 @@ const OPTION_NAMES = new WatchedNames(['include_usage'])
 /** `json` is what stands at `start`: it was read as UTF-8 without a fault, so encoding it gives the same bytes. */
 function askInside(start: number, json: string): UsageAsk {
   // What nearly every client says that asks itself.
-  if (json === ASKING_OBJECT) return { kind: 'asked' }
+  if (json === ASKING_OBJECT || json === '{"include_usage": true}') return { kind: 'asked' }
   const scan = scanJson(Buffer.from(json), OPTION_NAMES)
   if (scan.kind === 'unreadable') return cannot('stream_options_ambiguous')
   if (scan.duplicates.length > 0) return cannot('include_usage_twice')
