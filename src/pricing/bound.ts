@@ -6,6 +6,7 @@ import {
   findModel,
   type ModelPrice,
   type PriceVersion,
+  ratesOf,
   type Tariff,
   type TierRates,
   tableFor,
@@ -172,11 +173,12 @@ function dearestFor(
   settings: BoundSettings,
   promptTokensMax: number,
 ): Dearest {
-  const { standard, others, longContextAbove } = tableFor(model, request.endpoint)
+  const table = tableFor(model, request.endpoint)
+  const { standard, longContextAbove } = table
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
   const tier = tierFor(request, settings)
   if (tier === 'standard') return dearestOf(standard, mayBeLong)
-  const rates = others.get(tier) ?? standard
+  const rates = ratesOf(table, tier) ?? standard
   const own = dearestOf(rates, mayBeLong)
   // What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised,
   // by the models that have them.

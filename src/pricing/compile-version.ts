@@ -1,7 +1,7 @@
 import { parseUsd } from '../kernel/money.ts'
 import { UNITS, type Unit } from '../kernel/usage.ts'
 import { TEXT_MODES } from './check-models.ts'
-import { TierRatios } from './derive-tiers.ts'
+import { DerivedTiers, TierRatios } from './derive-tiers.ts'
 import type { ModelPrice, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
 import { TIERS, type Tier, UNIT_PRICES } from './rate-keys.ts'
@@ -53,12 +53,11 @@ function compileTable(table: RateTableEntry, model: ModelEntry, ratios: TierRati
   const standard = compileTier(table.standard, seesImages)
   const others = new Map<Tier, TierRates>()
   for (const tier of TIERS) {
-    if (tier === 'standard') continue
     const listed = table[tier]
-    if (listed !== undefined) others.set(tier, compileTier(listed, seesImages))
-    else if (ratios !== null) others.set(tier, ratios.derive(model.id, tier, standard))
+    if (tier !== 'standard' && listed !== undefined) others.set(tier, compileTier(listed, seesImages))
   }
-  return { longContextAbove: table.long_context_above ?? null, standard, others }
+  const unlisted = ratios === null ? null : new DerivedTiers(model.id, standard, ratios)
+  return { longContextAbove: table.long_context_above ?? null, standard, others, unlisted }
 }
 
 function compileTier({ long_context: long, ...short }: TariffEntry, seesImages: boolean): TierRates {

@@ -26,29 +26,60 @@ function familyOf(id: string): string | null {
 
 /** What tiers cost in each family of a book: the dearest ratio that a model of the family lists. */
 export class TierRatios {
-  readonly #listed = new Map<string, Ratio>()
+  readonly #models: readonly ModelEntry[]
+  /** Looked through when first asked, not at every start: few calls need it. */
+  #listed: Map<string, Ratio> | null = null
 
   constructor(models: readonly ModelEntry[]) {
-    for (const { id, rates } of models) {
-      const family = familyOf(id)
-      const under = parseUsd(rates.standard.input ?? '') ?? 0n
-      if (family === null || under === 0n) continue
-      for (const tier of TIERS) {
-        const over = parseUsd(rates[tier]?.input ?? '')
-        if (over !== null) this.#raise(`${family} ${tier}`, [over, under])
-      }
+    this.#models = models
+  }
+
+  ratioOf(id: string, tier: Tier): Ratio {
+    this.#listed ??= listedRatios(this.#models)
+    return this.#listed.get(`${familyOf(id)} ${tier}`) ?? USUAL[tier]
+  }
+}
+
+function listedRatios(models: readonly ModelEntry[]): Map<string, Ratio> {
+  const ratios = new Map<string, Ratio>()
+  for (const { id, rates } of models) {
+    const family = familyOf(id)
+    const under = parseUsd(rates.standard.input ?? '') ?? 0n
+    if (family === null || under === 0n) continue
+    for (const tier of TIERS) {
+      const over = parseUsd(rates[tier]?.input ?? '')
+      const known = ratios.get(`${family} ${tier}`) ?? [0n, 1n]
+      if (over !== null && over * known[1] > known[0] * under) ratios.set(`${family} ${tier}`, [over, under])
     }
   }
+  return ratios
+}
 
-  /** The rates of a tier that the list does not name for a model. */
-  derive(id: string, tier: Tier, { short, long }: TierRates): TierRates {
-    const ratio = this.#listed.get(`${familyOf(id)} ${tier}`) ?? USUAL[tier]
-    return { listed: false, short: times(short, ratio), long: long === null ? null : times(long, ratio) }
+/** The rates of the tiers that the list does not name for a model. */
+export class DerivedTiers {
+  readonly #id: string
+  readonly #standard: TierRates
+  readonly #ratios: TierRatios
+  readonly #known = new Map<Tier, TierRates>()
+
+  constructor(id: string, standard: TierRates, ratios: TierRatios) {
+    this.#id = id
+    this.#standard = standard
+    this.#ratios = ratios
   }
 
-  #raise(name: string, ratio: Ratio): void {
-    const known = this.#listed.get(name)
-    if (known === undefined || ratio[0] * known[1] > known[0] * ratio[1]) this.#listed.set(name, ratio)
+  get(tier: Tier): TierRates {
+    const known = this.#known.get(tier)
+    if (known !== undefined) return known
+    const { short, long } = this.#standard
+    const ratio = this.#ratios.ratioOf(this.#id, tier)
+    const rates = {
+      listed: false,
+      short: times(short, ratio),
+      long: long === null ? null : times(long, ratio),
+    }
+    this.#known.set(tier, rates)
+    return rates
   }
 }
 

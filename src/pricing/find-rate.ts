@@ -1,5 +1,5 @@
 import type { Unit } from '../kernel/usage.ts'
-import type { RateTable, Tariff, TierRates } from './price-book.ts'
+import { type RateTable, ratesOf, type Tariff, type TierRates } from './price-book.ts'
 import { type Tier, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** Which of a model's rates a call is rated with. */
@@ -14,7 +14,7 @@ export interface Tariffs {
 }
 
 export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): Tariffs {
-  const own = tier === 'standard' ? table.standard : table.others.get(tier)
+  const own = ratesOf(table, tier)
   const rates: TierRates = own ?? table.standard
   const long = table.longContextAbove !== null && promptTokens > table.longContextAbove && rates.long !== null
   return {

@@ -18,6 +18,8 @@ export interface RateTable {
   readonly longContextAbove: number | null
   readonly standard: TierRates
   readonly others: ReadonlyMap<Tier, TierRates>
+  /** What stands for the tiers that are not among them; null where `standard` does. */
+  readonly unlisted: { get(tier: Tier): TierRates } | null
 }
 
 export interface ModelPrice {
@@ -83,6 +85,10 @@ export function findModel(version: PriceVersion, name: string): ModelPrice | nul
   if (own !== undefined) return own
   const fineTuned = /^(ft:[^:]+):/.exec(name)?.[1]
   return fineTuned === undefined ? null : (version.names.get(fineTuned) ?? null)
+}
+
+export function ratesOf({ standard, others, unlisted }: RateTable, tier: Tier): TierRates | undefined {
+  return tier === 'standard' ? standard : (others.get(tier) ?? unlisted?.get(tier))
 }
 
 export function tableFor(model: ModelPrice, endpoint: string): RateTable {

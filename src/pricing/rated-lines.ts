@@ -64,7 +64,7 @@ function describe(
   const said: string[] = []
   if (model.endpoints.has(endpoint)) said.push(`endpoint ${endpoint}`)
   if (!tariffs.listed) {
-    const rates = tariffs.table.others.has(tariffs.tier) ? 'as usual of its family' : 'standard'
+    const rates = tariffs.table.unlisted !== null ? 'as usual of its family' : 'standard'
     said.push(`no ${tariffs.tier} rates listed: ${rates}`)
   }
   if (tariffs.listed && tariffs.tier !== 'standard') said.push(tariffs.tier)

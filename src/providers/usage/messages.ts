@@ -169,11 +169,11 @@ export class MessagesReader implements ReplyReader {
 
   /** A block as it opens in a stream, or as it stands in a message. */
   #noteBlock(block: WireObject): void {
-    const type = String(block['type'])
+    const type = nameAt(block['type']) ?? ''
     if (type !== 'fallback') {
       this.#hasContent = true
       this.#toolsRan ||= SERVER_TOOL.test(type)
-      this.#ranCode ||= CODE.test(type === 'server_tool_use' ? String(block['name']) : type)
+      this.#ranCode ||= CODE.test(type === 'server_tool_use' ? (nameAt(block['name']) ?? '') : type)
       this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
       return
     }

@@ -344,3 +344,15 @@ for (const [sentence, reply, expected] of examples) {
     assert.deepEqual(fromStream.output.bytes, fromBody.output.bytes)
   })
 }
+
+test('a block whose type or name is no word says nothing, and the usage beside it is read', () => {
+  const odd = { toString: 1, valueOf: 1 }
+  const content = [{ type: odd }, { type: 'server_tool_use', name: odd }, text]
+  for (const metered of [
+    meterBody('messages', messageBody({ usage: plain, content })),
+    meterStream('messages', messageStream({ usage: plain, content })),
+  ]) {
+    assert.deepEqual(metered.usage.parts, [part({ input_tokens: 100, output_tokens: 40 }, 100)])
+    assert.deepEqual(metered.faults, [])
+  }
+})
