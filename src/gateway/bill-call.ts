@@ -101,11 +101,11 @@ function freeBill({ plan, head }: EndedCall): Bill {
   }
 }
 
-function billOf({ head }: EndedCall, { usage, rated, estimated }: RatedUsage): Bill {
+function billOf({ plan, head }: EndedCall, { usage, rated, estimated }: RatedUsage): Bill {
   return {
     state: 'settled',
     status: head?.status ?? null,
-    modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? null,
+    modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? plan.modelDefault,
     stopReason: usage.stopReason,
     estimated,
     unpriced: rated.unpriced,
