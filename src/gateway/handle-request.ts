@@ -25,15 +25,22 @@ import { passPreflight } from './pass-preflight.ts'
 import { prepareBody } from './prepare-body.ts'
 import type { BillPlan } from './pricer.ts'
 import { countable, type ReadBody, readBody, worthKeyCheck } from './read.ts'
-import { explainFailure, refuseStored, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
+import type { Sender } from './receive-body.ts'
+import {
+  explainFailure,
+  refuseStored,
+  refuseTooManyCalls,
+  refuseUnconfigured,
+  refuseWebSocket,
+} from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
- *   identify   who calls, on which surface                         → 400 401 501 503
- *   read       find models, limits and stream flag in the body     → 403 408 413
+ *   identify   who calls, on which surface, with how many others   → 400 401 402 429 501 503
+ *   read       find models, limits and stream flag in the body     → 401 402 403 408 413 503
  *   admit      one store transaction: key in force? models allowed? room under cap and credit?
  *              place the hold, or wait in line for calls in flight → 400 401 402 403 404 429 503
  *   forward    provider credential in, bytes out                   → 502
@@ -53,17 +60,46 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const upstream = gateway.upstreams[surface]
   const endpoint = findEndpoint(surface, method, target.path)
   const noStored = refuseStored(endpoint, gateway.stateful)
-  if (identity.kind === 'key' && (upstream === null || noStored !== null || worthKeyCheck(exchange))) {
-    const badKey = await checkKey(identity.digest, gateway)
-    if (badKey !== null) return deny(exchange, surface, badKey)
+  const isPaid = endpoint?.billing === 'metered'
+  const keyFirst = worthKeyCheck(exchange)
+  if (identity.kind === 'key' && (upstream === null || noStored !== null || keyFirst)) {
+    const denial = await checkKey(identity.digest, isPaid && keyFirst, exchange, gateway)
+    if (denial !== null) return deny(exchange, surface, denial.refusal, denial)
   }
   if (upstream === null) return deny(exchange, surface, refuseUnconfigured(surface))
   if (identity.kind === 'preflight') return await passPreflight(exchange, target, surface, upstream, gateway)
+  if (noStored !== null) return deny(exchange, surface, noStored)
+
+  const { digest } = identity
+  const share = gateway.keyShares.enter(digest)
+  if (share === null) return deny(exchange, surface, refuseTooManyCalls(gateway.keyShares.callsMax))
+  const check = keyFirst ? null : () => checkKey(digest, isPaid, exchange, gateway)
+  const sender = { share, checkKey: check }
+  try {
+    await serveKey({ exchange, target, surface, endpoint, upstream, digest, sender }, gateway)
+  } finally {
+    gateway.keyShares.leave(share)
+  }
+}
+
+interface IdentifiedCall {
+  readonly exchange: Exchange
+  readonly target: Target
+  readonly surface: Surface
+  readonly endpoint: Endpoint | null
+  readonly upstream: Upstream
+  readonly digest: Buffer
+  readonly sender: Sender
+}
+
+/** All of this is a call of its key, which may have so many. */
+async function serveKey(identified: IdentifiedCall, gateway: Gateway): Promise<void> {
+  const { exchange, target, surface, endpoint, upstream, digest, sender } = identified
+  const { method } = exchange
 
   // read
-  if (noStored !== null) return deny(exchange, surface, noStored)
-  const read = await readBody(exchange, endpoint, gateway.reading)
-  if (read.kind === 'refused') return deny(exchange, surface, read.refusal)
+  const read = await readBody(exchange, endpoint, gateway.reading, sender)
+  if (read.kind === 'refused') return deny(exchange, surface, read.refusal, read)
   if (read.kind === 'client_left') return
 
   try {
@@ -83,7 +119,6 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       body: () => request.bytes,
       atMs,
     })
-    const { digest } = identity
     const models = namedModels(endpoint, surface, method, path, read.facts, target.query)
     const ambiguity = ambiguityOf(read.facts)
     const asked = { exchange, path, surface, digest, modelAsked, models, ambiguity, plan }
@@ -223,9 +258,9 @@ async function send(
   gateway: Gateway,
 ): Promise<CallEnd> {
   const { exchange, target, surface, endpoint, upstream, read } = admitted
-  const { idleTimeoutMs } = gateway.reading
+  const { times } = gateway.reading
   const look = (chunk: Buffer) => onlookers.sent(chunk)
-  const settings = { injectUsage: gateway.injectUsage, idleTimeoutMs, look }
+  const settings = { injectUsage: gateway.injectUsage, times, look }
   const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
   // Encoding a body again takes a while, and the client may have left meanwhile.
   if (clientLeft(exchange)) return NEVER_SENT

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import type { BodyTimes } from '../http/body-pace.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { codingOf } from '../metering/decode-copy.ts'
@@ -35,7 +36,7 @@ export async function prepareBody(
   endpoint: Endpoint | null,
   settings: {
     readonly injectUsage: boolean
-    readonly idleTimeoutMs: number
+    readonly times: BodyTimes
     /** Sees what flows through. */
     look(chunk: Buffer): void
   },
@@ -44,7 +45,7 @@ export async function prepareBody(
   if (splices === null || body.kind !== 'held') {
     const lengthBytes = body.kind === 'none' ? null : body.lengthBytes
     return {
-      content: bodyForUpstream(exchange, body, settings.idleTimeoutMs, settings.look),
+      content: bodyForUpstream(exchange, body, settings.times, settings.look),
       lengthBytes,
       usageAdded: false,
     }
