@@ -20,6 +20,7 @@ import type { CountableRequest } from './estimate-usage.ts'
 import { type Call, type CallEnd, forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
+import type { KeyShare } from './key-shares.ts'
 import { Onlookers } from './onlookers.ts'
 import { passPreflight } from './pass-preflight.ts'
 import { prepareBody } from './prepare-body.ts'
@@ -139,6 +140,7 @@ async function serveKey(identified: IdentifiedCall, gateway: Gateway): Promise<v
       plan,
       modelAsked,
       digest,
+      share: sender.share,
       admission,
     }
     await carryThrough(call, gateway)
@@ -158,6 +160,7 @@ interface AdmittedCall {
   readonly plan: BillPlan
   readonly modelAsked: string | null
   readonly digest: Buffer
+  readonly share: KeyShare
   readonly admission: Admission & { readonly kind: 'admitted' }
 }
 
@@ -257,10 +260,10 @@ async function send(
   onlookers: Onlookers,
   gateway: Gateway,
 ): Promise<CallEnd> {
-  const { exchange, target, surface, endpoint, upstream, read } = admitted
-  const { times } = gateway.reading
+  const { exchange, target, surface, endpoint, upstream, read, share } = admitted
+  const { times, decoding: turns } = gateway.reading
   const look = (chunk: Buffer) => onlookers.sent(chunk)
-  const settings = { injectUsage: gateway.injectUsage, times, look }
+  const settings = { injectUsage: gateway.injectUsage, times, turns, share, look }
   const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
   // Encoding a body again takes a while, and the client may have left meanwhile.
   if (clientLeft(exchange)) return NEVER_SENT

@@ -95,8 +95,12 @@ export function receiveBody(
 
     function onData(chunk: Buffer): void {
       if (isKeyChecked) timer?.refresh()
-      if (body.length + chunk.length > limits.bodyBytesMax) return finish(refused(tooLarge()))
-      if (pace?.arrived(chunk.length) === false) return tooLate(slowBody(times.bytesPerSecondMin))
+      if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
+      else if (pace?.arrived(chunk.length) === false) tooLate(slowBody(times.bytesPerSecondMin))
+      else take(chunk)
+    }
+
+    function take(chunk: Buffer): void {
       const looked = looker?.write(chunk) ?? null
       const appended = body.append(chunk)
       if (looked === null && appended === null) return

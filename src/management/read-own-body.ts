@@ -39,9 +39,9 @@ export function readOwnBody(exchange: Exchange, times: BodyTimes): Promise<OwnBo
 
     function onData(chunk: Buffer): void {
       idle.refresh()
-      if (!pace.arrived(chunk.length)) return tooLate(slowBody(times.bytesPerSecondMin))
       bytes += chunk.length
-      if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
+      if (!pace.arrived(chunk.length)) tooLate(slowBody(times.bytesPerSecondMin))
+      else if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
       else chunks.push(kept(chunk))
     }
     function onEnd(): void {
