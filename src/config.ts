@@ -1,11 +1,15 @@
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log.ts'
 import { Secret } from './kernel/secret.ts'
 import {
+  listOf,
   numberFrom,
   oneOf,
+  orNone,
+  type SettingReader,
   section,
   settingsByName,
   textLike,
@@ -60,6 +64,13 @@ export interface Config {
   readonly retentionDays: number
   readonly drainMs: number
   readonly bodyIdleTimeoutMs: number
+  readonly bodyBytesPerSecondMin: number
+  readonly callsInFlightPerKeyMax: number
+  /** 0 without a limit. */
+  readonly connectionsPerAddressMax: number
+  readonly spilledBytesMax: number
+  /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
+  readonly trustedProxies: readonly string[]
 }
 
 export class ConfigError extends Error {
@@ -158,6 +169,15 @@ const variables = {
 /** The providers' own variables, used when ours are not set. */
 const fallbackVariables = { ANTHROPIC_API_KEY: secret(1), OPENAI_API_KEY: secret(1) } as const
 
+/** An address or a range of them. A zone (`%eth0`) is no part of what a connection's address is compared with. */
+const addresses: SettingReader<string> = (given, name, tell) => {
+  const [, address = '', bits = '0'] = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(String(given)) ?? []
+  const family = isIP(address)
+  if (family !== 0 && Number(bits) <= (family === 4 ? 32 : 128)) return String(given)
+  tell(name, 'must be an address or a range such as 10.0.0.0/8 or fd00::/8')
+  return undefined
+}
+
 const settings = section({
   pricing: section({
     unpriced: oneOf(['auto', 'refuse', 'pass'], 'must be "auto", "refuse" or "pass"'),
@@ -177,8 +197,15 @@ const settings = section({
   shutdown: section({ drain_seconds: numberFrom(0, 3_600) }),
   requests: section({
     body_idle_seconds: numberFrom(0.1, 3_600),
+    body_bytes_per_second_min: orNone(wholeNumberFrom(0, 1_000_000)),
     retention_days: wholeNumberFrom(1, 3_650),
   }),
+  limits: section({
+    calls_in_flight_per_key: wholeNumberFrom(1, 1_000_000),
+    connections_per_address: orNone(wholeNumberFrom(0, 1_000_000)),
+    spilled_bytes: wholeNumberFrom(0, Number.MAX_SAFE_INTEGER),
+  }),
+  trusted_proxies: listOf(addresses),
 })
 
 type Settings = NonNullable<ReturnType<typeof settings>>
@@ -225,6 +252,11 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     retentionDays: file.requests?.retention_days ?? 30,
     drainMs: seconds(file.shutdown?.drain_seconds) ?? limits.drainMs,
     bodyIdleTimeoutMs: seconds(file.requests?.body_idle_seconds) ?? limits.bodyIdleTimeoutMs,
+    bodyBytesPerSecondMin: file.requests?.body_bytes_per_second_min ?? limits.bodyBytesPerSecondMin,
+    callsInFlightPerKeyMax: file.limits?.calls_in_flight_per_key ?? limits.callsInFlightPerKeyMax,
+    connectionsPerAddressMax: file.limits?.connections_per_address ?? limits.connectionsPerAddressMax,
+    spilledBytesMax: file.limits?.spilled_bytes ?? limits.spilledBytesMax,
+    trustedProxies: file.trusted_proxies ?? [],
   }
 }
 

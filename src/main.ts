@@ -3,17 +3,22 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, UpstreamConfig } from './config.ts'
 import { Afterwards } from './gateway/afterwards.ts'
+import { BodyRoom, freeBytesOf } from './gateway/body-room.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
 import { createPricer } from './gateway/create-pricer.ts'
+import { DecodingTurns } from './gateway/decoding-turns.ts'
 import { deny } from './gateway/deny.ts'
 import { audienceOf, openFrontDoor } from './gateway/front-door.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
+import { KeyShares } from './gateway/key-shares.ts'
 import { createLines } from './gateway/lines.ts'
 import { OutputSpeeds } from './gateway/output-speed.ts'
 import { createSettler } from './gateway/settle.ts'
 import { shapeBroken } from './gateway/shape-broken.ts'
 import { openUpstream } from './gateway/upstream.ts'
+import { TrustedProxies } from './http/addresses.ts'
+import type { BodyTimes } from './http/body-pace.ts'
 import { createHttpServer } from './http/server.ts'
 import { type Installation, InstallationError, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
@@ -72,6 +77,18 @@ async function keepPrices(
   { versions }: PriceBook,
 ): Promise<void> {
   await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
+}
+
+/** How often the log says that an address has too many connections. */
+const CROWDED_TOLD_MS = 60_000
+
+function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
+  let toldMs = -Infinity
+  return (text) => {
+    if (clock.monotonicMs() - toldMs < ms) return
+    toldMs = clock.monotonicMs()
+    tell(text)
+  }
 }
 
 /** Resolves when nothing is under way any more, or after the time. */
@@ -148,6 +165,11 @@ async function serveFrom(
   const names = headerNames(config.prefix, secretsIn(config))
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream))
   const upstreams = { messages: open(config.messages), chat: open(config.chat) }
+  const bodyTimes: BodyTimes = {
+    idleTimeoutMs: config.bodyIdleTimeoutMs,
+    bytesPerSecondMin: config.bodyBytesPerSecondMin,
+    monotonicMs: () => clock.monotonicMs(),
+  }
   let ready = true
 
   const gateway: Gateway = {
@@ -160,14 +182,20 @@ async function serveFrom(
       bootstrapDigest: bootstrapDigestOf(config.adminKey, digestKey),
     },
     reading: {
-      memory: createByteBudget(limits.bodiesMemoryBytesMax),
-      tempDir,
-      idleTimeoutMs: config.bodyIdleTimeoutMs,
+      room: new BodyRoom({
+        tempDir,
+        memoryBytesMax: limits.bodiesMemoryBytesMax,
+        spilledBytesMax: config.spilledBytesMax,
+        freeBytes: () => freeBytesOf(tempDir),
+      }),
+      times: bodyTimes,
+      decoding: new DecodingTurns(limits.bodiesDecodingMax, limits.bodiesDecodingPerKeyMax),
     },
     upstreams,
     stateful: config.stateful,
     minting: config.minting,
     inFlight: { count: 0, preflights: 0 },
+    keyShares: new KeyShares(config.callsInFlightPerKeyMax),
     afterwards,
     lines,
     budgetMode: config.budgetMode,
@@ -191,7 +219,7 @@ async function serveFrom(
       limitsMoved: () => lines.stirAll(),
     },
     recognition: store,
-    bodyIdleTimeoutMs: config.bodyIdleTimeoutMs,
+    bodyTimes,
   }
   const management = loadLater(() => import('./management/handle-owned.ts'), MANAGEMENT_AFTER_MS)
   const isReady = async (): Promise<boolean> =>
@@ -215,6 +243,12 @@ async function serveFrom(
     refuseExchange(exchange, refusal) {
       deny(exchange, audienceOf(exchange, exchange.req.target), refusal)
     },
+    trustedProxies: config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies),
+    connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
+    onCrowded: atMostEvery(CROWDED_TOLD_MS, clock, (address) => {
+      const about = { address, connections: config.connectionsPerAddressMax }
+      log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
+    }),
   })
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [])

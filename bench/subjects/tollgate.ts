@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KEY_HEADER } from '../job.ts'
 import { type StartedProcess, startProcess } from '../start-process.ts'
@@ -11,6 +11,9 @@ export const ADMIN_KEY = 'tollgate-bench-admin-key-of-48-characters-0123456'
 /** Far beyond what a run can spend, so that the cap is checked on every call and never reached. */
 const BUDGET_USD = 1_000_000
 const CREDIT_USD = 1_000_000_000
+
+/** All streams of a run come with one key. */
+const CALLS_PER_KEY = 10_000
 
 export interface TollgateParts {
   readonly name: string
@@ -72,6 +75,10 @@ export function startTollgate(
   port: number,
   env: Readonly<Record<string, string>> = {},
 ): StartedProcess {
+  if (knowsCallsPerKey(root)) {
+    const settings = { limits: { calls_in_flight_per_key: CALLS_PER_KEY } }
+    writeFileSync(join(folder, 'tollgate.json'), JSON.stringify(settings))
+  }
   return startProcess({
     command: process.execPath,
     args: [...startOptions(root), ...nodeArgs, program, 'serve'],
@@ -91,6 +98,11 @@ export function startTollgate(
       ...env,
     },
   })
+}
+
+/** Revisions before that limit refuse its setting, and need none. */
+function knowsCallsPerKey(root: string): boolean {
+  return readFileSync(join(root, 'src/config.ts'), 'utf8').includes('calls_in_flight_per_key')
 }
 
 /** What `npm start` of that revision gives to Node. */

@@ -4,6 +4,8 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { refuseKey } from '../keys/identity.ts'
+import type { KeyMeans } from '../keys/recognition.ts'
+import { nextMonthMs } from '../ledger/calendar.ts'
 import {
   type Admission,
   type Ahead,
@@ -15,6 +17,7 @@ import {
 import type { Ambiguity } from '../metering/request-facts.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
+import type { Denial } from './deny.ts'
 import { explainHeld, explainRefusal } from './explain-refusal.ts'
 import type { Gateway } from './gateway.ts'
 import type { Place } from './lines.ts'
@@ -23,17 +26,37 @@ import { recordable } from './recordable.ts'
 
 export type AdmitResult =
   | (Admission & { readonly kind: 'admitted' })
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly balanceNanos: Nanos | null }
+  | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
 
 /**
  * Asks the store about the key before anything else is said or taken in: before a large body is received or invited
- * by `100 Continue`, for one. This decides nothing: `admit` asks again, in the transaction that counts.
+ * by `100 Continue`, for one. `paid`: a key that has nothing left to pay with is refused as well, since a body that
+ * cannot be paid for need not be held. This admits nothing: `admit` asks again, in the transaction that counts.
  */
-export async function checkKey(digest: Uint8Array, gateway: Gateway): Promise<Refusal | null> {
-  const caller = await gateway.store.recognise(digest, gateway.clock.nowMs())
-  if (caller.kind === 'refused') return refuseKey(caller.reason)
-  return caller.kind === 'admin_key' ? refuseKey('admin_key') : null
+export async function checkKey(
+  digest: Uint8Array,
+  paid: boolean,
+  { names }: Exchange,
+  gateway: Gateway,
+): Promise<Denial | null> {
+  const atMs = gateway.clock.nowMs()
+  const caller = await gateway.store.recognise(digest, atMs)
+  if (caller.kind === 'refused') return { refusal: refuseKey(caller.reason), balanceNanos: null }
+  if (caller.kind === 'admin_key') return { refusal: refuseKey('admin_key'), balanceNanos: null }
+  const refusal = paid ? refuseSpent(caller.means, atMs) : null
+  if (refusal === null) return null
+  return { refusal: explainRefusal(refusal, null, null, names), balanceNanos: caller.means.balanceNanos }
+}
+
+/** As `decideAdmission` refuses by money. */
+function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
+  const { capNanos, spentNanos, heldNanos } = means
+  if (capNanos !== null && spentNanos >= capNanos) {
+    const budget = { spentNanos, heldNanos, capNanos, resetsAtMs: nextMonthMs(atMs) }
+    return { reason: 'budget_exceeded', budget }
+  }
+  return means.creditEnforced && means.balanceNanos <= 0n ? { reason: 'credit_exhausted' } : null
 }
 
 /** What is asked of the store about one call. */
@@ -173,7 +196,7 @@ function ask(
     endpoint: request.endpoint?.template ?? path,
     surface: request.surface,
     modelAsked: recordable(request.modelAsked, exchange.names),
-    clientIp: exchange.req.remoteAddress,
+    clientIp: exchange.clientIp,
     userAgent: recordable(firstValue(exchange.headers, 'user-agent') ?? null, exchange.names),
     hold: plan.hold,
     models: request.models,

@@ -4,6 +4,12 @@ import type { Nanos } from '../kernel/money.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
 import { figureLines } from './figures.ts'
 
+/** A refusal, and how the account stands where whoever is refused may know. */
+export interface Denial {
+  readonly refusal: Refusal
+  readonly balanceNanos: Nanos | null
+}
+
 /** Answers with a refusal. On a proxied path it says what it cost, which is nothing. */
 export function deny(
   exchange: Exchange,

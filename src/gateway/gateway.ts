@@ -8,6 +8,7 @@ import type { Surface } from '../providers/surface.ts'
 import type { Afterwards } from './afterwards.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { IdentifyParts } from './identify.ts'
+import type { KeyShares } from './key-shares.ts'
 import type { Lines } from './lines.ts'
 import type { OutputSpeeds } from './output-speed.ts'
 import type { Pricer } from './pricer.ts'
@@ -28,6 +29,8 @@ export interface Gateway {
   /** Whether endpoints that hand out upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
   readonly inFlight: InFlight
+  /** What each key takes of this node. */
+  readonly keyShares: KeyShares
   /** What goes on after its call was answered. */
   readonly afterwards: Afterwards
   /** Where calls wait for room under a cap or for credit. */

@@ -21,21 +21,29 @@ import type { CountableRequest } from './estimate-usage.ts'
 import { type Call, type CallEnd, forward } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
+import type { KeyShare } from './key-shares.ts'
 import { Onlookers } from './onlookers.ts'
 import { passPreflight } from './pass-preflight.ts'
 import { prepareBody } from './prepare-body.ts'
 import type { BillPlan } from './pricer.ts'
 import { countable, type ReadBody, readBody, worthKeyCheck } from './read.ts'
 import { readOnMs } from './read-on.ts'
-import { explainFailure, refuseEndpoint, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
+import type { Sender } from './receive-body.ts'
+import {
+  explainFailure,
+  refuseEndpoint,
+  refuseTooManyCalls,
+  refuseUnconfigured,
+  refuseWebSocket,
+} from './refusals.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
- *   identify   who calls, on which surface                         → 400 401 403 404 501 503
- *   read       find models, limits and stream flag in the body     → 408 413
+ *   identify   who calls, on which surface, with how many others   → 400 401 402 403 404 429 501 503
+ *   read       find models, limits and stream flag in the body     → 401 402 408 413 503
  *   admit      one store transaction: key in force? models allowed? room under cap and credit?
  *              place the hold, or wait in line for calls in flight → 400 401 402 403 404 429 503
  *   forward    provider credential in, bytes out                   → 502
@@ -56,16 +64,46 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   // HEAD does what GET does.
   const endpoint = findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
   const notServed = refuseEndpoint(endpoint, method, target.path, gateway)
-  if (identity.kind === 'key' && (upstream === null || notServed !== null || worthKeyCheck(exchange))) {
-    const refusal = (await checkKey(identity.digest, gateway)) ?? notServed
-    if (refusal !== null) return deny(exchange, surface, refusal)
+  const isPaid = endpoint?.billing === 'metered'
+  const keyFirst = worthKeyCheck(exchange)
+  if (identity.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
+    const denial = await checkKey(identity.digest, isPaid && keyFirst, exchange, gateway)
+    if (denial !== null) return deny(exchange, surface, denial.refusal, denial)
+    if (notServed !== null) return deny(exchange, surface, notServed)
   }
   if (upstream === null) return deny(exchange, surface, refuseUnconfigured(surface))
   if (identity.kind === 'preflight') return await passPreflight(exchange, target, surface, upstream, gateway)
 
+  const { digest } = identity
+  const share = gateway.keyShares.enter(digest)
+  if (share === null) return deny(exchange, surface, refuseTooManyCalls(gateway.keyShares.callsMax))
+  const check = keyFirst ? null : () => checkKey(digest, isPaid, exchange, gateway)
+  const sender = { share, checkKey: check }
+  try {
+    await serveKey({ exchange, target, surface, endpoint, upstream, digest, sender }, gateway)
+  } finally {
+    gateway.keyShares.leave(share)
+  }
+}
+
+interface IdentifiedCall {
+  readonly exchange: Exchange
+  readonly target: Target
+  readonly surface: Surface
+  readonly endpoint: Endpoint | null
+  readonly upstream: Upstream
+  readonly digest: Buffer
+  readonly sender: Sender
+}
+
+/** All of this is a call of its key, which may have so many. */
+async function serveKey(identified: IdentifiedCall, gateway: Gateway): Promise<void> {
+  const { exchange, target, surface, endpoint, upstream, digest, sender } = identified
+  const { method } = exchange
+
   // read
-  const read = await readBody(exchange, endpoint, gateway.reading)
-  if (read.kind === 'refused') return deny(exchange, surface, read.refusal)
+  const read = await readBody(exchange, endpoint, gateway.reading, sender)
+  if (read.kind === 'refused') return deny(exchange, surface, read.refusal, read)
   if (read.kind === 'client_left') return
 
   try {
@@ -85,7 +123,6 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       body: () => request.bytes,
       atMs,
     })
-    const { digest } = identity
     const models = namedModels(endpoint, surface, method, path, read.facts, target.query, plan.modelDefault)
     const ambiguity = ambiguityFor(endpoint, read.facts)
     const asked = { exchange, path, endpoint, surface, digest, modelAsked, models, ambiguity, plan }
@@ -106,6 +143,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       plan,
       modelAsked,
       digest,
+      share: sender.share,
       admission,
     }
     await carryThrough(call, gateway)
@@ -125,6 +163,7 @@ interface AdmittedCall {
   readonly plan: BillPlan
   readonly modelAsked: string | null
   readonly digest: Buffer
+  readonly share: KeyShare
   readonly admission: Admission & { readonly kind: 'admitted' }
 }
 
@@ -229,10 +268,10 @@ async function send(
   onlookers: Onlookers,
   gateway: Gateway,
 ): Promise<CallEnd> {
-  const { exchange, target, surface, endpoint, upstream, read } = admitted
-  const { idleTimeoutMs } = gateway.reading
+  const { exchange, target, surface, endpoint, upstream, read, share } = admitted
+  const { times, decoding: turns } = gateway.reading
   const look = (chunk: Buffer) => onlookers.sent(chunk)
-  const settings = { injectUsage: gateway.injectUsage, idleTimeoutMs, look }
+  const settings = { injectUsage: gateway.injectUsage, times, turns, share, look }
   const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
   // Encoding a body again takes a while, and the client may have left meanwhile.
   if (clientLeft(exchange)) return NEVER_SENT

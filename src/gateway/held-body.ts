@@ -5,31 +5,35 @@ import { Readable } from 'node:stream'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
-import type { ByteBudget } from './byte-budget.ts'
+import type { BodyRoom } from './body-room.ts'
+import type { KeyShare } from './key-shares.ts'
 
 /**
  * A request body that waits for admission: in memory while it is small and there is room, then in a temporary
  * file that has no name from the moment it is open, so that no crash leaves it behind.
  */
 export class HeldBody {
-  readonly #memory: ByteBudget
-  readonly #tempDir: string
+  readonly #room: BodyRoom
+  readonly #share: KeyShare
   readonly #chunks = new ChunkList()
   #memoryBytes = 0
   #file: FileHandle | null = null
+  /** Of the disk, what was taken for it and what of that is written. */
+  #diskBytes = 0
+  #writtenBytes = 0
   #disposed = false
   length = 0
 
-  constructor(memory: ByteBudget, tempDir: string) {
-    this.#memory = memory
-    this.#tempDir = tempDir
+  constructor(room: BodyRoom, share: KeyShare) {
+    this.#room = room
+    this.#share = share
   }
 
   /** Keeps a chunk. Null if that is done; otherwise wait before offering more, or memory would grow. */
   append(chunk: Buffer): Promise<void> | null {
     this.length += chunk.length
     const fits = this.#file === null && this.#memoryBytes + chunk.length <= limits.bodyMemoryBytesMax
-    if (fits && this.#memory.tryTake(chunk.length)) {
+    if (fits && this.#room.tryMemory(chunk.length, this.#share)) {
       this.#memoryBytes += chunk.length
       this.#chunks.append(chunk)
       return null
@@ -55,7 +59,7 @@ export class HeldBody {
   async beginning(bytesMax: number): Promise<Buffer> {
     const parts: Buffer[] = []
     let bytes = 0
-    for await (const part of this.#parts()) {
+    for await (const part of this.parts()) {
       parts.push(part)
       bytes += part.length
       if (bytes >= bytesMax) break
@@ -63,12 +67,12 @@ export class HeldBody {
     return Buffer.concat(parts, Math.min(bytes, bytesMax))
   }
 
-  /** The body as a stream, from memory and then from the file. To be read once. */
+  /** The body as a stream, from memory and then from the file. */
   stream(): Readable {
-    return Readable.from(this.#parts(), { objectMode: false, highWaterMark: 256 * 1024 })
+    return Readable.from(this.parts(), { objectMode: false, highWaterMark: 256 * 1024 })
   }
 
-  async *#parts(): AsyncGenerator<Buffer> {
+  async *parts(): AsyncGenerator<Buffer> {
     yield* this.#chunks.all()
     if (this.#file === null) return
     yield* this.#file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
@@ -78,24 +82,44 @@ export class HeldBody {
   dispose(): void {
     if (this.#disposed) return
     this.#disposed = true
-    this.#memory.giveBack(this.#memoryBytes)
+    this.#room.giveMemoryBack(this.#memoryBytes, this.#share)
     this.#chunks.clear()
-    this.#file?.close().catch(() => {})
+    if (this.#file === null) this.#giveDiskBack()
+    // Closing waits for what is being written.
+    else
+      this.#file.close().then(
+        () => this.#giveDiskBack(),
+        () => this.#giveDiskBack(),
+      )
+  }
+
+  #giveDiskBack(): void {
+    this.#room.giveDiskBack(this.#diskBytes, this.#diskBytes - this.#writtenBytes, this.#share)
+    this.#diskBytes = 0
+    this.#writtenBytes = 0
   }
 
   async #spill(chunk: Buffer): Promise<void> {
-    if (this.#file === null) {
-      const path = join(this.#tempDir, `body-${randomUUID()}`)
+    if (this.#writtenBytes + chunk.length > this.#diskBytes) {
+      const bytes = Math.max(chunk.length, limits.spillStepBytes)
+      await this.#room.takeDisk(bytes, this.#share)
+      this.#diskBytes += bytes
+    }
+    if (this.#file === null && !this.#disposed) {
+      const path = join(this.#room.tempDir, `body-${randomUUID()}`)
       const file = await open(path, 'wx+', 0o600)
       await unlink(path)
-      // The client may have left while the file was being opened.
-      if (this.#disposed) return await file.close()
       this.#file = file
+      if (this.#disposed) await file.close()
     }
+    // The client may have left while the disk was looked at or the file was being opened.
+    if (this.#disposed || this.#file === null) return this.#giveDiskBack()
     let written = 0
     while (written < chunk.length) {
       const { bytesWritten } = await this.#file.write(chunk, written)
       written += bytesWritten
+      this.#writtenBytes += bytesWritten
+      this.#room.wrote(bytesWritten)
     }
   }
 }

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import type { BodyTimes } from '../http/body-pace.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { codingOf } from '../metering/decode-copy.ts'
@@ -12,6 +13,8 @@ import {
   spliceChunks,
 } from '../providers/chat-usage/splice-bytes.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import type { DecodingTurns } from './decoding-turns.ts'
+import type { KeyShare } from './key-shares.ts'
 import { bodyForUpstream, type RequestBody } from './read.ts'
 import type { UpstreamBody } from './request-head.ts'
 
@@ -35,7 +38,10 @@ export async function prepareBody(
   endpoint: Endpoint | null,
   settings: {
     readonly injectUsage: boolean
-    readonly idleTimeoutMs: number
+    readonly times: BodyTimes
+    /** To decode and encode again is work that keys take turns at. */
+    readonly turns: DecodingTurns
+    readonly share: KeyShare
     /** Sees what flows through. */
     look(chunk: Buffer): void
   },
@@ -44,22 +50,36 @@ export async function prepareBody(
   if (splices === null || body.kind !== 'held') {
     const lengthBytes = body.kind === 'none' ? null : body.lengthBytes
     return {
-      content: bodyForUpstream(exchange, body, settings.idleTimeoutMs, settings.look),
+      content: bodyForUpstream(exchange, body, settings.times, settings.look),
       lengthBytes,
       usageAdded: false,
     }
   }
   const coding = codingOf(firstValue(exchange.headers, 'content-encoding'))
+  if (typeof coding === 'object') return await encodedAnew(exchange, body, coding.coding, splices, settings)
   const whole = body.lengthBytes === null ? null : body.held.bytes()
-  if (typeof coding === 'object') {
-    const encoded = whole === null ? null : await reencodeWhole(coding.coding, whole, splices)
-    const content = encoded ?? Readable.from(reencodeRequest(coding.coding, body.held.stream(), splices))
-    return { content, lengthBytes: encoded?.length ?? null, usageAdded: true }
-  }
   const lengthBytes = body.lengthBytes === null ? null : body.lengthBytes + lengthChange(splices)
   const content =
     whole === null ? Readable.from(spliceChunks(body.held.stream(), splices)) : applySplices(whole, splices)
   return { content, lengthBytes, usageAdded: true }
+}
+
+/** What is in memory is encoded in one go, and sent chunked again if it came so; the rest as upstream takes it. */
+async function encodedAnew(
+  exchange: Exchange,
+  { held, lengthBytes }: RequestBody & { readonly kind: 'held' },
+  coding: string,
+  splices: readonly Splice[],
+  { turns, share }: { readonly turns: DecodingTurns; readonly share: KeyShare },
+): Promise<PreparedBody> {
+  const whole = held.bytes()
+  const encoded =
+    whole === null ? null : await turns.take(share, exchange, () => reencodeWhole(coding, whole, splices))
+  if (encoded !== null && lengthBytes !== null) {
+    return { content: encoded, lengthBytes: encoded.length, usageAdded: true }
+  }
+  const parts = encoded === null ? reencodeRequest(coding, held.stream(), splices) : [encoded]
+  return { content: Readable.from(parts), lengthBytes: null, usageAdded: true }
 }
 
 function usageSplices(facts: RequestFacts, endpoint: Endpoint | null): readonly Splice[] | null {

@@ -1,17 +1,20 @@
 import { Readable } from 'node:stream'
-import { discardRest, type Exchange, inviteBody } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
+import { clientLeft, discardRest, type Exchange, inviteBody } from '../http/exchange.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
-import type { Refusal } from '../kernel/errors.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/decode-copy.ts'
 import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { readerFor, unreadable } from '../metering/request-reader.ts'
+import { type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
+import type { DecodingTurns } from './decoding-turns.ts'
+import type { Denial } from './deny.ts'
 import type { CountableRequest } from './estimate-usage.ts'
 import type { HeldBody } from './held-body.ts'
-import { type ReceiveOptions, receiveBody, refuseAnnouncedLength } from './receive-body.ts'
+import { type ReceiveOptions, receiveBody, refuseAnnouncedLength, type Sender } from './receive-body.ts'
 import type { UpstreamBody } from './request-head.ts'
 
 /** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
@@ -26,12 +29,11 @@ export interface ReadBody {
   readonly facts: RequestFacts
 }
 
-export type ReadResult =
-  | ReadBody
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
-  | { readonly kind: 'client_left' }
+export type ReadResult = ReadBody | ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
 
-export type ReadOptions = Omit<ReceiveOptions, 'look'>
+export interface ReadOptions extends ReceiveOptions {
+  readonly decoding: DecodingTurns
+}
 
 interface Announced {
   readonly present: boolean
@@ -46,10 +48,19 @@ export function announcedBody(exchange: Exchange): Announced {
   return { present: length > 0, lengthBytes: length }
 }
 
-/** A body that is large, or may become so, is worth asking the store about the key before it is taken in. */
+/**
+ * A body that is large, or may become so here or when it is decoded, is worth asking the store about the key before it is
+ * taken in.
+ */
 export function worthKeyCheck(exchange: Exchange): boolean {
+  if (exchange.expectsContinue) return true
   const { present, lengthBytes } = announcedBody(exchange)
-  return exchange.expectsContinue || (present && (lengthBytes ?? Infinity) > limits.bodyBytesBeforeKeyCheck)
+  if (!present) return false
+  return (lengthBytes ?? Infinity) > limits.bodyBytesBeforeKeyCheck || isEncoded(exchange)
+}
+
+function isEncoded({ headers }: Exchange): boolean {
+  return codingOf(firstValue(headers, 'content-encoding')) !== 'identity'
 }
 
 /** Of two lines that disagree, we would believe the first and upstream may believe the last. */
@@ -66,6 +77,7 @@ export async function readBody(
   exchange: Exchange,
   endpoint: Endpoint | null,
   options: ReadOptions,
+  sender: Sender,
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
   if (present) inviteBody(exchange)
@@ -74,7 +86,7 @@ export async function readBody(
     return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ }
   }
   const tooLarge = refuseAnnouncedLength(lengthBytes)
-  if (tooLarge !== null) return { kind: 'refused', refusal: tooLarge }
+  if (tooLarge !== null) return refused(tooLarge)
 
   const { headers } = exchange
   const doubtful = saysTwice(headers, 'content-type') || saysTwice(headers, 'content-encoding')
@@ -85,10 +97,50 @@ export async function readBody(
         firstValue(headers, 'content-encoding'),
         watchRecords(endpoint),
       )
-  const received = await receiveBody(exchange, { ...options, look: (chunk) => reader.write(chunk) })
-  const facts = await reader.end()
+  const encoded = isEncoded(exchange)
+  const received = await receiveBody(exchange, options, sender, encoded ? null : reader)
   if (received.kind !== 'received') return received
-  return { kind: 'read', body: { kind: 'held', held: received.body, lengthBytes }, facts }
+  const held = received.body
+  const facts = await (encoded ? readEncoded(exchange, held, reader, sender, options) : reader.end())
+  if (facts === null) {
+    held.dispose()
+    return { kind: 'client_left' }
+  }
+  if (facts.kind === 'unreadable' && facts.reason === 'too_dense') {
+    held.dispose()
+    return refused(tooDense())
+  }
+  return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts }
+}
+
+/**
+ * What is compressed is read once it is whole: decoding it as it comes, a slow client would have a turn for as long as it
+ * likes. Null if the client has left.
+ */
+function readEncoded(
+  exchange: Exchange,
+  held: HeldBody,
+  reader: RequestReader,
+  { share }: Sender,
+  { decoding }: ReadOptions,
+): Promise<RequestFacts | null> {
+  return decoding.take(share, exchange, async () => {
+    for await (const part of held.parts()) {
+      if (clientLeft(exchange)) break
+      await reader.write(part)
+    }
+    const facts = await reader.end()
+    return clientLeft(exchange) ? null : facts
+  })
+}
+
+function refused(refusal: Refusal): ReadResult {
+  return { kind: 'refused', refusal, balanceNanos: null }
+}
+
+function tooDense(): Refusal {
+  const message = `Decoded, the request body is more than ${limits.decodedRatioMax} times as long as it came.`
+  return refuse('body_too_large', message)
 }
 
 /**
@@ -98,7 +150,7 @@ export async function readBody(
 export function bodyForUpstream(
   exchange: Exchange,
   body: RequestBody,
-  idleTimeoutMs: number,
+  times: BodyTimes,
   look: (chunk: Buffer) => void,
 ): UpstreamBody {
   switch (body.kind) {
@@ -107,25 +159,28 @@ export function bodyForUpstream(
     case 'held':
       return (body.lengthBytes === null ? null : body.held.pieces()) ?? body.held.stream()
     case 'flowing':
-      return bridge(exchange, idleTimeoutMs, look)
+      return bridge(exchange, times, look)
   }
 }
 
-/** The client stopped sending a body that flows through. */
+/** The client stopped sending a body that flows through, or sends it too slowly; the message is for it. */
 export class BodyIdle extends Error {
   readonly code = 'TOLLGATE_BODY_IDLE'
 }
 
 /** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
-function bridge({ req, res }: Exchange, idleTimeoutMs: number, look: (chunk: Buffer) => void): Readable {
-  const watchIdle = () => setTimeout(() => out.destroy(new BodyIdle()), idleTimeoutMs)
+function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
+  const watchIdle = () =>
+    setTimeout(() => out.destroy(new BodyIdle('The request body stopped arriving.')), times.idleTimeoutMs)
   let idle = watchIdle()
+  const pace = new BodyPace(times)
   const out = new Readable({
     highWaterMark: 64 * 1024,
     read() {
       // One that was cleared cannot be refreshed.
       clearTimeout(idle)
       if (!req.complete) idle = watchIdle()
+      pace.resumed()
       req.resume()
     },
     destroy(error, done) {
@@ -139,10 +194,15 @@ function bridge({ req, res }: Exchange, idleTimeoutMs: number, look: (chunk: Buf
   out.on('error', () => {})
   function onData(chunk: Buffer): void {
     idle.refresh()
+    if (!pace.arrived(chunk.length)) {
+      out.destroy(new BodyIdle(slowBody(times.bytesPerSecondMin)))
+      return
+    }
     look(chunk)
     // While upstream has no room the client cannot send, and its silence says nothing.
     if (!out.push(kept(chunk))) {
       clearTimeout(idle)
+      pace.paused()
       req.pause()
     }
   }

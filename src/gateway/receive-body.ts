@@ -1,73 +1,123 @@
+import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { ByteBudget } from './byte-budget.ts'
+import { type BodyRoom, NoBodyRoom } from './body-room.ts'
+import type { Denial } from './deny.ts'
 import { HeldBody } from './held-body.ts'
+import type { KeyShare } from './key-shares.ts'
 
 export interface ReceiveOptions {
-  readonly memory: ByteBudget
-  readonly tempDir: string
-  readonly idleTimeoutMs: number
-  /** Sees each chunk as it arrives. A promise means: wait for it before the next one. */
-  look(chunk: Buffer): Promise<void> | null
+  readonly room: BodyRoom
+  readonly times: BodyTimes
+}
+
+/** Whose body it is. */
+export interface Sender {
+  readonly share: KeyShare
+  /** Asks whether the key may send a body. Null: that was asked already. */
+  readonly checkKey: (() => Promise<Denial | null>) | null
+}
+
+/** Sees each chunk as it arrives. A promise means: wait for it before the next one. */
+export interface Looker {
+  write(chunk: Buffer): Promise<void> | null
 }
 
 export type Received =
   | { readonly kind: 'received'; readonly body: HeldBody }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | ({ readonly kind: 'refused' } & Denial)
   | { readonly kind: 'client_left' }
 
-/** Takes the request's body in, whole, with a limit on its size and on its silence. */
-export function receiveBody(exchange: Exchange, options: ReceiveOptions): Promise<Received> {
-  return new Promise((resolve) => {
+/**
+ * Takes the request's body in, whole, with a limit on its size, on its silence and on its slowness. The key of one that
+ * does not come at once is asked about meanwhile: nobody without one keeps a connection by sending slowly.
+ */
+export function receiveBody(
+  exchange: Exchange,
+  options: ReceiveOptions,
+  sender: Sender,
+  looker: Looker | null,
+): Promise<Received> {
+  return new Promise((resolve, reject) => {
     const { req, res } = exchange
     if (clientLeft(exchange)) return resolve({ kind: 'client_left' })
-    const body = new HeldBody(options.memory, options.tempDir)
+    const { room, times } = options
+    const body = new HeldBody(room, sender.share)
     let finished = false
 
-    function finish(result: Received): void {
+    function finish(result: Received | null): void {
       if (finished) return
       finished = true
-      if (idle !== null) clearTimeout(idle)
+      if (timer !== null) clearTimeout(timer)
       req.release()
       res.whenClosed.remove(onLeft)
-      if (result.kind !== 'received') body.dispose()
-      resolve(result)
+      if (result?.kind !== 'received') body.dispose()
+      if (result !== null) resolve(result)
     }
 
-    let idle: NodeJS.Timeout | null = null
+    let timer: NodeJS.Timeout | null = null
+    let pace: BodyPace | null = null
+    /** Arriving bytes do not put the question off. */
+    let isKeyChecked = sender.checkKey === null
     /** Most bodies come in one piece with their head, and are whole before anybody could wait for them. */
     function waitForMore(): void {
       if (finished) return
       res.whenClosed.add(onLeft)
-      idle = setTimeout(() => {
-        const seconds = Math.round(options.idleTimeoutMs / 1_000)
-        const message = `The request body stopped arriving for ${seconds} s.`
-        finish({ kind: 'refused', refusal: refuse('request_timeout', message, { close: true }) })
-      }, options.idleTimeoutMs)
+      pace = new BodyPace(times)
+      if (isKeyChecked) watchIdle()
+      else timer = setTimeout(checkKey, Math.min(limits.bodyMsBeforeKeyCheck, times.idleTimeoutMs))
+    }
+
+    function checkKey(): void {
+      isKeyChecked = true
+      watchIdle()
+      sender.checkKey?.().then(
+        (denial) => {
+          if (denial !== null) finish({ kind: 'refused', ...denial })
+        },
+        (error: unknown) => {
+          finish(null)
+          reject(error)
+        },
+      )
+    }
+
+    function watchIdle(): void {
+      timer = setTimeout(() => {
+        tooLate(`The request body stopped arriving for ${Math.round(times.idleTimeoutMs / 1_000)} s.`)
+      }, times.idleTimeoutMs)
+    }
+
+    function tooLate(message: string): void {
+      finish(refused(refuse('request_timeout', message, { close: true })))
     }
 
     function onData(chunk: Buffer): void {
-      idle?.refresh()
-      if (body.length + chunk.length > limits.bodyBytesMax) {
-        finish({ kind: 'refused', refusal: tooLarge() })
-        return
-      }
-      const looked = options.look(chunk)
+      if (isKeyChecked) timer?.refresh()
+      if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
+      else if (pace?.arrived(chunk.length) === false) tooLate(slowBody(times.bytesPerSecondMin))
+      else take(chunk)
+    }
+
+    function take(chunk: Buffer): void {
+      const looked = looker?.write(chunk) ?? null
       const appended = body.append(chunk)
       if (looked === null && appended === null) return
       req.pause()
+      pace?.paused()
       Promise.all([looked, appended]).then(
         () => {
           // Our own slowness is not the client's silence.
-          if (!finished) idle?.refresh()
+          if (!finished && isKeyChecked) timer?.refresh()
+          pace?.resumed()
           req.resume()
         },
-        () =>
-          finish({
-            kind: 'refused',
-            refusal: refuse('overloaded', 'There is no room to hold the request body.'),
-          }),
+        (error: unknown) => {
+          const message =
+            error instanceof NoBodyRoom ? error.message : 'There is no room to hold the request body.'
+          finish(refused(refuse('overloaded', message)))
+        },
       )
     }
     function onEnd(): void {
@@ -86,6 +136,10 @@ export function receiveBody(exchange: Exchange, options: ReceiveOptions): Promis
 /** Refuses at once what announces itself as too large, before a byte of it is taken in. */
 export function refuseAnnouncedLength(contentLength: number | null): Refusal | null {
   return contentLength !== null && contentLength > limits.bodyBytesMax ? tooLarge() : null
+}
+
+function refused(refusal: Refusal): Received {
+  return { kind: 'refused', refusal, balanceNanos: null }
 }
 
 function tooLarge(): Refusal {

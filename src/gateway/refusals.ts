@@ -17,6 +17,11 @@ export function refuseWebSocket(exchange: Exchange): Refusal | null {
   return refuse('websocket_not_supported', message, { close: true })
 }
 
+export function refuseTooManyCalls(callsMax: number): Refusal {
+  const message = `This key has ${callsMax} calls in flight here already. Try again when some of them have ended.`
+  return refuse('too_many_calls', message)
+}
+
 export function refuseUnconfigured(surface: Surface): Refusal {
   const [variable, other] =
     surface === 'messages'
@@ -72,7 +77,7 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
 export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   const code = 'code' in end.error ? String(end.error.code) : ''
   if (end.error instanceof BodyIdle) {
-    return refuse('request_timeout', 'The request body stopped arriving.', { close: true })
+    return refuse('request_timeout', end.error.message, { close: true })
   }
   if (code.startsWith('HPE_') || code === TOO_MANY_LINES || code === '') {
     return refuse('upstream_invalid_response', 'Upstream answered with something that is not HTTP/1.1.')

@@ -57,9 +57,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   /** No further request is read: the last one said so, or what came after it is none. */
   #isLast = false
   readonly #patience: Patience
-  #address: string | null = null
+  readonly remoteAddress: string
 
   constructor(accepted: Socket, owner: ConnectionOwner) {
+    this.remoteAddress = accepted.remoteAddress ?? ''
     const socket = adoptSocket(accepted, (chunk) => this.#onData(chunk))
     this.socket = socket
     this.#owner = owner
@@ -70,11 +71,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     // Errors also close the socket, and that is where they are dealt with.
     socket.on('error', ignore)
     socket.on('close', this.#onClose)
-  }
-
-  get remoteAddress(): string {
-    this.#address ??= this.socket.remoteAddress ?? ''
-    return this.#address
   }
 
   get isIdle(): boolean {

@@ -18,6 +18,8 @@ export interface Exchange {
   /** The client waits for `100 Continue` before it sends its body. */
   readonly expectsContinue: boolean
   readonly memory: ConnectionMemory
+  /** Where the request comes from: the other end of the connection, or whom a trusted proxy names. */
+  readonly clientIp: string
 }
 
 export interface WholeReply {

@@ -4,6 +4,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
+import { AddressCounts, networkOf, type TrustedProxies } from './addresses.ts'
 import { explainClientError, writeRawReply } from './broken-request.ts'
 import { ClientConnection, type ConnectionOwner, type Expects } from './client-connection.ts'
 import type { Exchange, WholeReply } from './exchange.ts'
@@ -22,6 +23,12 @@ export interface ServerParts {
   refuseExchange(exchange: Exchange, refusal: Refusal): void
   /** Connections at once. */
   readonly connectionsMax?: number
+  /** Connections at once from one address that is no proxy's; null without a limit. */
+  readonly connectionsPerAddressMax?: number | null
+  /** A connection was closed for that reason. */
+  onCrowded?(address: string): void
+  /** Null: nobody else's word is taken for where a request comes from. */
+  readonly trustedProxies?: TrustedProxies | null
 }
 
 export interface HttpServer {
@@ -34,8 +41,11 @@ export interface HttpServer {
 const TIME_CHECK_MS = 1_000
 
 export function createHttpServer(parts: ServerParts): HttpServer {
-  const { connectionsMax = limits.connectionsMax } = parts
-  const connections = new Set<ClientConnection>()
+  const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax = null } = parts
+  const { trustedProxies = null } = parts
+  const counts = connectionsPerAddressMax === null ? null : new AddressCounts(connectionsPerAddressMax)
+  /** With the network that each is counted for, or null. */
+  const connections = new Map<ClientConnection, string | null>()
   let draining = false
   let onNoneLeft = (): void => {}
 
@@ -60,6 +70,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       answerBroken(socket, refuse('method_not_allowed', 'CONNECT is not served here.'), head)
     },
     onClosed(connection) {
+      const network = connections.get(connection) ?? null
+      if (network !== null) counts?.leave(network)
       connections.delete(connection)
       if (connections.size === 0) onNoneLeft()
     },
@@ -76,6 +88,10 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       headers: request.headers,
       expectsContinue: expects === 'continue',
       memory: request.memory,
+      clientIp:
+        trustedProxies === null
+          ? request.remoteAddress
+          : trustedProxies.clientOf(request.remoteAddress, request.headers),
     }
   }
 
@@ -85,18 +101,28 @@ export function createHttpServer(parts: ServerParts): HttpServer {
   }
 
   const server = createServer({ noDelay: true }, (socket) => {
+    const network = countedNetwork(socket.remoteAddress ?? '')
     if (connections.size >= connectionsMax) socket.destroy()
-    else connections.add(new ClientConnection(socket, owner))
+    else if (network === null || counts?.enter(network) === true) {
+      connections.set(new ClientConnection(socket, owner), network)
+    } else {
+      socket.destroy()
+      parts.onCrowded?.(network)
+    }
   })
+
+  function countedNetwork(address: string): string | null {
+    return counts === null || trustedProxies?.has(address) === true ? null : networkOf(address)
+  }
 
   const timeCheck = setInterval(() => {
     const nowMs = parts.clock.monotonicMs()
-    for (const connection of connections) connection.checkTime(nowMs)
+    for (const connection of connections.keys()) connection.checkTime(nowMs)
   }, TIME_CHECK_MS)
   timeCheck.unref()
 
   function closeIdle(): void {
-    for (const connection of connections) if (connection.isIdle) connection.destroy()
+    for (const connection of connections.keys()) if (connection.isIdle) connection.destroy()
   }
 
   return {
@@ -112,7 +138,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
 
     async drain(drainMs) {
       draining = true
-      for (const { replies } of connections) {
+      for (const { replies } of connections.keys()) {
         for (const reply of replies) if (!reply.headersSent) reply.shouldKeepAlive = false
       }
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -121,7 +147,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       })
       let cut = 0
       const deadline = setTimeout(() => {
-        for (const connection of connections) {
+        for (const connection of connections.keys()) {
           cut += connection.replies.length
           connection.destroy()
         }

@@ -120,7 +120,7 @@ export const ERRORS = {
     chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'safe',
-    meaning: 'The head or the body of the request stopped arriving.',
+    meaning: 'The head or the body of the request stopped arriving, or came too slowly.',
   },
   conflict: {
     status: 409,
@@ -137,7 +137,8 @@ export const ERRORS = {
     chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
-    meaning: 'The request body is larger than the gateway holds back for admission.',
+    meaning:
+      'The request body is larger than the gateway holds back for admission, or decodes to far more than was sent.',
   },
   expectation_failed: {
     status: 417,
@@ -156,6 +157,16 @@ export const ERRORS = {
     retryAfterSeconds: 2,
     meaning:
       'Calls in flight hold what is left of the monthly cap, and the wait for them was too long. Nothing was sent.',
+  },
+  too_many_calls: {
+    status: 429,
+    messagesType: 'rate_limit_error',
+    chatType: 'requests',
+    fault: 'client',
+    retry: 'safe',
+    retryAfterSeconds: 1,
+    meaning:
+      'The key has as many calls in flight on this node as one key may have. Nothing was sent upstream.',
   },
   credit_balance_exhausted: {
     status: 429,
@@ -222,7 +233,8 @@ export const ERRORS = {
     fault: 'gateway',
     retry: 'safe',
     retryAfterSeconds: 1,
-    meaning: 'Too many calls are in flight. Nothing was sent upstream.',
+    meaning:
+      'Too many calls are in flight, or there is no room for the request body. Nothing was sent upstream.',
   },
   surface_not_configured: {
     status: 503,

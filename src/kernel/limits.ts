@@ -5,6 +5,7 @@
 
 const KiB = 1024
 const MiB = 1024 * KiB
+const GiB = 1024 * MiB
 
 export const limits = {
   /** Request heads. Beyond either one: 431 and the connection closes. */
@@ -17,11 +18,26 @@ export const limits = {
   /** A request body that sends nothing for this long: 408 and the connection closes. */
   bodyIdleTimeoutMs: 60_000,
 
+  /**
+   * A request body that brings less than this in a stretch as long as its silence may last, our own waits left out: 408 and
+   * the connection closes. One byte in 40 s is no silence, and kept a connection for ever.
+   */
+  bodyBytesPerSecondMin: KiB,
+
   /** A keep-alive connection without a request closes. Above the 60 s of common load balancers. */
   keepAliveTimeoutMs: 75_000,
 
   /** Open client connections. Beyond it the kernel's accepted socket is closed at once. */
   connectionsMax: 20_000,
+
+  /**
+   * Of them, those from one address, or from one /64 of IPv6. Beyond it the accepted socket is closed at once, and the log
+   * says so. Connections from `trusted_proxies` are not counted.
+   */
+  connectionsPerAddressMax: 4_000,
+
+  /** Addresses that are looked at, from the last on, in the `X-Forwarded-For` of a trusted proxy. Then that one counts. */
+  forwardedAddressesMax: 32,
 
   /**
    * Requests that a client sends ahead on one connection, and what of a body is taken in before anybody wants it. Beyond
@@ -38,6 +54,9 @@ export const limits = {
 
   /** Calls in flight upstream. Beyond it: 503 `overloaded`, nothing is sent. */
   callsInFlightMax: 10_000,
+
+  /** Calls of one key on this node, from its head to its end, waiting ones included. Beyond it: 429 `too_many_calls`. */
+  callsInFlightPerKeyMax: 1_000,
 
   /** Calls that wait for room, in all and for one cap or credit. Beyond either they are refused as after the wait. */
   callsWaitingMax: 10_000,
@@ -73,11 +92,37 @@ export const limits = {
    */
   bodiesMemoryBytesMax: 512 * MiB,
 
+  /** All of the waiting bodies that is in temporary files. Beyond it: 503 `overloaded`. */
+  spilledBytesMax: 8 * GiB,
+
+  /** What temporary files leave of the disk, on which the books may be too. Beyond it: 503 `overloaded`. */
+  diskFreeBytesMin: 64 * MiB,
+
+  /** Disk for a body is taken in steps of this size, and looked at before each. */
+  spillStepBytes: 4 * MiB,
+
+  /**
+   * Of the memory and the disk for waiting bodies, the part that those of one key may take. Beyond it in memory: a temporary
+   * file; on disk: 503 `overloaded`, for that key alone.
+   */
+  bodiesPartPerKeyMax: 0.5,
+
   /** One waiting body, in memory or on disk. Beyond it: 413. */
   bodyBytesMax: 512 * MiB,
 
   /** What a compressed request body may grow to in the decoded copy we read. Beyond it: unreadable. */
   decodedBodyBytesMax: 512 * MiB,
+
+  /**
+   * How many times as long as it came a compressed request body may become; up to the second size it may be any. Beyond it:
+   * 413. JSON shrinks to a twentieth, rarely to a hundredth; 438 bytes of brotli can become 512 MiB.
+   */
+  decodedRatioMax: 200,
+  decodedBytesOfAnyRatio: MiB,
+
+  /** Compressed request bodies that are decoded at once, in all and of one key. The others wait, and keys take turns. */
+  bodiesDecodingMax: 8,
+  bodiesDecodingPerKeyMax: 2,
 
   /** What the decoded copy of a compressed reply may grow to. Beyond it its usage is estimated. */
   decodedReplyBytesMax: 1024 * MiB,
@@ -85,8 +130,13 @@ export const limits = {
   /** How far the decoded copy may fall behind the reply. Beyond it its usage is estimated. */
   observerBacklogBytesMax: 16 * MiB,
 
-  /** Bodies up to this size are received before the store is asked about the key; larger ones after. */
+  /**
+   * Bodies up to this size are received before the store is asked about the key; larger and compressed ones after. It is
+   * also asked when a body is not whole after this long: most clients send head and body as two packets, and need not be
+   * asked about twice.
+   */
   bodyBytesBeforeKeyCheck: 64 * KiB,
+  bodyMsBeforeKeyCheck: 100,
 
   /** The body of a request to our own endpoints. Beyond it: 413. */
   ownBodyBytesMax: 64 * KiB,

@@ -47,6 +47,20 @@ export function settingsByName<T>(reader: SettingReader<T>): SettingReader<Reado
   }
 }
 
+/** Several settings of one kind, in their order. */
+export function listOf<T>(reader: SettingReader<T>): SettingReader<readonly T[]> {
+  return (given, name, tell) => {
+    if (!Array.isArray(given)) return refuseKind('array', given, name, tell)
+    const settings = given.map((each: unknown, i) => reader(each, `${name}[${i}]`, tell))
+    return settings.filter((setting) => setting !== undefined)
+  }
+}
+
+/** A limit that null takes away; 0 says the same. */
+export function orNone(reader: SettingReader<number>): SettingReader<number> {
+  return (given, name, tell) => (given === null ? 0 : reader(given, name, tell))
+}
+
 export function oneOf<const Choice extends string>(
   choices: readonly Choice[],
   problem = `Invalid option: expected one of ${choices.map((choice) => `"${choice}"`).join('|')}`,

@@ -1,7 +1,24 @@
+import type { Nanos } from '../kernel/money.ts'
 import type { KeyRefusal } from './identity.ts'
 
+/** What a key has to pay with: its month and its account, as they stood when it was looked up. */
+export interface KeyMeans {
+  /** Null without a cap. */
+  readonly capNanos: Nanos | null
+  readonly spentNanos: Nanos
+  readonly heldNanos: Nanos
+  readonly creditEnforced: boolean
+  /** Of the account. */
+  readonly balanceNanos: Nanos
+}
+
 export type Caller =
-  | { readonly kind: 'api_key'; readonly keyId: string; readonly accountId: string }
+  | {
+      readonly kind: 'api_key'
+      readonly keyId: string
+      readonly accountId: string
+      readonly means: KeyMeans
+    }
   | { readonly kind: 'admin_key'; readonly keyId: string; readonly accountId: string }
 
 export type Recognition = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }

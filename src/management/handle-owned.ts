@@ -1,3 +1,4 @@
+import type { BodyTimes } from '../http/body-pace.ts'
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { sendStream } from '../http/send-stream.ts'
 import type { Target } from '../http/target.ts'
@@ -12,7 +13,7 @@ import { findRoute } from './routes.ts'
 export interface OwnedParts {
   readonly management: Management
   readonly recognition: RecognitionStore
-  readonly bodyIdleTimeoutMs: number
+  readonly bodyTimes: BodyTimes
 }
 
 /**
@@ -44,7 +45,7 @@ export async function handleOwned(
   if (found.kind === 'other_methods') return deny(refuseMethod(exchange, found.allowed))
   const { route, params } = found
   const sender = { accountId: caller.accountId, atMs }
-  const request = await readOwnRequest(exchange, target, route, sender, parts.bodyIdleTimeoutMs)
+  const request = await readOwnRequest(exchange, target, route, sender, parts.bodyTimes)
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(request.refusal)
   const { query, body, once } = request

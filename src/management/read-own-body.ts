@@ -1,3 +1,4 @@
+import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
 import { clientLeft, type Exchange, inviteBody } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
@@ -10,7 +11,7 @@ export type OwnBody =
   | { readonly kind: 'client_left' }
 
 /** The body of a request to one of our own endpoints, whole, with a limit on its size and on its silence. */
-export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<OwnBody> {
+export function readOwnBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
   return new Promise((resolve) => {
     const { req, res, headers } = exchange
     if (clientLeft(exchange)) return resolve({ kind: 'client_left' })
@@ -27,16 +28,20 @@ export function readOwnBody(exchange: Exchange, idleTimeoutMs: number): Promise<
       resolve(result)
     }
 
-    const idle = setTimeout(() => {
-      const seconds = Math.round(idleTimeoutMs / 1_000)
-      const message = `The request body stopped arriving for ${seconds} s.`
+    function tooLate(message: string): void {
       finish({ kind: 'refused', refusal: refuse('request_timeout', message, { close: true }) })
-    }, idleTimeoutMs)
+    }
+
+    const idle = setTimeout(() => {
+      tooLate(`The request body stopped arriving for ${Math.round(times.idleTimeoutMs / 1_000)} s.`)
+    }, times.idleTimeoutMs)
+    const pace = new BodyPace(times)
 
     function onData(chunk: Buffer): void {
       idle.refresh()
       bytes += chunk.length
-      if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
+      if (!pace.arrived(chunk.length)) tooLate(slowBody(times.bytesPerSecondMin))
+      else if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
       else chunks.push(kept(chunk))
     }
     function onEnd(): void {

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { BodyTimes } from '../http/body-pace.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
 import type { Refusal } from '../kernel/errors.ts'
@@ -31,7 +32,7 @@ export async function readOwnRequest(
   target: Target,
   route: Route,
   sender: Sender,
-  bodyIdleTimeoutMs: number,
+  bodyTimes: BodyTimes,
 ): Promise<ReadRequest> {
   const query = checkQuery(route.query, target.query)
   if (query.kind === 'refused') return query
@@ -40,7 +41,7 @@ export async function readOwnRequest(
     exchange.req.discard()
     return { kind: 'request', query: query.value, body: null, once: null }
   }
-  const received = await readOwnBody(exchange, bodyIdleTimeoutMs)
+  const received = await readOwnBody(exchange, bodyTimes)
   if (received.kind !== 'body') return received
   return checkCommand(exchange, target.path, route, sender, query.value, received.bytes)
 }

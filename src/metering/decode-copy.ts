@@ -6,6 +6,7 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from 'node:zlib'
+import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
 
 /** Content codings that can be read, by their names in `Content-Encoding`. */
@@ -23,9 +24,12 @@ export interface CopyDecoder {
   write(chunk: Buffer): Promise<void> | null
   /** Input that was taken and not decoded yet. */
   readonly pendingBytes: number
-  /** Resolves when all output was seen: whole, or broken by bad input or by the limit. */
-  end(): Promise<'whole' | 'corrupt' | 'too_large'>
+  /** Resolves when all output was seen: whole, or broken by bad input or by a limit. */
+  end(): Promise<DecodedState>
 }
+
+/** `too_dense`: it becomes far longer than it came, which is no text but a way to make work. */
+export type DecodedState = 'whole' | 'corrupt' | 'too_large' | 'too_dense'
 
 /** Whether a body with this `Content-Encoding` has to be decoded, can be, or cannot. */
 export function codingOf(
@@ -42,9 +46,11 @@ export function decodeCopy(
   coding: string,
   outputBytesMax: number,
   onBytes: (bytes: Buffer) => void,
+  ratioMax = Infinity,
 ): CopyDecoder {
   let decoder: Transform | null = null
-  let state: 'whole' | 'corrupt' | 'too_large' = 'whole'
+  let state: DecodedState = 'whole'
+  let inputBytes = 0
   let outputBytes = 0
   let closed = Promise.resolve()
   let room: Promise<void> | null = null
@@ -55,8 +61,9 @@ export function decodeCopy(
     closed = new Promise((resolve) => opened.once('close', resolve))
     opened.on('data', (bytes: Buffer) => {
       outputBytes += bytes.length
-      if (outputBytes <= outputBytesMax) return onBytes(bytes)
-      state = 'too_large'
+      const isDense = outputBytes > limits.decodedBytesOfAnyRatio && outputBytes > inputBytes * ratioMax
+      if (outputBytes <= outputBytesMax && !isDense) return onBytes(bytes)
+      state = isDense ? 'too_dense' : 'too_large'
       opened.destroy()
     })
     opened.once('error', () => {
@@ -72,6 +79,7 @@ export function decodeCopy(
     write(chunk) {
       if (state !== 'whole' || chunk.length === 0) return null
       decoder ??= open(chunk[0] ?? 0)
+      inputBytes += chunk.length
       const stream = decoder
       if (stream.destroyed || stream.write(kept(chunk))) return null
       // One wait for all who wait: whoever only looks goes on writing.

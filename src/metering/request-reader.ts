@@ -50,13 +50,14 @@ export function readerFor(
 }
 
 function readEncoded(scanner: Scanner, coding: string): RequestReader {
-  const decoder = decodeCopy(coding, limits.decodedBodyBytesMax, (bytes) => scanner.write(bytes))
+  const { decodedBodyBytesMax, decodedRatioMax } = limits
+  const decoder = decodeCopy(coding, decodedBodyBytesMax, (bytes) => scanner.write(bytes), decodedRatioMax)
   return {
     write: (chunk) => decoder.write(chunk),
     async end() {
       const state = await decoder.end()
       if (state === 'whole') return scanner.end()
-      return { kind: 'unreadable', reason: state === 'corrupt' ? 'corrupt_content_encoding' : 'too_large' }
+      return { kind: 'unreadable', reason: state === 'corrupt' ? 'corrupt_content_encoding' : state }
     },
   }
 }

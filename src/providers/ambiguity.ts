@@ -14,6 +14,7 @@ type Reason =
   | 'two_content_types'
   | 'unknown_content_encoding'
   | 'corrupt_content_encoding'
+  | 'too_dense'
 
 const REASONS: Readonly<Record<Reason, string>> = {
   empty: 'it is empty',
@@ -44,6 +45,7 @@ const REASONS: Readonly<Record<Reason, string>> = {
   two_content_types: 'it has two content types or encodings',
   unknown_content_encoding: 'its content encoding is unknown',
   corrupt_content_encoding: 'it is not in the content encoding that it claims',
+  too_dense: 'decoded it is far longer than it came',
 }
 
 /** Parsers differ on these. The others are of bodies that nobody can read, or that are beyond what is looked at. */

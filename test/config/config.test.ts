@@ -129,3 +129,46 @@ test('a file that is no JSON, or is named and missing, is refused', () => {
   assert.match(withFile('{', problemsOf)[0] ?? '', /is not JSON/)
   assert.match(problemsOf({ TOLLGATE_CONFIG: join(emptyDir, 'nowhere.json') })[0] ?? '', /cannot be read/)
 })
+
+test('limits and the proxies in front are set in the file', () => {
+  const config = withFile(
+    `{"limits":{"calls_in_flight_per_key":7,"connections_per_address":9,"spilled_bytes":1000},
+      "requests":{"body_bytes_per_second_min":10},
+      "trusted_proxies":["10.0.0.0/8","192.0.2.1","fd00::/8","::1"]}`,
+    read,
+  )
+  assert.equal(config.callsInFlightPerKeyMax, 7)
+  assert.equal(config.connectionsPerAddressMax, 9)
+  assert.equal(config.spilledBytesMax, 1_000)
+  assert.equal(config.bodyBytesPerSecondMin, 10)
+  assert.deepEqual(config.trustedProxies, ['10.0.0.0/8', '192.0.2.1', 'fd00::/8', '::1'])
+  assert.deepEqual(read({}).trustedProxies, [])
+  for (const none of ['null', '0']) {
+    const file = `{"limits":{"connections_per_address":${none}},"requests":{"body_bytes_per_second_min":${none}}}`
+    const { connectionsPerAddressMax, bodyBytesPerSecondMin } = withFile(file, read)
+    assert.deepEqual([connectionsPerAddressMax, bodyBytesPerSecondMin], [0, 0])
+  }
+})
+
+test('what is no address of a proxy is refused with its place in the list', () => {
+  const list = [
+    '10.0.0.0/33',
+    'fd00::/129',
+    '10.0.0.0/8/8',
+    'proxy.internal',
+    '',
+    'fe80::1%eth0',
+    7,
+    '10.0/8',
+  ]
+  const problems = withFile(JSON.stringify({ trusted_proxies: ['10.0.0.1', ...list] }), problemsOf)
+  assert.equal(problems.length, list.length)
+  for (const [i, problem] of problems.entries()) {
+    assert.ok(problem.includes(`"trusted_proxies[${i + 1}]" must be an address or a range such as`), problem)
+  }
+  assert.match(
+    withFile('{"trusted_proxies":"10.0.0.1"}', problemsOf)[0] ?? '',
+    /expected array, received string$/,
+  )
+  assert.match(withFile('{"limits":{"calls_in_flight_per_key":0}}', problemsOf)[0] ?? '', /Too small/)
+})

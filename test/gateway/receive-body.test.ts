@@ -1,16 +1,26 @@
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { test } from 'node:test'
-import { createByteBudget } from '../../src/gateway/byte-budget.ts'
+import { BodyRoom } from '../../src/gateway/body-room.ts'
+import type { Denial } from '../../src/gateway/deny.ts'
+import { KeyShare } from '../../src/gateway/key-shares.ts'
 import { type Received, receiveBody } from '../../src/gateway/receive-body.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodySink } from '../../src/http/incoming-request.ts'
+import { refuse } from '../../src/kernel/errors.ts'
+import { limits } from '../../src/kernel/limits.ts'
 import { Listeners } from '../../src/kernel/listeners.ts'
 import { withDeadline } from '../support/deadline.ts'
 
+interface Conditions {
+  readonly checkKey?: () => Promise<Denial | null>
+  monotonicMs?(): number
+}
+
 /** A body that comes when the test says so. */
-function begin(idleTimeoutMs: number) {
+function begin(idleTimeoutMs: number, { checkKey, monotonicMs = () => 0 }: Conditions = {}) {
   let sink: BodySink | null = null
+  let paused = 0
   const whenClosed = new Listeners()
   const req = {
     receive(given: BodySink) {
@@ -19,16 +29,30 @@ function begin(idleTimeoutMs: number) {
     release() {
       sink = null
     },
+    pause() {
+      paused += 1
+    },
+    resume() {
+      paused -= 1
+    },
   }
   const res = { destroyed: false, closed: false, whenClosed }
-  const received = receiveBody({ req, res } as unknown as Exchange, {
-    memory: createByteBudget(1_000),
+  const room = new BodyRoom({
     tempDir: tmpdir(),
-    idleTimeoutMs,
-    look: () => null,
+    memoryBytesMax: MEMORY_BYTES,
+    spilledBytesMax: 100_000_000,
+    freeBytes: () => Promise.resolve(1e12),
   })
+  const received = receiveBody(
+    { req, res } as unknown as Exchange,
+    { room, times: { idleTimeoutMs, bytesPerSecondMin: 1_000, monotonicMs } },
+    { share: new KeyShare('k'), checkKey: checkKey ?? null },
+    null,
+  )
   return {
-    data: (text: string) => sink?.data(Buffer.from(text)),
+    room,
+    isPaused: () => paused > 0,
+    data: (bytes: string | Buffer) => sink?.data(Buffer.from(bytes)),
     end: () => sink?.end(),
     leave: () => whenClosed.tell(),
     received: withDeadline(received, () => 'the body is still waited for'),
@@ -41,6 +65,8 @@ function textOf(received: Received): string {
 }
 
 const LONG_MS = 60_000
+const MEMORY_BYTES = 100_000
+const NO_KEY: Denial = { refusal: refuse('invalid_api_key', 'No.'), balanceNanos: null }
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('a body that comes with its head is taken in at once', async () => {
@@ -75,3 +101,88 @@ for (const first of ['', 'half']) {
     assert.equal((await body.received).kind, 'client_left')
   })
 }
+
+test('nobody asks about the key of a body that is whole at once, or soon', async () => {
+  let asked = 0
+  const checkKey = () => {
+    asked += 1
+    return Promise.resolve(NO_KEY)
+  }
+  const whole = begin(LONG_MS, { checkKey })
+  whole.data('all of it')
+  whole.end()
+  const soon = begin(LONG_MS, { checkKey })
+  await nextTurn()
+  soon.data('all of it')
+  soon.end()
+  assert.equal(textOf(await whole.received), 'all of it')
+  assert.equal(textOf(await soon.received), 'all of it')
+  assert.equal(asked, 0)
+})
+
+test('the key of a body that is not whole soon is asked about once, however busily it goes on arriving', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let asked = 0
+  const body = begin(LONG_MS, {
+    checkKey() {
+      asked += 1
+      return Promise.resolve(asked === 1 ? null : NO_KEY)
+    },
+  })
+  await Promise.resolve()
+  for (let ms = 0; ms < 3 * limits.bodyMsBeforeKeyCheck; ms += 10) {
+    body.data('a')
+    t.mock.timers.tick(10)
+  }
+  assert.equal(asked, 1)
+  body.end()
+  assert.equal((await body.received).kind, 'received')
+})
+
+test('a body that comes slowly with a key that may not send it is refused, and no byte of it is kept', async () => {
+  const body = begin(LONG_MS, { checkKey: () => Promise.resolve(NO_KEY) })
+  body.data('half')
+  const received = await body.received
+  assert.equal(received.kind === 'refused' && received.refusal.code, 'invalid_api_key')
+  assert.equal(body.room.memoryBytes, 0)
+})
+
+test('where the key cannot be asked about, the body is not waited for', async () => {
+  const body = begin(LONG_MS, { checkKey: () => Promise.reject(new Error('away')) })
+  body.data('half')
+  await assert.rejects(body.received, /away/)
+  assert.equal(body.room.memoryBytes, 0)
+})
+
+test('a byte now and then is no silence, and is refused all the same', async () => {
+  let nowMs = 0
+  const body = begin(LONG_MS, { monotonicMs: () => nowMs })
+  await nextTurn()
+  body.data(Buffer.alloc(60_000))
+  nowMs = LONG_MS
+  body.data('a')
+  for (let i = 0; i < 2; i++) {
+    nowMs += 40_000
+    body.data('a')
+  }
+  const received = await body.received
+  assert.ok(received.kind === 'refused')
+  assert.equal(received.refusal.code, 'request_timeout')
+  assert.equal(received.refusal.close, true)
+  assert.match(received.refusal.message, /too slowly/)
+})
+
+test('while we write to the disk the client cannot send, and that is not its slowness', async () => {
+  let nowMs = 0
+  const body = begin(LONG_MS, { monotonicMs: () => nowMs })
+  await nextTurn()
+  nowMs = 30_000
+  body.data(Buffer.alloc(MEMORY_BYTES))
+  assert.ok(body.isPaused(), 'nothing was spilled')
+  nowMs += 1e9
+  while (body.isPaused()) await nextTurn()
+  nowMs += 40_000
+  body.data(Buffer.alloc(1_000))
+  body.end()
+  assert.equal((await body.received).kind, 'received')
+})

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
+import { TrustedProxies } from '../../src/http/addresses.ts'
 import { sendWhole } from '../../src/http/exchange.ts'
-import { createHttpServer, type HttpServer } from '../../src/http/server.ts'
+import { createHttpServer, type HttpServer, type ServerParts } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { withDeadline } from '../support/deadline.ts'
@@ -13,23 +14,30 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
 let server: HttpServer
 let address: AddressInfo
 
-before(async () => {
-  server = createHttpServer({
+/** Says in its answers where the request came from. */
+function serverWith(parts: Partial<ServerParts>): HttpServer {
+  return createHttpServer({
     clock: systemClock,
     nextUlid: () => '0',
     names: headerNames('svc'),
-    onExchange: (exchange) =>
-      sendWhole(exchange, { status: 200, headers: ['Content-Length', '0'], body: Buffer.alloc(0) }),
+    onExchange(exchange) {
+      const headers = ['Content-Length', '0', 'X-Came-From', exchange.clientIp]
+      sendWhole(exchange, { status: 200, headers, body: Buffer.alloc(0) })
+    },
     shapeBroken: () => assert.fail('every request here is one'),
     refuseExchange: () => assert.fail('nothing is expected here'),
-    connectionsMax: 2,
+    ...parts,
   })
+}
+
+before(async () => {
+  server = serverWith({ connectionsMax: 2 })
   address = await server.listen('127.0.0.1', 0)
 })
 
 /** A connection that was let in, or null. */
-async function enter(): Promise<Socket | null> {
-  const socket = connect(address.port, '127.0.0.1')
+async function enter({ port } = address, localAddress = '127.0.0.1'): Promise<Socket | null> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress })
   socket.on('error', () => {})
   socket.write(REQUEST)
   const came = Promise.race([
@@ -73,4 +81,37 @@ test('connections beyond the limit are closed at once, and let in again when oth
 
 test('a drain ends though connections were refused, and idle ones are closed', async () => {
   assert.equal(await withDeadline(server.drain(60_000), () => 'it waits for somebody'), 0)
+})
+
+test('one address has so many connections; others are let in, and it is again when one of its own has left', async () => {
+  const crowded: string[] = []
+  const narrow = serverWith({ connectionsPerAddressMax: 2, onCrowded: (from) => crowded.push(from) })
+  const at = await narrow.listen('127.0.0.1', 0)
+  const first = await enter(at)
+  assert.ok(first !== null && (await enter(at)) !== null)
+  assert.equal(await enter(at), null)
+  assert.deepEqual(crowded, ['127.0.0.1'])
+  assert.ok((await enter(at, '127.0.0.2')) !== null, 'another address was kept out')
+
+  first.destroy()
+  let again: Socket | null = null
+  while (again === null) again = await enter(at)
+  assert.equal(await enter(at), null)
+  await narrow.drain(0)
+})
+
+test('connections of a trusted proxy are not counted, and it says whose they are', async () => {
+  const trustedProxies = new TrustedProxies(['127.0.0.0/31'])
+  const open = serverWith({ connectionsPerAddressMax: 1, trustedProxies })
+  const at = await open.listen('127.0.0.1', 0)
+  async function cameFrom(localAddress: string): Promise<string> {
+    const socket = connect({ port: at.port, host: '127.0.0.1', localAddress })
+    socket.write(REQUEST.replace('\r\n\r\n', '\r\nX-Forwarded-For: 6.6.6.6, 203.0.113.9\r\n\r\n'))
+    const [reply] = await withDeadline(once(socket, 'data'), () => 'no answer')
+    return /x-came-from: (\S+)/i.exec(String(reply))?.[1] ?? ''
+  }
+  for (let i = 0; i < 5; i++) assert.equal(await cameFrom('127.0.0.1'), '203.0.113.9')
+  assert.equal(await cameFrom('127.0.0.9'), '127.0.0.9')
+  assert.equal(await enter(at, '127.0.0.9'), null)
+  await open.drain(0)
 })

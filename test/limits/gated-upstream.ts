@@ -19,6 +19,8 @@ export interface GatedUpstream {
   readonly names: readonly string[]
   /** The next call that nobody has asked for yet. */
   next(): Promise<GatedCall>
+  /** Ends every connection. */
+  breakOff(): void
   close(): Promise<void>
 }
 
@@ -60,6 +62,7 @@ export async function startGatedUpstream(): Promise<GatedUpstream> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     names,
     next: () => withDeadline(take(taken++), () => `no call came; so far ${names.join(', ')}`),
+    breakOff: () => server.closeAllConnections(),
     async close() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

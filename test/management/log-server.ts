@@ -65,7 +65,8 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
   const recognition = {
     recognise: () => Promise.resolve({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const),
   }
-  const parts = { management, recognition, bodyIdleTimeoutMs: 1_000 }
+  const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
+  const parts = { management, recognition, bodyTimes }
   const away = { status: 503, headers: ['content-length', '0'], body: Buffer.alloc(0) }
 
   const server = createHttpServer({

@@ -107,14 +107,22 @@ test('a batch comes over in its order, as one text unless there is something els
 test('the usual answers come back as they were, with a balance of any size', () => {
   fc.assert(
     fc.property(nanos, fc.boolean(), text, (balanceNanos, yes, id) => {
+      const means = {
+        capNanos: balanceNanos,
+        spentNanos: balanceNanos,
+        heldNanos: 1n,
+        creditEnforced: yes,
+        balanceNanos,
+      }
       const values = [
         { balanceNanos, booked: yes },
         { kind: 'admitted', keyId: id, accountId: id, logRequests: yes, balanceNanos },
-        { kind: 'api_key', keyId: id, accountId: id },
+        { kind: 'api_key', keyId: id, accountId: id, means },
+        { kind: 'api_key', keyId: id, accountId: id, means: { ...means, capNanos: null } },
         { kind: 'refused', reason: 'revoked_key' },
       ]
       const outcomes = values.map((value): Outcome => ({ ok: true, value }))
-      const commands = [settle, admit, look, look]
+      const commands = [settle, admit, look, look, look]
       assert.equal(typeof writeOutcomes(commands, outcomes), 'string')
       assert.deepEqual(answered(commands, outcomes), outcomes)
     }),

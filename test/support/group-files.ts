@@ -11,7 +11,7 @@ const SHARING =
 
 /** They need the machine, or what they measure is of the process. */
 const ALONE =
-  /sqlite-|\/(?:caps|credentials|cut-export|cut-streams|every-endpoint|export-memory|golden-streams|large-bodies|many-streams|revoke-hammered|secrets|slow-reader|smuggling)\.test\.ts$/
+  /sqlite-|\/(?:caps|compressed-bodies|credentials|cut-export|cut-streams|every-endpoint|export-memory|golden-streams|large-bodies|many-streams|revoke-hammered|secrets|slow-reader|smuggling)\.test\.ts$/
 
 const FILES_MAX = 8
 

@@ -2,7 +2,7 @@ import type { Store } from '../store.ts'
 import { Bound } from './bound.ts'
 import type { Database } from './database.ts'
 import { statusSql } from './key-record.ts'
-import { text } from './rows.ts'
+import { bool, nanos, nanosOrNull, text } from './rows.ts'
 import { nowSql, type StoreClock } from './store-clock.ts'
 
 export function recogniseOperation(db: Database, clock: StoreClock): Pick<Store, 'recognise'> {
@@ -19,18 +19,32 @@ export function recogniseOperation(db: Database, clock: StoreClock): Pick<Store,
            WHERE digest = ${asked} AND ${statusSql('now.at_ms')} = 'usable'
              AND coalesce(last_used_at_ms, now.at_ms - 1) < now.at_ms
          )
-         SELECT 'api_key' AS kind, id, account_id, ${statusSql('now.at_ms')} AS status FROM api_key, now
+         SELECT 'api_key' AS kind, k.id, k.account_id, ${statusSql('now.at_ms')} AS status,
+           k.monthly_budget_nanos, coalesce(m.spent_nanos, 0) AS spent_nanos,
+           coalesce(m.held_nanos, 0) AS held_nanos, a.credit_enforced,
+           a.credited_nanos - a.charged_nanos AS balance_nanos
+         FROM api_key k CROSS JOIN now JOIN account a ON a.id = k.account_id
+         LEFT JOIN key_month m ON m.key_id = k.id AND m.month = month_of(now.at_ms)
          WHERE digest = ${asked}
          UNION ALL
-         SELECT 'admin_key', id, account_id, CASE WHEN revoked_at_ms IS NULL THEN 'usable' ELSE 'revoked' END
+         SELECT 'admin_key', id, account_id, CASE WHEN revoked_at_ms IS NULL THEN 'usable' ELSE 'revoked' END,
+           NULL, NULL, NULL, NULL, NULL
          FROM admin_key WHERE digest = ${asked}`,
         bound.values,
       )
       if (row === undefined) return { kind: 'refused', reason: 'unknown_key' }
       const status = text(row, 'status') as 'usable' | 'revoked' | 'expired'
       if (status !== 'usable') return { kind: 'refused', reason: `${status}_key` }
-      const kind = text(row, 'kind') as 'api_key' | 'admin_key'
-      return { kind, keyId: text(row, 'id'), accountId: text(row, 'account_id') }
+      const caller = { keyId: text(row, 'id'), accountId: text(row, 'account_id') }
+      if (text(row, 'kind') === 'admin_key') return { kind: 'admin_key', ...caller }
+      const means = {
+        capNanos: nanosOrNull(row, 'monthly_budget_nanos'),
+        spentNanos: nanos(row, 'spent_nanos'),
+        heldNanos: nanos(row, 'held_nanos'),
+        creditEnforced: bool(row, 'credit_enforced'),
+        balanceNanos: nanos(row, 'balance_nanos'),
+      }
+      return { kind: 'api_key', ...caller, means }
     },
   }
 }

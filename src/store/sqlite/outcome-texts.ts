@@ -27,7 +27,17 @@ export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
 type OutcomeList =
   | readonly ['a', keyId: string, accountId: string, logRequests: boolean, balanceNanos: string]
   | readonly ['s', balanceNanos: string, booked: boolean]
-  | readonly ['r', Recognition]
+  | readonly ['r', Exclude<Recognition, { kind: 'api_key' }>]
+  | readonly [
+      'k',
+      keyId: string,
+      accountId: string,
+      capNanos: string | null,
+      spentNanos: string,
+      heldNanos: string,
+      creditEnforced: boolean,
+      balanceNanos: string,
+    ]
 
 /** Null: it is not one of the usual answers. */
 function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList | null {
@@ -35,11 +45,28 @@ function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList 
     const { balanceNanos, booked } = value as Settled
     return ['s', String(balanceNanos), booked]
   }
-  if (name === 'recognise') return ['r', value as Recognition]
+  if (name === 'recognise') return recognitionList(value as Recognition)
   const admission = name === 'admit' ? (value as Admission) : null
   if (admission?.kind !== 'admitted') return null
   const { keyId, accountId, logRequests, balanceNanos } = admission
   return ['a', keyId, accountId, logRequests, String(balanceNanos)]
+}
+
+function recognitionList(recognition: Recognition): OutcomeList {
+  if (recognition.kind !== 'api_key') return ['r', recognition]
+  const { keyId, accountId, means } = recognition
+  const { capNanos, spentNanos, heldNanos, creditEnforced, balanceNanos } = means
+  const cap = capNanos === null ? null : String(capNanos)
+  return [
+    'k',
+    keyId,
+    accountId,
+    cap,
+    String(spentNanos),
+    String(heldNanos),
+    creditEnforced,
+    String(balanceNanos),
+  ]
 }
 
 function outcomeOf(list: OutcomeList): Outcome {
@@ -48,6 +75,17 @@ function outcomeOf(list: OutcomeList): Outcome {
 
 function answerOf(list: OutcomeList): Admission | Settled | Recognition {
   if (list[0] === 'r') return list[1]
+  if (list[0] === 'k') {
+    const [, keyId, accountId, cap, spent, held, creditEnforced, balance] = list
+    const means = {
+      capNanos: cap === null ? null : BigInt(cap),
+      spentNanos: BigInt(spent),
+      heldNanos: BigInt(held),
+      creditEnforced,
+      balanceNanos: BigInt(balance),
+    }
+    return { kind: 'api_key', keyId, accountId, means }
+  }
   if (list[0] === 's') return { balanceNanos: BigInt(list[1]), booked: list[2] }
   const [, keyId, accountId, logRequests, balanceNanos] = list
   return { kind: 'admitted', keyId, accountId, logRequests, balanceNanos: BigInt(balanceNanos) }

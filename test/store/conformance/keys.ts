@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type KeyRecord, type KeySuccessor, keyStatus } from '../../../src/keys/key-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
+  addCredit,
   addKey,
   closing,
   digestOf,
@@ -253,6 +254,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
       kind: 'api_key',
       keyId: 'key_a',
       accountId: 'default',
+      means: { capNanos: null, spentNanos: 0n, heldNanos: 0n, creditEnforced: false, balanceNanos: 0n },
     })
     assert.deepEqual(await store.recognise(digestOf('admin'), NOON), {
       kind: 'admin_key',
@@ -262,6 +264,24 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     assert.equal(await reasonOf(store, 'nobody', NOON), 'unknown_key')
     await store.revokeAdminKey('adm_1', NOON)
     assert.equal(await reasonOf(store, 'admin', NOON), 'revoked_key')
+  })
+
+  promise('a key is recognised with what it has to pay with in that month', async ({ store }) => {
+    await addKey(store, 'a', { monthlyBudgetNanos: 5_000n })
+    await useKey(store, 'a')
+    const meansAt = async (atMs: number) => {
+      const caller = await store.recognise(digestOf('a'), atMs)
+      return caller.kind === 'api_key' ? caller.means : caller
+    }
+    const capNanos = 5_000n
+    const used = { capNanos, spentNanos: 800n, heldNanos: 1_000n, creditEnforced: false, balanceNanos: -800n }
+    assert.deepEqual(await meansAt(NOON), used)
+    await addCredit(store, 10_000n)
+    assert.deepEqual(await meansAt(NOON), { ...used, creditEnforced: true, balanceNanos: 9_200n })
+    assert.deepEqual(await meansAt(DECEMBER), {
+      ...used,
+      ...{ spentNanos: 0n, heldNanos: 0n, creditEnforced: true, balanceNanos: 9_200n },
+    })
   })
 
   promise('the last use is the latest at which the key was usable', async ({ store }) => {

@@ -1,0 +1,94 @@
+import { BlockList, isIP } from 'node:net'
+import { limits } from '../kernel/limits.ts'
+import { type RawHeaders, valuesOf } from './raw-headers.ts'
+
+/** Proxies in front of us, whose word about where a request comes from counts. */
+export class TrustedProxies {
+  readonly #list = new BlockList()
+
+  /** Each an address or a range such as `10.0.0.0/8`. */
+  constructor(ranges: readonly string[]) {
+    for (const range of ranges) {
+      const [address = '', bits] = range.split('/')
+      if (bits === undefined) this.#list.addAddress(address, familyOf(address))
+      else this.#list.addSubnet(address, Number(bits), familyOf(address))
+    }
+  }
+
+  has(address: string): boolean {
+    return isIP(address) !== 0 && this.#list.check(address, familyOf(address))
+  }
+
+  /**
+   * Who sent the request: the last address of `X-Forwarded-For` that is no trusted proxy's own. Those before it are what
+   * the client says. Where a proxy wrote no address, the proxy is the client.
+   */
+  clientOf(peer: string, headers: RawHeaders): string {
+    let client = plain(peer)
+    if (!this.has(client)) return client
+    const forwarded = valuesOf(headers, 'x-forwarded-for').join(',').split(',')
+    for (const text of forwarded.slice(-limits.forwardedAddressesMax).reverse()) {
+      const address = addressIn(text)
+      if (address === null) return client
+      client = address
+      if (!this.has(client)) return client
+    }
+    return client
+  }
+}
+
+/** Connections by address. Those of one /64 count as one: that is what a customer of IPv6 has to choose from. */
+export class AddressCounts {
+  readonly #max: number
+  readonly #counts = new Map<string, number>()
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** False: there are as many as there may be. */
+  enter(network: string): boolean {
+    const count = this.#counts.get(network) ?? 0
+    if (count >= this.#max) return false
+    this.#counts.set(network, count + 1)
+    return true
+  }
+
+  leave(network: string): void {
+    const count = this.#counts.get(network) ?? 0
+    if (count > 1) this.#counts.set(network, count - 1)
+    else this.#counts.delete(network)
+  }
+}
+
+/** The address itself, or the first 64 bits of one of IPv6. */
+export function networkOf(address: string): string {
+  const ip = plain(address)
+  if (!ip.includes(':')) return ip
+  const [head = '', tail] = ip.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  if (tail !== undefined) {
+    const behind = tail === '' ? [] : tail.split(':')
+    while (groups.length + behind.length < 8) groups.push('0')
+    groups.push(...behind)
+  }
+  return groups.slice(0, 4).join(':')
+}
+
+/** A server that listens on `::` sees addresses of IPv4 as `::ffff:1.2.3.4`. */
+function plain(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
+  return mapped?.[1] ?? address
+}
+
+/** Some proxies add the port. A zone, which may have any length, is for the machine that wrote it alone. */
+function addressIn(text: string): string | null {
+  const [, bracketed, v4, bare = ''] =
+    /^\s*(?:\[([^\]%]+)\](?::\d+)?|([\d.]+):\d+|([^\s%]+))\s*$/.exec(text) ?? []
+  const address = bracketed ?? v4 ?? bare
+  return isIP(address) === 0 ? null : plain(address)
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIP(address) === 6 ? 'ipv6' : 'ipv4'
+}

@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { KeyShares } from '../../src/gateway/key-shares.ts'
+
+test('calls of a key are counted up to their bound, apart from those of others, and nothing is kept without one', () => {
+  const shares = new KeyShares(2)
+  const [a, b] = [Buffer.from([1, 0xff]), Buffer.from([2])]
+  const first = shares.enter(a)
+  const second = shares.enter(Buffer.from(a))
+  assert.ok(first !== null && second === first)
+  assert.equal(shares.enter(a), null)
+  const other = shares.enter(b)
+  assert.ok(other !== null && other !== first)
+  assert.equal(shares.size, 2)
+  shares.leave(first)
+  assert.equal(shares.enter(a), first)
+  shares.leave(first)
+  shares.leave(first)
+  shares.leave(other)
+  assert.equal(shares.size, 0)
+})

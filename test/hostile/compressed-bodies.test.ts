@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { syncBuiltinESMExports } from 'node:module'
+import type { Transform } from 'node:stream'
+import { after, test } from 'node:test'
+import zlib from 'node:zlib'
+import { limits } from '../../src/kernel/limits.ts'
+import { mintKey } from '../../src/keys/key-format.ts'
+import { assertOwnError } from '../support/own-error.ts'
+import { startPair } from '../support/pair.ts'
+import { connect, exchange } from '../support/raw-client.ts'
+import { surfaces } from '../support/surfaces.ts'
+import { chunked, message, noise, sized } from '../support/wire-bytes.ts'
+import { assertOthersServed } from './attack.ts'
+
+/** What was decoded in this process: decoders opened, how many at once, and the bytes that came out of them. */
+const work = { opened: 0, open: 0, openMost: 0, bytes: 0 }
+const DECODERS = ['createGunzip', 'createBrotliDecompress', 'createZstdDecompress', 'createInflate'] as const
+for (const name of DECODERS) {
+  const create = zlib[name] as () => Transform
+  const watched = () => {
+    work.opened += 1
+    work.open += 1
+    work.openMost = Math.max(work.openMost, work.open)
+    const stream = create()
+    stream.on('data', (bytes: Buffer) => {
+      work.bytes += bytes.length
+    })
+    stream.once('close', () => {
+      work.open -= 1
+    })
+    return stream
+  }
+  Object.defineProperty(zlib, name, { value: watched, configurable: true, enumerable: true })
+}
+syncBuiltinESMExports()
+
+const pair = await startPair()
+after(() => pair.close())
+
+function begin(): typeof work {
+  return Object.assign(work, { opened: 0, openMost: work.open, bytes: 0 })
+}
+
+const MiB = 1024 * 1024
+const CODINGS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
+  gzip: (bytes) => zlib.gzipSync(bytes),
+  br: (bytes) => zlib.brotliCompressSync(bytes),
+  zstd: (bytes) => zlib.zstdCompressSync(bytes),
+  deflate: (bytes) => zlib.deflateSync(bytes),
+}
+
+for (const surface of surfaces) {
+  test(`${surface.name}: nothing is decoded for a key that is not in force, however the body is framed`, async () => {
+    const revoked = await pair.gateway.createKey('revoked')
+    await pair.gateway.revokeKey(revoked.id)
+    const line = `POST ${surface.readEndpoint} HTTP/1.1`
+    begin()
+    for (const key of [mintKey('svc', 'live').reveal(), revoked.key, pair.gateway.adminKey]) {
+      for (const [coding, encode] of Object.entries(CODINGS)) {
+        const body = encode(Buffer.from(surface.jsonBody))
+        const lines = ['Host: h', ...surface.lines(key), `Content-Encoding: ${coding}`]
+        const requests = {
+          'with a length': sized(line, lines, body),
+          'in chunks': chunked(line, lines, [body]),
+          'without an invitation': sized(line, [...lines, 'Expect: 100-continue'], body),
+          'behind another request': Buffer.concat([pair.ownCall(surface, 'first'), sized(line, lines, body)]),
+        }
+        for (const [how, request] of Object.entries(requests)) {
+          const client = await connect(pair.gateway)
+          let reply = await client.request(request)
+          if (how === 'behind another request') reply = await client.read({ method: 'POST' })
+          assertOwnError(reply, surface, 401, 'invalid_api_key')
+          client.leave()
+        }
+      }
+    }
+    assert.equal(work.opened, 0)
+    await assertOthersServed(pair)
+  })
+
+  for (const [coding, encode] of Object.entries(CODINGS)) {
+    test(`${surface.name}: a few bytes of ${coding} that would become many are refused when that shows`, async () => {
+      const bomb = encode(Buffer.alloc(8 * MiB, ' '))
+      const before = pair.upstream.requestCount
+      for (const framed of [
+        sized,
+        (...[line, lines]: Parameters<typeof sized>) => chunked(line, lines, [bomb]),
+      ]) {
+        begin()
+        const lines = ['Host: h', ...surface.lines(pair.gateway.apiKey), `Content-Encoding: ${coding}`]
+        const reply = await exchange(
+          pair.gateway,
+          framed(`POST ${surface.readEndpoint} HTTP/1.1`, lines, bomb),
+        )
+        assertOwnError(reply, surface, 413, 'body_too_large')
+        assert.match(reply.body.toString(), /200 times as long/)
+        const most = Math.max(MiB, limits.decodedRatioMax * bomb.length) + MiB
+        assert.ok(work.bytes <= most, `${work.bytes} bytes were decoded of ${bomb.length}`)
+      }
+      assert.equal(pair.upstream.requestCount, before)
+      await assertOthersServed(pair)
+    })
+  }
+
+  test(`${surface.name}: a body that shrinks well, as text does, is served`, async () => {
+    // A hundred times the same page, each with a number of its own.
+    const page = noise(1_500).toString('base64')
+    const content = Array.from({ length: 1_500 }, (_, i) => `${i} ${page}`).join('\n')
+    const text = surface.jsonBody.replace('h\\u00e9', content.replaceAll('\n', '\\n'))
+    const body = zlib.gzipSync(text)
+    const ratio = text.length / body.length
+    assert.ok(ratio > 50 && ratio < limits.decodedRatioMax, `${ratio}`)
+    const lines = ['Content-Encoding: gzip', 'x-own-answer: dense']
+    const reply = await exchange(pair.gateway, pair.request(surface, { lines, body }))
+    assert.equal(reply.status, 200, reply.body.toString())
+  })
+}
+
+test('of one key few bodies are decoded at once, and of all keys not many', async () => {
+  const [surface] = surfaces
+  assert.ok(surface)
+  const content = noise(MiB).toString('base64')
+  const body = zlib.gzipSync(surface.jsonBody.replace('h\\u00e9', content), { level: 1 })
+  const call = async (key: string) => {
+    const lines = ['Host: h', ...surface.lines(key), 'Content-Encoding: gzip', 'x-own-answer: one']
+    const reply = await exchange(pair.gateway, sized(`POST ${surface.readEndpoint} HTTP/1.1`, lines, body))
+    assert.equal(reply.status, 200, reply.body.toString())
+  }
+  begin()
+  await Promise.all(Array.from({ length: 12 }, () => call(pair.gateway.apiKey)))
+  assert.equal(work.opened, 12)
+  assert.ok(work.openMost <= limits.bodiesDecodingPerKeyMax, `${work.openMost} at once`)
+
+  const keys = await Promise.all(Array.from({ length: 12 }, (_, i) => pair.gateway.createKey(`k${i}`)))
+  begin()
+  await Promise.all(keys.map(({ key }) => call(key)))
+  assert.equal(work.opened, 12)
+  assert.ok(work.openMost <= limits.bodiesDecodingMax, `${work.openMost} at once`)
+})
+
+test('a compressed body that comes slowly holds up no other', async () => {
+  const [surface] = surfaces
+  assert.ok(surface)
+  const { key } = await pair.gateway.createKey('slow')
+  const body = zlib.gzipSync(surface.jsonBody)
+  const lines = ['Host: h', ...surface.lines(key), 'Content-Encoding: gzip', 'x-own-answer: mine']
+  const request = sized(`POST ${surface.readEndpoint} HTTP/1.1`, lines, body)
+  begin()
+  const slow = await Promise.all(
+    Array.from({ length: limits.bodiesDecodingMax + 1 }, async () => {
+      const client = await connect(pair.gateway)
+      await client.send(request.subarray(0, request.length - 5))
+      return client
+    }),
+  )
+  const reply = await exchange(pair.gateway, request)
+  assert.equal(reply.body.toString(), '{"mark":"mine"}')
+  assert.equal(work.opened, 1)
+  for (const client of slow) {
+    const late = client.read({ method: 'POST' })
+    await client.send(request.subarray(request.length - 5))
+    assert.equal((await late).body.toString(), '{"mark":"mine"}')
+    client.leave()
+  }
+})
+
+test('a coding that is not known is not decoded, and a body without one is not asked about', async () => {
+  const [surface] = surfaces
+  assert.ok(surface)
+  begin()
+  const lines = ['Content-Encoding: rot13', 'x-own-answer: odd']
+  const reply = await exchange(pair.gateway, pair.request(surface, { lines, body: surface.jsonBody }))
+  assert.equal(reply.status, 200)
+  const twice = message(`POST ${surface.readEndpoint} HTTP/1.1`, [
+    ...['Host: h', ...surface.lines(mintKey('svc', 'live').reveal())],
+    ...['Content-Encoding: identity', 'Content-Encoding: br', 'Content-Length: 2'],
+  ])
+  assert.equal((await exchange(pair.gateway, Buffer.concat([twice, Buffer.from('{}')]))).status, 401)
+  assert.equal(work.opened, 0)
+})

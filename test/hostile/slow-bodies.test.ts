@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
+import { mintKey } from '../../src/keys/key-format.ts'
+import { nextTurn } from '../support/deadline.ts'
+import { startGateway } from '../support/gateway.ts'
+import { assertOwnError } from '../support/own-error.ts'
+import { connect, type RawConnection, type RawReply } from '../support/raw-client.ts'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { type Surface, surfaces } from '../support/surfaces.ts'
+import { until } from '../support/until.ts'
+import { message, sized } from '../support/wire-bytes.ts'
+
+/** Time in which bodies are late, without anybody waiting for it. */
+let skippedMs = 0
+const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + skippedMs }
+
+const upstream = await ScriptedUpstream.start()
+const gateway = await startGateway({
+  messagesUrl: upstream.url,
+  messagesKey: 'pm',
+  chatUrl: `${upstream.url}/v1`,
+  chatKey: 'pc',
+  clock,
+})
+after(async () => {
+  await gateway.close()
+  await upstream.close()
+})
+
+const call = (surface: Surface, key: string, target = surface.readEndpoint) =>
+  sized(`POST ${target} HTTP/1.1`, ['Host: h', ...surface.lines(key)], surface.jsonBody)
+
+/** The first part of each, of which the rest is never sent. */
+function unfinished(surface: Surface, key: string): Readonly<Record<string, Buffer>> {
+  const line = `POST ${surface.readEndpoint} HTTP/1.1`
+  const lines = ['Host: h', ...surface.lines(key)]
+  const form = [...lines, 'Content-Type: multipart/form-data; boundary=b', 'Content-Length: 500']
+  return {
+    'a head alone': message(line, [...lines, 'Content-Length: 500']),
+    'one byte': message(line, [...lines, 'Content-Length: 500'], '{'),
+    'all but one byte': call(surface, key).subarray(0, -1),
+    'a part of a form': message(line, form, '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ngp'),
+    'half a chunk': message(line, [...lines, 'Transfer-Encoding: chunked'], '10\r\n{"model"'),
+    'chunks without an end': message(line, [...lines, 'Transfer-Encoding: chunked'], '2\r\n{}\r\n'),
+    'an expectation': message(line, [...lines, 'Expect: 100-continue', 'Content-Length: 500']),
+  }
+}
+
+for (const surface of surfaces) {
+  test(`${surface.name}: without a key in force nobody keeps a connection by sending slowly`, async () => {
+    const revoked = await gateway.createKey('revoked')
+    await gateway.revokeKey(revoked.id)
+    const before = upstream.requestCount
+    const keys = [mintKey('svc', 'live').reveal(), revoked.key, gateway.adminKey]
+    const openings = keys.flatMap((key) => Object.entries(unfinished(surface, key)))
+    // Many at once, as who wants all connections would do it.
+    await Promise.all(
+      [...openings, ...openings, ...openings].map(async ([what, bytes]) => {
+        const client = await connect(gateway)
+        const reply = await client.request(bytes)
+        assertOwnError(reply, surface, 401, 'invalid_api_key')
+        await client.closed()
+        client.leave()
+        assert.ok(reply.interim.length === 0, what)
+      }),
+    )
+    assert.equal(upstream.requestCount, before)
+  })
+
+  test(`${surface.name}: nor behind a call that was answered`, async () => {
+    const client = await connect(gateway)
+    const [half = Buffer.alloc(0)] = Object.values(unfinished(surface, mintKey('svc', 'live').reveal()))
+    assert.equal((await client.request([call(surface, gateway.apiKey), half])).status, 200)
+    assertOwnError(await client.read({ method: 'POST' }), surface, 401, 'invalid_api_key')
+    client.leave()
+  })
+
+  test(`${surface.name}: a body that takes its time is asked about once, and served`, async () => {
+    const { id, key } = await gateway.createKey('patient')
+    const bytes = call(surface, key)
+    const client = await connect(gateway)
+    const reply = client.read({ method: 'POST' })
+    await client.send(bytes.subarray(0, -20))
+    await until('the key is asked about', async () => {
+      return (await gateway.manage('GET', `/v1/keys/${id}`))['last_used_at'] !== null
+    })
+    await client.send(bytes.subarray(-20))
+    assert.equal((await reply).status, 200)
+    client.leave()
+  })
+}
+
+/** Sends a byte each time that a silence would nearly have been too long, until there is an answer. */
+async function trickle(
+  client: RawConnection,
+  head: Buffer,
+  byteOf: (i: number) => string,
+): Promise<RawReply> {
+  let reply: RawReply | null = null
+  const read = client.read({ method: 'POST' }).then((came) => {
+    reply = came
+    return came
+  })
+  await client.send(head)
+  for (let i = 0; reply === null && i < 1_000; i++) {
+    skippedMs += limits.bodyIdleTimeoutMs - 1
+    await client.send(byteOf(i))
+    await nextTurn()
+  }
+  return await read
+}
+
+const trickled: readonly [what: string, target: string, key: () => string, chunked: boolean][] = [
+  ['that is held', '/v1/chat/completions', () => gateway.apiKey, false],
+  ['that is held, in chunks', '/v1/chat/completions', () => gateway.apiKey, true],
+  ['that flows through', '/v1/files', () => gateway.apiKey, false],
+  ['of our own endpoints', '/v1/keys', () => gateway.adminKey, false],
+]
+for (const [what, target, key, isChunked] of trickled) {
+  test(`a body ${what}, which comes byte by byte, is refused, and the connection ends`, async () => {
+    const framing = isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 60000'
+    const lines = ['Host: h', `Authorization: Bearer ${key()}`, framing]
+    const client = await connect(gateway)
+    const head = message(`POST ${target} HTTP/1.1`, lines)
+    const reply = await trickle(client, head, () => (isChunked ? '1\r\n \r\n' : ' '))
+    assert.equal(reply.status, 408, reply.body.toString())
+    assert.match(reply.body.toString(), /too slowly/)
+    await client.closed()
+    client.leave()
+  })
+}
+
+test('a large body that stalls now and then is served, as long as it comes on the whole', async () => {
+  const [surface] = surfaces
+  assert.ok(surface)
+  const body = surface.jsonBody.replace('h\\u00e9', 'a'.repeat(3_000_000))
+  const bytes = sized(
+    `POST ${surface.readEndpoint} HTTP/1.1`,
+    ['Host: h', ...surface.lines(gateway.apiKey)],
+    body,
+  )
+  const client = await connect(gateway)
+  const reply = client.read({ method: 'POST' })
+  for (let at = 0; at < bytes.length; at += 500_000) {
+    await client.send(bytes.subarray(at, at + 500_000))
+    await nextTurn()
+    skippedMs += limits.bodyIdleTimeoutMs - 1
+  }
+  assert.equal((await reply).status, 200)
+  client.leave()
+})
+
+test('an upload that upstream is slow to take is not the client’s slowness', async () => {
+  const arrived = Promise.withResolvers<IncomingMessage>()
+  const slow = createServer((req, res) => {
+    arrived.resolve(req.on('end', () => res.end('{}')))
+  })
+  await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve))
+  const chatUrl = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/v1`
+  const before = await startGateway({ chatUrl, clock })
+  const size = 20_000_000
+  const lines = ['Host: h', `Authorization: Bearer ${before.apiKey}`, `Content-Length: ${size}`]
+  const client = await connect(before)
+  const reply = client.request(message('POST /v1/files HTTP/1.1', lines, Buffer.alloc(size)))
+  const request = await arrived.promise
+  for (let i = 0; i < 100; i++) {
+    skippedMs += limits.bodyIdleTimeoutMs - 1
+    await nextTurn()
+  }
+  request.resume()
+  assert.equal((await reply).status, 200)
+  client.leave()
+  await before.close()
+  slow.closeAllConnections()
+  slow.close()
+})

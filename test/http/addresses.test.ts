@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { AddressCounts, networkOf, TrustedProxies } from '../../src/http/addresses.ts'
+import { limits } from '../../src/kernel/limits.ts'
+
+const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', 'fd00::/8'])
+
+/** The client of a request that came from a proxy with these `X-Forwarded-For` lines. */
+const clientOf = (lines: readonly string[], peer = '10.0.0.1') =>
+  proxies.clientOf(
+    peer,
+    lines.flatMap((line) => ['X-Forwarded-For', line]),
+  )
+
+test('the client is the last address that is no proxy’s; what stands before it anybody could have written', () => {
+  assert.equal(clientOf(['203.0.113.9']), '203.0.113.9')
+  assert.equal(clientOf(['6.6.6.6, 203.0.113.9, 10.1.2.3']), '203.0.113.9')
+  assert.equal(clientOf(['6.6.6.6', '203.0.113.9', '192.0.2.7']), '203.0.113.9')
+  assert.equal(clientOf(['2001:db8::1,fd12::1']), '2001:db8::1')
+})
+
+test('nobody but a proxy is asked whom it speaks for', () => {
+  assert.equal(clientOf(['1.2.3.4'], '203.0.113.9'), '203.0.113.9')
+  assert.equal(clientOf(['1.2.3.4'], '192.0.2.8'), '192.0.2.8')
+  assert.equal(clientOf(['1.2.3.4'], ''), '')
+})
+
+test('addresses of IPv4 are the same on a server that listens on both', () => {
+  assert.equal(clientOf(['203.0.113.9'], '::ffff:10.0.0.1'), '203.0.113.9')
+  assert.equal(clientOf(['::ffff:203.0.113.9']), '203.0.113.9')
+  assert.equal(clientOf(['1.2.3.4'], '::ffff:203.0.113.9'), '203.0.113.9')
+})
+
+test('a port that a proxy adds is no part of the address', () => {
+  assert.equal(clientOf(['203.0.113.9:4711']), '203.0.113.9')
+  assert.equal(clientOf(['[2001:db8::1]:4711']), '2001:db8::1')
+  assert.equal(clientOf(['[2001:db8::1]']), '2001:db8::1')
+})
+
+test('where a proxy wrote no address, the client is the proxy; never a text', () => {
+  for (const line of [
+    'unknown',
+    '',
+    ',',
+    '1.2.3.4.5',
+    '999.1.1.1',
+    '<script>',
+    `fe80::1%${'x'.repeat(5_000)}`,
+    '1.2.3.4 5.6.7.8',
+  ]) {
+    assert.equal(clientOf([line]), '10.0.0.1', line)
+    assert.equal(clientOf([`1.2.3.4, ${line}, 10.9.9.9`]), '10.9.9.9', line)
+  }
+  assert.equal(clientOf([]), '10.0.0.1')
+})
+
+test('of a list without end only the last addresses are looked at', () => {
+  const many = Array.from({ length: 30_000 }, () => '10.0.0.2')
+  assert.equal(clientOf([['203.0.113.9', ...many].join(',')]), '10.0.0.2')
+  const few = many.slice(0, limits.forwardedAddressesMax - 1)
+  assert.equal(clientOf([['203.0.113.9', ...few].join(',')]), '203.0.113.9')
+})
+
+test('a customer of IPv6 has a /64, however its addresses are written', () => {
+  const same = ['2001:db8:1:2::', '2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff']
+  for (const address of same) assert.equal(networkOf(address), '2001:db8:1:2', address)
+  assert.notEqual(networkOf('2001:db8:1:3::1'), '2001:db8:1:2')
+  assert.equal(networkOf('::1'), networkOf('::2'))
+  assert.equal(networkOf('2001:db8::1'), networkOf('2001:db8:0:0:9::'))
+  assert.equal(networkOf('::ffff:1.2.3.4'), '1.2.3.4')
+  assert.notEqual(networkOf('1.2.3.4'), networkOf('1.2.3.5'))
+})
+
+test('connections are counted per network, and given back', () => {
+  const counts = new AddressCounts(2)
+  assert.deepEqual([counts.enter('a'), counts.enter('a'), counts.enter('a')], [true, true, false])
+  assert.equal(counts.enter('b'), true)
+  counts.leave('a')
+  assert.deepEqual([counts.enter('a'), counts.enter('a')], [true, false])
+})

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
+
+const page = readFileSync(new URL('../../docs/OPERATIONS.md', import.meta.url), 'utf8')
+const section = /^## Limits\n([\s\S]*?)(?=^## )/m.exec(page)?.[1] ?? ''
+const rows = new Map(
+  [...section.matchAll(/^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|/gm)].map(([, name = '', value, text]) => [
+    name,
+    { value, text },
+  ]),
+)
+
+/** As the page writes it: the unit is in the name. */
+function shown(name: string, value: number): string {
+  const units: readonly (readonly [string, number])[] = /Bytes/.test(name)
+    ? [
+        ['GiB', 1024 ** 3],
+        ['MiB', 1024 ** 2],
+        ['KiB', 1024],
+      ]
+    : /Ms(?=[A-Z]|$)/.test(name)
+      ? [
+          ['h', 3_600_000],
+          ['min', 60_000],
+          ['s', 1_000],
+          ['ms', 1],
+        ]
+      : []
+  const [unit, size] = units.find(([, size]) => value % size === 0) ?? ['', 1]
+  return `${(value / size).toLocaleString('en-US')} ${unit}`.trim()
+}
+
+test('docs/OPERATIONS.md lists every limit with its default and what happens there', () => {
+  const missing = Object.entries(limits).flatMap(([name, value]) => {
+    const row = rows.get(name)
+    const wanted = shown(name, value)
+    if (row === undefined) return [`there is no row: | \`${name}\` | ${wanted} | … |`]
+    return row.value === wanted ? [] : [`\`${name}\` is ${wanted}, and the page says ${row.value}`]
+  })
+  assert.deepEqual(missing, [])
+})
+
+test('and nothing that is no limit', () => {
+  assert.deepEqual(
+    [...rows.keys()].filter((name) => !Object.hasOwn(limits, name)),
+    [],
+  )
+})

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { type Address, connect, type RawConnection } from '../support/raw-client.ts'
+import { until } from '../support/until.ts'
+import { message } from '../support/wire-bytes.ts'
+import { bodyOf, startGatedBench } from './gated-bench.ts'
+
+const MAX = 3
+const bench = await startGatedBench({ settings: { callsInFlightPerKeyMax: MAX } })
+const { gateway, upstream } = bench
+after(() => bench.close())
+
+test('a key has so many calls in flight, and the next one is told so; other keys have theirs', async () => {
+  for (const surface of ['messages', 'chat'] as const) {
+    const { key } = await gateway.createKey('greedy')
+    const inFlight = await Promise.all(
+      Array.from({ length: MAX }, async (_, i) => {
+        const sent = await bench.send(`greedy ${surface} ${i}`, key, { surface, stream: i === 0 })
+        return { sent, call: await upstream.next() }
+      }),
+    )
+    const count = upstream.names.length
+    const refused = await (await bench.send('one more', key, { surface })).reply
+    assert.equal(refused.status, 429)
+    assert.equal(refused.header('retry-after'), '1')
+    const { error } = JSON.parse(refused.body.toString())
+    assert.equal(error.code, 'too_many_calls')
+    assert.equal(error.type, surface === 'messages' ? 'rate_limit_error' : 'requests')
+    assert.equal(refused.header('x-svc-cost-usd'), '0')
+    // Free ones count as well: they take a place too.
+    assert.equal((await bench.free(key)).status, 429)
+    assert.equal(upstream.names.length, count)
+
+    const other = await gateway.createKey('modest')
+    assert.equal((await (await bench.send('at once 1', other.key, { surface })).reply).status, 200)
+
+    inFlight[0]?.call.finish(1)
+    assert.equal((await inFlight[0]?.sent.reply)?.status, 200)
+    assert.equal((await (await bench.send('at once 2', key, { surface })).reply).status, 200)
+    for (const { call } of inFlight.slice(1)) call.finish(1)
+    for (const { sent } of inFlight) await sent.reply
+  }
+})
+
+/** A request whose body never comes to an end, from where the gateway waits for it. */
+async function half(at: Address, key: string): Promise<RawConnection> {
+  const client = await connect(at)
+  const lines = ['Host: h', `x-api-key: ${key}`, 'Expect: 100-continue', 'Content-Length: 100']
+  client.read({ method: 'POST' }).catch(() => undefined)
+  await client.send(message('POST /v1/messages HTTP/1.1', lines))
+  await client.interimArrived()
+  return client
+}
+
+test('calls that wait for room under a cap, and bodies that are on their way, are calls of their key', async () => {
+  const { key } = await gateway.createKey('capped', { monthly_budget_usd: 0.0001 })
+  const running = await bench.send('running', key)
+  const call = await upstream.next()
+  const waiting = await bench.send('waiting', key)
+  const client = await half(gateway, key)
+  assert.equal((await bench.free(key)).status, 429)
+  client.leave()
+  await until('the place of the half is free', async () => (await bench.free(key)).status === 200)
+  call.finish(100)
+  assert.equal((await running.reply).status, 200)
+  ;(await upstream.next()).finish(1)
+  assert.equal((await waiting.reply).status, 200)
+})
+
+test('however a call ends, its place is free again', async () => {
+  const one = await startGatedBench({ settings: { callsInFlightPerKeyMax: 1, bodyIdleTimeoutMs: 200 } })
+  const { id, key } = await one.gateway.createKey('ends')
+  const spent = await one.gateway.createKey('spent', { monthly_budget_usd: 0 })
+  // Not a free call: the client has the answer to one before it is settled.
+  const isFree = () =>
+    until('its place is free', async () => (await (await one.send('at once 1', key)).reply).status === 200)
+
+  for (const stream of [false, true]) {
+    const leaver = await one.send(`leaver ${stream}`, key, { stream })
+    const call = await one.upstream.next()
+    if (stream) {
+      call.begin()
+      await leaver.received('message_start')
+    }
+    assert.equal((await one.free(key)).status, 429)
+    leaver.leave()
+    await isFree()
+  }
+  // Refused for the money and for the body.
+  for (let i = 0; i < 2; i++) {
+    assert.equal((await (await one.send(`poor ${i}`, spent.key)).reply).status, 402)
+    assert.equal((await (await one.send(`odd ${i}`, spent.key, { body: '{' })).reply).status, 400)
+  }
+  // Of the first the client leaves, the second falls silent.
+  const left = await half(one.gateway, key)
+  assert.equal((await one.free(key)).status, 429)
+  left.leave()
+  await isFree()
+  const silent = await half(one.gateway, key)
+  await isFree()
+  silent.leave()
+  // Upstream breaks off.
+  const broken = await one.send('broken', key)
+  await one.upstream.next()
+  one.upstream.breakOff()
+  assert.equal((await broken.reply).status, 502)
+  await isFree()
+  await one.gateway.revokeKey(id)
+  for (let i = 0; i < 2; i++) assert.equal((await (await one.send(`revoked ${i}`, key)).reply).status, 401)
+  await one.assertBooksBalance()
+  await one.close()
+})
+
+test('requests that are sent ahead on one connection take a place when it is their turn', async () => {
+  const { key } = await gateway.createKey('ahead')
+  const text = bodyOf('messages')
+  const lines = ['Host: h', `x-api-key: ${key}`, 'x-call: at once 1', `Content-Length: ${text.length}`]
+  const client = await connect(gateway)
+  await client.send(
+    Buffer.concat(Array.from({ length: 4 * MAX }, () => message('POST /v1/messages HTTP/1.1', lines, text))),
+  )
+  for (let i = 0; i < 4 * MAX; i++) assert.equal((await client.read({ method: 'POST' })).status, 200)
+  client.leave()
+})

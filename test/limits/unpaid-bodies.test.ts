@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { startGateway } from '../support/gateway.ts'
+import { assertOwnError } from '../support/own-error.ts'
+import { startPair } from '../support/pair.ts'
+import { connect, exchange, type RawReply } from '../support/raw-client.ts'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { type Surface, surfaces } from '../support/surfaces.ts'
+import { chunk, lastChunk, message, sized } from '../support/wire-bytes.ts'
+import { headerValues } from '../support/wire-message.ts'
+
+const pair = await startPair()
+after(() => pair.close())
+
+const MB = 1_000_000
+
+/** Requests of which the body is not there yet, or not all of it: who answers them has not waited for it. */
+function announced(surface: Surface, key: string): Readonly<Record<string, Buffer>> {
+  const line = `POST ${surface.readEndpoint} HTTP/1.1`
+  const lines = ['Host: h', ...surface.lines(key)]
+  const form = 'Content-Type: multipart/form-data; boundary=b'
+  return {
+    'a large body': message(line, [...lines, `Content-Length: ${40 * MB}`]),
+    'a large form': message(line, [...lines, form, `Content-Length: ${40 * MB}`]),
+    chunks: message(line, [...lines, 'Transfer-Encoding: chunked'], chunk('{')),
+    'an expectation': message(line, [...lines, 'Expect: 100-continue', 'Content-Length: 10']),
+    'a slow body': message(line, [...lines, 'Content-Length: 10'], '{'),
+    'a compressed body': message(line, [...lines, 'Content-Encoding: gzip', 'Content-Length: 1000'], '\x1f'),
+  }
+}
+
+async function ask(bytes: Buffer): Promise<RawReply> {
+  const client = await connect(pair.gateway)
+  const reply = await client.request(bytes)
+  client.leave()
+  return reply
+}
+
+for (const surface of surfaces) {
+  test(`${surface.name}: a body that cannot be paid for is not taken in`, async () => {
+    const { key } = await pair.gateway.createKey('spent', { monthly_budget_usd: 0 })
+    const before = pair.upstream.requestCount
+    for (const [what, request] of Object.entries(announced(surface, key))) {
+      const reply = await ask(request)
+      assertOwnError(reply, surface, 402, 'budget_exceeded')
+      assert.deepEqual(reply.interim, [], `${what} was invited`)
+      assert.deepEqual(headerValues(reply.headerLines, 'x-svc-budget-cap-usd'), ['0'])
+      assert.deepEqual(headerValues(reply.headerLines, 'x-svc-cost-usd'), ['0'])
+      assert.equal(headerValues(reply.headerLines, 'x-svc-balance-usd').length, 1)
+    }
+    assert.equal(pair.upstream.requestCount, before)
+  })
+
+  test(`${surface.name}: one that can be paid for is, under a cap that is not spent`, async () => {
+    const { key } = await pair.gateway.createKey('capped', { monthly_budget_usd: 5 })
+    for (const [what, request] of Object.entries(announced(surface, key))) {
+      const client = await connect(pair.gateway)
+      const reply = client.read({ method: 'POST' })
+      reply.catch(() => undefined)
+      await client.send(request)
+      if (what === 'an expectation') await client.interimArrived()
+      // Who is still waited for is not refused: the same connection would have its answer before this one.
+      const early = await Promise.race([reply, pair.assertServes(surface, 'other')])
+      assert.equal(early, undefined, what)
+      client.leave()
+    }
+  })
+}
+
+test('what costs nothing needs nothing to pay with', async () => {
+  const { key } = await pair.gateway.createKey('spent', { monthly_budget_usd: 0 })
+  const [surface] = surfaces
+  assert.ok(surface)
+  const lines = ['Host: h', ...surface.lines(key), 'Expect: 100-continue', 'Content-Length: 2']
+  const client = await connect(pair.gateway)
+  const reply = client.read({ method: 'POST' })
+  await client.send(message('POST /v1/messages/count_tokens HTTP/1.1', lines))
+  await client.interimArrived()
+  await client.send('{}')
+  assert.equal((await reply).status, 200)
+  client.leave()
+})
+
+test('an account without credit is refused before the body as it is after it', async () => {
+  const upstream = await ScriptedUpstream.start()
+  const urls = { messagesUrl: upstream.url, messagesKey: 'pm', chatUrl: `${upstream.url}/v1`, chatKey: 'pc' }
+  const poor = await startGateway(urls)
+  const usage = '{"usage":{"input_tokens":1000000,"output_tokens":0},"model":"claude-sonnet-4-5"}'
+  upstream.answer(() => [{ send: sized('HTTP/1.1 200 OK', ['Content-Type: application/json'], usage) }])
+  await poor.manage('POST', '/gateway/v1/credits', { amount_usd: 0.000001, reason: 'test' })
+  const [messages] = surfaces
+  assert.ok(messages)
+  const lines = ['Host: h', ...messages.lines(poor.apiKey)]
+  const spend = sized(`POST ${messages.readEndpoint} HTTP/1.1`, lines, messages.jsonBody)
+  assert.equal((await exchange(poor, spend)).status, 200)
+  for (const surface of surfaces) {
+    const status = surface.name === 'messages' ? 400 : 429
+    const small = sized(
+      `POST ${surface.readEndpoint} HTTP/1.1`,
+      ['Host: h', ...surface.lines(poor.apiKey)],
+      surface.jsonBody,
+    )
+    const after = await exchange(poor, small)
+    assertOwnError(after, surface, status, 'credit_balance_exhausted')
+    for (const request of Object.values(announced(surface, poor.apiKey))) {
+      const before = await exchange(poor, request)
+      assertOwnError(before, surface, status, 'credit_balance_exhausted')
+      const balances = [before, after].map((reply) => headerValues(reply.headerLines, 'x-svc-balance-usd'))
+      assert.deepEqual(balances[0], balances[1])
+    }
+  }
+  await poor.close()
+  await upstream.close()
+})
+
+test('bodies that nobody pays for do not fill the disk either', async () => {
+  const upstream = await ScriptedUpstream.start()
+  const urls = { messagesUrl: upstream.url, messagesKey: 'pm', chatUrl: `${upstream.url}/v1`, chatKey: 'pc' }
+  const narrow = await startGateway({ ...urls, settings: { spilledBytesMax: 20 * MB } })
+  const [surface] = surfaces
+  assert.ok(surface)
+  const { key } = await narrow.createKey('spent', { monthly_budget_usd: 0 })
+  const line = 'POST /v1/messages/count_tokens HTTP/1.1'
+  const lines = ['Host: h', ...surface.lines(key)]
+  const body = Buffer.from(`{"model":"claude-sonnet-4-5","x":"${'a'.repeat(50 * MB)}"}`)
+  const inChunks = [message(line, [...lines, 'Transfer-Encoding: chunked']), chunk(body), lastChunk()]
+  for (const request of [sized(line, lines, body), inChunks]) {
+    const reply = await exchange(narrow, request)
+    assertOwnError(reply, surface, 503, 'overloaded')
+    assert.match(reply.body.toString(), /no room to hold the request body: those of this key/)
+    assert.deepEqual(readdirSync(join(narrow.dataDir, 'tmp')), [])
+  }
+  assert.equal(upstream.requestCount, 0)
+  // What was taken for them is there again, for this key too.
+  const smaller = Buffer.from(`{"model":"claude-sonnet-4-5","x":"${'a'.repeat(36 * MB)}"}`)
+  for (let i = 0; i < 3; i++) assert.equal((await exchange(narrow, sized(line, lines, smaller))).status, 200)
+  const dense = gzipSync(smaller.subarray(0, 1_000))
+  assert.equal((await exchange(narrow, sized(line, [...lines, 'Content-Encoding: gzip'], dense))).status, 400)
+  await narrow.close()
+  await upstream.close()
+})
