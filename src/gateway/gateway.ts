@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
+import type { KeyStore } from '../keys/key-store.ts'
 import type { RecognitionStore } from '../keys/recognition.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -20,7 +21,7 @@ import type { Upstream } from './upstream.ts'
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log
-  readonly store: RecognitionStore & LedgerStore & RequestLogStore
+  readonly store: RecognitionStore & LedgerStore & RequestLogStore & Pick<KeyStore, 'getKey'>
   readonly identify: IdentifyParts
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
