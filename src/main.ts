@@ -146,7 +146,7 @@ async function serveFrom(
   const lines = createLines(config.budgetWaitMs)
   const tokenCounter = createTokenCounter()
   const names = headerNames(config.prefix, secretsIn(config))
-  const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream))
+  const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const upstreams = { messages: open(config.messages), chat: open(config.chat) }
   let ready = true
 

@@ -144,7 +144,7 @@ export class MessageReader {
     if (start === piece.length) return false
     const lineEnd = piece.indexOf(LF, start)
     const end = lineEnd === -1 ? piece.length : lineEnd
-    const come = piece.latin1Slice(Math.max(start, end - VERSION_CHARS), end)
+    const come = piece.toString('latin1', Math.max(start, end - VERSION_CHARS), end)
     const last = this.#lineSoFar === null ? come : (this.#lineSoFar + come).slice(-VERSION_CHARS)
     this.#lineSoFar = lineEnd === -1 ? last : null
     return lineEnd !== -1 && OTHER_PROTOCOL.test(last)
