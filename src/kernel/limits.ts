@@ -11,7 +11,10 @@ export const limits = {
   headBytesMax: 64 * KiB,
   headLinesMax: 1_000,
 
-  /** A head that takes longer to arrive: 408 and the connection closes (checked every second). */
+  /**
+   * A head that takes longer to arrive: 408 and the connection closes (checked every second). A new connection on which not a
+   * byte has come closes without a word.
+   */
   headTimeoutMs: 10_000,
 
   /** A request body that sends nothing for this long: 408 and the connection closes. */
