@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
@@ -11,6 +11,7 @@ import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-d
 import { mintKey, shownParts } from './keys/key-format.ts'
 import { whyNotOpened } from './store/migrate-store/move-state.ts'
 import { shownDatabase } from './store/postgres/shown-database.ts'
+import { isOpenToOthers, makePrivateDir, modeOf, tightenFiles } from './store/private-dir.ts'
 import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
@@ -46,7 +47,8 @@ export async function openInstallation(
   config: Config,
   surroundings: StoreSurroundings,
 ): Promise<Installation> {
-  makePrivateDir(config.dataDir)
+  prepareDir(config.dataDir)
+  keepPrivate(config.dataDir, surroundings.log)
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
     throw new InstallationError(
@@ -83,7 +85,7 @@ export async function openStore(
   surroundings: StoreSurroundings,
   serving = false,
 ): Promise<Pick<Installation, 'store' | 'clock' | 'digestKey'>> {
-  makePrivateDir(config.dataDir)
+  prepareDir(config.dataDir)
   const { store, clock } =
     config.databaseUrl === null
       ? { store: await openOwnBooks(config.dataDir, surroundings, serving), clock: surroundings.clock }
@@ -169,9 +171,26 @@ async function closeAll(store: Store, lock: DataDirLock): Promise<void> {
   lock.release()
 }
 
-function makePrivateDir(path: string): void {
+/** What others may see of an existing directory is the operator's to say; of the files in it nobody else may see anything. */
+function keepPrivate(dataDir: string, log: Log): void {
+  const mode = modeOf(dataDir)
+  if (mode !== null && isOpenToOthers(mode)) {
+    log.warn(
+      { directory: dataDir, mode: mode.toString(8).padStart(3, '0') },
+      `the data directory is open to other users; run: chmod 700 ${dataDir}`,
+    )
+  }
+  for (const path of tightenFiles(dataDir)) {
+    log.warn(
+      { file: path },
+      `other users may read this file, and this one may not change that; run: chmod go= ${path}`,
+    )
+  }
+}
+
+function prepareDir(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    makePrivateDir(path)
   } catch (error) {
     throw new InstallationError(`The data directory ${path} cannot be created: ${(error as Error).message}`)
   }
