@@ -9,6 +9,7 @@ import type { Log } from './kernel/log.ts'
 import { Secret } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
+import { Ballast, type Disk } from './store/ballast.ts'
 import { whyNotOpened } from './store/migrate-store/move-state.ts'
 import { shownDatabase } from './store/postgres/shown-database.ts'
 import { isOpenToOthers, makePrivateDir, modeOf, tightenFiles } from './store/private-dir.ts'
@@ -30,6 +31,7 @@ export interface Installation {
   readonly firstAdminKey: string | null
   /** Calls that were in flight when the gateway last ended without settling them. */
   readonly interruptedCalls: number
+  readonly disk: Disk
   close(): Promise<void>
 }
 
@@ -39,6 +41,7 @@ export interface StoreSurroundings {
   readonly clock: Clock
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault: SharedArrayBuffer | null
+  readonly disk?: Disk
   onFatal(error: Error): void
 }
 
@@ -55,25 +58,29 @@ export async function openInstallation(
       `Another Tollgate serves from ${config.dataDir} already. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
     )
   }
+  const ballast = new Ballast(config.dataDir, surroundings.log)
   let store: Store | null = null
   try {
-    const opened = await openStore(config, surroundings, true)
+    const opened = await openStore(config, { ...surroundings, disk: ballast }, true)
     store = opened.store
     const { digestKey, clock } = opened
     // Whoever held these calls is gone: this process is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
+    ballast.start()
     return {
       store: opened.store,
       clock,
       digestKey,
       firstAdminKey,
       interruptedCalls,
-      close: () => closeAll(opened.store, lock),
+      disk: ballast,
+      close: () => closeAll(opened.store, ballast, lock),
     }
   } catch (error) {
     // An open store is a thread or a connection, and either would keep a process alive that does not serve.
     await store?.close()
+    await ballast.close()
     lock.release()
     throw error
   }
@@ -105,11 +112,11 @@ export async function openStore(
 
 async function openOwnBooks(
   dataDir: string,
-  { onFatal, diskFault }: StoreSurroundings,
+  { onFatal, diskFault, disk }: StoreSurroundings,
   serving: boolean,
 ): Promise<Store> {
   if (!serving) await refuseUpgradeBeside(dataDir)
-  return await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault)
+  return await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault, disk)
 }
 
 async function openSharedBooks(
@@ -166,8 +173,9 @@ async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   )
 }
 
-async function closeAll(store: Store, lock: DataDirLock): Promise<void> {
+async function closeAll(store: Store, ballast: Ballast, lock: DataDirLock): Promise<void> {
   await store.close()
+  await ballast.close()
   lock.release()
 }
 

@@ -29,6 +29,8 @@ export interface Gateway {
   /** Whether endpoints that hand out upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
   readonly inFlight: InFlight
+  /** While it is full nothing is admitted: what room there is belongs to what is in flight. */
+  readonly disk: { readonly isFull: boolean }
   /** What goes on after its call was answered. */
   readonly afterwards: Afterwards
   /** Where calls wait for room under a cap or for credit. */
