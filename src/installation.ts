@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
@@ -9,8 +9,10 @@ import type { Log } from './kernel/log.ts'
 import { Secret } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
+import { Ballast, type Disk } from './store/ballast.ts'
 import { whyNotOpened } from './store/migrate-store/move-state.ts'
 import { shownDatabase } from './store/postgres/shown-database.ts'
+import { isOpenToOthers, makePrivateDir, modeOf, tightenFiles } from './store/private-dir.ts'
 import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
@@ -29,6 +31,7 @@ export interface Installation {
   readonly firstAdminKey: string | null
   /** Calls that were in flight when the gateway last ended without settling them. */
   readonly interruptedCalls: number
+  readonly disk: Disk
   close(): Promise<void>
 }
 
@@ -38,6 +41,7 @@ export interface StoreSurroundings {
   readonly clock: Clock
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault: SharedArrayBuffer | null
+  readonly disk?: Disk
   onFatal(error: Error): void
 }
 
@@ -46,32 +50,37 @@ export async function openInstallation(
   config: Config,
   surroundings: StoreSurroundings,
 ): Promise<Installation> {
-  makePrivateDir(config.dataDir)
+  prepareDir(config.dataDir)
+  keepPrivate(config.dataDir, surroundings.log)
   const lock = lockDataDir(config.dataDir)
   if (lock === null) {
     throw new InstallationError(
       `Another Tollgate serves from ${config.dataDir} already. Stop it, or set TOLLGATE_DATA_DIR to another folder.`,
     )
   }
+  const ballast = new Ballast(config.dataDir, surroundings.log)
   let store: Store | null = null
   try {
-    const opened = await openStore(config, surroundings, true)
+    const opened = await openStore(config, { ...surroundings, disk: ballast }, true)
     store = opened.store
     const { digestKey, clock } = opened
     // Whoever held these calls is gone: this process is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
+    ballast.start()
     return {
       store: opened.store,
       clock,
       digestKey,
       firstAdminKey,
       interruptedCalls,
-      close: () => closeAll(opened.store, lock),
+      disk: ballast,
+      close: () => closeAll(opened.store, ballast, lock),
     }
   } catch (error) {
     // An open store is a thread or a connection, and either would keep a process alive that does not serve.
     await store?.close()
+    await ballast.close()
     lock.release()
     throw error
   }
@@ -83,7 +92,7 @@ export async function openStore(
   surroundings: StoreSurroundings,
   serving = false,
 ): Promise<Pick<Installation, 'store' | 'clock' | 'digestKey'>> {
-  makePrivateDir(config.dataDir)
+  prepareDir(config.dataDir)
   const { store, clock } =
     config.databaseUrl === null
       ? { store: await openOwnBooks(config.dataDir, surroundings, serving), clock: surroundings.clock }
@@ -103,11 +112,11 @@ export async function openStore(
 
 async function openOwnBooks(
   dataDir: string,
-  { onFatal, diskFault }: StoreSurroundings,
+  { onFatal, diskFault, disk }: StoreSurroundings,
   serving: boolean,
 ): Promise<Store> {
   if (!serving) await refuseUpgradeBeside(dataDir)
-  return await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault)
+  return await openSqliteStore(join(dataDir, 'tollgate.db'), onFatal, diskFault, disk)
 }
 
 async function openSharedBooks(
@@ -164,14 +173,32 @@ async function refuseUpgradeBeside(dataDir: string): Promise<void> {
   )
 }
 
-async function closeAll(store: Store, lock: DataDirLock): Promise<void> {
+async function closeAll(store: Store, ballast: Ballast, lock: DataDirLock): Promise<void> {
   await store.close()
+  await ballast.close()
   lock.release()
 }
 
-function makePrivateDir(path: string): void {
+/** What others may see of an existing directory is the operator's to say; of the files in it nobody else may see anything. */
+function keepPrivate(dataDir: string, log: Log): void {
+  const mode = modeOf(dataDir)
+  if (mode !== null && isOpenToOthers(mode)) {
+    log.warn(
+      { directory: dataDir, mode: mode.toString(8).padStart(3, '0') },
+      `the data directory is open to other users; run: chmod 700 ${dataDir}`,
+    )
+  }
+  for (const path of tightenFiles(dataDir)) {
+    log.warn(
+      { file: path },
+      `other users may read this file, and this one may not change that; run: chmod go= ${path}`,
+    )
+  }
+}
+
+function prepareDir(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    makePrivateDir(path)
   } catch (error) {
     throw new InstallationError(`The data directory ${path} cannot be created: ${(error as Error).message}`)
   }

@@ -30,7 +30,7 @@ import type { Log } from './kernel/log.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
-import { answerHealth, isHealthPath } from './management/answer-health.ts'
+import { answerHealth, createWriteProbe, isHealthPath } from './management/answer-health.ts'
 import type { OwnedParts } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
@@ -109,7 +109,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   })
   let spool: SettlementSpool | null = null
   try {
-    spool = await openSpool(config, surroundings.log)
+    spool = await openSpool(config, surroundings.log, () => installation.disk.wasFull())
     return await serveFrom(installation, spool, config, surroundings, book, discount)
   } catch (error) {
     await spool?.close()
@@ -119,12 +119,16 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
 }
 
 /** Settlements that a database elsewhere cannot take wait on the disk here. The books on this disk need none. */
-async function openSpool({ databaseUrl, dataDir }: Config, log: Log): Promise<SettlementSpool | null> {
+async function openSpool(
+  { databaseUrl, dataDir }: Config,
+  log: Log,
+  onFull: () => void,
+): Promise<SettlementSpool | null> {
   if (databaseUrl === null) return null
   const dir = join(dataDir, 'spool')
   const { openSettlementSpool } = await import('./ledger/settlement-spool.ts')
   try {
-    return await openSettlementSpool(dir, log)
+    return await openSettlementSpool(dir, log, { onFull })
   } catch (error) {
     throw new InstallationError(`${dir} cannot be opened: ${(error as Error).message}`)
   }
@@ -139,7 +143,7 @@ async function serveFrom(
   discount: Discount,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
-  const { store, clock, digestKey } = installation
+  const { store, clock, digestKey, disk } = installation
   if (installation.interruptedCalls > 0) {
     log.warn(
       { calls: installation.interruptedCalls },
@@ -163,7 +167,7 @@ async function serveFrom(
   const lines = createLines(config.budgetWaitMs)
   const tokenCounter = createTokenCounter()
   const names = headerNames(config.prefix, secretsIn(config))
-  const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream))
+  const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const upstreams = { messages: open(config.messages), chat: open(config.chat) }
   const bodyTimes: BodyTimes = {
     idleTimeoutMs: config.bodyIdleTimeoutMs,
@@ -196,6 +200,7 @@ async function serveFrom(
     minting: config.minting,
     inFlight: { count: 0, preflights: 0 },
     keyShares: new KeyShares(config.callsInFlightPerKeyMax),
+    disk,
     afterwards,
     lines,
     budgetMode: config.budgetMode,
@@ -222,13 +227,8 @@ async function serveFrom(
     bodyTimes,
   }
   const management = loadLater(() => import('./management/handle-owned.ts'), MANAGEMENT_AFTER_MS)
-  const isReady = async (): Promise<boolean> =>
-    ready &&
-    settler.isSound &&
-    (await store.readSetting('pepper').then(
-      () => true,
-      () => false,
-    ))
+  const canWrite = createWriteProbe(() => store.probeWrite(), clock)
+  const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
 
   const server = createHttpServer({
     clock,

@@ -45,14 +45,14 @@ export async function serve(args: readonly string[]): Promise<void> {
       },
     })
     // Before the banner, which tells whoever reads it that signals are welcome.
-    const stop = stopSignal()
+    const stop = Promise.race([stopSignal(), npmGone()])
     reloadOnHangup(running, config.prices?.file ?? null)
     const url = `http://${shownHost(running.host)}:${running.port}`
     process.stdout.write(banner({ url, config: served, simulated, firstAdminKey: running.firstAdminKey }))
     setTimeout(endStart, STARTED_AFTER_MS).unref()
     await stop
     process.stdout.write('Stopping: no new requests, running streams may finish. Again to stop at once.\n')
-    stopSignal().then(() => process.exit(1))
+    stopSignal(performance.now() + (isUnderNpm() ? SAME_SIGNAL_MS : 0)).then(() => process.exit(1))
     const { cutStreams } = await running.stop()
     await simulator?.close()
     process.stdout.write(cutStreams === 0 ? 'Stopped.\n' : `Stopped; ${cutStreams} streams were cut.\n`)
@@ -128,9 +128,35 @@ function reloadOnHangup(running: RunningTollgate, file: string | null): void {
   })
 }
 
-function stopSignal(): Promise<void> {
+/** Those before that time are of a signal that was heard already. */
+function stopSignal(notBeforeMs = 0): Promise<void> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
+    const hear = () => {
+      if (performance.now() >= notBeforeMs) resolve()
+    }
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, hear)
+  })
+}
+
+/** A terminal signals all processes in it, and npm passes on what it gets: one Ctrl-C comes twice. */
+const SAME_SIGNAL_MS = 500
+
+function isUnderNpm(): boolean {
+  const { npm_package_name: name, npm_lifecycle_event: script } = process.env
+  return name === 'tollgate' && (script === 'start' || script === 'tollgate')
+}
+
+const PARENT_CHECK_MS = 500
+
+/** Who started the gateway through npm stops it through npm. If that was killed, nobody else would stop it. */
+function npmGone(): Promise<void> {
+  return new Promise((resolve) => {
+    if (!isUnderNpm()) return
+    const parent = process.ppid
+    const check = () => {
+      if (process.ppid !== parent) resolve()
+    }
+    setInterval(check, PARENT_CHECK_MS).unref()
   })
 }
 

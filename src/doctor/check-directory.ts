@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/key-digest.ts'
+import { isOpenToOthers } from '../store/private-dir.ts'
 import { counted } from './amounts.ts'
 import { type Check, ok, problem, skipped, warning } from './check.ts'
 import type { DirectoryFacts, KnownBooks } from './data-dir-facts.ts'
@@ -140,11 +141,6 @@ function contentsOf(database: KnownBooks | undefined) {
 
 function isServed(database: KnownBooks | undefined): boolean {
   return database?.kind === 'open' && database.serving === true
-}
-
-/** Windows has no such bits; what it reports there means nothing. */
-function isOpenToOthers(mode: number): boolean {
-  return process.platform !== 'win32' && (mode & 0o077) !== 0
 }
 
 function octal(mode: number): string {

@@ -97,10 +97,13 @@ export async function admit(request: AdmitRequest, gateway: Gateway): Promise<Ad
       const { balanceNanos } = answer
       const refusal = blameBody(answer.refusal, request.ambiguity)
       if (refusal.reason !== 'unknown_key') {
-        return refused(
-          explainRefusal(refusal, plan.unpricedModel ?? modelAsked, plan.unmeteredMember, exchange.names),
-          balanceNanos,
-        )
+        const asked = {
+          endpoint: `${exchange.method} ${recordable(request.path, exchange.names)}`,
+          unmeteredMember: plan.unmeteredMember,
+          model: plan.unpricedModel ?? modelAsked,
+          allowedModels: isForModels(refusal) ? await allowedModelsOf(request.digest, gateway) : [],
+        }
+        return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)
       }
       // It may be an admin key, whose holder deserves to be told so.
       const caller = await gateway.store.recognise(request.digest, gateway.clock.nowMs())
@@ -115,6 +118,23 @@ const REFUSED_TO_ALL: Unratable = { reason: 'endpoint_not_metered', refuse: 'alw
 function blameBody(refusal: CallRefusal, ambiguity: Ambiguity | null): CallRefusal {
   if (ambiguity?.refuse !== 'always' || refusal.reason !== REFUSED_TO_ALL.reason) return refusal
   return { reason: 'ambiguous_body', detail: ambiguity.detail }
+}
+
+function isForModels({ reason }: CallRefusal): boolean {
+  return reason === 'model_not_allowed' || reason === 'models_unknown'
+}
+
+/** Asked for only where a call was refused for its models: an admission need not carry a list that hardly anybody reads. */
+async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): Promise<readonly string[]> {
+  const atMs = clock.nowMs()
+  try {
+    const caller = await store.recognise(digest, atMs)
+    if (caller.kind !== 'api_key') return []
+    return (await store.getKey(caller.accountId, caller.keyId, atMs))?.allowedModels ?? []
+  } catch {
+    // The call is refused in any case; the list would only have helped.
+    return []
+  }
 }
 
 const CLIENT_LEFT = { kind: 'client_left' } as const
@@ -162,13 +182,14 @@ async function askInTurn(
   }
 }
 
-function refuseOverload({ inFlight, settler }: Gateway): Refusal | null {
+function refuseOverload({ inFlight, settler, disk }: Gateway): Refusal | null {
   if (inFlight.count >= limits.callsInFlightMax) {
     return refuse('overloaded', `There are ${limits.callsInFlightMax} calls in flight already.`)
   }
   if (settler.waiting >= limits.settlementsWaitingMax) {
     return refuse('store_unavailable', 'Too many finished calls wait for the store. Nothing was sent.')
   }
+  if (disk.isFull) return refuse('store_unavailable', 'The disk of the gateway is full. Nothing was sent.')
   if (!settler.isSound) {
     return refuse(
       'store_unavailable',

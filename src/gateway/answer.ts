@@ -42,6 +42,8 @@ export class Answer {
   readonly #speaks11: boolean
   /** Of a reply that is kept until it is whole. */
   #heldHead: ReplyHead | null = null
+  /** When that came, should the reply have to stream after all. */
+  #heldHeadMs: number | null = null
   readonly #held = new ChunkList()
   #heldBytes = 0
   #trailing = false
@@ -84,6 +86,7 @@ export class Answer {
   begin(head: ReplyHead, come: FiguresCome): void {
     if (come.when === 'whole') {
       this.#heldHead = head
+      this.#heldHeadMs = this.#parts.upstreamMs()
       return
     }
     this.#writeHead(head, come.when === 'now' ? come.figures : null, come.when === 'after')
@@ -177,7 +180,8 @@ export class Answer {
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
     const lines = toReplyHeaders(headers, { chunkable: this.#speaks11 && hasBody, ownPrefix: names.prefix })
     this.#trailing = figuresFollow && hasBody && this.#speaks11 && !hasHeader(lines, 'content-length')
-    lines.push(names.requestId, requestId, ...figureLines(names, figures, this.#parts.upstreamMs()))
+    const upstreamMs = (figuresFollow ? this.#heldHeadMs : null) ?? this.#parts.upstreamMs()
+    lines.push(names.requestId, requestId, ...figureLines(names, figures, upstreamMs))
     if (this.#trailing) lines.push('Trailer', announcedTrailers(names))
     res.sendDate = false
     res.writeHead(status, printable(reason), lines)

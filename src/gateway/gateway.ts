@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
+import type { KeyStore } from '../keys/key-store.ts'
 import type { RecognitionStore } from '../keys/recognition.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -21,7 +22,7 @@ import type { Upstream } from './upstream.ts'
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log
-  readonly store: RecognitionStore & LedgerStore & RequestLogStore
+  readonly store: RecognitionStore & LedgerStore & RequestLogStore & Pick<KeyStore, 'getKey'>
   readonly identify: IdentifyParts
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
@@ -31,6 +32,8 @@ export interface Gateway {
   readonly inFlight: InFlight
   /** What each key takes of this node. */
   readonly keyShares: KeyShares
+  /** While it is full nothing is admitted: what room there is belongs to what is in flight. */
+  readonly disk: { readonly isFull: boolean }
   /** What goes on after its call was answered. */
   readonly afterwards: Afterwards
   /** Where calls wait for room under a cap or for credit. */

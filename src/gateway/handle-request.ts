@@ -42,7 +42,7 @@ import { toUpstreamHeaders } from './upstream-headers.ts'
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
- *   identify   who calls, on which surface, with how many others   → 400 401 402 403 404 429 501 503
+ *   identify   who calls, on which surface, with how many others   → 400 401 402 403 404 426 429 503
  *   read       find models, limits and stream flag in the body     → 401 402 408 413 503
  *   admit      one store transaction: key in force? models allowed? room under cap and credit?
  *              place the hold, or wait in line for calls in flight → 400 401 402 403 404 429 503

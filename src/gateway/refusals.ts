@@ -13,8 +13,8 @@ export function refuseWebSocket(exchange: Exchange): Refusal | null {
   if (!tokensOf(exchange.headers, 'upgrade').includes('websocket')) return null
   const message =
     'WebSocket connections are not served yet. Use the HTTP form of this endpoint, with SSE for streams.'
-  // What follows the head are frames, not requests.
-  return refuse('websocket_not_supported', message, { close: true })
+  // A 426 names the protocol to use instead. What follows the head are frames, not requests.
+  return refuse('websocket_not_supported', message, { headers: ['upgrade', 'HTTP/1.1'], close: true })
 }
 
 export function refuseTooManyCalls(callsMax: number): Refusal {

@@ -1,5 +1,5 @@
 import type { MessageHead } from '../http/message-head.ts'
-import { firstValue, hasHeader, tokensOf } from '../http/raw-headers.ts'
+import { firstValue, hasHeader } from '../http/raw-headers.ts'
 
 /** How long an idle connection is kept where upstream does not say. */
 const IDLE_MS = 4_000
@@ -11,8 +11,8 @@ const MARGIN_MS = 2_000
 /** How long the connection of this reply may wait for another request; 0 if it may not carry one. */
 export function reusableMs(head: MessageHead, method: string): number {
   const { headers } = head
-  if (!head.keepAlive && !(method === 'HEAD' && saysKeepAlive(headers))) return 0
-  if (mayHaveUnannouncedBody(head, method)) return 0
+  // An upstream that sends a body to HEAD after all would send it into the next reply, which is another key's.
+  if (method === 'HEAD' || !head.keepAlive || mayHaveUnannouncedBody(head)) return 0
   // A 408 may have been said to nobody, before our request came.
   if (head.status === 408) return 0
   const timeout = /timeout=(\d+)/.exec(firstValue(headers, 'keep-alive') ?? '')?.[1]
@@ -20,14 +20,8 @@ export function reusableMs(head: MessageHead, method: string): number {
   return Math.max(0, Math.min(Number(timeout) * 1_000 - MARGIN_MS, IDLE_MS_MAX))
 }
 
-/** To the parser a reply without a length ends with its connection, though one to HEAD has no body that could. */
-function saysKeepAlive(headers: string[]): boolean {
-  const tokens = tokensOf(headers, 'connection')
-  return tokens.includes('keep-alive') && !tokens.includes('close')
-}
-
 /** These have no body. Where they announce one, upstream may send it, and it would be read as the next reply. */
-function mayHaveUnannouncedBody({ status, headers }: MessageHead, method: string): boolean {
-  if (method === 'HEAD' || (status !== 204 && status !== 304)) return false
+function mayHaveUnannouncedBody({ status, headers }: MessageHead): boolean {
+  if (status !== 204 && status !== 304) return false
   return Number(firstValue(headers, 'content-length') ?? 0) > 0 || hasHeader(headers, 'transfer-encoding')
 }

@@ -26,6 +26,8 @@ export interface Carried {
 export interface ConnectionOwner {
   /** It can carry another request within this time. */
   idle(connection: UpstreamConnection, forMs: number): void
+  /** Bytes came that belong to no request. The connection is closed. */
+  unasked(): void
   /** It can carry nothing more. May be told again. */
   gone(connection: UpstreamConnection): void
 }
@@ -52,6 +54,8 @@ export class UpstreamConnection implements MessageReceiver {
   #isInterim = false
   #hasHead = false
   #wasReset = false
+  /** Behind the reply came the head of another. */
+  #hasUnasked = false
   /** After the reply; 0 if the connection has to close. */
   #reusableMs = 0
 
@@ -126,7 +130,7 @@ export class UpstreamConnection implements MessageReceiver {
   head(head: MessageHead): 'as_framed' | 'none' {
     const carried = this.#carried
     const { status, headers } = head
-    if (carried === null) this.#reusableMs = 0
+    if (carried === null) this.#hasUnasked = true
     else if (status === 100 || status === 101) {
       this.fail(new UpstreamBroke('UPSTREAM_UNASKED', `upstream answered ${status}, which nobody asked for`))
     } else if (status < 100 || status > 999) {
@@ -165,24 +169,30 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   #onData(chunk: Buffer): void {
-    // Nobody has asked for it.
     if (this.#carried === null) {
-      this.close()
+      this.#refuseUnasked()
       return
     }
     const error = this.#reader.read(chunk)
-    if (error !== null) this.fail(error)
-    else if (this.#carried === null) this.#rest()
+    if (this.#carried !== null) {
+      if (error !== null) this.fail(error)
+    } else if (this.isOpen) this.#rest(error)
   }
 
   /** The reply is over. */
-  #rest(): void {
-    // Whatever came behind it was not asked for.
-    if (this.#reusableMs === 0 || this.#reader.isWithin) this.close()
-    else if (this.isOpen) {
+  #rest(error: Error | null): void {
+    if (error !== null || this.#hasUnasked || this.#reader.isWithin) this.#refuseUnasked()
+    else if (this.#reusableMs === 0) this.close()
+    else {
       if (this.#socket.isPaused()) this.#socket.resume()
       this.#owner.idle(this, this.#reusableMs)
     }
+  }
+
+  #refuseUnasked(): void {
+    const wasOpen = this.isOpen
+    this.close()
+    if (wasOpen) this.#owner.unasked()
   }
 
   #onEnd(): void {

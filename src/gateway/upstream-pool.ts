@@ -25,6 +25,7 @@ interface Idle {
 /** The connections to one upstream: as many as there are calls, and those that wait for the next. */
 export class UpstreamPool implements ConnectionOwner {
   readonly #connect: Connect
+  readonly #onUnasked: () => void
   readonly #open = new Set<UpstreamConnection>()
   /**
    * The one that has rested longest is used next: an upstream that closes a connection behind a reply without saying so
@@ -36,8 +37,9 @@ export class UpstreamPool implements ConnectionOwner {
   #sweep: NodeJS.Timeout | null = null
   #isDestroyed = false
 
-  constructor(connect: Connect) {
+  constructor(connect: Connect, onUnasked: () => void) {
     this.#connect = connect
+    this.#onUnasked = onUnasked
   }
 
   /** Finds or makes a connection for the request. */
@@ -63,6 +65,14 @@ export class UpstreamPool implements ConnectionOwner {
     }
     this.#idle.push({ connection, untilMs: performance.now() + forMs })
     this.#sweep ??= setTimeout(this.#sweepIdle, SWEEP_MS).unref()
+  }
+
+  /** An upstream that is out of step on one connection may be on others: what is idle is not used again. */
+  unasked(): void {
+    const idle = this.#idle
+    this.#idle = []
+    for (const { connection } of idle) connection.close()
+    this.#onUnasked()
   }
 
   gone(connection: UpstreamConnection): void {

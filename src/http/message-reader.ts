@@ -29,6 +29,13 @@ const ON_BODY = HTTPParser.kOnBody | 0
 const ON_END = HTTPParser.kOnMessageComplete | 0
 
 const NOTHING = Buffer.alloc(0)
+const CR = 0x0d
+const LF = 0x0a
+/** Behind the line before it. */
+const EMPTY_LINE = Buffer.from('\n\r\n')
+/** `RTSP/1.0` and the carriage return behind it. */
+const VERSION_CHARS = 9
+const OTHER_PROTOCOL = /^(?:RTSP| ICE)\//
 
 /** What the parser is answered when it has read a head. With the last it stops there, as if HTTP ended with the head. */
 const BODY_AS_FRAMED = 0
@@ -46,9 +53,11 @@ type Callbacks = Record<number, (this: Reading, ...args: never[]) => unknown>
  */
 export class MessageReader {
   readonly #parser = new HTTPParser()
-  readonly #kind: number
+  readonly #readsRequests: boolean
   readonly #limits: HeadLimits
   readonly #receiver: MessageReceiver
+  /** Of a request line that is not whole yet, its last characters; null where there is none. */
+  #lineSoFar: string | null = null
   #lines: string[] = []
   #target = ''
   #inBody = false
@@ -66,7 +75,7 @@ export class MessageReader {
   constructor(kind: 'request' | 'response', receiver: MessageReceiver, limits: HeadLimits) {
     this.#receiver = receiver
     this.#limits = limits
-    this.#kind = kind === 'request' ? HTTPParser.REQUEST : HTTPParser.RESPONSE
+    this.#readsRequests = kind === 'request'
     this.#begin()
     Object.assign(this.#parser, { reader: this }, MessageReader.#callbacks)
   }
@@ -106,17 +115,39 @@ export class MessageReader {
       }
       // Nothing may follow a message that ended the connection. It knows that too, and keeps it to itself.
       if (this.#keepsErrors && !this.#keepAlive) return isLineEnds(rest) ? null : closed()
+      const piece = this.#readsRequests ? pieceOf(rest) : rest
+      if (this.#readsRequests && this.#isOfOtherProtocol(piece)) {
+        return wireError('the request line is of another protocol', 'HPE_INVALID_CONSTANT')
+      }
       const heads = this.#heads
-      let taken = this.#execute(rest)
-      if (this.#keepsErrors && this.#heads === heads) taken = this.#executeAnew(rest)
+      const keptErrors = this.#keepsErrors
+      let taken = this.#execute(piece)
+      if (keptErrors && this.#heads === heads) taken = this.#executeAnew(piece)
       if (typeof taken !== 'number') return taken
-      if (taken === rest.length) return null
       // It stops behind a head that was told to, or that wants to switch protocols. Whether to is not its decision.
       const stopsRightly = this.#bodyLeft !== null || (this.#switches && !this.#inBody)
-      if (taken <= 0 || !stopsRightly) return this.#stopped()
+      if (taken !== piece.length && (taken <= 0 || !stopsRightly)) return this.#stopped()
       rest = rest.subarray(taken)
     }
     return null
+  }
+
+  /**
+   * The parser takes the request lines of RTSP and Icecast for ones of HTTP, and does not tell which it was. What it is given
+   * here has at most one request line, at its beginning: see `pieceOf`.
+   */
+  #isOfOtherProtocol(piece: Buffer): boolean {
+    if (this.#lineSoFar === null && this.#begun) return false
+    let start = 0
+    // Line ends before a message are skipped.
+    if (this.#lineSoFar === null) while (piece[start] === CR || piece[start] === LF) start += 1
+    if (start === piece.length) return false
+    const lineEnd = piece.indexOf(LF, start)
+    const end = lineEnd === -1 ? piece.length : lineEnd
+    const come = piece.toString('latin1', Math.max(start, end - VERSION_CHARS), end)
+    const last = this.#lineSoFar === null ? come : (this.#lineSoFar + come).slice(-VERSION_CHARS)
+    this.#lineSoFar = lineEnd === -1 ? last : null
+    return lineEnd !== -1 && OTHER_PROTOCOL.test(last)
   }
 
   /**
@@ -156,7 +187,8 @@ export class MessageReader {
   }
 
   #begin(): void {
-    this.#parser.initialize(this.#kind, this, this.#limits.headBytesMax)
+    const kind = this.#readsRequests ? HTTPParser.REQUEST : HTTPParser.RESPONSE
+    this.#parser.initialize(kind, this, this.#limits.headBytesMax)
   }
 
   #execute(bytes: Buffer): number | WireError {
@@ -221,9 +253,21 @@ export class MessageReader {
   }
 }
 
+/**
+ * What the parser is given of requests at once. A message ends nowhere but behind an empty line, so that another one begins
+ * nowhere but at the beginning of a piece.
+ */
+function pieceOf(bytes: Buffer): Buffer {
+  // The line end before this one may have been the last of the chunk before.
+  const lineEnd = bytes[0] === LF ? 1 : bytes[0] === CR && bytes[1] === LF ? 2 : 0
+  const emptyLine = lineEnd === 0 ? bytes.indexOf(EMPTY_LINE) : -1
+  const end = emptyLine === -1 ? lineEnd : emptyLine + EMPTY_LINE.length
+  return end === 0 || end === bytes.length ? bytes : bytes.subarray(0, end)
+}
+
 /** The parser skips them between messages. */
 function isLineEnds(bytes: Buffer): boolean {
-  return bytes.every((byte) => byte === 0x0d || byte === 0x0a)
+  return bytes.every((byte) => byte === CR || byte === LF)
 }
 
 /** The code is the parser's own. */

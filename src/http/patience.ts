@@ -1,6 +1,6 @@
 import { limits } from '../kernel/limits.ts'
 
-/** Why a connection is to end: it rests too long, a head takes too long, or a reply is not taken. */
+/** Why a connection is to end: it says nothing for too long, a head takes too long, or a reply is not taken. */
 export type Impatience = 'rests' | 'head_late' | 'not_taken'
 
 /** How long a client may be silent, and how long it may take nothing of a reply that is over. */
@@ -46,7 +46,11 @@ export class Patience {
     if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) return 'not_taken'
     if (this.#waitingSinceMs === null) return null
     const waitedMs = nowMs - this.#waitingSinceMs
-    if (!this.#headBegun && !this.#isNew) return waitedMs >= limits.keepAliveTimeoutMs ? 'rests' : null
+    // A connection that never sent a byte was opened ahead of need, by a browser or a pool: a 408 on it would be taken for
+    // the answer to the request that it is used for next.
+    if (!this.#headBegun) {
+      return waitedMs >= (this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs) ? 'rests' : null
+    }
     return waitedMs >= limits.headTimeoutMs ? 'head_late' : null
   }
 }

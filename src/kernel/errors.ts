@@ -7,8 +7,8 @@ import type { Redact } from './redact.ts'
  *
  * fault   client: the request must change · operator: the configuration must change
  *         gateway: our own trouble · upstream: the provider's trouble
- * retry   never: the same request fails again · safe: nothing was sent upstream, try again
- *         unknown: the request may have reached upstream, a retry may be a second bill
+ * retry   never: the same request fails again, which `x-should-retry: false` says · safe: nothing was sent upstream,
+ *         try again · unknown: the request may have reached upstream, a retry may be a second bill
  */
 export interface ErrorRow {
   readonly status: number
@@ -148,6 +148,14 @@ export const ERRORS = {
     retry: 'never',
     meaning: 'An Expect header other than 100-continue.',
   },
+  websocket_not_supported: {
+    status: 426,
+    messagesType: 'invalid_request_error',
+    chatType: 'invalid_request_error',
+    fault: 'gateway',
+    retry: 'never',
+    meaning: 'WebSocket upgrades are not served yet; use the HTTP form of the endpoint.',
+  },
   budget_held: {
     status: 429,
     messagesType: 'rate_limit_error',
@@ -192,14 +200,6 @@ export const ERRORS = {
     fault: 'gateway',
     retry: 'unknown',
     meaning: 'A defect of the gateway. Report it with the request id.',
-  },
-  websocket_not_supported: {
-    status: 501,
-    messagesType: 'api_error',
-    chatType: 'server_error',
-    fault: 'gateway',
-    retry: 'never',
-    meaning: 'WebSocket upgrades are not served yet; use the HTTP form of the endpoint.',
   },
   upstream_unreachable: {
     status: 502,

@@ -12,7 +12,10 @@ export const limits = {
   headBytesMax: 64 * KiB,
   headLinesMax: 1_000,
 
-  /** A head that takes longer to arrive: 408 and the connection closes (checked every second). */
+  /**
+   * A head that takes longer to arrive: 408 and the connection closes (checked every second). A new connection on which not a
+   * byte has come closes without a word.
+   */
   headTimeoutMs: 10_000,
 
   /** A request body that sends nothing for this long: 408 and the connection closes. */
@@ -276,6 +279,17 @@ export const limits = {
    * takes 22. With 24,000 everything is slower: a commit that has moved pages walks through all that is kept.
    */
   storeCacheKilobytes: 8_000,
+
+  /**
+   * Room on the disk that is kept for settling calls in flight when it is full: how much, how soon after the start it is
+   * written, and how often it is tried again while there is no room.
+   */
+  ballastBytes: 16 * MiB,
+  ballastFirstMs: 1_000,
+  ballastEveryMs: 1_000,
+
+  /** A write that was tried for `GET /readyz` counts this long for others who ask. */
+  readyProbeMs: 1_000,
 
   /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */
   storeQueueMax: 20_000,

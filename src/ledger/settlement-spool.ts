@@ -38,20 +38,26 @@ export interface SpoolOptions {
   /** For tests of what a failing disk does. */
   openDisk(dir: string): Promise<SpoolDisk>
   readonly bytesMax: number
+  /** There is no room on the disk. It is tried again in a while. */
+  onFull(): void
 }
 
 /** Opens the spool in `dir` and reads what is left there. Throws if the directory cannot be made or read. */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
-  { openDisk = openSpoolDisk, bytesMax = limits.spoolBytesMax }: Partial<SpoolOptions> = {},
+  {
+    openDisk = openSpoolDisk,
+    bytesMax = limits.spoolBytesMax,
+    onFull = () => {},
+  }: Partial<SpoolOptions> = {},
 ): Promise<SettlementSpool> {
   const disk = await openDisk(dir)
   const bytes = (await disk.read(FILE)) ?? Buffer.alloc(0)
   const { left, torn, damagedLines } = readSpool(bytes)
   if (torn) log.warn({ dir }, 'the last line of the settlement spool was cut off while it was written')
   if (damagedLines > 0) log.error({ dir, lines: damagedLines }, 'the settlement spool is damaged')
-  const spool = new Spool({ disk, log, bytesMax }, left, bytes.length, damagedLines > 0)
+  const spool = new Spool({ disk, log, bytesMax, onFull }, left, bytes.length, damagedLines > 0)
   await spool.begin()
   return spool
 }
@@ -60,6 +66,7 @@ interface SpoolParts {
   readonly disk: SpoolDisk
   readonly log: Log
   readonly bytesMax: number
+  onFull(): void
 }
 
 interface Kept {
@@ -290,6 +297,7 @@ class Spool implements SettlementSpool {
       )
     }
     this.#failed = true
+    if ('code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) this.#parts.onFull()
     this.#file?.close().catch(() => {})
     this.#file = null
     // Something may be in it.

@@ -1,8 +1,32 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/target.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { limits } from '../kernel/limits.ts'
 import { replyJson } from './route.ts'
 
 export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'
+
+/**
+ * Whether something can be written to the store, which on a full disk it cannot. Anybody may ask and each write is one of the
+ * disk's, so those who ask at once, or soon after, share one.
+ */
+export function createWriteProbe(write: () => Promise<void>, clock: Clock): () => Promise<boolean> {
+  let answer: Promise<boolean> | null = null
+  let goodUntilMs = Infinity
+  return () => {
+    if (answer !== null && clock.monotonicMs() < goodUntilMs) return answer
+    goodUntilMs = Infinity
+    answer = write()
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => {
+        goodUntilMs = clock.monotonicMs() + limits.readyProbeMs
+      })
+    return answer
+  }
+}
 
 /** Alive is whoever answers; ready is who can serve, and is asked only for that. Neither needs a credential. */
 export async function answerHealth(

@@ -26,14 +26,10 @@ export function shapeError(audience: Audience, refusal: Refusal, requestId: stri
   const headers = ['content-type', 'application/json', 'content-length', String(body.length)]
   headers.push(audience === 'messages' ? 'request-id' : 'x-request-id', requestId)
   if (row.retryAfterSeconds !== undefined) headers.push('retry-after', String(row.retryAfterSeconds))
-  if (row.retry === 'never' && retriedBySdks(row.status)) headers.push('x-should-retry', 'false')
+  // SDKs retry only some statuses by themselves, but coding agents retry them all: a revoked key for three minutes.
+  if (row.retry === 'never') headers.push('x-should-retry', 'false')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)
   return { status, headers, body }
-}
-
-/** Both SDKs retry these by themselves unless told otherwise. */
-function retriedBySdks(status: number): boolean {
-  return status >= 500 || status === 408 || status === 409 || status === 429
 }
 
 function messagesError(row: ErrorRow, { code, message, details }: Refusal, requestId: string): unknown {

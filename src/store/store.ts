@@ -14,5 +14,7 @@ export interface Store extends KeyStore, RecognitionStore, LedgerStore, UsageSto
   readSetting(name: string): Promise<string | null>
   /** Keeps the value if there is none yet. The one that is kept. */
   keepSetting(name: string, value: string): Promise<string>
+  /** Writes something that means nothing, to find out whether that is possible. */
+  probeWrite(): Promise<void>
   close(): Promise<void>
 }

@@ -13,6 +13,9 @@ const usage = 'usage={"input_tokens":1000,"output_tokens":200}'
 const LIST = '0.0002'
 const COST = '0.00016'
 
+const upstreamMsIn = (lines: readonly string[]) =>
+  lines.filter((line) => /^x-svc-upstream-ms:/i.test(line)).length
+
 test('a JSON answer carries cost, list cost, upstream time and balance as headers', async () => {
   const before = Number((await bench.balance())['balance_usd'])
   const reply = await bench.call('/v1/messages', hello, { simulate: usage })
@@ -23,6 +26,7 @@ test('a JSON answer carries cost, list cost, upstream time and balance as header
   assert.equal(Number(reply.header('x-svc-balance-usd')).toFixed(9), (before - 0.00016).toFixed(9))
   assert.deepEqual(reply.trailerLines, [])
   assert.equal(reply.header('trailer'), undefined)
+  assert.equal(upstreamMsIn(reply.headerLines), 1)
 })
 
 test('a stream announces its figures and brings them as trailers', async () => {
@@ -34,6 +38,7 @@ test('a stream announces its figures and brings them as trailers', async () => {
   assert.equal(reply.trailer('x-svc-cost-usd'), COST)
   assert.equal(reply.trailer('x-svc-list-cost-usd'), LIST)
   assert.match(reply.trailer('x-svc-upstream-ms') ?? '', /^\d+$/)
+  assert.deepEqual([reply.headerLines, reply.trailerLines].map(upstreamMsIn), [1, 1])
   assert.match(reply.trailer('x-svc-balance-usd') ?? '', /^-?\d+(\.\d+)?$/)
 })
 

@@ -34,6 +34,7 @@ function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
     asked: 0,
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     inFlight: { count: 0, preflights: 0 },
+    disk: { isFull: false },
     settler: { waiting: 0, isSound: true },
     lines: createLines(60_000),
     budgetMode: 'exact',

@@ -13,6 +13,7 @@ const figures = { costNanos: 1_000n, listNanos: 1_000n, balanceNanos: null }
 
 function openAnswer() {
   let sent = ''
+  let passedMs = 7
   const socket = new Writable({
     write(chunk, _encoding, done) {
       sent += String(chunk)
@@ -34,8 +35,11 @@ function openAnswer() {
     ...{ req: { httpVersion: '1.1' }, res, method: 'POST', requestId: 'req_1' },
     names: headerNames('svc'),
   } as unknown as Exchange
-  const answer = new Answer(exchange, { memory, upstreamMs: () => 7, onDrain() {} })
-  return { answer, res, memory, sent: () => sent }
+  const answer = new Answer(exchange, { memory, upstreamMs: () => passedMs, onDrain() {} })
+  const pass = (ms: number) => {
+    passedMs += ms
+  }
+  return { answer, res, memory, pass, sent: () => sent }
 }
 
 test('a reply that is held back leaves as a whole, behind its figures', () => {
@@ -60,6 +64,33 @@ test('a reply that is too large to be held streams, and its bytes are counted on
   answer.data(Buffer.alloc(900, 'b'))
   assert.match(sent(), /\r\n\r\n384\r\na{900}\r\n384\r\nb{900}\r\n$/)
   assert.deepEqual([answer.bytesOut, answer.bytesHeld], [1_800, 0])
+})
+
+const upstreamMsIn = (text: string) => text.match(/x-svc-upstream-ms: \d+/g)
+
+test('a reply that is held back says once how long upstream took, to its end', () => {
+  const { answer, pass, sent } = openAnswer()
+  answer.begin(head, { when: 'whole' })
+  pass(10)
+  answer.data(Buffer.from('{}'))
+  pass(10)
+  answer.finish(figures, [])
+  assert.deepEqual(upstreamMsIn(sent()), ['x-svc-upstream-ms: 27'])
+})
+
+test('a stream says as a header how long upstream took to its headers, and as a trailer to its end', () => {
+  for (const when of ['after', 'whole'] as const) {
+    const { answer, pass, sent } = openAnswer()
+    answer.begin(head, { when })
+    pass(10)
+    // Of the reply that should have been held there is too much.
+    answer.data(Buffer.alloc(2_000))
+    pass(10)
+    answer.finish(figures, [])
+    const [top = '', ...body] = sent().split('\r\n\r\n')
+    assert.deepEqual(upstreamMsIn(top), ['x-svc-upstream-ms: 7'], when)
+    assert.deepEqual(upstreamMsIn(body.join()), ['x-svc-upstream-ms: 27'], when)
+  }
 })
 
 test('of a reply that was held for a client that left nothing goes out, and its memory is given back', () => {

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { forward } from '../../src/gateway/forward.ts'
 import { openUpstream } from '../../src/gateway/upstream.ts'
+import { createLogLines } from '../support/log-lines.ts'
 
 /**
  * An upstream in a thread of its own, so that it can write while this one is busy: it answers each request with its
@@ -43,7 +44,8 @@ for (const [what, unasked] of [
     const worker = new Worker(UPSTREAM, { eval: true, workerData: { flags, unasked } })
     t.after(() => worker.terminate())
     const [[upstreamPort, bellPort]] = (await once(worker, 'message')) as [[number, number]]
-    const { pool } = openUpstream({ url: new URL(`http://127.0.0.1:${upstreamPort}`), key: null })
+    const { log, lines: logged } = createLogLines()
+    const { pool } = openUpstream({ url: new URL(`http://127.0.0.1:${upstreamPort}`), key: null }, log)
     t.after(() => pool.destroy())
     const call = async (target: string): Promise<string> => {
       let text = ''
@@ -78,5 +80,6 @@ for (const [what, unasked] of [
     bell.write('x')
     assert.equal(await second, 'complete /2')
     assert.equal(await call('/3'), 'complete /3')
+    assert.equal(logged.length, 1)
   })
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { mock, test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
-import { nextTurn } from '../support/deadline.ts'
+import { nextTurn, withDeadline } from '../support/deadline.ts'
 import { type Accepted, startRawUpstream, told } from './raw-upstream.ts'
 
 const sized = (lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`
@@ -19,6 +19,10 @@ const notReused: Record<string, readonly [method: string, reply: string]> = {
   'HTTP/1.0': ['POST', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
   'a keep-alive of two seconds': ['POST', sized('Keep-Alive: timeout=2\r\n')],
   'a 204 with a length': ['POST', 'HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n'],
+  'a reply to HEAD': ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\n'],
+  'a reply to HEAD without a length': ['HEAD', 'HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n'],
+  'a 304 to HEAD': ['HEAD', 'HTTP/1.1 304 Not Modified\r\nKeep-Alive: timeout=60\r\n\r\n'],
+  'a reply to HEAD with its body': ['HEAD', sized()],
   'bytes behind the reply': ['POST', `${sized()}HTTP`],
   'a whole reply behind the reply': ['POST', `${sized()}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`],
 }
@@ -32,6 +36,75 @@ for (const [name, [method, reply]] of Object.entries(notReused)) {
     }
   })
 }
+
+for (const [name, tail] of Object.entries({
+  'a byte': 'H',
+  'a whole reply': sized(),
+  'half a head': 'HTTP/1.1 200 OK\r\nContent-Le',
+  'what is no HTTP': '\0\0\0',
+})) {
+  for (const when of ['behind a reply', 'on an idle connection'] as const) {
+    test(`${name} ${when} is an error in the log, and no idle connection is used again`, async (t) => {
+      const reply = sized('Keep-Alive: timeout=600\r\n')
+      let isOutOfStep = false
+      const upstream = await startRawUpstream(t, ({ socket }) => {
+        socket.on('data', () => socket.write(isOutOfStep ? reply + tail : reply))
+      })
+      await Promise.all(Array.from({ length: 5 }, () => upstream.send({}).ended))
+      assert.equal(upstream.connections.length, 5)
+      assert.deepEqual(upstream.logged, [])
+
+      isOutOfStep = true
+      if (when === 'behind a reply') assert.equal(told(await upstream.send({}).ended), 'complete')
+      else upstream.connections[2]?.socket.write(tail)
+      isOutOfStep = false
+      await Promise.race(upstream.connections.map(({ closed }) => closed))
+      const old = [...upstream.connections]
+      assert.equal(told(await upstream.send({}).ended), 'complete')
+      assert.equal(upstream.connections.length, 6)
+      await withDeadline(Promise.all(old.map(({ closed }) => closed)), () => 'idle connections stay open')
+      assert.deepEqual(upstream.logged, [
+        'error: upstream sent bytes that nobody asked for; they reached nobody, and its idle connections were closed',
+      ])
+    })
+  }
+}
+
+test('calls in flight go on when an idle connection is out of step, and their connections are used again', async (t) => {
+  const upstream = await startRawUpstream(t, (accepted) => {
+    accepted.socket.on('data', (chunk) => {
+      if (!chunk.includes('/slow')) accepted.socket.write(sized())
+    })
+  })
+  const slow = upstream.send({ target: '/slow' })
+  await upstream.send({}).ended
+  const [onSlow, idle] = upstream.connections
+  assert.ok(onSlow !== undefined && idle !== undefined)
+  idle.socket.write('H')
+  await idle.closed
+  onSlow.socket.write(sized())
+  assert.equal(told(await slow.ended), 'complete')
+  assert.equal(told(await upstream.send({}).ended), 'complete')
+  assert.equal(upstream.connections.length, 2)
+})
+
+test('what upstream sends to a HEAD too late reaches no other call', async (t) => {
+  const late = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison'
+  const upstream = await startRawUpstream(t, ({ socket }) => {
+    let owed = ''
+    socket.on('data', (chunk) => {
+      const isHead = chunk.toString().startsWith('HEAD')
+      socket.write(isHead ? `HTTP/1.1 200 OK\r\nContent-Length: ${late.length}\r\n\r\n` : owed + sized())
+      if (isHead) owed = late
+    })
+  })
+  for (let round = 0; round < 20; round++) {
+    assert.equal(told(await upstream.send({ method: 'HEAD' }).ended), 'complete')
+    const { ended, reply } = upstream.send({})
+    assert.equal(told(await ended), 'complete')
+    assert.equal(reply.bytes.toString(), 'ok')
+  }
+})
 
 test('of the idle connections the one that has rested longest is used next', async (t) => {
   const upstream = await startRawUpstream(t, always(sized()))

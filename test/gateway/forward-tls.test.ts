@@ -6,6 +6,7 @@ import { forward } from '../../src/gateway/forward.ts'
 import { openUpstream } from '../../src/gateway/upstream.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { createLogLines } from '../support/log-lines.ts'
 import { TakenReply, told } from './raw-upstream.ts'
 
 /** Made for this test, good for a hundred years and for nothing else. */
@@ -53,6 +54,8 @@ after(() => {
 })
 const { port } = server.address() as AddressInfo
 
+const { log } = createLogLines()
+
 function send(pool: ReturnType<typeof openUpstream>['pool']) {
   const taken = new TakenReply()
   const body = Buffer.alloc(500_000, 'b')
@@ -61,7 +64,7 @@ function send(pool: ReturnType<typeof openUpstream>['pool']) {
 }
 
 test('a certificate that nobody vouches for is not sent a byte', async () => {
-  const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null })
+  const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null }, log)
   assert.equal(told(await send(pool).ended), 'failed before sending: DEPTH_ZERO_SELF_SIGNED_CERT')
   pool.destroy()
 })
@@ -69,7 +72,7 @@ test('a certificate that nobody vouches for is not sent a byte', async () => {
 test('calls over TLS name the host, speak HTTP/1.1, share their connection and take up the session again', async () => {
   tls.setDefaultCACertificates([cert])
   seen.length = 0
-  const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null })
+  const { pool } = openUpstream({ url: new URL(`https://localhost:${port}`), key: null }, log)
   for (let round = 0; round < 3; round++) {
     const { taken, ended } = send(pool)
     assert.equal(told(await ended), 'complete')
@@ -83,7 +86,7 @@ test('calls over TLS name the host, speak HTTP/1.1, share their connection and t
 
 test('an upstream that is named by its address has that checked', async () => {
   tls.setDefaultCACertificates([cert])
-  const { pool } = openUpstream({ url: new URL(`https://127.0.0.1:${port}`), key: null })
+  const { pool } = openUpstream({ url: new URL(`https://127.0.0.1:${port}`), key: null }, log)
   assert.equal(told(await send(pool).ended), 'complete')
   pool.destroy()
 })
@@ -93,7 +96,7 @@ test('an upstream that accepts the connection and says nothing is given up, and 
   const mute = net.createServer((socket) => accepted.resolve(socket))
   await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
   const url = new URL(`https://127.0.0.1:${(mute.address() as AddressInfo).port}`)
-  const { pool } = openUpstream({ url, key: null })
+  const { pool } = openUpstream({ url, key: null }, log)
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { ended } = send(pool)
   const socket = await accepted.promise

@@ -5,6 +5,7 @@ import { type CallEnd, forward, type ReplyReceiver } from '../../src/gateway/for
 import type { UpstreamRequest } from '../../src/gateway/request-head.ts'
 import { openUpstream } from '../../src/gateway/upstream.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { createLogLines } from '../support/log-lines.ts'
 
 /** One connection as upstream sees it: every byte that came, and how it ended. */
 export interface Accepted {
@@ -25,7 +26,8 @@ export async function startRawUpstream(t: TestContext, serve: (accepted: Accepte
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as net.AddressInfo
-  const { pool } = openUpstream({ url: new URL(`http://127.0.0.1:${port}`), key: null })
+  const { log, lines: logged } = createLogLines()
+  const { pool } = openUpstream({ url: new URL(`http://127.0.0.1:${port}`), key: null }, log)
   t.after(() => {
     pool.destroy()
     for (const { socket } of connections) socket.destroy()
@@ -38,7 +40,7 @@ export async function startRawUpstream(t: TestContext, serve: (accepted: Accepte
     const ended = withDeadline(call.ended, () => `the call has not ended; ${JSON.stringify(reply.lines)}`)
     return { call, ended, reply }
   }
-  return { pool, connections, send }
+  return { pool, connections, logged, send }
 }
 
 function watch(socket: net.Socket): Accepted {

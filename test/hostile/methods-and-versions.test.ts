@@ -5,7 +5,7 @@ import { assertOwnAnswer, startPair } from '../support/pair.ts'
 import { connect } from '../support/raw-client.ts'
 import { surfaces } from '../support/surfaces.ts'
 import { message } from '../support/wire-bytes.ts'
-import { headerName } from '../support/wire-message.ts'
+import { headerName, headerValues } from '../support/wire-message.ts'
 import { assertOthersServed, assertRefused, assertRefusedAndClosed, attack } from './attack.ts'
 
 const pair = await startPair()
@@ -60,6 +60,17 @@ for (const surface of surfaces) {
     await assertRefusedAndClosed(pair, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
   })
 
+  test(`${surface.name}: request lines of other protocols, which the parser reads too, are refused`, async () => {
+    const others = ['RTSP/1.0', 'RTSP/1.1', 'RTSP/2.0', 'ICE/1.0', 'ICE/1.1', 'rtsp/1.0', 'ICE/0.9']
+    for (const version of others) {
+      for (const method of ['GET', 'POST', 'OPTIONS', 'DESCRIBE', 'SOURCE']) {
+        const body = method === 'POST' ? { body: surface.jsonBody } : {}
+        const bytes = pair.request(surface, { method, target: surface.readEndpoint, version, ...body })
+        await assertRefusedAndClosed(pair, bytes)
+      }
+    }
+  })
+
   test(`${surface.name}: a request line without a version is refused or closed, and never forwarded`, async () => {
     for (const bytes of ['GET /v1/models\r\n\r\n', 'GET /v1/models\r\nHost: h\r\n\r\n']) {
       const before = pair.upstream.receivedBytes
@@ -98,20 +109,24 @@ for (const surface of surfaces) {
       const request = pair.request(surface, { method: 'GET', target, lines })
       const smuggled = pair.request(surface, { method: 'GET', target: '/smuggled' })
       const { reply, client } = await attack(pair, { bytes: Buffer.concat([request, smuggled]) })
-      assert.equal(reply.status, 501, target)
+      assert.equal(reply.status, 426, target)
       await client.closed()
       client.leave()
       assert.equal(pair.upstream.receivedBytes, before)
     }
     const own = pair.request(surface, { method: 'GET', target: surface.readEndpoint, lines })
     const { reply, client } = await attack(pair, { bytes: own })
-    assertOwnError(reply, surface, 501, 'websocket_not_supported')
+    assertOwnError(reply, surface, 426, 'websocket_not_supported')
+    assert.match(reply.body.toString(), /"type":"invalid_request_error"/)
+    assert.deepEqual(headerValues(reply.headerLines, 'upgrade'), ['HTTP/1.1'])
+    assert.deepEqual(headerValues(reply.headerLines, 'connection'), ['close'])
+    assert.deepEqual(headerValues(reply.headerLines, 'x-should-retry'), ['false'])
     client.leave()
     await assertOthersServed(pair)
   })
 
   test(`${surface.name}: a WebSocket upgrade without a key is refused too`, async () => {
     const lines = ['Host: h', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
-    await assertRefused(pair, message('GET /v1/realtime HTTP/1.1', lines), [401, 501])
+    await assertRefused(pair, message('GET /v1/realtime HTTP/1.1', lines), [426])
   })
 }

@@ -84,13 +84,32 @@ function answer({ reply }: Served): void {
   reply.end(Buffer.from('ok'))
 }
 
-test('a client that says nothing is told so when a head would have had to be there', async () => {
-  const { connection } = await open()
+test('a client that never says anything is let go of without a word when a head would have had to be there', async () => {
+  const { client, connection } = await open()
+  let bytes = 0
+  client.on('data', (chunk) => {
+    bytes += chunk.length
+  })
   connection.checkTime(limits.headTimeoutMs - 1)
-  assert.equal(broken.size, 0)
+  assert.equal(connection.socket.destroyed, false)
   connection.checkTime(limits.headTimeoutMs)
-  assert.deepEqual(await broken.take(), { code: HEAD_TIMEOUT, head: '' })
+  assert.equal(broken.size, 0)
   await closed.take()
+  await once(client, 'close')
+  assert.equal(bytes, 0)
+})
+
+test('a client that has said a part of a head is told so when all of it would have had to be there', async () => {
+  for (const part of ['G', 'GET / HTTP/1.1\r\nHost: h\r\n']) {
+    const { client, connection } = await open()
+    client.write(part)
+    await until('the head has begun', async () => !connection.isIdle)
+    connection.checkTime(limits.headTimeoutMs - 1)
+    assert.equal(broken.size, 0)
+    connection.checkTime(limits.headTimeoutMs)
+    assert.deepEqual(await broken.take(), { code: HEAD_TIMEOUT, head: '' })
+    await closed.take()
+  }
 })
 
 test('on a connection that is kept, the head has its time from its first byte on', async () => {

@@ -84,6 +84,46 @@ test('however the bytes are cut into pieces, the messages are the same', () => {
   )
 })
 
+test('a request line of RTSP or Icecast is an error wherever it is cut and whatever is before it', () => {
+  const served = fc.constantFrom(POST, CHUNKED, GET, LONG_POST, LONG_CHUNKED, '\r\n', '\n', '\r\n\r\n')
+  const others = fc.constantFrom(
+    'GET /x RTSP/1.0',
+    'OPTIONS * RTSP/1.1',
+    'DESCRIBE /x RTSP/2.0',
+    'SOURCE /x ICE/1.0',
+  )
+  fc.assert(
+    fc.property(
+      fc.array(served, { maxLength: 4 }),
+      others,
+      fc.array(fc.nat(60_000)),
+      (before, line, cuts) => {
+        const ahead = before.join('')
+        const whole = Buffer.from(`${ahead}${line}\r\nHost: a\r\n\r\n`, 'latin1')
+        const near = cuts.map((cut, i) => (i % 2 === 0 ? cut % whole.length : ahead.length - 4 + (cut % 24)))
+        const at = [...new Set(near)].filter((cut) => cut > 0 && cut < whole.length).sort((a, b) => a - b)
+        const pieces = [0, ...at].map((from, i) => whole.subarray(from, at[i] ?? whole.length))
+        const read = readAll('request', pieces)
+        assert.equal(read.messages.length, before.filter((text) => /\S/.test(text)).length)
+        assert.match(read.error ?? '', /^HPE_/)
+      },
+    ),
+  )
+})
+
+test('what looks like a request line of another protocol within a head or a body is none', () => {
+  const text = 'a\r\n\r\nGET /x RTSP/1.0\r\n\r\n'
+  const sized = `POST /RTSP/1.0 HTTP/1.1\r\nUser-Agent: x RTSP/1.0\r\nContent-Length: ${text.length}\r\n\r\n${text}`
+  const chunked = `POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
+  for (const bytes of [sized + chunked, chunked + sized]) {
+    for (let cut = 1; cut < bytes.length; cut++) {
+      const read = readAll('request', [bytes.slice(0, cut), bytes.slice(cut)])
+      assert.deepEqual([read.error, read.messages.length], [null, 2])
+      assert.deepEqual(bodiesOf(read), [text, text])
+    }
+  }
+})
+
 test('wherever the bytes stop, it is known whether that is within a message', () => {
   const texts = [
     GET,
@@ -289,6 +329,19 @@ test('a wish for another protocol is told, and what follows it is read on; nothi
   for (const behind of [POST, LONG_POST]) {
     assert.equal(readAll('request', [upgrade + behind]).messages[1]?.head.method, 'POST')
     assert.equal(readAll('request', [`CONNECT a:1 HTTP/1.1\r\n\r\n${behind}`, GET]).messages.length, 1)
+  }
+})
+
+test('a body behind a wish for another protocol is read wherever it is cut, and so is what follows', () => {
+  const wish = 'POST /h HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n'
+  const sized = `${wish}Content-Length: 5\r\n\r\nhello`
+  const chunked = `${wish}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`
+  for (const bytes of [sized + sized + GET, chunked + sized + chunked + GET]) {
+    for (let cut = 1; cut < bytes.length; cut++) {
+      const read = readAll('request', [bytes.slice(0, cut), bytes.slice(cut)])
+      assert.equal(read.error, null, `cut at ${cut}`)
+      assert.deepEqual(bodiesOf(read), [...(bytes.match(/hello/g) ?? []), ''])
+    }
   }
 })
 

@@ -12,6 +12,12 @@ test('a new connection has the time of a head to say its first one, however it d
   assert.equal(patience.check(1_000 + headTimeoutMs, null), 'head_late')
 })
 
+test('a new connection that has said nothing ends in the time of a head, but owes no answer', () => {
+  const patience = new Patience(1_000)
+  assert.equal(patience.check(1_000 + headTimeoutMs - 1, null), null)
+  assert.equal(patience.check(1_000 + headTimeoutMs, null), 'rests')
+})
+
 test('a request is answered without haste; then the connection may rest, and a head that begins has its own time', () => {
   const patience = new Patience(0)
   patience.headCame()

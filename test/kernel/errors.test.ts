@@ -79,10 +79,15 @@ test('an empty account is said with the status that each upstream has for it', (
   assert.equal(shapeError('chat', refusal, 'req_1').status, 429)
 })
 
-test('an error that no retry can mend tells the SDKs not to retry where they would', () => {
+test('an error that no retry can mend says so to every reader, and no other error does', () => {
   for (const [code, row] of entries) {
-    const { headers } = shapeError('chat', { code, message: '' }, 'req_1')
-    const retriedBySdks = row.status >= 500 || [408, 409, 429].includes(row.status)
-    assert.equal(headers.includes('x-should-retry'), row.retry === 'never' && retriedBySdks, code)
+    for (const audience of ['messages', 'chat', 'own'] as const) {
+      const { status, headers } = shapeError(audience, { code, message: '' }, 'req_1')
+      const said = headers.includes('x-should-retry')
+      assert.equal(said, row.retry === 'never', `${code} for ${audience}`)
+      if (said) assert.equal(headers[headers.indexOf('x-should-retry') + 1], 'false')
+      if ([400, 401, 402, 403, 404, 413, 426].includes(status)) assert.ok(said, `${code} for ${audience}`)
+      if (status === 408 || row.retryAfterSeconds !== undefined) assert.ok(!said, `${code} for ${audience}`)
+    }
   }
 })

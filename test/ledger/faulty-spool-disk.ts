@@ -15,7 +15,7 @@ export function watchDisk(): DiskWatch {
 
   async function did(what: string): Promise<void> {
     if (watch.fault === 'ENOSPC' || (watch.fault === 'EIO on sync' && what === 'sync'))
-      throw new Error(watch.fault)
+      throw faultOf(watch.fault)
     watch.done.push(what)
     if (watch.gate !== null && what !== 'append') await watch.gate
   }
@@ -44,7 +44,7 @@ export function watchDisk(): DiskWatch {
         // A disk that fills up takes a part of it.
         if (watch.fault === 'ENOSPC') {
           await file.append(bytes.subarray(0, bytes.length >> 1))
-          throw new Error('ENOSPC')
+          throw faultOf('ENOSPC')
         }
         await did('append')
         await file.append(bytes)
@@ -62,4 +62,9 @@ export function watchDisk(): DiskWatch {
   }
 
   return watch
+}
+
+/** As the file system says it. */
+function faultOf(fault: string): Error {
+  return Object.assign(new Error(fault), { code: fault.split(' ')[0] })
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, test } from 'node:test'
 import type { BilledReply } from '../billing/bench-of-one.ts'
+import { exchange } from '../support/raw-client.ts'
 import { clockAt } from './clock-at.ts'
 import { bodyOf, startGatedBench } from './gated-bench.ts'
 
@@ -69,6 +70,17 @@ const budgetLines = (spent: string, held: string) => [
 const budgetDetails = (spent: string, held: string) =>
   `"spent_usd":${spent},"held_usd":${held},"cap_usd":0.0001,"resets_at":"2027-01-01T00:00:00.000Z"`
 
+/** A call to an endpoint that is in no table. */
+function postUnknown(surface: SurfaceName, key: string) {
+  const head = [
+    'POST /v1/of-tomorrow?x=1 HTTP/1.1',
+    'Host: gateway',
+    surface === 'messages' ? `x-api-key: ${key}` : `Authorization: Bearer ${key}`,
+    'Content-Length: 2',
+  ]
+  return exchange(gateway, `${head.join('\r\n')}\r\n\r\n{}`)
+}
+
 for (const surface of surfaces) {
   const isMessages = surface === 'messages'
 
@@ -84,9 +96,9 @@ for (const surface of surfaces) {
       code: 'budget_exceeded',
       message:
         'The monthly budget of this key is spent: 0.000125 spent of 0.0001 USD. ' +
-        'It is whole again at 2027-01-01T00:00:00.000Z.',
+        'It resets on 1 January (UTC).',
       details: budgetDetails('0.000125', '0'),
-      lines: budgetLines('0.000125', '0'),
+      lines: [...budgetLines('0.000125', '0'), 'x-should-retry: false'],
     })
   })
 
@@ -103,7 +115,9 @@ for (const surface of surfaces) {
       code: 'budget_held',
       message:
         `Calls in flight hold what is left of this key's monthly budget: 0 spent and ${held} held of 0.0001 USD. ` +
-        'Try again when they have ended.',
+        'Try again when they have ended. A call with a smaller max_tokens holds less; a larger cap leaves more room; ' +
+        'with budgets.mode "settled" the operator lets calls in flight pass the cap. ' +
+        'The budget resets on 1 January (UTC).',
       details: budgetDetails('0', held),
       lines: [...budgetLines('0', held), 'retry-after: 2'],
     })
@@ -121,9 +135,38 @@ for (const surface of surfaces) {
       status: 403,
       type: isMessages ? 'permission_error' : 'invalid_request_error',
       code: 'model_not_allowed',
-      message: `This key may not use the model "${model}". Use one of its allowed_models.`,
+      message: `This key may not use the model "${model}". It may use "${model}-not", "${model.toUpperCase()}".`,
       param: 'model',
+      lines: ['x-should-retry: false'],
     })
+  })
+
+  test(`${surface}: a refusal for a model names ten of those that the key may use, and how many more there are`, async () => {
+    const models = Array.from({ length: 12 }, (_, i) => `model-${i}`)
+    const { key } = await gateway.createKey('many', { allowed_models: models })
+    const refused = await (await bench.send(`${surface} stranger to many`, key, { surface })).reply
+    const { message } = JSON.parse(refused.body.toString()).error
+    const named = models.slice(0, 10).map((model) => `"${model}"`)
+    assert.ok(message.endsWith(` It may use ${named.join(', ')} and 2 more.`), message)
+  })
+
+  test(`${surface}: a call whose models cannot be known is told which models the key may use`, async () => {
+    const { key } = await gateway.createKey('picky', { allowed_models: ['only-this'] })
+    const refused = await postUnknown(surface, key)
+    assert.equal(refused.status, 403)
+    assert.match(JSON.parse(refused.body.toString()).error.message, /It may use "only-this"\.$/)
+  })
+
+  test(`${surface}: an endpoint that is not metered is named in its refusal`, async () => {
+    const { key } = await gateway.createKey('capped', { monthly_budget_usd: 1 })
+    const refused = await postUnknown(surface, key)
+    assert.equal(refused.status, 404)
+    const { code, message } = JSON.parse(refused.body.toString()).error
+    assert.equal(code, 'endpoint_not_metered')
+    assert.equal(
+      message,
+      'What POST /v1/of-tomorrow costs cannot be metered by this gateway yet. Ask its operator.',
+    )
   })
 
   for (const [what, fields] of [
@@ -150,6 +193,7 @@ for (const surface of surfaces) {
           type: 'invalid_request_error',
           code: 'bad_request',
           message,
+          lines: ['x-should-retry: false'],
         })
       }
     })
@@ -192,7 +236,7 @@ test('of a revoked key the surfaces say that it is revoked, at no cost, and it i
     assert.equal(type, surface === 'messages' ? 'authentication_error' : 'invalid_request_error')
     assert.deepEqual([code, message], ['invalid_api_key', 'This API key was revoked.'])
     assert.equal(refused.header('x-svc-cost-usd'), '0')
-    assert.equal(refused.header('x-should-retry'), undefined)
+    assert.equal(refused.header('x-should-retry'), 'false')
   }
 })
 

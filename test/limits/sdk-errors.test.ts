@@ -117,6 +117,26 @@ for (const sdk of sdks) {
     }
   })
 
+  test(`${sdk.name} asks once with a revoked key, and with a model that its key may not use`, async () => {
+    const { gateway, arrivals } = bench
+    const revoked = await gateway.createKey(sdk.name)
+    await gateway.revokeKey(revoked.id)
+    const narrow = await gateway.createKey(sdk.name, { allowed_models: ['another-model'] })
+    for (const [key, status] of [
+      [revoked.key, 401],
+      [narrow.key, 403],
+    ] as const) {
+      const call = `${sdk.name} ${status}`
+      const error = await errorOf(sdk.create(clientOptions(sdk, gateway.url, key, call, 5), true))
+      assert.ok(error instanceof sdk.APIError, error.stack)
+      assert.equal(dig(error, 'status'), status)
+      const { headers } = error as Error & { headers: Headers | Record<string, string> }
+      const said = headers instanceof Headers ? headers.get('x-should-retry') : headers['x-should-retry']
+      assert.equal(said, 'false')
+      assert.equal(arrivals.countOf(call), 1, 'it was retried')
+    }
+  })
+
   test(`${sdk.name} does not retry when the credit is exhausted`, async () => {
     const { gateway, arrivals } = poor
     const balance = await gateway.manage('GET', '/gateway/v1/balance')

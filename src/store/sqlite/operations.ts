@@ -49,6 +49,7 @@ export type Operations = {
 
   readSetting(name: string): string | null
   keepSetting(name: string, value: string): string
+  probeWrite(): null
 }
 
 export type OperationName = keyof Operations

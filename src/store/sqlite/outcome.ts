@@ -10,22 +10,30 @@ export interface Failure {
   readonly fatal: boolean
   /** The same command may succeed later: the disk was full, or somebody else was writing. */
   readonly passing: boolean
+  readonly full: boolean
 }
 
 /** SQLITE_IOERR with any of its details: a read, write or fsync that the disk refused. */
 const IO_ERROR = 10
 
+const FULL = 13
+
+/** SQLITE_IOERR_SHMSIZE: there is no room for the index of the write-ahead log, and nothing has been written yet. */
+const NO_ROOM_FOR_INDEX = 4874
+
 /** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
-const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, 13])
+const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, FULL])
 
 /** On the thread's side. */
 export function failureOf(error: unknown): Failure {
-  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0
+  const detailed = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
+  const code = detailed === NO_ROOM_FOR_INDEX ? FULL : detailed & 0xff
   return {
     ok: false,
     error: error instanceof Error ? error.message : String(error),
     fatal: code === IO_ERROR,
     passing: PASSING.has(code),
+    full: code === FULL,
   }
 }
 

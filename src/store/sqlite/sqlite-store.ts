@@ -4,6 +4,7 @@ import type { Worker } from 'node:worker_threads'
 import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
+import type { Disk } from '../ballast.ts'
 import type { Store } from '../store.ts'
 import type { BodyOperations } from './body-operations.ts'
 import { type BatchMessage, writeBatch } from './call-texts.ts'
@@ -20,6 +21,9 @@ interface Waiting {
   reject(error: Error): void
 }
 
+/** For whoever has nothing to admit: a command that finds the disk full fails. */
+const ALWAYS_ROOM: Disk = { isFull: false, wasFull() {} }
+
 /**
  * The main thread's side of the SQLite store. Commands queue up while the worker commits the batch before them;
  * then all that waited go as the next batch. Under load the batches grow by themselves, a lone command never waits.
@@ -29,6 +33,7 @@ export async function openSqliteStore(
   file: string,
   onFatal: (error: Error) => void,
   diskFault: SharedArrayBuffer | null = null,
+  disk: Disk = ALWAYS_ROOM,
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const workerData: WorkerParts = { file, bell: bell.buffer, diskFault }
@@ -55,6 +60,7 @@ export async function openSqliteStore(
       queue = [...answered, ...queue]
       return fail(new StoreGone(`the disk failed: ${fatal.error}`))
     }
+    if (outcomes.some((outcome) => !outcome.ok && outcome.full)) disk.wasFull()
     sendNext()
     for (const [i, waiting] of answered.entries()) {
       const outcome = outcomes[i]
@@ -143,6 +149,8 @@ export async function openSqliteStore(
       await call('keepPriceVersion', id, json)
     },
     async keepBodies(kept) {
+      // What room there is belongs to the books.
+      if (disk.isFull) throw new StoreUnavailable('the disk is full')
       await bodies.ask('keepBodies', kept)
     },
     getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
@@ -151,6 +159,9 @@ export async function openSqliteStore(
       existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
     readSetting: (name) => call('readSetting', name),
     keepSetting: (name, value) => call('keepSetting', name, value),
+    async probeWrite() {
+      await call('probeWrite')
+    },
     async close() {
       if (gone !== null) return
       // What was asked for before is still answered.

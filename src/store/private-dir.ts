@@ -1,0 +1,50 @@
+import { chmodSync, mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { isMainThread } from 'node:worker_threads'
+
+/** What a gateway keeps in its data directory. Files of the operator's own that lie beside it are left as they are. */
+const FILES = [
+  ...['tollgate.db', 'tollgate.db-wal', 'tollgate.db-shm', 'bodies.db', 'bodies.db-wal', 'bodies.db-shm'],
+  ...['serving.lock', 'pepper', 'admin-key', 'node', 'ballast'],
+]
+const FOLDERS = ['tmp', 'spool']
+
+/** Who called what is in these files, and in the temporary ones what was asked. */
+export function makePrivateDir(dataDir: string): void {
+  // SQLite makes its files with whatever the process permits. A thread cannot permit anything else than its process.
+  if (isMainThread) process.umask(0o077)
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+}
+
+/** Takes from others what an earlier version, or another umask, has left open to them. What could not be taken is told. */
+export function tightenFiles(dataDir: string): readonly string[] {
+  const stillOpen: string[] = []
+  for (const [names, mode] of [
+    [FILES, 0o600],
+    [FOLDERS, 0o700],
+  ] as const) {
+    for (const name of names) {
+      const path = join(dataDir, name)
+      const found = modeOf(path)
+      if (found === null || !isOpenToOthers(found)) continue
+      try {
+        chmodSync(path, mode)
+      } catch {
+        // It belongs to another user.
+        stillOpen.push(path)
+      }
+    }
+  }
+  return stillOpen
+}
+
+/** Null if there is no such file. */
+export function modeOf(path: string): number | null {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat === undefined ? null : stat.mode & 0o777
+}
+
+/** Windows has no such bits; what it reports there means nothing. */
+export function isOpenToOthers(mode: number): boolean {
+  return process.platform !== 'win32' && (mode & 0o077) !== 0
+}

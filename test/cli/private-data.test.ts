@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { withDeadline } from '../support/deadline.ts'
+import { serveTollgate } from '../support/tollgate-process.ts'
+
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+
+/** Every file and folder below, with its mode. */
+function modesBelow(dir: string): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    found[path.slice(dir.length + 1)] = modeOf(path)
+  }
+  return found
+}
+
+function assertPrivate(dir: string): void {
+  const open = Object.entries(modesBelow(dir)).filter(
+    ([name, mode]) => mode !== (statSync(join(dir, name)).isDirectory() ? '700' : '600'),
+  )
+  assert.deepEqual(open, [])
+}
+
+const withFolder = (run: (dir: string) => Promise<void>) => async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'tollgate-private-'))
+  try {
+    await run(join(dir, 'data'))
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+async function useLog(url: string, adminKey: string): Promise<void> {
+  const send = (path: string, key: string, body: unknown) =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const made = await send('/v1/keys', adminKey, { name: 'logged', log_requests: true })
+  const { key } = (await made.json()) as { key: string }
+  const messages = [{ role: 'user', content: 'Hello' }]
+  const reply = await send('/v1/chat/completions', key, { model: 'gpt-6-luna', messages })
+  assert.equal(reply.status, 200)
+  await reply.text()
+}
+
+test(
+  'in a directory that was open to others nothing that a gateway makes is, and the start says what to run',
+  withFolder(async (dataDir) => {
+    mkdirSync(dataDir)
+    chmodSync(dataDir, 0o755)
+    const adminKey = 'an-admin-key-of-the-operator-0123456789'
+    const tollgate = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir, TOLLGATE_ADMIN_KEY: adminKey })
+    try {
+      const said = await withDeadline(tollgate.complained(/chmod 700/), () => 'no warning')
+      assert.match(
+        said,
+        new RegExp(`"mode":"755".*the data directory is open to other users; run: chmod 700 ${dataDir}`),
+      )
+      assert.equal(modeOf(dataDir), '755', 'it is left as it was')
+      await useLog(tollgate.url, adminKey)
+      if (tollgate.databaseUrl === null) assert.ok(existsSync(join(dataDir, 'tollgate.db-wal')))
+      assertPrivate(dataDir)
+    } finally {
+      await tollgate.dispose()
+    }
+  }),
+)
+
+test(
+  'what an earlier version left open to others is closed at the start; the files of the operator are not touched',
+  withFolder(async (dataDir) => {
+    const first = await serveTollgate({ TOLLGATE_DATA_DIR: dataDir })
+    // Killed: the write-ahead log stays behind.
+    first.signal('SIGKILL')
+    await first.finished
+    const before = Object.keys(modesBelow(dataDir))
+    if (first.databaseUrl === null) assert.ok(before.includes('tollgate.db-shm'), before.join())
+    for (const name of before) {
+      chmodSync(join(dataDir, name), statSync(join(dataDir, name)).isDirectory() ? 0o755 : 0o644)
+    }
+    const second = await serveTollgate(first.environment)
+    try {
+      assertPrivate(dataDir)
+      assert.equal(modeOf(dataDir), '700')
+      second.signal('SIGTERM')
+      const { stderr } = await second.finished
+      assert.doesNotMatch(stderr, /chmod/)
+      const own = join(dataDir, 'tollgate.json')
+      writeFileSync(own, '{}')
+      chmodSync(own, 0o644)
+      const third = await serveTollgate(first.environment)
+      assert.equal(modeOf(own), '644')
+      await third.dispose()
+    } finally {
+      await second.dispose()
+      await first.dispose()
+    }
+  }),
+)

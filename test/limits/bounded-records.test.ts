@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
+import { openBooks } from '../support/books.ts'
+import { startPair } from '../support/pair.ts'
+import { surfaces } from '../support/surfaces.ts'
+import { sized } from '../support/wire-bytes.ts'
+
+const pair = await startPair()
+after(() => pair.close())
+
+const LONG = 'x'.repeat(40_000)
+/** What of a call is kept as JSON: what it was rated by, and its usage. */
+const JSON_CHARS_MAX = 4_096
+
+const reply = JSON.stringify({
+  id: LONG,
+  model: LONG,
+  stop_reason: LONG,
+  choices: [{ index: 0, finish_reason: LONG, message: { role: 'assistant', content: 'Hi' } }],
+  service_tier: LONG,
+  usage: {
+    input_tokens: 1,
+    output_tokens: 1,
+    prompt_tokens: 1,
+    completion_tokens: 1,
+    [LONG]: 1,
+    service_tier: LONG,
+  },
+})
+
+for (const surface of surfaces) {
+  test(`${surface.name}: however long what the two sides say of themselves is, the record of a call stays small`, async () => {
+    const body = JSON.stringify({
+      model: LONG,
+      max_tokens: 1,
+      service_tier: LONG,
+      speed: LONG,
+      inference_geo: LONG,
+      messages: [{ role: 'user', content: 'Hi' }],
+    })
+    pair.upstream.answer(() => [
+      {
+        send: sized(
+          'HTTP/1.1 200 OK',
+          ['Content-Type: application/json', `request-id: ${LONG}`, `X-Long: ${LONG.slice(0, 10_000)}`],
+          reply,
+        ),
+      },
+    ])
+    const agent = [`User-Agent: ${LONG}`, `X-Forwarded-For: ${LONG.slice(0, 10_000)}`]
+    for (const request of [
+      pair.request(surface, { lines: agent, body }),
+      pair.request(surface, { method: 'GET', target: `/v1/${LONG}`, lines: [] }),
+      pair.request(surface, { method: 'GET', target: `/v1/models?${LONG}`, lines: [] }),
+    ]) {
+      const answer = await pair.exchange(request)
+      assert.equal(answer.status, 200, answer.body.toString().slice(0, 500))
+    }
+  })
+}
+
+test('no text that was kept of those calls is longer than its limit', async () => {
+  const books = openBooks(pair.gateway)
+  const rows = await books.read('SELECT * FROM call')
+  await books.close()
+  assert.ok(rows.length >= 6)
+  for (const row of rows) {
+    for (const [column, value] of Object.entries(row)) {
+      const most = column === 'usage' || column === 'rating' ? JSON_CHARS_MAX : limits.recordedCharsMax
+      const kept = typeof value === 'string' ? value.length : 0
+      assert.ok(kept <= most, `${column} has ${kept} characters`)
+    }
+  }
+  // What was so long has come here, and was cut.
+  const longest = (column: string) => Math.max(...rows.map((row) => String(row[column] ?? '').length))
+  assert.deepEqual(['path', 'user_agent'].map(longest), [limits.recordedCharsMax, limits.recordedCharsMax])
+})
