@@ -18,7 +18,7 @@ import type { Ambiguity } from '../metering/request-facts.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
 import type { Denial } from './deny.ts'
-import { explainHeld, explainRefusal } from './explain-refusal.ts'
+import { type AskedFor, explainHeld, explainRefusal } from './explain-refusal.ts'
 import type { Gateway } from './gateway.ts'
 import type { Place } from './lines.ts'
 import type { BillPlan } from './pricer.ts'
@@ -46,8 +46,11 @@ export async function checkKey(
   if (caller.kind === 'admin_key') return { refusal: refuseKey('admin_key'), balanceNanos: null }
   const refusal = paid ? refuseSpent(caller.means, atMs) : null
   if (refusal === null) return null
-  return { refusal: explainRefusal(refusal, null, null, names), balanceNanos: caller.means.balanceNanos }
+  return { refusal: explainRefusal(refusal, NOTHING_READ, names), balanceNanos: caller.means.balanceNanos }
 }
+
+/** Of a call whose body was not looked at. What is refused for money names none of it. */
+const NOTHING_READ: AskedFor = { endpoint: '', model: null, unmeteredMember: null, allowedModels: [] }
 
 /** As `decideAdmission` refuses by money. */
 function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
