@@ -8,6 +8,7 @@ import { HeldBody } from '../../src/gateway/held-body.ts'
 import { KeyShare } from '../../src/gateway/key-shares.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { readBuffer } from '../../src/kernel/read-buffer.ts'
+import { until } from '../support/until.ts'
 
 const tempDir = mkdtempSync(join(tmpdir(), 'tollgate-held-'))
 after(() => rmSync(tempDir, { recursive: true }))
@@ -20,7 +21,7 @@ function roomFor(parts: Partial<BodyRoomParts>): BodyRoom {
 }
 
 async function givenBack(room: BodyRoom): Promise<void> {
-  while (room.spilledBytes > 0) await new Promise((resolve) => setImmediate(resolve))
+  await until('the disk is given back', async () => room.spilledBytes === 0)
   assert.equal(room.memoryBytes, 0)
 }
 
