@@ -1,6 +1,6 @@
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
-import { type Bound, boundOf } from '../pricing/bound.ts'
+import { type Bound, boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
 import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { rateFigures } from '../pricing/rate.ts'
@@ -37,9 +37,9 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
       const context = contextOf(call, settings)
       const kind = kindOf(call)
       if (kind === 'free') return unmetered(version, context, settings, null)
-      if (kind !== 'metered')
+      if (kind !== 'metered' || call.endpoint === null)
         return unmetered(version, context, settings, refusal('endpoint_not_metered', kind, settings))
-      const limits = readLimits(call.surface, call.facts, () => call.body())
+      const limits = readLimits(call.endpoint, call.facts)
       if (limits.background) {
         return unmetered(version, context, settings, refusal('endpoint_not_metered', 'deferred', settings))
       }
@@ -123,23 +123,24 @@ function metered(
     unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
     metered: true,
     unseen: () => unseenWork(reader, call.facts, limits, call.modelAsked),
-    tokensHeld: (served) => tokensHeld(served ?? call.modelAsked, call.bodyBytes, limits, version),
+    tokensHeld: (served) => tokensHeld(served ?? call.modelAsked, call, limits, version),
     rate: (usage) => rateFigures(usage, context, version, settings.discount),
   }
 }
 
 function tokensHeld(
   name: string | null,
-  bodyBytes: number,
+  { endpoint, bodyBytes }: PlannedCall,
   limits: RequestLimits,
   version: PriceVersion,
 ): TokensHeld {
   const model = name === null ? null : findModel(version, name)
-  const contextWindow = model?.contextWindowTokens ?? null
-  const sent = Math.min(bodyBytes, contextWindow ?? bodyBytes)
-  const output = limits.maxOutputTokens ?? model?.maxOutputTokens ?? contextWindow
+  const stated = limits.maxOutputTokens
+  const contextWindow =
+    model === null ? null : inputTokensMax(model, endpoint?.template ?? '', limits.prompts)
+  const output = model === null ? stated : outputTokensMax(model, stated, limits.predictedTokensMax)
   return {
-    input: limits.refersElsewhere ? contextWindow : sent,
+    input: limits.refersElsewhere ? contextWindow : Math.min(bodyBytes, contextWindow ?? bodyBytes),
     output: output === null ? null : output * limits.n,
     contextWindow,
   }

@@ -82,7 +82,6 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       facts: read.facts,
       modelAsked,
       bodyBytes: request.lengthBytes,
-      body: () => request.bytes,
       atMs,
     })
     const { digest } = identity

@@ -35,7 +35,21 @@ export const BATCH: Place = objectAt({ requests: streamOf(objectAt({ params: BOD
 /** A line of an uploaded batch of the Chat surface. */
 export const BATCH_LINE: Place = objectAt({ body: BODY })
 
+/** What an item of the input says for itself, besides its tools. */
+export const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action', 'operation'] as const
+
+const SEEN_ITEM: Place = objectAt({
+  tools: TOOLS,
+  type: TEXT,
+  id: TEXT,
+  encrypted_content: TEXT,
+  ...Object.fromEntries(ITEM_CONTENT.map((name) => [name, TEXT])),
+})
+
 /** A request whose items are in the member of that name. */
 export function withItems(name: string): Place {
-  return objectAt({ [name]: streamOf(ITEM) })
+  return objectAt({ [name]: streamOf(SEEN_ITEM) })
 }
+
+/** Prompts to be completed: texts, or arrays of tokens, of which nothing is kept. */
+export const PROMPTS: Place = objectAt({ prompt: streamOf(sparseArrayOf(TEXT)) })

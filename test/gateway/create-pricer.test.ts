@@ -30,7 +30,6 @@ async function plan(surface: Surface, request: string, body: Record<string, unkn
     facts,
     modelAsked: modelAsked(facts),
     bodyBytes: bytes.length,
-    body: () => bytes,
     atMs: Date.now(),
   })
 }
