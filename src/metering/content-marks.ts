@@ -12,7 +12,7 @@ export const MARKS = {
   id: 8,
 } as const
 
-/** What a string may mark that is spelled so that it could be any of them. */
+/** What a string may mark that cannot be read. */
 export const EVERY_MARK = MARKS.elsewhere | MARKS.tool | MARKS.audio | MARKS.id
 
 interface Mark {
@@ -35,8 +35,10 @@ const ENDING = Buffer.from('_url')
 
 const LONGEST_BYTES = Math.max(...STRINGS.map(({ bytes }) => bytes.length))
 
-/** No more of a string than its last bytes need be known: one more than the longest has, so that it is seen to be longer. */
-const TAIL_BYTES = LONGEST_BYTES + 1
+/** The longest of them with every character escaped. */
+const ESCAPED_BYTES_MAX = 6 * LONGEST_BYTES
+/** No more of a string than its last bytes need be known: one more than that, so that it is seen to be longer. */
+const TAIL_BYTES = ESCAPED_BYTES_MAX + 1
 
 /** 1 for every byte that one of them ends with: for all other strings one look is enough. */
 export const MARK_ENDS = new Uint8Array(256)
@@ -83,6 +85,19 @@ export class MarkWatch {
     if (this.#tail.length === 0) return markOf(chunk, this.#from, i)
     const last = this.#lastBytes(chunk, i)
     return markOf(last, 0, last.length)
+  }
+
+  /** The same for a string that has escaped what nobody must escape, and so may spell one unseen. */
+  closeEscaped(chunk: Uint8Array, i: number): number {
+    const last = this.#lastBytes(chunk, i)
+    if (last.length > ESCAPED_BYTES_MAX) return MARKS.elsewhere
+    try {
+      const text = Buffer.from(JSON.parse(`"${Buffer.from(last).toString()}"`) as string)
+      return markOf(text, 0, text.length)
+    } catch {
+      // Control characters are not looked for in strings that nobody reads.
+      return EVERY_MARK
+    }
   }
 
   /** A copy, as far as `to` of the chunk at hand. */

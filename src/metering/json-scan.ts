@@ -48,7 +48,7 @@ export type JsonScan<Name extends string = string> =
       readonly objectEnd: number
       /** True when there is no member at all, so that an inserted one needs no comma. */
       readonly empty: boolean
-      /** What the strings mark, at any depth: bits of content-marks.ts. One with escapes that nobody needs may spell any. */
+      /** What the strings mark, at any depth and however they are spelled: bits of content-marks.ts. */
       readonly marks: number
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableJson; readonly at: number }

@@ -1,4 +1,4 @@
-import { EVERY_MARK, MarkWatch } from './content-marks.ts'
+import { MarkWatch } from './content-marks.ts'
 import {
   AFTER,
   AFTER_OBJECT,
@@ -117,7 +117,9 @@ export class JsonScanner<Name extends string = string> {
     cursor.i = quote < 0 ? -1 - quote : quote
     if (quote < 0) return 'not_json'
     if (quote === piece.bytes.length) return null
-    cursor.marks |= this.#string.hasNeedlessEscape ? EVERY_MARK : this.#mark.close(piece.bytes, quote)
+    cursor.marks |= this.#string.hasNeedlessEscape
+      ? this.#mark.closeEscaped(piece.bytes, quote)
+      : this.#mark.close(piece.bytes, quote)
     return this.#close(this.#afterString, piece)
   }
 

@@ -3,8 +3,20 @@ import type { RequestMember } from '../metering/request-facts.ts'
 
 const NAMING: Place = objectAt({ model: TEXT })
 
-/** An image tool draws with `model`, and may have an SVG written by another one. `max_uses` limits the cost. */
-const TOOL_MEMBERS = { type: TEXT, model: TEXT, output_format: TEXT, svg: NAMING, max_uses: TEXT }
+/** Besides the model, what limits the cost. */
+const FALLBACK: Place = objectAt({ model: TEXT, max_tokens: TEXT, speed: TEXT })
+
+/** An image tool draws with `model`, and may have an SVG written by another one. The rest limits the cost. */
+const TOOL_MEMBERS = {
+  type: TEXT,
+  model: TEXT,
+  output_format: TEXT,
+  svg: NAMING,
+  max_uses: TEXT,
+  max_tokens: TEXT,
+  execution: TEXT,
+  environment: objectAt({ type: TEXT }),
+}
 
 /** A namespace holds tools, and no namespaces. */
 const TOOLS: Place = arrayOf(
@@ -14,16 +26,27 @@ const TOOLS: Place = arrayOf(
 /** An item of the input that brings tools: `additional_tools`, the output of a tool search. */
 const ITEM: Place = objectAt({ tools: TOOLS })
 
-/** The members of a request that lead to models. */
+const EDIT: Place = objectAt({
+  type: TEXT,
+  trigger: objectAt({ type: TEXT, value: TEXT }),
+  compact_threshold: TEXT,
+})
+
+/**
+ * The members of a request that lead to models, and two that limit what it costs: whatever is read inside of them must
+ * not be there twice.
+ */
 export const MODEL_MEMBERS = {
   model: objectAt({ id: TEXT }),
-  fallbacks: arrayOf(NAMING),
+  fallbacks: arrayOf(FALLBACK),
   tools: TOOLS,
   prompt: objectAt({}),
   moderation: NAMING,
   svg: NAMING,
   output_format: TEXT,
   method: objectAt({ type: TEXT, reinforcement: TEXT }),
+  thread: objectAt({ type: TEXT, previous_message_id: TEXT }),
+  context_management: { ...objectAt({ edits: arrayOf(EDIT) }), elements: EDIT },
 } as const satisfies Partial<Record<RequestMember, Place>>
 
 /** A request inside a batch. */

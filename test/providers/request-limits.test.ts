@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ambiguityOf } from '../../src/providers/ambiguity.ts'
 import { LIMITLESS } from '../../src/providers/count.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import {
   CHAT,
   COMPLETIONS,
@@ -15,7 +17,7 @@ import {
   TRANSCRIPTIONS,
   tools,
 } from './limits-of.ts'
-import { type Body, form } from './request-facts-of.ts'
+import { type Body, factsOf, form } from './request-facts-of.ts'
 
 const limited: readonly [what: string, path: string, body: Body][] = [
   ['a plain request', MESSAGES, { model: 'a', messages: [] }],
@@ -268,3 +270,21 @@ for (const [what, path, body, above] of compactions) {
     assert.equal((await limitsOf(path, { model: 'a', ...body })).compactsAbove, above)
   })
 }
+
+test('a limit that is there twice can be read in two ways, wherever it stands', async () => {
+  for (const [path, body] of [
+    [MESSAGES, '{"fallbacks":[{"model":"b","max_tokens":1,"max_tokens":60000}]}'],
+    [MESSAGES, '{"fallbacks":[{"model":"b","speed":"standard","speed":"fast"}]}'],
+    [MESSAGES, '{"tools":[{"type":"web_search_20250305","max_uses":1,"max_uses":9}]}'],
+    [MESSAGES, '{"tools":[{"type":"advisor_20260301","max_tokens":1,"max_tokens":9}]}'],
+    [MESSAGES, '{"thread":{"type":"create","type":"continue"}}'],
+    [MESSAGES, '{"context_management":{"edits":[{"type":"clear_x","type":"compact_20260112"}]}}'],
+    [RESPONSES, '{"context_management":[{"type":"compaction","compact_threshold":9,"compact_threshold":1}]}'],
+    [RESPONSES, '{"tools":[{"type":"shell","environment":{"type":"local","type":"container_auto"}}]}'],
+    [RESPONSES, '{"input":[{"type":"message","type":"item_reference","id":"m"}]}'],
+    [RESPONSES, '{"max_tool_calls":1,"max_tool_calls":9}'],
+  ] as const) {
+    const facts = await factsOf(findEndpoint(path === MESSAGES ? 'messages' : 'chat', 'POST', path), body)
+    assert.match(ambiguityOf(facts) ?? '', /is there twice/, body)
+  }
+})
