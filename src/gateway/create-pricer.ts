@@ -1,6 +1,6 @@
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
-import { type Bound, boundOf } from '../pricing/bound.ts'
+import { type Bound, boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
 import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { rateFigures } from '../pricing/rate.ts'
@@ -47,7 +47,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
         const stores = unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
         return { ...stores, unmeteredMember: 'tool_resources' }
       }
-      const limits = readLimits(call.surface, call.facts, () => call.body())
+      const limits = readLimits(endpoint, call.facts)
       const imageToolModel = limits.tools.imageModel
       const tierAsked = tierFor(call.surface, limits, settings)
       const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
@@ -132,7 +132,7 @@ function metered(
     metered: true,
     counts: true,
     unseen: () => unseenWork(reader, call.facts, limits, model),
-    tokensHeld: (served) => tokensHeld(served ?? model, call.bodyBytes, limits, version),
+    tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
     modelDefault,
     asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
     withFees: (usage) => settleFees(usage, fees, context, version),
@@ -142,16 +142,17 @@ function metered(
 
 function tokensHeld(
   name: string | null,
-  bodyBytes: number,
+  { endpoint, bodyBytes }: PlannedCall,
   limits: RequestLimits,
   version: PriceVersion,
 ): TokensHeld {
   const model = name === null ? null : findModel(version, name)
-  const contextWindow = model?.contextWindowTokens ?? null
-  const sent = Math.min(bodyBytes, contextWindow ?? bodyBytes)
-  const output = limits.maxOutputTokens ?? model?.maxOutputTokens ?? contextWindow
+  const stated = limits.maxOutputTokens
+  const contextWindow =
+    model === null ? null : inputTokensMax(model, endpoint?.template ?? '', limits.prompts)
+  const output = model === null ? stated : outputTokensMax(model, stated, limits.predictedTokensMax)
   return {
-    input: limits.refersElsewhere ? contextWindow : sent,
+    input: limits.refersElsewhere ? contextWindow : Math.min(bodyBytes, contextWindow ?? bodyBytes),
     output: output === null ? null : output * limits.n,
     contextWindow,
   }

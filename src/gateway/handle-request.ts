@@ -120,7 +120,6 @@ async function serveKey(identified: IdentifiedCall, gateway: Gateway): Promise<v
       facts: read.facts,
       modelAsked,
       bodyBytes: request.lengthBytes,
-      body: () => request.bytes,
       atMs,
     })
     const models = namedModels(endpoint, surface, method, path, read.facts, target.query, plan.modelDefault)

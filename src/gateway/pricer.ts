@@ -15,8 +15,6 @@ export interface PlannedCall {
   readonly modelAsked: string | null
   /** Of the decoded body. */
   readonly bodyBytes: number
-  /** The body, where it is at hand and not encoded. Its pieces are joined for whoever asks. */
-  body(): Buffer | null
   readonly atMs: number
 }
 

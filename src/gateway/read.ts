@@ -226,9 +226,13 @@ export function countable(exchange: Exchange, { body, facts }: ReadBody): Counta
   if (codingOf(firstValue(exchange.headers, 'content-encoding')) === 'identity') {
     return new CountableBytes(body.held, isForm)
   }
-  // The decoded body was seen once, as it passed; its object ended here.
-  const lengthBytes = facts.kind === 'json' ? facts.scan.objectEnd + 1 : body.held.length
-  return { bytes: null, pieces: null, lengthBytes, isForm }
+  return { bytes: null, pieces: null, lengthBytes: decodedBytes(facts) ?? body.held.length, isForm }
+}
+
+/** The decoded body was seen once, as it passed. */
+function decodedBytes(facts: RequestFacts): number | null {
+  if (facts.kind === 'json') return facts.scan.objectEnd + 1
+  return facts.kind === 'form' ? facts.scan.lengthBytes : null
 }
 
 /** Joining the pieces of a large body costs more than all else that is done with it, and hardly anybody asks. */

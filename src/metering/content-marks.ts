@@ -1,26 +1,58 @@
-/**
- * Strings that mark content which costs tokens beyond the bytes of a body: what the body names and does not carry, and
- * documents and images it carries, whose pages and pixels count. They are names of members, or values that say what
- * kind of thing a member is.
- */
-const MARKS: readonly Buffer[] = ['file_id', 'url', 'container', 'mcp_servers', 'base64', 'file_data'].map(
-  (text) => Buffer.from(text),
-)
-/** A name that ends like this marks it as well: `image_url`. */
+/** What a string of a body can mark. They are bits, so that one number gathers those of a whole body. */
+export const MARKS = {
+  /**
+   * Content that costs tokens beyond the bytes of the body: what the body names and does not carry, and documents,
+   * images and audio that it carries, whose pages, pixels and seconds count.
+   */
+  elsewhere: 1,
+  /** A tool that is defined inside of the conversation. */
+  tool: 2,
+  /** These two together may be audio of an earlier answer, named by its id. */
+  audio: 4,
+  id: 8,
+} as const
+
+/** What a string may mark that cannot be read. */
+export const EVERY_MARK = MARKS.elsewhere | MARKS.tool | MARKS.audio | MARKS.id
+
+interface Mark {
+  readonly bytes: Buffer
+  readonly bit: number
+}
+
+/** Names of members, or values that say what kind of thing a member is. */
+const STRINGS: readonly Mark[] = [
+  ...['file_id', 'url', 'container', 'mcp_servers', 'base64', 'file_data', 'input_audio'].map((text) => ({
+    bytes: Buffer.from(text),
+    bit: MARKS.elsewhere,
+  })),
+  { bytes: Buffer.from('tool_definition'), bit: MARKS.tool },
+  { bytes: Buffer.from('audio'), bit: MARKS.audio },
+  { bytes: Buffer.from('id'), bit: MARKS.id },
+]
+/** A name that ends like this marks content elsewhere as well: `image_url`. */
 const ENDING = Buffer.from('_url')
 
-/** No more of a string than its last bytes need be known: one more than the longest has, so that it is seen to be longer. */
-const TAIL_BYTES = Math.max(ENDING.length, ...MARKS.map((mark) => mark.length)) + 1
+const LONGEST_BYTES = Math.max(...STRINGS.map(({ bytes }) => bytes.length))
+
+/** The longest of them with every character escaped. */
+const ESCAPED_BYTES_MAX = 6 * LONGEST_BYTES
+/** No more of a string than its last bytes need be known: one more than that, so that it is seen to be longer. */
+const TAIL_BYTES = ESCAPED_BYTES_MAX + 1
 
 /** 1 for every byte that one of them ends with: for all other strings one look is enough. */
 export const MARK_ENDS = new Uint8Array(256)
-for (const mark of [...MARKS, ENDING]) MARK_ENDS[mark[mark.length - 1] ?? 0] = 1
+for (const { bytes } of [...STRINGS, { bytes: ENDING }]) MARK_ENDS[bytes[bytes.length - 1] ?? 0] = 1
 
-/** Whether the string whose bytes these are is one of them. */
-export function isMark(chunk: Uint8Array, from: number, to: number): boolean {
-  if (endsWith(chunk, from, to, ENDING)) return true
-  for (const mark of MARKS) if (mark.length === to - from && endsWith(chunk, from, to, mark)) return true
-  return false
+const BY_LENGTH: readonly (readonly Mark[])[] = Array.from({ length: LONGEST_BYTES + 1 }, (_, length) =>
+  STRINGS.filter(({ bytes }) => bytes.length === length),
+)
+
+/** What the string whose bytes these are marks, 0 for nearly every one. */
+export function markOf(chunk: Uint8Array, from: number, to: number): number {
+  if (to - from <= LONGEST_BYTES)
+    for (const { bytes, bit } of BY_LENGTH[to - from] ?? []) if (endsWith(chunk, from, to, bytes)) return bit
+  return endsWith(chunk, from, to, ENDING) ? MARKS.elsewhere : 0
 }
 
 function endsWith(chunk: Uint8Array, from: number, to: number, end: Uint8Array): boolean {
@@ -49,10 +81,23 @@ export class MarkWatch {
   }
 
   /** Its closing quote is at `i`. */
-  close(chunk: Uint8Array, i: number): boolean {
-    if (this.#tail.length === 0) return isMark(chunk, this.#from, i)
+  close(chunk: Uint8Array, i: number): number {
+    if (this.#tail.length === 0) return markOf(chunk, this.#from, i)
     const last = this.#lastBytes(chunk, i)
-    return isMark(last, 0, last.length)
+    return markOf(last, 0, last.length)
+  }
+
+  /** The same for a string that has escaped what nobody must escape, and so may spell one unseen. */
+  closeEscaped(chunk: Uint8Array, i: number): number {
+    const last = this.#lastBytes(chunk, i)
+    if (last.length > ESCAPED_BYTES_MAX) return MARKS.elsewhere
+    try {
+      const text = Buffer.from(JSON.parse(`"${Buffer.from(last).toString()}"`) as string)
+      return markOf(text, 0, text.length)
+    } catch {
+      // Control characters are not looked for in strings that nobody reads.
+      return EVERY_MARK
+    }
   }
 
   /** A copy, as far as `to` of the chunk at hand. */

@@ -86,7 +86,7 @@ export class JsonPicker {
   readonly #capture: Capture
   /** Of what nobody looks into: for each open container the state behind it. */
   readonly #stack: Uint8Array
-  readonly #cursor: Cursor = { i: 0, state: 0, depth: 0, marked: false }
+  readonly #cursor: Cursor = { i: 0, state: 0, depth: 0, marks: 0 }
   #mode = STRUCTURE
   #due = ROOT
   #afterString = 0

@@ -48,8 +48,8 @@ export type JsonScan<Name extends string = string> =
       readonly objectEnd: number
       /** True when there is no member at all, so that an inserted one needs no comma. */
       readonly empty: boolean
-      /** Some string, at any depth, is a mark of content-marks.ts, or has escaped what nobody must escape, and may spell one. */
-      readonly marked: boolean
+      /** What the strings mark, at any depth and however they are spelled: bits of content-marks.ts. */
+      readonly marks: number
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableJson; readonly at: number }
 

@@ -50,7 +50,7 @@ export class JsonScanner<Name extends string = string> {
   readonly #mark = new MarkWatch()
   /** For each open container the state behind it. */
   #stack = new Uint8Array(SHALLOW_DEPTH)
-  readonly #cursor: Cursor = { i: 0, state: BEFORE_OBJECT, depth: 0, marked: false }
+  readonly #cursor: Cursor = { i: 0, state: BEFORE_OBJECT, depth: 0, marks: 0 }
   /** The state behind the string at hand. */
   #afterString = 0
   /** The document's offset of the first byte of the chunk at hand. */
@@ -90,7 +90,7 @@ export class JsonScanner<Name extends string = string> {
       duplicates,
       objectEnd: this.#objectEnd,
       empty: none,
-      marked: this.#cursor.marked,
+      marks: this.#cursor.marks,
     }
   }
 
@@ -117,7 +117,9 @@ export class JsonScanner<Name extends string = string> {
     cursor.i = quote < 0 ? -1 - quote : quote
     if (quote < 0) return 'not_json'
     if (quote === piece.bytes.length) return null
-    if (this.#string.hasNeedlessEscape || this.#mark.close(piece.bytes, quote)) cursor.marked = true
+    cursor.marks |= this.#string.hasNeedlessEscape
+      ? this.#mark.closeEscaped(piece.bytes, quote)
+      : this.#mark.close(piece.bytes, quote)
     return this.#close(this.#afterString, piece)
   }
 

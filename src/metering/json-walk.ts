@@ -1,4 +1,4 @@
-import { isMark, MARK_ENDS } from './content-marks.ts'
+import { MARK_ENDS, markOf } from './content-marks.ts'
 import {
   ACTION,
   AFTER,
@@ -25,8 +25,8 @@ export interface Cursor {
   i: number
   state: number
   depth: number
-  /** A string came by that content-marks.ts knows. */
-  marked: boolean
+  /** What the strings mark that came by, as content-marks.ts says. */
+  marks: number
 }
 
 /** The chunk is used up. */
@@ -60,7 +60,7 @@ export function walk(chunk: Buffer, words: DataView, stack: Uint8Array, cursor: 
         stop = nextStop(chunk, words, stop + 2, near)
       }
       if (stop < length && chunk[stop] === QUOTE && back < ACTION) {
-        if (markEnds[chunk[stop - 1] as number] === 1 && isMark(chunk, i + 1, stop)) cursor.marked = true
+        if (markEnds[chunk[stop - 1] as number] === 1) cursor.marks |= markOf(chunk, i + 1, stop)
         i = stop + 1
         state = back
         continue

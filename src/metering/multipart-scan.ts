@@ -31,6 +31,7 @@ export type MultipartScan<Name extends string = string> =
       readonly fields: ReadonlyMap<Name, MultipartField>
       /** Watched names given more than once; `fields` has the first of each, parsers differ on which counts. */
       readonly duplicates: readonly Name[]
+      readonly lengthBytes: number
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableMultipart; readonly at: number }
 

@@ -112,7 +112,12 @@ export class MultipartScanner<Name extends string = string> {
     if (this.#state !== 'closed') this.#fail('no_closing_boundary', 0)
     if (this.#matched === 1) this.#fail('trailing_bytes', -1)
     if (this.#failure !== null) return this.#failure
-    return { kind: 'form', fields: this.#fields, duplicates: [...this.#duplicates] }
+    return {
+      kind: 'form',
+      fields: this.#fields,
+      duplicates: [...this.#duplicates],
+      lengthBytes: this.#offset,
+    }
   }
 
   #step(chunk: Buffer): Fault {

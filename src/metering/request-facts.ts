@@ -34,7 +34,16 @@ export const REQUEST_MEMBERS = [
   'size',
   'quality',
   'tool_resources',
+  'thread',
+  'context_management',
+  'compaction',
+  'mcp_servers',
+  'multi_agent',
+  'max_tool_calls',
   'web_search_options',
+  'prediction',
+  'partial_images',
+  'chunking_strategy',
 ] as const
 
 export type RequestMember = (typeof REQUEST_MEMBERS)[number]
@@ -88,6 +97,12 @@ export interface RecordsFound {
   readonly ambiguity: Ambiguity | null
   /** Some bring tools, of whatever kind: what these may do is not limited by what the request itself declares. */
   readonly bringsTools: boolean
+  /** Some name content that is kept upstream. */
+  readonly refersElsewhere: boolean
+  /** Some ask for what came before them to be summed up. */
+  readonly compacts: boolean
+  /** How many prompts there are, each of which is answered on its own. */
+  readonly prompts: number
 }
 
 export const NOT_READ: RequestFacts = { kind: 'not_read' }

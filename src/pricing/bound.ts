@@ -1,4 +1,4 @@
-import type { Nanos } from '../kernel/money.ts'
+import { type Nanos, parseUsd } from '../kernel/money.ts'
 import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
 import { type Multipliers, multiplierOf, ONE, plainAmountOf, Totals } from './exact-amount.ts'
 import { dearer } from './find-rate.ts'
@@ -11,8 +11,8 @@ import {
   type TierRates,
   tableFor,
 } from './price-book.ts'
-import { type Side, type Tier, UNITS_OF } from './rate-keys.ts'
-import { type Surface, tierOf } from './service-tier.ts'
+import { type Side, UNITS_OF } from './rate-keys.ts'
+import { type ReportedTier, type Surface, tierOf } from './service-tier.ts'
 
 /** What a request says that limits what it can cost. */
 export interface BoundRequest {
@@ -25,7 +25,10 @@ export interface BoundRequest {
   readonly bodyBytes: number
   /** The limit on output tokens that the request states. */
   readonly maxOutputTokens: number | null
-  /** How many answers are asked for, at least 1. */
+  /** Of a predicted answer, which may all be paid for as output besides the answer. */
+  readonly predictedTokensMax: number
+  /** How many prompts there are, and how many answers are asked for to all of them together; each at least 1. */
+  readonly prompts: number
   readonly n: number
   readonly serviceTier: string | null
   /** Messages only. */
@@ -34,26 +37,45 @@ export interface BoundRequest {
   readonly geography: string | null
   /** URLs, file ids, stored prompts and responses, server tools: the model reads more than the body holds. */
   readonly refersElsewhere: boolean
+  /** Perhaps audio of an earlier answer, by its id: only models that speak know such. */
+  readonly mayReferToAudio: boolean
+  /** From so many tokens on they may be summed up before they are answered; null where they are not. */
+  readonly compactsAbove: number | null
   readonly tools: ToolLimits
   /** Each of them may answer after the ones before it have been paid for. */
-  readonly fallbackModels: readonly string[]
+  readonly fallbacks: readonly Answering[]
+}
+
+/** A model that answers, and the limit it is given; null is its own. */
+export interface Answering {
+  readonly model: string
+  readonly maxOutputTokens: number | null
 }
 
 export interface ToolLimits {
-  /** Any tool at all: upstream then adds instructions of its own to the prompt. */
-  readonly declared: boolean
+  /** Instructions that upstream adds to the prompt for the tools that are declared. */
+  readonly promptTokens: number
+  /** How often tools may be used that upstream runs: the model reads its context once more each time. */
+  readonly usesMax: number | null
   /** 0 without such a tool, null with one whose calls the request does not limit. */
   readonly webSearchesMax: number | null
   readonly fileSearchesMax: number | null
+  /** Containers that code runs in. */
+  readonly containers: number
   /** The model that draws, if an image tool is there. */
   readonly imageModel: string | null
+  /** Models that read the context too, and answer, each time that a tool is used. */
+  readonly advisors: readonly (Answering & { readonly usesMax: number })[]
 }
 
 export const NO_TOOLS: ToolLimits = {
-  declared: false,
+  promptTokens: 0,
+  usesMax: 0,
   webSearchesMax: 0,
   fileSearchesMax: 0,
+  containers: 0,
   imageModel: null,
+  advisors: [],
 }
 
 export interface BoundSettings {
@@ -70,8 +92,8 @@ export type Bound =
   | { readonly kind: 'unbounded'; readonly reason: string }
   | { readonly kind: 'unpriced'; readonly model: string }
 
-/** What upstream puts before the prompt when tools are declared: documented sums stay below this. */
-const TOOL_PROMPT_TOKENS = 2_048
+/** All inputs of one request for embeddings together; each of them has to fit the window. */
+const EMBEDDED_TOKENS_MAX = 300_000
 
 /**
  * One byte of audio is taken for at most this much of it. That is 0.8 kbit/s, below the lowest setting of speech
@@ -93,72 +115,149 @@ export function boundOf(
   settings: BoundSettings,
   discount: Discount = NO_DISCOUNT,
 ): Bound {
-  if (request.model === null) return { kind: 'unbounded', reason: 'the request names no model' }
-  const totals = new Totals()
-  for (const name of modelsOf(request.model, request.fallbackModels)) {
-    const model = findModel(version, name)
-    if (model === null) return { kind: 'unpriced', model: name }
-    const reason = addMost(totals, model, request, settings, keepFor(discount, model.id))
-    if (reason !== null) return { kind: 'unbounded', reason }
-  }
-  const { imageModel } = request.tools
-  if (imageModel !== null) {
-    if (findModel(version, imageModel) === null) return { kind: 'unpriced', model: imageModel }
+  const { model: asked, fallbacks, tools } = request
+  if (asked === null) return { kind: 'unbounded', reason: 'the request names no model' }
+  const unpriced = unpricedOf(asked, request, version)
+  if (unpriced !== null) return { kind: 'unpriced', model: unpriced }
+  if (tools.imageModel !== null)
     return { kind: 'unbounded', reason: 'nothing limits how much the image tool draws' }
-  }
-  const { listNanos, costNanos } = totals.raised()
-  if (listNanos > BOUND_NANOS_MAX) return { kind: 'unbounded', reason: 'the limits are beyond any cap' }
-  return { kind: 'bound', listNanos, costNanos }
+  if (tools.usesMax === null) return { kind: 'unbounded', reason: 'nothing limits how often tools are used' }
+  const sum = new Sum(request, version, settings, discount)
+  const contexts = 1 + tools.usesMax
+  sum.addAttempt({ model: asked, maxOutputTokens: request.maxOutputTokens }, contexts)
+  for (const fallback of fallbacks) sum.addAttempt(fallback, contexts)
+  for (const advisor of tools.advisors) sum.addAdvisor(advisor, advisor.usesMax * (1 + fallbacks.length))
+  return sum.bound()
 }
 
-function modelsOf(asked: string, fallbacks: readonly string[]): readonly string[] {
-  return fallbacks.length === 0 ? [asked] : [asked, ...fallbacks]
+function unpricedOf(asked: string, { fallbacks, tools }: BoundRequest, version: PriceVersion): string | null {
+  if (findModel(version, asked) === null) return asked
+  for (const { model } of fallbacks) if (findModel(version, model) === null) return model
+  for (const { model } of tools.advisors) if (findModel(version, model) === null) return model
+  return tools.imageModel === null || findModel(version, tools.imageModel) !== null ? null : tools.imageModel
 }
 
-/** Adds the most that one model can cost, or says why that is not known. */
-function addMost(
-  totals: Totals,
-  model: ModelPrice,
-  request: BoundRequest,
-  settings: BoundSettings,
-  keep: bigint,
-): string | null {
-  const inputMost = inputLimit(model, request)
-  const nanos = dearestFor(model, request, settings, inputMost ?? Number.MAX_SAFE_INTEGER)
-  let sum = 0n
-  if (nanos.duration > 0n) {
-    const milliseconds = BigInt(request.bodyBytes * AUDIO_MS_PER_BYTE)
-    sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
+/** Adds up the most that each model of a request can cost. */
+class Sum {
+  readonly #request: BoundRequest
+  readonly #version: PriceVersion
+  readonly #settings: BoundSettings
+  readonly #discount: Discount
+  readonly #totals = new Totals()
+  /** Why there is no bound. */
+  #reason: string | null = null
+
+  constructor(request: BoundRequest, version: PriceVersion, settings: BoundSettings, discount: Discount) {
+    this.#request = request
+    this.#version = version
+    this.#settings = settings
+    this.#discount = discount
   }
-  if (nanos.input > 0n) {
-    if (inputMost === null) return `no context window is known for ${model.id}`
-    sum += plainAmountOf('input_tokens', BigInt(inputMost), nanos.input)
+
+  bound(): Bound {
+    if (this.#reason !== null) return { kind: 'unbounded', reason: this.#reason }
+    const { listNanos, costNanos } = this.#totals.raised()
+    if (listNanos > BOUND_NANOS_MAX) return { kind: 'unbounded', reason: 'the limits are beyond any cap' }
+    return { kind: 'bound', listNanos, costNanos }
   }
-  if (nanos.output > 0n) {
-    const outputMost = outputLimit(model, request)
-    if (outputMost === null) return `no output limit is known for ${model.id}`
-    sum += plainAmountOf('output_tokens', BigInt(outputMost) * BigInt(request.n), nanos.output)
+
+  /** A model that answers the request, tools and all. */
+  addAttempt({ model: name, maxOutputTokens }: Answering, contexts: number): void {
+    const model = findModel(this.#version, name)
+    if (model === null) return
+    const request = this.#request
+    const context = inputLimit(model, request)
+    const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
+    // The limit of a response is that of all its steps; of Messages it is not said whether it is that of each.
+    const answers = request.surface === 'messages' ? request.n * contexts : request.n
+    const compactions = mayCompact(request.compactsAbove, context, output) ? contexts : 0
+    this.#addTokens(model, { context, contexts, output, answers, compactions })
+    const fees = feesOf(model, request.tools, this.#version)
+    if (typeof fees === 'string') this.#reason ??= fees
+    else if (fees !== 0n) this.#totals.add(fees, null, keepFor(this.#discount, model.id))
   }
-  const searches = searchesOf(model, request.tools)
-  if (typeof searches === 'string') return searches
-  totals.add(sum, multiplierOf(multipliersFor(model, request, settings)), keep)
-  if (searches !== 0n) totals.add(searches, null, keep)
-  return null
+
+  /** A model that is asked by a tool, and reads all that the one reads which asks it. */
+  addAdvisor({ model: name, maxOutputTokens }: Answering, times: number): void {
+    const model = findModel(this.#version, name)
+    if (model === null) return
+    const context = inputLimit(model, this.#request)
+    const output = outputTokensMax(model, maxOutputTokens, this.#request.predictedTokensMax)
+    this.#addTokens(model, { context, contexts: times, output, answers: times, compactions: 0 })
+  }
+
+  #addTokens(model: ModelPrice, { context, contexts, output, answers, compactions }: Passes): void {
+    const request = this.#request
+    // What one model reads in several passes may be reported, and so rated, as one prompt.
+    const passes = (contexts + compactions) * (1 + request.fallbacks.length)
+    const prompt = (context ?? Number.MAX_SAFE_INTEGER) * passes
+    const nanos = dearestFor(model, request, this.#settings, prompt)
+    let sum = 0n
+    if (nanos.duration > 0n) {
+      const milliseconds = BigInt(request.bodyBytes * AUDIO_MS_PER_BYTE)
+      sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
+    }
+    if (nanos.input > 0n) {
+      if (context === null) this.#reason ??= `no context window is known for ${model.id}`
+      const tokens = BigInt(context ?? 0) * BigInt(contexts + compactions)
+      sum += plainAmountOf('input_tokens', tokens, nanos.input)
+    }
+    if (nanos.output > 0n) {
+      // How long a summary may be is a matter of the model: what the request states is the limit of the answer.
+      const summary = compactions === 0 ? 0 : (model.maxOutputTokens ?? model.contextWindowTokens)
+      if (output === null || summary === null) this.#reason ??= `no output limit is known for ${model.id}`
+      const tokens = BigInt(output ?? 0) * BigInt(answers) + BigInt(summary ?? 0) * BigInt(compactions)
+      sum += plainAmountOf('output_tokens', tokens, nanos.output)
+    }
+    const multipliers = multipliersFor(model, request, this.#settings)
+    this.#totals.add(sum, multiplierOf(multipliers), keepFor(this.#discount, model.id))
+  }
+}
+
+/** How much a model reads and writes at a time, and how often. */
+interface Passes {
+  readonly context: number | null
+  readonly contexts: number
+  readonly output: number | null
+  readonly answers: number
+  readonly compactions: number
+}
+
+/** All that the prompts of one request can come to, where that is known. */
+export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: number): number | null {
+  const { contextWindowTokens: window } = model
+  if (endpoint === '/v1/embeddings') return Math.max(EMBEDDED_TOKENS_MAX, window ?? 0)
+  return window === null ? null : window * prompts
 }
 
 /** No token is shorter than a byte, so the body's bytes bound its tokens; nothing passes the context window. */
 function inputLimit(model: ModelPrice, request: BoundRequest): number | null {
-  if (request.refersElsewhere) return model.contextWindowTokens
-  const sent = request.bodyBytes + (request.tools.declared ? TOOL_PROMPT_TOKENS : 0)
-  return Math.min(sent, model.contextWindowTokens ?? sent)
+  const most = inputTokensMax(model, request.endpoint, request.prompts)
+  if (request.refersElsewhere || (request.mayReferToAudio && hearsAudio(model))) return most
+  const sent = request.bodyBytes + request.tools.promptTokens
+  return Math.min(sent, most ?? sent)
+}
+
+function hearsAudio({ rates }: ModelPrice): boolean {
+  return rates.standard.short.has('audio_input_tokens')
 }
 
 /** A stated limit beyond the window is refused upstream or cut to it; what a model writes has to fit its window. */
-function outputLimit(model: ModelPrice, request: BoundRequest): number | null {
+export function outputTokensMax(
+  model: ModelPrice,
+  stated: number | null,
+  predictedTokensMax: number,
+): number | null {
   const { contextWindowTokens, maxOutputTokens } = model
-  if (request.maxOutputTokens === null) return maxOutputTokens ?? contextWindowTokens
+  const limit = stated ?? maxOutputTokens ?? contextWindowTokens
+  if (limit === null) return null
   const room = Math.max(contextWindowTokens ?? 0, maxOutputTokens ?? 0)
-  return room === 0 ? request.maxOutputTokens : Math.min(request.maxOutputTokens, room)
+  const most = limit + predictedTokensMax
+  return room === 0 ? most : Math.min(most, room)
+}
+
+function mayCompact(above: number | null, context: number | null, output: number | null): boolean {
+  return above !== null && (context ?? Infinity) + (output ?? Infinity) >= above
 }
 
 type Dearest = Readonly<Record<Exclude<Side, 'tool'>, bigint>>
@@ -176,20 +275,28 @@ function dearestFor(
   const table = tableFor(model, request.endpoint)
   const { standard, longContextAbove } = table
   const mayBeLong = longContextAbove !== null && promptTokensMax > longContextAbove
-  const tier = tierFor(request, settings)
-  if (tier === 'standard') return dearestOf(standard, mayBeLong)
+  const { tier, known } = tierFor(request, settings)
+  const usual = dearestOf(standard, mayBeLong)
+  if (tier === 'standard' && known) return usual
   const rates = ratesOf(table, tier) ?? standard
   const own = dearestOf(rates, mayBeLong)
+  // A word that we do not know may be one for any of those that the model has.
+  if (!known)
+    return [...table.others.values()].reduce(
+      (most, each) => dearestOfBoth(most, dearestOf(each, mayBeLong)),
+      dearestOfBoth(own, usual),
+    )
   // What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised,
   // by the models that have them.
-  const isCheap = (tier === 'flex' || tier === 'batch') && rates.listed
-  return isCheap ? own : dearestOfBoth(own, dearestOf(standard, mayBeLong))
+  return tier === 'flex' && rates.listed ? own : dearestOfBoth(own, usual)
 }
 
-function tierFor(request: BoundRequest, settings: BoundSettings): Tier {
+function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
   const left = request.serviceTier === null || request.serviceTier === 'auto'
   const serviceTier = left && request.surface === 'chat' ? settings.defaultTier : request.serviceTier
-  return tierOf(request.surface, { serviceTier, speed: request.speed, batch: false }).tier
+  const reported = tierOf(request.surface, { serviceTier, speed: request.speed, batch: false })
+  // Nobody gets the price of a batch by asking for it.
+  return reported.tier === 'batch' ? { tier: 'standard', known: reported.known } : reported
 }
 
 /** Rates never change; looking through them took a third of the time of a bound. */
@@ -220,17 +327,20 @@ function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
   }
 }
 
+/** The one place that is not dearer than others; whatever else is named may be how somebody spells a dearer one. */
+const ANYWHERE = 'global'
+
 function multipliersFor(model: ModelPrice, request: BoundRequest, settings: BoundSettings): Multipliers {
   const { geography } = request
   let place = ONE
-  if (geography !== null) place = model.geography.get(geography) ?? ONE
-  else if (settings.geographyPossible)
+  if (geography === null ? settings.geographyPossible : geography !== ANYWHERE)
     for (const factor of model.geography.values()) place = dearer(place, factor)
   return [place, (settings.regional ? model.regionalUplift : null) ?? ONE]
 }
 
-function searchesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
-  if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0) return 0n
+/** What is paid by the call and not by the token. */
+function feesOf(model: ModelPrice, tools: ToolLimits, version: PriceVersion): bigint | string {
+  if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0 && tools.containers === 0) return 0n
   let sum = 0n
   for (const [unit, most] of [
     ['web_searches', tools.webSearchesMax],
@@ -241,5 +351,14 @@ function searchesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
     if (most === null && nanos > 0n) return `nothing limits the number of ${unit.replace('_', ' ')}`
     sum += plainAmountOf(unit, BigInt(most ?? 0), nanos)
   }
-  return sum
+  // The list has the price of one container, and that of a thousand searches.
+  return (
+    sum + plainAmountOf('web_searches', 1_000n * BigInt(tools.containers), containerNanos(model, version))
+  )
+}
+
+function containerNanos({ provider, entry }: ModelPrice, version: PriceVersion): bigint {
+  const provided = Object.hasOwn(version.entry.tools, provider) ? version.entry.tools[provider] : undefined
+  const price = { ...provided, ...entry.tools }.code_interpreter_per_session
+  return (typeof price === 'string' ? parseUsd(price) : null) ?? 0n
 }

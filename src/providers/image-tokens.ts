@@ -40,7 +40,10 @@ function wordOf(facts: RequestFacts, name: 'size' | 'quality'): string {
   const tools = facts.scan.members.get('tools')
   if (tools?.kind !== 'array') return ''
   const list = JSON.parse(tools.json) as readonly unknown[]
-  const drawing = list.find((tool) => String(Object(tool)['type']).startsWith('image_generation'))
+  const drawing = list.find((tool) => {
+    const type: unknown = Object(tool)['type']
+    return typeof type === 'string' && type.startsWith('image_generation')
+  })
   const word: unknown = Object(drawing)[name]
   return typeof word === 'string' ? word : ''
 }

@@ -1,3 +1,4 @@
+import { MARKS } from '../metering/content-marks.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityOf } from './ambiguity.ts'
 import type { Endpoint, Surface } from './endpoint.ts'
@@ -51,7 +52,7 @@ export function namedModels(
     case 'multipart':
       return namedInBody(found, facts, byDefault)
     case 'batch_entries':
-      return namedInEntries(facts)
+      return namedInEntries(found, facts)
     case 'batch_file':
       return namedInFile(facts)
     case 'nested':
@@ -93,17 +94,29 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
   const reason = endpoint.billing === 'free' ? names.unreadable : names.unknown
   return {
     names: records === null ? names.names : [...new Set([...names.names, ...records.models])],
-    unknown: reason ?? records?.unknown ?? null,
+    unknown: reason ?? records?.unknown ?? unseenTools(endpoint, facts),
     batchFile: null,
   }
 }
 
-function namedInEntries(facts: RequestFacts): NamedModels {
+/** A tool that is defined inside of a conversation can be an advisor, and names its model there. */
+function unseenTools({ surface, billing }: Endpoint, facts: RequestFacts): string | null {
+  if (surface !== 'messages' || billing === 'free' || facts.kind !== 'json') return null
+  if ((facts.scan.marks & MARKS.tool) === 0) return null
+  return 'The conversation defines tools, which may name models of their own.'
+}
+
+function namedInEntries(endpoint: Endpoint, facts: RequestFacts): NamedModels {
   const ambiguity = ambiguityOf(facts)
   if (ambiguity !== null) return unknown(ambiguity.detail)
   if (facts.kind !== 'json' || facts.records === null)
     return unknown('The requests of the batch were not read.')
-  return { names: facts.records.models, unknown: facts.records.unknown, batchFile: null }
+  const { records } = facts
+  return {
+    names: records.models,
+    unknown: records.unknown ?? unseenTools(endpoint, facts),
+    batchFile: null,
+  }
 }
 
 function namedInFile(facts: RequestFacts): NamedModels {

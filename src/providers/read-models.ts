@@ -124,7 +124,7 @@ function readFallbacks(fallbacks: Picked, names: ModelNames): void {
 }
 
 /** Of each entry the name, or what stands in its place. */
-export function fallbackModels(fallbacks: Picked): readonly Picked[] {
+function fallbackModels(fallbacks: Picked): readonly Picked[] {
   const entries: readonly Picked[] = isPickedArray(fallbacks) ? fallbacks : [null]
   return entries.map((entry) => (isPickedObject(entry) ? (entry.get('model') ?? null) : entry))
 }

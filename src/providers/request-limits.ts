@@ -1,25 +1,36 @@
+import { MARKS } from '../metering/content-marks.ts'
 import type { PickedObject } from '../metering/json-place.ts'
 import type { JsonMember } from '../metering/json-scan.ts'
 import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
-import type { Surface } from './endpoint.ts'
+import { compactsAbove } from './compaction.ts'
+import { count, LIMITLESS } from './count.ts'
+import type { Endpoint, UsageReader } from './endpoint.ts'
 import { membersOf } from './pick-members.ts'
-import { asksForSvg, fallbackModels, ModelNames, mayLeadToOthers, readOtherModels } from './read-models.ts'
+import { asksForSvg, ModelNames, mayLeadToOthers, readOtherModels } from './read-models.ts'
 import { NO_REQUEST_TOOLS, type RequestTools, readRequestTools, UNKNOWN_TOOLS } from './request-tools.ts'
 
 /** What a request says that limits what it can cost. */
 export interface RequestLimits {
   readonly maxOutputTokens: number | null
+  /** Of the prediction of an answer: what of it does not come true is paid for like output. */
+  readonly predictedTokensMax: number
+  /** How many prompts there are, and how many answers to all of them together. */
+  readonly prompts: number
   readonly n: number
   readonly serviceTier: string | null
   readonly speed: string | null
   readonly geography: string | null
   readonly refersElsewhere: boolean
+  /** Audio is talked of, and ids: an answer may be meant that was spoken earlier. */
+  readonly mayReferToAudio: boolean
+  /** From so many tokens on upstream may sum them up first; null where it does not. */
+  readonly compactsAbove: number | null
   readonly background: boolean
   /** A stored prompt, response or conversation takes part, which may bring a model of its own. */
   readonly stored: boolean
   readonly tools: RequestTools
-  /** Models that may answer in the place of the one asked for. */
-  readonly fallbackModels: readonly string[]
+  /** Those that may answer in the place of the model asked for. */
+  readonly fallbacks: readonly Fallback[]
   /**
    * Something takes part that none of the above limits: a model that upstream chooses or that cannot be read, tools
    * that items of the conversation bring, a second model that writes an SVG.
@@ -27,52 +38,108 @@ export interface RequestLimits {
   readonly unlimited: boolean
 }
 
-/** The same marks as in content-marks.ts, to be looked for in a body that is no JSON, or is not known to be. */
-const ELSEWHERE = [
-  ...['"file_id"', '"url"', '_url"', '"container"', '"mcp_servers"', '"base64"', '"file_data"'],
-  // They begin escaped letters: a name spelled with them could be any of the others.
-  ...['\\u006', '\\u007'],
-].map((text) => Buffer.from(text))
-
-/** Marks in JSON were looked for as it passed: to look for each of them in the bytes took 3 ms for a MB of them. */
-function refersElsewhere(facts: RequestFacts, body: () => Buffer | null): boolean {
-  if (facts.kind === 'json') return facts.scan.marked
-  const bytes = body()
-  return bytes === null || ELSEWHERE.some((mark) => bytes.includes(mark))
+export interface Fallback {
+  readonly model: string
+  readonly maxOutputTokens: number | null
 }
 
-/** `body` answers null where the bytes are not at hand, or encoded: then it may refer to anything. */
-export function readLimits(surface: Surface, facts: RequestFacts, body: () => Buffer | null): RequestLimits {
-  const get = (name: RequestMember): JsonMember | undefined =>
-    facts.kind === 'json' ? facts.scan.members.get(name) : undefined
-  const tools = bringsTools(facts) ? UNKNOWN_TOOLS : toolsOf(surface, get('tools'))
+type Get = (name: RequestMember) => JsonMember | undefined
+
+export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimits {
+  const get: Get = (name) => (facts.kind === 'json' ? facts.scan.members.get(name) : undefined)
+  const usage = endpoint.billing === 'metered' ? endpoint.usage : null
   const members = membersOf(facts)
-  const stored =
-    get('prompt')?.kind === 'object' || isGiven(get('previous_response_id')) || isGiven(get('conversation'))
+  const searches = searchesByItself(usage, get)
+  const tools = withSearch(toolsOf(endpoint, usage, facts, get), searches)
+  const maxOutputTokens = outputLimit(usage, get)
+  const fallbacks = fallbacksOf(get('fallbacks'), maxOutputTokens)
+  const prompts = promptsOf(facts, get('prompt'))
   return {
-    maxOutputTokens: outputLimit(get),
-    n: Math.max(countOf(get('n')), countOf(get('best_of'))),
+    maxOutputTokens,
+    predictedTokensMax: lengthOf(get('prediction')),
+    prompts,
+    n: prompts * answersOf(facts),
     serviceTier: textOf(get('service_tier')),
-    speed: textOf(get('speed')),
+    speed: isFast(textOf(get('speed'))) || fallbacks.some(({ speed }) => isFast(speed)) ? 'fast' : null,
     geography: textOf(get('inference_geo')),
-    refersElsewhere: stored || tools.runsUpstream || refersElsewhere(facts, body),
+    refersElsewhere: searches || tools.usesMax !== 0 || refersElsewhere(usage, facts, get),
+    mayReferToAudio: usage === 'chat' && hasMarks(facts, MARKS.audio | MARKS.id),
+    compactsAbove: isToBeSummedUp(facts, get) ? 0 : compactsAbove(get('context_management')),
     background: isTrue(get('background')),
-    stored,
+    stored: namesStored(get),
     tools,
-    fallbackModels: otherModels(members, tools),
-    unlimited: tools === UNKNOWN_TOOLS || asksForSvg(members) || leavesOpen(facts, members),
+    fallbacks,
+    unlimited: isUnlimited(endpoint, facts, get, members) || tools === UNKNOWN_TOOLS,
   }
 }
 
-function otherModels(members: PickedObject, tools: RequestTools): readonly string[] {
-  const fallbacks = members.get('fallbacks') ?? null
-  if (fallbacks === null) return tools.otherModels
-  return [...fallbackModels(fallbacks).filter((model) => typeof model === 'string'), ...tools.otherModels]
+/** Marks in JSON were looked for as it passed: to look for each of them in the bytes took 3 ms for a MB of them. */
+function refersElsewhere(usage: UsageReader | null, facts: RequestFacts, get: Get): boolean {
+  // Pixels are not counted by their bytes; sound is less than its bytes.
+  if (facts.kind === 'form') return usage === 'images'
+  if (facts.kind !== 'json') return true
+  if (hasMarks(facts, MARKS.elsewhere) || facts.records?.refersElsewhere === true) return true
+  return goesOn(get('thread')) || namesStored(get)
 }
 
-function toolsOf(surface: Surface, member: JsonMember | undefined): RequestTools {
-  if (!isGiven(member)) return NO_REQUEST_TOOLS
-  return member.kind === 'array' ? readRequestTools(surface, member.json) : UNKNOWN_TOOLS
+function namesStored(get: Get): boolean {
+  if (get('prompt')?.kind === 'object') return true
+  return isGiven(get('previous_response_id')) || isGiven(get('conversation'))
+}
+
+function hasMarks(facts: RequestFacts, marks: number): boolean {
+  return facts.kind === 'json' && (facts.scan.marks & marks) === marks
+}
+
+/** The request, or an item of it, asks for a summary. */
+function isToBeSummedUp(facts: RequestFacts, get: Get): boolean {
+  return isGiven(get('compaction')) || (facts.kind === 'json' && facts.records?.compacts === true)
+}
+
+/** A thread that begins is all in the request; one that goes on is kept upstream. */
+function goesOn(thread: JsonMember | undefined): boolean {
+  if (!isGiven(thread)) return false
+  if (thread.kind !== 'object') return true
+  const { type, previous_message_id: previous } = JSON.parse(thread.json) as Readonly<Record<string, unknown>>
+  return type !== 'create' || (previous ?? null) !== null
+}
+
+function isUnlimited(endpoint: Endpoint, facts: RequestFacts, get: Get, members: PickedObject): boolean {
+  if (facts.kind === 'unreadable') return true
+  // What a form says to an endpoint that reads JSON is not looked for.
+  if (facts.kind === 'form') return endpoint.reads !== 'multipart' || drawsMore(facts, members)
+  if (endpoint.surface === 'messages' && hasMarks(facts, MARKS.tool)) return true
+  if (isFilled(get('mcp_servers')) || isGiven(get('multi_agent'))) return true
+  return drawsMore(facts, members) || leavesOpen(members)
+}
+
+/** An SVG is written by a second model; films and images half done are more images; audio in pieces has no length. */
+function drawsMore(facts: RequestFacts, members: PickedObject): boolean {
+  if (asksForSvg(members) || members.get('output_format') === 'gif') return true
+  return hasMember(facts, 'partial_images') || hasMember(facts, 'chunking_strategy')
+}
+
+function hasMember(facts: RequestFacts, name: RequestMember): boolean {
+  if (facts.kind === 'form') return facts.scan.fields.has(name)
+  return facts.kind === 'json' && isGiven(facts.scan.members.get(name))
+}
+
+/** What a list of allowed models could not be held against, no price can be either. */
+function leavesOpen(members: PickedObject): boolean {
+  if (!mayLeadToOthers(members)) return false
+  const names = new ModelNames()
+  readOtherModels(members, names)
+  return names.unknown !== null
+}
+
+function toolsOf(endpoint: Endpoint, usage: UsageReader | null, facts: RequestFacts, get: Get): RequestTools {
+  if (bringsTools(facts)) return UNKNOWN_TOOLS
+  const tools = get('tools')
+  if (!isGiven(tools)) return NO_REQUEST_TOOLS
+  if (tools.kind !== 'array') return UNKNOWN_TOOLS
+  const callsMax = usage === 'responses' ? countOf(get('max_tool_calls')) : LIMITLESS
+  const limited = callsMax !== LIMITLESS && callsMax > 0
+  return readRequestTools(endpoint.surface, tools.json, limited ? callsMax : null)
 }
 
 /** Items of a conversation can bring tools that run models or search, and nothing limits those. */
@@ -81,13 +148,95 @@ function bringsTools(facts: RequestFacts): boolean {
   return facts.records.bringsTools || facts.records.unknown !== null
 }
 
-/** What a list of allowed models could not be held against, no price can be either. */
-function leavesOpen(facts: RequestFacts, members: PickedObject): boolean {
-  if (facts.kind === 'unreadable') return true
-  if (!mayLeadToOthers(members)) return false
-  const names = new ModelNames()
-  readOtherModels(members, names)
-  return names.unknown !== null
+/** Models that search for every answer they give. */
+const SEARCH_MODEL = /-search-(?:preview|api)(?:-|$)/
+
+function searchesByItself(usage: UsageReader | null, get: Get): boolean {
+  if (usage !== 'chat') return false
+  return isGiven(get('web_search_options')) || SEARCH_MODEL.test(textOf(get('model')) ?? '')
+}
+
+/** One search is paid for, however many there were. */
+function withSearch(tools: RequestTools, searches: boolean): RequestTools {
+  if (!searches || tools.webSearchesMax === null) return tools
+  return { ...tools, webSearchesMax: tools.webSearchesMax + 1 }
+}
+
+interface SpeedyFallback extends Fallback {
+  readonly speed: unknown
+}
+
+/** What cannot be read of them is refused, or left to upstream, elsewhere: readFallbacks of read-models.ts. */
+function fallbacksOf(member: JsonMember | undefined, asked: number | null): readonly SpeedyFallback[] {
+  if (member?.kind !== 'array') return []
+  return (JSON.parse(member.json) as readonly unknown[]).flatMap((entry) => {
+    if (typeof entry === 'string') return [{ model: entry, maxOutputTokens: asked, speed: null }]
+    const { model, max_tokens: own, speed } = (entry ?? {}) as Readonly<Record<string, unknown>>
+    if (typeof model !== 'string') return []
+    const maxOutputTokens = own === null || own === undefined ? asked : count(own)
+    return [{ model, maxOutputTokens, speed: speed === null || speed === undefined ? null : speed }]
+  })
+}
+
+/** Any other word may be how somebody spells it. */
+function isFast(speed: unknown): boolean {
+  return speed !== null && speed !== 'standard'
+}
+
+/** The limits that an endpoint knows: the names of the others mean nothing to it. */
+const OUTPUT_LIMITS: Partial<Record<UsageReader, readonly RequestMember[]>> = {
+  messages: ['max_tokens'],
+  completions: ['max_tokens'],
+  chat: ['max_completion_tokens', 'max_tokens'],
+  responses: ['max_output_tokens'],
+}
+/** Where no output can be asked for: elsewhere 0 is refused, or taken for no limit. */
+const MAY_BE_SILENT: ReadonlySet<UsageReader | null> = new Set<UsageReader>(['messages', 'completions'])
+
+/** Where a request gives several, the largest is the safe one. */
+function outputLimit(usage: UsageReader | null, get: Get): number | null {
+  let largest: number | null = null
+  for (const name of (usage === null ? undefined : OUTPUT_LIMITS[usage]) ?? []) {
+    const member = get(name)
+    if (!isGiven(member)) continue
+    const limit = countOf(member)
+    largest = Math.max(largest ?? 0, limit === 0 && !MAY_BE_SILENT.has(usage) ? LIMITLESS : limit)
+  }
+  return largest
+}
+
+/** More answers than this, upstream gives to nobody; a number that cannot be read is taken for it. */
+const ANSWERS_MAX = 128
+
+/** To one prompt. */
+function answersOf(facts: RequestFacts): number {
+  return Math.min(Math.max(1, askedFor(facts, 'n'), askedFor(facts, 'best_of')), ANSWERS_MAX)
+}
+
+function askedFor(facts: RequestFacts, name: 'n' | 'best_of'): number {
+  if (facts.kind === 'json') {
+    const member = facts.scan.members.get(name)
+    return isGiven(member) ? countOf(member) : 1
+  }
+  const field = facts.kind === 'form' ? facts.scan.fields.get(name) : undefined
+  if (field === undefined) return 1
+  return field.kind === 'text' && /^\d+$/.test(field.value) ? Number(field.value) : LIMITLESS
+}
+
+/** Numbers are the tokens of one prompt. */
+const TOKENS = /^\[[\d\s,.eE+-]*\]$/
+
+function promptsOf(facts: RequestFacts, prompt: JsonMember | undefined): number {
+  if (facts.kind !== 'json' || facts.records === null) return 1
+  return prompt?.kind === 'array' && TOKENS.test(prompt.json) ? 1 : facts.records.prompts
+}
+
+function lengthOf(member: JsonMember | undefined): number {
+  return isGiven(member) ? member.end - member.start : 0
+}
+
+function isFilled(member: JsonMember | undefined): boolean {
+  return isGiven(member) && !(member.kind === 'array' && /^\[\s*\]$/.test(member.json))
 }
 
 function isGiven(member: JsonMember | undefined): member is JsonMember {
@@ -98,34 +247,12 @@ function isTrue(member: JsonMember | undefined): boolean {
   return member?.kind === 'boolean' && member.value
 }
 
+/** What is there and is no text is a word that nobody knows. */
 function textOf(member: JsonMember | undefined): string | null {
-  return member?.kind === 'string' ? member.value : null
+  if (!isGiven(member)) return null
+  return member.kind === 'string' ? member.value : ''
 }
-
-const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'] as const
-
-/** Upstream honours the limit of its own endpoint; where a request gives several, the largest is the safe one. */
-function outputLimit(get: (name: RequestMember) => JsonMember | undefined): number | null {
-  let largest: number | null = null
-  for (const name of OUTPUT_LIMITS) {
-    const member = get(name)
-    if (!isGiven(member)) continue
-    const limit = numberOf(member)
-    if (limit === null) return null
-    largest = Math.max(largest ?? limit, limit)
-  }
-  return largest
-}
-
-function numberOf(member: JsonMember): number | null {
-  if (member.kind !== 'number' || !Number.isSafeInteger(member.value) || member.value < 0) return null
-  return member.value
-}
-
-/** More answers than this, upstream gives to nobody; a number that cannot be read is taken for it. */
-const ANSWERS_MAX = 128
 
 function countOf(member: JsonMember | undefined): number {
-  if (!isGiven(member)) return 1
-  return Math.min(Math.max(1, numberOf(member) ?? ANSWERS_MAX), ANSWERS_MAX)
+  return count(member?.kind === 'number' ? member.value : null)
 }

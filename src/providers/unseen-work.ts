@@ -56,7 +56,7 @@ export function unseenWork(
     media:
       reader === 'images' || reader === 'speech' || (reader === 'chat' && mentionsAudio(get('modalities'))),
     context: limits.refersElsewhere,
-    tools: limits.tools.runsUpstream,
+    tools: limits.tools.usesMax !== 0,
     reasoning: mayReason(reader, get, model),
     stored: reader === 'responses' && !(store?.kind === 'boolean' && !store.value),
     request: facts.kind === 'unreadable',

@@ -1,10 +1,10 @@
 import type { Pick } from '../metering/json-picker.ts'
-import type { Picked } from '../metering/json-place.ts'
+import type { PickedObject } from '../metering/json-place.ts'
 import type { Ambiguity, RecordsFound } from '../metering/request-facts.ts'
 import type { RecordWatch } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
-import { BATCH, withItems } from './model-places.ts'
+import { BATCH, ITEM_CONTENT, PROMPTS, withItems } from './model-places.ts'
 import { isPickedObject, ModelNames, readItem, readModels } from './read-models.ts'
 
 /** More than any batch may have. */
@@ -19,10 +19,14 @@ const ITEMS: ReadonlyMap<string, string> = new Map([
   ['/v1/conversations/{conversation_id}/items', 'items'],
 ])
 
-/** What has to be looked at inside the body of a request, as it passes, to know its models; null where it is nothing. */
+/**
+ * What has to be looked at inside the body of a request, as it passes, to know its models and what it can cost; null
+ * where it is nothing.
+ */
 export function watchRecords(endpoint: Endpoint | null): RecordWatch | null {
   if (endpoint === null || endpoint.reads === 'nothing') return null
   if (endpoint.model === 'batch_entries') return watchBatch()
+  if (endpoint.billing === 'metered' && endpoint.usage === 'completions') return watchPrompts()
   const items = endpoint.surface === 'chat' ? ITEMS.get(endpoint.template) : undefined
   return items === undefined ? null : watchItems(items)
 }
@@ -41,7 +45,7 @@ function watchBatch(): RecordWatch {
     found(pick) {
       if (entries === 0) names.leaveOpen('The batch names no models.')
       if (entries > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
-      return summarise(pick, names, false)
+      return summarise(pick, names)
     },
   }
 }
@@ -49,23 +53,64 @@ function watchBatch(): RecordWatch {
 function watchItems(name: string): RecordWatch {
   const names = new ModelNames()
   let bringsTools = false
+  let refersElsewhere = false
+  let compacts = false
   return {
     place: withItems(name),
     take(item) {
-      bringsTools ||= hasTools(item)
       readItem(item, names)
+      if (!isPickedObject(item)) return
+      bringsTools ||= isGiven(item, 'tools')
+      refersElsewhere ||= isReference(item)
+      compacts ||= item.get('type') === 'compaction_trigger'
     },
-    found: (pick) => summarise(pick, names, bringsTools),
+    found: (pick) => summarise(pick, names, { bringsTools, refersElsewhere, compacts }),
   }
 }
 
-function hasTools(item: Picked): boolean {
-  return isPickedObject(item) && (item.get('tools') ?? null) !== null
+function watchPrompts(): RecordWatch {
+  let prompts = 0
+  return {
+    place: PROMPTS,
+    take() {
+      prompts++
+    },
+    found: (pick) => summarise(pick, new ModelNames(), { prompts: Math.max(1, prompts) }),
+  }
 }
 
-function summarise(pick: Pick, names: ModelNames, bringsTools: boolean): RecordsFound {
+function isGiven(item: PickedObject, name: string): boolean {
+  return (item.get(name) ?? null) !== null
+}
+
+/** Items whose content is kept upstream, however much of them is sent along. */
+const KEPT_UPSTREAM =
+  /^(?:item_reference|image_generation_call|(?:file_search|web_search|code_interpreter)_call)$/
+/** Items whose content nobody but upstream can read: they carry it only where they carry it encrypted. */
+const HIDDEN = /^(?:reasoning|compaction)$/
+
+/** Whether an item stands for more than it says: it is an id and nothing else, or one of upstream's own making. */
+function isReference(item: PickedObject): boolean {
+  const type = item.get('type') ?? ''
+  if (typeof type !== 'string') return true
+  if (KEPT_UPSTREAM.test(type)) return true
+  if (!isGiven(item, 'id')) return false
+  if (isGiven(item, 'encrypted_content')) return item.get('encrypted_content') === ''
+  return HIDDEN.test(type) || !ITEM_CONTENT.some((name) => isGiven(item, name))
+}
+
+function summarise(pick: Pick, names: ModelNames, more: Partial<RecordsFound> = {}): RecordsFound {
   const ambiguity = ambiguityOfPick(pick)
-  return { models: names.names, unknown: ambiguity?.detail ?? names.unknown, ambiguity, bringsTools }
+  return {
+    models: names.names,
+    unknown: ambiguity?.detail ?? names.unknown,
+    ambiguity,
+    bringsTools: false,
+    refersElsewhere: false,
+    compacts: false,
+    prompts: 1,
+    ...more,
+  }
 }
 
 function ambiguityOfPick(pick: Pick): Ambiguity | null {

@@ -39,7 +39,6 @@ async function plan(
     facts,
     modelAsked: modelAsked(facts),
     bodyBytes: bytes.length,
-    body: () => bytes,
     atMs: Date.now(),
   })
 }

@@ -1,45 +1,59 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { EVERY_MARK, MARKS } from '../../src/metering/content-marks.ts'
 import { JsonScanner } from '../../src/metering/json-scanner.ts'
 
-const MARKS = ['file_id', 'url', 'image_url', '_url', 'container', 'mcp_servers', 'base64', 'file_data']
+const ELSEWHERE = [
+  ...['file_id', 'url', 'image_url', '_url', 'container', 'mcp_servers', 'base64', 'file_data'],
+  'input_audio',
+]
+const BITS: ReadonlyMap<string, number> = new Map([
+  ...ELSEWHERE.map((text) => [text, MARKS.elsewhere] as const),
+  ['tool_definition', MARKS.tool],
+  ['audio', MARKS.audio],
+  ['id', MARKS.id],
+])
 
-function isMarked(text: string, pieceBytes: number): boolean {
+function marksOf(text: string, pieceBytes: number): number {
   const scanner = new JsonScanner(['model'])
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += pieceBytes) scanner.write(bytes.subarray(at, at + pieceBytes))
   const scan = scanner.end()
   if (scan.kind === 'unreadable') throw new Error(`${scan.reason}: ${text}`)
-  return scan.marked
+  return scan.marks
 }
 
-const everyCut = (text: string): boolean[] =>
-  [1, 2, 3, 5, 7, 64, 100_000].map((pieceBytes) => isMarked(text, pieceBytes))
+const everyCut = (text: string): Set<number> =>
+  new Set([1, 2, 3, 5, 7, 64, 100_000].map((pieceBytes) => marksOf(text, pieceBytes)))
 
 test('a body is marked by a member of that name at any depth, however the body is cut', () => {
-  for (const mark of MARKS) {
+  for (const [mark, bit] of BITS) {
     const holder = { [mark]: 'x' }
     for (const body of [
       holder,
       { model: 'm', a: [{ b: [holder] }] },
       { messages: [{ content: [holder] }] },
     ]) {
-      assert.deepEqual(new Set(everyCut(JSON.stringify(body))), new Set([true]), JSON.stringify(body))
+      assert.deepEqual(everyCut(JSON.stringify(body)), new Set([bit]), JSON.stringify(body))
     }
   }
 })
 
 test('a body is marked by a value that says so', () => {
-  for (const mark of MARKS) {
+  for (const [mark, bit] of BITS) {
     const text = JSON.stringify({ messages: [{ source: { type: mark, data: 'abc' } }] })
-    assert.deepEqual(new Set(everyCut(text)), new Set([true]), text)
+    assert.deepEqual(everyCut(text), new Set([bit]), text)
   }
 })
 
 test('what only resembles a mark is none, inside of prose neither', () => {
   const strings = [
     'urls',
+    'ids',
+    'audios',
+    'an audio',
+    'tool_definitions',
     'curl',
     'file_ids',
     'a container',
@@ -53,7 +67,7 @@ test('what only resembles a mark is none, inside of prose neither', () => {
   ]
   for (const value of strings) {
     const text = JSON.stringify({ [value]: value, a: [value], b: { c: value } })
-    assert.deepEqual(new Set(everyCut(text)), new Set([false]), text)
+    assert.deepEqual(everyCut(text), new Set([0]), text)
   }
 })
 
@@ -68,21 +82,31 @@ test('a chunk may be overwritten once it was looked at', () => {
     chunk.fill('!')
     scanner.write(Buffer.from(second))
     const scan = scanner.end()
-    assert.equal(scan.kind === 'object' && scan.marked, true, first)
+    assert.equal(scan.kind === 'object' && scan.marks, MARKS.elsewhere, first)
   }
 })
 
-test('a name that is spelled with escapes which nobody needs is taken for a mark', () => {
-  for (const name of [
-    '\\u0075rl',
-    'file\\u005fid',
-    'f\\u0069le_id',
-    'base\\u00364',
-    'base6\\u0034',
-    'UR\\u004c\\u006C',
-  ]) {
-    assert.deepEqual(new Set(everyCut(`{"a":[{"${name}":1}]}`)), new Set([true]), name)
+test('a name that is spelled with escapes which nobody needs is the name it spells', () => {
+  const escaped = (text: string) => text.replace(/./g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`)
+  for (const [name, bit] of [
+    ['\\u0075rl', MARKS.elsewhere],
+    ['file\\u005fid', MARKS.elsewhere],
+    ['f\\u0069le_id', MARKS.elsewhere],
+    ['base\\u00364', MARKS.elsewhere],
+    ['base6\\u0034', MARKS.elsewhere],
+    ['\\u0069\\u0064', MARKS.id],
+    ['a\\u00E4\\u0061', 0],
+    ['UR\\u004c\\u006C', 0],
+    ...[...BITS].map(([text, bit]) => [escaped(text), bit] as const),
+    // So long that its end may be one.
+    [`${escaped('x'.repeat(20))}`, MARKS.elsewhere],
+  ] as const) {
+    assert.deepEqual(everyCut(`{"a":[{"${name}":1}]}`), new Set([bit]), name)
   }
+})
+
+test('a name with escapes that is no JSON beyond them may be any', () => {
+  assert.deepEqual(everyCut('{"a":[{"\\u0075\trl":1}]}'), new Set([EVERY_MARK]))
 })
 
 test('escapes that encoders make by themselves mark nothing', () => {
@@ -94,11 +118,15 @@ test('escapes that encoders make by themselves mark nothing', () => {
     '\\u0000\\u001f',
     '\\"\\\\\\n',
   ])
-    assert.deepEqual(new Set(everyCut(`{"a":[{"${value}x":"${value}"}]}`)), new Set([false]), value)
+    assert.deepEqual(everyCut(`{"a":[{"${value}x":"${value}"}]}`), new Set([0]), value)
 })
 
-test('whether a body is marked is whether one of its strings is a mark, and does not depend on the cuts', () => {
-  const word = fc.oneof(fc.constantFrom(...MARKS), fc.string({ maxLength: 12 }), fc.constant('y'.repeat(300)))
+test('what a body marks is what its strings mark, and does not depend on the cuts', () => {
+  const word = fc.oneof(
+    fc.constantFrom(...BITS.keys()),
+    fc.string({ maxLength: 12 }),
+    fc.constant('y'.repeat(300)),
+  )
   const value = fc.letrec((tie) => ({
     any: fc.oneof({ depthSize: 'small' }, word, fc.integer(), tie('list'), tie('object')),
     list: fc.array(tie('any'), { maxLength: 3 }),
@@ -107,14 +135,15 @@ test('whether a body is marked is whether one of its strings is a mark, and does
   fc.assert(
     fc.property(value, fc.integer({ min: 1, max: 40 }), (body, pieceBytes) => {
       const text = JSON.stringify(body)
-      fc.pre(!/\\u00(?:[567]|34|36)/i.test(text) && !text.includes('"model"'))
+      fc.pre(!text.includes('"model"'))
       const strings: string[] = []
       JSON.stringify(body, (name, inner: unknown) => {
         strings.push(name, typeof inner === 'string' ? inner : '')
         return inner
       })
-      const expected = strings.some((each) => MARKS.includes(each) || each.endsWith('_url'))
-      assert.equal(isMarked(text, pieceBytes), expected)
+      const bitOf = (each: string) => BITS.get(each) ?? (each.endsWith('_url') ? MARKS.elsewhere : 0)
+      const expected = strings.reduce((marks, each) => marks | bitOf(each), 0)
+      assert.equal(marksOf(text, pieceBytes), expected)
     }),
   )
 })

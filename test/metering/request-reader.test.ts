@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { objectAt, type Picked, streamOf, TEXT } from '../../src/metering/json-place.ts'
-import { type Doubt, modelAsked, type RequestFacts } from '../../src/metering/request-facts.ts'
+import {
+  type Doubt,
+  modelAsked,
+  type RecordsFound,
+  type RequestFacts,
+} from '../../src/metering/request-facts.ts'
 import { type RecordWatch, readerFor } from '../../src/metering/request-reader.ts'
 
 const json = Buffer.from(
@@ -126,7 +131,15 @@ test('a form is suspect for its charset and its coding as JSON is', async () => 
 
 test('records are looked into where somebody asks for it, also in a coded body', async () => {
   const seen: Picked[] = []
-  const found = { models: ['a'], unknown: null, ambiguity: null, bringsTools: false }
+  const found: RecordsFound = {
+    models: ['a'],
+    unknown: null,
+    ambiguity: null,
+    bringsTools: false,
+    refersElsewhere: false,
+    compacts: false,
+    prompts: 1,
+  }
   const watch: RecordWatch = {
     place: objectAt({ list: streamOf(TEXT) }),
     take: (record) => seen.push(record),

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Quantities, Unit } from '../../src/kernel/usage.ts'
-import { type BoundRequest, type BoundSettings, boundOf } from '../../src/pricing/bound.ts'
+import {
+  type Answering,
+  type BoundRequest,
+  type BoundSettings,
+  boundOf,
+  NO_TOOLS,
+} from '../../src/pricing/bound.ts'
 import { findModel } from '../../src/pricing/price-book.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { UNITS_OF } from '../../src/pricing/rate-keys.ts'
@@ -12,10 +18,13 @@ import { discountOf, partOf, shipped, usageOf } from './worked-example.ts'
 const models = [...shipped.names.keys()]
 
 const tools = fc.record({
-  declared: fc.boolean(),
+  promptTokens: fc.constantFrom(0, 2_048),
+  usesMax: fc.constantFrom(0, 1, 3),
   webSearchesMax: fc.nat({ max: 9 }),
   fileSearchesMax: fc.nat({ max: 9 }),
+  containers: fc.nat({ max: 2 }),
   imageModel: fc.constant(null),
+  advisors: fc.constant([]),
 })
 
 const requests: fc.Arbitrary<BoundRequest> = fc.record({
@@ -24,6 +33,8 @@ const requests: fc.Arbitrary<BoundRequest> = fc.record({
   model: fc.constantFrom(...models),
   bodyBytes: fc.oneof(fc.nat({ max: 5_000 }), fc.nat({ max: 2_000_000 })),
   maxOutputTokens: fc.option(fc.nat({ max: 300_000 })),
+  predictedTokensMax: fc.constantFrom(0, 1_000),
+  prompts: fc.constantFrom(1, 3),
   n: fc.integer({ min: 1, max: 5 }),
   serviceTier: fc.constantFrom(
     null,
@@ -39,8 +50,13 @@ const requests: fc.Arbitrary<BoundRequest> = fc.record({
   speed: fc.constantFrom(null, 'fast', 'standard'),
   geography: fc.constantFrom(null, 'us', 'global'),
   refersElsewhere: fc.boolean(),
+  mayReferToAudio: fc.boolean(),
+  compactsAbove: fc.constantFrom(null, 0, 100_000),
   tools,
-  fallbackModels: fc.array(fc.constantFrom(...models), { maxLength: 2 }),
+  fallbacks: fc.array(
+    fc.record({ model: fc.constantFrom(...models), maxOutputTokens: fc.option(fc.nat({ max: 300_000 })) }),
+    { maxLength: 2 },
+  ),
 })
 
 const settings: fc.Arbitrary<BoundSettings> = fc.record({
@@ -91,17 +107,20 @@ const outcomes: fc.Arbitrary<Outcome> = fc.record({
 })
 
 /** Everything that the model may have used up without breaking what the request and the price list say. */
-function quantitiesOf(request: BoundRequest, name: string, outcome: Outcome): Quantities {
+function quantitiesOf(
+  request: BoundRequest,
+  { model: name, maxOutputTokens: stated }: Answering,
+  outcome: Outcome,
+): Quantities {
   const model = findModel(shipped, name)
   assert.ok(model)
   const window = model.contextWindowTokens
-  const sent = request.bodyBytes + (request.tools.declared ? 2_048 : 0)
+  const sent = request.bodyBytes + request.tools.promptTokens
   const inputMost = request.refersElsewhere ? (window ?? sent) : Math.min(sent, window ?? sent)
-  const stated = request.maxOutputTokens
   const room = Math.max(window ?? 0, model.maxOutputTokens ?? 0)
   const outputMost =
     stated === null ? (model.maxOutputTokens ?? window ?? 0) : room === 0 ? stated : Math.min(stated, room)
-  const input = Math.floor(inputMost * outcome.inputUsed)
+  const input = Math.floor(inputMost * outcome.inputUsed) * (1 + (request.tools.usesMax ?? 0))
   const output = Math.floor(outputMost * outcome.outputUsed) * request.n
   return {
     ...shareOut(input, UNITS_OF.input, outcome.inputWeights),
@@ -125,19 +144,22 @@ test('no usage that fits a request costs more than its bound, at list price or d
         if (bound.kind !== 'bound') return
         bounded++
         const left = request.serviceTier === null || request.serviceTier === 'auto'
-        const asked = left && request.surface === 'chat' ? given.defaultTier : request.serviceTier
-        const speedy = asked !== 'flex' && outcome.downgraded
+        const tierAsked = left && request.surface === 'chat' ? given.defaultTier : request.serviceTier
+        const speedy = tierAsked !== 'flex' && outcome.downgraded
         const places = request.geography ?? (given.geographyPossible && outcome.inTheUs ? 'us' : null)
+        const asked = { model: request.model ?? '', maxOutputTokens: request.maxOutputTokens }
         // Only Messages has other models take over.
-        const others = request.surface === 'messages' ? request.fallbackModels : []
-        const names = [request.model ?? '', ...others]
+        const attempts = [asked, ...(request.surface === 'messages' ? request.fallbacks : [])]
         const usage = usageOf(
-          names.map((name, at) =>
-            partOf(quantitiesOf(request, name, outcome), at === names.length - 1 ? null : name),
+          attempts.map((attempt, at) =>
+            partOf(
+              quantitiesOf(request, attempt, outcome),
+              at === attempts.length - 1 ? null : attempt.model,
+            ),
           ),
           {
-            modelServed: names.at(-1) ?? null,
-            serviceTier: speedy ? 'default' : asked,
+            modelServed: attempts.at(-1)?.model ?? null,
+            serviceTier: speedy ? 'default' : tierAsked,
             speed: outcome.downgraded ? null : request.speed,
             geography: places,
           },
@@ -168,13 +190,17 @@ test('the bound is as small as can be: some usage that fits the request costs al
         model: model.id,
         bodyBytes,
         maxOutputTokens: 500,
+        predictedTokensMax: 0,
+        prompts: 1,
         n: 1,
         serviceTier: null,
         speed: null,
         geography: null,
         refersElsewhere: false,
-        tools: { declared: false, webSearchesMax: 2, fileSearchesMax: 0, imageModel: null },
-        fallbackModels: [],
+        mayReferToAudio: false,
+        compactsAbove: null,
+        tools: { ...NO_TOOLS, webSearchesMax: 2 },
+        fallbacks: [],
       }
       const given = { defaultTier: null, regional: false, geographyPossible: false }
       const bound = boundOf(request, shipped, given)
@@ -184,15 +210,19 @@ test('the bound is as small as can be: some usage that fits the request costs al
         for (const output of UNITS_OF.output.keys()) {
           const only = (at: number, count: number): number[] =>
             Array.from({ length: count }, (_, index) => (index === at ? 1 : 0))
-          const quantities = quantitiesOf(request, model.id, {
-            inputUsed: 1,
-            outputUsed: 1,
-            inputWeights: only(input, UNITS_OF.input.length),
-            outputWeights: only(output, UNITS_OF.output.length),
-            searches: 1,
-            downgraded: false,
-            inTheUs: false,
-          })
+          const quantities = quantitiesOf(
+            request,
+            { model: model.id, maxOutputTokens: 500 },
+            {
+              inputUsed: 1,
+              outputUsed: 1,
+              inputWeights: only(input, UNITS_OF.input.length),
+              outputWeights: only(output, UNITS_OF.output.length),
+              searches: 1,
+              downgraded: false,
+              inTheUs: false,
+            },
+          )
           const usage = usageOf([partOf(quantities)], { modelServed: model.id })
           const context = { ...request, modelAsked: null, regional: false, batch: false }
           const { listNanos } = rate(usage, context, shipped, discountOf(1_000_000_000n))

@@ -203,6 +203,9 @@ test('the models of any batch are those that JSON.parse finds, in any spelling, 
           unknown: null,
           ambiguity: null,
           bringsTools: false,
+          refersElsewhere: false,
+          compacts: false,
+          prompts: 1,
         })
         assert.deepEqual(await read(text, sizes), whole)
       },

@@ -5,7 +5,34 @@ const MESSAGES = 'POST /v1/messages'
 const RESPONSES = 'POST /v1/responses'
 const tools = (...list: unknown[]) => ({ model: 'a', tools: list })
 
+const definition = {
+  role: 'user',
+  content: [{ type: 'tool_addition', tool: { type: 'tool_definition', definition: { model: 'b' } } }],
+}
+
 const cases: readonly ModelsCase[] = [
+  // Tools inside of a conversation.
+  [
+    'a tool that a message defines',
+    'messages',
+    MESSAGES,
+    { model: 'a', messages: [definition] },
+    /defines tools/,
+  ],
+  [
+    'a tool that a message of a batch defines',
+    'messages',
+    'POST /v1/messages/batches',
+    { requests: [{ custom_id: 'x', params: { model: 'a', messages: [definition] } }] },
+    /defines tools/,
+  ],
+  [
+    'a tool that a message defines which is only counted',
+    'messages',
+    'POST /v1/messages/count_tokens',
+    { model: 'a', messages: [definition] },
+    ['a'],
+  ],
   // Fallbacks.
   [
     'fallbacks',

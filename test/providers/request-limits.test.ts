@@ -1,25 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Surface } from '../../src/providers/endpoint.ts'
+import { ambiguityOf } from '../../src/providers/ambiguity.ts'
+import { LIMITLESS } from '../../src/providers/count.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { type RequestLimits, readLimits } from '../../src/providers/request-limits.ts'
-import { readRequestTools, UNKNOWN_TOOLS } from '../../src/providers/request-tools.ts'
+import {
+  CHAT,
+  COMPLETIONS,
+  content,
+  EDITS,
+  IMAGES,
+  items,
+  LONG,
+  limitsOf,
+  MESSAGES,
+  RESPONSES,
+  TRANSCRIPTIONS,
+  tools,
+} from './limits-of.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
-
-const MESSAGES = '/v1/messages'
-const RESPONSES = '/v1/responses'
-const IMAGES = '/v1/images/generations'
-const EDITS = '/v1/images/edits'
-const LONG = 'x'.repeat(300_000)
-
-async function limitsOf(path: string, body: Body): Promise<RequestLimits> {
-  const surface: Surface = path === MESSAGES ? 'messages' : 'chat'
-  const facts = await factsOf(findEndpoint(surface, 'POST', path), body)
-  return readLimits(surface, facts, () => Buffer.from(''))
-}
-
-const tools = (...list: unknown[]) => ({ model: 'a', tools: list })
-const items = (...list: unknown[]) => ({ model: 'a', input: list })
 
 const limited: readonly [what: string, path: string, body: Body][] = [
   ['a plain request', MESSAGES, { model: 'a', messages: [] }],
@@ -31,6 +29,7 @@ const limited: readonly [what: string, path: string, body: Body][] = [
   ['items without tools', RESPONSES, items({ role: 'user', content: 'tools' }, { tools: null })],
   ['a text as input', RESPONSES, { model: 'a', input: 'x' }],
   ['an image that is no SVG', IMAGES, { model: 'a', output_format: 'png', svg: null }],
+  ['no servers of tools', MESSAGES, { model: 'a', mcp_servers: [] }],
   ['a form', EDITS, form({ model: 'a', output_format: 'png' })],
 ]
 for (const [what, path, body] of limited) {
@@ -66,6 +65,22 @@ const unlimited: readonly [what: string, path: string, body: Body][] = [
   ['an item with an object for tools', RESPONSES, items({ tools: {} })],
   ['an item to be compacted', '/v1/responses/compact', items({ tools: [{ type: 'web_search' }] })],
   ['a stored prompt', RESPONSES, { model: 'a', prompt: { id: 'p' } }],
+  ['servers of tools', MESSAGES, { model: 'a', mcp_servers: [{ type: 'url', url: 'x', name: 'm' }] }],
+  ['servers that cannot be read', MESSAGES, { model: 'a', mcp_servers: {} }],
+  ['agents that call agents', RESPONSES, { model: 'a', multi_agent: { enabled: true } }],
+  [
+    'a tool that a message defines',
+    MESSAGES,
+    content({
+      type: 'tool_addition',
+      tool: { type: 'tool_definition', definition: { type: 'web_search_20250305' } },
+    }),
+  ],
+  ['a film', IMAGES, { model: 'a', output_format: 'gif' }],
+  ['images half done', IMAGES, { model: 'a', partial_images: 3 }],
+  ['images half done, in a form', EDITS, form({ model: 'a', partial_images: '3' })],
+  ['audio in pieces', TRANSCRIPTIONS, form({ model: 'a', chunking_strategy: 'auto' })],
+  ['a form where JSON is read', RESPONSES, form({ model: 'a' })],
   ['an SVG', IMAGES, { model: 'a', output_format: 'svg' }],
   ['an SVG by a model that is named', IMAGES, { model: 'a', svg: { model: 'b' } }],
   ['an SVG by whoever', IMAGES, { model: 'a', svg: {} }],
@@ -78,71 +93,198 @@ for (const [what, path, body] of unlimited) {
   })
 }
 
-test('the fallbacks are those that a list of allowed models is held against', async () => {
-  const { fallbackModels } = await limitsOf(MESSAGES, {
+test('fallbacks have a limit of their own, or that of the request', async () => {
+  const { fallbacks } = await limitsOf(MESSAGES, {
     model: 'a',
-    fallbacks: [{ model: 'b', max_tokens: 1 }, 'c', { model: 1 }],
-    tools: [{ type: 'advisor_20260301', model: 'd' }],
+    max_tokens: 7,
+    fallbacks: [{ model: 'b', max_tokens: 9 }, 'c', { model: 'd', max_tokens: null }, { model: 1 }],
   })
-  assert.deepEqual(fallbackModels, ['b', 'c', 'd'])
+  const limits = fallbacks.map(({ model, maxOutputTokens }) => [model, maxOutputTokens])
+  assert.deepEqual(limits, [
+    ['b', 9],
+    ['c', 7],
+    ['d', 7],
+  ])
 })
 
-test('tools inside of a namespace count like those outside', () => {
-  const inside = (...list: unknown[]) => JSON.stringify([{ type: 'namespace', name: 'n', tools: list }])
-  const search = readRequestTools('chat', inside({ type: 'function' }, { type: 'web_search' }))
-  assert.equal(search.webSearchesMax, null)
-  assert.equal(search.fileSearchesMax, 0)
-  assert.equal(readRequestTools('chat', inside({ type: 'file_search' })).fileSearchesMax, null)
-  assert.equal(readRequestTools('chat', inside({ type: 'image_generation', model: 'b' })).imageModel, 'b')
-  assert.deepEqual(readRequestTools('chat', inside({ type: 'x', model: 'b' })).otherModels, ['b'])
+test('the limit of a fallback that cannot be read is none', async () => {
+  for (const limit of ['9', -1, 1.5, true, {}, { toString: 1 }]) {
+    const fallbacks = [{ model: 'b', max_tokens: limit }]
+    const [fallback] = (await limitsOf(MESSAGES, { model: 'a', max_tokens: 7, fallbacks })).fallbacks
+    assert.equal(fallback?.maxOutputTokens, LIMITLESS, JSON.stringify(limit))
+  }
 })
 
-test('uses of searches are added up, outside of namespaces and inside', () => {
-  const search = { type: 'web_search_20250305', max_uses: 2 }
-  const json = JSON.stringify([search, { type: 'namespace', tools: [search, { ...search, max_uses: 3 }] }])
-  assert.equal(readRequestTools('messages', json).webSearchesMax, 7)
+test('one fallback that is fast makes the request a fast one', async () => {
+  const speedOf = async (speed: unknown, ...ofFallbacks: unknown[]) => {
+    const fallbacks = ofFallbacks.map((own) => ({ model: 'b', speed: own }))
+    return (await limitsOf(MESSAGES, { model: 'a', speed, fallbacks })).speed
+  }
+  for (const slow of [null, 'standard', undefined]) assert.equal(await speedOf(slow, slow, slow), null)
+  assert.equal(await speedOf('fast'), 'fast')
+  for (const fast of ['fast', 'Fast', 1, { toString: 1 }]) {
+    assert.equal(await speedOf('standard', null, fast), 'fast')
+    assert.equal(await speedOf(fast, 'standard'), 'fast')
+  }
 })
 
-test('tools of which one cannot be read are unknown tools', () => {
-  for (const json of ['{}', '[1]', '[{"tools":1}]', '[{"tools":[{"tools":[]}]}]', '[{"tools":[null]}]'])
-    assert.equal(readRequestTools('chat', json), UNKNOWN_TOOLS, json)
+test('only the limit that the endpoint knows counts', async () => {
+  const limits = { max_tokens: 1, max_completion_tokens: 2, max_output_tokens: 3 }
+  for (const [path, limit] of [
+    [MESSAGES, 1],
+    [COMPLETIONS, 1],
+    [CHAT, 2],
+    [RESPONSES, 3],
+    ['/v1/responses/compact', null],
+    ['/v1/decisions', null],
+    ['/v1/embeddings', null],
+    [IMAGES, null],
+  ] as const)
+    assert.equal((await limitsOf(path, { model: 'a', ...limits })).maxOutputTokens, limit, path)
+  assert.equal((await limitsOf(RESPONSES, { model: 'a', max_tokens: 1 })).maxOutputTokens, null)
+  assert.equal((await limitsOf(MESSAGES, { model: 'a', max_output_tokens: 1 })).maxOutputTokens, null)
+  assert.equal(
+    (await limitsOf(CHAT, { model: 'a', max_tokens: 5, max_completion_tokens: 2 })).maxOutputTokens,
+    5,
+  )
 })
 
-const content = (part: unknown) => ({ model: 'a', messages: [{ role: 'user', content: [part] }] })
-const elsewhere: readonly [what: string, path: string, body: Body][] = [
-  ['an image by its address', MESSAGES, content({ type: 'image', source: { type: 'url', url: 'x' } })],
-  ['an image by another name of its address', RESPONSES, items({ type: 'input_image', image_url: 'x' })],
-  ['a file by its id', MESSAGES, content({ type: 'document', source: { type: 'file', file_id: 'f' } })],
-  ['a document that it carries', MESSAGES, content({ source: { type: 'base64', data: 'JVBE' } })],
-  ['a file that it carries', RESPONSES, items({ type: 'input_file', file_data: 'JVBE' })],
-  ['a container', MESSAGES, { model: 'a', container: 'c' }],
-  ['servers of tools', MESSAGES, { model: 'a', mcp_servers: [] }],
-  ['an earlier response', RESPONSES, { model: 'a', previous_response_id: 'r' }],
-  ['a conversation', RESPONSES, { model: 'a', conversation: 'c' }],
-  ['a stored prompt', RESPONSES, { model: 'a', prompt: { id: 'p' } }],
-  ['a tool that runs upstream', RESPONSES, tools({ type: 'web_search' })],
-  ['a name in escapes', MESSAGES, '{"model":"a","messages":[{"\\u0066ile_id":"f"}]}'],
-  ['a body that is no JSON', MESSAGES, '{"model":"a","messages":[{"file_id":"f"}'],
-  ['a form that names an address', EDITS, form({ model: 'a', prompt: '{"image_url":"x"}' })],
+test('a limit written otherwise is the number it is, and one that is none limits nothing', async () => {
+  const limitOf = async (path: string, raw: string) =>
+    (await limitsOf(path, `{"model":"a","max_tokens":${raw}}`)).maxOutputTokens
+  for (const [raw, limit] of [
+    ['1e3', 1_000],
+    ['8.0', 8],
+    ['0', 0],
+    ['null', null],
+    ['"8"', LIMITLESS],
+    ['-1', LIMITLESS],
+    ['1.5', LIMITLESS],
+    ['1e400', LIMITLESS],
+    ['9007199254740993', LIMITLESS],
+    ['true', LIMITLESS],
+    ['[8]', LIMITLESS],
+  ] as const)
+    assert.equal(await limitOf(MESSAGES, raw), limit, raw)
+  // Where none at all cannot be asked for, it may be taken for no limit.
+  assert.equal(await limitOf(CHAT, '0'), LIMITLESS)
+})
+
+test('every prompt of an array is answered as often as is asked for', async () => {
+  const asked = async (prompt: unknown, more = {}) => {
+    const { prompts, n } = await limitsOf(COMPLETIONS, { model: 'a', prompt, ...more })
+    return [prompts, n]
+  }
+  assert.deepEqual(await asked('x'), [1, 1])
+  assert.deepEqual(await asked(['x', 'y']), [2, 2])
+  assert.deepEqual(await asked(['x', 'y', 'z'], { n: 2, best_of: 5 }), [3, 15])
+  assert.deepEqual(await asked([1, 2, 3]), [1, 1])
+  assert.deepEqual(await asked([[1, 2, 3], [4]]), [2, 2])
+  assert.deepEqual(await asked([1, 'x', [2]]), [3, 3])
+  assert.deepEqual(await asked([]), [1, 1])
+  assert.deepEqual(await asked(Array.from({ length: 3_000 }, () => LONG.slice(0, 3_000))), [3_000, 3_000])
+  assert.deepEqual(await asked(['x'], { n: '9' }), [1, 128])
+})
+
+test('a form says how many answers are asked for as well', async () => {
+  for (const [n, answers] of [
+    ['4', 4],
+    ['0', 1],
+    ['', 128],
+    ['4.0', 128],
+    ['x', 128],
+  ] as const)
+    assert.equal((await limitsOf(EDITS, form({ model: 'a', n }))).n, answers, n)
+})
+
+test('a prediction is as many tokens as it has bytes', async () => {
+  const prediction = { type: 'content', content: 'x'.repeat(500) }
+  const { predictedTokensMax } = await limitsOf(CHAT, { model: 'a', prediction })
+  assert.equal(predictedTokensMax, JSON.stringify(prediction).length)
+  assert.equal((await limitsOf(CHAT, { model: 'a', prediction: null })).predictedTokensMax, 0)
+})
+
+test('search models and search options are one search, and what it finds', async () => {
+  for (const body of [
+    { model: 'gpt-4o-search-preview' },
+    { model: 'gpt-4o-mini-search-preview-2025-03-11' },
+    { model: 'gpt-5-search-api' },
+    { model: 'gpt-5.4', web_search_options: {} },
+  ]) {
+    const { tools, refersElsewhere } = await limitsOf(CHAT, body)
+    assert.deepEqual([tools.webSearchesMax, refersElsewhere], [1, true], JSON.stringify(body))
+  }
+  for (const [path, body] of [
+    [CHAT, { model: 'gpt-5.4', web_search_options: null }],
+    [CHAT, { model: 'my-search-engine' }],
+    [RESPONSES, { model: 'gpt-5.4', web_search_options: {} }],
+  ] as const) {
+    const { tools, refersElsewhere } = await limitsOf(path, body)
+    assert.deepEqual([tools.webSearchesMax, refersElsewhere], [0, false], JSON.stringify(body))
+  }
+})
+
+const edits = (...list: unknown[]) => ({ context_management: { edits: list } })
+const compactions: readonly [what: string, path: string, body: object, above: number | null][] = [
+  ['nothing said', MESSAGES, {}, null],
+  ['no edits', MESSAGES, edits(), null],
+  ['edits that clear', MESSAGES, edits({ type: 'clear_tool_uses_20250919' }), null],
+  ['an edit that sums up', MESSAGES, edits({ type: 'compact_20260112' }), 150_000],
+  [
+    'an edit that sums up from a number of tokens on',
+    MESSAGES,
+    edits(
+      { type: 'clear_thinking_20251015' },
+      { type: 'compact_20260112', trigger: { type: 'input_tokens', value: 60_000 } },
+    ),
+    60_000,
+  ],
+  [
+    'a trigger that cannot be read',
+    MESSAGES,
+    edits({ type: 'compact_20260112', trigger: { type: 'input_tokens', value: '9' } }),
+    0,
+  ],
+  [
+    'a trigger of another kind',
+    MESSAGES,
+    edits({ type: 'compact_20260112', trigger: { type: 'tool_uses', value: 9 } }),
+    0,
+  ],
+  ['an edit that nobody knows', MESSAGES, edits({ type: 'fold_20270101' }), 0],
+  ['an edit that is none', MESSAGES, edits(null), 0],
+  ['edits that are none', MESSAGES, { context_management: { edits: 'compact' } }, 0],
+  ['a text', MESSAGES, { context_management: 'compact' }, 0],
+  ['a request to sum up', MESSAGES, { compaction: { type: 'summarize' } }, 0],
+  [
+    'a threshold',
+    RESPONSES,
+    { context_management: [{ type: 'compaction', compact_threshold: 5_000 }] },
+    5_000,
+  ],
+  ['no threshold', RESPONSES, { context_management: [{ type: 'compaction' }] }, 0],
+  ['an item that triggers it', RESPONSES, { input: [{ role: 'user' }, { type: 'compaction_trigger' }] }, 0],
 ]
-for (const [what, path, body] of elsewhere) {
-  test(`${what}: more may be read than is sent`, async () => {
-    const surface: Surface = path === MESSAGES ? 'messages' : 'chat'
-    const facts = await factsOf(findEndpoint(surface, 'POST', path), body)
-    const bytes = body instanceof FormData ? JSON.stringify([...body]).replaceAll('\\', '') : String(body)
-    assert.equal(readLimits(surface, facts, () => Buffer.from(bytes)).refersElsewhere, true)
+for (const [what, path, body, above] of compactions) {
+  test(`summing up, ${what}: ${above === null ? 'never' : `from ${above} tokens on`}`, async () => {
+    assert.equal((await limitsOf(path, { model: 'a', ...body })).compactsAbove, above)
   })
 }
 
-test('a body of JSON that names nothing is all there is, be it at hand or in a file or encoded', async () => {
-  const body = content({ type: 'text', text: 'see the url and the file_id in the container' })
-  const facts = await factsOf(findEndpoint('messages', 'POST', MESSAGES), body)
-  for (const bytes of [Buffer.from(JSON.stringify(body)), null])
-    assert.equal(readLimits('messages', facts, () => bytes).refersElsewhere, false)
-})
-
-test('a body of which nothing is known, and that is not at hand, may name anything', async () => {
-  const endpoint = findEndpoint('messages', 'POST', MESSAGES)
-  for (const facts of [await factsOf(endpoint, 'no JSON'), await factsOf(endpoint, null)])
-    assert.equal(readLimits('messages', facts, () => null).refersElsewhere, true)
+test('a limit that is there twice can be read in two ways, wherever it stands', async () => {
+  for (const [path, body] of [
+    [MESSAGES, '{"fallbacks":[{"model":"b","max_tokens":1,"max_tokens":60000}]}'],
+    [MESSAGES, '{"fallbacks":[{"model":"b","speed":"standard","speed":"fast"}]}'],
+    [MESSAGES, '{"tools":[{"type":"web_search_20250305","max_uses":1,"max_uses":9}]}'],
+    [MESSAGES, '{"tools":[{"type":"advisor_20260301","max_tokens":1,"max_tokens":9}]}'],
+    [MESSAGES, '{"thread":{"type":"create","type":"continue"}}'],
+    [MESSAGES, '{"context_management":{"edits":[{"type":"clear_x","type":"compact_20260112"}]}}'],
+    [RESPONSES, '{"context_management":[{"type":"compaction","compact_threshold":9,"compact_threshold":1}]}'],
+    [RESPONSES, '{"tools":[{"type":"shell","environment":{"type":"local","type":"container_auto"}}]}'],
+    [RESPONSES, '{"input":[{"type":"message","type":"item_reference","id":"m"}]}'],
+    [RESPONSES, '{"max_tool_calls":1,"max_tool_calls":9}'],
+  ] as const) {
+    const facts = await factsOf(findEndpoint(path === MESSAGES ? 'messages' : 'chat', 'POST', path), body)
+    assert.match(ambiguityOf(facts)?.detail ?? '', /is there twice/, body)
+  }
 })

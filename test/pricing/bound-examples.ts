@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type BoundRequest, type BoundSettings, boundOf, NO_TOOLS } from '../../src/pricing/bound.ts'
+import { shipped } from './worked-example.ts'
+
+export const MESSAGE: BoundRequest = {
+  surface: 'messages',
+  endpoint: '/v1/messages',
+  model: 'claude-opus-5',
+  bodyBytes: 1_000,
+  maxOutputTokens: 100,
+  predictedTokensMax: 0,
+  prompts: 1,
+  n: 1,
+  serviceTier: null,
+  speed: null,
+  geography: null,
+  refersElsewhere: false,
+  mayReferToAudio: false,
+  compactsAbove: null,
+  tools: NO_TOOLS,
+  fallbacks: [],
+}
+
+export const COMPLETION: BoundRequest = {
+  ...MESSAGE,
+  surface: 'chat',
+  endpoint: '/v1/chat/completions',
+  model: 'gpt-5.4',
+}
+
+/** `maxOutputTokens` null is the limit of the model. */
+export const fallback = (model: string, maxOutputTokens: number | null) => ({ model, maxOutputTokens })
+
+export const SETTINGS: BoundSettings = { defaultTier: null, regional: false, geographyPossible: false }
+
+export interface BoundExample {
+  readonly says: string
+  readonly request: BoundRequest
+  readonly settings?: Partial<BoundSettings>
+  readonly listNanos: bigint
+}
+
+/** A test for each example, each with the figure that somebody worked out by hand beside it. */
+export function testBounds(examples: readonly BoundExample[]): void {
+  for (const { says, request, settings, listNanos } of examples) {
+    test(says, () => {
+      const bound = boundOf(request, shipped, { ...SETTINGS, ...settings })
+      assert.deepEqual(bound, { kind: 'bound', listNanos, costNanos: listNanos })
+    })
+  }
+}

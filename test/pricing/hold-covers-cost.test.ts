@@ -1,0 +1,339 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { createPricer } from '../../src/gateway/create-pricer.ts'
+import type { Quantities, Usage } from '../../src/kernel/usage.ts'
+import { modelAsked } from '../../src/metering/request-facts.ts'
+import { readerFor } from '../../src/metering/request-reader.ts'
+import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { createMeter } from '../../src/providers/usage/create-meter.ts'
+import { watchRecords } from '../../src/providers/watch-records.ts'
+import {
+  type Asked,
+  chatReply,
+  embeddingReply,
+  IMAGE_LIMITS,
+  imageReply,
+  messageReply,
+  modelsOf,
+  responseReply,
+  transcriptionReply,
+  type Whim,
+} from './documented-replies.ts'
+import {
+  CHAT_PIECES,
+  COMPACT_PIECES,
+  COMPLETION_PIECES,
+  DECISION_PIECES,
+  type Effect,
+  EMBEDDING_PIECES,
+  IMAGE_PIECES,
+  MESSAGE_PIECES,
+  type Piece,
+  RESPONSE_PIECES,
+} from './documented-requests.ts'
+import { discountOf } from './worked-example.ts'
+
+const overlay = { models: [{ id: 'gpt-image-2', ...IMAGE_LIMITS }] }
+const loaded = loadListPrices(JSON.stringify(overlay))
+assert.ok(loaded.kind === 'book')
+const { book } = loaded
+
+/** What a container costs; no usage says so. */
+const CONTAINER_NANOS = 30_000_000n
+
+interface PaidEndpoint {
+  readonly path: string
+  readonly surface: 'messages' | 'chat'
+  readonly models: readonly string[]
+  readonly pieces: readonly fc.Arbitrary<Piece>[]
+  body(text: string): Piece['body']
+  reply(asked: Asked, whim: Whim, projectTier: string | null): object
+}
+
+const openai = (...modes: string[]) => modelsOf('openai', ...modes)
+const said = (text: string) => ({ messages: [{ role: 'user', content: text }] })
+
+const endpoints: readonly PaidEndpoint[] = [
+  {
+    path: '/v1/messages',
+    surface: 'messages',
+    models: modelsOf('anthropic', 'chat'),
+    pieces: MESSAGE_PIECES,
+    body: said,
+    reply: messageReply,
+  },
+  {
+    path: '/v1/chat/completions',
+    surface: 'chat',
+    models: openai('chat'),
+    pieces: CHAT_PIECES,
+    body: said,
+    reply: chatReply,
+  },
+  {
+    path: '/v1/completions',
+    surface: 'chat',
+    models: openai('completion'),
+    pieces: COMPLETION_PIECES,
+    body: (text) => ({ prompt: text }),
+    reply: chatReply,
+  },
+  {
+    path: '/v1/responses',
+    surface: 'chat',
+    models: openai('chat', 'responses'),
+    pieces: RESPONSE_PIECES,
+    body: (text) => ({ input: [{ role: 'user', content: text }] }),
+    reply: responseReply,
+  },
+  {
+    path: '/v1/responses/compact',
+    surface: 'chat',
+    models: openai('chat', 'responses'),
+    pieces: COMPACT_PIECES,
+    body: (text) => ({ input: [{ role: 'user', content: text }] }),
+    reply: responseReply,
+  },
+  {
+    path: '/v1/embeddings',
+    surface: 'chat',
+    models: ['text-embedding-3-small', 'text-embedding-3-large', 'text-embedding-ada-002'],
+    pieces: EMBEDDING_PIECES,
+    body: (text) => ({ input: text }),
+    reply: embeddingReply,
+  },
+  {
+    path: '/v1/decisions',
+    surface: 'chat',
+    models: ['gpt-6-luna', 'gpt-6-sol'],
+    pieces: DECISION_PIECES,
+    body: (text) => ({ input: [{ role: 'user', content: text }] }),
+    reply: responseReply,
+  },
+  {
+    path: '/v1/images/generations',
+    surface: 'chat',
+    models: ['gpt-image-2'],
+    pieces: IMAGE_PIECES,
+    body: (text) => ({ prompt: text }),
+    reply: (asked, whim) => imageReply(asked, whim, false),
+  },
+]
+
+/** A body of all its pieces: lists are put together, of all else the last counts. */
+function join(parts: readonly Piece['body'][]): Piece['body'] {
+  const body: Record<string, unknown> = {}
+  for (const part of parts)
+    for (const [name, value] of Object.entries(part)) {
+      const before = body[name]
+      body[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value
+    }
+  return body
+}
+
+const SEARCHING: Effect = { searches: 1, elsewhere: true }
+
+function effectOf(path: string, model: string, pieces: readonly Piece[]): Effect {
+  const own = path === '/v1/chat/completions' && model.includes('-search-') ? SEARCHING : {}
+  return Object.assign({}, ...pieces.map(({ effect }) => effect), own) as Effect
+}
+
+const textBytes = fc.oneof(
+  { arbitrary: fc.nat({ max: 4_000 }), weight: 30 },
+  { arbitrary: fc.integer({ min: 40_000, max: 300_000 }), weight: 4 },
+  { arbitrary: fc.integer({ min: 900_000, max: 1_200_000 }), weight: 1 },
+)
+
+const whims: fc.Arbitrary<Whim> = fc.record({
+  share: fc.oneof({ arbitrary: fc.constant(1), weight: 3 }, fc.double({ min: 0, max: 1, noNaN: true })),
+  inputKind: fc.nat({ max: 3 }),
+  outputIsAudio: fc.boolean(),
+  downgraded: fc.boolean(),
+  abroad: fc.boolean(),
+})
+
+const settings = fc.record({
+  projectTier: fc.constantFrom<(string | null)[]>(null, 'flex', 'priority'),
+  regional: fc.boolean(),
+  keep: fc.constantFrom<bigint[]>(1_000_000_000n, 800_000_000n),
+})
+type Settings = typeof settings extends fc.Arbitrary<infer S> ? S : never
+
+interface Body {
+  readonly bytes: Buffer
+  readonly contentType: string
+}
+
+async function planFor(
+  path: string,
+  surface: 'messages' | 'chat',
+  { bytes, contentType }: Body,
+  given: Settings,
+) {
+  const endpoint = findEndpoint(surface, 'POST', path)
+  assert.ok(endpoint?.billing === 'metered')
+  const reader = readerFor(contentType, undefined, watchRecords(endpoint))
+  for (let at = 0; at < bytes.length; at += 65_536) await reader.write(bytes.subarray(at, at + 65_536))
+  const facts = await reader.end()
+  const pricer = createPricer(book, {
+    discount: discountOf(given.keep),
+    unpriced: 'auto',
+    chatDefaultTier: given.projectTier,
+    chatRegional: given.regional,
+  })
+  const asked = { facts, modelAsked: modelAsked(facts), bodyBytes: bytes.length, atMs: Date.now() }
+  return { plan: pricer.plan({ surface, method: 'POST', path, endpoint, ...asked }), reader: endpoint.usage }
+}
+
+function usageIn(reader: Parameters<typeof createMeter>[0], reply: object): Usage {
+  const meter = createMeter(reader, { status: 200, contentType: 'application/json' })
+  meter.write(Buffer.from(JSON.stringify(reply)))
+  return meter.end(true).usage
+}
+
+/** Searches of Chat are paid for though no usage has them. */
+function withSearches(usage: Usage, searches: number): Usage {
+  const [own, ...others] = usage.parts
+  if (own === undefined || searches === 0) return usage
+  const quantities: Quantities = { ...own.quantities, web_searches: searches }
+  return { ...usage, parts: [{ ...own, quantities }, ...others] }
+}
+
+for (const { path, surface, models, pieces, body, reply } of endpoints) {
+  test(`no reply to ${path} that the documents allow costs more than was held for it`, async () => {
+    let bounded = 0
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...models),
+        textBytes,
+        fc.tuple(...pieces),
+        whims,
+        settings,
+        async (model, size, chosen, whim, given) => {
+          const parts = [body('x'.repeat(size)), ...chosen.map((piece) => piece.body)]
+          const whole = join([{ model }, ...parts])
+          const bytes = Buffer.from(JSON.stringify(whole))
+          const effect = effectOf(path, model, chosen)
+          const { plan, reader } = await planFor(
+            path,
+            surface,
+            { bytes, contentType: 'application/json' },
+            given,
+          )
+          if (plan.hold.kind === 'unbounded') {
+            assert.ok(effect.endless, 'all that is left was held for a request that has a limit')
+            return
+          }
+          assert.ok(plan.hold.kind === 'bound' && !effect.endless, 'something without a limit was given one')
+          bounded++
+          const asked: Asked = { model, effect, bodyBytes: bytes.length, hasTools: 'tools' in whole }
+          const usage = usageIn(reader, reply(asked, whim, given.projectTier))
+          const searches = surface === 'chat' ? (effect.searches ?? 0) : 0
+          const { listNanos, costNanos } = plan.rate(withSearches(usage, searches))
+          const fees = BigInt(effect.containers ?? 0) * CONTAINER_NANOS
+          assert.ok(
+            listNanos + fees <= plan.hold.listNanos,
+            `${listNanos} + ${fees} > ${plan.hold.listNanos}`,
+          )
+          assert.ok(costNanos <= plan.hold.nanos, `${costNanos} > ${plan.hold.nanos}`)
+        },
+      ),
+      { numRuns: 600 },
+    )
+    assert.ok(bounded > 300, `only ${bounded} requests could be bounded`)
+  })
+}
+
+test('no image that is edited costs more than was held for it', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 10 }),
+      fc.nat({ max: 3_000 }),
+      whims,
+      settings,
+      async (n, fileBytes, whim, given) => {
+        const form = new FormData()
+        form.set('model', 'gpt-image-2')
+        form.set('n', String(n))
+        form.set('image', new Blob([Buffer.alloc(fileBytes)]))
+        const { plan, reader, bytes } = await planForm('/v1/images/edits', form, given)
+        const asked: Asked = {
+          model: 'gpt-image-2',
+          effect: { answers: n },
+          bodyBytes: bytes.length,
+          hasTools: false,
+        }
+        const { listNanos } = plan.rate(usageIn(reader, imageReply(asked, whim, true)))
+        assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
+      },
+    ),
+    { numRuns: 200 },
+  )
+})
+
+test('no transcription costs more than was held for it', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom('whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe'),
+      fc.nat({ max: 400_000 }),
+      whims,
+      settings,
+      async (model, fileBytes, whim, given) => {
+        const form = new FormData()
+        form.set('model', model)
+        form.set('file', new Blob([Buffer.alloc(fileBytes)]), 'a.ogg')
+        const { plan, reader } = await planForm('/v1/audio/transcriptions', form, given)
+        const asked: Asked = { model, effect: {}, bodyBytes: fileBytes, hasTools: false }
+        const { listNanos } = plan.rate(usageIn(reader, transcriptionReply(asked, whim)))
+        assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
+      },
+    ),
+    { numRuns: 200 },
+  )
+})
+
+test('no speech costs more than was held for it, by the character, and without a limit nothing is too much', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom('tts-1', 'tts-1-hd'),
+      fc.string({ maxLength: 4_096, unit: 'binary' }),
+      settings,
+      async (model, input, given) => {
+        const bytes = Buffer.from(JSON.stringify({ model, input, voice: 'alloy' }))
+        const body = { bytes, contentType: 'application/json' }
+        const { plan } = await planFor('/v1/audio/speech', 'chat', body, given)
+        const quantities = { input_characters: [...input].length }
+        const { listNanos } = plan.rate({
+          parts: [{ model: null, quantities, promptTokens: 0 }],
+          modelServed: null,
+          serviceTier: null,
+          speed: null,
+          geography: null,
+          stopReason: null,
+          freeRefusal: false,
+          suspect: false,
+        })
+        assert.ok(plan.hold.kind === 'bound' && listNanos <= plan.hold.listNanos)
+      },
+    ),
+    { numRuns: 200 },
+  )
+  const bytes = Buffer.from('{"model":"gpt-4o-mini-tts","input":"x"}')
+  const given = { projectTier: null, regional: false, keep: 1_000_000_000n }
+  const { plan } = await planFor(
+    '/v1/audio/speech',
+    'chat',
+    { bytes, contentType: 'application/json' },
+    given,
+  )
+  assert.equal(plan.hold.kind, 'unbounded')
+})
+
+async function planForm(path: string, form: FormData, given: Settings) {
+  const sent = new Response(form)
+  const contentType = sent.headers.get('content-type') ?? ''
+  const bytes = Buffer.from(await sent.arrayBuffer())
+  return { ...(await planFor(path, 'chat', { bytes, contentType }, given)), bytes }
+}
