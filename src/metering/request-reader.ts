@@ -1,5 +1,6 @@
 import { limits } from '../kernel/limits.ts'
-import { codingOf, decodeCopy } from './decode-copy.ts'
+import { codingOf } from './content-coding.ts'
+import { decodeCopy } from './decode-copy.ts'
 import { JsonPicker, type Pick } from './json-picker.ts'
 import type { Picked, Place } from './json-place.ts'
 import { JsonScanner } from './json-scanner.ts'
@@ -50,8 +51,8 @@ export function readerFor(
 }
 
 function readEncoded(scanner: Scanner, coding: string): RequestReader {
-  const { decodedBodyBytesMax, decodedRatioMax } = limits
-  const decoder = decodeCopy(coding, decodedBodyBytesMax, (bytes) => scanner.write(bytes), decodedRatioMax)
+  const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
+  const decoder = decodeCopy(coding, decodedBodyBytesMax, (bytes) => scanner.write(bytes), { ratioMax })
   return {
     write: (chunk) => decoder.write(chunk),
     async end() {
