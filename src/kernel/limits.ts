@@ -141,8 +141,11 @@ export const limits = {
   observerBacklogBytesMax: 16 * MiB,
   requestBacklogBytesMax: 64 * KiB,
 
-  /** Compressed texts in a row (frames of zstd) in one body; each takes 50 µs. Beyond it the body counts as corrupt. */
-  codedFramesMax: 100_000,
+  /**
+   * Frames of zstd in one body that follow another in the same chunk; each takes 50 to 150 µs. Beyond it the body counts
+   * as corrupt.
+   */
+  codedFramesMax: 20_000,
 
   /**
    * Bodies up to this size are received before the store is asked about the key; larger and compressed ones after. It is
