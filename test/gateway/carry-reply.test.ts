@@ -58,6 +58,7 @@ function carried(contentType: string, coding: string) {
     reader: 'chat',
     balanceNanos: null,
     holdJson: false,
+    nowMs: () => 0,
     onFirstByte() {},
     look() {},
   })
