@@ -151,8 +151,10 @@ const MATROSKA_SCALE = 0x2ad7b1
 const MATROSKA_DURATION = 0x4489
 const MATROSKA_CLUSTER_TIME = 0xe7
 const MATROSKA_BLOCKS = new Set([0xa3, 0xa1])
+const MATROSKA_CLUSTER = 0x1f43b675
+const MATROSKA_CLUSTER_MARK = Buffer.from([0x1f, 0x43, 0xb6, 0x75])
 /** Segment, Info, Cluster, BlockGroup: their content is elements, and the length of the first and third may be open. */
-const MATROSKA_OUTER = new Set([0x18538067, 0x1549a966, 0x1f43b675, 0xa0])
+const MATROSKA_OUTER = new Set([0x18538067, 0x1549a966, MATROSKA_CLUSTER, 0xa0])
 /** A head of 12 bytes at most, and the number behind it. */
 const MATROSKA_NEED = 24
 
@@ -162,6 +164,7 @@ export class MatroskaTrack extends ByteWalker implements AudioTrack {
   #durationUnits = 0
   #clusterUnits = 0
   #lastUnits = 0
+  #isLost = false
 
   constructor() {
     super(MATROSKA_NEED)
@@ -177,8 +180,9 @@ export class MatroskaTrack extends ByteWalker implements AudioTrack {
     const sizeAt = at + idBytes
     const sizeBytes = Math.clz32((bytes[sizeAt] ?? 0) << 24) + 1
     // No element begins here: what follows the next cluster can be read again.
-    if (idBytes > 4 || sizeBytes > 8) return toMark(bytes, at, MATROSKA_CLUSTER)
-    const id = bytes.readUIntBE(at, idBytes)
+    const id = idBytes > 4 || sizeBytes > 8 ? 0 : bytes.readUIntBE(at, idBytes)
+    this.#isLost = id === 0 || (this.#isLost && id !== MATROSKA_CLUSTER)
+    if (this.#isLost) return toMark(bytes, at, MATROSKA_CLUSTER_MARK)
     const content = sizeAt + sizeBytes
     const size = vint(bytes, sizeAt, sizeBytes)
     if (MATROSKA_OUTER.has(id) || size === Infinity) return content - at
@@ -187,14 +191,12 @@ export class MatroskaTrack extends ByteWalker implements AudioTrack {
     else if (id === MATROSKA_CLUSTER_TIME) this.#clusterUnits = uint(bytes, content, size)
     else if (MATROSKA_BLOCKS.has(id)) {
       const trackBytes = Math.clz32((bytes[content] ?? 0) << 24) + 1
-      const relative = bytes.readInt16BE(content + trackBytes)
+      const relative = trackBytes > 8 ? 0 : bytes.readInt16BE(content + trackBytes)
       this.#lastUnits = Math.max(this.#lastUnits, this.#clusterUnits + relative)
     }
     return content - at + size
   }
 }
-
-const MATROSKA_CLUSTER = Buffer.from([0x1f, 0x43, 0xb6, 0x75])
 
 /** A number that says its own length; all ones leave it open. */
 function vint(bytes: Buffer, at: number, length: number): number {
