@@ -82,7 +82,9 @@ export async function estimateUsage(metered: Metered, call: CountedCall, countin
 async function countInput(metered: Metered, call: CountedCall, counting: Counting): Promise<Quantities> {
   const { request } = call
   if (call.reader === 'transcription') {
-    return countHeard(metered, call.modelAsked, request.audioMs ?? assumedUploadMs(request.lengthBytes))
+    const fileMs = request.audioMs ?? assumedUploadMs(request.lengthBytes)
+    const { contextWindow } = call.plan.tokensHeld(metered.usage.modelServed)
+    return countHeard(metered, call.modelAsked, fileMs, contextWindow)
   }
   if (request.isForm) return {}
   const held = call.plan.tokensHeld(metered.usage.modelServed)

@@ -66,12 +66,14 @@ export function countHeard(
   { audio, output }: Pick<Metered, 'audio' | 'output'>,
   model: string | null,
   fileMs: number,
+  tokensMax: number | null,
 ): Quantities {
   const ms =
     audio?.milliseconds ?? Math.max(fileMs, audio?.leastMilliseconds ?? 0, Math.ceil(spokenMs(output)))
   // Whole seconds, as upstream states them: 8.47 s are stated as 9.
   if (isSoldByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
-  return { audio_input_tokens: Math.ceil(ms / HEARD_MS_PER_TOKEN) }
+  const tokens = Math.ceil(ms / HEARD_MS_PER_TOKEN)
+  return { audio_input_tokens: Math.min(tokens, tokensMax ?? tokens) }
 }
 
 function spokenMs(output: Metered['output']): number {

@@ -56,8 +56,10 @@ export class SpeechEventsMeter implements Meter {
   }
 
   end(whole: boolean): Metered {
+    const metered = this.#meter.end(whole)
+    if (metered.outputKnown) return metered
     const bytes = Math.floor((this.#bytes * 3) / 4)
-    return { ...this.#meter.end(whole), audio: { milliseconds: null, leastMilliseconds: 0, bytes } }
+    return { ...metered, audio: { milliseconds: null, leastMilliseconds: 0, bytes } }
   }
 }
 
