@@ -6,7 +6,7 @@ import type { CallClosing, TokenCounts } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { charactersSold } from '../providers/request-characters.ts'
+import { soldByCharacter } from '../providers/request-characters.ts'
 import type { Surface } from '../providers/surface.ts'
 import { type CountableRequest, type CountedCall, type Counting, estimateUsage } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
@@ -154,11 +154,11 @@ interface RatedUsage {
 /** What the call costs by what was said about it, and without counting. Null where that is not all, or cannot be. */
 function rateSaid({ plan, modelAsked, request }: EndedCall, metered: Metered): RatedUsage | null {
   if (!metered.inputKnown) {
-    const characters = charactersSold(modelAsked, request.bytes)
-    if (characters === null) return null
-    const part = { model: null, quantities: { input_characters: characters }, promptTokens: 0 }
+    const speech = soldByCharacter(modelAsked, request.speech)
+    if (speech === null) return null
+    const part = { model: null, quantities: { input_characters: speech.characters }, promptTokens: 0 }
     const usage = { ...metered.usage, parts: [part] }
-    return { usage, rated: plan.rate(usage), estimated: false }
+    return { usage, rated: plan.rate(usage), estimated: !speech.exact }
   }
   if (!metered.outputKnown) return null
   const { usage } = metered

@@ -40,7 +40,10 @@ export class CarriedReply implements ReplyReceiver {
   #begun = false
   #keepsLast = false
   #isLast = false
+  // What upstream waits for, each until it is over: the client, the usage remover, the observer.
+  #isClientFull = false
   #lastWait: Promise<unknown> | null = null
+  #behind: Promise<void> | null = null
   readonly #silence: Silence
 
   constructor(parts: CarryParts) {
@@ -94,10 +97,10 @@ export class CarriedReply implements ReplyReceiver {
     const { answer, reader } = this.#parts
     this.#replyHead = { status, reason, headers }
     const costs = reader !== null && status >= 200 && status < 300
-    if (costs) this.#observer = observe(reader, status, headers)
-    if (this.#usageAdded) this.#remover = createUsageRemover(status, headers)
     const come = this.#figuresCome(costs, headers)
     this.#isHeld = come.when === 'whole'
+    if (costs) this.#observer = observe(reader, status, headers, this.#isHeld)
+    if (this.#usageAdded) this.#remover = createUsageRemover(status, headers)
     this.#isStreamed = come.when === 'after' || isEventStream(headers)
     answer.begin(
       { status, reason, headers: this.#remover === null ? headers : withoutOutdated(headers) },
@@ -117,28 +120,56 @@ export class CarriedReply implements ReplyReceiver {
       this.#parts.onFirstByte()
     }
     if (this.#observer !== null) {
-      this.#observer.see(chunk)
+      const behind = this.#observer.see(chunk)
+      if (behind !== null && behind !== this.#behind) this.#waitForObserver(behind)
       this.#silence.see(this.#observer.visibleBytes, this.#parts.nowMs())
     }
     this.#parts.look(chunk)
-    if (this.#remover === null) return this.#deliver(chunk)
-    const wait = this.#remover.write(kept(chunk), this.#take)
-    if (wait === null) return true
+    if (this.#remover === null) this.#isClientFull = !this.#deliver(chunk)
+    else {
+      const wait = this.#remover.write(kept(chunk), this.#take)
+      if (wait !== null) this.#waitForRemover(wait)
+    }
+    return this.#mayGoOn
+  }
+
+  get #mayGoOn(): boolean {
+    return !this.#isClientFull && this.#lastWait === null && this.#behind === null
+  }
+
+  #resume(): void {
+    if (this.#mayGoOn) this.#call?.resume()
+  }
+
+  #waitForRemover(wait: Promise<'open' | 'broken'>): void {
     // One read may bring many chunks: upstream goes on when the last of them has found room.
     this.#lastWait = wait
     wait.then((state) => {
       if (state !== 'open') this.#call?.abandon()
-      else if (this.#lastWait === wait) this.#call?.resume()
+      else if (this.#lastWait === wait) {
+        this.#lastWait = null
+        this.#resume()
+      }
     })
-    return false
   }
 
-  /** The client has room again. */
+  /** It catches up by itself, whatever becomes of the client and of upstream, so this always ends. */
+  #waitForObserver(behind: Promise<void>): void {
+    this.#behind = behind
+    behind.then(() => {
+      if (this.#behind !== behind) return
+      this.#behind = null
+      this.#resume()
+    })
+  }
+
+  /** The client has room again, or is gone. */
   onDrain(): void {
+    this.#isClientFull = false
     if (this.#drained !== null) {
       this.#drained()
       this.#drained = null
-    } else if (this.#remover === null) this.#call?.resume()
+    } else this.#resume()
   }
 
   /** What the observer found, where there was one. */

@@ -2,8 +2,15 @@ import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import { roughBodyTokens } from '../metering/rough-request.ts'
 import { countMessagesTokens, type TokenCounter } from '../metering/token-counter.ts'
-import { audioTokensIn, isSoldByDuration, millisecondsIn } from '../providers/audio-estimate.ts'
+import {
+  assumedUploadMs,
+  countHeard,
+  countSpoken,
+  isSoldByDuration,
+  spokenTokens,
+} from '../providers/audio-estimate.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
+import type { SpeechRequest } from '../providers/request-characters.ts'
 import type { Surface } from '../providers/surface.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/usage/response-tools.ts'
@@ -18,6 +25,10 @@ export interface CountableRequest {
   readonly lengthBytes: number
   /** A form: most of it is a file, and none of that is text. */
   readonly isForm: boolean
+  /** How long the file of a transcription is, where there is one. */
+  readonly audioMs: number | null
+  /** What speech is to be made of. */
+  readonly speech: SpeechRequest | null
 }
 
 /** What counting has to know of a call. */
@@ -70,12 +81,12 @@ export async function estimateUsage(metered: Metered, call: CountedCall, countin
 
 async function countInput(metered: Metered, call: CountedCall, counting: Counting): Promise<Quantities> {
   const { request } = call
-  if (request.isForm) {
-    if (call.reader !== 'transcription') return {}
-    const milliseconds = millisecondsIn(request.lengthBytes)
-    if (isSoldByDuration(call.modelAsked)) return { audio_input_milliseconds: milliseconds }
-    return { audio_input_tokens: audioTokensIn(milliseconds) }
+  if (call.reader === 'transcription') {
+    const fileMs = request.audioMs ?? assumedUploadMs(request.lengthBytes)
+    const { contextWindow } = call.plan.tokensHeld(metered.usage.modelServed)
+    return countHeard(metered, call.modelAsked, fileMs, contextWindow)
   }
+  if (request.isForm) return {}
   const held = call.plan.tokensHeld(metered.usage.modelServed)
   // What the request only refers to cannot be counted in it.
   if (call.unseen.context && !call.whole && held.input !== null) return { input_tokens: held.input }
@@ -89,7 +100,8 @@ async function countInput(metered: Metered, call: CountedCall, counting: Countin
 
 async function countOutput(metered: Metered, call: CountedCall, counting: Counting): Promise<Quantities> {
   const { reader, unseen, bytesOut } = call
-  if (reader === 'speech') return { audio_output_tokens: audioTokensIn(millisecondsIn(bytesOut)) }
+  if (reader === 'speech') return countSpoken(metered.audio, call.request.speech?.format ?? null)
+  if (reader === 'transcription' && isSoldByDuration(call.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * unseen.images }
   const held = call.plan.tokensHeld(metered.usage.modelServed)
   // Of a request that could not be read nobody knows what it turned off, the usage for one.
@@ -101,7 +113,7 @@ async function countOutput(metered: Metered, call: CountedCall, counting: Counti
   const tokens = Math.min(Math.ceil(written + silent), Math.max(written, held.output ?? Infinity))
   return {
     output_tokens: tokens,
-    ...(unseen.media ? { audio_output_tokens: audioTokensIn(bytesOut / CHAT_AUDIO_BYTES_PER_MS) } : {}),
+    ...(unseen.media ? { audio_output_tokens: spokenTokens(bytesOut / CHAT_AUDIO_BYTES_PER_MS) } : {}),
   }
 }
 

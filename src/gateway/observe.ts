@@ -1,36 +1,43 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import { type CopyDecoder, codingOf, decodeCopy } from '../metering/decode-copy.ts'
+import { codingOf } from '../metering/content-coding.ts'
+import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import { type Meter, type Metered, NOTHING_SHOWN, type Shown, type Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
 
-/** Looks at a reply as it passes. It cannot change, delay or fail it. */
+/** Looks at a reply as it passes. It cannot change or fail it, and never looks away: rather upstream waits. */
 export interface Observer {
-  see(chunk: Buffer): void
+  /** A promise means: the observer is behind, upstream has to wait for it. Null for every reply that is not encoded. */
+  see(chunk: Buffer): Promise<void> | null
   readonly stage: Stage
   readonly shown: Shown
   readonly visibleBytes: number
   end(whole: boolean): Metered | Promise<Metered>
 }
 
-/** The meter reads a copy of what was encoded; nothing that goes to the client is touched. */
-export function observe(reader: UsageReader, status: number, headers: RawHeaders): Observer {
+/**
+ * The meter reads a copy of what was encoded; nothing that goes to the client is touched. A reply that is held back
+ * until it was read anyway may as well wait for the reading; one that streams is delayed only where memory would grow.
+ */
+export function observe(reader: UsageReader, status: number, headers: RawHeaders, isHeld: boolean): Observer {
   const meter = createMeter(reader, { status, contentType: firstValue(headers, 'content-type') })
   const coding = codingOf(firstValue(headers, 'content-encoding'))
   if (coding === 'identity') return new PlainObserver(meter)
   if (coding === 'unknown') {
     return {
-      see: () => {},
+      see: () => null,
       stage: 'content',
       shown: NOTHING_SHOWN,
       visibleBytes: 0,
       end: () => meter.end(false),
     }
   }
+  const backlogBytesMax = isHeld ? limits.heldObserverBacklogBytesMax : limits.observerBacklogBytesMax
+  const look = (bytes: Buffer) => meter.write(bytes)
   return observeEncoded(
     meter,
-    decodeCopy(coding.coding, limits.decodedReplyBytesMax, (bytes) => meter.write(bytes)),
+    decodeCopy(coding.coding, limits.decodedReplyBytesMax, look, { backlogBytesMax }),
   )
 }
 
@@ -53,8 +60,9 @@ class PlainObserver implements Observer {
     return this.#meter.visibleBytes
   }
 
-  see(chunk: Buffer): void {
+  see(chunk: Buffer): null {
     this.#meter.write(chunk)
+    return null
   }
 
   end(whole: boolean): Metered {
@@ -63,13 +71,8 @@ class PlainObserver implements Observer {
 }
 
 function observeEncoded(meter: Meter, decoder: CopyDecoder): Observer {
-  let blind = false
   return {
-    see(chunk) {
-      // The stream does not wait for the copy. If the copy falls too far behind, we look no further.
-      if (decoder.pendingBytes > limits.observerBacklogBytesMax) blind = true
-      if (!blind) decoder.write(chunk)
-    },
+    see: (chunk) => decoder.write(chunk),
     get stage() {
       return meter.stage
     },
@@ -81,7 +84,7 @@ function observeEncoded(meter: Meter, decoder: CopyDecoder): Observer {
     },
     async end(whole) {
       const state = await decoder.end()
-      return meter.end(whole && !blind && state === 'whole')
+      return meter.end(whole && state === 'whole')
     },
   }
 }

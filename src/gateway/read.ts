@@ -5,10 +5,12 @@ import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
-import { codingOf } from '../metering/decode-copy.ts'
-import { NOT_READ, type RequestFacts } from '../metering/request-facts.ts'
-import { type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
+import { codingOf } from '../metering/content-coding.ts'
+import { NOT_READ, type RequestFacts, SPEECH_NAMES } from '../metering/request-facts.ts'
+import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
+import { AudioUpload } from '../providers/audio-upload.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import { type SpeechRequest, speechRequest } from '../providers/request-characters.ts'
 import { watchRecords } from '../providers/watch-records.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { Denial } from './deny.ts'
@@ -27,6 +29,8 @@ export interface ReadBody {
   readonly kind: 'read'
   readonly body: RequestBody
   readonly facts: RequestFacts
+  /** The file that is to be transcribed. */
+  readonly audio: AudioUpload | null
 }
 
 export type ReadResult = ReadBody | ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
@@ -81,14 +85,15 @@ export async function readBody(
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
   if (present) inviteBody(exchange)
-  if (!present) return { kind: 'read', body: { kind: 'none' }, facts: NOT_READ }
+  if (!present) return { kind: 'read', body: { kind: 'none' }, facts: NOT_READ, audio: null }
   if (endpoint === null || endpoint.reads === 'nothing') {
-    return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ }
+    return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ, audio: null }
   }
   const tooLarge = refuseAnnouncedLength(lengthBytes)
   if (tooLarge !== null) return refused(tooLarge)
 
   const { headers } = exchange
+  const also = alsoRead(endpoint)
   const doubtful = saysTwice(headers, 'content-type') || saysTwice(headers, 'content-encoding')
   const reader = doubtful
     ? unreadable('two_content_types')
@@ -96,6 +101,7 @@ export async function readBody(
         firstValue(headers, 'content-type'),
         firstValue(headers, 'content-encoding'),
         watchRecords(endpoint),
+        also,
       )
   const encoded = isEncoded(exchange)
   const received = await receiveBody(exchange, options, sender, encoded ? null : reader)
@@ -110,7 +116,7 @@ export async function readBody(
     held.dispose()
     return refused(tooDense())
   }
-  return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts }
+  return { kind: 'read', body: { kind: 'held', held, lengthBytes }, facts, audio: also?.files ?? null }
 }
 
 /**
@@ -141,6 +147,17 @@ function refused(refusal: Refusal): ReadResult {
 function tooDense(): Refusal {
   const message = `Decoded, the request body is more than ${limits.decodedRatioMax} times as long as it came.`
   return refuse('body_too_large', message)
+}
+
+interface AudioWatch extends AlsoRead {
+  readonly files?: AudioUpload
+}
+
+/** What only those endpoints are read for that are billed by it when the reply does not say. */
+function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
+  if (endpoint.billing !== 'metered') return undefined
+  if (endpoint.usage === 'transcription') return { files: new AudioUpload() }
+  return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
 }
 
 /**
@@ -220,13 +237,16 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) 
 }
 
 /** What the request's input can be counted and bounded by: plain bytes, or only how many there are once decoded. */
-export function countable(exchange: Exchange, { body, facts }: ReadBody): CountableRequest {
-  if (body.kind !== 'held') return { bytes: null, pieces: null, lengthBytes: 0, isForm: false }
+export function countable(exchange: Exchange, { body, facts, audio }: ReadBody): CountableRequest {
+  if (body.kind !== 'held') return NOTHING_COUNTABLE
   const isForm = facts.kind === 'form'
+  const audioMs = isForm && audio !== null ? audio.milliseconds : null
+  const speech = speechRequest(facts)
   if (codingOf(firstValue(exchange.headers, 'content-encoding')) === 'identity') {
-    return new CountableBytes(body.held, isForm)
+    return new CountableBytes(body.held, isForm, audioMs, speech)
   }
-  return { bytes: null, pieces: null, lengthBytes: decodedBytes(facts) ?? body.held.length, isForm }
+  const lengthBytes = decodedBytes(facts) ?? body.held.length
+  return { bytes: null, pieces: null, lengthBytes, isForm, audioMs, speech }
 }
 
 /** The decoded body was seen once, as it passed. */
@@ -235,16 +255,29 @@ function decodedBytes(facts: RequestFacts): number | null {
   return facts.kind === 'form' ? facts.scan.lengthBytes : null
 }
 
+const NOTHING_COUNTABLE: CountableRequest = {
+  bytes: null,
+  pieces: null,
+  lengthBytes: 0,
+  isForm: false,
+  audioMs: null,
+  speech: null,
+}
+
 /** Joining the pieces of a large body costs more than all else that is done with it, and hardly anybody asks. */
 class CountableBytes implements CountableRequest {
   readonly lengthBytes: number
   readonly isForm: boolean
+  readonly audioMs: number | null
+  readonly speech: SpeechRequest | null
   readonly #held: HeldBody
 
-  constructor(held: HeldBody, isForm: boolean) {
+  constructor(held: HeldBody, isForm: boolean, audioMs: number | null, speech: SpeechRequest | null) {
     this.#held = held
     this.lengthBytes = held.length
     this.isForm = isForm
+    this.audioMs = audioMs
+    this.speech = speech
   }
 
   get bytes(): Buffer | null {

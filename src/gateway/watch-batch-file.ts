@@ -1,6 +1,7 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import type { BatchFile, LedgerStore } from '../ledger/ledger-store.ts'
-import { codingOf, decodeCopy } from '../metering/decode-copy.ts'
+import { codingOf } from '../metering/content-coding.ts'
+import { decodeCopy } from '../metering/decode-copy.ts'
 import { BatchFileScanner } from '../providers/batch-file-scanner.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/file-id.ts'

@@ -127,11 +127,25 @@ export const limits = {
   bodiesDecodingMax: 8,
   bodiesDecodingPerKeyMax: 2,
 
-  /** What the decoded copy of a compressed reply may grow to. Beyond it its usage is estimated. */
+  /**
+   * What the decoded copy of a compressed reply may grow to. Beyond it the reply passes on, but is not read any more:
+   * what it said until then counts, and the rest of its usage is estimated.
+   */
   decodedReplyBytesMax: 1024 * MiB,
 
-  /** How far the decoded copy may fall behind the reply. Beyond it its usage is estimated. */
+  /**
+   * How far, in compressed bytes, the decoded copy may fall behind a reply that is held back, behind one that streams,
+   * and behind a request. Beyond it the sender waits until half of that is decoded.
+   */
+  heldObserverBacklogBytesMax: 256 * KiB,
   observerBacklogBytesMax: 16 * MiB,
+  requestBacklogBytesMax: 64 * KiB,
+
+  /**
+   * Frames of zstd in one body that follow another in the same chunk; each takes 50 to 150 µs. Beyond it the body counts
+   * as corrupt.
+   */
+  codedFramesMax: 20_000,
 
   /**
    * Bodies up to this size are received before the store is asked about the key; larger and compressed ones after. It is

@@ -1,29 +1,10 @@
-import type { Transform } from 'node:stream'
-import {
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createInflateRaw,
-  createZstdDecompress,
-} from 'node:zlib'
 import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
-
-/** Content codings that can be read, by their names in `Content-Encoding`. */
-const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
-  gzip: () => createGunzip(),
-  'x-gzip': () => createGunzip(),
-  br: () => createBrotliDecompress(),
-  zstd: () => createZstdDecompress(),
-  // "deflate" means the zlib format, but some senders leave its header out; the low half of its first byte is 8.
-  deflate: (first) => ((first & 0x0f) === 8 ? createInflate() : createInflateRaw()),
-}
+import { type Coder, openDecoder } from './content-coding.ts'
 
 export interface CopyDecoder {
-  /** A promise means: wait for it before the next chunk, or the copies would pile up. */
+  /** A promise means: the copy is behind, wait for it before the next chunk, or compressed bytes would pile up. */
   write(chunk: Buffer): Promise<void> | null
-  /** Input that was taken and not decoded yet. */
-  readonly pendingBytes: number
   /** Resolves when all output was seen: whole, or broken by bad input or by a limit. */
   end(): Promise<DecodedState>
 }
@@ -31,74 +12,116 @@ export interface CopyDecoder {
 /** `too_dense`: it becomes far longer than it came, which is no text but a way to make work. */
 export type DecodedState = 'whole' | 'corrupt' | 'too_large' | 'too_dense'
 
-/** Whether a body with this `Content-Encoding` has to be decoded, can be, or cannot. */
-export function codingOf(
-  contentEncoding: string | undefined,
-): 'identity' | 'unknown' | { readonly coding: string } {
-  const coding = (contentEncoding ?? '').trim().toLowerCase()
-  if (coding === '' || coding === 'identity') return 'identity'
-  // A chain of codings ("gzip, gzip, …") is a way to multiply work; one is enough for any client.
-  return Object.hasOwn(DECODERS, coding) ? { coding } : 'unknown'
+export interface CopyLimits {
+  /** How far the copy may fall behind before `write` asks to wait. */
+  readonly backlogBytesMax?: number
+  /** How many times as long as it came the body may become. */
+  readonly ratioMax?: number
 }
 
-/** Decodes a copy of a body for reading, while the body itself passes as it is. Output beyond the limit ends it. */
+/**
+ * Decodes a copy of a body for reading, while the body itself passes as it is. Output beyond the limit ends it, and so
+ * does bad input; from then on nothing is taken and nobody has to wait.
+ */
 export function decodeCopy(
   coding: string,
   outputBytesMax: number,
   onBytes: (bytes: Buffer) => void,
-  ratioMax = Infinity,
+  { backlogBytesMax = limits.requestBacklogBytesMax, ratioMax = Infinity }: CopyLimits = {},
 ): CopyDecoder {
-  let decoder: Transform | null = null
-  let state: DecodedState = 'whole'
-  let inputBytes = 0
-  let outputBytes = 0
-  let closed = Promise.resolve()
-  let room: Promise<void> | null = null
+  return new QueuedDecoder(coding, onBytes, { outputBytesMax, backlogBytesMax, ratioMax })
+}
 
-  function open(first: number): Transform {
-    const opened = DECODERS[coding]?.(first)
-    if (opened === undefined) throw new Error(`no decoder for ${coding}`)
-    closed = new Promise((resolve) => opened.once('close', resolve))
-    opened.on('data', (bytes: Buffer) => {
-      outputBytes += bytes.length
-      const isDense = outputBytes > limits.decodedBytesOfAnyRatio && outputBytes > inputBytes * ratioMax
-      if (outputBytes <= outputBytesMax && !isDense) return onBytes(bytes)
-      state = isDense ? 'too_dense' : 'too_large'
-      opened.destroy()
-    })
-    opened.once('error', () => {
-      if (state === 'whole') state = 'corrupt'
-    })
-    return opened
+type AllLimits = Required<CopyLimits> & { readonly outputBytesMax: number }
+
+const NOTHING_TO_DO = Promise.resolve()
+
+class QueuedDecoder implements CopyDecoder {
+  readonly #coding: string
+  readonly #onBytes: (bytes: Buffer) => void
+  readonly #limits: AllLimits
+  #queue: Buffer[] = []
+  #coder: Coder | null = null
+  #state: DecodedState = 'whole'
+  #pendingBytes = 0
+  #inputBytes = 0
+  #outputBytes = 0
+  #work: Promise<void> = NOTHING_TO_DO
+  #isWorking = false
+  /** One wait for all who wait. */
+  #room: PromiseWithResolvers<void> | null = null
+
+  constructor(coding: string, onBytes: (bytes: Buffer) => void, copyLimits: AllLimits) {
+    this.#coding = coding
+    this.#onBytes = onBytes
+    this.#limits = copyLimits
   }
 
-  return {
-    get pendingBytes() {
-      return decoder?.writableLength ?? 0
-    },
-    write(chunk) {
-      if (state !== 'whole' || chunk.length === 0) return null
-      decoder ??= open(chunk[0] ?? 0)
-      inputBytes += chunk.length
-      const stream = decoder
-      if (stream.destroyed || stream.write(kept(chunk))) return null
-      // One wait for all who wait: whoever only looks goes on writing.
-      room ??= new Promise((resolve) => {
-        const go = () => {
-          stream.off('drain', go)
-          stream.off('close', go)
-          room = null
-          resolve()
-        }
-        stream.once('drain', go)
-        stream.once('close', go)
-      })
-      return room
-    },
-    async end() {
-      if (decoder !== null && !decoder.destroyed) decoder.end()
-      await closed
-      return state
-    },
+  write(chunk: Buffer): Promise<void> | null {
+    if (this.#state !== 'whole' || chunk.length === 0) return null
+    this.#queue.push(kept(chunk))
+    this.#pendingBytes += chunk.length
+    if (!this.#isWorking) this.#work = this.#decodeQueue()
+    if (this.#pendingBytes > this.#limits.backlogBytesMax) this.#room ??= Promise.withResolvers<void>()
+    return this.#room?.promise ?? null
+  }
+
+  async end(): Promise<DecodedState> {
+    await this.#work
+    const coder = this.#coder
+    if (coder !== null && this.#state === 'whole') {
+      await this.#show(coder.finish())
+      // Bytes behind the end: some decoders skip padding there and read on, so what the body says is not known.
+      if (this.#state === 'whole' && coder.unreadBytes > 0) this.#state = 'corrupt'
+    }
+    coder?.destroy()
+    return this.#state
+  }
+
+  async #decodeQueue(): Promise<void> {
+    this.#isWorking = true
+    while (this.#queue.length > 0) {
+      const chunks = this.#queue.reverse()
+      this.#queue = []
+      for (let chunk = chunks.pop(); chunk !== undefined; chunk = chunks.pop()) {
+        this.#coder ??= openDecoder(this.#coding, chunk[0] ?? 0)
+        this.#inputBytes += chunk.length
+        await this.#show(this.#coder.feed(chunk))
+        this.#pendingBytes -= chunk.length
+        if (this.#state !== 'whole') return this.#stop()
+        if (this.#pendingBytes <= this.#limits.backlogBytesMax / 2) this.#giveRoom()
+      }
+    }
+    this.#isWorking = false
+  }
+
+  async #show(decoded: AsyncIterable<Buffer>): Promise<void> {
+    try {
+      for await (const bytes of decoded) {
+        this.#outputBytes += bytes.length
+        if (this.#outputBytes > this.#limits.outputBytesMax) this.#state = 'too_large'
+        if (this.#isDense()) this.#state = 'too_dense'
+        if (this.#state !== 'whole') return
+        this.#onBytes(bytes)
+      }
+    } catch {
+      this.#state = 'corrupt'
+    }
+  }
+
+  #isDense(): boolean {
+    if (this.#outputBytes <= limits.decodedBytesOfAnyRatio) return false
+    return this.#outputBytes > this.#inputBytes * this.#limits.ratioMax
+  }
+
+  #stop(): void {
+    this.#queue = []
+    this.#coder?.destroy()
+    this.#giveRoom()
+  }
+
+  #giveRoom(): void {
+    this.#room?.resolve()
+    this.#room = null
   }
 }

@@ -19,7 +19,7 @@ export class SilentMeter implements Meter {
   readonly shown: Shown = NOTHING_SHOWN
   readonly visibleBytes = 0
 
-  write(): void {}
+  write(_chunk: Buffer): void {}
 
   end(whole: boolean): Metered {
     return {

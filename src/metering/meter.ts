@@ -45,6 +45,16 @@ export type MeterFault =
   /** The meter itself failed, and read nothing from then on. */
   | 'failed'
 
+/** What a reply that is audio, or the text of some, tells about how long that is. */
+export interface AudioSeen {
+  /** As it is stated, or as the audio itself tells; null where neither does. */
+  readonly milliseconds: number | null
+  /** It is at least so long: the last time stamp of subtitles. */
+  readonly leastMilliseconds: number
+  /** Of audio that came with the reply. */
+  readonly bytes: number
+}
+
 /** What a reader of one kind of reply found. */
 export interface Reading {
   /**
@@ -64,6 +74,8 @@ export interface Reading {
   readonly objectId: string | null
   /** Images that a tool has begun to draw. What they took stands in the final usage alone. */
   readonly imagesBegun: number
+  /** Of replies about audio alone. */
+  readonly audio?: AudioSeen
 }
 
 export interface Metered extends Reading {

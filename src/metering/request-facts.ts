@@ -46,10 +46,14 @@ export const REQUEST_MEMBERS = [
   'chunking_strategy',
 ] as const
 
-export type RequestMember = (typeof REQUEST_MEMBERS)[number]
+/** Where speech is made, what is to be said as well: elsewhere `input` is long, and would be copied for nobody. */
+const SPEECH_MEMBERS = [...REQUEST_MEMBERS, 'input', 'response_format'] as const
+
+export type RequestMember = (typeof SPEECH_MEMBERS)[number]
 
 /** The same, ready to be looked for: making this for every request took as long as scanning 10 kB of it. */
 export const REQUEST_NAMES = new WatchedNames<RequestMember>(REQUEST_MEMBERS)
+export const SPEECH_NAMES = new WatchedNames<RequestMember>(SPEECH_MEMBERS)
 
 /** What was found in a request's body. */
 export type RequestFacts =

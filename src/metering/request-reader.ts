@@ -1,9 +1,11 @@
 import { limits } from '../kernel/limits.ts'
-import { codingOf, decodeCopy } from './decode-copy.ts'
+import { codingOf } from './content-coding.ts'
+import { decodeCopy } from './decode-copy.ts'
 import { JsonPicker, type Pick } from './json-picker.ts'
 import type { Picked, Place } from './json-place.ts'
 import { JsonScanner } from './json-scanner.ts'
 import { FOREIGN_CHARSET } from './multipart-head.ts'
+import type { PartSink } from './multipart-scan.ts'
 import { boundaryOf, MultipartScanner } from './multipart-scanner.ts'
 import {
   type Doubt,
@@ -11,7 +13,9 @@ import {
   REQUEST_NAMES,
   type RecordsFound,
   type RequestFacts,
+  type RequestMember,
 } from './request-facts.ts'
+import type { WatchedNames } from './watched-names.ts'
 
 /** Reads a request's body from its chunks as they pass. It looks, and can neither change nor stop anything. */
 export interface RequestReader {
@@ -28,6 +32,14 @@ export interface RecordWatch {
   found(pick: Pick): RecordsFound
 }
 
+/** What few endpoints want besides: other members of a JSON body, the files of a form. */
+export interface AlsoRead {
+  readonly names?: WatchedNames<RequestMember>
+  readonly files?: PartSink
+}
+
+const NOTHING_ELSE: AlsoRead = {}
+
 /** A reader that nobody has to wait for. */
 interface Scanner {
   write(chunk: Buffer): null
@@ -39,19 +51,20 @@ export function readerFor(
   contentType: string | undefined,
   contentEncoding: string | undefined,
   records: RecordWatch | null = null,
+  also: AlsoRead = NOTHING_ELSE,
 ): RequestReader {
   // What nearly every request says.
-  if (contentType === 'application/json' && contentEncoding === undefined) return jsonScanner(records)
+  if (contentType === 'application/json' && contentEncoding === undefined) return jsonScanner(records, also)
   const coding = codingOf(contentEncoding)
   if (coding === 'unknown') return unreadable('unknown_content_encoding')
   const doubt = doubtOf(contentType ?? '', coding === 'identity' ? '' : coding.coding)
-  const scanner = doubting(scannerFor(contentType ?? '', records), doubt)
+  const scanner = doubting(scannerFor(contentType ?? '', records, also), doubt)
   return coding === 'identity' ? scanner : readEncoded(scanner, coding.coding)
 }
 
 function readEncoded(scanner: Scanner, coding: string): RequestReader {
-  const { decodedBodyBytesMax, decodedRatioMax } = limits
-  const decoder = decodeCopy(coding, decodedBodyBytesMax, (bytes) => scanner.write(bytes), decodedRatioMax)
+  const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
+  const decoder = decodeCopy(coding, decodedBodyBytesMax, (bytes) => scanner.write(bytes), { ratioMax })
   return {
     write: (chunk) => decoder.write(chunk),
     async end() {
@@ -67,10 +80,10 @@ export function unreadable(reason: string): Scanner {
   return { write: () => null, end: () => ({ kind: 'unreadable', reason }) }
 }
 
-function scannerFor(contentType: string, records: RecordWatch | null): Scanner {
-  if (/^\s*multipart\/form-data\b/i.test(contentType)) return formScanner(contentType)
+function scannerFor(contentType: string, records: RecordWatch | null, also: AlsoRead): Scanner {
+  if (/^\s*multipart\/form-data\b/i.test(contentType)) return formScanner(contentType, also)
   if (/multipart/i.test(contentType)) return unreadable('ambiguous_content_type')
-  const json = jsonScanner(records)
+  const json = jsonScanner(records, also)
   return /urlencoded/i.test(contentType) ? wary(json) : json
 }
 
@@ -107,10 +120,10 @@ function wary(json: Scanner): Scanner {
 /** What separates the fields of a form; some parsers still know the second. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
-function formScanner(contentType: string): Scanner {
+function formScanner(contentType: string, { files }: AlsoRead): Scanner {
   const boundary = boundaryOf(contentType)
   if (boundary === null) return unreadable('no_boundary')
-  const form = new MultipartScanner(boundary, REQUEST_MEMBERS)
+  const form = new MultipartScanner<RequestMember>(boundary, REQUEST_MEMBERS, {}, files ?? null)
   return {
     write(chunk) {
       form.write(chunk)
@@ -125,12 +138,16 @@ function formScanner(contentType: string): Scanner {
   }
 }
 
-function jsonScanner(records: RecordWatch | null): Scanner {
-  return records === null ? new RequestJson() : jsonScannerWith(records)
+function jsonScanner(records: RecordWatch | null, { names = REQUEST_NAMES }: AlsoRead): Scanner {
+  return records === null ? new RequestJson(names) : jsonScannerWith(records, names)
 }
 
 class RequestJson implements Scanner {
-  readonly #json = new JsonScanner(REQUEST_NAMES)
+  readonly #json: JsonScanner<RequestMember>
+
+  constructor(names: WatchedNames<RequestMember>) {
+    this.#json = new JsonScanner(names)
+  }
 
   write(chunk: Buffer): null {
     this.#json.write(chunk)
@@ -144,8 +161,8 @@ class RequestJson implements Scanner {
   }
 }
 
-function jsonScannerWith(records: RecordWatch): Scanner {
-  const json = new RequestJson()
+function jsonScannerWith(records: RecordWatch, names: WatchedNames<RequestMember>): Scanner {
+  const json = new RequestJson(names)
   const picker = new JsonPicker(records.place, (record) => records.take(record))
   return {
     write(chunk) {

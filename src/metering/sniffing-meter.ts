@@ -1,4 +1,3 @@
-import { SilentMeter } from './guarded-meter.ts'
 import { type Meter, type Metered, NOTHING_SHOWN, type Shown, type Stage } from './meter.ts'
 
 export type SniffedForm = 'json' | 'events'
@@ -12,12 +11,12 @@ const EVENT_LINE_LENGTH = 'event:'.length
 
 /** The meter of a reply that does not say what it is: its first bytes do, and most say that it has no usage. */
 export class SniffingMeter implements Meter {
-  readonly #create: (form: SniffedForm) => Meter
+  readonly #create: (form: SniffedForm | 'other') => Meter
   /** Null until the first bytes are there. */
   #meter: Meter | null = null
   #start = ''
 
-  constructor(create: (form: SniffedForm) => Meter) {
+  constructor(create: (form: SniffedForm | 'other') => Meter) {
     this.#create = create
   }
 
@@ -49,7 +48,11 @@ export class SniffingMeter implements Meter {
   }
 
   end(whole: boolean): Metered {
-    return (this.#meter ?? new SilentMeter()).end(whole)
+    if (this.#meter === null) {
+      this.#meter = this.#choose()
+      this.#meter.write(Buffer.from(this.#start, 'latin1'))
+    }
+    return this.#meter.end(whole)
   }
 
   #isEnough(): boolean {
@@ -58,6 +61,6 @@ export class SniffingMeter implements Meter {
 
   #choose(): Meter {
     if (this.#start[0] === '{') return this.#create('json')
-    return EVENT_LINE.test(this.#start) ? this.#create('events') : new SilentMeter()
+    return this.#create(EVENT_LINE.test(this.#start) ? 'events' : 'other')
   }
 }

@@ -1,4 +1,4 @@
-import { codingOf } from '../metering/decode-copy.ts'
+import { codingOf } from '../metering/content-coding.ts'
 import { JsonLines } from '../metering/json-lines.ts'
 import type { Picked } from '../metering/json-place.ts'
 import { looseName, type PartHead } from '../metering/multipart-head.ts'

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { MP3_FRAME_MS, mp3 } from '../support/audio-bytes.ts'
 import { readBooks } from '../support/books.ts'
 import { connect } from '../support/raw-client.ts'
 import { type BillingBench, startBillingBench } from './bench-of-one.ts'
@@ -73,7 +74,7 @@ test('an upload that is left before its answer is not billed as if its bytes wer
       ])
     const body = Buffer.concat([
       part('model', '', 'gpt-4o-transcribe'),
-      part('file', '; filename="a.mp3"', Buffer.alloc(5_000_000, 7)),
+      part('file', '; filename="a.mp3"', mp3(new Array(12_000).fill(9))),
       Buffer.from(`--${boundary}--\r\n`),
     ])
     const head = [
@@ -91,8 +92,8 @@ test('an upload that is left before its answer is not billed as if its bytes wer
     const [call] = await readBooks(bench.gateway, "SELECT id FROM call WHERE user_agent = 'the-one'")
     const record = await bench.record(String(call?.['id']))
     assert.equal(record['estimated'], true)
-    // 16 bytes a millisecond and ten tokens a second: some 3,000 tokens for five minutes, not a million.
-    const tokens = Math.ceil(Math.ceil(body.length / 16) / 100)
+    // Ten tokens a second: some 3,000 for five minutes, not a million.
+    const tokens = Math.ceil((12_000 * MP3_FRAME_MS) / 100)
     assert.equal((record['usage'] as Record<string, number>)['input_tokens'], tokens)
     assert.ok(Number(record['cost_usd']) > 0)
   })

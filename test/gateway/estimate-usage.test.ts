@@ -28,6 +28,8 @@ test('the input of a cut call is counted elsewhere, from the pieces its body lie
       pieces,
       lengthBytes: 18,
       isForm: false,
+      audioMs: null,
+      speech: null,
     },
     plan: {
       asked: { serviceTier: null, speed: null },

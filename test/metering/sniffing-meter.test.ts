@@ -42,14 +42,28 @@ for (const [says, reply] of readable) {
   })
 }
 
-const silent: readonly (readonly [says: string, reader: UsageReader, type: string, reply: string])[] = [
-  ['plain text', 'transcription', 'text/plain', 'I said: data: {"usage":{"input_tokens":1}}'],
-  ['subtitles', 'transcription', 'text/vtt', 'WEBVTT\n\n00:00.000 --> 00:01.000\nid: 5\n'],
+const silent: readonly (readonly [
+  says: string,
+  reader: UsageReader,
+  type: string,
+  reply: string,
+  spoken?: string,
+])[] = [
+  [
+    'plain text',
+    'transcription',
+    'text/plain',
+    'I said: data: {"usage":{"input_tokens":1}}',
+    'I said: data: {"usage":{"input_tokens":1}}\n',
+  ],
+  ['subtitles', 'transcription', 'text/vtt', 'WEBVTT\n\n00:00.000 --> 00:01.000\nid: 5\n', 'id: 5\n'],
+  ['a short text', 'transcription', 'text/plain', 'Yes.', 'Yes.\n'],
   [
     'subtitles with numbers',
     'transcription',
     'application/x-subrip',
     '1\n00:00:00,000 --> 00:00:01,000\nx\n',
+    'x\n',
   ],
   ['text that only begins like a document', 'transcription', 'text/plain', '{sighs} Well, then.'],
   ['text that only begins like events', 'transcription', 'text/plain', 'data: the plural of datum.'],
@@ -64,13 +78,13 @@ const silent: readonly (readonly [says: string, reader: UsageReader, type: strin
   ['less than a word', 'chat', '', 'dat'],
 ]
 
-for (const [says, reader, type, reply] of silent) {
+for (const [says, reader, type, reply, spoken] of silent) {
   test(`${says} says nothing of usage`, () => {
     for (const size of [1, 1_000_000]) {
       const metered = meterPieces(reader, type, cutEvery(Buffer.from(reply), size))
       assert.equal(metered.inputKnown || metered.outputKnown, false)
       assert.deepEqual(metered.usage.parts, [{ model: null, quantities: {}, promptTokens: 0 }])
-      assert.deepEqual(metered.output.texts, [])
+      assert.deepEqual(metered.output.texts, spoken === undefined ? [] : [spoken])
     }
   })
 }

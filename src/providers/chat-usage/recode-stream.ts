@@ -1,4 +1,4 @@
-import { type CodingPair, openPair } from './codings.ts'
+import { type CodingPair, openPair } from '../../metering/content-coding.ts'
 import { type CutTally, UsageCutter } from './cut-usage-out.ts'
 
 /** Takes bytes for the client. A promise means: wait for it before more. */
@@ -25,7 +25,7 @@ export class RecodedStream {
   #turn: Promise<unknown> = Promise.resolve()
   #failure: Error | null = null
 
-  /** One of the codings of codings.ts, as `Content-Encoding` names it, in lower case. */
+  /** One of the codings of content-coding.ts, as `Content-Encoding` names it, in lower case. */
   constructor(coding: string, options: RecodeOptions = {}) {
     this.#coding = coding
     this.#cutter = new UsageCutter(options.eventBytesMax)

@@ -1,6 +1,5 @@
 import { limits } from '../../kernel/limits.ts'
-import type { Coder } from './coder.ts'
-import { type CodingPair, openPair } from './codings.ts'
+import { type Coder, type CodingPair, openPair } from '../../metering/content-coding.ts'
 import { type Splice, Splicer } from './splice-bytes.ts'
 
 /**

@@ -2,6 +2,7 @@ import type { UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
 import {
+  type AudioSeen,
   NOTHING_SHOWN,
   type Reading,
   type ReplyLayout,
@@ -29,11 +30,16 @@ export interface ClosingKind {
   /** The type of the events that have a piece of text in `delta`, and the member that a body has the text in. */
   readonly textEvent: string | null
   readonly textMember: string | null
+  /** The member in which a body states how long the audio is, in seconds. */
+  readonly durationMember?: string
   /** Whether several closing events are several results, each with its own usage, or one said twice. */
   readonly closesEachResult: boolean
   /** `object` is the body or the closing event, `usage` the object in it. */
   readUsage(usage: WireObject, object: WireObject, counts: Counts): ClosingUsage
 }
+
+/** A year, of which no recording is. */
+const SECONDS_MAX = 365 * 24 * 60 * 60
 
 /** A call makes ten images at most. */
 const RESULTS_MAX = 16
@@ -48,6 +54,7 @@ export class ClosingUsageReader implements ReplyReader {
   #usages: readonly ClosingUsage[] = []
   #stage: Stage = 'content'
   #model: string | null = null
+  #audio: AudioSeen | null = null
   #error: string | null = null
 
   constructor(kind: ClosingKind, output: OutputText) {
@@ -81,6 +88,7 @@ export class ClosingUsageReader implements ReplyReader {
     const body = objectAt(document.value)
     this.#model = nameAt(body['model'])
     if (isObject(body['error'])) this.#readError(body)
+    this.#audio = this.#readDuration(body)
     this.#readUsage(body, document)
     this.#stage = 'over'
   }
@@ -113,7 +121,17 @@ export class ClosingUsageReader implements ReplyReader {
       error: this.#error,
       objectId: null,
       imagesBegun: 0,
+      ...(this.#audio === null ? {} : { audio: this.#audio }),
     }
+  }
+
+  /** A number, which the documents of some years call a string. What cannot be true is not taken. */
+  #readDuration(body: WireObject): AudioSeen | null {
+    const { durationMember } = this.#kind
+    const stated = durationMember === undefined ? undefined : body[durationMember]
+    const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
+    if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null
+    return { milliseconds: Math.round(seconds * 1_000), leastMilliseconds: 0, bytes: 0 }
   }
 
   #readUsage(object: WireObject, document: JsonDocument): void {

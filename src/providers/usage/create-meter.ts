@@ -5,6 +5,7 @@ import { OutputText } from '../../metering/output-text.ts'
 import { type SniffedForm, SniffingMeter } from '../../metering/sniffing-meter.ts'
 import { StreamMeter } from '../../metering/stream-meter.ts'
 import type { UsageReader } from '../endpoint.ts'
+import { audioMeter, SpeechEventsMeter } from './audio-meters.ts'
 import { ChatReader } from './chat.ts'
 import { embeddingsReader } from './embeddings.ts'
 import { imagesReader } from './images.ts'
@@ -26,8 +27,17 @@ export interface ReplyHead {
 export function createMeter(usage: UsageReader, reply: ReplyHead): Meter {
   const form = formOf(reply)
   if (form === 'silent') return new SilentMeter()
-  if (form === 'unnamed') return new SniffingMeter((sniffed) => meterOf(usage, sniffed) ?? new SilentMeter())
-  return meterOf(usage, form) ?? new SilentMeter()
+  const other = () => otherMeter(usage, reply.contentType)
+  // Bare samples may begin with any byte, that of a document too.
+  if (form === 'media' || (usage === 'speech' && BYTES.test(reply.contentType ?? ''))) return other()
+  if (form !== 'unnamed') return meterOf(usage, form) ?? new SilentMeter()
+  return new SniffingMeter((sniffed) => (sniffed === 'other' ? null : meterOf(usage, sniffed)) ?? other())
+}
+
+/** For what is neither a document nor events. */
+function otherMeter(usage: UsageReader, contentType: string | undefined): Meter {
+  const meter = audioMeter(usage, contentType)
+  return meter === null ? new SilentMeter() : new GuardedMeter(meter)
 }
 
 /** Null for what is not a reply but goes over a socket. */
@@ -35,22 +45,24 @@ function meterOf(usage: UsageReader, form: SniffedForm): Meter | null {
   const output = new OutputText()
   const reader = readerFor(usage, output)
   if (reader === null) return null
-  return new GuardedMeter(form === 'events' ? new StreamMeter(reader, output) : new BodyMeter(reader, output))
+  const meter = form === 'events' ? new StreamMeter(reader, output) : new BodyMeter(reader, output)
+  return new GuardedMeter(usage === 'speech' && form === 'events' ? new SpeechEventsMeter(meter) : meter)
 }
 
 const EVENTS = /^\s*text\/event-stream\s*(?:;|$)/i
 const JSON_TYPE = /^\s*(?:(?:application|text)\/json|[^;,\s]*\+json)(?:[;,\s]|$)/i
 const MEDIA = /^\s*(?:audio|image|video|font)\//i
+const BYTES = /^\s*application\/octet-stream\b/i
 
 export function isJsonType(contentType: string): boolean {
   return JSON_TYPE.test(contentType)
 }
 
-function formOf({ status, contentType = '' }: ReplyHead): SniffedForm | 'unnamed' | 'silent' {
+function formOf({ status, contentType = '' }: ReplyHead): SniffedForm | 'unnamed' | 'media' | 'silent' {
   if (status < 200 || status > 299) return 'silent'
   if (JSON_TYPE.test(contentType)) return 'json'
   if (EVENTS.test(contentType)) return 'events'
-  return MEDIA.test(contentType) ? 'silent' : 'unnamed'
+  return MEDIA.test(contentType) ? 'media' : 'unnamed'
 }
 
 function readerFor(usage: UsageReader, output: OutputText): ReplyReader | null {

@@ -7,7 +7,7 @@ import { isObject, type WireObject } from './wire-value.ts'
 
 const TRANSCRIPTION: ClosingKind = {
   layout: {
-    members: new NameSet(['type', 'text', 'delta', 'usage', 'error', 'code']),
+    members: new NameSet(['type', 'text', 'delta', 'usage', 'duration', 'error', 'code']),
     ignored: new NameSet([]),
     noise: new Set(),
     dullEvents: [],
@@ -15,6 +15,7 @@ const TRANSCRIPTION: ClosingKind = {
   closingEvents: new Set(['transcript.text.done']),
   textEvent: 'transcript.text.delta',
   textMember: 'text',
+  durationMember: 'duration',
   closesEachResult: false,
   readUsage(usage, _object, counts) {
     return usage['type'] === 'duration' ? readDuration(usage, counts) : readAudioTokens(usage, counts)

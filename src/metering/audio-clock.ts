@@ -1,0 +1,83 @@
+import { MatroskaTrack, OggTrack, ProgramStreamTrack, WavTrack } from './audio-containers.ts'
+import { FlacTrack, id3Bytes, MpegTrack } from './audio-frames.ts'
+import { Mp4Track } from './audio-mp4.ts'
+import type { AudioTrack } from './audio-track.ts'
+
+/** What is looked at to tell a format. */
+const HEAD_BYTES = 16
+const NOTHING = Buffer.alloc(0)
+
+/** 16-bit samples of one channel at 24 kHz, which is what `pcm` means wherever OpenAI speaks. */
+export const PCM_BYTES_PER_MS = 48
+
+/**
+ * Tells how long audio is from its bytes as they pass. It looks at headers alone, keeps a few hundred bytes, and never
+ * throws. The format is told by the bytes themselves; only bare samples have nothing to be told by.
+ */
+export class AudioClock {
+  readonly #mayBePcm: boolean
+  #head: Buffer = NOTHING
+  #skip = 0
+  #track: AudioTrack | null = null
+  #failed = false
+  #bytes = 0
+
+  /** `mayBePcm`: somebody says that these are bare samples, which counts where they are nothing else. */
+  constructor(mayBePcm = false) {
+    this.#mayBePcm = mayBePcm
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Null where it cannot be told. */
+  get milliseconds(): number | null {
+    const told = this.#failed ? null : (this.#track?.milliseconds ?? null)
+    if (told !== null && told > 0 && Number.isFinite(told)) return Math.ceil(told)
+    return this.#mayBePcm ? Math.ceil(this.#bytes / PCM_BYTES_PER_MS) : null
+  }
+
+  write(chunk: Buffer): void {
+    this.#bytes += chunk.length
+    if (this.#failed) return
+    try {
+      if (this.#track === null) this.#open(chunk)
+      else this.#track.write(chunk)
+    } catch {
+      // A fault of ours: the audio counts as one of an unknown format.
+      this.#failed = true
+    }
+  }
+
+  #open(chunk: Buffer): void {
+    const skipped = Math.min(this.#skip, chunk.length)
+    this.#skip -= skipped
+    let head = Buffer.concat([this.#head, chunk.subarray(skipped)])
+    while (head.length >= HEAD_BYTES) {
+      const tagBytes = id3Bytes(head, 0)
+      if (tagBytes === 0) {
+        this.#track = trackFor(head)
+        this.#track.write(head)
+        head = NOTHING
+        break
+      }
+      this.#skip = Math.max(0, tagBytes - head.length)
+      head = head.subarray(tagBytes)
+    }
+    this.#head = head
+  }
+}
+
+const MP4_FIRST_BOXES = new Set(['ftyp', 'moov', 'mdat', 'free', 'skip', 'wide', 'pnot', 'styp', 'uuid'])
+
+function trackFor(head: Buffer): AudioTrack {
+  const [start, second, third] = [0, 4, 8].map((at) => head.toString('latin1', at, at + 4))
+  if ((start === 'RIFF' || start === 'RF64') && third === 'WAVE') return new WavTrack()
+  if (start === 'fLaC') return new FlacTrack()
+  if (start === 'OggS') return new OggTrack()
+  if (start === '\x1aE\xdf\xa3') return new MatroskaTrack()
+  if (start === '\x00\x00\x01\xba') return new ProgramStreamTrack()
+  if (second !== undefined && MP4_FIRST_BOXES.has(second)) return new Mp4Track()
+  return new MpegTrack()
+}

@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { adts, FTYP, flac, fragmentedMp4, frames, moov, opus, wav, webm } from '../support/audio-bytes.ts'
+import { startBillingBench } from './bench-of-one.ts'
+
+/** Says what the test wants it to say, to whatever it is asked. */
+let answer: { readonly type: string; readonly body: Buffer | string; readonly coding?: string; cut?: boolean }
+const upstream = createServer(async (req, res) => {
+  for await (const _ of req);
+  const coding: Record<string, string> =
+    answer.coding === undefined ? {} : { 'content-encoding': answer.coding }
+  res.writeHead(200, { ...(answer.type === '' ? {} : { 'content-type': answer.type }), ...coding })
+  if (answer.cut === true) res.write(answer.body, () => res.destroy())
+  else res.end(answer.body)
+})
+await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
+const chatUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`
+const bench = await startBillingBench({ chatUrl })
+after(async () => {
+  await bench.close()
+  upstream.closeAllConnections()
+  upstream.close()
+})
+
+interface Billed {
+  readonly costUsd: number
+  readonly estimated: unknown
+  readonly unpriced: unknown
+  readonly usage: Record<string, number>
+}
+
+async function send(
+  path: string,
+  body: Uint8Array<ArrayBuffer>,
+  headers: Record<string, string>,
+): Promise<Billed> {
+  const authorization = `Bearer ${bench.gateway.apiKey}`
+  const init = { method: 'POST', body, headers: { ...headers, authorization } }
+  const response = await fetch(bench.gateway.url + path, init)
+  await response.arrayBuffer().catch(() => undefined)
+  const record = await bench.record(response.headers.get('x-svc-request-id') ?? '')
+  return {
+    costUsd: Number(record['cost_usd']),
+    estimated: record['estimated'],
+    unpriced: record['unpriced'],
+    usage: record['usage'] as Record<string, number>,
+  }
+}
+
+interface Upload {
+  readonly model?: string
+  readonly file?: Buffer
+  readonly name?: string
+  readonly coding?: 'gzip' | 'br'
+}
+
+async function transcribe({
+  model = 'whisper-1',
+  file = wav(20_000),
+  name = 'a.wav',
+  coding,
+}: Upload): Promise<Billed> {
+  const form = new FormData()
+  form.append('file', new Blob([Uint8Array.from(file)]), name)
+  form.append('response_format', 'text')
+  form.append('model', model)
+  const encoded = new Response(form)
+  const type = encoded.headers.get('content-type') ?? ''
+  const plain = Buffer.from(await encoded.arrayBuffer())
+  const body = coding === undefined ? plain : coding === 'gzip' ? gzipSync(plain) : brotliCompressSync(plain)
+  const headers: Record<string, string> = { 'content-type': type }
+  if (coding !== undefined) headers['content-encoding'] = coding
+  return await send('/v1/audio/transcriptions', Uint8Array.from(body), headers)
+}
+
+/** $0.36 an hour. */
+const whisperUsd = (seconds: number) => Number((seconds * 0.0001).toFixed(9))
+
+const LONG = 20_000
+const files: Readonly<Record<string, readonly [string, Buffer]>> = {
+  'a WAV of 8 kHz and 8 bit': ['a.wav', wav(LONG, { hz: 8_000, bits: 8 })],
+  'a WAV of 48 kHz and two channels': ['a.wav', wav(LONG, { hz: 48_000, channels: 2 })],
+  'an MP3 of 8 kbit/s': ['a.mp3', frames([0xff, 0xe3, 0x18, 0xc4], 72, 277)],
+  'an MP3 of 320 kbit/s': ['a.mp3', frames([0xff, 0xfb, 0xe4, 0xc4], 960, 833)],
+  'an Opus file': ['a.ogg', opus(40)],
+  'an M4A file': ['a.m4a', Buffer.concat([FTYP, moov({ mediaMs: LONG })])],
+  'an MP4 that a browser recorded': ['a.mp4', fragmentedMp4(19, 'each')],
+  'a WebM that a browser recorded': ['a.webm', webm({ clusters: 20, isOpen: true })],
+  'a FLAC file': ['a.flac', flac(3, 882_000)],
+  'an AAC file that is called something else': ['a.mp3', adts(468)],
+}
+
+for (const [what, [name, file]] of Object.entries(files)) {
+  test(`${what} is billed by its length where the transcript is only text`, async () => {
+    answer = { type: 'text/plain; charset=utf-8', body: 'Hello.\n' }
+    const billed = await transcribe({ file, name })
+    assert.equal(billed.costUsd, whisperUsd(20))
+    assert.equal(billed.estimated, true)
+    assert.equal(billed.unpriced, false)
+    assert.equal((await transcribe({ file, name, coding: 'gzip' })).costUsd, whisperUsd(20))
+    // One token for 100 ms, and one or two for what was said.
+    const { usage } = await transcribe({ file, name, coding: 'br', model: 'gpt-4o-transcribe' })
+    const heard = usage['audio_input_tokens'] ?? usage['input_tokens'] ?? 0
+    assert.ok(heard >= 195 && heard <= 200, `${heard} tokens of 200`)
+    assert.ok((usage['output_tokens'] ?? 0) > 0)
+  })
+}
+
+test('the length that a reply states counts, in whole seconds like upstream’s own', async () => {
+  const body = { task: 'transcribe', duration: 8.470000267028809, text: 'The beach was a popular spot.' }
+  answer = { type: 'application/json', body: JSON.stringify(body) }
+  assert.equal((await transcribe({})).costUsd, whisperUsd(9))
+  answer = { type: 'application/json', body: JSON.stringify({ ...body, duration: '61.2' }) }
+  assert.equal((await transcribe({})).costUsd, whisperUsd(62))
+  // What it says it used comes before it.
+  const usage = { type: 'duration', seconds: 7 }
+  answer = { type: 'application/json', body: JSON.stringify({ ...body, usage }) }
+  const stated = await transcribe({})
+  assert.equal(stated.costUsd, whisperUsd(7))
+  assert.equal(stated.estimated, false)
+  // What cannot be true is no length.
+  for (const duration of [-1, 'long', null, {}, 1e300]) {
+    answer = { type: 'application/json', body: JSON.stringify({ ...body, duration }) }
+    assert.equal((await transcribe({})).costUsd, whisperUsd(20), String(duration))
+  }
+})
+
+/** A file that says of itself that it is five milliseconds long. */
+const LIAR = Buffer.concat([FTYP, moov({ movieMs: 5 }), Buffer.alloc(100_000)])
+
+test('subtitles last at least to their last time stamp', async () => {
+  const srt =
+    '1\r\n00:00:00,000 --> 00:00:02,000\r\nHi.\r\n\r\n2\r\n00:01:02,000 --> 00:01:04,500\r\nBye.\r\n\r\n'
+  answer = { type: 'text/plain', body: srt }
+  assert.equal((await transcribe({ file: LIAR })).costUsd, whisperUsd(65))
+  const vtt = 'WEBVTT\n\n00:00.000 --> 00:02.000\nHi.\n\n01:00:02.000 --> 01:00:04.500\nBye.\n'
+  answer = { type: 'text/vtt', body: gzipSync(vtt), coding: 'gzip' }
+  assert.equal((await transcribe({ file: LIAR })).costUsd, whisperUsd(3_605))
+  // The stamps themselves were not spoken: a file that is longer than the text takes is billed by its own length.
+  answer = { type: 'text/plain', body: srt.slice(0, 39).repeat(30) }
+  assert.equal((await transcribe({})).costUsd, whisperUsd(20))
+})
+
+test('a file that lies about its length is billed by the text that was heard in it', async () => {
+  // 25 characters a second, and characters are not bytes.
+  answer = { type: 'text/plain', body: 'ы'.repeat(999) }
+  assert.equal((await transcribe({ file: LIAR })).costUsd, whisperUsd(40))
+  answer = { type: 'application/json', body: JSON.stringify({ text: 'x'.repeat(1_000) }) }
+  assert.equal((await transcribe({ file: LIAR })).costUsd, whisperUsd(40))
+  // One that says too much is billed by no more than its bytes can hold, 10 ms each.
+  const boaster = Buffer.concat([FTYP, moov({ movieMs: 5_000_000 }), Buffer.alloc(10_000)])
+  answer = { type: 'text/plain', body: 'Hi.' }
+  const most = Math.ceil(boaster.length / 100)
+  assert.equal((await transcribe({ file: boaster })).costUsd, whisperUsd(most))
+})
+
+test('a file of an unknown format is taken for a voice note of 16 kbit/s', async () => {
+  answer = { type: 'text/plain', body: 'Hi.' }
+  const file = Buffer.concat([Buffer.from('#!AMR\n'), Buffer.alloc(20_000 - 6, 0x3c)])
+  assert.equal((await transcribe({ file, name: 'a.amr' })).costUsd, whisperUsd(10))
+})
+
+async function speak(body: object, headers: Record<string, string> = {}): Promise<Billed> {
+  const text = JSON.stringify({ model: 'gpt-4o-mini-tts', voice: 'alloy', input: 'Hi.', ...body })
+  return await send('/v1/audio/speech', Uint8Array.from(Buffer.from(text)), {
+    'content-type': 'application/json',
+    ...headers,
+  })
+}
+
+const spoken: Readonly<Record<string, readonly [string, Buffer]>> = {
+  mp3: ['audio/mpeg', frames([0xff, 0xf3, 0xc4, 0xc4], 384, 416)],
+  opus: ['audio/ogg', opus(20)],
+  aac: ['audio/aac', adts(234)],
+  flac: ['audio/flac', flac(108, 0)],
+  wav: ['audio/wav', wav(10_000, { hz: 24_000, stated: 0xffffffff })],
+  pcm: ['audio/pcm', Buffer.alloc(480_000, 7)],
+}
+
+for (const [format, [type, body]] of Object.entries(spoken)) {
+  test(`ten seconds of speech in ${format} are 200 tokens`, async () => {
+    answer = { type, body }
+    const { usage, estimated, unpriced } = await speak({ response_format: format })
+    const tokens = usage['audio_output_tokens'] ?? usage['output_tokens'] ?? 0
+    assert.ok(Math.abs(tokens - 200) <= 1, `${tokens} tokens`)
+    assert.equal(estimated, true)
+    assert.equal(unpriced, false)
+    // The same without a word about what it is, and compressed on its way.
+    answer = { type: 'application/octet-stream', body: gzipSync(body), coding: 'gzip' }
+    assert.deepEqual((await speak({ response_format: format })).usage, usage)
+  })
+}
+
+test('speech that was to end with its usage and breaks off is billed by what came, in the format asked for', async () => {
+  const audio = Buffer.alloc(160_000, 7).toString('base64')
+  const body = `data: {"type":"speech.audio.delta","audio":"${audio}"}\n\n`
+  answer = { type: 'text/event-stream', body, cut: true }
+  const { usage } = await speak({ stream_format: 'sse' })
+  const tokens = usage['audio_output_tokens'] ?? usage['output_tokens'] ?? 0
+  assert.ok(tokens >= 200 && tokens <= 202, `${tokens} tokens`)
+  answer = { type: 'text/event-stream', body, cut: true }
+  const opusTokens = (await speak({ stream_format: 'sse', response_format: 'opus' })).usage
+  assert.ok((opusTokens['audio_output_tokens'] ?? opusTokens['output_tokens'] ?? 0) >= 800)
+})
+
+/** $15 a million. */
+const ttsUsd = (characters: number) => Number((characters * 0.000015).toFixed(9))
+const AUDIO = { type: 'audio/mpeg', body: Buffer.alloc(2_000) }
+
+test('speech that is sold by the character is counted in compressed requests too', async () => {
+  answer = AUDIO
+  const input = 'Žluťoučký 🐎'
+  const plain = Buffer.from(JSON.stringify({ model: 'tts-1', voice: 'alloy', input }))
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+  const billed = await send('/v1/audio/speech', Uint8Array.from(gzipSync(plain)), headers)
+  assert.equal(billed.costUsd, ttsUsd(11))
+  assert.equal(billed.estimated, false)
+  const brotli = Uint8Array.from(brotliCompressSync(plain))
+  const other = await send('/v1/audio/speech', brotli, { ...headers, 'content-encoding': 'br' })
+  assert.equal(other.costUsd, ttsUsd(11))
+})
+
+test('characters are counted as they are meant, however they are spelled', async () => {
+  answer = AUDIO
+  const type = { 'content-type': 'application/json' }
+  const speakRaw = (input: string) =>
+    send('/v1/audio/speech', Uint8Array.from(Buffer.from(`{"model":"tts-1","input":${input}}`)), type)
+  assert.equal((await speakRaw('"\\u0041\\ud83d\\udc0e\\n\\""')).costUsd, ttsUsd(4))
+  assert.equal((await speakRaw('"\\ud83d\\ud83d"')).costUsd, ttsUsd(2))
+  assert.equal((await speakRaw('""')).costUsd, 0)
+  // Longer than is kept of it: at most as many as it has bytes.
+  const long = await speakRaw(`"${'x'.repeat(300_000)}"`)
+  assert.equal(long.costUsd, ttsUsd(300_002))
+  assert.equal(long.estimated, true)
+})
+
+test('a text that is given twice is sent to nobody', async () => {
+  const { key } = await bench.gateway.createKey('limited', { monthly_budget_usd: 1 })
+  const twice = '{"model":"tts-1","input":"x","input":"a much longer text"}'
+  const reply = await bench.call('/v1/audio/speech', twice, { surface: 'chat', key })
+  assert.equal(reply.status, 400)
+  await bench.assertBooksBalance()
+})

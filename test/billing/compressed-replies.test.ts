@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { limits } from '../../src/kernel/limits.ts'
+import { connect, exchange } from '../support/raw-client.ts'
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { chunked, sized } from '../support/wire-bytes.ts'
+import { asBilled, type BilledReply, startBillingBench } from './bench-of-one.ts'
+
+const MiB = 1024 * 1024
+const upstream = await ScriptedUpstream.start()
+const bench = await startBillingBench({ chatUrl: `${upstream.url}/v1`, messagesUrl: upstream.url })
+after(async () => {
+  await bench.close()
+  await upstream.close()
+})
+
+const OK = 'HTTP/1.1 200 OK'
+const JSON_IN = (coding: string) => ['Content-Type: application/json', `Content-Encoding: ${coding}`]
+const EVENTS_IN = (coding: string) => ['Content-Type: text/event-stream', `Content-Encoding: ${coding}`]
+
+function requestTo(path: string, body: object): Buffer {
+  const line = `Authorization: Bearer ${bench.gateway.apiKey}`
+  const lines = ['Host: gateway', line, 'Content-Type: application/json']
+  return sized(`POST ${path} HTTP/1.1`, lines, JSON.stringify(body))
+}
+
+const EMBED = requestTo('/v1/embeddings', { model: 'text-embedding-3-large', input: 'x' })
+const usage = { prompt_tokens: 290_000, total_tokens: 290_000 }
+/** 290,000 tokens × $0.13 per million. */
+const EMBED_COST = '0.0377'
+
+/** Base64 of noise shrinks to three quarters, so the reply arrives faster than it can be decoded. */
+function embeddings(bytes: number): Buffer {
+  const embedding = randomBytes((bytes * 3) / 4).toString('base64')
+  return Buffer.from(
+    JSON.stringify({ object: 'list', data: [{ object: 'embedding', index: 0, embedding }], usage }),
+  )
+}
+
+async function call(request: Buffer): Promise<BilledReply> {
+  return asBilled(await exchange(bench.gateway, request, { deadlineMs: 120_000 }))
+}
+
+test('large compressed JSON replies, several at once, are billed by their usage and pass unchanged', async () => {
+  const encoded = gzipSync(embeddings(32 * MiB), { level: 1 })
+  assert.ok(encoded.length > 1.4 * limits.observerBacklogBytesMax)
+  upstream.answer(() => [{ send: sized(OK, JSON_IN('gzip'), encoded) }])
+  const replies = await Promise.all([call(EMBED), call(EMBED), call(EMBED), call(EMBED)])
+  for (const reply of replies) {
+    assert.equal(reply.header('x-svc-cost-usd'), EMBED_COST)
+    assert.ok(reply.body.equals(encoded))
+    assert.equal((await bench.record(reply.requestId))['estimated'], false)
+  }
+  await bench.assertBooksBalance()
+})
+
+test('a JSON reply in several frames of zstd is billed by the usage in the last of them', async () => {
+  const plain = embeddings(100_000)
+  const frames = [0, 1, 50_000].map((from, i, all) => zstdCompressSync(plain.subarray(from, all[i + 1])))
+  const encoded = Buffer.concat(frames)
+  upstream.answer(() => [{ send: sized(OK, JSON_IN('zstd'), encoded) }])
+  const reply = await call(EMBED)
+  assert.equal(reply.header('x-svc-cost-usd'), EMBED_COST)
+  assert.ok(reply.body.equals(encoded))
+})
+
+/** A chat stream whose text does not shrink, and that says its usage at its end. */
+function chatStream(bytes: number): Buffer {
+  const events: string[] = []
+  for (let written = 0; written < bytes; written += 60_000) {
+    const content = randomBytes(45_000).toString('base64')
+    events.push(`data: {"model":"gpt-5.5","choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`)
+  }
+  events.push('data: {"model":"gpt-5.5","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n')
+  const spent = { prompt_tokens: 1_000, completion_tokens: 2_000, total_tokens: 3_000 }
+  events.push(`data: ${JSON.stringify({ model: 'gpt-5.5', choices: [], usage: spent })}\n\n`)
+  return Buffer.from(`${events.join('')}data: [DONE]\n\n`)
+}
+
+const messages = [{ role: 'user', content: 'Hi' }]
+const ASKING = { model: 'gpt-5.5', stream: true, stream_options: { include_usage: true }, messages }
+const STREAM = requestTo('/v1/chat/completions', ASKING)
+
+/** Slowly: it stops after every few megabytes until upstream has come no further for a while. */
+const STOP_EVERY_BYTES = 8 * MiB
+async function readSlowly(request: Buffer): Promise<BilledReply> {
+  const client = await connect(bench.gateway)
+  const arrival = upstream.nextRequest()
+  const reading = client.request(request, { deadlineMs: 120_000 })
+  const received = await arrival
+  let isOver = false
+  reading.then(
+    () => (isOver = true),
+    () => (isOver = true),
+  )
+  for (let at = STOP_EVERY_BYTES; !isOver; at += STOP_EVERY_BYTES) {
+    await Promise.race([client.reached(at), reading])
+    client.pause()
+    for (let before = -1; before !== received.sentBytes; ) {
+      before = received.sentBytes
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    client.resume()
+  }
+  const reply = asBilled(await reading)
+  client.leave()
+  return reply
+}
+
+test('a compressed stream larger than the backlog is billed by its usage, for a slow reader too', async () => {
+  const encoded = gzipSync(chatStream(1.6 * limits.observerBacklogBytesMax), { level: 1 })
+  assert.ok(encoded.length > limits.observerBacklogBytesMax)
+  upstream.answer(() => [{ send: chunked(OK, EVENTS_IN('gzip'), [encoded]) }])
+  for (const read of [call, readSlowly]) {
+    const reply = await read(STREAM)
+    assert.equal(reply.ended, 'complete')
+    assert.ok(reply.body.equals(encoded))
+    const record = await bench.record(reply.requestId)
+    assert.equal(record['estimated'], false)
+    assert.deepEqual(tokensOf(record), [1_000, 2_000])
+  }
+  await bench.assertBooksBalance()
+})
+
+test('the same where usage was asked for in the place of the client, and is cut out again', async () => {
+  const plain = chatStream(1.6 * limits.observerBacklogBytesMax)
+  upstream.answer(() => [{ send: chunked(OK, EVENTS_IN('gzip'), [gzipSync(plain, { level: 1 })]) }])
+  const reply = await readSlowly(
+    requestTo('/v1/chat/completions', { model: 'gpt-5.5', stream: true, messages }),
+  )
+  const expected = plain.toString('latin1').replace(/data: [^\n]*"choices":\[\],"usage"[^\n]*\n\n/, '')
+  assert.ok(gunzipSync(reply.body).equals(Buffer.from(expected, 'latin1')))
+  assert.deepEqual(tokensOf(await bench.record(reply.requestId)), [1_000, 2_000])
+})
+
+test('a gzip that is broken in its middle passes unchanged and is estimated', async () => {
+  const encoded = gzipSync(chatStream(4 * MiB), { level: 1 })
+  encoded.fill(0xff, encoded.length >> 1, (encoded.length >> 1) + 1_000)
+  upstream.answer(() => [{ send: chunked(OK, EVENTS_IN('gzip'), [encoded]) }])
+  const reply = await call(STREAM)
+  assert.equal(reply.ended, 'complete')
+  assert.ok(reply.body.equals(encoded))
+  const record = await bench.record(reply.requestId)
+  assert.equal(record['estimated'], true)
+  const [input = 0, output = 0] = tokensOf(record)
+  assert.ok(input > 0 && output > 100_000, `${output} tokens of the half that could be read`)
+  // The same where the reply would have waited for the reading.
+  const held = gzipSync(embeddings(2 * MiB), { level: 1 })
+  held.fill(0xff, held.length >> 1, (held.length >> 1) + 1_000)
+  upstream.answer(() => [{ send: sized(OK, JSON_IN('gzip'), held) }])
+  const embedded = await call(EMBED)
+  assert.ok(embedded.body.equals(held))
+  assert.equal((await bench.record(embedded.requestId))['estimated'], true)
+  await bench.assertBooksBalance()
+})
+
+test('a client that leaves, and an upstream that breaks, while the reading is behind leave nothing open', async () => {
+  const encoded = gzipSync(embeddings(32 * MiB), { level: 1 })
+  const whole = sized(OK, JSON_IN('gzip'), encoded)
+  // The client leaves: a held reply is read to its end all the same, and billed by its usage.
+  upstream.answer(() => [{ send: whole }])
+  const client = await connect(bench.gateway)
+  const arrival = upstream.nextRequest()
+  client.request(EMBED).catch(() => undefined)
+  const received = await arrival
+  await received.whenComplete
+  client.leave()
+  await received.whenAnswered
+  // Upstream breaks off.
+  upstream.answer(() => [{ send: whole.subarray(0, whole.length - 1_000) }, { reset: true }])
+  const broken = await call(EMBED)
+  assert.equal(broken.ended, 'cut')
+  assert.equal((await bench.record(broken.requestId))['estimated'], true)
+  await bench.assertBooksBalance()
+})
+
+function tokensOf(record: Record<string, unknown>): number[] {
+  const { input_tokens, output_tokens } = record['usage'] as Record<string, number>
+  return [input_tokens ?? 0, output_tokens ?? 0]
+}

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  brotliCompressSync,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  constants as zlib,
+  zstdCompressSync,
+} from 'node:zlib'
+import fc from 'fast-check'
+import { limits } from '../../src/kernel/limits.ts'
+import { decodeCopy } from '../../src/metering/decode-copy.ts'
+import { modelAsked } from '../../src/metering/request-facts.ts'
+import { readerFor } from '../../src/metering/request-reader.ts'
+import { pieceSizes } from './slices.ts'
+
+/** A frame that decoders have to step over. */
+function skippable(content: Uint8Array, kind: number): Buffer {
+  const head = Buffer.alloc(8)
+  head.writeUInt32LE(0x184d2a50 + (kind & 0x0f), 0)
+  head.writeUInt32LE(content.length, 4)
+  return Buffer.concat([head, content])
+}
+
+type Text = { readonly plain: Uint8Array; readonly coded: Buffer }
+
+const plain = fc.oneof(
+  fc.uint8Array({ maxLength: 2_000 }),
+  // Long and compressible, so that one chunk in gives many out.
+  fc
+    .tuple(fc.uint8Array({ minLength: 1, maxLength: 20 }), fc.integer({ min: 1, max: 5_000 }))
+    .map(([bytes, times]) => Uint8Array.from(Buffer.concat(Array.from({ length: times }, () => bytes)))),
+)
+const textIn = (encode: (bytes: Uint8Array) => Buffer): fc.Arbitrary<Text> =>
+  plain.map((bytes) => ({ plain: bytes, coded: encode(bytes) }))
+const gzip = fc
+  .tuple(fc.integer({ min: 0, max: 9 }), plain)
+  .map(([level, bytes]) => ({ plain: bytes, coded: gzipSync(bytes, { level }) }))
+const zstd = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.boolean(), plain).map(([level, checked, bytes]) => {
+  const params = { [zlib.ZSTD_c_compressionLevel]: level, [zlib.ZSTD_c_checksumFlag]: checked ? 1 : 0 }
+  return { plain: bytes, coded: zstdCompressSync(bytes, { params }) }
+})
+const skipped = fc
+  .tuple(fc.uint8Array({ maxLength: 50 }), fc.nat(15))
+  .map(([content, kind]) => ({ plain: new Uint8Array(), coded: skippable(content, kind) }))
+
+/** Bodies of one coding, as several compressed texts in a row where it has such. */
+const bodies: Readonly<Record<string, fc.Arbitrary<readonly Text[]>>> = {
+  gzip: fc.array(gzip, { minLength: 1, maxLength: 6 }),
+  'x-gzip': fc.array(gzip, { minLength: 1, maxLength: 3 }),
+  zstd: fc.array(fc.oneof({ weight: 3, arbitrary: zstd }, skipped), { minLength: 1, maxLength: 8 }),
+  br: textIn((bytes) => brotliCompressSync(bytes)).map((text) => [text]),
+  deflate: fc
+    .oneof(
+      textIn((bytes) => deflateSync(bytes)),
+      textIn((bytes) => deflateRawSync(bytes)),
+    )
+    .map((text) => [text]),
+}
+
+/** Mostly small pieces, and often all of it in one, in which the next text follows without a cut. */
+const sizes = fc.oneof(pieceSizes, fc.constant([1_000_000]))
+
+function* piecesOf(bytes: Buffer, pieces: readonly number[]): Generator<Buffer> {
+  for (let at = 0, turn = 0; at < bytes.length; turn++) {
+    const length = pieces[turn % pieces.length] ?? 1
+    yield bytes.subarray(at, at + length)
+    at += length
+  }
+}
+
+for (const [coding, body] of Object.entries(bodies)) {
+  test(`${coding}: the decoded copy is the body, however many texts it is made of and wherever it is cut`, async () => {
+    await fc.assert(
+      fc.asyncProperty(body, sizes, fc.boolean(), async (texts, pieces, waits) => {
+        const seen: Buffer[] = []
+        const decoder = decodeCopy(coding, 10_000_000, (bytes) => seen.push(Buffer.from(bytes)))
+        for (const piece of piecesOf(Buffer.concat(texts.map((text) => text.coded)), pieces)) {
+          const wait = decoder.write(piece)
+          if (waits) await wait
+        }
+        assert.equal(await decoder.end(), 'whole')
+        assert.ok(Buffer.concat(seen).equals(Buffer.concat(texts.map((text) => text.plain))))
+      }),
+      { numRuns: 60 },
+    )
+  })
+}
+
+const json = JSON.stringify({ padding: 'x'.repeat(500), model: 'gpt-5.5', more: 'y'.repeat(500) })
+const encoders = {
+  gzip: (bytes: Buffer) => gzipSync(bytes),
+  zstd: (bytes: Buffer) => zstdCompressSync(bytes),
+}
+for (const [coding, encode] of Object.entries(encoders)) {
+  test(`${coding}: a request made of several compressed texts is read to its end`, async () => {
+    const cuts = fc.uniqueArray(fc.integer({ min: 1, max: json.length - 1 }), { maxLength: 5 })
+    await fc.assert(
+      fc.asyncProperty(cuts, sizes, async (at, pieces) => {
+        const places = [0, ...at.sort((a, b) => a - b), json.length]
+        const texts = places.slice(1).map((end, i) => encode(Buffer.from(json.slice(places[i], end))))
+        const reader = readerFor('application/json', coding)
+        for (const piece of piecesOf(Buffer.concat(texts), pieces)) await reader.write(piece)
+        assert.equal(modelAsked(await reader.end()), 'gpt-5.5')
+      }),
+      { numRuns: 40 },
+    )
+  })
+}
+
+async function decodeAll(
+  coding: string,
+  chunks: readonly Buffer[],
+): Promise<{ text: string; state: string }> {
+  let text = ''
+  const decoder = decodeCopy(coding, 1_000_000, (bytes) => {
+    text += bytes.toString()
+  })
+  for (const chunk of chunks) await decoder.write(chunk)
+  return { state: await decoder.end(), text }
+}
+
+test('bytes behind the end of a compressed text make it corrupt: others may read on there', async () => {
+  const padded = Buffer.concat([gzipSync('a'), Buffer.alloc(3), gzipSync('b')])
+  assert.deepEqual(await decodeAll('gzip', [padded]), { text: 'a', state: 'corrupt' })
+  assert.deepEqual(await decodeAll('gzip', [gzipSync('a'), Buffer.alloc(3)]), { text: 'a', state: 'corrupt' })
+  for (const [coding, encode] of [
+    ['br', brotliCompressSync],
+    ['deflate', deflateSync],
+    ['zstd', zstdCompressSync],
+  ] as const) {
+    const behind = Buffer.concat([encode('a'), Buffer.from('behind it')])
+    assert.deepEqual(await decodeAll(coding, [behind]), { text: 'a', state: 'corrupt' }, coding)
+    assert.deepEqual(await decodeAll(coding, [encode('a'), Buffer.from('behind it')]), {
+      text: 'a',
+      state: 'corrupt',
+    })
+  }
+})
+
+test('a text that breaks off is corrupt, and what could be read of it was shown', async () => {
+  const encoded = gzipSync(Buffer.from('all work and no play'), { level: 0 })
+  const cut = await decodeAll('gzip', [encoded.subarray(0, -9)])
+  assert.deepEqual(cut, { text: 'all work and no pla', state: 'corrupt' })
+  // A frame that another should follow.
+  const frames = [zstdCompressSync('a'), zstdCompressSync('b').subarray(0, -1)]
+  assert.equal((await decodeAll('zstd', [Buffer.concat(frames)])).state, 'corrupt')
+})
+
+test('the copy asks to wait where more is compressed than it may keep, and once for all who wait', async () => {
+  const noise = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * i * 31 + (i >> 3)) % 251))
+  const encoded = gzipSync(noise, { level: 0 })
+  let seenBytes = 0
+  const decoder = decodeCopy('gzip', 1_000_000, (bytes) => (seenBytes += bytes.length), {
+    backlogBytesMax: 100_000,
+  })
+  assert.equal(decoder.write(encoded.subarray(0, 90_000)), null)
+  const wait = decoder.write(encoded.subarray(90_000, 200_000))
+  assert.ok(wait !== null)
+  assert.equal(decoder.write(encoded.subarray(200_000)), wait)
+  await wait
+  assert.ok(seenBytes > 200_000, 'half of what it may keep is left')
+  assert.equal(await decoder.end(), 'whole')
+  assert.equal(seenBytes, noise.length)
+})
+
+test('nobody waits for a copy that broke or grew too large', async () => {
+  const broken = decodeCopy('gzip', 1_000_000, () => {}, { backlogBytesMax: 10 })
+  await broken.write(Buffer.alloc(100, 0xff))
+  assert.equal(broken.write(Buffer.alloc(100)), null)
+  assert.equal(await broken.end(), 'corrupt')
+
+  let seenBytes = 0
+  const large = decodeCopy('gzip', 1_000, (bytes) => (seenBytes += bytes.length), { backlogBytesMax: 10 })
+  await large.write(gzipSync(Buffer.alloc(5_000_000)))
+  assert.equal(large.write(Buffer.alloc(100)), null)
+  assert.equal(await large.end(), 'too_large')
+  assert.ok(seenBytes <= 1_000)
+})
+
+test('a body in more crumbs than anybody sends is not decoded to its end', async () => {
+  const crumbs = Buffer.alloc(8 * (limits.codedFramesMax + 10))
+  for (let at = 0; at < crumbs.length; at += 8) crumbs.writeUInt32LE(0x184d2a50, at)
+  const decoder = decodeCopy('zstd', 1_000, () => {})
+  await decoder.write(crumbs)
+  assert.equal(await decoder.end(), 'corrupt')
+})
