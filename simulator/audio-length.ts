@@ -1,10 +1,12 @@
+import { audioSecondsMax } from './limits.ts'
+
 /** A sound whose format is not known here is taken for 128 kbit/s. */
 const bytesPerSecondGuess = 16_000
 
 /** How many seconds a sound lasts, as far as its head says so: WAV and MP3 by their rate, Ogg by its last page. */
 export function audioSeconds(sound: Buffer): number {
   const seconds = wavSeconds(sound) ?? oggSeconds(sound) ?? mp3Seconds(sound)
-  return seconds ?? sound.length / bytesPerSecondGuess
+  return Math.min(audioSecondsMax, seconds ?? sound.length / bytesPerSecondGuess)
 }
 
 function wavSeconds(sound: Buffer): number | undefined {

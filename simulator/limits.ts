@@ -37,6 +37,9 @@ export const storedBatchesBytesMax = 64 * mebibyte
 /** Requests of a batch that would answer more than this together expire. */
 export const batchAnswersBytesMax = 32 * mebibyte
 
+/** A sound may claim any length; more than this is not believed. */
+export const audioSecondsMax = 86_400
+
 export const choicesMax = 128
 export const embeddingInputsMax = 2_048
 export const schemaDepthMax = 8

@@ -146,6 +146,16 @@ export function readToolWish(choice: unknown): ToolWish {
   return typeof name === 'string' ? { kind: 'named', name } : { kind: 'auto' }
 }
 
+/** A structured answer: by its schema, or any object for the older JSON mode. Chat nests what Responses does not. */
+export function readSchema(format: unknown, param: string): JsonObject | undefined {
+  if (!isObject(format) || format['type'] === 'text') return undefined
+  if (format['type'] === 'json_object') return { type: 'object', properties: { answer: { type: 'string' } } }
+  if (format['type'] !== 'json_schema') throw invalid(`${param}.type`, 'text, json_object or json_schema')
+  const named = isObject(format['json_schema']) ? format['json_schema'] : format
+  if (!isObject(named['schema'])) throw missing(`${param}.schema`)
+  return named['schema']
+}
+
 /** Refuses a tool that is not played, and says which are. */
 export function unplayedTool(param: string, type: unknown, played: readonly string[]): Refusal {
   return new Refusal(

@@ -11,6 +11,7 @@ import {
   parseChatBody,
   readBoolean,
   readChoices,
+  readSchema,
   readStops,
   readStreamOptions,
   readTier,
@@ -86,7 +87,7 @@ export function validateChat(call: Call): ChatRequest {
     toolWish: readToolWish(body.tool_choice ?? body.function_call),
     // The older form has room for one call.
     parallelTools: body.parallel_tool_calls !== false && body.functions === undefined,
-    schema: readSchema(body.response_format),
+    schema: readSchema(body.response_format, 'response_format'),
     searches: /-search-/.test(model.id) || isObject(body.web_search_options),
     tier: readTier(body.service_tier),
   }
@@ -157,13 +158,4 @@ function readFunctions(functions: unknown): ToolDefinition[] {
     if (name === '') throw missing(`functions[${index}].name`)
     return { name, kind: 'legacy', schema: isObject(definition) ? definition['parameters'] : undefined }
   })
-}
-
-/** A structured answer: by its schema, or any object for the older JSON mode. */
-function readSchema(format: unknown): JsonObject | undefined {
-  if (!isObject(format)) return undefined
-  if (format['type'] === 'json_object') return { type: 'object', properties: { answer: { type: 'string' } } }
-  const named = format['json_schema']
-  const schema = isObject(named) ? named['schema'] : undefined
-  return isObject(schema) ? schema : undefined
 }

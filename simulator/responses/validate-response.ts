@@ -4,6 +4,7 @@ import {
   missing,
   parseChatBody,
   readBoolean,
+  readSchema,
   readStreamOptions,
   readTier,
   readTokenLimit,
@@ -106,7 +107,7 @@ export function validateResponse(call: Call): ResponseRequest {
     showsSummary: typeof summary === 'string',
     tools: readTools(body.tools),
     toolWish: readToolWish(body.tool_choice),
-    schema: readSchema(body.text),
+    schema: readSchema(isObject(body.text) ? body.text['format'] : undefined, 'text.format'),
     tier: readTier(body.service_tier),
   }
 }
@@ -136,12 +137,4 @@ function findEarlier(call: Call, id: unknown): StoredResponse | undefined {
     })
   }
   return earlier
-}
-
-function readSchema(text: unknown): JsonObject | undefined {
-  const format = isObject(text) ? text['format'] : undefined
-  if (!isObject(format)) return undefined
-  if (format['type'] === 'json_object') return { type: 'object', properties: { answer: { type: 'string' } } }
-  const schema = format['schema']
-  return isObject(schema) ? schema : undefined
 }
