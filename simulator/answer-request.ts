@@ -12,6 +12,7 @@ import { type BodyBudget, decodeBody, readBody } from './read-body.ts'
 import { Refusal, type Surface } from './refusal.ts'
 import type { Reply } from './reply.ts'
 import { bodyBytesMaxOf, findRoute, judgeSurface } from './route.ts'
+import type { WorkClock } from './work-clock.ts'
 import { type Outcome, writeReply } from './write-reply.ts'
 
 /** What arrived, as the upstream saw it. */
@@ -35,6 +36,7 @@ export interface Simulation {
   readonly mode: PaceMode
   readonly isDeterministic: boolean
   readonly memory: Memory
+  readonly clock: WorkClock
   readonly bodyBudget: BodyBudget
   readonly onRequest: ((entry: RequestEntry) => void) | undefined
 }
@@ -148,6 +150,7 @@ async function decide(
     behaviours,
     identity,
     memory: simulation.memory,
+    clock: simulation.clock,
   })
 }
 

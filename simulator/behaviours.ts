@@ -27,6 +27,8 @@ export interface Behaviours {
   readonly errorEvent?: number
   readonly tokens?: number
   readonly refusal?: boolean
+  /** Names of declared tools to call, one after the other, a name as often as it stands there. */
+  readonly call?: readonly string[]
 }
 
 export type ParsedBehaviours = { ok: true; behaviours: Behaviours } | { ok: false; problem: string }
@@ -47,6 +49,7 @@ const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ['drip', (value) => integer(value, 0, waitMsMax, (dripMs) => ({ dripMs }))],
   ['tokens', (value) => integer(value, 0, answerTokensMax, (tokens) => ({ tokens }))],
   ['error-event', (value) => integer(value, 0, answerTokensMax, (errorEvent) => ({ errorEvent }))],
+  ['call', (value) => (/^[\w.:,-]{1,2000}$/.test(value) ? { call: value.split(',') } : undefined)],
   ['chunks', readChunks],
   ['framing', (value) => (value === 'chunked' ? { framing: value } : undefined)],
   ['cut', readCut],

@@ -1,16 +1,19 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { BatchStore } from './batch-store.ts'
 import type { Behaviours } from './behaviours.ts'
 import type { FileStore } from './file-store.ts'
 import type { Identity } from './identity.ts'
 import type { PromptCache } from './prompt-cache.ts'
 import type { Reply } from './reply.ts'
 import type { ResponseStore } from './responses/response-store.ts'
+import type { WorkClock } from './work-clock.ts'
 
 /** What the simulator remembers between requests, all of it bounded. */
 export interface Memory {
   readonly promptCache: PromptCache
   readonly files: { readonly messages: FileStore; readonly chat: FileStore }
   readonly responses: ResponseStore
+  readonly batches: { readonly messages: BatchStore; readonly chat: BatchStore }
 }
 
 /** A request whose body has been read and whose key was accepted. */
@@ -26,6 +29,7 @@ export interface Call {
   readonly behaviours: Behaviours
   readonly identity: Identity
   readonly memory: Memory
+  readonly clock: WorkClock
 }
 
 export type Handler = (call: Call) => Reply

@@ -1,10 +1,12 @@
 import type { ToolDefinition } from './generate.ts'
+import { Refusal } from './refusal.ts'
 
 export type ToolWish = { kind: 'auto' } | { kind: 'none' } | { kind: 'any' } | { kind: 'named'; name: string }
 
 /**
  * The tools the "model" calls: those the user's last words name, or the first one if they ask for "a
- * tool"; when forced, the forced one. A turn that brings a tool's result is answered with words.
+ * tool"; when forced, the forced one; those that the behaviour `call` demands instead of all that. A turn that
+ * brings a tool's result is answered with words.
  */
 export function chooseTools(
   tools: readonly ToolDefinition[],
@@ -12,15 +14,26 @@ export function chooseTools(
   topic: string,
   isToolResult: boolean,
   parallel: boolean,
+  demanded: readonly string[] | undefined,
 ): ToolDefinition[] {
+  if (demanded !== undefined) return isToolResult ? [] : demanded.map((name) => requireTool(tools, name))
   const [first] = tools
   if (first === undefined || wish.kind === 'none') return []
-  if (wish.kind === 'named') return tools.filter((tool) => tool.name === wish.name).slice(0, 1)
+  if (wish.kind === 'named') {
+    return tools.filter(({ name, kind }) => name === wish.name || kind === wish.name).slice(0, 1)
+  }
   const words = topic.toLowerCase()
   const named = tools.filter((tool) => mentions(words, tool.name))
   const wanted = named.length > 0 ? named : wish.kind === 'any' || /\btools?\b/.test(words) ? [first] : []
   if (wish.kind === 'auto' && isToolResult) return []
   return parallel ? wanted : wanted.slice(0, 1)
+}
+
+function requireTool(tools: readonly ToolDefinition[], name: string): ToolDefinition {
+  const found = tools.find((tool) => tool.name === name) ?? tools.find((tool) => tool.kind === name)
+  if (found === undefined)
+    throw new Refusal(400, `x-simulator: call names '${name}', which is no declared tool`)
+  return found
 }
 
 const verbs: ReadonlySet<string> = new Set(

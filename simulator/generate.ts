@@ -9,7 +9,14 @@ import { countTokens, cutToTokens } from './tokens.ts'
 
 export interface ToolDefinition {
   readonly name: string
+  /** How its surface writes a call of it. */
+  readonly kind: string
+  /** The JSON schema of its arguments. */
   readonly schema: unknown
+  /** It takes words instead of JSON. */
+  readonly takesText?: boolean
+  /** Upstream runs it by itself, and the answer goes on after it. */
+  readonly isServer?: boolean
 }
 
 export interface GenerateRequest {
@@ -29,13 +36,15 @@ export interface GenerateRequest {
 }
 
 export interface ToolCall {
-  readonly name: string
-  /** Valid JSON unless the output limit cut it. */
+  readonly tool: ToolDefinition
+  /** Valid JSON unless the output limit cut it; words for a tool that takes words. */
   readonly argumentsJson: string
 }
 
 export interface Generated {
   readonly thinking: string
+  /** Calls of tools that upstream has run before it wrote the text. */
+  readonly serverCalls: readonly ToolCall[]
   readonly text: string
   readonly toolCalls: readonly ToolCall[]
   readonly finish: 'end' | 'length' | 'stop-sequence' | 'tool' | 'refusal'
@@ -55,29 +64,33 @@ export function generate(request: GenerateRequest): Generated {
   const thinkingTokens = countTokens(thinking)
   tokensLeft -= thinkingTokens
 
-  const whole = writeText(request, seed)
-  const stopped = stopAt(whole, request.stopSequences)
-  const text = cutToTokens(stopped.text, tokensLeft)
-  const textTokens = countTokens(text)
-  tokensLeft -= textTokens
-
-  const toolCalls: ToolCall[] = []
-  let toolTokens = 0
-  let isCut = text.length < stopped.text.length || thinking.length < thoughts.length
-  for (const tool of request.tools) {
-    if (isCut) break
-    const wanted = JSON.stringify(sampleFromSchema(tool.schema, request.topic))
-    const argumentsJson = cutToTokens(wanted, tokensLeft)
-    isCut = argumentsJson.length < wanted.length
-    if (argumentsJson === '') break
-    const tokens = countTokens(argumentsJson)
-    tokensLeft -= tokens
-    toolTokens += tokens
-    toolCalls.push({ name: tool.name, argumentsJson })
+  let isCut = thinking.length < thoughts.length
+  const callTools = (tools: readonly ToolDefinition[]): ToolCall[] => {
+    const calls: ToolCall[] = []
+    for (const tool of tools) {
+      if (isCut) break
+      const wanted =
+        tool.takesText === true ? composeAnswer(request.topic, seed, 24) : sampleJson(tool, request)
+      const argumentsJson = cutToTokens(wanted, tokensLeft)
+      isCut = argumentsJson.length < wanted.length
+      if (argumentsJson === '') break
+      tokensLeft -= countTokens(argumentsJson)
+      calls.push({ tool, argumentsJson })
+    }
+    return calls
   }
 
-  const outputTokens = thinkingTokens + textTokens + toolTokens
-  const written = { thinking, text, toolCalls, thinkingTokens, outputTokens }
+  const serverCalls = callTools(request.tools.filter((tool) => tool.isServer === true))
+  const clientTools = request.tools.filter((tool) => tool.isServer !== true)
+  const whole = writeText(request, clientTools, seed)
+  const stopped = stopAt(whole, request.stopSequences)
+  const text = cutToTokens(stopped.text, tokensLeft)
+  tokensLeft -= countTokens(text)
+  isCut = isCut || text.length < stopped.text.length
+  const toolCalls = callTools(clientTools)
+
+  const outputTokens = request.outputTokensMax - tokensLeft
+  const written = { thinking, serverCalls, text, toolCalls, thinkingTokens, outputTokens }
   if (request.refuses) return { ...written, finish: 'refusal', stopSequence: null }
   if (isCut) return { ...written, finish: 'length', stopSequence: null }
   if (stopped.sequence !== null)
@@ -87,6 +100,7 @@ export function generate(request: GenerateRequest): Generated {
 
 const refused: Generated = {
   thinking: '',
+  serverCalls: [],
   text: '',
   toolCalls: [],
   finish: 'refusal',
@@ -95,9 +109,13 @@ const refused: Generated = {
   outputTokens: 0,
 }
 
-function writeText(request: GenerateRequest, seed: number): string {
-  if (request.tools.length > 0) {
-    const names = request.tools.map((tool) => tool.name).join(' and ')
+function sampleJson(tool: ToolDefinition, request: GenerateRequest): string {
+  return JSON.stringify(sampleFromSchema(tool.schema, request.topic))
+}
+
+function writeText(request: GenerateRequest, tools: readonly ToolDefinition[], seed: number): string {
+  if (tools.length > 0) {
+    const names = tools.map((tool) => tool.name).join(' and ')
     return request.saysWhyBeforeTools ? `Let me use ${names} for that.` : ''
   }
   if (request.schema !== undefined) return JSON.stringify(sampleFromSchema(request.schema, request.topic))

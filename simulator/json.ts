@@ -16,6 +16,15 @@ export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** What a text is as JSON; undefined for what is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** `over` laid over `base`: objects member by member, everything else replaced, null included. */
 export function mergeJson(base: JsonObject, over: JsonObject): JsonObject {
   const merged: JsonObject = { ...base }

@@ -29,6 +29,17 @@ export const storedResponsesBytesMax = 64 * mebibyte
 export const storedFilesMax = 1_000
 export const storedFilesBytesMax = 256 * mebibyte
 
+/** Upstream takes 100,000; the simulator works a batch off in one go. */
+export const batchRequestsMax = 10_000
+export const storedBatchesMax = 200
+/** What batches were asked, and again what they answered. */
+export const storedBatchesBytesMax = 64 * mebibyte
+/** Requests of a batch that would answer more than this together expire. */
+export const batchAnswersBytesMax = 32 * mebibyte
+
+/** A sound may claim any length; more than this is not believed. */
+export const audioSecondsMax = 86_400
+
 export const choicesMax = 128
 export const embeddingInputsMax = 2_048
 export const schemaDepthMax = 8

@@ -4,7 +4,15 @@ import type { Surface } from './refusal.ts'
 // The models the simulator knows, by their real ids. A request may name the id or an alias; the reply
 // names the snapshot, as upstream does.
 
-export type ModelKind = 'chat' | 'responses' | 'completion' | 'embedding' | 'moderation'
+export type ModelKind =
+  | 'chat'
+  | 'responses'
+  | 'completion'
+  | 'embedding'
+  | 'moderation'
+  | 'image'
+  | 'speech'
+  | 'transcription'
 
 export interface Model {
   readonly id: string
@@ -23,6 +31,8 @@ const paces = {
   small: { firstByteMs: 220, tokensPerSecond: 140 },
   medium: { firstByteMs: 350, tokensPerSecond: 80 },
   large: { firstByteMs: 550, tokensPerSecond: 50 },
+  /** Of images and speech, whose tokens are many and come fast. */
+  media: { firstByteMs: 400, tokensPerSecond: 1_000 },
 } as const satisfies Record<string, Pace>
 
 type Size = keyof typeof paces
@@ -142,6 +152,16 @@ export const models: readonly Model[] = [
   ),
   ...openai('chat', 'small', [16_385, 4_096], ['gpt-3.5-turbo > gpt-3.5-turbo-0125']),
   ...openai(
+    'chat',
+    'medium',
+    [128_000, 16_384],
+    [
+      'gpt-4o-search-preview > gpt-4o-search-preview-2025-03-11',
+      'gpt-4o-mini-search-preview > gpt-4o-mini-search-preview-2025-03-11',
+      'gpt-5-search-api > gpt-5-search-api-2025-10-14',
+    ],
+  ),
+  ...openai(
     'responses',
     'large',
     [400_000, 128_000],
@@ -158,6 +178,36 @@ export const models: readonly Model[] = [
     ['text-embedding-3-small', 'text-embedding-3-large', 'text-embedding-ada-002'],
   ),
   ...openai('moderation', 'small', [32_768, 0], ['omni-moderation-latest', 'omni-moderation-2024-09-26']),
+  ...openai(
+    'image',
+    'media',
+    [32_000, 0],
+    [
+      'gpt-image-2 > gpt-image-2-2026-04-21',
+      'gpt-image-2.5-sunburst > gpt-image-2.5-sunburst-2026-09-08',
+      'gpt-image-2.5-flare > gpt-image-2.5-flare-2026-09-08',
+      'gpt-image-1.5 > gpt-image-1.5-2025-12-16',
+      'gpt-image-1',
+      'gpt-image-1-mini',
+      'chatgpt-image-latest',
+    ],
+  ),
+  ...openai(
+    'speech',
+    'media',
+    [2_000, 0],
+    ['gpt-4o-mini-tts > gpt-4o-mini-tts-2025-12-15 gpt-4o-mini-tts-2025-03-20', 'tts-1', 'tts-1-hd'],
+  ),
+  ...openai(
+    'transcription',
+    'small',
+    [16_000, 2_000],
+    [
+      'gpt-4o-transcribe',
+      'gpt-4o-mini-transcribe > gpt-4o-mini-transcribe-2025-12-15 gpt-4o-mini-transcribe-2025-03-20',
+      'whisper-1',
+    ],
+  ),
 ]
 
 const byName: ReadonlyMap<string, Model> = new Map(

@@ -17,6 +17,7 @@ Usage: npm run simulator -- [flags]
   --fault-rate <share>  share of requests that meet a fault, 0 to 1 (0)
   --messages-key <key>  provider key that Messages calls must carry (any)
   --chat-key <key>      provider key that Chat calls must carry (any)
+  --hurry <factor>      how many times faster batches and background responses go (1)
   --deterministic       ids and times follow from the request alone
   --help                this text
 
@@ -31,6 +32,7 @@ const flags = {
   'fault-rate': { type: 'string' },
   'messages-key': { type: 'string' },
   'chat-key': { type: 'string' },
+  hurry: { type: 'string' },
   deterministic: { type: 'boolean' },
   help: { type: 'boolean' },
 } as const
@@ -46,10 +48,11 @@ export function readFlags(args: readonly string[]): Flags {
   if (values.help === true) return { kind: 'help' }
 
   const problems: string[] = []
-  const number = (name: 'port' | 'seed' | 'fault-rate', initial: number, max: number): number => {
+  const number = (name: 'port' | 'seed' | 'fault-rate' | 'hurry', initial: number, max: number): number => {
     const text = values[name]
     if (text === undefined) return initial
-    const isNumber = name === 'fault-rate' ? /^(\d+|\d*\.\d+)$/.test(text) : /^\d+$/.test(text)
+    const isNumber =
+      name === 'fault-rate' || name === 'hurry' ? /^(\d+|\d*\.\d+)$/.test(text) : /^\d+$/.test(text)
     if (isNumber && Number(text) <= max) return Number(text)
     problems.push(`--${name} ${text}: expected a number from 0 to ${max}`)
     return initial
@@ -57,6 +60,7 @@ export function readFlags(args: readonly string[]): Flags {
   const port = number('port', 8788, 65_535)
   const seed = number('seed', 1, 0xffff_ffff)
   const faultRate = number('fault-rate', 0, 1)
+  const hurry = number('hurry', 1, 1_000_000)
   const pace = values.pace ?? 'realistic'
   const isPace = pace === 'realistic' || pace === 'instant'
   if (!isPace) problems.push(`--pace ${pace}: expected realistic or instant`)
@@ -69,6 +73,7 @@ export function readFlags(args: readonly string[]): Flags {
       pace,
       seed,
       faultRate,
+      hurry,
       deterministic: values.deterministic ?? false,
       ...(values['messages-key'] === undefined ? {} : { messagesKey: values['messages-key'] }),
       ...(values['chat-key'] === undefined ? {} : { chatKey: values['chat-key'] }),

@@ -40,20 +40,34 @@ export function jsonReply(
   }
 }
 
+/** A body that is no JSON. */
+export function bytesReply(
+  contentType: string,
+  body: Buffer,
+  headers: readonly Header[],
+  options: { pace?: Pace; tokens?: number } = {},
+): BodyReply {
+  return {
+    kind: 'body',
+    status: 200,
+    headers: [['content-type', contentType], ...headers],
+    body,
+    pace: options.pace ?? null,
+    tokens: options.tokens ?? 0,
+  }
+}
+
 export function eventsReply(
   frames: Iterable<Frame>,
   errorFrame: (sent: number) => Frame,
   pace: Pace,
   headers: readonly Header[],
+  contentType = 'text/event-stream; charset=utf-8',
 ): EventsReply {
   return {
     kind: 'events',
     status: 200,
-    headers: [
-      ['content-type', 'text/event-stream; charset=utf-8'],
-      ['cache-control', 'no-cache'],
-      ...headers,
-    ],
+    headers: [['content-type', contentType], ['cache-control', 'no-cache'], ...headers],
     frames,
     pace,
     errorFrame,

@@ -3,7 +3,11 @@ import type { Handler } from './call.ts'
 import { createChat, listChats } from './chat/create-chat.ts'
 import { createCompletion } from './chat/create-completion.ts'
 import { createEmbeddings } from './chat/create-embeddings.ts'
+import { createImage, editImage } from './chat/create-image.ts'
 import { createModeration } from './chat/create-moderation.ts'
+import { createSpeech } from './chat/create-speech.ts'
+import { createTranscription, createTranslation } from './chat/create-transcription.ts'
+import { cancelOpenaiBatch, createBatch, getBatch, listBatches } from './chat/openai-batches.ts'
 import {
   deleteOpenaiFile,
   getOpenaiFile,
@@ -22,17 +26,23 @@ import {
 } from './messages/claude-files.ts'
 import { getClaudeModel, listClaudeModels } from './messages/claude-models.ts'
 import { countMessageTokens, createMessage } from './messages/create-message.ts'
-import { Refusal, type Surface } from './refusal.ts'
 import {
-  countResponseTokens,
-  createResponse,
-  deleteResponse,
-  getResponse,
-} from './responses/create-response.ts'
+  cancelMessageBatch,
+  createMessageBatch,
+  deleteMessageBatch,
+  getMessageBatch,
+  getMessageBatchResults,
+  listMessageBatches,
+} from './messages/message-batches.ts'
+import { Refusal, type Surface } from './refusal.ts'
+import { countResponseTokens, createResponse } from './responses/create-response.ts'
+import { cancelResponse, deleteResponse, getResponse } from './responses/get-response.ts'
+import { listInputItems } from './responses/input-items.ts'
 
 interface Route {
   readonly surface: Surface
   readonly method: string
+  readonly path: string
   readonly pattern: RegExp
   readonly handle: Handler
 }
@@ -40,6 +50,12 @@ interface Route {
 const routes: readonly Route[] = [
   route('messages', 'POST', '/v1/messages', createMessage),
   route('messages', 'POST', '/v1/messages/count_tokens', countMessageTokens),
+  route('messages', 'POST', '/v1/messages/batches', createMessageBatch),
+  route('messages', 'GET', '/v1/messages/batches', listMessageBatches),
+  route('messages', 'GET', '/v1/messages/batches/*', getMessageBatch),
+  route('messages', 'DELETE', '/v1/messages/batches/*', deleteMessageBatch),
+  route('messages', 'POST', '/v1/messages/batches/*/cancel', cancelMessageBatch),
+  route('messages', 'GET', '/v1/messages/batches/*/results', getMessageBatchResults),
   route('messages', 'GET', '/v1/models', listClaudeModels),
   route('messages', 'GET', '/v1/models/*', getClaudeModel),
   route('messages', 'POST', '/v1/files', uploadClaudeFile),
@@ -54,6 +70,17 @@ const routes: readonly Route[] = [
   route('chat', 'POST', '/v1/responses/input_tokens', countResponseTokens),
   route('chat', 'GET', '/v1/responses/*', getResponse),
   route('chat', 'DELETE', '/v1/responses/*', deleteResponse),
+  route('chat', 'POST', '/v1/responses/*/cancel', cancelResponse),
+  route('chat', 'GET', '/v1/responses/*/input_items', listInputItems),
+  route('chat', 'POST', '/v1/batches', createBatch),
+  route('chat', 'GET', '/v1/batches', listBatches),
+  route('chat', 'GET', '/v1/batches/*', getBatch),
+  route('chat', 'POST', '/v1/batches/*/cancel', cancelOpenaiBatch),
+  route('chat', 'POST', '/v1/images/generations', createImage),
+  route('chat', 'POST', '/v1/images/edits', editImage),
+  route('chat', 'POST', '/v1/audio/speech', createSpeech),
+  route('chat', 'POST', '/v1/audio/transcriptions', createTranscription),
+  route('chat', 'POST', '/v1/audio/translations', createTranslation),
   route('chat', 'POST', '/v1/embeddings', createEmbeddings),
   route('chat', 'POST', '/v1/moderations', createModeration),
   route('chat', 'GET', '/v1/models', listOpenaiModels),
@@ -68,7 +95,7 @@ const routes: readonly Route[] = [
 /** `*` stands for one segment of the path. */
 function route(surface: Surface, method: string, path: string, handle: Handler): Route {
   const pattern = new RegExp(`^${path.replaceAll('*', '([^/]+)')}/?$`)
-  return { surface, method, pattern, handle }
+  return { surface, method, path, pattern, handle }
 }
 
 /**
@@ -98,7 +125,8 @@ export function findRoute(
   const found = matching.find((candidate) => candidate.method === wanted)
   if (found !== undefined) return { handle: found.handle, params: captured(found.pattern, path) }
   if (matching.length === 0) {
-    throw new Refusal(404, surface === 'messages' ? 'Not Found' : `Invalid URL (${method} ${path})`)
+    const upstreams = surface === 'messages' ? 'Not Found' : `Invalid URL (${method} ${path})`
+    throw new Refusal(404, `${upstreams}. This is the simulator: it plays ${playedPaths(surface)}.`)
   }
   const allow = [...new Set(matching.map((candidate) => candidate.method))].join(', ')
   throw new Refusal(
@@ -108,6 +136,12 @@ export function findRoute(
       : `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`,
     { code: surface === 'messages' ? null : 'method_not_supported', headers: [['allow', allow]] },
   )
+}
+
+/** The paths of a surface; those of single objects go with their list. */
+function playedPaths(surface: Surface): string {
+  const paths = routes.filter((played) => played.surface === surface && !played.path.includes('*'))
+  return [...new Set(paths.map((played) => played.path))].join(', ')
 }
 
 function captured(pattern: RegExp, path: string): string[] {

@@ -1,6 +1,6 @@
-/** One event of a stream. `tokens` is what it costs in time; deltas are what the model wrote. */
+/** One event of a stream, or one piece of a sound. `tokens` is what it costs in time; deltas are what the model wrote. */
 export interface Frame {
-  readonly text: string
+  readonly text: string | Buffer
   readonly tokens: number
   readonly isDelta: boolean
 }

@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { answerRequest, type RequestEntry, type Simulation } from './answer-request.ts'
+import { BatchStore } from './batch-store.ts'
 import { FileStore } from './file-store.ts'
 import { connectionsMax, headBytesMax } from './limits.ts'
 import type { PaceMode } from './pace.ts'
 import { PromptCache } from './prompt-cache.ts'
 import { ResponseStore } from './responses/response-store.ts'
+import { createWorkClock } from './work-clock.ts'
 
 export interface SimulatorOptions {
   readonly host?: string
@@ -18,6 +20,13 @@ export interface SimulatorOptions {
   /** The share of requests, 0 to 1, that meet a fault drawn from the seed. */
   readonly faultRate?: number
   readonly pace?: PaceMode
+  /**
+   * How many times faster than time itself work in the background goes: batches and background responses.
+   * Left out it is 1, and endless where the pace is instant and no clock is given.
+   */
+  readonly hurry?: number
+  /** The time in milliseconds that work in the background goes by, for a test that moves it by hand. */
+  readonly clock?: () => number
   /** Ids and times follow from the request alone: the same request gets the same bytes. */
   readonly deterministic?: boolean
   /** Called once per request, when its body was read or it was refused before that. */
@@ -39,6 +48,7 @@ export interface Simulator {
 }
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const isWaiting = options.pace === 'realistic' || options.clock !== undefined
   const simulation: Simulation = {
     messagesKey: options.messagesKey,
     chatKey: options.chatKey,
@@ -50,7 +60,12 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       promptCache: new PromptCache(),
       files: { messages: new FileStore(), chat: new FileStore() },
       responses: new ResponseStore(),
+      batches: { messages: new BatchStore(), chat: new BatchStore() },
     },
+    clock: createWorkClock(
+      options.clock ?? Date.now,
+      options.hurry ?? (isWaiting ? 1 : Number.POSITIVE_INFINITY),
+    ),
     bodyBudget: { bytes: 0 },
     onRequest: options.onRequest,
   }

@@ -6,6 +6,7 @@ import { type PaceMode, tokensMs, wait } from './pace.ts'
 import type { Header, Reply } from './reply.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import { createSlicer, wholeWrites } from './slicer.ts'
+import type { Frame } from './sse.ts'
 
 export interface Delivery {
   readonly res: ServerResponse
@@ -95,13 +96,17 @@ function* partsOf(reply: Reply, errorEvent: number | undefined): Generator<Part>
   let deltas = 0
   for (const frame of reply.frames) {
     if (errorEvent !== undefined && frame.isDelta && deltas >= errorEvent) {
-      yield { bytes: Buffer.from(reply.errorFrame(sent).text), tokens: 0 }
+      yield { bytes: bytesOf(reply.errorFrame(sent)), tokens: 0 }
       return
     }
-    yield { bytes: Buffer.from(frame.text), tokens: frame.tokens }
+    yield { bytes: bytesOf(frame), tokens: frame.tokens }
     sent += 1
     if (frame.isDelta) deltas += 1
   }
+}
+
+function bytesOf({ text }: Frame): Buffer {
+  return typeof text === 'string' ? Buffer.from(text) : text
 }
 
 function isBefore(cut: Cut, index: number): boolean {

@@ -136,9 +136,33 @@ export function readToolWish(choice: unknown): ToolWish {
   if (choice === 'none') return { kind: 'none' }
   if (choice === 'required') return { kind: 'any' }
   if (!isObject(choice)) return { kind: 'auto' }
-  const nested = choice['function']
-  const name = isObject(nested) ? nested['name'] : choice['name']
+  if (choice['type'] === 'allowed_tools') {
+    const allowed = choice['allowed_tools']
+    return readToolWish(isObject(allowed) ? allowed['mode'] : choice['mode'])
+  }
+  const nested = choice['function'] ?? choice['custom']
+  // A tool of upstream's own is named by its type alone.
+  const name = (isObject(nested) ? nested['name'] : choice['name']) ?? choice['type']
   return typeof name === 'string' ? { kind: 'named', name } : { kind: 'auto' }
+}
+
+/** A structured answer: by its schema, or any object for the older JSON mode. Chat nests what Responses does not. */
+export function readSchema(format: unknown, param: string): JsonObject | undefined {
+  if (!isObject(format) || format['type'] === 'text') return undefined
+  if (format['type'] === 'json_object') return { type: 'object', properties: { answer: { type: 'string' } } }
+  if (format['type'] !== 'json_schema') throw invalid(`${param}.type`, 'text, json_object or json_schema')
+  const named = isObject(format['json_schema']) ? format['json_schema'] : format
+  if (!isObject(named['schema'])) throw missing(`${param}.schema`)
+  return named['schema']
+}
+
+/** Refuses a tool that is not played, and says which are. */
+export function unplayedTool(param: string, type: unknown, played: readonly string[]): Refusal {
+  return new Refusal(
+    400,
+    `This is the simulator: it does not play tools of type ${JSON.stringify(type)}. It plays ${played.join(', ')}.`,
+    { param, code: 'invalid_value' },
+  )
 }
 
 const reasoningTokensByEffort: ReadonlyMap<unknown, number> = new Map([

@@ -33,7 +33,9 @@ export function readPrompt(turns: readonly unknown[], tools: readonly unknown[],
 }
 
 function isToolResult(turn: unknown): boolean {
-  return isObject(turn) && (turn['role'] === 'tool' || asText(turn['type']).endsWith('_call_output'))
+  if (!isObject(turn)) return false
+  const { role } = turn
+  return role === 'tool' || role === 'function' || asText(turn['type']).endsWith('_call_output')
 }
 
 function readContent(content: unknown): { words: string; attachments: number } {

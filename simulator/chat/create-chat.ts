@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import { eventsReply, jsonReply, type Reply } from '../reply.ts'
 import { chatErrorFrame } from './chat-error.ts'
 import { chatHeaders } from './chat-headers.ts'
-import { type PlannedChoice, planChat } from './plan-chat.ts'
+import { type PlannedCall, type PlannedChoice, planChat } from './plan-chat.ts'
 import { streamChat } from './stream-chat.ts'
 import { validateChat } from './validate-chat.ts'
 
@@ -29,23 +29,31 @@ export function createChat(call: Call): Reply {
 }
 
 function choiceJson(choice: PlannedChoice, index: number): object {
-  const toolCalls = choice.toolCalls.map((tool) => ({
-    id: tool.id,
-    type: 'function',
-    function: { name: tool.name, arguments: tool.argumentsJson },
-  }))
+  const { toolCalls } = choice
   return {
     index,
     message: {
       role: 'assistant',
       content: choice.text === '' && (toolCalls.length > 0 || choice.refusal !== '') ? null : choice.text,
       refusal: choice.refusal === '' ? null : choice.refusal,
-      annotations: [],
-      ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
+      annotations: choice.annotations,
+      ...callsJson(toolCalls),
     },
     logprobs: null,
     finish_reason: choice.finishReason,
   }
+}
+
+function callsJson(calls: readonly PlannedCall[]): object {
+  const [first] = calls
+  if (first === undefined) return {}
+  if (first.kind === 'legacy') return { function_call: { name: first.name, arguments: first.argumentsJson } }
+  const written = calls.map(({ id, kind, name, argumentsJson }) =>
+    kind === 'custom'
+      ? { id, type: 'custom', custom: { name, input: argumentsJson } }
+      : { id, type: 'function', function: { name, arguments: argumentsJson } },
+  )
+  return { tool_calls: written }
 }
 
 /** GET /v1/chat/completions: stored completions, of which the simulator keeps none. */

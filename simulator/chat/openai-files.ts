@@ -1,8 +1,9 @@
 import type { Call } from '../call.ts'
 import type { StoredFile } from '../file-store.ts'
 import { parseMultipart } from '../multipart.ts'
+import { pageAfter } from '../pages.ts'
 import { Refusal } from '../refusal.ts'
-import { jsonReply, type Reply } from '../reply.ts'
+import { bytesReply, jsonReply, type Reply } from '../reply.ts'
 import { missing } from './chat-body.ts'
 import { chatHeaders } from './chat-headers.ts'
 
@@ -44,14 +45,13 @@ export function listOpenaiFiles(call: Call): Reply {
   const purpose = query.get('purpose')
   const wanted = ordered.filter((file) => purpose === null || file.purpose === purpose)
   const after = query.get('after')
-  const start = after === null ? 0 : wanted.findIndex((file) => file.id === after) + 1
-  const page = wanted.slice(start, start + limit)
+  const { page, hasMore } = pageAfter(wanted, after, limit)
   const list = {
     object: 'list',
     data: page.map(fileJson),
     first_id: page[0]?.id ?? null,
     last_id: page.at(-1)?.id ?? null,
-    has_more: start + limit < wanted.length,
+    has_more: hasMore,
   }
   return jsonReply(200, list, { headers: chatHeaders(call.identity) })
 }
@@ -64,18 +64,10 @@ export function getOpenaiFile(call: Call): Reply {
 /** GET /v1/files/{id}/content on the Chat surface */
 export function getOpenaiFileContent(call: Call): Reply {
   const file = requireFile(call)
-  return {
-    kind: 'body',
-    status: 200,
-    headers: [
-      ['content-type', 'application/octet-stream'],
-      ['content-disposition', `attachment; filename="${encodeURIComponent(file.filename)}"`],
-      ...chatHeaders(call.identity),
-    ],
-    body: file.content,
-    pace: null,
-    tokens: 0,
-  }
+  return bytesReply('application/octet-stream', file.content, [
+    ['content-disposition', `attachment; filename="${encodeURIComponent(file.filename)}"`],
+    ...chatHeaders(call.identity),
+  ])
 }
 
 /** DELETE /v1/files/{id} on the Chat surface */

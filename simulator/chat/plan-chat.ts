@@ -9,6 +9,8 @@ import type { ChatRequest } from './validate-chat.ts'
 
 export interface PlannedCall {
   readonly id: string
+  /** `function`, `custom`, or `legacy` for the form that came before tools. */
+  readonly kind: string
   readonly name: string
   readonly argumentsJson: string
 }
@@ -17,6 +19,7 @@ export interface PlannedChoice {
   readonly text: string
   readonly refusal: string
   readonly toolCalls: readonly PlannedCall[]
+  readonly annotations: readonly JsonObject[]
   readonly finishReason: string
 }
 
@@ -47,7 +50,7 @@ const finishReasons = {
 export function planChat(call: Call, request: ChatRequest): ChatPlan {
   const { identity, behaviours, memory } = call
   const { model, body } = request
-  const prompt = readPrompt(asArray(body.messages), asArray(body.tools))
+  const prompt = readPrompt(asArray(body.messages), [...asArray(body.tools), ...asArray(body.functions)])
   const cache = memory.promptCache.useAutomatic(model.snapshot, prompt.text, identity.now().getTime())
   const tools = chooseTools(
     request.tools,
@@ -55,6 +58,7 @@ export function planChat(call: Call, request: ChatRequest): ChatPlan {
     prompt.topic,
     prompt.isToolResult,
     request.parallelTools,
+    behaviours.call,
   )
   let outputTokens = 0
   let thinkingTokens = 0
@@ -74,11 +78,19 @@ export function planChat(call: Call, request: ChatRequest): ChatPlan {
     const refusal = written.finish === 'refusal' ? refusalText : ''
     outputTokens += written.outputTokens + countTokens(refusal)
     thinkingTokens += written.thinkingTokens
+    const text = refusal === '' ? written.text : ''
+    const isLegacy = written.toolCalls.some(({ tool }) => tool.kind === 'legacy')
     return {
-      text: refusal === '' ? written.text : '',
+      text,
       refusal,
-      toolCalls: written.toolCalls.map((tool) => ({ id: `call_${identity.base62(24)}`, ...tool })),
-      finishReason: finishReasons[written.finish],
+      toolCalls: written.toolCalls.map(({ tool, argumentsJson }) => ({
+        id: `call_${identity.base62(24)}`,
+        kind: tool.kind,
+        name: tool.name,
+        argumentsJson,
+      })),
+      annotations: request.searches && text !== '' ? [citation(text)] : [],
+      finishReason: written.finish === 'tool' && isLegacy ? 'function_call' : finishReasons[written.finish],
     }
   })
   return {
@@ -92,6 +104,12 @@ export function planChat(call: Call, request: ChatRequest): ChatPlan {
     outputTokens,
     padding: identity.base62(24),
   }
+}
+
+function citation(text: string): JsonObject {
+  const place = { start_index: 0, end_index: text.length }
+  const page = { title: 'Simulator', url: 'https://simulator.example/' }
+  return { type: 'url_citation', url_citation: { ...place, ...page } }
 }
 
 /** Cache writes are reported since the 5.6 family, which is when they began to cost. */

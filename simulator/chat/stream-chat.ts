@@ -2,7 +2,7 @@ import type { JsonObject } from '../json.ts'
 import { dataFrame, doneFrame, type Frame } from '../sse.ts'
 import { countTokens, splitIntoDeltas, splitIntoPieces } from '../tokens.ts'
 import { obfuscation, type StreamOptions } from './chat-body.ts'
-import type { ChatPlan, PlannedChoice } from './plan-chat.ts'
+import type { ChatPlan, PlannedCall, PlannedChoice } from './plan-chat.ts'
 
 const argumentsPieceLength = 12
 
@@ -47,11 +47,21 @@ function* deltasOf(choice: PlannedChoice): Generator<Delta> {
   const content = choice.toolCalls.length > 0 ? null : ''
   yield { delta: { role: 'assistant', content, refusal: null }, words: '' }
   for (const text of splitIntoDeltas(choice.text)) yield { delta: { content: text }, words: text }
-  for (const [index, { id, name, argumentsJson }] of choice.toolCalls.entries()) {
-    const opening = { index, id, type: 'function', function: { name, arguments: '' } }
-    yield { delta: { tool_calls: [opening] }, words: '' }
-    for (const json of splitIntoPieces(argumentsJson, argumentsPieceLength)) {
-      yield { delta: { tool_calls: [{ index, function: { arguments: json } }] }, words: json }
-    }
+  if (choice.annotations.length > 0) yield { delta: { annotations: choice.annotations }, words: '' }
+  for (const [index, call] of choice.toolCalls.entries()) yield* callDeltas(index, call)
+}
+
+function* callDeltas(index: number, { id, kind, name, argumentsJson }: PlannedCall): Generator<Delta> {
+  const pieces = splitIntoPieces(argumentsJson, argumentsPieceLength)
+  if (kind === 'legacy') {
+    yield { delta: { function_call: { name, arguments: '' } }, words: '' }
+    for (const json of pieces) yield { delta: { function_call: { arguments: json } }, words: json }
+    return
+  }
+  const member = kind === 'custom' ? 'input' : 'arguments'
+  const opening = { index, id, type: kind, [kind]: { name, [member]: '' } }
+  yield { delta: { tool_calls: [opening] }, words: '' }
+  for (const json of pieces) {
+    yield { delta: { tool_calls: [{ index, [kind]: { [member]: json } }] }, words: json }
   }
 }

@@ -11,6 +11,7 @@ import {
   parseChatBody,
   readBoolean,
   readChoices,
+  readSchema,
   readStops,
   readStreamOptions,
   readTier,
@@ -19,6 +20,7 @@ import {
   reasoningTokens,
   requireModel,
   type StreamOptions,
+  unplayedTool,
 } from './chat-body.ts'
 
 export interface ChatBody {
@@ -32,6 +34,10 @@ export interface ChatBody {
   stop?: unknown
   tools?: unknown
   tool_choice?: unknown
+  functions?: unknown
+  function_call?: unknown
+  modalities?: unknown
+  web_search_options?: unknown
   parallel_tool_calls?: unknown
   response_format?: unknown
   reasoning_effort?: unknown
@@ -51,6 +57,8 @@ export interface ChatRequest {
   readonly toolWish: ToolWish
   readonly parallelTools: boolean
   readonly schema: JsonObject | undefined
+  /** Upstream looks the answer up on the web, which it does not count. */
+  readonly searches: boolean
   readonly tier: string
 }
 
@@ -60,6 +68,11 @@ export function validateChat(call: Call): ChatRequest {
   const body: ChatBody = parseChatBody(call)
   const model = requireModel(body.model, 'v1/chat/completions', ['chat'])
   requireMessages(body.messages)
+  if (asArray(body.modalities).includes('audio')) {
+    throw new Refusal(400, 'This is the simulator: its chats do not speak. Leave modalities out.', {
+      param: 'modalities',
+    })
+  }
   const isStream = readBoolean(body.stream, 'stream')
   return {
     body,
@@ -70,10 +83,12 @@ export function validateChat(call: Call): ChatRequest {
     outputTokensMax: readOutputLimit(body, model),
     reasoningTokens: reasoningTokens(model, body.reasoning_effort),
     stops: readStops(body.stop),
-    tools: readTools(body.tools),
-    toolWish: readToolWish(body.tool_choice),
-    parallelTools: body.parallel_tool_calls !== false,
-    schema: readSchema(body.response_format),
+    tools: [...readTools(body.tools), ...readFunctions(body.functions)],
+    toolWish: readToolWish(body.tool_choice ?? body.function_call),
+    // The older form has room for one call.
+    parallelTools: body.parallel_tool_calls !== false && body.functions === undefined,
+    schema: readSchema(body.response_format, 'response_format'),
+    searches: /-search-/.test(model.id) || isObject(body.web_search_options),
     tier: readTier(body.service_tier),
   }
 }
@@ -123,20 +138,24 @@ function readOutputLimit(body: ChatBody, model: Model): number {
 function readTools(tools: unknown): ToolDefinition[] {
   const definitions: ToolDefinition[] = []
   for (const [index, tool] of asArray(tools).entries()) {
-    const definition = isObject(tool) ? tool['function'] : undefined
-    if (!isObject(definition)) throw missing(`tools[${index}].function`)
+    const kind = isObject(tool) ? (tool['type'] ?? 'function') : 'function'
+    if (kind !== 'function' && kind !== 'custom') {
+      throw unplayedTool(`tools[${index}].type`, kind, ['function', 'custom'])
+    }
+    const definition = isObject(tool) ? tool[kind] : undefined
+    if (!isObject(definition)) throw missing(`tools[${index}].${kind}`)
     const name = asText(definition['name'])
-    if (name === '') throw missing(`tools[${index}].function.name`)
-    definitions.push({ name, schema: definition['parameters'] })
+    if (name === '') throw missing(`tools[${index}].${kind}.name`)
+    definitions.push({ name, kind, schema: definition['parameters'], takesText: kind === 'custom' })
   }
   return definitions
 }
 
-/** A structured answer: by its schema, or any object for the older JSON mode. */
-function readSchema(format: unknown): JsonObject | undefined {
-  if (!isObject(format)) return undefined
-  if (format['type'] === 'json_object') return { type: 'object', properties: { answer: { type: 'string' } } }
-  const named = format['json_schema']
-  const schema = isObject(named) ? named['schema'] : undefined
-  return isObject(schema) ? schema : undefined
+/** The form that `tools` replaced; its calls are answered in its own form too. */
+function readFunctions(functions: unknown): ToolDefinition[] {
+  return asArray(functions).map((definition, index) => {
+    const name = isObject(definition) ? asText(definition['name']) : ''
+    if (name === '') throw missing(`functions[${index}].name`)
+    return { name, kind: 'legacy', schema: isObject(definition) ? definition['parameters'] : undefined }
+  })
 }

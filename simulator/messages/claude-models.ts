@@ -71,9 +71,9 @@ const no = { supported: false }
 
 /** The same for every model: the simulator plays all of them alike. */
 const capabilities = {
-  batch: no,
+  batch: yes,
   citations: no,
-  code_execution: no,
+  code_execution: yes,
   context_management: {
     supported: false,
     clear_thinking_20251015: no,
@@ -83,7 +83,7 @@ const capabilities = {
   effort: { supported: true, low: yes, medium: yes, high: yes, xhigh: yes, max: yes },
   image_input: yes,
   pdf_input: yes,
-  server_tools: { supported: false, code_execution: no, web_search: no },
+  server_tools: { supported: true, code_execution: yes, web_search: yes },
   structured_outputs: yes,
   thinking: { supported: true, types: { adaptive: yes, between_tools: yes, disabled: yes, enabled: yes } },
 }

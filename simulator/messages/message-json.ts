@@ -1,4 +1,4 @@
-import type { JsonObject } from '../json.ts'
+import { type JsonObject, parseJson } from '../json.ts'
 import type { ContentBlock, MessagePlan } from './plan-message.ts'
 
 /** The message object. In a stream it opens without content and without an end. */
@@ -17,7 +17,7 @@ export function messageJson(
     stop_reason: isWhole ? plan.stopReason : null,
     stop_sequence: isWhole ? plan.stopSequence : null,
     stop_details: isWhole ? plan.stopDetails : null,
-    container: null,
+    container: isWhole ? plan.container : null,
     diagnostics: null,
     ...(usage === undefined ? {} : { usage }),
   }
@@ -30,19 +30,19 @@ function blockJson(block: ContentBlock): JsonObject {
     case 'text':
       return { type: 'text', text: block.text, citations: null }
     case 'tool_use':
-      return toolUseJson(block, parseArguments(block.argumentsJson))
+    case 'server_tool_use':
+      // Arguments that the output limit cut are no JSON any more; a whole message shows them as empty.
+      return toolUseJson(block, parseJson(block.argumentsJson) ?? {})
+    case 'server_tool_result':
+      return block.block
   }
 }
 
-export function toolUseJson(block: ContentBlock & { type: 'tool_use' }, input: unknown): JsonObject {
-  return { type: 'tool_use', id: block.id, name: block.name, input, caller: { type: 'direct' } }
-}
-
-/** Arguments that the output limit cut are no JSON any more; a whole message shows them as empty. */
-function parseArguments(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return {}
-  }
+export function toolUseJson(
+  block: ContentBlock & { type: 'tool_use' | 'server_tool_use' },
+  input: unknown,
+): JsonObject {
+  const { type, id, name } = block
+  const toolset = type === 'tool_use' && block.toolset !== null ? { toolset_name: block.toolset } : {}
+  return { type, id, name, input, caller: { type: 'direct' }, ...toolset }
 }

@@ -1,5 +1,6 @@
 import type { Behaviours } from '../behaviours.ts'
 import { type JsonObject, mergeJson } from '../json.ts'
+import { tokensPerToolResult } from './message-tools.ts'
 import type { MessagePlan } from './plan-message.ts'
 
 /** Members that only the final figures have, and those that only the first ones have. */
@@ -16,7 +17,10 @@ export function finalUsage(plan: MessagePlan, behaviours: Behaviours): JsonObjec
 export function startUsage(plan: MessagePlan, behaviours: Behaviours): JsonObject | undefined {
   if (behaviours.noUsage === true) return undefined
   const over = without(behaviours.usage ?? {}, outputMembers)
-  return mergeJson(inputUsage({ ...plan, thinkingTokens: 0 }, Math.min(1, plan.outputTokens)), over)
+  return mergeJson(
+    inputUsage({ ...plan, thinkingTokens: 0, serverTools: [] }, Math.min(1, plan.outputTokens)),
+    over,
+  )
 }
 
 /** What `message_delta` reports: cumulative figures, without the split, the tier, the place and the speed. */
@@ -26,9 +30,11 @@ export function deltaUsage(plan: MessagePlan, behaviours: Behaviours): JsonObjec
 }
 
 function inputUsage(plan: MessagePlan, outputTokens: number): JsonObject {
-  const { cache } = plan
+  const { cache, serverTools } = plan
+  const count = (kind: string): number => serverTools.filter((tool) => tool === kind).length
   return {
-    input_tokens: cache.uncached,
+    // What tools of upstream's own found is read as input, so the end counts more than the beginning.
+    input_tokens: cache.uncached + serverTools.length * tokensPerToolResult,
     cache_creation_input_tokens: cache.written5m + cache.written1h,
     cache_read_input_tokens: cache.read,
     cache_creation: {
@@ -37,7 +43,10 @@ function inputUsage(plan: MessagePlan, outputTokens: number): JsonObject {
     },
     output_tokens: outputTokens,
     output_tokens_details: { thinking_tokens: plan.thinkingTokens },
-    server_tool_use: null,
+    server_tool_use:
+      serverTools.length === 0
+        ? null
+        : { web_search_requests: count('web_search'), web_fetch_requests: count('web_fetch') },
     service_tier: plan.tier,
     inference_geo: plan.geo,
     speed: plan.speed,

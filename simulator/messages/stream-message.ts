@@ -29,7 +29,7 @@ export function* streamMessage(plan: MessagePlan, behaviours: Behaviours): Gener
       stop_reason: plan.stopReason,
       stop_sequence: plan.stopSequence,
       stop_details: plan.stopDetails,
-      container: null,
+      container: plan.container,
     },
     ...(usage === undefined ? {} : { usage }),
   })
@@ -45,7 +45,10 @@ function empty(block: ContentBlock): object {
     case 'text':
       return { type: 'text', text: '', citations: null }
     case 'tool_use':
+    case 'server_tool_use':
       return toolUseJson(block, {})
+    case 'server_tool_result':
+      return block.block
   }
 }
 
@@ -61,6 +64,7 @@ function* blockDeltas(block: ContentBlock, index: number): Generator<Frame> {
       for (const text of splitIntoDeltas(block.text)) yield delta(index, { type: 'text_delta', text }, text)
       return
     case 'tool_use':
+    case 'server_tool_use':
       yield delta(index, { type: 'input_json_delta', partial_json: '' }, '')
       for (const json of splitIntoPieces(block.argumentsJson, argumentsPieceLength)) {
         yield delta(index, { type: 'input_json_delta', partial_json: json }, json)

@@ -4,6 +4,7 @@ import type { ToolDefinition } from '../generate.ts'
 import { asArray, asText, isIntegerIn, isObject, type JsonObject } from '../json.ts'
 import { findModel, type Model } from '../models.ts'
 import { Refusal } from '../refusal.ts'
+import { readTools } from './message-tools.ts'
 import { readThinking, type Thinking } from './thinking.ts'
 
 /** The members of a request body that the simulator looks at; the rest is accepted unread. */
@@ -129,23 +130,6 @@ function refuseSampling(body: MessagesBody): void {
   for (const name of ['temperature', 'top_p', 'top_k'] as const) {
     if (body[name] !== undefined) throw new Refusal(400, `${name}: Extra inputs are not permitted`)
   }
-}
-
-/** Tools that upstream runs itself (web search and the like) are never handed to the client. */
-function readTools(tools: unknown): ToolDefinition[] {
-  const definitions: ToolDefinition[] = []
-  for (const [index, tool] of asArray(tools).entries()) {
-    if (!isObject(tool)) throw new Refusal(400, `tools.${index}: Input should be a valid dictionary`)
-    const {
-      type,
-      name,
-      input_schema: schema,
-    } = tool as { type?: unknown; name?: unknown; input_schema?: unknown }
-    if (/^(web_search|web_fetch|code_execution|tool_search)_/.test(asText(type))) continue
-    if (typeof name !== 'string') throw new Refusal(400, `tools.${index}.name: Field required`)
-    definitions.push({ name, schema })
-  }
-  return definitions
 }
 
 function readToolWish(choice: unknown): ToolWish {

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json.ts'
-import { countTokens, splitIntoDeltas, splitIntoPieces } from '../tokens.ts'
+import { countTokens, cutToTokens, splitIntoDeltas } from '../tokens.ts'
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
@@ -14,10 +14,19 @@ export interface ItemEvent {
 /** One item of a response's output: as JSON in any state, and as the events that write it. */
 export interface OutputItem {
   readonly id: string
+  /** What it counts as output. */
+  readonly tokens: number
   /** Whether the output limit broke this item off. */
   readonly isCut: boolean
+  readonly isReasoning?: boolean
+  /** Upstream ran a tool, whose result it then read. */
+  readonly isServer?: boolean
+  /** What the image model used for it. */
+  readonly image?: { readonly input: number; readonly output: number }
   json(status: ItemStatus): JsonObject
   events(): Iterable<ItemEvent>
+  /** The beginning of it that is worth so many tokens; null for an item that is whole or not there. */
+  cutTo(tokens: number): OutputItem | null
 }
 
 /** The item as it stands at the end of the response. */
@@ -25,13 +34,12 @@ export function finishedItem(item: OutputItem): JsonObject {
   return item.json(item.isCut ? 'incomplete' : 'completed')
 }
 
-const argumentsPieceLength = 12
-
 export function messageItem(
   id: string,
   kind: 'output_text' | 'refusal',
   text: string,
   isCut: boolean,
+  tokens = countTokens(text),
 ): OutputItem {
   const part = (words: string): JsonObject =>
     kind === 'refusal'
@@ -42,6 +50,7 @@ export function messageItem(
   const extra = kind === 'refusal' ? {} : { logprobs: [] }
   return {
     id,
+    tokens,
     isCut,
     json: (status) => ({
       id,
@@ -58,34 +67,7 @@ export function messageItem(
       yield event(`${name}.done`, { ...place, ...whole })
       yield event('response.content_part.done', { ...place, part: part(text) })
     },
-  }
-}
-
-export function functionCallItem(
-  id: string,
-  callId: string,
-  name: string,
-  argumentsJson: string,
-  isCut: boolean,
-): OutputItem {
-  return {
-    id,
-    isCut,
-    json: (status) => ({
-      id,
-      type: 'function_call',
-      status,
-      call_id: callId,
-      name,
-      arguments: status === 'in_progress' ? '' : argumentsJson,
-    }),
-    *events() {
-      for (const delta of splitIntoPieces(argumentsJson, argumentsPieceLength)) {
-        yield written('response.function_call_arguments.delta', { item_id: id, delta }, delta)
-      }
-      const done = { item_id: id, name, arguments: argumentsJson }
-      yield event('response.function_call_arguments.done', done)
-    },
+    cutTo: (left) => messageItem(id, kind, cutToTokens(text, left), true),
   }
 }
 
@@ -99,7 +81,9 @@ export function reasoningItem(
   const part = (text: string): JsonObject => ({ type: 'summary_text', text })
   return {
     id,
+    tokens,
     isCut,
+    isReasoning: true,
     json: (status) => ({
       id,
       type: 'reasoning',
@@ -116,13 +100,14 @@ export function reasoningItem(
       yield event(`${name}_text.done`, { ...place, text: summary })
       yield event(`${name}_part.done`, { ...place, part: part(summary) })
     },
+    cutTo: (left) => reasoningItem(id, summary === null ? null : cutToTokens(summary, left), left, true),
   }
 }
 
-function event(type: string, fields: JsonObject): ItemEvent {
+export function event(type: string, fields: JsonObject): ItemEvent {
   return { type, fields, tokens: 0, isDelta: false }
 }
 
-function written(type: string, fields: JsonObject, delta: string): ItemEvent {
+export function written(type: string, fields: JsonObject, delta: string): ItemEvent {
   return { type, fields, tokens: countTokens(delta), isDelta: true }
 }

@@ -5,9 +5,13 @@ import { chooseTools } from '../choose-tools.ts'
 import { type Generated, generate } from '../generate.ts'
 import { asArray, asText, type JsonObject, mergeJson } from '../json.ts'
 import { countTokens } from '../tokens.ts'
-import { functionCallItem, messageItem, type OutputItem, reasoningItem } from './output-items.ts'
-import type { ResponsePlan } from './response-plan.ts'
+import { messageItem, type OutputItem, reasoningItem } from './output-items.ts'
+import { outputTokensOf, type ResponsePlan } from './response-plan.ts'
+import { toolItems } from './tool-items.ts'
 import type { ResponseRequest } from './validate-response.ts'
+
+/** What a tool that upstream runs gives the model to read. */
+const tokensPerToolResult = 400
 
 export function planResponse(call: Call, request: ResponseRequest): ResponsePlan {
   const { identity, behaviours } = call
@@ -27,19 +31,19 @@ export function planResponse(call: Call, request: ResponseRequest): ResponsePlan
       prompt.topic,
       prompt.isToolResult,
       body.parallel_tool_calls !== false,
+      behaviours.call,
     ),
     saysWhyBeforeTools: false,
     refuses: behaviours.refusal === true,
   })
-  const outputTokens = written.outputTokens + (written.finish === 'refusal' ? countTokens(refusalText) : 0)
   return {
     id: `resp_${identity.hex(48)}`,
     createdAt: Math.floor(identity.now().getTime() / 1000),
     echo: echoRequest(call, request),
+    isBackground: request.isBackground,
     items: toItems(call, request, written),
-    isIncomplete: written.finish === 'length',
-    usage: responseUsage(call, request, prompt, outputTokens, written.thinkingTokens),
-    outputTokens,
+    ending: written.finish === 'length' ? 'incomplete' : 'completed',
+    usageOf: usageOf(call, request, prompt),
     padding: identity.base62(24),
   }
 }
@@ -60,16 +64,16 @@ function toItems(call: Call, request: ResponseRequest, written: Generated): Outp
     items.push(reasoningItem(`rs_${identity.hex(48)}`, summary, written.thinkingTokens, isCut && isAll))
   }
   const id = `msg_${identity.hex(48)}`
-  if (written.finish === 'refusal') items.push(messageItem(id, 'refusal', refusalText, false))
-  else if (written.text !== '') {
+  for (const tool of written.serverCalls) items.push(...toolItems(tool, identity, false))
+  if (written.finish === 'refusal') {
+    // What was written before the refusal is taken back, and counts.
+    const tokens = countTokens(written.text) + countTokens(refusalText)
+    items.push(messageItem(id, 'refusal', refusalText, false, tokens))
+  } else if (written.text !== '') {
     items.push(messageItem(id, 'output_text', written.text, isLast(written.toolCalls.length)))
   }
   for (const [index, tool] of written.toolCalls.entries()) {
-    const callId = `call_${identity.base62(24)}`
-    const left = written.toolCalls.length - 1 - index
-    items.push(
-      functionCallItem(`fc_${identity.hex(48)}`, callId, tool.name, tool.argumentsJson, isLast(left)),
-    )
+    items.push(...toolItems(tool, identity, isLast(written.toolCalls.length - 1 - index)))
   }
   return items
 }
@@ -105,27 +109,25 @@ function echoRequest(call: Call, request: ResponseRequest): JsonObject {
   }
 }
 
-function responseUsage(
-  call: Call,
-  request: ResponseRequest,
-  prompt: ChatPrompt,
-  outputTokens: number,
-  thinkingTokens: number,
-): JsonObject | undefined {
+function usageOf(call: Call, request: ResponseRequest, prompt: ChatPrompt): ResponsePlan['usageOf'] {
   const { model } = request
   const nowMs = call.identity.now().getTime()
   const cache = call.memory.promptCache.useAutomatic(model.snapshot, prompt.text, nowMs)
-  if (call.behaviours.noUsage === true) return undefined
+  if (call.behaviours.noUsage === true) return () => undefined
   const cached = Math.min(cache.read, prompt.tokens)
   const cacheWritten = reportsCacheWrites(model) ? Math.min(cache.written, prompt.tokens - cached) : 0
-  return mergeJson(
-    {
-      input_tokens: prompt.tokens,
-      input_tokens_details: { cached_tokens: cached, cache_write_tokens: cacheWritten },
-      output_tokens: outputTokens,
-      output_tokens_details: { reasoning_tokens: thinkingTokens },
-      total_tokens: prompt.tokens + outputTokens,
-    },
-    call.behaviours.usage ?? {},
-  )
+  return (items) => {
+    const output = outputTokensOf(items)
+    const input = prompt.tokens + items.filter((item) => item.isServer).length * tokensPerToolResult
+    return mergeJson(
+      {
+        input_tokens: input,
+        input_tokens_details: { cached_tokens: cached, cache_write_tokens: cacheWritten },
+        output_tokens: output,
+        output_tokens_details: { reasoning_tokens: outputTokensOf(items.filter((item) => item.isReasoning)) },
+        total_tokens: input + output,
+      },
+      call.behaviours.usage ?? {},
+    )
+  }
 }

@@ -1,13 +1,21 @@
 import { BoundedMap } from '../bounded-map.ts'
 import { storedResponsesBytesMax, storedResponsesMax } from '../limits.ts'
-import type { ResponsePlan } from './response-plan.ts'
+import { type Pace, tokensMs } from '../pace.ts'
+import type { WorkClock } from '../work-clock.ts'
+import type { ResponseState } from './response-json.ts'
+import { cutPlan, outputTokensOf, type ResponsePlan } from './response-plan.ts'
 
 export interface StoredResponse {
-  readonly plan: ResponsePlan
+  /** Another one once the response was broken off. */
+  plan: ResponsePlan
   readonly turns: readonly unknown[]
   /** Of all turns, the earlier ones included: they stay in memory as long as a later response needs them. */
   readonly bytes: number
+  /** What writes the response at this moment: a stream, or time. */
+  work: { kind: 'stream' } | { kind: 'background'; startedMs: number; pace: Pace } | null
 }
+
+const queuedMs = 1_000
 
 /** Responses kept for a later GET or for the turn that continues them. */
 export class ResponseStore {
@@ -24,4 +32,22 @@ export class ResponseStore {
   remove(id: string): boolean {
     return this.#responses.delete(id)
   }
+}
+
+export function stateOf({ plan, work }: StoredResponse, clock: WorkClock): ResponseState {
+  if (work === null) return 'final'
+  if (work.kind === 'stream') return 'in_progress'
+  const elapsedMs = clock.elapsedMs(work.startedMs)
+  const workMs = work.pace.firstByteMs + tokensMs(work.pace, outputTokensOf(plan.items))
+  return elapsedMs < queuedMs ? 'queued' : elapsedMs < queuedMs + workMs ? 'in_progress' : 'final'
+}
+
+/** Ends work in the background where it stands. */
+export function cancelWork(stored: StoredResponse, clock: WorkClock): void {
+  const { work } = stored
+  if (work?.kind !== 'background' || stateOf(stored, clock) === 'final') return
+  const writingMs = clock.elapsedMs(work.startedMs) - queuedMs - work.pace.firstByteMs
+  const tokens = Math.max(0, Math.floor((writingMs * work.pace.tokensPerSecond) / 1000))
+  stored.plan = cutPlan(stored.plan, tokens)
+  stored.work = null
 }

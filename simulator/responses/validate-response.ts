@@ -4,6 +4,7 @@ import {
   missing,
   parseChatBody,
   readBoolean,
+  readSchema,
   readStreamOptions,
   readTier,
   readTokenLimit,
@@ -13,11 +14,12 @@ import {
 } from '../chat/chat-body.ts'
 import type { ToolWish } from '../choose-tools.ts'
 import type { ToolDefinition } from '../generate.ts'
-import { asArray, asText, isObject, type JsonObject } from '../json.ts'
+import { asText, isObject, type JsonObject } from '../json.ts'
 import type { Model } from '../models.ts'
 import { Refusal } from '../refusal.ts'
 import { finishedItem } from './output-items.ts'
 import type { StoredResponse } from './response-store.ts'
+import { readTools } from './response-tools.ts'
 
 export interface ResponseBody {
   model?: unknown
@@ -80,6 +82,10 @@ export function validateResponse(call: Call): ResponseRequest {
   const own = readInput(body)
   const earlier = findEarlier(call, body.previous_response_id)
   const isStream = readBoolean(body.stream, 'stream')
+  const isBackground = readBoolean(body.background, 'background')
+  if (isBackground && body.store === false) {
+    throw new Refusal(400, "Background responses need 'store' to be true.", { param: 'background' })
+  }
   const statedLimit =
     readTokenLimit(body.max_output_tokens, 'max_output_tokens', outputTokensMin, model) ?? null
   const { effort, summary } = (isObject(body.reasoning) ? body.reasoning : {}) as {
@@ -95,13 +101,13 @@ export function validateResponse(call: Call): ResponseRequest {
     statedLimit,
     isStream,
     obfuscates: readStreamOptions(body.stream_options, isStream).obfuscates,
-    isBackground: readBoolean(body.background, 'background'),
+    isBackground,
     isStored: body.store !== false,
     reasoningTokens: reasoningTokens(model, effort),
     showsSummary: typeof summary === 'string',
     tools: readTools(body.tools),
     toolWish: readToolWish(body.tool_choice),
-    schema: readSchema(body.text),
+    schema: readSchema(isObject(body.text) ? body.text['format'] : undefined, 'text.format'),
     tier: readTier(body.service_tier),
   }
 }
@@ -131,25 +137,4 @@ function findEarlier(call: Call, id: unknown): StoredResponse | undefined {
     })
   }
   return earlier
-}
-
-/** Functions are handed to the client; tools that upstream runs itself are not played. */
-function readTools(tools: unknown): ToolDefinition[] {
-  const definitions: ToolDefinition[] = []
-  for (const [index, tool] of asArray(tools).entries()) {
-    if (!isObject(tool) || typeof tool['type'] !== 'string') throw missing(`tools[${index}].type`)
-    if (tool['type'] !== 'function') continue
-    const name = asText(tool['name'])
-    if (name === '') throw missing(`tools[${index}].name`)
-    definitions.push({ name, schema: tool['parameters'] })
-  }
-  return definitions
-}
-
-function readSchema(text: unknown): JsonObject | undefined {
-  const format = isObject(text) ? text['format'] : undefined
-  if (!isObject(format)) return undefined
-  if (format['type'] === 'json_object') return { type: 'object', properties: { answer: { type: 'string' } } }
-  const schema = format['schema']
-  return isObject(schema) ? schema : undefined
 }

@@ -3,10 +3,12 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { test } from 'node:test'
 import { answerRequest, type Simulation } from '../../simulator/answer-request.ts'
+import { BatchStore } from '../../simulator/batch-store.ts'
 import { FileStore } from '../../simulator/file-store.ts'
 import { bodyBytesInFlightMax } from '../../simulator/limits.ts'
 import { PromptCache } from '../../simulator/prompt-cache.ts'
 import { ResponseStore } from '../../simulator/responses/response-store.ts'
+import { createWorkClock } from '../../simulator/work-clock.ts'
 import { chatBody } from './wire-client.ts'
 
 function simulationWith(bytes: number): Simulation {
@@ -21,7 +23,9 @@ function simulationWith(bytes: number): Simulation {
       promptCache: new PromptCache(),
       files: { messages: new FileStore(), chat: new FileStore() },
       responses: new ResponseStore(),
+      batches: { messages: new BatchStore(), chat: new BatchStore() },
     },
+    clock: createWorkClock(Date.now, 1),
     bodyBudget: { bytes },
     onRequest: undefined,
   }

@@ -185,11 +185,19 @@ test('flags are read, and every bad one is explained at once', () => {
   const good = readFlags(['--port', '0', '--seed', '7', '--fault-rate', '0.05', '--pace', 'instant'])
   assert.deepEqual(good, {
     kind: 'run',
-    options: { host: '127.0.0.1', port: 0, seed: 7, faultRate: 0.05, pace: 'instant', deterministic: false },
+    options: {
+      host: '127.0.0.1',
+      port: 0,
+      seed: 7,
+      faultRate: 0.05,
+      hurry: 1,
+      pace: 'instant',
+      deterministic: false,
+    },
   })
   assert.equal(readFlags(['--help']).kind, 'help')
   assert.equal(readFlags(['--prot', '1']).kind, 'problem')
-  const bad = readFlags(['--port', '70000', '--fault-rate', '2', '--pace', 'slow'])
+  const bad = readFlags(['--port', '70000', '--fault-rate', '2', '--pace', 'slow', '--hurry', 'much'])
   assert.ok(bad.kind === 'problem')
-  assert.equal(bad.problems.length, 3)
+  assert.equal(bad.problems.length, 4)
 })

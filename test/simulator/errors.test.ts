@@ -85,7 +85,15 @@ test('an unknown path is 404 and a wrong method 405, each in the shape of the su
   assert.equal(messages.status, 404)
   assert.equal(dig(messages.json, 'error.type'), 'not_found_error')
   const chat = await send(simulator, 'GET', '/v1/nothing', chatKey)
-  assert.equal(dig(chat.json, 'error.message'), 'Invalid URL (GET /v1/nothing)')
+  assert.match(String(dig(chat.json, 'error.message')), /^Invalid URL \(GET \/v1\/nothing\)/)
+  for (const [answer, path] of [
+    [messages, '/v1/messages/batches'],
+    [chat, '/v1/audio/speech'],
+  ] as const) {
+    const message = String(dig(answer.json, 'error.message'))
+    assert.match(message, /This is the simulator/)
+    assert.ok(message.includes(path), message)
+  }
   const method = await send(simulator, 'PUT', '/v1/embeddings', chatKey)
   assert.equal(method.status, 405)
   assert.equal(method.headers.get('allow'), 'POST')

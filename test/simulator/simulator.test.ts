@@ -20,6 +20,16 @@ test('a deterministic simulator gives the same bytes for the same request, head 
     }
     answers.push(String(await exchange(simulator, rawPost('/v1/responses', { model: 'gpt-4o', input: 'x' }))))
     answers.push(String(await exchange(simulator, rawPost('/v1/nothing', {}))))
+    for (const [path, body] of [
+      ['/v1/images/generations', { prompt: 'x', stream: true }],
+      ['/v1/audio/speech', { model: 'tts-1', voice: 'alloy', input: 'x', response_format: 'opus' }],
+      ['/v1/responses', { model: 'gpt-4o', input: 'x', background: true }],
+    ] as const) {
+      answers.push((await exchange(simulator, rawPost(path, body))).toString('latin1'))
+    }
+    const requests = [{ custom_id: 'a', params: messageBody() }]
+    const batch = rawPost('/v1/messages/batches', { requests }, ['anthropic-version: 2026-10-21'])
+    answers.push(String(await exchange(simulator, batch)))
     return answers
   }
   const [first, second] = [await run(), await run()]
