@@ -197,10 +197,10 @@ export class JsonPicker {
     if (byte === QUOTE) {
       const stop = this.#shortString(bytes, words, i)
       if (stop !== null) {
-        this.#endValue(place === null ? UNREAD : bytes.toString('utf8', i + 1, stop))
+        this.#endValue(place?.text === true ? bytes.toString('utf8', i + 1, stop) : UNREAD)
         return stop + 1
       }
-      this.#openString(place === null ? UNSEEN_STRING : TEXT_VALUE, i)
+      this.#openString(place?.text === true ? TEXT_VALUE : UNSEEN_STRING, i)
       this.#afterString = END_TOP_VALUE
       return i + 1
     }

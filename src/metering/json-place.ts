@@ -16,10 +16,15 @@ export interface Place {
   readonly streams: boolean
   /** Of the elements only objects are kept that have one of the members. */
   readonly sparse: boolean
+  /** A string that stands there is read. */
+  readonly text: boolean
 }
 
 /** A place where only a string can be read. */
-export const TEXT: Place = { members: null, elements: null, streams: false, sparse: false }
+export const TEXT: Place = { members: null, elements: null, streams: false, sparse: false, text: true }
+
+/** A place of which only is to be known whether there is anything but null. */
+export const PRESENCE: Place = { ...TEXT, text: false }
 
 export function objectAt(members: Readonly<Record<string, Place>>): Place {
   return { ...TEXT, members: new PlaceMembers(members) }

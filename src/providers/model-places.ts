@@ -1,4 +1,12 @@
-import { arrayOf, objectAt, type Place, sparseArrayOf, streamOf, TEXT } from '../metering/json-place.ts'
+import {
+  arrayOf,
+  objectAt,
+  type Place,
+  PRESENCE,
+  sparseArrayOf,
+  streamOf,
+  TEXT,
+} from '../metering/json-place.ts'
 import type { RequestMember } from '../metering/request-facts.ts'
 
 const NAMING: Place = objectAt({ model: TEXT })
@@ -68,9 +76,9 @@ export const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action'
 const SEEN_ITEM: Place = objectAt({
   tools: TOOLS,
   type: TEXT,
-  id: TEXT,
+  id: PRESENCE,
   encrypted_content: TEXT,
-  ...Object.fromEntries(ITEM_CONTENT.map((name) => [name, TEXT])),
+  ...Object.fromEntries(ITEM_CONTENT.map((name) => [name, PRESENCE])),
 })
 
 /** A request whose items are in the member of that name. */

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { JsonPicker, type Pick, type PickLimits } from '../../src/metering/json-picker.ts'
-import { arrayOf, objectAt, type Picked, streamOf, TEXT, UNREAD } from '../../src/metering/json-place.ts'
+import {
+  arrayOf,
+  objectAt,
+  type Picked,
+  PRESENCE,
+  streamOf,
+  TEXT,
+  UNREAD,
+} from '../../src/metering/json-place.ts'
 
 const PLACE = objectAt({ a: TEXT, o: objectAt({ a: TEXT }), l: arrayOf(objectAt({ a: TEXT })) })
 
@@ -82,4 +90,25 @@ test('a picker starts anew after each end', () => {
   }
   picker.write(Buffer.from('{"a":"z"}'))
   assert.deepEqual(picker.end(), { kind: 'picked', value: new Map([['a', 'z']]), duplicates: [] })
+})
+
+test('of a place that only is to be there nothing is read, and null is nothing', () => {
+  const place = objectAt({ a: PRESENCE, b: PRESENCE, c: PRESENCE, d: PRESENCE })
+  const text = JSON.stringify({ a: 'short', b: 'x'.repeat(5_000), c: null, d: { e: 1 } })
+  for (const pieceBytes of [3, 100_000]) {
+    const picker = new JsonPicker(place, () => {})
+    for (let at = 0; at < text.length; at += pieceBytes)
+      picker.write(Buffer.from(text.slice(at, at + pieceBytes)))
+    const pick = picker.end()
+    assert.ok(pick.kind === 'picked')
+    assert.deepEqual(
+      pick.value,
+      new Map<string, unknown>([
+        ['a', UNREAD],
+        ['b', UNREAD],
+        ['c', null],
+        ['d', UNREAD],
+      ]),
+    )
+  }
 })
