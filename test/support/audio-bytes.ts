@@ -1,4 +1,6 @@
-/** Tiny recordings of silence, byte by byte, as encoders write them. Lengths are in whole frames of their format. */
+import { noise } from './wire-bytes.ts'
+
+/** Tiny recordings of nothing, byte by byte, as encoders write them. Lengths are in whole frames of their format. */
 
 export interface WavShape {
   readonly hz?: number
@@ -12,7 +14,7 @@ export interface WavShape {
 export function wav(milliseconds: number, shape: WavShape = {}): Buffer {
   const { hz = 16_000, channels = 1, bits = 16, stated, before = Buffer.alloc(0) } = shape
   const frameBytes = (channels * bits) / 8
-  const samples = Buffer.alloc(Math.round((milliseconds * hz) / 1_000) * frameBytes)
+  const samples = noise(Math.round((milliseconds * hz) / 1_000) * frameBytes)
   const format = Buffer.alloc(16)
   format.writeUInt16LE(1, 0)
   format.writeUInt16LE(channels, 2)
