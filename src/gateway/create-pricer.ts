@@ -1,3 +1,4 @@
+import { limits as kernelLimits } from '../kernel/limits.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import { type Bound, boundOf } from '../pricing/bound.ts'
@@ -48,8 +49,8 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
         return { ...stores, unmeteredMember: 'tool_resources' }
       }
       const limits = readLimits(call.surface, call.facts, () => call.body())
-      const imageToolModel = limits.tools.imageModel
-      const tierAsked = tierFor(call.surface, limits, settings)
+      const imageToolModel = recorded(limits.tools.imageModel)
+      const tierAsked = recorded(tierFor(call.surface, limits, settings))
       const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
       // Other endpoints do nothing in the background, whatever a request says.
       if (!limits.background || endpoint.usage !== 'responses') return plan
@@ -189,11 +190,17 @@ function atMost(nanos: bigint): bigint {
   return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
+/** How a call is rated is kept with it. No name that has a price is longer. */
+function recorded<T extends string | null>(name: T): T
+function recorded(name: string | null): string | null {
+  return name === null ? null : name.slice(0, kernelLimits.recordedCharsMax)
+}
+
 function contextOf(call: PlannedCall, settings: PricerSettings): RatingContext {
   return {
     surface: call.surface,
     modelAsked: call.modelAsked,
-    endpoint: call.endpoint?.template ?? call.path,
+    endpoint: call.endpoint?.template ?? recorded(call.path),
     regional: call.surface === 'chat' && settings.chatRegional,
     batch: false,
     imageToolModel: null,
