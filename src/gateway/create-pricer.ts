@@ -1,3 +1,4 @@
+import { limits as kernelLimits } from '../kernel/limits.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import { type Bound, boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
@@ -47,9 +48,15 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
         const stores = unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
         return { ...stores, unmeteredMember: 'tool_resources' }
       }
+<<<<<<< HEAD
       const limits = readLimits(endpoint, call.facts)
       const imageToolModel = limits.tools.imageModel
       const tierAsked = tierFor(call.surface, limits, settings)
+=======
+      const limits = readLimits(call.surface, call.facts, () => call.body())
+      const imageToolModel = recorded(limits.tools.imageModel)
+      const tierAsked = recorded(tierFor(call.surface, limits, settings))
+>>>>>>> w-h
       const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
       // Other endpoints do nothing in the background, whatever a request says.
       if (!limits.background || endpoint.usage !== 'responses') return plan
@@ -190,11 +197,17 @@ function atMost(nanos: bigint): bigint {
   return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }
 
+/** How a call is rated is kept with it. No name that has a price is longer. */
+function recorded<T extends string | null>(name: T): T
+function recorded(name: string | null): string | null {
+  return name === null ? null : name.slice(0, kernelLimits.recordedCharsMax)
+}
+
 function contextOf(call: PlannedCall, settings: PricerSettings): RatingContext {
   return {
     surface: call.surface,
     modelAsked: call.modelAsked,
-    endpoint: call.endpoint?.template ?? call.path,
+    endpoint: call.endpoint?.template ?? recorded(call.path),
     regional: call.surface === 'chat' && settings.chatRegional,
     batch: false,
     imageToolModel: null,

@@ -49,7 +49,13 @@ for (const surface of surfaces) {
       },
     ])
     const agent = [`User-Agent: ${LONG}`, `X-Forwarded-For: ${LONG.slice(0, 10_000)}`]
+    const tools = [
+      { type: 'image_generation', model: LONG },
+      { type: LONG, name: LONG },
+    ]
+    const response = JSON.stringify({ ...JSON.parse(body), tools, input: 'Hi' })
     for (const request of [
+      pair.request(surface, { target: '/v1/responses', lines: agent, body: response }),
       pair.request(surface, { lines: agent, body }),
       pair.request(surface, { method: 'GET', target: `/v1/${LONG}`, lines: [] }),
       pair.request(surface, { method: 'GET', target: `/v1/models?${LONG}`, lines: [] }),
