@@ -48,15 +48,9 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
         const stores = unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
         return { ...stores, unmeteredMember: 'tool_resources' }
       }
-<<<<<<< HEAD
       const limits = readLimits(endpoint, call.facts)
-      const imageToolModel = limits.tools.imageModel
-      const tierAsked = tierFor(call.surface, limits, settings)
-=======
-      const limits = readLimits(call.surface, call.facts, () => call.body())
       const imageToolModel = recorded(limits.tools.imageModel)
       const tierAsked = recorded(tierFor(call.surface, limits, settings))
->>>>>>> w-h
       const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
       // Other endpoints do nothing in the background, whatever a request says.
       if (!limits.background || endpoint.usage !== 'responses') return plan
