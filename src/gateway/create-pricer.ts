@@ -10,7 +10,7 @@ import { membersOf } from '../providers/pick-members.ts'
 import { readFees } from '../providers/request-fees.ts'
 import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
 import { NOTHING_UNSEEN, unseenWork } from '../providers/unseen-work.ts'
-import { createsVectorStores } from '../providers/vector-stores.ts'
+import { storingMember } from '../providers/vector-stores.ts'
 import type { BillPlan, PlannedCall, Pricer, TokensHeld } from './pricer.ts'
 import { writeRating } from './rating-text.ts'
 import { settleFees } from './settle-fees.ts'
@@ -44,9 +44,10 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
         if (!isFree(call)) {
           return unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
         }
-        if (!createsVectorStores(endpoint, call.facts)) return unmetered(version, context, settings, null)
+        const unmeteredMember = storingMember(endpoint, call.facts)
+        if (unmeteredMember === null) return unmetered(version, context, settings, null)
         const stores = unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
-        return { ...stores, unmeteredMember: 'tool_resources' }
+        return { ...stores, unmeteredMember }
       }
       const limits = readLimits(endpoint, call.facts)
       const imageToolModel = recorded(limits.tools.imageModel)

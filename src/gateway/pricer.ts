@@ -1,7 +1,7 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
-import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
 
@@ -28,7 +28,7 @@ export interface BillPlan {
   /** The model that has no price, where that is why the call cannot be rated. */
   readonly unpricedModel: string | null
   /** The member of the request without which its endpoint could be metered, where that is why it cannot. */
-  readonly unmeteredMember: RequestMember | null
+  readonly unmeteredMember: string | null
   /** Whether what upstream answers costs anything; free endpoints need no meter. */
   readonly metered: boolean
   /** Whether what upstream does not say is counted. Else a reply that states no usage has no cost. */

@@ -77,7 +77,7 @@ const CODINGS: Readonly<Record<string, Coding>> = {
       ),
   },
   zstd: {
-    decoder: () => new FramesDecoder(createZstdDecompress),
+    decoder: () => new FramesDecoder(() => createZstdDecompress(ZSTD_LIMITS)),
     encoder: (_first, flush) =>
       new StreamCoder(
         createZstdCompress({
@@ -87,6 +87,9 @@ const CODINGS: Readonly<Record<string, Coding>> = {
       ),
   },
 }
+
+/** RFC 9659 lets a content coding ask for 8 MiB of window; the library would give a frame 128 MiB. */
+const ZSTD_LIMITS = { params: { [constants.ZSTD_d_windowLogMax]: 23 } }
 
 /** Whether a body with this `Content-Encoding` has to be decoded, can be, or cannot. */
 export function codingOf(

@@ -39,6 +39,11 @@ export class JsonMembers<Name extends string> {
     return this.#member !== null
   }
 
+  /** The watched member whose value is due or being read. */
+  get current(): Name | null {
+    return this.#member
+  }
+
   /** A name's opening quote is at `i`. */
   startName(piece: Piece, i: number): UnreadableJson | null {
     this.#count++

@@ -58,8 +58,16 @@ export class JsonScanner<Name extends string = string> {
   #objectEnd = 0
   #failure: Extract<JsonScan, { kind: 'unreadable' }> | null = null
   #ended = false
+  readonly #unmarked: Name | null
+  #marksBefore = 0
 
-  constructor(names: Iterable<Name> | WatchedNames<Name>, limits: Partial<JsonScanLimits> | null = null) {
+  /** `unmarked` is a member whose strings mark nothing, whatever they say. */
+  constructor(
+    names: Iterable<Name> | WatchedNames<Name>,
+    limits: Partial<JsonScanLimits> | null = null,
+    unmarked: Name | null = null,
+  ) {
+    this.#unmarked = unmarked
     this.#limits = limits === null ? JSON_SCAN_LIMITS : { ...JSON_SCAN_LIMITS, ...limits }
     const watched = names instanceof WatchedNames ? names : new WatchedNames(names)
     this.#members = new JsonMembers(watched, this.#limits)
@@ -147,6 +155,7 @@ export class JsonScanner<Name extends string = string> {
         return this.#close(this.#stack[cursor.depth] as number, piece)
       case START_TOP_VALUE:
         this.#members.startValue(piece, cursor.i)
+        this.#marksBefore = cursor.marks
         cursor.state = TOP_VALUE
         return null
       case END_TOP_LITERAL:
@@ -188,6 +197,8 @@ export class JsonScanner<Name extends string = string> {
       if (fault !== null) return fault
       cursor.state = TOP_COLON
     } else if (after === END_TOP_VALUE) {
+      if (this.#unmarked !== null && this.#members.current === this.#unmarked)
+        cursor.marks = this.#marksBefore
       this.#members.endValue(piece, cursor.i + 1)
       cursor.state = TOP_AFTER_VALUE
     } else if (after === END_OBJECT) {

@@ -146,7 +146,8 @@ class RequestJson implements Scanner {
   readonly #json: JsonScanner<RequestMember>
 
   constructor(names: WatchedNames<RequestMember>) {
-    this.#json = new JsonScanner(names)
+    // Schemas of tools have properties called `url` or `id`. What tools cost is read from them as a whole.
+    this.#json = new JsonScanner(names, null, 'tools')
   }
 
   write(chunk: Buffer): null {

@@ -113,7 +113,7 @@ export const chatStoredEndpoints: readonly EndpointRow[] = [
   ['POST', '/v1/threads/{thread_id}', storingFiles()],
   ['DELETE', '/v1/threads/{thread_id}', stored()],
   ['GET', '/v1/threads/{thread_id}/messages', stored()],
-  ['POST', '/v1/threads/{thread_id}/messages', stored()],
+  ['POST', '/v1/threads/{thread_id}/messages', storingFiles()],
   ['GET', '/v1/threads/{thread_id}/messages/{message_id}', stored()],
   ['POST', '/v1/threads/{thread_id}/messages/{message_id}', stored()],
   ['DELETE', '/v1/threads/{thread_id}/messages/{message_id}', stored()],

@@ -1,12 +1,25 @@
+import { MARKS } from '../metering/content-marks.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityOf } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { membersOf } from './pick-members.ts'
 import { isPickedArray, isPickedObject } from './read-models.ts'
 
-/** Whether a call that is free by itself has upstream store files for search, or may: what cannot be read may say anything. */
-export function createsVectorStores(endpoint: Endpoint | null, facts: RequestFacts): boolean {
-  if (endpoint?.mayStoreFiles !== true || facts.kind === 'not_read') return false
+/**
+ * The member by which a call that is free by itself has upstream store files for search, or may: what cannot be read may
+ * say anything. Null where there is none.
+ */
+export function storingMember(
+  endpoint: Endpoint | null,
+  facts: RequestFacts,
+): 'tool_resources' | 'attachments' | null {
+  if (endpoint?.mayStoreFiles !== true || facts.kind === 'not_read') return null
+  // Attachments that are to be searched are put into a store of the thread.
+  if (facts.kind === 'json' && (facts.scan.marks & MARKS.attachments) !== 0) return 'attachments'
+  return createsStores(facts) ? 'tool_resources' : null
+}
+
+function createsStores(facts: RequestFacts): boolean {
   if (facts.kind !== 'json') return true
   const given = facts.scan.members.get('tool_resources')
   if (given === undefined || given.kind === 'null') return false

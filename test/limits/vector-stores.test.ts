@@ -16,7 +16,13 @@ const { key: capped } = await gateway.createKey('capped', { monthly_budget_usd: 
 const { key: spent } = await gateway.createKey('spent', { monthly_budget_usd: 0 })
 const { key: listed } = await gateway.createKey('listed', { allowed_models: ['gpt-6-luna'] })
 
-const PATHS = ['/v1/threads', '/v1/threads/thread_1', '/v1/assistants', '/v1/assistants/asst_1']
+const PATHS = [
+  '/v1/threads',
+  '/v1/threads/thread_1',
+  '/v1/threads/thread_1/messages',
+  '/v1/assistants',
+  '/v1/assistants/asst_1',
+]
 const M = '"model":"gpt-6-luna"'
 const PADDING = ' '.repeat(256 * 1024)
 
@@ -37,6 +43,8 @@ const creating: Record<string, string> = {
   'a store of nothing': `{${M},"tool_resources":{"file_search":{"vector_stores":[{}]}}}`,
   'beside others': `{${M},"tool_resources":{"code_interpreter":{"file_ids":[]},"file_search":{"vector_store_ids":[],"vector_stores":[{}]}}}`,
   'in escapes': `{${M},"tool\\u005fresources":{"file\\u005fsearch":{"vector\\u005fstores":[{}]}}}`,
+  'attached to a message': `{${M},"role":"user","content":"x","attachments":[{"file_id":"f","tools":[{"type":"file_search"}]}]}`,
+  'attached to a message of a thread': `{${M},"messages":[{"role":"user","content":"x","attach\\u006dents":[{"file_id":"f"}]}]}`,
   'not in a list': `{${M},"tool_resources":{"file_search":{"vector_stores":{"file_ids":["f"]}}}}`,
   'behind much': `{${M},"tool_resources":{"x":"${PADDING}","file_search":{"vector_stores":[{}]}}}`,
 }

@@ -147,3 +147,21 @@ test('what a body marks is what its strings mark, and does not depend on the cut
     }),
   )
 })
+
+test('schemas of tools mark nothing, and what follows them does', () => {
+  const marksOf = (body: string): number => {
+    const scanner = new JsonScanner(['model', 'tools'], null, 'tools')
+    scanner.write(Buffer.from(body))
+    const scan = scanner.end()
+    assert.equal(scan.kind, 'object')
+    return scan.kind === 'object' ? scan.marks : -1
+  }
+  const tools = '"tools":[{"type":"function","parameters":{"properties":{"url":{},"id":{},"audio":{}}}}]'
+  assert.equal(marksOf(`{"model":"m",${tools}}`), 0)
+  assert.equal(marksOf(`{"x":{"image_url":1},${tools}}`), MARKS.elsewhere)
+  assert.equal(marksOf(`{${tools},"x":{"file_id":1}}`), MARKS.elsewhere)
+  assert.equal(
+    marksOf(`{"t":[],${tools.replace('tools', 'tool')}}`),
+    MARKS.elsewhere | MARKS.id | MARKS.audio,
+  )
+})
