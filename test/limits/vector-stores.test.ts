@@ -98,8 +98,8 @@ for (const path of PATHS) {
       for (const key of [capped, spent]) {
         const { status, error, reached } = await post(path, body, key)
         assert.deepEqual([status, error?.code, reached], [404, 'endpoint_not_metered', 0], what)
-        assert.equal(error.param, 'tool_resources')
-        assert.match(error.message, /"tool_resources"/)
+        assert.equal(error.param, body.includes('attach') ? 'attachments' : 'tool_resources')
+        assert.match(error.message, new RegExp(`"${error.param}"`))
       }
       const { status, id, reached } = await post(path, body, gateway.apiKey)
       assert.deepEqual([status, reached], [200, 1], what)
