@@ -209,6 +209,7 @@ for (const surface of surfaces) {
       type: 'invalid_request_error',
       code: 'bad_request',
       message: 'The member "model" is there twice.',
+      lines: ['x-should-retry: false'],
     })
   })
 
