@@ -67,7 +67,13 @@ const endpoints: readonly PaidEndpoint[] = [
   {
     path: '/v1/chat/completions',
     surface: 'chat',
-    models: openai('chat'),
+    // Of those that speak or search there are few, and they have rules of their own.
+    models: [
+      ...openai('chat'),
+      ...Array<string[]>(4)
+        .fill(openai('chat').filter((id) => /audio|-search-/.test(id)))
+        .flat(),
+    ],
     pieces: CHAT_PIECES,
     body: said,
     reply: chatReply,
