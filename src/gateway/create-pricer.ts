@@ -6,9 +6,10 @@ import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import { membersOf } from '../providers/pick-members.ts'
 import { readFees } from '../providers/request-fees.ts'
-import { type RequestLimits, readLimits } from '../providers/request-limits.ts'
+import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
 import { NOTHING_UNSEEN, unseenWork } from '../providers/unseen-work.ts'
 import { storingMember } from '../providers/vector-stores.ts'
 import type { BillPlan, PlannedCall, Pricer, TokensHeld } from './pricer.ts'
@@ -49,7 +50,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
         const stores = unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
         return { ...stores, unmeteredMember }
       }
-      const limits = readLimits(endpoint, call.facts)
+      const limits = limitsOf(endpoint, call, version)
       const imageToolModel = recorded(limits.tools.imageModel)
       const tierAsked = recorded(tierFor(call.surface, limits, settings))
       const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
@@ -59,6 +60,17 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Re
       return { ...plan, unratable, unpricedModel: null, unmeteredMember: 'background', counts: false }
     },
   }
+}
+
+/** Some models search the web for every answer they give to a chat. */
+function limitsOf(
+  endpoint: Endpoint,
+  { facts, modelAsked }: PlannedCall,
+  version: PriceVersion,
+): RequestLimits {
+  const limits = readLimits(endpoint, facts)
+  if (modelAsked === null || endpoint.template !== '/v1/chat/completions') return limits
+  return findModel(version, modelAsked)?.searchesEachCall === true ? withSearch(limits) : limits
 }
 
 /** What is not byte for byte in our table cannot be known to be free, unless it only reads. */

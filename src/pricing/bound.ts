@@ -1,4 +1,4 @@
-import { type Nanos, parseUsd } from '../kernel/money.ts'
+import type { Nanos } from '../kernel/money.ts'
 import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
 import { type Multipliers, multiplierOf, ONE, plainAmountOf, Totals } from './exact-amount.ts'
 import { dearer } from './find-rate.ts'
@@ -31,8 +31,8 @@ export interface BoundRequest {
   readonly prompts: number
   readonly n: number
   readonly serviceTier: string | null
-  /** Messages only. */
-  readonly speed: string | null
+  /** Messages only: speed was asked for. */
+  readonly mayBeFast: boolean
   /** Messages only: where the request asks inference to run. */
   readonly geography: string | null
   /** URLs, file ids, stored prompts and responses, server tools: the model reads more than the body holds. */
@@ -172,7 +172,7 @@ class Sum {
     const answers = request.surface === 'messages' ? request.n * contexts : request.n
     const compactions = mayCompact(request.compactsAbove, context, output) ? contexts : 0
     this.#addTokens(model, { context, contexts, output, answers, compactions })
-    const fees = feesOf(model, request.tools, this.#version)
+    const fees = feesOf(model, request.tools)
     if (typeof fees === 'string') this.#reason ??= fees
     else if (fees !== 0n) this.#totals.add(fees, null, keepFor(this.#discount, model.id))
   }
@@ -294,7 +294,8 @@ function dearestFor(
 function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
   const left = request.serviceTier === null || request.serviceTier === 'auto'
   const serviceTier = left && request.surface === 'chat' ? settings.defaultTier : request.serviceTier
-  const reported = tierOf(request.surface, { serviceTier, speed: request.speed, batch: false })
+  const speed = request.mayBeFast ? 'fast' : null
+  const reported = tierOf(request.surface, { serviceTier, speed, batch: false })
   // Nobody gets the price of a batch by asking for it.
   return reported.tier === 'batch' ? { tier: 'standard', known: reported.known } : reported
 }
@@ -339,7 +340,7 @@ function multipliersFor(model: ModelPrice, request: BoundRequest, settings: Boun
 }
 
 /** What is paid by the call and not by the token. */
-function feesOf(model: ModelPrice, tools: ToolLimits, version: PriceVersion): bigint | string {
+function feesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
   if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0 && tools.containers === 0) return 0n
   let sum = 0n
   for (const [unit, most] of [
@@ -351,14 +352,5 @@ function feesOf(model: ModelPrice, tools: ToolLimits, version: PriceVersion): bi
     if (most === null && nanos > 0n) return `nothing limits the number of ${unit.replace('_', ' ')}`
     sum += plainAmountOf(unit, BigInt(most ?? 0), nanos)
   }
-  // The list has the price of one container, and that of a thousand searches.
-  return (
-    sum + plainAmountOf('web_searches', 1_000n * BigInt(tools.containers), containerNanos(model, version))
-  )
-}
-
-function containerNanos({ provider, entry }: ModelPrice, version: PriceVersion): bigint {
-  const provided = Object.hasOwn(version.entry.tools, provider) ? version.entry.tools[provider] : undefined
-  const price = { ...provided, ...entry.tools }.code_interpreter_per_session
-  return (typeof price === 'string' ? parseUsd(price) : null) ?? 0n
+  return sum + plainAmountOf('containers', BigInt(tools.containers), model.tools.get('containers') ?? 0n)
 }

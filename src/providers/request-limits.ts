@@ -19,6 +19,8 @@ export interface RequestLimits {
   readonly n: number
   readonly serviceTier: string | null
   readonly speed: string | null
+  /** The request or one of its fallbacks asks for speed. */
+  readonly mayBeFast: boolean
   readonly geography: string | null
   readonly refersElsewhere: boolean
   /** Audio is talked of, and ids: an answer may be meant that was spoken earlier. */
@@ -49,20 +51,20 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
   const get: Get = (name) => (facts.kind === 'json' ? facts.scan.members.get(name) : undefined)
   const usage = endpoint.billing === 'metered' ? endpoint.usage : null
   const members = membersOf(facts)
-  const searches = searchesByItself(usage, get)
-  const tools = withSearch(toolsOf(endpoint, usage, facts, get), searches)
+  const tools = toolsOf(endpoint, usage, facts, get)
   const maxOutputTokens = outputLimit(usage, get)
   const fallbacks = fallbacksOf(get('fallbacks'), maxOutputTokens)
   const prompts = promptsOf(facts, get('prompt'))
-  return {
+  const limits: RequestLimits = {
     maxOutputTokens,
     predictedTokensMax: lengthOf(get('prediction')),
     prompts,
     n: prompts * answersOf(facts),
     serviceTier: textOf(get('service_tier')),
-    speed: isFast(textOf(get('speed'))) || fallbacks.some(({ speed }) => isFast(speed)) ? 'fast' : null,
+    speed: textOf(get('speed')),
+    mayBeFast: isFast(textOf(get('speed'))) || fallbacks.some(({ speed }) => isFast(speed)),
     geography: textOf(get('inference_geo')),
-    refersElsewhere: searches || tools.usesMax !== 0 || refersElsewhere(usage, facts, get),
+    refersElsewhere: tools.usesMax !== 0 || refersElsewhere(usage, facts, get),
     mayReferToAudio: usage === 'chat' && hasMarks(facts, MARKS.audio | MARKS.id),
     compactsAbove: isToBeSummedUp(facts, get) ? 0 : compactsAbove(get('context_management')),
     background: isTrue(get('background')),
@@ -71,6 +73,14 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     fallbacks,
     unlimited: isUnlimited(endpoint, facts, get, members) || tools === UNKNOWN_TOOLS,
   }
+  return usage === 'chat' && isGiven(get('web_search_options')) ? withSearch(limits) : limits
+}
+
+/** The same for a chat that searches the web: once, as it is paid for, and the model reads what is found. */
+export function withSearch(limits: RequestLimits): RequestLimits {
+  const { webSearchesMax } = limits.tools
+  const searches = webSearchesMax === null ? null : Math.max(1, webSearchesMax)
+  return { ...limits, refersElsewhere: true, tools: { ...limits.tools, webSearchesMax: searches } }
 }
 
 /** Marks in JSON were looked for as it passed: to look for each of them in the bytes took 3 ms for a MB of them. */
@@ -146,20 +156,6 @@ function toolsOf(endpoint: Endpoint, usage: UsageReader | null, facts: RequestFa
 function bringsTools(facts: RequestFacts): boolean {
   if (facts.kind !== 'json' || facts.records === null) return false
   return facts.records.bringsTools || facts.records.unknown !== null
-}
-
-/** Models that search for every answer they give. */
-const SEARCH_MODEL = /-search-(?:preview|api)(?:-|$)/
-
-function searchesByItself(usage: UsageReader | null, get: Get): boolean {
-  if (usage !== 'chat') return false
-  return isGiven(get('web_search_options')) || SEARCH_MODEL.test(textOf(get('model')) ?? '')
-}
-
-/** One search is paid for, however many there were. */
-function withSearch(tools: RequestTools, searches: boolean): RequestTools {
-  if (!searches || tools.webSearchesMax === null) return tools
-  return { ...tools, webSearchesMax: tools.webSearchesMax + 1 }
 }
 
 interface SpeedyFallback extends Fallback {

@@ -204,3 +204,18 @@ test('code that ran costs nobody knows what, unless web tools of 2026-02-09 or l
   assert.equal(await unpriced('web_search_20260208'), true)
   assert.equal(await unpriced('xweb_search_20260209'), true)
 })
+
+test('a model that searches for every chat is held with the search and what it finds', async () => {
+  const nanosOf = async (path: string, model: string, more = {}) => {
+    const { hold } = await plan('chat', `POST ${path}`, { model, max_tokens: 1, messages: [], ...more })
+    assert.ok(hold.kind === 'bound')
+    return hold.nanos
+  }
+  // 128,000 × $2.50/M + 1 × $10/M + $50 / 1,000
+  const searched = 320_000_000n + 10_000n + 50_000_000n
+  for (const model of ['gpt-4o-search-preview', 'gpt-4o-search-preview-2025-03-11']) {
+    assert.equal(await nanosOf('/v1/chat/completions', model), searched)
+    assert.equal(await nanosOf('/v1/chat/completions', model, { web_search_options: {} }), searched)
+  }
+  assert.ok((await nanosOf('/v1/completions', 'gpt-4o-search-preview')) < searched)
+})

@@ -13,7 +13,7 @@ export const MESSAGE: BoundRequest = {
   prompts: 1,
   n: 1,
   serviceTier: null,
-  speed: null,
+  mayBeFast: false,
   geography: null,
   refersElsewhere: false,
   mayReferToAudio: false,

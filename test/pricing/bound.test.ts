@@ -64,7 +64,7 @@ testBounds([
   },
   {
     says: 'fast mode',
-    request: { ...MESSAGE, speed: 'fast' },
+    request: { ...MESSAGE, mayBeFast: true },
     // 1,000 × $20/M + 100 × $50/M
     listNanos: 25_000_000n,
   },

@@ -201,16 +201,21 @@ export function responseReply(asked: Asked, whim: Whim, projectTier: string | nu
   const written = portion(answer(model, effect.limit), whim)
   const summaries = compacts(asked, prompt + written) ? samplings : 0
   const input = prompt * (samplings + summaries)
-  const calls = Array.from({ length: effect.fileSearches ?? 0 }, (_, i) => ({
+  const fileSearches = Array.from({ length: effect.fileSearches ?? 0 }, (_, i) => ({
     type: 'file_search_call',
     id: `fs_${i}`,
+  }))
+  const runs = Array.from({ length: effect.containers ?? 0 }, (_, i) => ({
+    type: 'code_interpreter_call',
+    id: `ci_${i}`,
+    container_id: `cntr_${i}`,
   }))
   return {
     id: 'resp_1',
     model,
     status: 'completed',
     service_tier: tierOf(asked, whim, projectTier),
-    output: calls,
+    output: [...fileSearches, ...runs],
     usage: {
       input_tokens: input,
       input_tokens_details: inputDetails(input, false, whim),
