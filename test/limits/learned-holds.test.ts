@@ -46,9 +46,11 @@ test('a bound that is too small costs one burst: afterwards calls hold what the 
     // $0.012 are spent, and calls that hold $0.004 are let in while less than $0.05 is spent and held.
     const second = await burst('second', 30)
     await bench.storeAnswered()
+    const arrived: Awaited<ReturnType<typeof upstream.next>>[] = []
+    while (arrived.length < 10) arrived.push(await upstream.next())
     assert.equal(upstream.names.length, 5 + 10)
     assert.equal(nanosOf((await bench.record(id))['month_held_usd']), 10 * COST)
-    for (let i = 0; i < 10; i++) (await upstream.next()).finish(TOKENS)
+    for (const call of arrived) call.finish(TOKENS)
     const statuses = (await Promise.all(second.map(({ reply }) => reply))).map(({ status }) => status)
     assert.deepEqual(statuses.toSorted(), [...Array(10).fill(200), ...Array(20).fill(402)])
     assert.equal(nanosOf((await bench.record(id))['month_spend_usd']), 52_000_000)
