@@ -19,8 +19,7 @@ import type { BillPlan } from './pricer.ts'
 
 /** The request as far as its input can be counted: its bytes where they are at hand and plain, and their number. */
 export interface CountableRequest {
-  readonly bytes: Buffer | null
-  /** The same bytes as they lie in memory: joining those of a large body takes longer than a call may keep others waiting. */
+  /** As they lie in memory: joining those of a large body takes longer than a call may keep others waiting. */
   readonly pieces: Buffer | readonly Buffer[] | null
   readonly lengthBytes: number
   /** A form: most of it is a file, and none of that is text. */

@@ -246,7 +246,7 @@ export function countable(exchange: Exchange, { body, facts, audio }: ReadBody):
     return new CountableBytes(body.held, isForm, audioMs, speech)
   }
   const lengthBytes = decodedBytes(facts) ?? body.held.length
-  return { bytes: null, pieces: null, lengthBytes, isForm, audioMs, speech }
+  return { pieces: null, lengthBytes, isForm, audioMs, speech }
 }
 
 /** The decoded body was seen once, as it passed. */
@@ -256,7 +256,6 @@ function decodedBytes(facts: RequestFacts): number | null {
 }
 
 const NOTHING_COUNTABLE: CountableRequest = {
-  bytes: null,
   pieces: null,
   lengthBytes: 0,
   isForm: false,
@@ -264,7 +263,6 @@ const NOTHING_COUNTABLE: CountableRequest = {
   speech: null,
 }
 
-/** Joining the pieces of a large body costs more than all else that is done with it, and hardly anybody asks. */
 class CountableBytes implements CountableRequest {
   readonly lengthBytes: number
   readonly isForm: boolean
@@ -278,10 +276,6 @@ class CountableBytes implements CountableRequest {
     this.isForm = isForm
     this.audioMs = audioMs
     this.speech = speech
-  }
-
-  get bytes(): Buffer | null {
-    return this.#held.bytes()
   }
 
   get pieces(): Buffer | readonly Buffer[] | null {

