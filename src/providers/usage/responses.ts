@@ -159,7 +159,8 @@ export class ResponsesReader implements ReplyReader {
 
   /** An item that begins in a stream. */
   #noteItem(type: string): void {
-    this.#toolsRan ||= /_call$|^mcp_/.test(type) && !CLIENT_CALL.test(type)
+    // Summing up is a pass of its own, like the ones that tools lead to.
+    this.#toolsRan ||= /_call$|^mcp_|^compaction/.test(type) && !CLIENT_CALL.test(type)
     this.#reasons ||= type === 'reasoning'
     if (type === 'image_generation_call') this.#imagesBegun++
   }
