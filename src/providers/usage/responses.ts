@@ -20,6 +20,9 @@ const LAYOUT: ReplyLayout = {
     'annotations',
     'instructions',
     'parameters',
+    // Servers that the client names fill lists of tools with these.
+    'input_schema',
+    'description',
     'results',
     'sources',
     'metadata',
@@ -105,6 +108,8 @@ export class ResponsesReader implements ReplyReader {
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
+      case 'response.cancelled':
+      case 'response.done':
         this.#readResponse(objectAt(event['response']), document)
         this.#stage = 'over'
         return null
@@ -181,6 +186,8 @@ export class ResponsesReader implements ReplyReader {
       if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
       this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
     }
+    // Fees are counted in its items.
+    if (document.overflow && output === null) this.#counts.doubt()
     if (Array.isArray(output)) {
       this.#tools = new SeenTools()
       for (const item of output) this.#tools.read(objectAt(item), this.#counts)
