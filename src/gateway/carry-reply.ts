@@ -66,6 +66,11 @@ export class CarriedReply implements ReplyReceiver {
     return this.#isStreamed
   }
 
+  /** Nothing of what the model writes has come. */
+  get isSilent(): boolean {
+    return (this.#observer?.visibleBytes ?? 0) === 0
+  }
+
   /** Worth reading to its end though the client has left: what says how much it cost is on its way. */
   get isNearlyDone(): boolean {
     return this.#isHeld || this.#stage !== 'content'

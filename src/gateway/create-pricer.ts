@@ -145,7 +145,7 @@ function metered(
     unmeteredMember: null,
     metered: true,
     counts: true,
-    unseen: () => unseenWork(reader, call.facts, limits, model),
+    unseen: () => unseenWork(reader, call.facts, limits, model, call.bodyBytes),
     tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
     modelDefault,
     asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },

@@ -1,6 +1,6 @@
 import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
-import { roughBodyTokens } from '../metering/rough-request.ts'
+import { leastBodyTokens, roughBodyTokens } from '../metering/rough-request.ts'
 import { countMessagesTokens, type TokenCounter } from '../metering/token-counter.ts'
 import {
   assumedUploadMs,
@@ -89,11 +89,13 @@ async function countInput(metered: Metered, call: CountedCall, counting: Countin
   const held = call.plan.tokensHeld(metered.usage.modelServed)
   // What the request only refers to cannot be counted in it.
   if (call.unseen.context && !call.whole && held.input !== null) return { input_tokens: held.input }
-  const { pieces } = request
+  const { pieces, lengthBytes } = request
+  // Of media the bytes say nothing.
+  const least = call.unseen.context ? 0 : leastBodyTokens(lengthBytes)
   const tokens =
     pieces === null
-      ? roughBodyTokens(request.lengthBytes)
-      : await counting.tokenCounter.countRequest(call.surface, pieces)
+      ? roughBodyTokens(lengthBytes)
+      : Math.max(least, await counting.tokenCounter.countRequest(call.surface, pieces))
   return { input_tokens: Math.min(tokens, held.contextWindow ?? tokens) }
 }
 

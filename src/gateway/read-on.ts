@@ -18,8 +18,10 @@ export function readOnMs(reply: CarriedReply, plan: BillPlan, onLeave: OnLeave):
   return reply.isNearlyDone ? limits.readOnMs : 0
 }
 
-function cannotBeTold({ shown, isStreamed }: CarriedReply, unseen: UnseenWork): boolean {
+function cannotBeTold({ shown, isStreamed, isSilent }: CarriedReply, unseen: UnseenWork): boolean {
   if (unseen.media || shown.toolsRan) return true
+  // Summing up comes before the answer, and shows as a block or item when it is done.
+  if (unseen.compaction && isSilent) return true
   // What a document will say of tools is not seen before it is whole.
   if (unseen.tools && !isStreamed) return true
   return unseen.context && !shown.inputKnown

@@ -7,7 +7,7 @@ export interface CondenseRules {
   readonly drop: NameSet
 }
 
-/** How many containers may be open. A text with more is not read. */
+/** How many containers may be open. A member with more becomes null. */
 export const DEPTH_MAX = 256
 
 export interface CondenseLimits {

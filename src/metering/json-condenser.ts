@@ -152,6 +152,7 @@ export class JsonCondenser {
         if (this.#nameIsDue) this.#openMember(chunk, i + 1)
         this.#nameIsDue = false
       } else if (kind === OBJECT || kind === ARRAY) {
+        if (this.#depth >= DEPTH_MAX) this.#passOver(chunk, i)
         this.#openContainer(kind)
         if (this.#broken) return to
       } else {
@@ -163,12 +164,25 @@ export class JsonCondenser {
     return to
   }
 
+  /** The member at hand is nested too deeply. Requests choose how deeply, where replies repeat them. */
+  #passOver(chunk: Buffer, i: number): void {
+    if (this.#skipped > 0) return
+    if (this.#memberStart < 0) this.#broken = true
+    else {
+      this.#copyBytes(chunk, this.#from, this.#from + Math.max(0, this.#memberStart - this.#copy.length))
+      this.#from = i
+      if (!this.#broken) this.#giveUpMember()
+    }
+  }
+
   #openContainer(kind: number): void {
-    if (this.#depth === DEPTH_MAX) {
-      this.#broken = true
+    this.#depth++
+    // What is so deep is left out, so nobody has to know what it is.
+    if (this.#depth > DEPTH_MAX) {
+      this.#isInObject = false
+      this.#nameIsDue = false
       return
     }
-    this.#depth++
     const at = this.#depth >> 3
     const bit = 1 << (this.#depth & 7)
     const others = (this.#objects[at] as number) & ~bit
@@ -181,6 +195,7 @@ export class JsonCondenser {
 
   #closeContainer(): void {
     if (this.#depth > 0) this.#depth--
+    if (this.#depth > DEPTH_MAX) return
     const bit = 1 << (this.#depth & 7)
     this.#isInObject = this.#depth > 0 && ((this.#objects[this.#depth >> 3] as number) & bit) !== 0
   }

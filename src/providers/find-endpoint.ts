@@ -6,6 +6,7 @@ import { messagesAdminEndpoints } from './messages-admin-endpoints.ts'
 import { messagesEndpoints } from './messages-endpoints.ts'
 
 const SLASH = 0x2f
+const DOT = 0x2e
 
 /** The endpoints of one template by method. The client chooses the method, so this is no plain object. */
 type Methods = Map<string, Endpoint>
@@ -92,7 +93,9 @@ function walk(root: Node, path: string): Methods | null {
 }
 
 function paramFor({ param, literals }: Node, segment: string): Node | null {
-  if (param === null || literals.size === 0) return param
+  // What begins with a dot is an ending and no id: /v1/chat/completions/.json
+  if (param === null || segment.charCodeAt(0) === DOT) return null
+  if (literals.size === 0) return param
   return literals.has(foldSegment(segment)) ? null : param
 }
 

@@ -13,6 +13,8 @@ export interface UnseenWork {
   readonly media: boolean
   /** The context is stored upstream or referred to, so that its tokens cannot be counted in the request. */
   readonly context: boolean
+  /** What goes before may be summed up first, which is paid for apart from the answer. */
+  readonly compaction: boolean
   /** Tools that upstream runs were declared. */
   readonly tools: boolean
   /** The model may reason without showing all of it. */
@@ -34,6 +36,7 @@ const NEVER_REASONS =
 export const NOTHING_UNSEEN: UnseenWork = {
   media: false,
   context: false,
+  compaction: false,
   tools: false,
   reasoning: false,
   stored: false,
@@ -47,15 +50,18 @@ export function unseenWork(
   facts: RequestFacts,
   limits: RequestLimits,
   model: string | null,
+  bodyBytes: number,
 ): UnseenWork {
   if (reader === null) return NOTHING_UNSEEN
   const get = (name: RequestMember): JsonMember | undefined =>
     facts.kind === 'json' ? facts.scan.members.get(name) : undefined
   const store = get('store')
+  const { compactsAbove } = limits
   return {
     media:
       reader === 'images' || reader === 'speech' || (reader === 'chat' && mentionsAudio(get('modalities'))),
     context: limits.refersElsewhere,
+    compaction: compactsAbove !== null && (limits.refersElsewhere || bodyBytes > compactsAbove),
     tools: limits.tools.usesMax !== 0,
     reasoning: mayReason(reader, get, model),
     stored: reader === 'responses' && !(store?.kind === 'boolean' && !store.value),

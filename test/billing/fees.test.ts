@@ -173,3 +173,36 @@ test('a document that is called text, or nothing at all, is read and not estimat
     assert.deepEqual([record['list_cost_usd'], record['estimated']], [0.0035, false], send.toString('latin1'))
   }
 })
+
+test('the fees of a response count however long the lists of tools are that a server of the client gives', async () => {
+  const body = {
+    model: 'gpt-4.1',
+    input: 'hi',
+    tools: [
+      { type: 'mcp', server_label: 'x', server_url: 'https://example.com' },
+      { type: 'code_interpreter', container: { type: 'auto' } },
+    ],
+  }
+  const ran = { type: 'code_interpreter_call', id: 'ci_1', container_id: 'cntr_1' }
+  const list = (tool: object) => ({ type: 'mcp_list_tools', id: 'l_1', tools: Array(8_000).fill(tool) })
+  const answer = (...output: readonly object[]) =>
+    document({ id: 'r', model: 'gpt-4.1', output, usage: { input_tokens: 1_000, output_tokens: 1_000 } })
+
+  upstream.queue([{ send: answer(list({ name: 'n', input_schema: { a: 'x'.repeat(300) } }), ran) }])
+  const reply = await bench.call('/v1/responses', body, chat)
+  // 1,000 × $2/M + 1,000 × $8/M + 1 × $0.03
+  assert.equal(reply.header('x-svc-list-cost-usd'), '0.04')
+
+  // What is too long even so is not silently left out.
+  upstream.queue([{ send: answer(list({ name: 'n', other: 'x'.repeat(300) }), ran) }])
+  const unread = await bench.call('/v1/responses', body, chat)
+  assert.equal((await bench.record(unread.requestId))['estimated'], true)
+})
+
+test('a response that was cancelled is billed by the usage that says so', async () => {
+  const response = { id: 'r', model: 'gpt-4.1', usage: { input_tokens: 1_000, output_tokens: 1_000 } }
+  upstream.queue([{ send: events({ type: 'response.cancelled', response }) }])
+  const body = { model: 'gpt-4.1', input: 'hi', stream: true, store: false }
+  const reply = await bench.call('/v1/responses', body, chat)
+  assert.equal(reply.trailer('x-svc-list-cost-usd'), '0.01')
+})

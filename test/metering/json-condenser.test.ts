@@ -127,9 +127,26 @@ test('a document left in the middle of a string leaves nothing behind for the ne
   }
 })
 
-test('deeper nesting than anybody sends is given up', () => {
-  assert.equal(condenseText(`{"a":${'['.repeat(1000)}`), 'too_large')
-  assert.equal(condenseText(`{"x":${'['.repeat(1000)}${']'.repeat(1000)}}`), 'too_large')
+test('a member that is nested more deeply than anybody sends becomes null, and what is beside it stays', () => {
+  const deep = (depth: number) => '{"drop":['.repeat(depth / 2) + ']}'.repeat(depth / 2)
+  for (const depth of [500, 1000, 20_000]) {
+    for (const size of [1, 7, 300, 100_000]) {
+      const read = (text: string) => {
+        const condensed = condense(inPieces(Buffer.from(text), size))
+        assert.equal(
+          condensed.kind === 'json' && condensed.overflow,
+          !text.startsWith('{"x"'),
+          text.slice(0, 40),
+        )
+        return textOf(condensed)
+      }
+      const kept = '['.repeat(depth) + ']'.repeat(depth)
+      assert.equal(read(`{"b":1,"a":${kept},"usage":{"n":1}}`), '{"b":1,"a":null,"usage":{"n":1}}')
+      assert.equal(read(`{"a":{"c":${kept},"d":2},"b":"]"}`), '{"a":{"c":null,"d":2},"b":"]"}')
+      assert.equal(read(`{"x":${deep(depth)},"usage":1}`), '{"x":null,"usage":1}')
+    }
+  }
+  assert.equal(condenseText('['.repeat(1000)), 'too_large')
 })
 
 test('a hundred megabytes of what does not matter leave next to nothing', () => {

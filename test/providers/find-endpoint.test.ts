@@ -80,14 +80,26 @@ test('an encoded literal cannot pass for a parameter and so for a cheaper endpoi
 })
 
 test('what a server may take for a literal cannot pass for a parameter', () => {
-  for (const id of ['RUNS', 'Runs', 'runs.json', 'RUNS.', 'runs..', 'runs;', 'runs;a=b', ';runs', 'x;y']) {
+  for (const id of [
+    'RUNS',
+    'Runs',
+    'runs.json',
+    'RUNS.',
+    'runs..',
+    '.json',
+    '.runs',
+    'runs;',
+    'runs;a=b',
+    ';runs',
+    'x;y',
+  ]) {
     assert.equal(findEndpoint('chat', 'POST', `/v1/threads/${id}`), null, id)
   }
   for (const id of ['Compact', 'compact.json', 'input_TOKENS']) {
     assert.equal(findEndpoint('chat', 'POST', `/v1/responses/${id}`), null, id)
     assert.equal(findEndpoint('chat', 'GET', `/v1/responses/${id}`), null, id)
   }
-  for (const id of ['runs1', 'thread_RUNS', 'r.uns', '.runs', 'Thread.runs']) {
+  for (const id of ['runs1', 'thread_RUNS', 'r.uns', 'Thread.runs']) {
     assert.equal(findEndpoint('chat', 'POST', `/v1/threads/${id}`)?.template, '/v1/threads/{thread_id}', id)
   }
 })

@@ -13,6 +13,7 @@ export function spellingsOf(path: string): string[] {
     `${path}%3ba=b`,
     `${path}.json`,
     `${path}.XML`,
+    `${path}/.json`,
     `${path}%20`,
     `${path}%00`,
     path.toUpperCase(),

@@ -172,7 +172,8 @@ export class MessagesReader implements ReplyReader {
     const type = nameAt(block['type']) ?? ''
     if (type !== 'fallback') {
       this.#hasContent = true
-      this.#toolsRan ||= SERVER_TOOL.test(type)
+      // Summing up is a pass of its own, like the ones that tools lead to.
+      this.#toolsRan ||= type === 'compaction' || SERVER_TOOL.test(type)
       this.#ranCode ||= CODE.test(type === 'server_tool_use' ? (nameAt(block['name']) ?? '') : type)
       this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
       return

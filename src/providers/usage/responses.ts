@@ -20,6 +20,9 @@ const LAYOUT: ReplyLayout = {
     'annotations',
     'instructions',
     'parameters',
+    // Servers that the client names fill lists of tools with these.
+    'input_schema',
+    'description',
     'results',
     'sources',
     'metadata',
@@ -105,6 +108,8 @@ export class ResponsesReader implements ReplyReader {
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
+      case 'response.cancelled':
+      case 'response.done':
         this.#readResponse(objectAt(event['response']), document)
         this.#stage = 'over'
         return null
@@ -159,7 +164,8 @@ export class ResponsesReader implements ReplyReader {
 
   /** An item that begins in a stream. */
   #noteItem(type: string): void {
-    this.#toolsRan ||= /_call$|^mcp_/.test(type) && !CLIENT_CALL.test(type)
+    // Summing up is a pass of its own, like the ones that tools lead to.
+    this.#toolsRan ||= /_call$|^mcp_|^compaction/.test(type) && !CLIENT_CALL.test(type)
     this.#reasons ||= type === 'reasoning'
     if (type === 'image_generation_call') this.#imagesBegun++
   }
@@ -180,6 +186,8 @@ export class ResponsesReader implements ReplyReader {
       if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
       this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
     }
+    // Fees are counted in its items.
+    if (document.overflow && output === null) this.#counts.doubt()
     if (Array.isArray(output)) {
       this.#tools = new SeenTools()
       for (const item of output) this.#tools.read(objectAt(item), this.#counts)
