@@ -44,6 +44,7 @@ export class JamRun {
   #made: Promise<unknown> = Promise.resolve()
   #work: JamWork | null = null
   #passedMost = 0
+  #overheadMs: readonly number[] = []
 
   private constructor(
     folder: string,
@@ -84,7 +85,7 @@ export class JamRun {
     const field = this.#battlefield()
     const attackers = Promise.all(attacks.map((attack) => attack(field)))
     try {
-      while (this.#rounds < 4 || performance.now() < stopMs) {
+      while (this.#rounds < 3 || performance.now() < stopMs) {
         await this.#well.round()
         this.#passedMost = Math.max(this.#passedMost, this.#upstream.held)
         this.#rounds += 1
@@ -105,10 +106,12 @@ export class JamRun {
 
   /** What was done and seen, for people to read. */
   report(): string {
-    const took = this.#well.tookMs.toSorted((a, b) => a - b)
-    const at = (part: number) => `${Math.round(took[Math.floor(took.length * part)] ?? 0)} ms`
     const lines = [...this.outcomes].sort().map(([what, count]) => `  ${what}: ${count}`)
-    lines.push(`  well-behaved: p50 ${at(0.5)}, p99 ${at(0.99)}; ${this.#well.roughCounts} counted roughly`)
+    // Its own process is busy with the attacks; the gateway's word is that of its clock, body and turn to decode included.
+    lines.push(
+      `  well-behaved calls: ${spread(this.#well.tookMs)}; by the gateway: ${spread(this.#overheadMs)}`,
+    )
+    lines.push(`  of those that were cut, counted roughly: ${this.#well.roughCounts}`)
     lines.push(`  held upstream and passed by: ${this.#passedMost}; late bytes: ${this.#upstream.lateBytes}`)
     return [...lines, `  ${JSON.stringify(this.#work)}`].join('\n')
   }
@@ -187,7 +190,7 @@ export class JamRun {
     assert.ok(work.decodedBeforeMost <= DECODING_KEYS, `keys take turns to decode: ${this.report()}`)
     assert.ok(work.parsedCharsMost <= PARSED_CHARS_MAX, this.report())
     assert.ok(work.callsMost <= this.#scale.callsPerKeyMax, this.report())
-    assert.ok(this.#passedMost > 0, 'calls were held upstream meanwhile')
+    assert.ok(this.#passedMost > 0, 'calls of another key were in flight when it had its answers')
     assert.ok(this.#well.roughCounts <= work.wellDropped, this.report())
     assert.ok(work.countedBeforeMost <= 2 * COUNTED_AT_ONCE, `no count waits for another: ${this.report()}`)
     const keptBytes = (await this.#gateway.heldBytes()) - before.heldBytes
@@ -199,11 +202,10 @@ export class JamRun {
     const books = openBooks(this.#gateway)
     try {
       const ids = new Set(this.#well.requestIds)
-      const states = new Map(
-        (await books.read('SELECT * FROM call')).map((call) => [call['id'], call['state']]),
-      )
-      for (const id of ids) assert.equal(states.get(id), 'settled', id)
-      assert.equal(ids.size, this.#well.calls, 'each of its calls has a number of its own')
+      const calls = (await books.read('SELECT * FROM call')).filter((call) => ids.has(String(call['id'])))
+      assert.equal(calls.length, this.#well.calls, 'each of its calls has a record')
+      for (const call of calls) assert.equal(call['state'], 'settled', String(call['id']))
+      this.#overheadMs = calls.map((call) => Number(call['overhead_ms']))
     } finally {
       await books.close()
     }
@@ -212,4 +214,10 @@ export class JamRun {
   async #ask(): Promise<JamWork> {
     return (await this.#gateway.ask('work')) as JamWork
   }
+}
+
+function spread(tookMs: readonly number[]): string {
+  const sorted = tookMs.toSorted((a, b) => a - b)
+  const at = (part: number) => `${Math.round(sorted[Math.floor(sorted.length * part)] ?? 0)} ms`
+  return `p50 ${at(0.5)}, p99 ${at(0.99)}`
 }

@@ -31,6 +31,7 @@ export async function startJamUpstream(): Promise<JamUpstream> {
   const open = new Set<Socket>()
   let headed: Socket[] = []
   let held: (() => void)[] = []
+  let begun: (() => void)[] = []
   let lateBytes = 0
   const server = createServer(async (req, res) => {
     req.on('error', () => {})
@@ -49,7 +50,7 @@ export async function startJamUpstream(): Promise<JamUpstream> {
     if (!req.complete) await once(req, 'end').catch(() => undefined)
     if (how === 'cut') {
       begin(req, res)
-      held.push(() => res.end(ending(isChat(req))))
+      begun.push(() => res.end(ending(isChat(req))))
     } else if (how === 'hold') held.push(() => answer(req, res))
     else answer(req, res)
   })
@@ -71,8 +72,9 @@ export async function startJamUpstream(): Promise<JamUpstream> {
       return lateBytes
     },
     release() {
-      const all = held
+      const all = [...held, ...begun]
       held = []
+      begun = []
       for (const finish of all) finish()
     },
     async close() {
