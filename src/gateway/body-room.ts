@@ -37,8 +37,8 @@ export class BodyRoom {
 
   tryMemory(bytes: number, share: KeyShare): boolean {
     const { memoryBytesMax } = this.#parts
-    if (this.#memoryBytes + bytes > memoryBytesMax) return false
-    if (share.memoryBytes + bytes > memoryBytesMax * limits.bodiesPartPerKeyMax) return false
+    if (share.memoryBytes + bytes > partOf(memoryBytesMax, this.#memoryBytes - share.memoryBytes))
+      return false
     this.#memoryBytes += bytes
     share.memoryBytes += bytes
     return true
@@ -52,13 +52,10 @@ export class BodyRoom {
   /** Takes disk for a body, or throws why there is none. The books may be on it, and must never find it full. */
   async takeDisk(bytes: number, share: KeyShare): Promise<void> {
     const { spilledBytesMax } = this.#parts
-    if (this.#spilledBytes + bytes > spilledBytesMax) {
-      throw new NoBodyRoom('There is no room to hold the request body: too many large ones are held already.')
-    }
-    if (share.spilledBytes + bytes > spilledBytesMax * limits.bodiesPartPerKeyMax) {
-      throw new NoBodyRoom(
-        'There is no room to hold the request body: those of this key fill its part already.',
-      )
+    if (share.spilledBytes + bytes > partOf(spilledBytesMax, this.#spilledBytes - share.spilledBytes)) {
+      const whose =
+        share.spilledBytes === 0 ? 'too many large ones are held' : 'those of this key fill its part'
+      throw new NoBodyRoom(`There is no room to hold the request body: ${whose} already.`)
     }
     // Before the disk is looked at, so that those who look at the same time do not take the same room.
     this.#spilledBytes += bytes
@@ -84,6 +81,11 @@ export class BodyRoom {
     share.spilledBytes -= bytes
     this.#unwrittenBytes -= unwrittenBytes
   }
+}
+
+/** What one key may take beside the others: however many fill their parts, there is room for the next. */
+function partOf(bytesMax: number, othersBytes: number): number {
+  return (bytesMax - othersBytes) * limits.bodiesPartPerKeyMax
 }
 
 export async function freeBytesOf(dir: string): Promise<number> {

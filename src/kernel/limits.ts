@@ -105,8 +105,8 @@ export const limits = {
   spillStepBytes: 4 * MiB,
 
   /**
-   * Of the memory and the disk for waiting bodies, the part that those of one key may take. Beyond it in memory: a temporary
-   * file; on disk: 503 `overloaded`, for that key alone.
+   * Of the memory and the disk for waiting bodies that other keys have left, the part that those of one key may take. Beyond it
+   * in memory: a temporary file; on disk: 503 `overloaded`, for that key alone. Two keys with half of all each left nothing.
    */
   bodiesPartPerKeyMax: 0.5,
 

@@ -8,7 +8,7 @@ import type { Environment } from '../../src/config.ts'
 import { mintKey } from '../../src/keys/key-format.ts'
 import { booksVariable, makeBooksPlace } from './test-store.ts'
 
-const program = fileURLToPath(new URL('./measured-program.ts', import.meta.url))
+const measuredProgram = new URL('./measured-program.ts', import.meta.url)
 
 export interface MeasuredGateway {
   readonly url: string
@@ -18,7 +18,13 @@ export interface MeasuredGateway {
   /** Null: the books are in the data directory. */
   readonly databaseUrl: string | null
   readonly adminKey: string
-  createKey(name: string): Promise<{ readonly id: string; readonly key: string }>
+  /** With more fields where limits are wanted. */
+  createKey(
+    name: string,
+    fields?: Readonly<Record<string, unknown>>,
+  ): Promise<{ readonly id: string; readonly key: string }>
+  /** What the program answers to this question. */
+  ask(what: string): Promise<unknown>
   /** Of the whole process, with all its threads. */
   residentBytes(): Promise<number>
   /** What its main thread holds on to, garbage not counted. */
@@ -27,12 +33,15 @@ export interface MeasuredGateway {
 }
 
 /** A gateway in a process of its own, whose memory is that of a gateway and of nothing else. */
-export async function startMeasuredGateway(environment: Environment): Promise<MeasuredGateway> {
+export async function startMeasuredGateway(
+  environment: Environment,
+  program = measuredProgram,
+): Promise<MeasuredGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-measured-'))
   const dataDir = join(folder, 'data')
   const adminKey = mintKey('svc', 'admin').reveal()
   const place = await makeBooksPlace()
-  const child = fork(program, {
+  const child = fork(fileURLToPath(program), {
     env: {
       PATH: process.env['PATH'],
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
@@ -52,11 +61,11 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
       throw new Error(`it ended with ${code} before it served`)
     }),
   ])) as [{ port: number }]
-  async function measure(what: 'resident' | 'held'): Promise<number> {
+  async function ask(what: string): Promise<unknown> {
     const answered = once(child, 'message')
     child.send(what)
-    const [bytes] = (await answered) as [number]
-    return bytes
+    const [answer] = (await answered) as [unknown]
+    return answer
   }
   const url = `http://127.0.0.1:${first.port}`
   return {
@@ -66,16 +75,17 @@ export async function startMeasuredGateway(environment: Environment): Promise<Me
     dataDir,
     databaseUrl: place.databaseUrl,
     adminKey,
-    async createKey(name) {
+    async createKey(name, fields = {}) {
       const response = await fetch(`${url}/v1/keys`, {
         method: 'POST',
         headers: { authorization: `Bearer ${adminKey}` },
-        body: JSON.stringify({ name }),
+        body: JSON.stringify({ name, ...fields }),
       })
       return (await response.json()) as { id: string; key: string }
     },
-    residentBytes: () => measure('resident'),
-    heldBytes: () => measure('held'),
+    ask,
+    residentBytes: async () => Number(await ask('resident')),
+    heldBytes: async () => Number(await ask('held')),
     async close() {
       const ended = once(child, 'exit')
       child.kill('SIGKILL')

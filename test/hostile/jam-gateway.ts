@@ -1,0 +1,27 @@
+import { readConfig } from '../../src/config.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import { startTollgate } from '../../src/main.ts'
+import { watchWork } from './jam-watch.ts'
+
+/** A gateway that tells its parent what it has done, whenever it is asked. Configured by the environment. */
+
+const config = readConfig(process.env)
+const running = await startTollgate(config, {
+  log: createLog(config.logLevel),
+  onFatal(error) {
+    process.stderr.write(`${error.message}\n`, () => process.exit(1))
+  },
+})
+// What is read at the start, the prices for one, is nobody's attack.
+const work = watchWork()
+process.on('message', (asked) => {
+  if (asked === 'work') {
+    process.send?.(work())
+    return
+  }
+  globalThis.gc?.()
+  const { heapUsed, external } = process.memoryUsage()
+  process.send?.(heapUsed + external)
+})
+process.once('disconnect', () => process.exit(0))
+process.send?.({ port: running.port })

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { limits } from '../../src/kernel/limits.ts'
+import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { openBooks } from '../support/books.ts'
+import { type MeasuredGateway, startMeasuredGateway } from '../support/measured-gateway.ts'
+import { until } from '../support/until.ts'
+import {
+  attacks,
+  type Battlefield,
+  COUNTED_AT_ONCE,
+  DECODED_BYTES_MAX,
+  DECODING_KEYS,
+  type JamScale,
+} from './jam-attacks.ts'
+import { WellBehaved } from './jam-caller.ts'
+import { type JamUpstream, startJamUpstream } from './jam-upstream.ts'
+import type { JamWork } from './jam-watch.ts'
+
+const program = new URL('./jam-gateway.ts', import.meta.url)
+
+/** The longest text that the serving thread may parse at once: what a document that is kept whole has, and some. */
+const PARSED_CHARS_MAX = 256 * 1024
+
+/** What a gateway may hold on to after an attack beyond what it had before: templates, names, pools. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+/**
+ * A gateway under all attacks at once, and a key that calls it all the time. What attackers hold open they let go only
+ * when that key has made its calls: if one of them waited for it, nobody would go on.
+ */
+export class JamRun {
+  readonly outcomes = new Map<string, number>()
+  readonly #folder: string
+  readonly #upstream: JamUpstream
+  readonly #gateway: MeasuredGateway
+  readonly #scale: JamScale
+  readonly #well: WellBehaved
+  #rounds = 0
+  #round = Promise.withResolvers<void>()
+  #isOver = false
+  #made: Promise<unknown> = Promise.resolve()
+  #work: JamWork | null = null
+  #passedMost = 0
+  #overheadMs: readonly number[] = []
+
+  private constructor(
+    folder: string,
+    upstream: JamUpstream,
+    gateway: MeasuredGateway,
+    key: string,
+    scale: JamScale,
+  ) {
+    this.#folder = folder
+    this.#upstream = upstream
+    this.#gateway = gateway
+    this.#scale = scale
+    this.#well = new WellBehaved(gateway.url, key)
+  }
+
+  static async start(scale: JamScale): Promise<JamRun> {
+    const folder = mkdtempSync(join(tmpdir(), 'tollgate-jam-'))
+    const config = join(folder, 'tollgate.json')
+    writeFileSync(config, JSON.stringify({ limits: { calls_in_flight_per_key: scale.callsPerKeyMax } }))
+    const upstream = await startJamUpstream()
+    const environment = {
+      TOLLGATE_CONFIG: config,
+      TOLLGATE_MESSAGES_URL: upstream.url,
+      TOLLGATE_CHAT_URL: `${upstream.url}/v1`,
+      TOLLGATE_LOG_LEVEL: 'silent',
+    }
+    const gateway = await startMeasuredGateway(environment, program)
+    const { key } = await gateway.createKey('well-behaved')
+    return new JamRun(folder, upstream, gateway, key, scale)
+  }
+
+  /** Attacks for this long and at least some rounds, then looks at what is left. */
+  async play(forMs: number, tell: (progress: string) => void = () => {}): Promise<void> {
+    // Loads what is loaded later, the vocabulary for one, and shows what a call counts as when all is calm.
+    await this.#well.round()
+    const before = { work: await this.#ask(), heldBytes: await this.#gateway.heldBytes() }
+    const stopMs = performance.now() + forMs
+    const field = this.#battlefield()
+    const attackers = Promise.all(attacks.map((attack) => attack(field)))
+    try {
+      while (this.#rounds < 3 || performance.now() < stopMs) {
+        await this.#well.round()
+        this.#passedMost = Math.max(this.#passedMost, this.#upstream.held)
+        this.#rounds += 1
+        this.#nextRound()
+        if (this.#rounds % 4 === 0) tell(this.summary)
+      }
+    } finally {
+      this.#isOver = true
+    }
+    await this.#letGo(attackers)
+    await this.#check(before)
+  }
+
+  get summary(): string {
+    const count = [...this.outcomes.values()].reduce((sum, n) => sum + n, 0)
+    return `${this.#well.calls} well-behaved calls in ${this.#rounds} rounds, ${count} hostile requests`
+  }
+
+  /** What was done and seen, for people to read. */
+  report(): string {
+    const lines = [...this.outcomes].sort().map(([what, count]) => `  ${what}: ${count}`)
+    // Its own process is busy with the attacks; the gateway's word is that of its clock, body and turn to decode included.
+    lines.push(
+      `  well-behaved calls: ${spread(this.#well.tookMs)}; by the gateway: ${spread(this.#overheadMs)}`,
+    )
+    lines.push(`  of those that were cut, counted roughly: ${this.#well.roughCounts}`)
+    lines.push(`  held upstream and passed by: ${this.#passedMost}; late bytes: ${this.#upstream.lateBytes}`)
+    return [...lines, `  ${JSON.stringify(this.#work)}`].join('\n')
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true
+    await this.#gateway.close()
+    await this.#upstream.close()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  #battlefield(): Battlefield {
+    const run = this
+    return {
+      port: this.#gateway.port,
+      scale: this.#scale,
+      get isOver() {
+        return run.#isOver
+      },
+      nextRound: () => this.#round.promise,
+      newKey: (name, fields) => {
+        // One after the other, on one connection.
+        const made = this.#made.then(() => this.#gateway.createKey(name, fields))
+        this.#made = made
+        return made.then(({ key }) => key)
+      },
+      note: (attack, status) => {
+        const outcome = `${attack}: ${status}`
+        this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1)
+      },
+    }
+  }
+
+  #nextRound(): void {
+    this.#upstream.release()
+    this.#round.resolve()
+    this.#round = Promise.withResolvers()
+  }
+
+  /** Attackers end when what they hold has been let go. */
+  async #letGo(attackers: Promise<unknown>): Promise<void> {
+    let gone = false
+    const left = attackers.finally(() => {
+      gone = true
+    })
+    await until('the attackers are gone', async () => {
+      this.#nextRound()
+      return gone
+    })
+    await left
+    await this.#well.close()
+  }
+
+  async #check(before: { readonly work: JamWork; readonly heldBytes: number }): Promise<void> {
+    await until('all is given back', async () => {
+      this.#work = await this.#ask()
+      const { keys, bodyMemoryBytes, bodySpilledBytes, decoding, sockets } = this.#work
+      // Between it and upstream connections may rest; all others were clients'.
+      const clients = sockets - this.#upstream.connections
+      return keys + bodyMemoryBytes + bodySpilledBytes + decoding === 0 && clients <= before.work.sockets
+    })
+    const work = await this.#ask()
+    this.#work = work
+    const requests = [...this.outcomes.values()].reduce((sum, n) => sum + n, 0)
+    assert.deepEqual(readdirSync(join(this.#gateway.dataDir, 'tmp')), [])
+    await this.#checkBooks()
+
+    const count = (pattern: RegExp) =>
+      [...this.outcomes].reduce((sum, [what, n]) => sum + (pattern.test(what) ? n : 0), 0)
+    assert.equal(count(/: 50[0124]$/), 0, this.report())
+    const decoded = count(/^(?:bomb|dense body):/) + work.wellDecoded
+    assert.ok(work.decodersOpened <= decoded, `for unknown keys nothing is decoded: ${this.report()}`)
+    assert.ok(work.decodedBytes <= decoded * DECODED_BYTES_MAX, this.report())
+    assert.ok(work.decodingMost <= limits.bodiesDecodingMax, this.report())
+    assert.equal(work.wellDecoded, this.#rounds + 1, this.report())
+    assert.ok(work.decodedBeforeMost <= DECODING_KEYS, `keys take turns to decode: ${this.report()}`)
+    assert.ok(work.parsedCharsMost <= PARSED_CHARS_MAX, this.report())
+    assert.ok(work.callsMost <= this.#scale.callsPerKeyMax, this.report())
+    assert.ok(this.#passedMost > 0, 'calls of another key were in flight when it had its answers')
+    assert.ok(this.#well.roughCounts <= work.wellDropped, this.report())
+    assert.ok(work.countedBeforeMost <= 2 * COUNTED_AT_ONCE, `no count waits for another: ${this.report()}`)
+    const keptBytes = (await this.#gateway.heldBytes()) - before.heldBytes
+    assert.ok(keptBytes <= KEPT_BYTES_MAX, `${keptBytes} bytes are kept after ${requests} requests`)
+  }
+
+  async #checkBooks(): Promise<void> {
+    await assertBooksBalance(this.#gateway)
+    const books = openBooks(this.#gateway)
+    try {
+      const ids = new Set(this.#well.requestIds)
+      const calls = (await books.read('SELECT * FROM call')).filter((call) => ids.has(String(call['id'])))
+      assert.equal(calls.length, this.#well.calls, 'each of its calls has a record')
+      for (const call of calls) assert.equal(call['state'], 'settled', String(call['id']))
+      this.#overheadMs = calls.map((call) => Number(call['overhead_ms']))
+    } finally {
+      await books.close()
+    }
+  }
+
+  async #ask(): Promise<JamWork> {
+    return (await this.#gateway.ask('work')) as JamWork
+  }
+}
+
+function spread(tookMs: readonly number[]): string {
+  const sorted = tookMs.toSorted((a, b) => a - b)
+  const at = (part: number) => `${Math.round(sorted[Math.floor(sorted.length * part)] ?? 0)} ms`
+  return `p50 ${at(0.5)}, p99 ${at(0.99)}`
+}

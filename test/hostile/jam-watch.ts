@@ -1,0 +1,176 @@
+import { syncBuiltinESMExports } from 'node:module'
+import type { Transform } from 'node:stream'
+import { Worker } from 'node:worker_threads'
+import zlib from 'node:zlib'
+import { BodyRoom } from '../../src/gateway/body-room.ts'
+import { DecodingTurns } from '../../src/gateway/decoding-turns.ts'
+import { KeyShares } from '../../src/gateway/key-shares.ts'
+import { firstValue } from '../../src/http/raw-headers.ts'
+import type { CountAnswer, CountOrder } from '../../src/metering/count-turns.ts'
+
+/** The header of a well-behaved call, and a word that all its text has. */
+export const WELL = 'well-behaved'
+
+/** What a gateway does for others, in units of work; what it has taken is asked for when it is told. */
+export interface JamWork {
+  /** Decoders of bodies: how many, and what came out of them. */
+  decodersOpened: number
+  decodedBytes: number
+  /** Bodies that were decoded at once: the most. */
+  decodingMost: number
+  /** Other bodies of which the decoding began while a well-behaved one waited for its turn: the most. */
+  decodedBeforeMost: number
+  /** Well-behaved bodies that were decoded. */
+  wellDecoded: number
+  /** The longest text that was parsed at once by the thread that serves everybody. */
+  parsedCharsMost: number
+  /** Pieces of other calls' texts that were counted between the order for a well-behaved one and its answer: the most. */
+  countedBeforeMost: number
+  wellCounted: number
+  /** Well-behaved counts that were given up at their deadline. */
+  wellDropped: number
+  /** Of one key. */
+  callsMost: number
+  spilledBytesMost: number
+  /** What is taken now. */
+  keys: number
+  bodyMemoryBytes: number
+  bodySpilledBytes: number
+  decoding: number
+  sockets: number
+}
+
+const work: JamWork = {
+  decodersOpened: 0,
+  decodedBytes: 0,
+  decodingMost: 0,
+  decodedBeforeMost: 0,
+  wellDecoded: 0,
+  parsedCharsMost: 0,
+  countedBeforeMost: 0,
+  wellCounted: 0,
+  wellDropped: 0,
+  callsMost: 0,
+  spilledBytesMost: 0,
+  keys: 0,
+  bodyMemoryBytes: 0,
+  bodySpilledBytes: 0,
+  decoding: 0,
+  sockets: 0,
+}
+
+let room: BodyRoom | undefined
+let shares: KeyShares | undefined
+let turns: DecodingTurns | undefined
+
+/** Counts from now on. For a process that does nothing but serve. */
+export function watchWork(): () => JamWork {
+  watchDecoders()
+  watchTurns()
+  watchParsing()
+  watchCounting()
+  watchShares()
+  return () => ({
+    ...work,
+    keys: shares?.size ?? 0,
+    bodyMemoryBytes: room?.memoryBytes ?? 0,
+    bodySpilledBytes: room?.spilledBytes ?? 0,
+    decoding: (turns?.running ?? 0) + (turns?.waiting ?? 0),
+    sockets: process.getActiveResourcesInfo().filter((what) => what === 'TCPSocketWrap').length,
+  })
+}
+
+function watchDecoders(): void {
+  for (const name of ['createGunzip', 'createBrotliDecompress', 'createZstdDecompress'] as const) {
+    const create = zlib[name] as (...given: unknown[]) => Transform
+    const watched = (...given: unknown[]) => {
+      work.decodersOpened += 1
+      const stream = create(...given)
+      stream.on('data', (bytes: Buffer) => {
+        work.decodedBytes += bytes.length
+      })
+      return stream
+    }
+    Object.defineProperty(zlib, name, { value: watched, configurable: true, enumerable: true })
+  }
+  syncBuiltinESMExports()
+}
+
+function watchTurns(): void {
+  const { take } = DecodingTurns.prototype
+  let begun = 0
+  DecodingTurns.prototype.take = function (share, exchange, decode) {
+    turns = this
+    const isWell = firstValue(exchange.headers, 'x-jam') === WELL
+    const before = begun
+    return take.call(this, share, exchange, () => {
+      work.decodingMost = Math.max(work.decodingMost, this.running)
+      if (isWell) {
+        work.wellDecoded += 1
+        work.decodedBeforeMost = Math.max(work.decodedBeforeMost, begun - before)
+      } else begun += 1
+      return decode()
+    }) as ReturnType<typeof decode>
+  }
+}
+
+function watchParsing(): void {
+  const { parse } = JSON
+  JSON.parse = (text: string, reviver?: Parameters<typeof parse>[1]) => {
+    work.parsedCharsMost = Math.max(work.parsedCharsMost, text.length)
+    return parse(text, reviver)
+  }
+}
+
+/** Of the thread that counts only what it is told and answers is seen here. */
+function watchCounting(): void {
+  const { postMessage } = Worker.prototype
+  const well = new Map<number, number>()
+  const seen = new WeakSet<Worker>()
+  let pieces = 0
+  const onAnswer = ({ id }: CountAnswer) => {
+    const before = well.get(id)
+    if (before === undefined) pieces += 1
+    else {
+      well.delete(id)
+      work.wellCounted += 1
+      work.countedBeforeMost = Math.max(work.countedBeforeMost, pieces - before)
+    }
+  }
+  Worker.prototype.postMessage = function (
+    order: CountOrder,
+    transferred?: Parameters<typeof postMessage>[1],
+  ) {
+    const kind = typeof order === 'object' ? order?.kind : undefined
+    if (kind === 'texts' || kind === 'body') {
+      if (!seen.has(this)) this.on('message', onAnswer)
+      seen.add(this)
+      if (textOf(order).includes(WELL)) well.set(order.id, pieces)
+    } else if (kind === 'drop' && well.delete(order.id)) work.wellDropped += 1
+    postMessage.call(this, order, transferred as [])
+  }
+}
+
+function textOf(order: CountOrder): string {
+  if (order.kind === 'texts') return order.texts.join('')
+  return order.kind === 'body' ? Buffer.from(order.piece.subarray(0, 1_000)).toString('latin1') : ''
+}
+
+function watchShares(): void {
+  const { enter } = KeyShares.prototype
+  KeyShares.prototype.enter = function (digest) {
+    shares = this
+    const share = enter.call(this, digest)
+    work.callsMost = Math.max(work.callsMost, share?.calls ?? 0)
+    return share
+  }
+  const { tryMemory, takeDisk } = BodyRoom.prototype
+  BodyRoom.prototype.tryMemory = function (bytes, share) {
+    room = this
+    return tryMemory.call(this, bytes, share)
+  }
+  BodyRoom.prototype.takeDisk = async function (bytes, share) {
+    await takeDisk.call(this, bytes, share)
+    work.spilledBytesMost = Math.max(work.spilledBytesMost, this.spilledBytes)
+  }
+}

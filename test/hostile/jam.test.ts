@@ -1,0 +1,15 @@
+import { after, test } from 'node:test'
+import { JamRun } from './jam-run.ts'
+
+const MB = 1_000_000
+const run = await JamRun.start({
+  callsPerKeyMax: 60,
+  slowBodies: 100,
+  hostileBodyBytes: 2 * MB,
+  uploadBytes: 6 * MB,
+})
+after(() => run.close())
+
+test('under all attacks at once no call of a well-behaved key fails or waits for what others keep open', async () => {
+  await run.play(4_000)
+})
