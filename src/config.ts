@@ -58,6 +58,8 @@ export interface Config {
   readonly budgetWaitMs: number
   /** How long logged bodies are kept. */
   readonly retentionDays: number
+  /** What all of them may take together. */
+  readonly bodiesBytesMax: number
   readonly drainMs: number
   readonly bodyIdleTimeoutMs: number
 }
@@ -178,6 +180,7 @@ const settings = section({
   requests: section({
     body_idle_seconds: numberFrom(0.1, 3_600),
     retention_days: wholeNumberFrom(1, 3_650),
+    bodies_bytes_max: wholeNumberFrom(0, Number.MAX_SAFE_INTEGER),
   }),
 })
 
@@ -223,6 +226,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     budgetMode: file.budgets?.mode ?? 'exact',
     budgetWaitMs: seconds(file.budgets?.wait_seconds) ?? limits.budgetWaitMs,
     retentionDays: file.requests?.retention_days ?? 30,
+    bodiesBytesMax: file.requests?.bodies_bytes_max ?? limits.loggedBodiesBytesMax,
     drainMs: seconds(file.shutdown?.drain_seconds) ?? limits.drainMs,
     bodyIdleTimeoutMs: seconds(file.requests?.body_idle_seconds) ?? limits.bodyIdleTimeoutMs,
   }

@@ -28,6 +28,7 @@ import type { BillPlan } from './pricer.ts'
 import { countable, type ReadBody, readBody, worthKeyCheck } from './read.ts'
 import { readOnMs } from './read-on.ts'
 import { explainFailure, refuseEndpoint, refuseUnconfigured, refuseWebSocket } from './refusals.ts'
+import { refuseCall } from './refuse-call.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
@@ -57,15 +58,28 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const endpoint = findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
   const notServed = refuseEndpoint(endpoint, method, target.path, gateway)
   if (identity.kind === 'key' && (upstream === null || notServed !== null || worthKeyCheck(exchange))) {
-    const refusal = (await checkKey(identity.digest, gateway)) ?? notServed
-    if (refusal !== null) return deny(exchange, surface, refusal)
+    const refusal =
+      (await checkKey(identity.digest, gateway)) ??
+      notServed ??
+      (upstream === null ? refuseUnconfigured(surface) : null)
+    if (refusal !== null) {
+      const { digest } = identity
+      return refuseCall({ exchange, path: target.path, surface, digest, modelAsked: null }, refusal, gateway)
+    }
   }
   if (upstream === null) return deny(exchange, surface, refuseUnconfigured(surface))
   if (identity.kind === 'preflight') return await passPreflight(exchange, target, surface, upstream, gateway)
 
   // read
   const read = await readBody(exchange, endpoint, gateway.reading)
-  if (read.kind === 'refused') return deny(exchange, surface, read.refusal)
+  if (read.kind === 'refused') {
+    const { digest } = identity
+    return refuseCall(
+      { exchange, path: target.path, surface, digest, modelAsked: null },
+      read.refusal,
+      gateway,
+    )
+  }
   if (read.kind === 'client_left') return
 
   try {
@@ -91,7 +105,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     const asked = { exchange, path, endpoint, surface, digest, modelAsked, models, ambiguity, plan }
     const admission = await admit(asked, gateway)
     if (admission.kind === 'client_left') return
-    if (admission.kind === 'refused') return deny(exchange, surface, admission.refusal, admission)
+    if (admission.kind === 'refused') return refuseCall(asked, admission.refusal, gateway, admission)
     gateway.reached('admitted')
 
     // forward, observe, settle, answer
@@ -211,6 +225,17 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     else if (end.kind === 'failed') {
       deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: upstreamMs() })
     }
+    gateway.showCall?.({
+      atMs: clock.nowMs(),
+      method: exchange.method,
+      path: admitted.target.path,
+      model: bill.modelServed ?? modelAsked,
+      status: bill.status,
+      code: null,
+      tokens: bill.tokens,
+      costNanos: bill.costNanos,
+      ms: Math.round(clock.monotonicMs() - exchange.startedMs),
+    })
   } catch (defect) {
     await settle(NOTHING_BILLED)
     throw defect

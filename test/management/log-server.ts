@@ -138,4 +138,5 @@ const CALL: CallRecord = {
   bytesIn: 100,
   bytesOut: 200,
   credited: false,
+  code: null,
 }
