@@ -22,7 +22,7 @@ export function describeUnsent({ exchange, path, surface, modelAsked }: UnsentCa
   const { names, requestId, method, headers, req } = exchange
   return {
     requestId,
-    startedAtMs: clock.nowMs() - (clock.monotonicMs() - exchange.startedMs),
+    startedAtMs: Math.trunc(clock.nowMs() - (clock.monotonicMs() - exchange.startedMs)),
     method,
     path: recordable(path, names),
     surface,
@@ -48,7 +48,7 @@ export function refuseCall(
   if (refusal.stranger === true && showCall === null) return
   const unsent = describeUnsent(call, gateway)
   const status = statusOf(surface, refusal.code)
-  const endedAtMs = clock.nowMs()
+  const endedAtMs = Math.trunc(clock.nowMs())
   if (refusal.stranger !== true) {
     refusedCalls.add({ ...unsent, digest, endedAtMs, status, code: refusal.code })
   }

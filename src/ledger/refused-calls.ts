@@ -35,7 +35,7 @@ export class RefusedCalls {
     }
     this.#queue.push(call)
     this.#added += 1
-    if (this.#queue.length >= limits.refusedCallsAtOnce) void this.written()
+    if (this.#queue.length >= limits.refusedCallsAtOnce && this.#writing === null) void this.written()
     else if (this.#timer === null) {
       this.#timer = setTimeout(() => void this.written(), limits.refusedCallsEveryMs)
       this.#timer.unref()
