@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log.ts'
+import { nearestName } from './kernel/nearest-name.ts'
 import { Secret } from './kernel/secret.ts'
 import {
   numberFrom,
@@ -303,20 +304,6 @@ function readFile(path: string | undefined, workingDir: string, problems: string
 }
 
 function suggestion(name: string, known: readonly string[]): string {
-  const close = known.find((candidate) => distance(name, candidate) <= 3)
-  return close === undefined ? '' : ` (did you mean ${close}?)`
-}
-
-/** Levenshtein's distance, for names of some thirty characters at start-up only. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const substituted = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next[j] = Math.min(substituted, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1)
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
+  const close = nearestName(name, known, 3)
+  return close === null ? '' : ` (did you mean ${close}?)`
 }

@@ -21,12 +21,9 @@ export const keySchema = z
     monthly_budget_usd: usdAmount('The cap of each month, or null where there is none.').nullable(),
     month_spend_usd: usdAmount('What the calls admitted in this month (UTC) have cost.'),
     month_held_usd: usdAmount('What calls in flight may still cost at most.'),
-    month_waiting: z
-      .int()
-      .min(0)
-      .meta({
-        description: 'Calls that wait for room under the cap or for credit, on the node that answers.',
-      }),
+    month_waiting: z.int().min(0).meta({
+      description: 'Calls that wait for room under the cap or for credit, on the node that answers.',
+    }),
     month_lost_usd: usdAmount('What the interrupted calls of this month may have cost at list price.'),
     budget_resets_at: instant().meta({ description: 'When the next month begins.' }),
     allowed_models: z

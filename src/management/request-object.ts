@@ -41,14 +41,9 @@ export const requestSchema = z
     surface: z.enum(['messages', 'chat']),
     model: z.string().nullable().meta({ description: 'The model asked for.' }),
     model_served: z.string().nullable(),
-    status: z
-      .int()
-      .min(100)
-      .max(999)
-      .nullable()
-      .meta({
-        description: 'The status that upstream answered with; of a refused call, that of the refusal.',
-      }),
+    status: z.int().min(100).max(999).nullable().meta({
+      description: 'The status that upstream answered with; of a refused call, that of the refusal.',
+    }),
     stop_reason: z.string().nullable(),
     streamed: z.boolean(),
     estimated: z.boolean().meta({ description: 'Upstream reported no usage, or not all of it.' }),
