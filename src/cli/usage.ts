@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
 import { CONNECTION_HELP, CONNECTION_OPTIONS, EXIT_HELP, withClient } from './connection.ts'
-import { findKey } from './find-key.ts'
 import { lookOf } from './look.ts'
 import type { ManagementClient } from './management-client.ts'
 import { print } from './print.ts'
@@ -11,15 +10,13 @@ import { runCommand, UsageError } from './run-command.ts'
 import { renderUsage, usageAnswer } from './usage-table.ts'
 
 const HELP = `Usage
-  tollgate usage [--start <date>] [--end <date>] [--group-by <dimensions>] [--key <key>] [--json | --csv]
-                 [--no-color]
+  tollgate usage [--start <date>] [--end <date>] [--group-by <dimensions>] [--json | --csv] [--no-color]
 
 Shows what was used and what it cost, in USD, from the sums that the books keep. A call belongs to the day (UTC) on
 which it began; calls in flight are not in it yet.
   --start <date>           the first day, such as 2026-11-01; the first of this month unless given
   --end <date>             the last day; today unless given
   --group-by <dimensions>  day, model, key, or several with commas between them; none for one sum. day unless given
-  --key <key>              only what this API key used: its id, its name, its beginning or its last four characters
   --json                   print the API's answer instead
   --csv                    print all rows as CSV instead
   --no-color               no colour on a terminal either; the variable NO_COLOR says the same
@@ -28,16 +25,15 @@ Examples
   tollgate usage
   tollgate usage --group-by model --start 2026-11-01 --end 2026-11-30
   tollgate usage --group-by key,day --csv > usage.csv
-  tollgate usage --key checkout
 
 ${CONNECTION_HELP}
 ${EXIT_HELP}`
 
-const OPTION_NAMES = { start: '--start', end: '--end', group_by: '--group-by', key: '--key' }
+const OPTION_NAMES = { start: '--start', end: '--end', group_by: '--group-by' }
 /** The most that the API answers at once. */
 const ROWS_MAX = 10_000
 
-type UsageQuery = Readonly<Record<'start' | 'end' | 'group_by' | 'key' | 'limit', string | undefined>>
+type UsageQuery = Readonly<Record<'start' | 'end' | 'group_by' | 'limit', string | undefined>>
 
 /** What was used, as a table with bars, as JSON or as CSV. */
 export async function usage(args: readonly string[]): Promise<void> {
@@ -52,7 +48,6 @@ async function run(args: string[]): Promise<void> {
       start: { type: 'string' },
       end: { type: 'string' },
       'group-by': { type: 'string', default: 'day' },
-      key: { type: 'string' },
       json: { type: 'boolean', default: false },
       csv: { type: 'boolean', default: false },
       'no-color': { type: 'boolean', default: false },
@@ -60,10 +55,8 @@ async function run(args: string[]): Promise<void> {
   })
   if (values.json && values.csv) throw new UsageError('--json and --csv cannot be used together')
   const { start, end, 'group-by': groupBy } = values
+  const query = { start, end, group_by: groupBy === 'none' ? undefined : groupBy, limit: String(ROWS_MAX) }
   await withClient(values, async (client) => {
-    const key = values.key === undefined ? undefined : await findKey(client, '--key', values.key)
-    const grouped = groupBy === 'none' ? undefined : groupBy
-    const query = { start, end, group_by: grouped, key, limit: String(ROWS_MAX) }
     if (values.csv) return await printCsv(client, query)
     const answer = await client.ask('GET', '/v1/usage', { query })
     const report = readAnswer(client, answer, usageAnswer, OPTION_NAMES)

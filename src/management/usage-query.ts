@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { USAGE_DIMENSIONS, type UsageDimension } from '../ledger/usage-report.ts'
-import { keyId } from './key-object.ts'
 import { limitParameter } from './list-page.ts'
 import { dateParameter } from './usage-range.ts'
 
@@ -42,9 +41,6 @@ export const usageQuery = z.strictObject({
     'The last day (UTC), inclusive, at most 400 days from the first. Today unless given.',
   ),
   group_by: groupByParameter(),
-  key: keyId('key must be the id of a key.')
-    .optional()
-    .meta({ description: 'Only what this API key has used. An API key may name itself alone.' }),
   limit: limitParameter({ max: 10_000, fallback: 1_000 }),
   after: z.string().optional().meta({
     description: 'The `next` of the page before. It is good for the same `group_by` only.',

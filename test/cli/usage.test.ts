@@ -121,21 +121,6 @@ test('what is read from a cache and what is written to it are two columns, and e
   )
 })
 
-for (const way of WAYS) {
-  test(`--key shows what one key used, ${way}, and may name it`, async () => {
-    const { id, prefix } = JSON.parse(await bench.api('/v1/keys')).data.at(-1)
-    for (const key of [id, prefix]) {
-      const { stdout, stderr } = await bench.run(way, ['usage', ...range(), '--key', key, '--json'])
-      assert.equal(stderr, '')
-      const query = `start=${day}&end=${day}&group_by=day&limit=10000&key=${id}`
-      assert.equal(stdout, `${await bench.api(`/v1/usage?${query}`)}\n`)
-    }
-    const other = await bench.run(way, ['keys', 'create', '--name', `idle ${way}`, '--json'])
-    const none = await bench.run(way, ['usage', ...range(), '--key', JSON.parse(other.stdout).id])
-    assert.match(none.stdout, /Nothing was used\./)
-  })
-}
-
 test('more rows than the API answers at once are one CSV with one head, and the table says that it is cut', async () => {
   await bench.gateway.tamper(`
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20005)
