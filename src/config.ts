@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log.ts'
+import { nearestName } from './kernel/nearest-name.ts'
 import { Secret } from './kernel/secret.ts'
 import {
   listOf,
@@ -62,6 +63,8 @@ export interface Config {
   readonly budgetWaitMs: number
   /** How long logged bodies are kept. */
   readonly retentionDays: number
+  /** What all of them may take together. */
+  readonly bodiesBytesMax: number
   readonly drainMs: number
   readonly bodyIdleTimeoutMs: number
   readonly bodyBytesPerSecondMin: number
@@ -199,6 +202,7 @@ const settings = section({
     body_idle_seconds: numberFrom(0.1, 3_600),
     body_bytes_per_second_min: orNone(wholeNumberFrom(0, 1_000_000)),
     retention_days: wholeNumberFrom(1, 3_650),
+    bodies_bytes_max: wholeNumberFrom(0, Number.MAX_SAFE_INTEGER),
   }),
   limits: section({
     calls_in_flight_per_key: wholeNumberFrom(1, 1_000_000),
@@ -250,6 +254,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     budgetMode: file.budgets?.mode ?? 'exact',
     budgetWaitMs: seconds(file.budgets?.wait_seconds) ?? limits.budgetWaitMs,
     retentionDays: file.requests?.retention_days ?? 30,
+    bodiesBytesMax: file.requests?.bodies_bytes_max ?? limits.loggedBodiesBytesMax,
     drainMs: seconds(file.shutdown?.drain_seconds) ?? limits.drainMs,
     bodyIdleTimeoutMs: seconds(file.requests?.body_idle_seconds) ?? limits.bodyIdleTimeoutMs,
     bodyBytesPerSecondMin: file.requests?.body_bytes_per_second_min ?? limits.bodyBytesPerSecondMin,
@@ -331,20 +336,6 @@ function readFile(path: string | undefined, workingDir: string, problems: string
 }
 
 function suggestion(name: string, known: readonly string[]): string {
-  const close = known.find((candidate) => distance(name, candidate) <= 3)
-  return close === undefined ? '' : ` (did you mean ${close}?)`
-}
-
-/** Levenshtein's distance, for names of some thirty characters at start-up only. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const substituted = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next[j] = Math.min(substituted, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1)
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
+  const close = nearestName(name, known, 3)
+  return close === null ? '' : ` (did you mean ${close}?)`
 }

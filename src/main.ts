@@ -9,7 +9,7 @@ import { createPricer } from './gateway/create-pricer.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
 import { deny } from './gateway/deny.ts'
 import { audienceOf, openFrontDoor } from './gateway/front-door.ts'
-import type { CallPoint, Gateway } from './gateway/gateway.ts'
+import type { CallPoint, Gateway, ShowCall } from './gateway/gateway.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
 import { KeyShares } from './gateway/key-shares.ts'
 import { createLines } from './gateway/lines.ts'
@@ -27,9 +27,11 @@ import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
+import { RefusedCalls } from './ledger/refused-calls.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
+import { WaitingCalls } from './ledger/waiting-calls.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/answer-health.ts'
 import type { OwnedParts } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
@@ -53,6 +55,8 @@ export interface Surroundings {
   readonly clock?: Clock
   /** For tests that kill the process at a named point of a call's life. */
   reached?(point: CallPoint): void
+  /** Told of every call when it is over. */
+  readonly showCall?: ShowCall
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
   /** The store failed for good; nothing can be admitted any more. */
@@ -165,6 +169,8 @@ async function serveFrom(
   const settler = createSettler({ store, watch: settlements, spool, log })
   const afterwards = new Afterwards()
   const lines = createLines(config.budgetWaitMs)
+  const waitingCalls = new WaitingCalls()
+  const refusedCalls = new RefusedCalls(store, log)
   const tokenCounter = createTokenCounter()
   const names = headerNames(config.prefix, secretsIn(config))
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
@@ -203,6 +209,10 @@ async function serveFrom(
     disk,
     afterwards,
     lines,
+    waitingCalls,
+    refusedCalls,
+    showCall: surroundings.showCall ?? null,
+    bodiesBytesMax: config.bodiesBytesMax,
     budgetMode: config.budgetMode,
     pricer,
     settler,
@@ -221,6 +231,8 @@ async function serveFrom(
       servicePrefix: config.prefix,
       store,
       settlements,
+      waitingCalls,
+      refusedCalls,
       limitsMoved: () => lines.stirAll(),
     },
     recognition: store,
@@ -252,7 +264,7 @@ async function serveFrom(
   })
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [])
-  const retention = startRetention(store, clock, config.retentionDays, log)
+  const retention = startRetention(store, clock, config, log)
 
   return {
     async reloadPrices(overlayText) {
@@ -282,6 +294,7 @@ async function serveFrom(
         () => gateway.inFlight.count === 0 && settler.waiting === 0 && afterwards.count === 0,
         limits.settleOnStopMs,
       )
+      await refusedCalls.written()
       // Before the data directory is free for another, who would read a spool that is still being written.
       if (spool !== null) {
         await store.close()

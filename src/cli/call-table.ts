@@ -11,6 +11,7 @@ interface CallColumn extends Column {
 }
 
 const MODEL_CHARS_MAX = 24
+const PATH_CHARS_MAX = 28
 
 const COLUMNS: readonly CallColumn[] = [
   { title: 'began (UTC)', align: 'left', width: 19, of: ({ started_at }) => shownInstant(started_at) },
@@ -22,8 +23,15 @@ const COLUMNS: readonly CallColumn[] = [
     width: MODEL_CHARS_MAX,
     of: ({ model_served, model }) => shownText(model_served ?? model ?? '-', MODEL_CHARS_MAX),
   },
+  {
+    title: 'path',
+    align: 'left',
+    width: PATH_CHARS_MAX,
+    of: ({ path }) => shownText(path, PATH_CHARS_MAX),
+  },
   { title: 'status', align: 'left', width: 11, of: statusCell },
   { title: 'input', align: 'right', width: 9, of: ({ usage }) => countCell(usage?.input_tokens) },
+  { title: 'cached', align: 'right', width: 9, of: ({ usage }) => countCell(usage?.cache_read_tokens) },
   { title: 'output', align: 'right', width: 9, of: ({ usage }) => countCell(usage?.output_tokens) },
   {
     title: 'cost (USD)',
@@ -41,10 +49,16 @@ export interface CallTable {
   line(call: LoggedCall): string
 }
 
-/** Calls line by line. On a terminal that is too narrow for all of it the key is left out; --json has it. */
+/** What a narrow terminal can do without, in this order. */
+const DISPENSABLE = ['key', 'path', 'cached']
+
+/** Calls line by line. On a terminal that is too narrow for all of it some columns are left out; --json has them. */
 export function callTable(look: Look): CallTable {
-  const whole = COLUMNS.reduce((sum, { width }) => sum + width + 2, 0)
-  const columns = look.columns < whole ? COLUMNS.filter(({ title }) => title !== 'key') : COLUMNS
+  let columns = COLUMNS
+  for (const title of DISPENSABLE) {
+    if (columns.reduce((sum, { width }) => sum + width + 2, 0) <= look.columns) break
+    columns = columns.filter((column) => column.title !== title)
+  }
   const widths = columns.map(({ width }) => width)
   return {
     title: `${titleLine(columns, widths, look)}\n`,
@@ -55,8 +69,9 @@ export function callTable(look: Look): CallTable {
   }
 }
 
-/** What upstream answered, or what became of a call that it did not answer. */
+/** What upstream answered, or what became of a call that it did not answer; of a refused one, what we answered. */
 function statusCell({ status, state }: LoggedCall): Cell {
+  if (state === 'waiting') return { text: 'waiting', style: 'yellow' }
   if (state === 'in_flight') return { text: 'in flight', style: 'dim' }
   if (status === null || state === 'interrupted') return { text: shownText(state, 11), style: 'red' }
   return { text: shownText(status, 11), style: /^[123]/.test(status) ? 'green' : 'red' }
@@ -67,5 +82,6 @@ function countCell(count: string | undefined): string {
 }
 
 function flagsOf(call: LoggedCall): string {
-  return FLAGS.filter((flag) => call[flag]).join(' ')
+  const code = call.code === null ? [] : [shownText(call.code)]
+  return [...code, ...FLAGS.filter((flag) => call[flag])].join(' ')
 }

@@ -35,6 +35,7 @@ Environment
   TOLLGATE_PEPPER         secret the stored key digests are made with     <data dir>/pepper
   TOLLGATE_PREFIX         beginning of keys and of the x-…- headers       svc
   TOLLGATE_LOG_LEVEL      silent fatal error warn info debug trace        info
+                          on a terminal, from info on, a line for each call
 
 Examples
   npm start                                            try it, with the simulator

@@ -1,7 +1,5 @@
 import { z } from 'zod'
-import { keyId } from '../management/key-object.ts'
 import type { Look } from './look.ts'
-import { UsageError } from './run-command.ts'
 import { shownInstant, shownText } from './shown-text.ts'
 import type { Cell } from './table.ts'
 
@@ -15,6 +13,7 @@ export const keyAnswer = z.object({
   monthly_budget_usd: z.string().nullable(),
   month_spend_usd: z.string(),
   month_held_usd: z.string(),
+  month_waiting: z.string(),
   month_lost_usd: z.string(),
   budget_resets_at: z.string(),
   allowed_models: z.array(z.string()).nullable(),
@@ -29,22 +28,6 @@ export const keyAnswer = z.object({
 })
 
 export type KeyAnswer = z.infer<typeof keyAnswer>
-
-/** The path of the key that is named as the only argument. */
-export function keyPath(positionals: readonly string[]): string {
-  const [id, ...more] = positionals
-  if (id === undefined || more.length > 0)
-    throw new UsageError('name one key by its <id>, as `tollgate keys list` shows it')
-  return `/v1/keys/${checkedKeyId('<id>', id)}`
-}
-
-/** An id that is none could be another path. */
-export function checkedKeyId(option: string, id: string): string {
-  if (keyId().safeParse(id).success) return id
-  throw new UsageError(
-    `${option} must be the id of a key, \`key_\` and 26 characters, as \`tollgate keys list\` shows it`,
-  )
-}
 
 export function shownKey({ prefix, last4 }: KeyAnswer): string {
   return shownText(`${prefix}…${last4}`)
@@ -63,6 +46,10 @@ export function renderKey(key: KeyAnswer, look: Look): string {
     ['key', shownKey(key)],
     ['monthly cap', cap === null ? 'none' : `${cap} USD`],
     ['this month', `${key.month_spend_usd} USD spent, ${key.month_held_usd} USD held by calls in flight`],
+    [
+      'waiting',
+      key.month_waiting === '0' ? '' : `calls for room under the cap or for credit: ${key.month_waiting}`,
+    ],
     ['lost', `${key.month_lost_usd} USD at list price, in calls of this month that were interrupted`],
     ['month ends', utc(key.budget_resets_at)],
     [

@@ -9,11 +9,12 @@ import { runGroup } from './run-command.ts'
 const HELP = `Usage
   tollgate keys create --name <name>    create an API key and print it, once
   tollgate keys list                    list the keys, newest first, with what they spent this month
-  tollgate keys show <id>               all there is to know of one
-  tollgate keys update <id>             change its name or its limits
-  tollgate keys revoke <id>             end it, at once and for good
-  tollgate keys rotate <id>             create a key in its place, with the same limits
+  tollgate keys show <key>              all there is to know of one
+  tollgate keys update <key>            change its name or its limits
+  tollgate keys revoke <key>            end it, at once and for good
+  tollgate keys rotate <key>            create a key in its place, with the same limits
 
+A <key> is named by its id, its name, its beginning or its last four characters.
 Each has options of its own: tollgate keys create --help, and so on.
 `
 

@@ -2,6 +2,7 @@ import type { Config } from '../config.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import type { Caller } from '../keys/recognition.ts'
 import { createSettlementWatch } from '../ledger/settlement-watch.ts'
+import { WaitingCalls } from '../ledger/waiting-calls.ts'
 import { answerInProcess } from '../management/answer-in-process.ts'
 import type { Management } from '../management/route.ts'
 import { type Asked, type ManagementClient, queryText } from './management-client.ts'
@@ -21,6 +22,9 @@ export async function openLocalClient(config: Config): Promise<ManagementClient>
     servicePrefix: config.prefix,
     store,
     settlements: createSettlementWatch(),
+    // Calls wait, and are refused, in another process.
+    waitingCalls: new WaitingCalls(),
+    refusedCalls: { written: async () => {} },
     // Calls wait in another process, which looks again by itself.
     limitsMoved() {},
   }

@@ -8,12 +8,16 @@ const callAnswer = z.object({
   id: z.string(),
   key_id: z.string(),
   state: z.string(),
+  path: z.string(),
+  code: z.string().nullable(),
   started_at: z.string(),
   ended_at: z.string().nullable(),
   model: z.string().nullable(),
   model_served: z.string().nullable(),
   status: z.string().nullable(),
-  usage: z.object({ input_tokens: z.string(), output_tokens: z.string() }).nullable(),
+  usage: z
+    .object({ input_tokens: z.string(), output_tokens: z.string(), cache_read_tokens: z.string() })
+    .nullable(),
   cost_usd: z.string().nullable(),
   streamed: z.boolean(),
   estimated: z.boolean(),

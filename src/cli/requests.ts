@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
 import { callTable } from './call-table.ts'
 import { CONNECTION_HELP, CONNECTION_OPTIONS, EXIT_HELP, withClient } from './connection.ts'
+import { findKey } from './find-key.ts'
 import { followRequests } from './follow-requests.ts'
-import { checkedKeyId } from './key-answer.ts'
 import { type LogQuery, readCalls, textOf } from './logged-call.ts'
-import { lookOf } from './look.ts'
+import { type Look, lookOf } from './look.ts'
 import type { ManagementClient } from './management-client.ts'
 import { print } from './print.ts'
 import { createExportProgress } from './progress.ts'
@@ -13,15 +13,20 @@ import { RowCounter } from './row-counter.ts'
 import { runCommand, UsageError } from './run-command.ts'
 
 const HELP = `Usage
-  tollgate requests [--key <id>] [--model <model>] [--status <status>] [--min-cost <usd>] [--flag <flag>]
-                    [--start <time>] [--end <time>] [--limit <n>] [--json | --csv] [--follow] [--no-color]
+  tollgate requests [--key <key>] [--model <model>] [--status <status>] [--state <state>] [--min-cost <usd>]
+                    [--flag <flag>] [--start <time>] [--end <time>] [--limit <n>] [--json | --csv] [--follow]
+                    [--no-color]
 
-Shows the log of calls, newest first: every call, whether its bodies are logged or not. Costs are in USD.
-  --key <id>         only calls with this API key, revoked or not
+Shows the log of calls, newest first: every call, whether its bodies are logged or not. Costs are in USD. With --url the
+table begins with the calls that wait in that gateway for room under a cap or for credit.
+  --key <key>        only calls with this API key, revoked or not: its id, its name, its beginning or its last four
+                     characters
   --model <model>    only calls that asked for this model, or were served by it
-  --status <status>  an HTTP status such as 429, or one of in_flight, settled, released, interrupted
+  --status <status>  an HTTP status such as 429, or a state
+  --state <state>    one of waiting, in_flight, settled, released, interrupted, refused. Calls that the gateway refused
+                     are shown only so
   --min-cost <usd>   only calls that cost so much or more
-  --flag <flag>      one of streamed, estimated, unpriced, overrun, priced_as_requested, credited
+  --flag <flag>      one of streamed, estimated, unpriced, overrun, priced_as_requested, credited, refused
   --start <time>     calls that began then or later: a day such as 2026-11-01, or an instant such as
                      2026-11-01T12:00:00Z, in UTC
   --end <time>       calls that began before then; of a day, the whole day
@@ -33,7 +38,8 @@ Shows the log of calls, newest first: every call, whether its bodies are logged 
 
 Examples
   tollgate requests --status 429 --start 2026-11-01
-  tollgate requests --key key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --csv > calls.csv
+  tollgate requests --key checkout --csv > calls.csv
+  tollgate requests --state refused --key svc_live_Ab3dE9f
   tollgate requests --follow --min-cost 0.5
 
 ${CONNECTION_HELP}
@@ -42,6 +48,7 @@ ${EXIT_HELP}`
 const OPTION_NAMES = {
   model: '--model',
   status: '--status',
+  state: '--state',
   min_cost_usd: '--min-cost',
   flag: '--flag',
   start: '--start',
@@ -65,6 +72,7 @@ async function run(args: string[]): Promise<void> {
       key: { type: 'string' },
       model: { type: 'string' },
       status: { type: 'string' },
+      state: { type: 'string' },
       'min-cost': { type: 'string' },
       flag: { type: 'string' },
       start: { type: 'string' },
@@ -76,32 +84,56 @@ async function run(args: string[]): Promise<void> {
       'no-color': { type: 'boolean', default: false },
     },
   })
-  const { key, model, status, flag, start, end, limit, json, csv } = values
+  const { key, model, status, state, flag, start, end, limit, json, csv } = values
   if (json && csv) throw new UsageError('--json and --csv cannot be used together')
-  const path = key === undefined ? '/gateway/v1/requests' : `/v1/keys/${checkedKeyId('--key', key)}/requests`
-  const filter = { model, status, min_cost_usd: values['min-cost'], flag }
+  const filter = { model, status, state, min_cost_usd: values['min-cost'], flag }
   const look = lookOf(process.stdout, process.env, values['no-color'])
+  const pathFor = async (client: ManagementClient) =>
+    key === undefined ? '/gateway/v1/requests' : `/v1/keys/${await findKey(client, '--key', key)}/requests`
   if (values.follow) {
     if (csv) throw new UsageError('--follow prints a table, or with --json JSON lines, but no CSV')
     if (start !== undefined || end !== undefined)
       throw new UsageError('--follow goes on from now, without --start or --end')
-    if (status === 'in_flight')
-      throw new UsageError('--follow shows calls that have ended, so --status in_flight shows none')
+    const never = [status, state, flag].find((each) => each !== undefined && UNFOLLOWED.has(each))
+    if (never !== undefined)
+      throw new UsageError(`--follow shows calls that were sent and have ended, so ${never} shows none`)
     const earlier = checkedLimit(limit ?? FOLLOW_LIMIT)
-    const followed = { path, filter, options: OPTION_NAMES, limit: earlier, asJson: json }
-    return await withClient(values, (client) => followRequests(client, followed, look))
+    return await withClient(values, async (client) => {
+      const followed = { filter, options: OPTION_NAMES, limit: earlier, asJson: json }
+      await followRequests(client, { path: await pathFor(client), ...followed }, look)
+    })
   }
   const query = { ...filter, start, end, limit: limit ?? (json || csv ? undefined : TABLE_LIMIT) }
   await withClient(values, async (client) => {
-    if (json || csv) return await exportCalls(client, path, query, csv ? 'csv' : 'ndjson')
-    const table = callTable(look)
-    let isEmpty = true
-    for await (const call of readCalls(client, path, query, OPTION_NAMES)) {
-      await print(isEmpty ? table.title + table.line(call) : table.line(call))
-      isEmpty = false
-    }
-    if (isEmpty) process.stderr.write('There is no such call.\n')
+    const path = await pathFor(client)
+    if (json || csv) await exportCalls(client, path, query, csv ? 'csv' : 'ndjson')
+    else await printTable(client, path, query, look)
   })
+}
+
+/** What is no end of a call that was sent. */
+const UNFOLLOWED: ReadonlySet<string> = new Set(['waiting', 'in_flight', 'refused'])
+
+async function printTable(
+  client: ManagementClient,
+  path: string,
+  query: LogQuery,
+  look: Look,
+): Promise<void> {
+  const table = callTable(look)
+  let rows = 0
+  const show = async (query: LogQuery) => {
+    for await (const call of readCalls(client, path, query, OPTION_NAMES)) {
+      await print(rows === 0 ? table.title + table.line(call) : table.line(call))
+      rows += 1
+    }
+  }
+  // Those that wait have not begun, and come before all that have.
+  if (query['state'] === undefined && query['status'] === undefined && query['flag'] === undefined)
+    await show({ ...query, state: 'waiting' })
+  const left = Number(query['limit']) - rows
+  if (!(left <= 0)) await show(rows === 0 ? query : { ...query, limit: String(left) })
+  if (rows === 0) process.stderr.write('There is no such call.\n')
 }
 
 /** As it comes, so that millions of calls need no more memory than a few. */

@@ -1,6 +1,7 @@
 import { ConfigError } from '../config.ts'
 import { InstallationError } from '../installation.ts'
 import { StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
+import { didYouMean } from './did-you-mean.ts'
 import { OutputFailed, ReaderGone } from './print.ts'
 
 /** The command line is wrong. The message names the option. */
@@ -35,7 +36,10 @@ export async function runCommand({ name, help, run }: Command, args: readonly st
     if (error instanceof ReaderGone) return
     if (error instanceof UsageError || isParseError(error)) {
       const usage = help.slice(0, help.indexOf('\n\n') + 1)
-      complain(`${name}: ${error.message}\n\n${usage}\nMore: tollgate ${name} --help\n`, 2)
+      complain(
+        `${name}: ${error.message}${meantOption(error, help)}\n\n${usage}\nMore: tollgate ${name} --help\n`,
+        2,
+      )
     } else if (error instanceof ConfigError) complain(`${name}: ${error.message}\n`, 2)
     else if (isExpected(error)) complain(`${name}: ${error.message}\n`, 1)
     else if (error instanceof StoreUnavailable) {
@@ -60,12 +64,20 @@ export async function runGroup(
       name,
       help,
       run: async () => {
-        if (action !== undefined) throw new UsageError(`there is no action "${action}"`)
+        const actions = commands.map((each) => each.name.slice(name.length + 1))
+        if (action !== undefined)
+          throw new UsageError(`there is no action "${action}".${didYouMean(action, actions)}`)
         process.stdout.write(help)
       },
     },
     args,
   )
+}
+
+/** The option that was probably meant, of those that the help of the command names. */
+function meantOption(error: Error, help: string): string {
+  const [, typed] = /^Unknown option '(--[^']+)'/.exec(error.message) ?? []
+  return typed === undefined ? '' : didYouMean(typed, [...new Set(help.match(/--[a-z][a-z-]*/g))])
 }
 
 function asksForHelp(args: readonly string[]): boolean {

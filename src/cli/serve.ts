@@ -4,11 +4,13 @@ import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { InstallationError } from '../installation.ts'
-import { createLog } from '../kernel/log.ts'
+import { createLog, droppingStream, tells } from '../kernel/log.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type RunningTollgate, startTollgate } from '../main.ts'
 import { banner } from './banner.ts'
+import { createCallLines } from './call-lines.ts'
 import { HELP } from './help.ts'
+import { lookOf } from './look.ts'
 
 /** A key that only our own simulator accepts, so that the made-up upstream checks credentials like a real one. */
 const SIMULATOR_KEY = 'simulator-provider-key'
@@ -36,8 +38,12 @@ export async function serve(args: readonly string[]): Promise<void> {
   const served: Config = simulator === null ? config : { ...config, ...simulator.upstreams }
 
   try {
+    const terminal = lookOf(process.stdout, process.env, false)
+    // Not process.stdout: a terminal that is held makes whoever writes to it wait, and every call with them.
+    const lines = terminal.isTerminal && tells(config.logLevel, 'info') ? droppingStream(1) : null
     const running = await startTollgate(served, {
       log,
+      ...(lines === null ? {} : { showCall: createCallLines((line) => lines.write(line), terminal) }),
       onFatal(error) {
         // Without its store the gateway can admit nothing. A supervisor that restarts it is the only cure.
         log.fatal({ cause: error.message }, 'the store failed')

@@ -40,6 +40,12 @@ function isOurs(directory: string): boolean {
   return isDirectory && (mode & 0o022) === 0 && (process.getuid === undefined || uid === process.getuid())
 }
 
+/** What a mistyped one may have been. */
+const COMMANDS = [
+  ...['serve', 'admin-key', 'keys', 'usage', 'requests', 'credits', 'prices', 'audit', 'rerate'],
+  ...['migrate-store', 'doctor', 'help', 'version', '--help', '--version'],
+]
+
 /** Exit codes that scripts can use: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
 const [command = 'serve', ...args] = process.argv.slice(2)
 
@@ -116,7 +122,10 @@ switch (command) {
     process.stdout.write(`tollgate ${VERSION}\n`)
     break
   }
-  default:
-    process.stderr.write(`tollgate: there is no command "${command}". See tollgate --help.\n`)
+  default: {
+    const { didYouMean } = await import('./did-you-mean.ts')
+    const meant = didYouMean(command, COMMANDS)
+    process.stderr.write(`tollgate: there is no command "${command}".${meant} See tollgate --help.\n`)
     process.exitCode = 2
+  }
 }

@@ -60,7 +60,8 @@ interface Figure {
 const FIGURES: readonly Figure[] = [
   { title: 'calls', kind: 'count', of: ({ requests }) => requests },
   { title: 'input', kind: 'count', of: ({ input_tokens }) => input_tokens },
-  { title: 'cached', kind: 'count', of: ({ cache_read_tokens: a, cache_write_tokens: b }) => add(a, b) },
+  { title: 'cache read', kind: 'count', of: ({ cache_read_tokens }) => cache_read_tokens },
+  { title: 'cache write', kind: 'count', of: ({ cache_write_tokens }) => cache_write_tokens },
   { title: 'output', kind: 'count', of: ({ output_tokens }) => output_tokens },
   { title: 'cost', kind: 'amount', of: ({ cost_usd }) => cost_usd },
   { title: 'at list price', kind: 'amount', of: ({ list_cost_usd }) => list_cost_usd },
@@ -68,15 +69,17 @@ const FIGURES: readonly Figure[] = [
 ]
 
 /** What a narrow terminal can do without, in this order, before there is no room for bars. */
-const DISPENSABLE = ['credited', 'at list price', 'cached', 'input', 'output']
+const DISPENSABLE = ['credited', 'at list price', 'cache write', 'cache read', 'input', 'output']
 
 /** The buckets, their sum, and on a terminal a bar for what each cost. */
 export function renderUsage(report: UsageAnswer, look: Look): string {
-  const { data, total, start, end } = report
+  const { total, start, end } = report
+  const data = report.data.filter(usedSomething)
   const title = `Usage from ${shownText(start)} to ${shownText(end)}, days in UTC, amounts in USD`
   const lines = [look.paint('bold', title), '']
   if (data.length === 0) lines.push('Nothing was used.')
-  else lines.push(...tableLines(report, look), '', ...remarks(total))
+  else lines.push(...tableLines({ ...report, data }, look), '', ...remarks(total))
+  lines.push(...idleRemark(report.data))
   return `${lines.join('\n')}\n`
 }
 
@@ -84,7 +87,9 @@ function tableLines(report: UsageAnswer, look: Look): string[] {
   const { data } = report
   const dimensions = DIMENSIONS.filter(({ of }) => data.some((each) => of(each) !== undefined))
   const isGrouped = dimensions.length > 0
-  let figures = FIGURES
+  let figures = FIGURES.filter(
+    ({ title, of }) => title === 'calls' || title === 'cost' || of(report.total) !== '0',
+  )
   let table = layOut(report, dimensions, figures)
   for (const title of DISPENSABLE) {
     if (look.columns - table.width >= (isGrouped ? BAR_CHARS_WANTED : 0)) break
@@ -98,6 +103,21 @@ function tableLines(report: UsageAnswer, look: Look): string[] {
   )
   // One bucket is its own sum.
   return [titleLine(columns, widths, look), ...(isGrouped ? lines : lines.slice(-1))]
+}
+
+/** Calls to free endpoints are calls, but there is nothing to say of what they used. */
+function usedSomething(bucket: Bucket): boolean {
+  const used = FIGURES.some(({ title, of }) => title !== 'calls' && of(bucket) !== '0')
+  return used || bucket.unpriced_requests !== '0'
+}
+
+function idleRemark(data: readonly Bucket[]): string[] {
+  const idle = data.filter((bucket) => !usedSomething(bucket))
+  const calls = idle.reduce((sum, { requests }) => sum + (/^\d+$/.test(requests) ? BigInt(requests) : 0n), 0n)
+  if (calls === 0n) return []
+  return [
+    `Not listed: ${shownCount(String(calls))} ${calls === 1n ? 'call' : 'calls'} that used nothing and cost nothing.`,
+  ]
 }
 
 interface Layout {
@@ -171,8 +191,4 @@ function remarks(total: Sums): string[] {
       ? []
       : [`Calls whose usage was estimated: ${shownCount(total.estimated_requests)}.`]),
   ]
-}
-
-function add(a: string, b: string): string {
-  return /^\d+$/.test(a) && /^\d+$/.test(b) ? String(BigInt(a) + BigInt(b)) : '?'
 }

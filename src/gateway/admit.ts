@@ -14,6 +14,7 @@ import {
   NOBODY_AHEAD,
   type Unratable,
 } from '../ledger/call.ts'
+import { unsentCall } from '../ledger/unsent-call.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
@@ -23,6 +24,7 @@ import type { Gateway } from './gateway.ts'
 import type { Place } from './lines.ts'
 import type { BillPlan } from './pricer.ts'
 import { recordable } from './recordable.ts'
+import { describeUnsent } from './refuse-call.ts'
 
 export type AdmitResult =
   | (Admission & { readonly kind: 'admitted' })
@@ -166,6 +168,10 @@ async function askInTurn(
   exchange.res.whenClosed.add(leave)
   let held = first
   let admitted = false
+  const { keyId, accountId } = first
+  gateway.waitingCalls.add(
+    unsentCall({ ...describeUnsent(request, gateway), state: 'waiting', keyId, accountId }),
+  )
   try {
     for (;;) {
       const turn = await place.turn(held.by, held.accountId)
@@ -181,6 +187,7 @@ async function askInTurn(
     }
   } finally {
     exchange.res.whenClosed.remove(leave)
+    gateway.waitingCalls.remove(exchange.requestId)
     place.done(admitted)
   }
 }

@@ -1,9 +1,13 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
+import type { Nanos } from '../kernel/money.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { RecognitionStore } from '../keys/recognition.ts'
+import type { TokenCounts } from '../ledger/call.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { RefusedCalls } from '../ledger/refused-calls.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
+import type { WaitingCalls } from '../ledger/waiting-calls.ts'
 import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
 import type { Afterwards } from './afterwards.ts'
@@ -38,6 +42,14 @@ export interface Gateway {
   readonly afterwards: Afterwards
   /** Where calls wait for room under a cap or for credit. */
   readonly lines: Lines
+  /** Those of them that wait now, for whoever asks what became of a call. */
+  readonly waitingCalls: WaitingCalls
+  /** Where records of refused calls go. */
+  readonly refusedCalls: RefusedCalls
+  /** Told of every call that has ended or was refused, when all is done; null where nobody watches. */
+  readonly showCall: ShowCall | null
+  /** What the logged bodies of all calls may take together. */
+  readonly bodiesBytesMax: number
   /** `settled` lets calls in flight pass a cap; `exact` never lets more than one. */
   readonly budgetMode: 'exact' | 'settled'
   readonly pricer: Pricer
@@ -53,6 +65,23 @@ export interface Gateway {
   readonly outputSpeeds: OutputSpeeds
   /** Tells tests that kill the process how far a call has come. Does nothing otherwise. */
   reached(point: CallPoint): void
+}
+
+/** Must not fail, and must not wait for anybody. */
+export type ShowCall = (call: ShownCall) => void
+
+/** A call for the eyes of whoever sits at the terminal. */
+export interface ShownCall {
+  readonly atMs: number
+  readonly method: string
+  readonly path: string
+  readonly model: string | null
+  readonly status: number | null
+  /** Of a refusal. */
+  readonly code: string | null
+  readonly tokens: TokenCounts | null
+  readonly costNanos: Nanos
+  readonly ms: number
 }
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'

@@ -36,6 +36,7 @@ import {
   refuseUnconfigured,
   refuseWebSocket,
 } from './refusals.ts'
+import { refuseCall } from './refuse-call.ts'
 import type { Upstream } from './upstream.ts'
 import { toUpstreamHeaders } from './upstream-headers.ts'
 
@@ -68,15 +69,21 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const keyFirst = worthKeyCheck(exchange)
   if (identity.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
     const denial = await checkKey(identity.digest, isPaid && keyFirst, exchange, gateway)
-    if (denial !== null) return deny(exchange, surface, denial.refusal, denial)
-    if (notServed !== null) return deny(exchange, surface, notServed)
+    const refusal = denial?.refusal ?? notServed ?? (upstream === null ? refuseUnconfigured(surface) : null)
+    if (refusal !== null) {
+      const call = { exchange, path: target.path, surface, digest: identity.digest, modelAsked: null }
+      return refuseCall(call, refusal, gateway, denial ?? {})
+    }
   }
   if (upstream === null) return deny(exchange, surface, refuseUnconfigured(surface))
   if (identity.kind === 'preflight') return await passPreflight(exchange, target, surface, upstream, gateway)
 
   const { digest } = identity
   const share = gateway.keyShares.enter(digest)
-  if (share === null) return deny(exchange, surface, refuseTooManyCalls(gateway.keyShares.callsMax))
+  if (share === null) {
+    const call = { exchange, path: target.path, surface, digest, modelAsked: null }
+    return refuseCall(call, refuseTooManyCalls(gateway.keyShares.callsMax), gateway)
+  }
   const check = keyFirst ? null : () => checkKey(digest, isPaid, exchange, gateway)
   const sender = { share, checkKey: check }
   try {
@@ -103,7 +110,10 @@ async function serveKey(identified: IdentifiedCall, gateway: Gateway): Promise<v
 
   // read
   const read = await readBody(exchange, endpoint, gateway.reading, sender)
-  if (read.kind === 'refused') return deny(exchange, surface, read.refusal, read)
+  if (read.kind === 'refused') {
+    const call = { exchange, path: target.path, surface, digest, modelAsked: null }
+    return refuseCall(call, read.refusal, gateway, read)
+  }
   if (read.kind === 'client_left') return
 
   try {
@@ -127,7 +137,7 @@ async function serveKey(identified: IdentifiedCall, gateway: Gateway): Promise<v
     const asked = { exchange, path, endpoint, surface, digest, modelAsked, models, ambiguity, plan }
     const admission = await admit(asked, gateway)
     if (admission.kind === 'client_left') return
-    if (admission.kind === 'refused') return deny(exchange, surface, admission.refusal, admission)
+    if (admission.kind === 'refused') return refuseCall(asked, admission.refusal, gateway, admission)
     gateway.reached('admitted')
 
     // forward, observe, settle, answer
@@ -249,6 +259,17 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
     else if (end.kind === 'failed') {
       deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: upstreamMs() })
     }
+    gateway.showCall?.({
+      atMs: clock.nowMs(),
+      method: exchange.method,
+      path: admitted.target.path,
+      model: bill.modelServed ?? modelAsked,
+      status: bill.status,
+      code: null,
+      tokens: bill.tokens,
+      costNanos: bill.costNanos,
+      ms: Math.round(clock.monotonicMs() - exchange.startedMs),
+    })
   } catch (defect) {
     await settle(NOTHING_BILLED)
     throw defect

@@ -16,11 +16,20 @@ export interface BodyLogParts {
   readonly headers: RawHeaders
   readonly atMs: number
   readonly redact: Redact
-  readonly store: Pick<RequestLogStore, 'keepBodies'>
+  readonly store: Pick<RequestLogStore, 'keepBodies' | 'trimBodies'>
+  /** Of all that are kept. */
+  readonly bodiesBytesMax: number
 }
 
 /** Keeps what was said in a call, for keys that have logging switched on: readable, without secrets, and bounded. */
-export function logBodies({ requestId, headers, atMs, redact, store }: BodyLogParts): Onlooker {
+export function logBodies({
+  requestId,
+  headers,
+  atMs,
+  redact,
+  store,
+  bodiesBytesMax,
+}: BodyLogParts): Onlooker {
   const request = new Beginning(limits.loggedBodyBytesMax)
   const reply = new Beginning(limits.loggedBodyBytesMax)
 
@@ -53,6 +62,8 @@ export function logBodies({ requestId, headers, atMs, redact, store }: BodyLogPa
       ])
       if (sent !== null || received !== null) {
         await store.keepBodies({ requestId, request: sent, response: received, atMs })
+        // One step: what is left over, many small bodies for a large one, the next call or the hour takes away.
+        await store.trimBodies(bodiesBytesMax, limits.bodiesDeletedAtOnce)
       }
     },
   }

@@ -84,13 +84,13 @@ function onlookersOf({ exchange, endpoint, admission }: LookedAt, gateway: Gatew
   if (!uploads && !admission.logRequests) return NOBODY
   const { accountId, keyId } = admission
   const { headers, requestId, names } = exchange
-  const { store, clock, afterwards, log } = gateway
+  const { store, clock, afterwards, log, bodiesBytesMax } = gateway
   const atMs = clock.nowMs()
   const onlookers: Onlooker[] = []
   if (uploads) onlookers.push(watchBatchFile(headers, { accountId, keyId, atMs }, store))
   if (!admission.logRequests) return onlookers
   if (afterwards.tryExpect(limits.bodiesBeingLoggedMax)) {
-    onlookers.push(logBodies({ requestId, headers, atMs, redact: names.redact, store }))
+    onlookers.push(logBodies({ requestId, headers, atMs, redact: names.redact, store, bodiesBytesMax }))
   } else log.warn({ request: requestId }, 'too many bodies are being logged; those of this call are not')
   return onlookers
 }

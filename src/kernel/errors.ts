@@ -260,12 +260,14 @@ export interface Refusal {
   readonly headers?: readonly string[]
   /** The byte stream behind this request cannot be trusted to be in step: close the connection. */
   readonly close?: true
+  /** It came with a key that is none of ours: nobody could look the refusal up. */
+  readonly stranger?: boolean
 }
 
 export function refuse(
   code: ErrorCode,
   message: string,
-  more?: Pick<Refusal, 'param' | 'close' | 'details' | 'headers'>,
+  more?: Pick<Refusal, 'param' | 'close' | 'details' | 'headers' | 'stranger'>,
 ): Refusal {
   return { code, message, ...more }
 }

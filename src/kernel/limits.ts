@@ -240,6 +240,21 @@ export const limits = {
   retentionEveryMs: 60 * 60 * 1000,
   bodiesDeletedAtOnce: 200,
 
+  /** Logged bodies together, unless `requests.bodies_bytes_max` says otherwise. Beyond it the oldest are deleted. */
+  loggedBodiesBytesMax: 10 * 1024 * MiB,
+
+  /** Records of refused calls: how many of an account, for how long. Beyond either the oldest are deleted. */
+  refusedCallsMax: 100_000,
+  refusedCallsMs: 30 * 24 * 60 * 60 * 1000,
+
+  /**
+   * Refused calls on their way into the log: how many may wait, how many go at once, how long the first waits for others.
+   * Beyond the first they are not kept, and the log says so.
+   */
+  refusedCallsWaitingMax: 10_000,
+  refusedCallsAtOnce: 200,
+  refusedCallsEveryMs: 250,
+
   /** Bodies of calls on their way into the log. Beyond it they are not kept, and the log says so. */
   bodiesBeingLoggedMax: 200,
 

@@ -12,8 +12,19 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
  * Callers log names and ids, never headers or bodies: there is no redaction list to forget something on.
  */
 export function createLog(level: LogLevel): Log {
-  const stream = destination({ dest: 2, sync: false, minLength: 0, maxLength: limits.logBufferBytesMax })
+  const stream = droppingStream(2)
+  return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, stream)
+}
+
+/** Whether a log of this level has lines of that importance. */
+export function tells(level: LogLevel, importance: LogLevel): boolean {
+  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
+}
+
+/** Writes to a file descriptor without making anybody wait: what its reader is too slow for is dropped. */
+export function droppingStream(fd: 1 | 2) {
+  const stream = destination({ dest: fd, sync: false, minLength: 0, maxLength: limits.logBufferBytesMax })
   // A reader that went away (EPIPE) or a full disk must not become an uncaught exception.
   stream.on('error', () => {})
-  return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, stream)
+  return stream
 }

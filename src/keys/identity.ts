@@ -20,5 +20,6 @@ const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
 
 /** The holder of a key may learn that it was revoked or has expired, and nobody learns anything of other keys. */
 export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
-  return refuse('invalid_api_key', MESSAGES[reason])
+  const stranger = reason === 'unknown_key' || reason === 'admin_key'
+  return refuse('invalid_api_key', MESSAGES[reason], { stranger })
 }

@@ -119,6 +119,7 @@ export type Admission =
   | {
       readonly kind: 'held'
       readonly by: HeldBy
+      readonly keyId: string
       readonly accountId: string
       readonly balanceNanos: Nanos
     }
@@ -165,7 +166,8 @@ export interface Settled {
   readonly booked: boolean
 }
 
-export type CallState = 'in_flight' | 'settled' | 'released' | 'interrupted'
+/** A waiting call is in the memory of its node alone; a refused one is kept apart from the calls that were admitted. */
+export type CallState = 'waiting' | 'in_flight' | 'settled' | 'released' | 'interrupted' | 'refused'
 
 /** A call as it is kept. Figures are null while it is in flight. */
 export interface CallRecord {
@@ -195,7 +197,8 @@ export interface CallRecord {
   readonly balanceNanos: Nanos | null
   readonly upstreamMs: number | null
   readonly overheadMs: number | null
-  readonly priceVersion: string
+  /** Null where nothing was rated: the call waits, or was refused. */
+  readonly priceVersion: string | null
   readonly rating: string
   readonly upstreamRequestId: string | null
   readonly clientIp: string
@@ -203,4 +206,6 @@ export interface CallRecord {
   readonly bytesIn: number
   readonly bytesOut: number
   readonly credited: boolean
+  /** Of a refusal. */
+  readonly code: string | null
 }

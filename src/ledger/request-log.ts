@@ -63,10 +63,34 @@ export interface LoggedBody {
   readonly truncated: boolean
 }
 
+/** A call that was refused. Whose key it came with, the store finds out; of an unknown key it keeps nothing. */
+export interface RefusedCall {
+  readonly requestId: string
+  readonly digest: Uint8Array
+  readonly startedAtMs: number
+  readonly endedAtMs: number
+  readonly method: string
+  readonly path: string
+  readonly surface: 'messages' | 'chat'
+  readonly modelAsked: string | null
+  /** HTTP status. */
+  readonly status: number
+  readonly code: string
+  readonly clientIp: string
+  readonly userAgent: string | null
+}
+
 export interface RequestLogStore {
+  /** Refused calls are listed only where the filter asks for that state. */
   listCalls(filter: CallFilter, after: CallCursor | null, limit: number): Promise<CallPage>
   keepBodies(bodies: CallBodies): Promise<void>
   getBodies(requestId: string): Promise<CallBodies | null>
   /** Deletes some of the bodies kept before this instant; how many. 0 when there are none left. */
   deleteBodies(beforeMs: number, limit: number): Promise<number>
+  /** Deletes some of the oldest bodies while all together take more than this; how many. 0 when they do not. */
+  trimBodies(bytesMax: number, limit: number): Promise<number>
+  /** Of calls that are known already nothing changes. */
+  keepRefused(calls: readonly RefusedCall[]): Promise<void>
+  /** Deletes some refused calls that began before this instant, and the oldest beyond so many of an account; how many. */
+  deleteRefused(beforeMs: number, callsMax: number, limit: number): Promise<number>
 }

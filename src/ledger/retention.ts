@@ -5,27 +5,47 @@ import type { RequestLogStore } from './request-log.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
+type Kept = Pick<RequestLogStore, 'deleteBodies' | 'trimBodies' | 'deleteRefused'>
+
+export interface RetentionLimits {
+  readonly retentionDays: number
+  readonly bodiesBytesMax: number
+}
+
 /**
- * Deletes logged bodies when their time is over: soon after the start, and then every hour. A bit at a time, so that
- * bodies of calls that run now do not wait behind it. Metadata stays for as long as the ledger.
+ * Deletes logged bodies when their time is over or they take too much, and records of refused calls alike: soon after
+ * the start, and then every hour. A bit at a time, so that what runs now does not wait behind it. The records of other
+ * calls stay for as long as the ledger.
  */
 export function startRetention(
-  store: Pick<RequestLogStore, 'deleteBodies'>,
+  store: Kept,
   clock: Clock,
-  retentionDays: number,
+  { retentionDays, bodiesBytesMax }: RetentionLimits,
   log: Log,
 ): { stop(): void } {
   let stopped = false
   let timer = setTimeout(run, limits.retentionFirstMs)
   timer.unref()
+  const isStopped = () => stopped
+
+  async function deleteAll(): Promise<void> {
+    const nowMs = clock.nowMs()
+    const old = await deleteOldBodies(store, nowMs - retentionDays * DAY_MS, isStopped)
+    if (old > 0) log.info({ deleted: old }, 'deleted logged bodies that are older than they may be')
+    const beyond = await inSteps((limit) => store.trimBodies(bodiesBytesMax, limit), isStopped)
+    if (beyond > 0) log.info({ deleted: beyond }, 'deleted the oldest logged bodies, which took too much')
+    const refusedBeforeMs = nowMs - limits.refusedCallsMs
+    const { refusedCallsMax } = limits
+    await inSteps((limit) => store.deleteRefused(refusedBeforeMs, refusedCallsMax, limit), isStopped)
+  }
 
   function run(): void {
-    deleteOldBodies(store, clock.nowMs() - retentionDays * DAY_MS, () => stopped)
-      .then((deleted) => {
-        if (deleted > 0) log.info({ deleted }, 'deleted logged bodies that are older than they may be')
-      })
+    deleteAll()
       .catch((error: unknown) => {
-        log.error({ cause: (error as Error).message }, 'logged bodies could not be deleted; in an hour again')
+        log.error(
+          { cause: (error as Error).message },
+          'what is too old in the log could not be deleted; in an hour again',
+        )
       })
       .finally(() => {
         if (stopped) return
@@ -48,9 +68,16 @@ export async function deleteOldBodies(
   beforeMs: number,
   isStopped: () => boolean = () => false,
 ): Promise<number> {
+  return await inSteps((limit) => store.deleteBodies(beforeMs, limit), isStopped)
+}
+
+async function inSteps(
+  deleteSome: (limit: number) => Promise<number>,
+  isStopped: () => boolean,
+): Promise<number> {
   let deleted = 0
   for (;;) {
-    const some = isStopped() ? 0 : await store.deleteBodies(beforeMs, limits.bodiesDeletedAtOnce)
+    const some = isStopped() ? 0 : await deleteSome(limits.bodiesDeletedAtOnce)
     if (some === 0) return deleted
     deleted += some
   }

@@ -18,7 +18,7 @@ export const createKey = defineRoute({
   repeatable: true,
   success: { status: 201, schema: createdKeySchema },
   errors: ['bad_request', 'request_timeout'],
-  async handle({ caller, body, once }, { clock, nextUlid, digestKey, servicePrefix, store }) {
+  async handle({ caller, body, once }, { clock, nextUlid, digestKey, servicePrefix, store, waitingCalls }) {
     const nowMs = clock.nowMs()
     const secret = mintKey(servicePrefix, 'live')
     const key = {
@@ -34,7 +34,7 @@ export const createKey = defineRoute({
     const result = await store.createKey(key, once)
     if (result.kind === 'conflict') return replyRefused(refuseOtherCommand())
     if (result.kind === 'born_expired') return replyRefused(refusePastExpiry())
-    const object = keyObject(result.value, nowMs)
+    const object = keyObject(result.value, nowMs, waitingCalls)
     // The secret of the first attempt is not known any more, and this one belongs to no key.
     if (result.kind === 'repeated') return replyRepeated(201, object)
     return replyUnstored(201, { ...object, key: secret.reveal() })

@@ -13,9 +13,11 @@ export const getKey = defineRoute({
   repeatable: false,
   success: { status: 200, schema: keySchema },
   errors: ['bad_request', 'not_found'],
-  async handle({ caller, params: [id = ''] }, { clock, store }) {
+  async handle({ caller, params: [id = ''] }, { clock, store, waitingCalls }) {
     const nowMs = clock.nowMs()
     const key = await store.getKey(caller.accountId, id, nowMs)
-    return key === null ? replyRefused(refuseMissingKey()) : replyUnstored(200, keyObject(key, nowMs))
+    return key === null
+      ? replyRefused(refuseMissingKey())
+      : replyUnstored(200, keyObject(key, nowMs, waitingCalls))
   },
 })

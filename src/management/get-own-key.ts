@@ -15,12 +15,14 @@ export const getOwnKey = defineRoute({
   repeatable: false,
   success: { status: 200, schema: keySchema },
   errors: ['bad_request', 'not_found'],
-  async handle({ caller }, { clock, store }) {
+  async handle({ caller }, { clock, store, waitingCalls }) {
     if (caller.kind === 'admin_key') {
       return replyRefused(refuse('not_found', 'An admin key has no record; this is for API keys.'))
     }
     const nowMs = clock.nowMs()
     const key = await store.getKey(caller.accountId, caller.keyId, nowMs)
-    return key === null ? replyRefused(refuseMissingKey()) : replyUnstored(200, keyObject(key, nowMs))
+    return key === null
+      ? replyRefused(refuseMissingKey())
+      : replyUnstored(200, keyObject(key, nowMs, waitingCalls))
   },
 })

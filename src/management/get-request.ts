@@ -20,7 +20,8 @@ export const getRequest = defineRoute({
   summary: 'Show a call and what it cost',
   description:
     `Waits up to ${limits.requestWaitMs / 1_000} seconds for a call in flight to be settled, then answers without ` +
-    'its figures. An API key sees its own calls only.',
+    'its figures. A call that waits for room is told at once, and a refused one as well. An API key sees its own ' +
+    'calls only.',
   query: null,
   body: null,
   repeatable: false,
@@ -44,8 +45,13 @@ function maySee({ caller }: OwnRequest, call: CallRecord): boolean {
 async function settledCall(
   id: string,
   request: OwnRequest,
-  { store, settlements, clock }: Management,
+  { store, settlements, clock, waitingCalls, refusedCalls }: Management,
 ): Promise<CallRecord | null> {
+  // A call that waits may wait for longer than whoever asks, who is told so at once.
+  const waiting = waitingCalls.find(id)
+  if (waiting !== null) return waiting
+  // The record of a refusal follows its answer by a moment.
+  await refusedCalls.written()
   const { res } = request.exchange
   const deadlineMs = clock.monotonicMs() + limits.requestWaitMs
   for (;;) {

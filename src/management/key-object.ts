@@ -3,6 +3,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { type KeyRecord, type KeyStatus, keyStatus } from '../keys/key-store.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import { formatInstant, instant } from './instant-field.ts'
+import type { Management } from './route.ts'
 import { usd, usdAmount } from './usd.ts'
 
 export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const satisfies readonly KeyStatus[]
@@ -20,6 +21,9 @@ export const keySchema = z
     monthly_budget_usd: usdAmount('The cap of each month, or null where there is none.').nullable(),
     month_spend_usd: usdAmount('What the calls admitted in this month (UTC) have cost.'),
     month_held_usd: usdAmount('What calls in flight may still cost at most.'),
+    month_waiting: z.int().min(0).meta({
+      description: 'Calls that wait for room under the cap or for credit, on the node that answers.',
+    }),
     month_lost_usd: usdAmount('What the interrupted calls of this month may have cost at list price.'),
     budget_resets_at: instant().meta({ description: 'When the next month begins.' }),
     allowed_models: z
@@ -44,7 +48,11 @@ export const createdKeySchema = keySchema
   .meta({ id: 'created_key', description: 'A new API key.' })
 
 /** A key as the API shows it. The secret is not part of it: only its creation tells it, once. */
-export function keyObject(key: KeyRecord, nowMs: number): Record<keyof z.infer<typeof keySchema>, unknown> {
+export function keyObject(
+  key: KeyRecord,
+  nowMs: number,
+  waitingCalls: Management['waitingCalls'],
+): Record<keyof z.infer<typeof keySchema>, unknown> {
   return {
     id: key.id,
     object: 'key',
@@ -55,6 +63,7 @@ export function keyObject(key: KeyRecord, nowMs: number): Record<keyof z.infer<t
     monthly_budget_usd: usd(key.monthlyBudgetNanos),
     month_spend_usd: usd(key.month.spentNanos),
     month_held_usd: usd(key.month.heldNanos),
+    month_waiting: waitingCalls.countOf(key.id),
     month_lost_usd: usd(key.month.lostNanos),
     budget_resets_at: formatInstant(nextMonthMs(nowMs)),
     allowed_models: key.allowedModels,

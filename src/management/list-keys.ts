@@ -28,7 +28,7 @@ export const listKeys = defineRoute({
   repeatable: false,
   success: { status: 200, schema: listSchema(keySchema) },
   errors: ['bad_request'],
-  async handle({ caller, query }, { clock, store }) {
+  async handle({ caller, query }, { clock, store, waitingCalls }) {
     const atMs = clock.nowMs()
     const page = await store.listKeys({
       accountId: caller.accountId,
@@ -40,7 +40,7 @@ export const listKeys = defineRoute({
     })
     return replyUnstored(
       200,
-      listObject(page, (key) => keyObject(key, atMs)),
+      listObject(page, (key) => keyObject(key, atMs, waitingCalls)),
     )
   },
 })

@@ -6,10 +6,12 @@ import { keyId } from './key-object.ts'
 import { usd, usdAmount } from './usd.ts'
 
 export const CALL_STATES = [
+  'waiting',
   'in_flight',
   'settled',
   'released',
   'interrupted',
+  'refused',
 ] as const satisfies readonly CallState[]
 
 const count = () => z.int().min(0)
@@ -28,8 +30,9 @@ export const requestSchema = z
     key_id: keyId(),
     state: z.enum(CALL_STATES).meta({
       description:
-        'Settled calls are paid for, released ones used nothing, interrupted ones were cut off before anybody could say ' +
-        'what they used, by a crash or by upstream.',
+        'Waiting calls are held back until there is room under a cap or credit. Settled calls are paid for, released ' +
+        'ones used nothing, interrupted ones were cut off before anybody could say what they used, by a crash or by ' +
+        'upstream. Refused ones were never sent; `code` says why.',
     }),
     started_at: instant(),
     ended_at: instant().nullable(),
@@ -38,12 +41,9 @@ export const requestSchema = z
     surface: z.enum(['messages', 'chat']),
     model: z.string().nullable().meta({ description: 'The model asked for.' }),
     model_served: z.string().nullable(),
-    status: z
-      .int()
-      .min(100)
-      .max(999)
-      .nullable()
-      .meta({ description: 'The status that upstream answered with.' }),
+    status: z.int().min(100).max(999).nullable().meta({
+      description: 'The status that upstream answered with; of a refused call, that of the refusal.',
+    }),
     stop_reason: z.string().nullable(),
     streamed: z.boolean(),
     estimated: z.boolean().meta({ description: 'Upstream reported no usage, or not all of it.' }),
@@ -54,7 +54,7 @@ export const requestSchema = z
       .meta({ description: 'The model served had no price; the one asked for has.' }),
     usage: tokensSchema
       .nullable()
-      .meta({ description: 'Null while the call is in flight, as all its figures are.' }),
+      .meta({ description: 'Null while the call waits or is in flight, as all its figures are.' }),
     cost_usd: usdAmount('What the call cost.').nullable(),
     list_cost_usd: usdAmount('What it would have cost at list price.').nullable(),
     lost_list_cost_usd: usdAmount(
@@ -63,13 +63,17 @@ export const requestSchema = z
     balance_usd: usdAmount('The balance of the account after it.').nullable(),
     upstream_ms: z.number().nullable().meta({ description: 'Milliseconds spent upstream.' }),
     overhead_ms: z.number().nullable().meta({ description: 'Milliseconds spent in the gateway.' }),
-    price_version: z.string(),
+    price_version: z.string().nullable().meta({ description: 'Null of a call that was never sent.' }),
     upstream_request_id: z.string().nullable(),
     client_ip: z.string(),
     user_agent: z.string().nullable(),
     bytes_in: count(),
     bytes_out: count(),
     credited: z.boolean().meta({ description: 'Its cost was given back.' }),
+    code: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of a refused call: the code of the error it was answered with.' }),
   })
   .meta({ id: 'request', description: 'A call that came through the gateway.' })
 
@@ -81,9 +85,9 @@ export type RequestObject = Readonly<
   }
 >
 
-/** A call as the API shows it. While it is in flight its figures are null. */
+/** A call as the API shows it. While it waits or is in flight its figures are null. */
 export function requestObject(call: CallRecord): RequestObject {
-  const open = call.state === 'in_flight'
+  const open = call.state === 'in_flight' || call.state === 'waiting'
   return {
     id: call.requestId,
     object: 'request',
@@ -124,5 +128,6 @@ export function requestObject(call: CallRecord): RequestObject {
     bytes_in: call.bytesIn,
     bytes_out: call.bytesOut,
     credited: call.credited,
+    code: call.code,
   }
 }

@@ -51,6 +51,11 @@ function timeParameter(name: string, description: string) {
   )
 }
 
+const FLAGS = [...CALL_FLAGS, 'refused'] as const
+
+const ASKED_FOR =
+  'Refused calls, and those that wait on the node that answers, are listed only where their state is asked for.'
+
 type Status = { readonly state: CallState } | { readonly status: number }
 
 export const requestQuery = z
@@ -97,10 +102,14 @@ export const requestQuery = z
         return nanos === null || nanos > COST_MAX ? null : nanos
       },
     ),
-    flag: z
-      .enum(CALL_FLAGS, `flag must be one of ${CALL_FLAGS.join(', ')}.`)
+    state: z
+      .enum(CALL_STATES, `state must be one of ${CALL_STATES.join(', ')}.`)
       .optional()
-      .meta({ description: 'Calls of which this is true.' }),
+      .meta({ description: `The state of the call. ${ASKED_FOR}` }),
+    flag: z
+      .enum(FLAGS, `flag must be one of ${FLAGS.join(', ')}.`)
+      .optional()
+      .meta({ description: 'Calls of which this is true; `refused` is the state.' }),
     limit: parameter(
       `limit must be a whole number from 1 to ${PAGE_MAX}; of an export, to ${EXPORT_MAX}.`,
       {
@@ -126,7 +135,12 @@ export const requestQuery = z
       .default('json')
       .meta({ description: 'A page as JSON, or all of it to be kept: a JSON object on each line, or CSV.' }),
   })
-  .superRefine(({ start, end, limit, format }, context) => {
+  .superRefine((query, context) => {
+    const { start, end, limit, format } = query
+    if (statesOf(query).size > 1) {
+      const message = 'state, status and flag must not name different states.'
+      context.addIssue({ code: 'custom', path: ['state'], message })
+    }
     if (start !== undefined && end !== undefined && isAfter(start, end)) {
       context.addIssue({ code: 'custom', path: ['start'], message: 'start must not be after end.' })
     }
@@ -143,8 +157,16 @@ function isAfter(start: Time, end: Time): boolean {
 
 export type RequestQuery = z.infer<typeof requestQuery>
 
+/** A state can be named in three places. */
+function statesOf({ status, state, flag }: Partial<Pick<RequestQuery, 'status' | 'state' | 'flag'>>) {
+  const inStatus = status !== undefined && 'state' in status ? status.state : undefined
+  const named: (CallState | undefined)[] = [state, inStatus, flag === 'refused' ? flag : undefined]
+  return new Set(named.filter((each) => each !== undefined))
+}
+
 export function filterOf(query: RequestQuery, accountId: string, keyId: string | null): CallFilter {
-  const { status } = query
+  const { status, flag } = query
+  const [state = null] = statesOf(query)
   return {
     accountId,
     keyId,
@@ -152,9 +174,9 @@ export function filterOf(query: RequestQuery, accountId: string, keyId: string |
     toMs: query.end === undefined ? null : query.end.fromMs + query.end.lengthMs,
     model: query.model ?? null,
     status: status !== undefined && 'status' in status ? status.status : null,
-    state: status !== undefined && 'state' in status ? status.state : null,
+    state,
     minCostNanos: query.min_cost_usd ?? null,
-    flag: query.flag ?? null,
+    flag: flag === undefined || flag === 'refused' ? null : flag,
   }
 }
 

@@ -9,14 +9,14 @@ import { defineRoute, type Management, type OwnReply, type OwnRequest, replyRefu
  */
 export async function revoke(
   { caller, params: [id = ''] }: Pick<OwnRequest, 'caller' | 'params'>,
-  { clock, store, limitsMoved }: Management,
+  { clock, store, waitingCalls, limitsMoved }: Management,
 ): Promise<OwnReply> {
   const nowMs = clock.nowMs()
   const key = await store.revokeKey(caller.accountId, id, nowMs)
   if (key === null) return replyRefused(refuseMissingKey())
   // Its calls that wait for room are refused now, not when their time is up.
   limitsMoved()
-  return replyUnstored(200, keyObject(key, nowMs))
+  return replyUnstored(200, keyObject(key, nowMs, waitingCalls))
 }
 
 export const revokeKey = defineRoute({

@@ -30,7 +30,7 @@ export const rotateKey = defineRoute({
   success: { status: 201, schema: createdKeySchema },
   errors: ['bad_request', 'not_found', 'conflict', 'request_timeout'],
   async handle({ caller, params: [id = ''], body, once }, management) {
-    const { clock, nextUlid, digestKey, servicePrefix, store } = management
+    const { clock, nextUlid, digestKey, servicePrefix, store, waitingCalls } = management
     const nowMs = clock.nowMs()
     const { old_expires_in_seconds: seconds } = body
     const secret = mintKey(servicePrefix, 'live')
@@ -46,7 +46,7 @@ export const rotateKey = defineRoute({
     if (rotation.kind === 'final') return replyRefused(refuseFinalKey(rotation.key))
     if (rotation.kind === 'conflict') return replyRefused(refuseOtherCommand())
     management.limitsMoved()
-    const object = keyObject(rotation.value, nowMs)
+    const object = keyObject(rotation.value, nowMs, waitingCalls)
     if (rotation.kind === 'repeated') return replyRepeated(201, object)
     return replyUnstored(201, { ...object, key: secret.reveal() })
   },

@@ -10,9 +10,11 @@ import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { Caller } from '../keys/recognition.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { RefusedCalls } from '../ledger/refused-calls.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
+import type { WaitingCalls } from '../ledger/waiting-calls.ts'
 
 /** What the endpoints of the service itself work with. */
 export interface Management {
@@ -22,6 +24,10 @@ export interface Management {
   readonly servicePrefix: string
   readonly store: KeyStore & LedgerStore & UsageStore & RequestLogStore
   readonly settlements: SettlementWatch
+  /** The calls that wait in this process. */
+  readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
+  /** Records of refused calls that are on their way to the store. */
+  readonly refusedCalls: Pick<RefusedCalls, 'written'>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
 }

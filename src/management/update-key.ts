@@ -18,7 +18,7 @@ export const updateKey = defineRoute({
   repeatable: false,
   success: { status: 200, schema: keySchema },
   errors: ['bad_request', 'not_found', 'conflict', 'request_timeout'],
-  async handle({ caller, params: [id = ''], body }, { clock, store, limitsMoved }) {
+  async handle({ caller, params: [id = ''], body }, { clock, store, waitingCalls, limitsMoved }) {
     const nowMs = clock.nowMs()
     const expiresAtMs = body.expires_at ?? Number.POSITIVE_INFINITY
     if (expiresAtMs <= nowMs) return replyRefused(refusePastExpiry())
@@ -26,6 +26,6 @@ export const updateKey = defineRoute({
     if (edit.kind === 'none') return replyRefused(refuseMissingKey())
     if (edit.kind === 'final') return replyRefused(refuseFinalKey(edit.key))
     limitsMoved()
-    return replyUnstored(200, keyObject(edit.key, nowMs))
+    return replyUnstored(200, keyObject(edit.key, nowMs, waitingCalls))
   },
 })

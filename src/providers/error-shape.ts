@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorRow, type Refusal } from '../kernel/errors.ts'
+import { ERRORS, type ErrorCode, type ErrorRow, type Refusal } from '../kernel/errors.ts'
 import type { Surface } from './surface.ts'
 
 /** Who reads the error: a client of one of the two surfaces, or of our own endpoints. */
@@ -22,7 +22,7 @@ export function shapeError(audience: Audience, refusal: Refusal, requestId: stri
       ? messagesError(row, refusal, requestId)
       : chatError(row, refusal, audience, requestId)
   const body = Buffer.from(JSON.stringify(json))
-  const status = (audience === 'messages' ? row.messagesStatus : undefined) ?? row.status
+  const status = statusOf(audience, refusal.code)
   const headers = ['content-type', 'application/json', 'content-length', String(body.length)]
   headers.push(audience === 'messages' ? 'request-id' : 'x-request-id', requestId)
   if (row.retryAfterSeconds !== undefined) headers.push('retry-after', String(row.retryAfterSeconds))
@@ -30,6 +30,11 @@ export function shapeError(audience: Audience, refusal: Refusal, requestId: stri
   if (row.retry === 'never') headers.push('x-should-retry', 'false')
   if (refusal.headers !== undefined) headers.push(...refusal.headers)
   return { status, headers, body }
+}
+
+export function statusOf(audience: Audience, code: ErrorCode): number {
+  const row: ErrorRow = ERRORS[code]
+  return (audience === 'messages' ? row.messagesStatus : undefined) ?? row.status
 }
 
 function messagesError(row: ErrorRow, { code, message, details }: Refusal, requestId: string): unknown {

@@ -73,11 +73,9 @@ async function readAll(store: Store) {
   const { rows: keys } = await store.listKeys(EVERY_KEY)
   const found = await store.listKeys({ ...EVERY_KEY, search: 'PLAIN SS' })
   const filter = { ...account, keyId: null, fromMs: null, toMs: null, model: null, status: null }
-  const { calls } = await store.listCalls(
-    { ...filter, state: null, minCostNanos: null, flag: null },
-    null,
-    100,
-  )
+  const log = { ...filter, minCostNanos: null, flag: null }
+  const { calls } = await store.listCalls({ ...log, state: null }, null, 100)
+  const refused = await store.listCalls({ ...log, state: 'refused' }, null, 100)
   const usageQuery = { ...account, keyId: null, startDay: '2025-01-01', endDay: '2028-01-01', after: null }
   const bodies = await Promise.all(calls.map(({ requestId }) => store.getBodies(requestId)))
   return {
@@ -87,6 +85,7 @@ async function readAll(store: Store) {
     months: await Promise.all(keys.map(({ id }) => store.getKey('default', id, calls[0]?.startedAtMs ?? 0))),
     adminKeys: await store.listAdminKeys(),
     calls,
+    refused,
     // One store gives buffers, the other plain arrays; a copy of either is plain.
     bodies: bodies.map((kept) => structuredClone(kept)),
     usage: await store.readUsage({ ...usageQuery, groupBy: ['day', 'model', 'key'], limit: 100 }),

@@ -158,6 +158,13 @@ async function addOddities(dataDir: string): Promise<void> {
     const models = [ODD, 'y']
     await store.keepBatchFile({ accountId: 'default', keyId: 'key_odd', fileId: ODD, models, atMs: 5 })
     await addReleased(store, priceVersion, rating)
+    await store.keepRefused([
+      {
+        ...{ requestId: 'req_refused', digest: digestOf('odd'), startedAtMs: 3, endedAtMs: 4, method: 'GET' },
+        ...{ path: ODD, surface: 'chat', modelAsked: HALF, status: 401, code: 'invalid_api_key' },
+        ...{ clientIp: '::1', userAgent: ODD },
+      },
+    ])
     await store.keepBodies({
       requestId: 'req_released_3',
       atMs: 7,

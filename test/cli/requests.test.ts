@@ -49,7 +49,8 @@ for (const way of WAYS) {
   test(`the log is a plain table in a pipe, ${way}, newest first`, async () => {
     const { code, stdout, stderr } = await bench.run(way, ['requests', '--limit', '3'])
     assert.deepEqual([code, stderr], [0, ''])
-    const head = /^began \(UTC\) +request +key +model +status +input +output +cost \(USD\) {2}flags\n/
+    const head =
+      /^began \(UTC\) +request +key +model +path +status +input +cached +output +cost \(USD\) {2}flags\n/
     assert.match(stdout, head)
     const newest = JSON.parse(await bench.api('/gateway/v1/requests?limit=3')).data
     assert.deepEqual(
@@ -58,7 +59,7 @@ for (const way of WAYS) {
     )
     const one = await bench.run(way, ['requests', '--model', 'claude-opus-4-8'])
     const line =
-      /^[\d-]{10} [\d:]{8} {2}req_\w{26} {2}key_\w{26} {2}claude-opus-4-8 +200 +2,000 +0 +0\.010000000 {2}overrun$/m
+      /^[\d-]{10} [\d:]{8} {2}req_\w{26} {2}key_\w{26} {2}claude-opus-4-8 +\/v1\/messages +200 +2,000 +0 +0 +0\.010000000 {2}overrun$/m
     assert.match(one.stdout, line)
   })
 
@@ -188,15 +189,65 @@ test('--follow outlasts a gateway that goes away, and the books are there withou
   }
 })
 
-test('on a terminal there is colour, and a narrow one leaves the key out', async () => {
+test('on a terminal there is colour, and a narrow one leaves out what can be done without', async () => {
   const args = ['requests', '--limit', '50']
-  const wide = await bench.run('locally', args, { terminal: { columns: 200 } })
+  const wide = await bench.run('locally', args, { terminal: { columns: 240 } })
   assert.match(wide.stdout, /\x1b\[1mkey\x1b\[22m/)
   assert.match(wide.stdout, / key_\w{26} .*\x1b\[31m429\x1b\[39m/)
   assert.match(wide.stdout, /\x1b\[32m200\x1b\[39m/)
   const narrow = await bench.run('locally', [...args, '--no-color'], { terminal: { columns: 100 } })
   assert.ok(!narrow.stdout.includes('\x1b') && !narrow.stdout.includes('key_'))
   assert.deepEqual(idsIn(narrow.stdout), idsIn(wide.stdout))
+  assert.match(narrow.stdout, /^began \(UTC\) +request +model +status +input +output +cost/)
+  const medium = await bench.run('locally', [...args, '--no-color'], { terminal: { columns: 175 } })
+  assert.match(medium.stdout, /^began \(UTC\) +request +model +path +status +input +cached +output +cost/)
+})
+
+for (const way of WAYS) {
+  test(`refused calls are shown where they are asked for, with the reason, ${way}`, async () => {
+    const args = ['keys', 'create', '--name', `spent ${way}`, '--monthly-budget', '0', '--json']
+    const spent = JSON.parse((await bench.run(way, args)).stdout)
+    const { id } = await call(spent.key, 'tokens=1')
+    // Whoever looks at the books from beside sees it when it is written.
+    await bench.api(`/gateway/v1/requests/${id}`)
+    const table = await bench.run(way, ['requests', '--state', 'refused', '--key', spent.id])
+    assert.match(
+      table.stdout,
+      new RegExp(
+        `\\n[\\d-]{10} [\\d:]{8}  ${id}  ${spent.id} .* /v1/messages +402 .* 0\\.000000000  budget_exceeded\\n$`,
+      ),
+    )
+    const json = await bench.run(way, ['requests', '--flag', 'refused', '--key', spent.id, '--json'])
+    assert.equal(json.stdout, `${await bench.api(`/gateway/v1/requests/${id}`)}\n`)
+    const others = await bench.run(way, ['requests', '--key', spent.id])
+    assert.deepEqual([others.stdout, others.stderr], ['', 'There is no such call.\n'])
+  })
+}
+
+test('calls that wait in the gateway come first in its table, and are on the key', async () => {
+  const args = ['keys', 'create', '--name', 'busy', '--monthly-budget', '0.0001', '--json']
+  const busy = JSON.parse((await bench.run('locally', args)).stdout)
+  const holding = await call(busy.key, 'tokens=9000; drip=50', true)
+  const second = call(busy.key, 'tokens=1')
+  const path = `/v1/keys/${busy.id}/requests?state=waiting`
+  while (JSON.parse(await bench.api(path)).data.length === 0)
+    await new Promise((resolve) => setImmediate(resolve))
+  const over = await bench.run('over HTTP', ['requests', '--key', 'busy'])
+  const [, first = '', next = ''] = over.stdout.split('\n')
+  assert.match(first, / waiting +- +- +- +-$/)
+  assert.match(next, new RegExp(`${holding.id} .* in flight `))
+  const one = await bench.run('over HTTP', ['requests', '--key', 'busy', '--limit', '1'])
+  assert.deepEqual(idsIn(one.stdout), idsIn(first))
+  assert.match(
+    (await bench.run('over HTTP', ['keys', 'show', 'busy'])).stdout,
+    /\n {2}waiting {7}calls for room under the cap or for credit: 1\n/,
+  )
+  // They wait in another process.
+  assert.deepEqual(idsIn((await bench.run('locally', ['requests', '--key', 'busy'])).stdout), [holding.id])
+  await holding.leave()
+  await second
+  const after = await bench.run('over HTTP', ['requests', '--key', 'busy'])
+  assert.deepEqual(idsIn(after.stdout).toSorted(), [holding.id, ...idsIn(first)].toSorted())
 })
 
 test('a model name cannot draw on the terminal', async () => {
@@ -236,10 +287,7 @@ test('a long export is whole, says on the terminal how far it is, and stops when
 
 test('a wrong command line ends with 2 and names what is wrong with it', async () => {
   await assertAllWrong(bench, 'requests', [
-    [
-      ['--key', '..'],
-      /^tollgate requests: --key must be the id of a key[\s\S]*\n\nUsage\n {2}tollgate requests /,
-    ],
+    [['--key', ''], /^tollgate requests: --key: [\s\S]*\n\nUsage\n {2}tollgate requests /],
     [['--model', ''], /--model: model must be a text/],
     [['--status', 'bad'], /--status: status must be an HTTP status/],
     [['--min-cost', '-1'], /--min-cost/],
@@ -252,10 +300,17 @@ test('a wrong command line ends with 2 and names what is wrong with it', async (
     [['--json', '--csv'], /--json and --csv cannot be used together/],
     [['--follow', '--csv'], /--follow prints a table, or with --json/],
     [['--follow', '--start', '2026-01-01'], /--follow goes on from now, without --start or --end/],
-    [['--follow', '--status', 'in_flight'], /--follow shows calls that have ended/],
+    [['--state', 'bad'], /--state: state must be one of waiting, in_flight/],
+    [['--state', 'settled', '--flag', 'refused'], /--state: .* must not name different states/],
+    [
+      ['--follow', '--status', 'in_flight'],
+      /--follow shows calls that were sent and have ended, so in_flight/,
+    ],
+    [['--follow', '--state', 'waiting'], /--follow shows .* so waiting shows none/],
+    [['--follow', '--flag', 'refused'], /--follow shows .* so refused shows none/],
     [['--follow', '--limit', '1001'], /--limit must be a whole number from 0 to 1000 with --follow/],
     [['--follow', '--flag', 'red'], /--flag: /],
-    [['--modle', 'x'], /'--modle'/],
+    [['--modle', 'x'], /'--modle'.* Did you mean --model\?/],
   ])
   const help = await bench.run('locally', ['requests', '--help'])
   assert.equal(help.code, 0)

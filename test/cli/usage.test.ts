@@ -25,10 +25,10 @@ for (const way of WAYS) {
       stdout: [
         `Usage from ${day} to ${day}, days in UTC, amounts in USD`,
         '',
-        'model             calls   input  cached  output    cost  at list price  credited',
-        'claude-haiku-5-5      2   4,000       0       0  0.0004         0.0004      0.00',
-        'claude-opus-4-8       1  90,000       0       0  0.4500         0.4500      0.00',
-        'total                 3  94,000       0       0  0.4504         0.4504      0.00',
+        'model             calls   input    cost  at list price',
+        'claude-haiku-5-5      2   4,000  0.0004         0.0004',
+        'claude-opus-4-8       1  90,000  0.4500         0.4500',
+        'total                 3  94,000  0.4504         0.4504',
         '',
         'Saved 0 of 0.4504 USD at list prices (0 %).',
         '',
@@ -55,15 +55,15 @@ test('on a terminal each row has a bar as long as its cost, and a narrow one sho
   const args = ['usage', ...range(), '--group-by', 'model']
   const environment = { LANG: 'en_US.UTF-8', LC_ALL: '' }
   const wide = await bench.run('locally', args, { terminal: { columns: 130 }, environment })
-  assert.match(wide.stdout, /claude-opus-4-8 .* 0\.00 {2}\x1b\[36m█{40}\x1b\[39m\n/)
-  assert.match(wide.stdout, /claude-haiku-5-5 .* 0\.00 {2}\x1b\[36m█\x1b\[39m\n/)
-  assert.match(wide.stdout, /\x1b\[1mtotal\x1b\[22m .*\x1b\[1m0\.00\x1b\[22m\n/)
+  assert.match(wide.stdout, /claude-opus-4-8 .* 0\.4500 {2}\x1b\[36m█{40}\x1b\[39m\n/)
+  assert.match(wide.stdout, /claude-haiku-5-5 .* 0\.0004 {2}\x1b\[36m█\x1b\[39m\n/)
+  assert.match(wide.stdout, /\x1b\[1mtotal\x1b\[22m .*\x1b\[1m0\.4504\x1b\[22m\n/)
 
   const narrow = await bench.run('locally', [...args, '--no-color'], {
     terminal: { columns: 80 },
     environment: { LANG: 'C', LC_ALL: '' },
   })
-  assert.match(narrow.stdout, /\nmodel +calls +input +cached +output +cost\nclaude-haiku.* 0\.0004 {2}#\n/)
+  assert.match(narrow.stdout, /\nmodel +calls +input +cost +at list price\nclaude-haiku.* 0\.0004 {2}#\n/)
   assert.match(narrow.stdout, /claude-opus.* 0\.4500 {2}#{21,40}\n/)
   for (const line of narrow.stdout.split('\n')) assert.ok(line.length < 80, line)
 })
@@ -94,11 +94,38 @@ test('credits, missing prices, estimates and hostile names are told of, and keys
   }
 })
 
+test('what is read from a cache and what is written to it are two columns, and empty rows are told of in one line', async () => {
+  await bench.gateway.tamper(`
+    INSERT INTO rollup (account_id, key_id, day, model, requests, cache_read_tokens, cache_write_tokens, cost_nanos)
+      SELECT account_id, key_id, '2020-01-05', 'cached', 2, 5000, 70, 1 FROM (SELECT * FROM rollup LIMIT 1) AS r
+      UNION ALL
+      SELECT account_id, key_id, '2020-01-05', '', 41, 0, 0, 0 FROM (SELECT * FROM rollup LIMIT 1) AS r
+      UNION ALL
+      SELECT account_id, key_id, '2020-01-06', '', 1, 0, 0, 0 FROM (SELECT * FROM rollup LIMIT 1) AS r`)
+  const { stdout } = await bench.run('locally', [
+    ...['usage', '--start', '2020-01-05', '--end', '2020-01-05', '--group-by', 'model'],
+  ])
+  assert.deepEqual(stdout.split('\n').slice(2), [
+    'model   calls  cache read  cache write         cost',
+    'cached      2       5,000           70  0.000000001',
+    'total      43       5,000           70  0.000000001',
+    '',
+    'Saved -0.000000001 of 0 USD at list prices.',
+    'Not listed: 41 calls that used nothing and cost nothing.',
+    '',
+  ])
+  const idle = await bench.run('locally', ['usage', '--start', '2020-01-06', '--end', '2020-01-06'])
+  assert.match(
+    idle.stdout,
+    /\n\nNothing was used\.\nNot listed: 1 call that used nothing and cost nothing\.\n$/,
+  )
+})
+
 test('more rows than the API answers at once are one CSV with one head, and the table says that it is cut', async () => {
   await bench.gateway.tamper(`
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20005)
-      INSERT INTO rollup (account_id, key_id, day, model, requests)
-      SELECT account_id, key_id, '2020-02-02', 'model-' || (100000 + i), i FROM n, (SELECT * FROM rollup LIMIT 1)`)
+      INSERT INTO rollup (account_id, key_id, day, model, requests, input_tokens)
+      SELECT account_id, key_id, '2020-02-02', 'model-' || (100000 + i), i, 1 FROM n, (SELECT * FROM rollup LIMIT 1)`)
   const args = ['usage', '--start', '2020-02-02', '--end', '2020-02-02', '--group-by', 'model']
   for (const way of WAYS) {
     const csv = await bench.run(way, [...args, '--csv'], { terminal: { columns: 80, only: 'stderr' } })

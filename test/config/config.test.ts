@@ -36,6 +36,7 @@ test('an empty environment gives the defaults and no upstream', () => {
   assert.equal(config.chat, null)
   assert.equal(config.stateful, 'pass')
   assert.equal(config.minting, 'refuse')
+  assert.equal(config.bodiesBytesMax, 10 * 1024 ** 3)
 })
 
 test('a provider key alone configures the surface at its usual address', () => {
@@ -106,6 +107,14 @@ test('the file sets what variables do not', () => {
   assert.equal(config.stateful, 'refuse')
   assert.equal(config.minting, 'pass')
   assert.equal(config.drainMs, 1_500)
+})
+
+test('what logged bodies may take is a whole number of bytes', () => {
+  const withMax = (max: string) => `{"requests":{"bodies_bytes_max":${max}}}`
+  assert.equal(withFile(withMax('1000000'), read).bodiesBytesMax, 1_000_000)
+  assert.equal(withFile(withMax('0'), read).bodiesBytesMax, 0)
+  for (const wrong of ['-1', '1.5', '"1 GiB"'])
+    assert.match(withFile(withMax(wrong), problemsOf)[0] ?? '', /"requests\.bodies_bytes_max" /)
 })
 
 test('tollgate.json in the working directory is read without being named', () => {

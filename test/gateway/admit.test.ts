@@ -7,6 +7,7 @@ import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { Listeners } from '../../src/kernel/listeners.ts'
 import type { Admission } from '../../src/ledger/call.ts'
+import { WaitingCalls } from '../../src/ledger/waiting-calls.ts'
 
 /** Only what admission looks at. */
 function callOf(res: ReturnType<typeof client>): AdmitRequest {
@@ -37,6 +38,7 @@ function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
     disk: { isFull: false },
     settler: { waiting: 0, isSound: true },
     lines: createLines(60_000),
+    waitingCalls: new WaitingCalls(),
     budgetMode: 'exact',
     store: {
       async admit() {
@@ -69,7 +71,9 @@ class CountedListeners extends Listeners {
 }
 
 const client = (destroyed: boolean) => ({ destroyed, closed: destroyed, whenClosed: new CountedListeners() })
-const held: Admission = { kind: 'held', by: { limit: 'credit' }, accountId: 'default', balanceNanos: 1n }
+const held: Admission = {
+  ...{ kind: 'held', by: { limit: 'credit' }, keyId: 'key_1', accountId: 'default', balanceNanos: 1n },
+}
 
 test('a client that left while its body was being read is not asked about', async () => {
   const gateway = gatewayWith([])

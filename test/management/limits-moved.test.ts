@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { KeyRecord } from '../../src/keys/key-store.ts'
+import { WaitingCalls } from '../../src/ledger/waiting-calls.ts'
 import { addCredit } from '../../src/management/add-credit.ts'
 import { createKey } from '../../src/management/create-key.ts'
 import { deleteKey } from '../../src/management/delete-key.ts'
@@ -47,6 +48,8 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     servicePrefix: 'svc',
     store: store as Management['store'],
     settlements: { settled() {}, wait: () => ({ done: Promise.resolve(), stop() {} }) },
+    waitingCalls: new WaitingCalls(),
+    refusedCalls: { written: async () => {} },
     limitsMoved() {
       times++
     },

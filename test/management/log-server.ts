@@ -139,4 +139,5 @@ const CALL: CallRecord = {
   bytesIn: 100,
   bytesOut: 200,
   credited: false,
+  code: null,
 }

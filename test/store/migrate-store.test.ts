@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { RefusedCall } from '../../src/ledger/request-log.ts'
 import { compareBooks } from '../../src/store/migrate-store/compare-books.ts'
 import { type Begun, beginMove, moveRows } from '../../src/store/migrate-store/move-books.ts'
 import { MOVED_TABLES } from '../../src/store/migrate-store/moved-tables.ts'
@@ -8,6 +9,7 @@ import { openSource, type Source } from '../../src/store/migrate-store/source.ts
 import { openTarget, type Target } from '../../src/store/migrate-store/target.ts'
 import { DataDir, fillBooks, withStore } from '../ledger/books.ts'
 import { createDatabase, stopPostgres } from '../support/postgres.ts'
+import { digestOf } from './conformance/fixtures.ts'
 import { type OpenDatabase, openTestDatabase } from './postgres-under-test.ts'
 
 after(stopPostgres)
@@ -37,6 +39,14 @@ async function begin(dir: DataDir, url: string): Promise<Move> {
   }
 }
 
+const BODY = { compressed: Buffer.alloc(100, 1), contentType: null, lengthBytes: 100, truncated: false }
+
+const refused = (requestId: string): RefusedCall => ({
+  ...{ requestId, digest: digestOf('a'), startedAtMs: 5, endedAtMs: 6, method: 'POST', path: '/v1/messages' },
+  ...{ surface: 'messages', modelAsked: null, status: 402, code: 'budget_exceeded', clientIp: '::1' },
+  userAgent: '\0\t',
+})
+
 /** Books without an open call, and an empty database. */
 async function withBooks(work: (dir: DataDir, database: OpenDatabase) => Promise<void>): Promise<void> {
   const dir = new DataDir()
@@ -45,6 +55,8 @@ async function withBooks(work: (dir: DataDir, database: OpenDatabase) => Promise
     await fillBooks(dir)
     await withStore(dir, async (store) => {
       await store.interruptOpenCalls(Date.UTC(2026, 10, 15, 13))
+      await store.keepRefused([refused('req_refused_1'), refused('req_refused_2')])
+      await store.keepBodies({ requestId: 'req_1', atMs: 5, request: BODY, response: null })
     })
     await work(dir, database)
   } finally {
@@ -109,6 +121,29 @@ test('a move that ends after any batch goes on with the next one, and brings eve
       await close()
     }
     assert.ok(runs > 4, `it was killed ${runs - 1} times`)
+    await assertSame(dir, database)
+  })
+})
+
+test('what is kept beside the rows is right after a move, and after one that began again', async () => {
+  await withBooks(async (dir, database) => {
+    const totals = async () => [
+      ...(await database.rows('refused_total')).map(({ calls }) => calls),
+      ...(await database.rows('body_total')).map(({ bytes }) => bytes),
+    ]
+    const first = await begin(dir, database.url)
+    await moveRows(first.source, first.target, first.begun.state, nothing)
+    await first.close()
+    assert.deepEqual(await totals(), [2n, 100n + 256n])
+
+    await withStore(dir, (store) => store.keepRefused([refused('req_refused_3')]))
+    const again = await begin(dir, database.url)
+    assert.equal(again.begun.beginning, 'again')
+    assert.deepEqual(await totals(), [0n])
+    await moveRows(again.source, again.target, again.begun.state, nothing)
+    assert.equal(await compareBooks(again.source, again.target, () => {}), null)
+    await again.close()
+    assert.deepEqual(await totals(), [3n, 100n + 256n])
     await assertSame(dir, database)
   })
 })

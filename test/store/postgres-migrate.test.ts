@@ -64,6 +64,10 @@ test('a database whose functions came with migrations keeps its rows and comes o
   await runOn(old.url, 'CREATE TABLE schema_version (version integer NOT NULL)')
   await runOn(old.url, 'INSERT INTO schema_version VALUES (6)')
   await runOn(old.url, "UPDATE account SET credited_nanos = 7; INSERT INTO setting VALUES ('pepper', 'x')")
+  await runOn(
+    old.url,
+    "INSERT INTO call_body (call_id, at_ms, response) VALUES ('a', 1, 'abc'), ('b', 1, NULL)",
+  )
   await migrate(old.url)
   await migrate(fresh.url)
   assert.deepEqual(await read(old.url, SHAPE), await read(fresh.url, SHAPE))
@@ -71,6 +75,7 @@ test('a database whose functions came with migrations keeps its rows and comes o
   assert.deepEqual(await read(old.url, 'SELECT credited_nanos::int AS nanos, value FROM account, setting'), [
     { nanos: 7, value: 'x' },
   ])
+  assert.deepEqual(await read(old.url, 'SELECT bytes::int FROM body_total'), [{ bytes: 3 + 2 * 256 }])
   await Promise.all([old.drop(), fresh.drop()])
 })
 

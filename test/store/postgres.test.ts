@@ -1,5 +1,6 @@
 import { after } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
 import { holdFloorConformance } from './conformance/hold-floors.ts'
@@ -7,6 +8,7 @@ import { keyListConformance } from './conformance/key-list.ts'
 import { keyConformance } from './conformance/keys.ts'
 import { ledgerConformance } from './conformance/ledger.ts'
 import { onceConformance } from './conformance/once.ts'
+import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
@@ -22,3 +24,5 @@ onceConformance('PostgreSQL', openFreshPostgres)
 requestLogConformance('PostgreSQL', openFreshPostgres)
 usageConformance('PostgreSQL', openFreshPostgres)
 creditBackConformance('PostgreSQL', openFreshPostgres)
+refusedCallConformance('PostgreSQL', openFreshPostgres)
+bodyLimitConformance('PostgreSQL', openFreshPostgres)

@@ -47,3 +47,23 @@ test('a key from before allowlists keeps its meaning: every model, no bodies kep
   await store.close()
   rmSync(folder, { recursive: true })
 })
+
+test('bodies that were logged before there was a limit count', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-migrate-'))
+  const file = join(folder, 'tollgate.db')
+  const body = { compressed: Buffer.alloc(1_000), contentType: null, lengthBytes: 1_000, truncated: false }
+  const first = await openSqliteStore(file, assert.fail)
+  for (const id of ['req_1', 'req_2'])
+    await first.keepBodies({ requestId: id, atMs: NOON, request: body, response: null })
+  await first.close()
+  const before = new DatabaseSync(join(folder, 'bodies.db'))
+  before.exec('DROP TRIGGER call_body_added; DROP TRIGGER call_body_deleted; DROP TABLE body_total')
+  before.close()
+
+  const store = await openSqliteStore(file, assert.fail)
+  assert.equal(await store.trimBodies(2 * 1_256, 10), 0)
+  assert.equal(await store.trimBodies(2 * 1_256 - 1, 10), 1)
+  assert.equal(await store.getBodies('req_1'), null)
+  await store.close()
+  rmSync(folder, { recursive: true })
+})

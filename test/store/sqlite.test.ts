@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
@@ -11,6 +12,7 @@ import { keyListConformance } from './conformance/key-list.ts'
 import { keyConformance } from './conformance/keys.ts'
 import { ledgerConformance } from './conformance/ledger.ts'
 import { onceConformance } from './conformance/once.ts'
+import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
 import { usageConformance } from './conformance/usage.ts'
 
@@ -46,3 +48,5 @@ onceConformance('SQLite', openFresh)
 requestLogConformance('SQLite', openFresh)
 usageConformance('SQLite', openFresh)
 creditBackConformance('SQLite', openFresh)
+refusedCallConformance('SQLite', openFresh)
+bodyLimitConformance('SQLite', openFresh)

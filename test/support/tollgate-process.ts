@@ -92,6 +92,8 @@ export interface ServingProcess {
   complained(pattern: RegExp): Promise<string>
   /** Closes our end of its output, as a reader does that goes away. */
   stopReading(): void
+  /** Reads nothing more of its output and leaves it open, as a terminal does that is held. */
+  pauseReading(): void
   /** Kills it if it still runs, and removes its data. */
   dispose(): Promise<void>
 }
@@ -131,8 +133,10 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
       child.stdout?.destroy()
       child.stderr?.destroy()
     },
+    pauseReading: () => child.stdout?.pause(),
     async dispose() {
       child.kill('SIGKILL')
+      child.stdout?.resume()
       await watched.finished
       await place.remove()
       rmSync(cwd, { recursive: true, force: true })

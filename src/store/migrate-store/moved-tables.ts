@@ -132,6 +132,11 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     ...{ account_id: text, key_id: text, file_id: text, models: json, at_ms: integer },
   }),
   table('call', 'calls', ['id'], CALL_COLUMNS, { from: { node_id: FORMER_NODE } }),
+  table('refused_call', 'refused calls', ['id'], {
+    ...{ id: text, account_id: text, key_id: text, started_at_ms: integer, ended_at_ms: integer },
+    ...{ method: text, path: text, surface: text, model_asked: text, status: integer, code: text },
+    ...{ client_ip: text, user_agent: text },
+  }),
   table(
     'call_body',
     'logged bodies',

@@ -148,13 +148,17 @@ const WITNESSES: readonly string[] = [
   'SELECT count(*), max(id) FROM price_version',
 ]
 
+/** Books that were moved before there were any have no such table. */
+const REFUSED_WITNESS = 'SELECT count(*), min(id), max(id) FROM refused_call'
 const BODY_WITNESS = 'SELECT count(*), min(at_ms), max(at_ms) FROM bodies.call_body'
 const NO_BODIES = 'SELECT 0, NULL, NULL'
 
 /** On a connection with the bodies attached. */
 export function digestOf(db: DatabaseSync): string {
   const hash = createHash('sha256')
-  for (const sql of [...WITNESSES, hasTable(db, 'bodies.call_body') ? BODY_WITNESS : NO_BODIES]) {
+  const refused = hasTable(db, 'refused_call') ? [REFUSED_WITNESS] : []
+  const bodies = hasTable(db, 'bodies.call_body') ? BODY_WITNESS : NO_BODIES
+  for (const sql of [...WITNESSES, ...refused, bodies]) {
     for (const row of asArrays(db, sql)) {
       hash.update(JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? String(value) : value)))
     }

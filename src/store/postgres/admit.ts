@@ -74,7 +74,7 @@ function holdToJson(hold: Hold) {
 type Answer =
   | { keyId: string; accountId: string; logRequests: boolean; balanceNanos: string }
   | { refusal: InJson<CallRefusal>; balanceNanos?: string }
-  | { by: InJson<HeldBy>; accountId: string; balanceNanos: string }
+  | { by: InJson<HeldBy>; keyId: string; accountId: string; balanceNanos: string }
 
 type InJson<T> = T extends { budget: Budget } ? Omit<T, 'budget'> & { budget: BudgetInJson } : T
 type BudgetInJson = { spentNanos: string; heldNanos: string; capNanos: string; resetsAtMs: number }
@@ -91,9 +91,9 @@ function admissionOf(answer: Answer): Admission {
   const { accountId } = answer
   const balanceNanos = BigInt(answer.balanceNanos)
   if ('by' in answer) {
-    const { by } = answer
+    const { by, keyId } = answer
     const heldBy = 'budget' in by ? { ...by, budget: budgetOf(by.budget) } : by
-    return { kind: 'held', by: heldBy, accountId, balanceNanos }
+    return { kind: 'held', by: heldBy, keyId, accountId, balanceNanos }
   }
   if (!('keyId' in answer)) throw new StoreRefused('an admission was answered with something else')
   return { kind: 'admitted', keyId: answer.keyId, accountId, logRequests: answer.logRequests, balanceNanos }

@@ -3,7 +3,7 @@ import type { Store } from '../store.ts'
 import type { Database } from './database.ts'
 import { bool, number, present, type Row, text, textOrNull } from './rows.ts'
 
-type BodyOperations = Pick<Store, 'keepBodies' | 'getBodies' | 'deleteBodies'>
+type BodyOperations = Pick<Store, 'keepBodies' | 'getBodies' | 'deleteBodies' | 'trimBodies'>
 
 export function bodyOperations(db: Database): BodyOperations {
   return {
@@ -37,6 +37,29 @@ export function bodyOperations(db: Database): BodyOperations {
          )
          SELECT count(*) AS count FROM deleted`,
         [Math.trunc(beforeMs), limit],
+      )
+      return number(present(row), 'count')
+    },
+
+    async trimBodies(bytesMax, limit) {
+      const [total] = await db.query('SELECT bytes FROM body_total')
+      if (number(present(total), 'bytes') <= bytesMax) return 0
+      // Nodes that do this at once follow each other at the total, or each would delete as much as is beyond.
+      const [row] = await db.query(
+        `WITH total AS MATERIALIZED (
+           SELECT bytes - $1 AS beyond FROM body_total FOR UPDATE
+         ), oldest AS MATERIALIZED (
+           SELECT call_id, at_ms, coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + 256 AS bytes
+           FROM call_body WHERE (SELECT beyond FROM total) > 0
+           ORDER BY at_ms, call_id LIMIT $2 FOR UPDATE SKIP LOCKED
+         ), doomed AS (
+           SELECT call_id, sum(bytes) OVER (ORDER BY at_ms, call_id) - bytes AS older FROM oldest
+         ), deleted AS (
+           DELETE FROM call_body USING doomed, total
+           WHERE call_body.call_id = doomed.call_id AND doomed.older < total.beyond RETURNING 1
+         )
+         SELECT count(*) AS count FROM deleted`,
+        [bytesMax, limit],
       )
       return number(present(row), 'count')
     },

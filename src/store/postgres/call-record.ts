@@ -42,5 +42,6 @@ export function callRecord(row: Row): CallRecord {
     bytesIn: number(row, 'bytes_in'),
     bytesOut: number(row, 'bytes_out'),
     credited: bool(row, 'credited'),
+    code: null,
   }
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { StoreRefused } from '../../kernel/errors.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import type { CallClosing, CallRecord, Settled } from '../../ledger/call.ts'
+import { refusedRecord } from '../refused-record.ts'
 import { toKeptJson } from './any-text.ts'
 import { callRecord } from './call-record.ts'
 import type { Database } from './database.ts'
@@ -71,7 +72,9 @@ export async function getCall(db: Database, requestId: string): Promise<CallReco
     if (row !== undefined) return callRecord(row)
   }
   const [row] = await db.query('SELECT * FROM call WHERE id = $1', [requestId])
-  return row === undefined ? null : callRecord(row)
+  if (row !== undefined) return callRecord(row)
+  const [refused] = await db.query('SELECT * FROM refused_call WHERE id = $1', [requestId])
+  return refused === undefined ? null : refusedRecord(refused)
 }
 
 const DAY_MS = 86_400_000

@@ -4,6 +4,7 @@ import { tables } from './migrations/0001-tables.ts'
 import { booking } from './migrations/0003-booking.ts'
 import { functionsApplied } from './migrations/0007-functions-applied.ts'
 import { holdFloors } from './migrations/0008-hold-floors.ts'
+import { refusedCalls } from './migrations/0009-refused-calls.ts'
 import { failureOf, unconnected } from './outcome.ts'
 
 /** It made functions, which are in functions.ts now. */
@@ -23,6 +24,7 @@ const migrations: readonly string[] = [
   FUNCTIONS_ONLY,
   functionsApplied,
   holdFloors,
+  refusedCalls,
 ]
 
 export const SCHEMA_VERSION = migrations.length

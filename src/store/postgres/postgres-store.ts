@@ -20,6 +20,7 @@ import { moneyOperations } from './money.ts'
 import { createNode, type NodeOptions } from './node.ts'
 import { openPool } from './pool.ts'
 import { recogniseOperation } from './recognise.ts'
+import { refusedCallOperations } from './refused-calls.ts'
 import { requestLogOperation } from './request-log.ts'
 import { number, present } from './rows.ts'
 import { probeSettings } from './session-settings.ts'
@@ -128,6 +129,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     ...creditBackOperation(work, clock),
     ...batchFileOperation(work),
     ...bodyOperations(reads),
+    ...refusedCallOperations(reads),
     ...settingOperations(work),
     close() {
       closing ??= close()

@@ -1,5 +1,6 @@
 import { limits } from '../../kernel/limits.ts'
 import type { CallCursor, CallFilter, CallFlag } from '../../ledger/request-log.ts'
+import { refusedRecord } from '../refused-record.ts'
 import type { Store } from '../store.ts'
 import { Bound } from './bound.ts'
 import { callRecord } from './call-record.ts'
@@ -39,7 +40,7 @@ export function requestLogOperation(db: Database): Pick<Store, 'listCalls'> {
         return tx.query(sql, values)
       })
       const matching = rows.filter((row) => bool(row, 'is_matching') && number(row, 'place') <= records)
-      const calls = matching.slice(0, limit).map(callRecord)
+      const calls = matching.slice(0, limit).map(filter.state === 'refused' ? refusedRecord : callRecord)
       const lastShown = calls.at(-1)
       if (matching.length > limit && lastShown !== undefined) {
         return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
@@ -66,7 +67,10 @@ export function lookSql(
   const bound = new Bound()
   const matches = matchesSql(bound, filter)
   const records = Math.min(matches === null ? limit : limits.logLookRecordsMax, limits.logLookRecordsMax)
-  const source = `call WHERE ${whoseSql(bound, filter)} AND ${withinSql(bound, before, from)}`
+  const isRefused = filter.state === 'refused'
+  const months = isRefused ? [] : monthRange(bound, from.startedAtMs, before.startedAtMs)
+  const where = [whoseSql(bound, filter), ...withinSql(bound, before, from), ...months].join(' AND ')
+  const source = `${isRefused ? 'refused_call' : 'call'} WHERE ${where}`
   const look = `SELECT * FROM ${source} ${NEWEST_FIRST} LIMIT ${records + 1}`
   const sql = `
     SELECT * FROM (
@@ -87,25 +91,26 @@ function whoseSql(bound: Bound, { accountId, keyId }: CallFilter): string {
 }
 
 /** Both indexes end in the id, so a place in the log is a place in either of them. */
-function withinSql(bound: Bound, before: CallCursor, from: CallCursor): string {
+function withinSql(bound: Bound, before: CallCursor, from: CallCursor): string[] {
   const place = ({ startedAtMs, requestId }: CallCursor): string =>
     `(${bound.integer(startedAtMs)}, ${bound.as('text', requestId)})`
-  const parts = [
-    `(started_at_ms, id) < ${place(before)}`,
-    `(started_at_ms, id) >= ${place(from)}`,
-    ...monthRange(bound, from.startedAtMs, before.startedAtMs),
-  ]
-  return parts.join(' AND ')
+  return [`(started_at_ms, id) < ${place(before)}`, `(started_at_ms, id) >= ${place(from)}`]
 }
 
 /** Null: all calls match. */
 function matchesSql(bound: Bound, { model, status, state, minCostNanos, flag }: CallFilter): string | null {
   const parts: string[] = []
+  if (status !== null) parts.push(`status = ${bound.integer(status)}`)
+  if (state === 'refused') {
+    if (model !== null) parts.push(`model_asked = ${bound.as('text', model)}`)
+    // It has no flag and cost nothing.
+    if (flag !== null || (minCostNanos ?? 0n) > 0n) parts.push('false')
+    return parts.length === 0 ? null : parts.join(' AND ')
+  }
   if (model !== null) {
     const name = bound.as('text', model)
     parts.push(`(model_asked = ${name} OR model_served = ${name})`)
   }
-  if (status !== null) parts.push(`status = ${bound.integer(status)}`)
   if (state !== null) parts.push(`state = ${bound.as('text', state)}`)
   if (minCostNanos !== null) parts.push(`cost_nanos >= ${bound.as('bigint', minCostNanos)}`)
   if (flag !== null) parts.push(FLAG_COLUMNS[flag])

@@ -41,7 +41,8 @@ export function admitOperation(
       if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
       if (!opening.askedBefore && decision.kind !== 'admit') rows.used(keyId, opening.atMs)
       if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
-      if (decision.kind === 'hold_back') return { kind: 'held', by: decision.by, accountId, balanceNanos }
+      if (decision.kind === 'hold_back')
+        return { kind: 'held', by: decision.by, keyId, accountId, balanceNanos }
 
       // After this point the call is admitted.
       const { holdNanos, holdListNanos } = decision

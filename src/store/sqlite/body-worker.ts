@@ -40,6 +40,7 @@ function answer([name, ...args]: readonly [keyof BodyOperations, ...unknown[]]):
     if (name === 'deleteBodies') giveSpaceBack(value === 0)
     return { ok: true, value }
   } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK')
     return failureOf(error)
   }
 }

@@ -42,5 +42,6 @@ export function callRecord(row: Row): CallRecord {
     bytesIn: number(row, 'bytes_in'),
     bytesOut: number(row, 'bytes_out'),
     credited: row['credited'] === 1n,
+    code: null,
   }
 }

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
+import { refusedRecord } from '../refused-record.ts'
 import type { BatchRows } from './batch-rows.ts'
 import { callRecord } from './call-record.ts'
 import type { HoldFloors } from './hold-floors.ts'
@@ -17,6 +18,7 @@ export function callOperations(
   floors: HoldFloors,
 ): CallOperations {
   const selectCall = db.prepare('SELECT * FROM call WHERE id = ?')
+  const selectRefused = db.prepare('SELECT * FROM refused_call WHERE id = ?')
   const selectOpening = db.prepare(
     `SELECT account_id, key_id, state, month, day, model_asked, endpoint, hold_nanos, hold_list_nanos, lost_list_nanos,
             balance_nanos
@@ -52,7 +54,9 @@ export function callOperations(
 
     getCall(requestId) {
       const row = selectCall.get(requestId)
-      return row === undefined ? null : callRecord(row)
+      if (row !== undefined) return callRecord(row)
+      const refused = selectRefused.get(requestId)
+      return refused === undefined ? null : refusedRecord(refused)
     },
 
     interruptOpenCalls(atMs) {

@@ -4,9 +4,17 @@ import { ledger } from './migrations/0002-ledger.ts'
 import { keyLimits } from './migrations/0003-key-limits.ts'
 import { requestLog } from './migrations/0004-request-log.ts'
 import { holdFloors } from './migrations/0005-hold-floors.ts'
+import { refusedCalls } from './migrations/0006-refused-calls.ts'
 
 /** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
-const migrations: readonly string[] = [accountsAndKeys, ledger, keyLimits, requestLog, holdFloors]
+const migrations: readonly string[] = [
+  accountsAndKeys,
+  ledger,
+  keyLimits,
+  requestLog,
+  holdFloors,
+  refusedCalls,
+]
 
 export const SCHEMA_VERSION = migrations.length
 

@@ -20,6 +20,7 @@ import type {
   CreditedBack,
   NewCredit,
 } from '../../ledger/ledger-store.ts'
+import type { RefusedCall } from '../../ledger/request-log.ts'
 
 /**
  * What the worker thread can be asked to do. The types on both sides of the thread boundary come from this map,
@@ -46,6 +47,8 @@ export type Operations = {
   creditBack(command: CreditBack, once: Once | null): OnceResult<CreditedBack>
   keepBatchFile(file: BatchFile): null
   keepPriceVersion(id: string, json: string): null
+  keepRefused(calls: readonly RefusedCall[]): null
+  deleteRefused(beforeMs: number, callsMax: number, limit: number): number
 
   readSetting(name: string): string | null
   keepSetting(name: string, value: string): string

@@ -14,6 +14,7 @@ import { prepareOnceBook } from './once.ts'
 import type { OpenCalls } from './open-calls.ts'
 import type { Command, OperationName, Operations } from './operations.ts'
 import { recogniseOperation } from './recognise.ts'
+import { refusedCallOperations } from './refused-calls.ts'
 import { settingOperations } from './settings.ts'
 
 export interface PreparedOperations {
@@ -94,6 +95,7 @@ function allOperations(
     ...admitOperation(db, keys, rows, openCalls, floors),
     ...callOperations(db, rows, openCalls, floors),
     ...batchFileOperation(db),
+    ...refusedCallOperations(db),
     ...money,
     ...creditBackOperation(db, onceBook, money.getBalance),
     ...settingOperations(db),

@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../kernel/limits.ts'
 import type { CallRecord } from '../../ledger/call.ts'
 import type { CallCursor, CallFilter, CallFlag, CallPage } from '../../ledger/request-log.ts'
+import { refusedRecord } from '../refused-record.ts'
 import { callRecord } from './call-record.ts'
 import type { ReadOperations } from './read-operations.ts'
 import { integer, integerOrNull, number, type Row, text } from './rows.ts'
@@ -26,6 +27,14 @@ const MATCHES = `
   AND (:min_cost IS NULL OR cost_nanos >= :min_cost)
   AND (:flag IS NULL OR CASE :flag ${HAS_FLAG} END = 1)`
 
+/** A refused call has no flag and cost nothing. */
+const REFUSED_MATCHES = `
+  (:model IS NULL OR model_asked = :model)
+  AND (:status IS NULL OR status = :status)
+  AND :state = 'refused'
+  AND (:min_cost IS NULL OR :min_cost <= 0)
+  AND :flag IS NULL`
+
 /** Both indexes end in the id, so a place in the log is a place in either of them. */
 const WITHIN =
   '(started_at_ms, id) < (:before_ms, :before_id) AND (started_at_ms, id) >= (:from_ms, :from_id)'
@@ -42,11 +51,17 @@ interface Statements {
 }
 
 /** The planner has no statistics and would have to guess; a wrong guess reads the whole table. */
-function prepareStatements(db: DatabaseSync, index: string, whose: string): Statements {
-  const source = `call INDEXED BY ${index} WHERE ${whose} AND ${WITHIN}`
+function prepareStatements(
+  db: DatabaseSync,
+  table: 'call' | 'refused_call',
+  index: string,
+  whose: string,
+): Statements {
+  const source = `${table} INDEXED BY ${table}_by_${index} WHERE ${whose} AND ${WITHIN}`
+  const matches = table === 'call' ? MATCHES : REFUSED_MATCHES
   return {
     edge: db.prepare(`SELECT started_at_ms, id FROM ${source} ${NEWEST_FIRST} LIMIT 2 OFFSET :skip`),
-    matching: db.prepare(`SELECT * FROM ${source} AND ${MATCHES} ${NEWEST_FIRST} LIMIT :limit`),
+    matching: db.prepare(`SELECT * FROM ${source} AND ${matches} ${NEWEST_FIRST} LIMIT :limit`),
   }
 }
 
@@ -58,11 +73,17 @@ const FIRST_STRIDE = 4
 const STRIDE_GROWTH = 4
 
 export function requestLogOperation(db: DatabaseSync): Pick<ReadOperations, 'listCalls'> {
-  const ofAccount = prepareStatements(db, 'call_by_start', 'account_id = :account')
-  const ofKey = prepareStatements(db, 'call_by_key', 'key_id = :key AND account_id = :account')
+  const prepare = (table: 'call' | 'refused_call') => ({
+    ofAccount: prepareStatements(db, table, 'start', 'account_id = :account'),
+    ofKey: prepareStatements(db, table, 'key', 'key_id = :key AND account_id = :account'),
+  })
+  const admitted = prepare('call')
+  const refused = prepare('refused_call')
 
   /** At most `limit` of the calls that match among the next so many records, and where to go on. */
   function stride(filter: CallFilter, before: CallCursor, records: number, limit: number): CallPage {
+    const isRefused = filter.state === 'refused'
+    const { ofAccount, ofKey } = isRefused ? refused : admitted
     const { edge, matching } = filter.keyId === null ? ofAccount : ofKey
     const whose = { account: filter.accountId, ...(filter.keyId === null ? {} : { key: filter.keyId }) }
     const from = { ...BEGINNING, startedAtMs: filter.fromMs ?? BEGINNING.startedAtMs }
@@ -81,7 +102,7 @@ export function requestLogOperation(db: DatabaseSync): Pick<ReadOperations, 'lis
       // One more than asked for tells whether there are more before the edge.
       limit: integer(limit + 1),
     })
-    const calls = rows.slice(0, limit).map(callRecord)
+    const calls = rows.slice(0, limit).map(isRefused ? refusedRecord : callRecord)
     const lastShown = calls.at(-1)
     if (rows.length <= limit || lastShown === undefined) return { calls, next: goesOnAfter }
     return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }

@@ -153,10 +153,16 @@ export async function openSqliteStore(
       if (disk.isFull) throw new StoreUnavailable('the disk is full')
       await bodies.ask('keepBodies', kept)
     },
+    keepRefused: async (calls) => {
+      await call('keepRefused', calls)
+    },
+    deleteRefused: (beforeMs, callsMax, limit) => call('deleteRefused', beforeMs, callsMax, limit),
     getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     // Where no body was ever kept, no thread is started to look for old ones.
     deleteBodies: async (beforeMs, limit) =>
       existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
+    trimBodies: async (bytesMax, limit) =>
+      existsSync(bodiesFile) ? bodies.ask('trimBodies', bytesMax, limit) : 0,
     readSetting: (name) => call('readSetting', name),
     keepSetting: (name, value) => call('keepSetting', name, value),
     async probeWrite() {

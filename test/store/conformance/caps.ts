@@ -61,6 +61,7 @@ export function capConformance(storeName: string, openStore: OpenStoreUnderTest)
           limit: 'budget',
           budget: { spentNanos: 0n, heldNanos: 1_000n, capNanos: 1_000n, resetsAtMs },
         },
+        keyId: 'key_a',
         accountId: 'default',
         balanceNanos: 0n,
       })

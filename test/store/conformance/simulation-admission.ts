@@ -73,11 +73,17 @@ function judge(world: World, key: KeyModel, opening: CallOpening): Admission {
   const heldThere = opening.heldCounts ? account.heldNanos : 0n
   const { ahead } = opening
   if (capNanos !== null && (ahead.key || spentNanos + heldHere >= capNanos)) {
-    return { kind: 'held', by: { limit: 'budget', budget }, accountId: key.accountId, balanceNanos }
+    return {
+      kind: 'held',
+      by: { limit: 'budget', budget },
+      keyId: key.id,
+      accountId: key.accountId,
+      balanceNanos,
+    }
   }
   const behind = ahead.key || ahead.accounts.some((each) => each === key.accountId)
   if (account.enforced && (behind || account.chargedNanos + heldThere >= account.creditedNanos)) {
-    return { kind: 'held', by: { limit: 'credit' }, accountId: key.accountId, balanceNanos }
+    return { kind: 'held', by: { limit: 'credit' }, keyId: key.id, accountId: key.accountId, balanceNanos }
   }
   return admitted
 }

@@ -212,8 +212,8 @@ export const admission = `
         v_answers := v_answers || jsonb_build_object('refusal', v_refusal, 'balanceNanos', v_balance::text);
         CONTINUE;
       ELSIF v_by IS NOT NULL THEN
-        v_answers := v_answers || jsonb_build_object('by', v_by, 'accountId', v_account_id,
-          'balanceNanos', v_balance::text);
+        v_answers := v_answers || jsonb_build_object('by', v_by, 'keyId', v_key_id,
+          'accountId', v_account_id, 'balanceNanos', v_balance::text);
         CONTINUE;
       END IF;
 

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { callLine } from '../../src/cli/call-lines.ts'
+import { lookOf } from '../../src/cli/look.ts'
+import type { ShownCall } from '../../src/gateway/gateway.ts'
+import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
+
+const plain = lookOf({}, {}, false)
+
+const CALL: ShownCall = {
+  ...{
+    atMs: Date.UTC(2026, 10, 15, 12, 34, 56),
+    method: 'POST',
+    path: '/v1/messages',
+    model: 'claude-haiku-5-5',
+  },
+  ...{ status: 200, code: null, costNanos: 1_250_000n, ms: 412 },
+  tokens: { input: 12, output: 30, cacheRead: 0, cacheWrite: 0 },
+}
+
+test('a line tells time, method and path, model, status, tokens, cost and milliseconds', () => {
+  const line = (more: Partial<ShownCall> = {}) => callLine({ ...CALL, ...more }, plain)
+  assert.equal(
+    line(),
+    '12:34:56  POST /v1/messages  claude-haiku-5-5  200  12 in, 30 out  0.00125 USD  412 ms',
+  )
+  assert.equal(
+    line({ tokens: { input: 12, output: 30, cacheRead: 5, cacheWrite: 7 } }),
+    '12:34:56  POST /v1/messages  claude-haiku-5-5  200  12 + 5 cached + 7 to cache in, 30 out  0.00125 USD  412 ms',
+  )
+  assert.equal(
+    line({ status: 402, code: 'budget_exceeded', model: null, tokens: null, costNanos: 0n, ms: 1 }),
+    '12:34:56  POST /v1/messages  -  402 budget_exceeded  0 USD  1 ms',
+  )
+  assert.match(line({ status: null }), / {2}no answer {2}/)
+  const hostile = line({ path: '/\x1b[2J\n', model: '\x07\u202e' })
+  assert.ok(!/[\x00-\x1f\u202e]/.test(hostile), hostile)
+})
+
+let simulator: Awaited<ReturnType<typeof startSimulator>>
+before(async () => {
+  simulator = await startSimulator()
+})
+after(() => simulator.close())
+
+const pretendTerminal = new URL('../support/pretend-terminal.ts', import.meta.url).href
+
+async function serve(environment: Readonly<Record<string, string>>, columns: number | null) {
+  const terminal =
+    columns === null
+      ? {}
+      : { NODE_OPTIONS: `--import=${pretendTerminal}`, PRETEND_TERMINAL: JSON.stringify({ columns }) }
+  return await serveTollgate({ TOLLGATE_MESSAGES_URL: simulator.messagesUrl, ...terminal, ...environment })
+}
+
+async function makeKey({ url, dataDir }: ServingProcess, fields: unknown): Promise<string> {
+  const authorization = `Bearer ${readFileSync(join(dataDir, 'admin-key'), 'utf8').trim()}`
+  const body = JSON.stringify(fields)
+  const made = await fetch(`${url}/v1/keys`, { method: 'POST', headers: { authorization }, body })
+  return ((await made.json()) as { key: string }).key
+}
+
+async function call({ url }: ServingProcess, key: string): Promise<number> {
+  const response = await fetch(`${url}/v1/messages`, {
+    method: 'POST',
+    headers: {
+      ...{ 'x-api-key': key, 'anthropic-version': '2023-06-01' },
+      'x-simulator': 'usage={"input_tokens":7,"output_tokens":5}',
+    },
+    body: '{"model":"claude-haiku-5-5","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}',
+  })
+  await response.arrayBuffer()
+  return response.status
+}
+
+test('started on a terminal it prints a line for each call and each refusal, and none of its own endpoints', async () => {
+  const tollgate = await serve({ NO_COLOR: '1' }, 120)
+  try {
+    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
+    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
+    const printed = await tollgate.printed(/ 402 budget_exceeded {2}0 USD {2}\d+ ms\n/)
+    const lines = printed.split('\n').filter((line) => / ms$/.test(line))
+    assert.equal(lines.length, 2)
+    assert.match(
+      lines[0] ?? '',
+      /^\d\d:\d\d:\d\d {2}POST \/v1\/messages {2}claude-haiku-5-5 {2}200 {2}7 in, 5 out {2}0\.0000032 USD {2}\d+ ms$/,
+    )
+  } finally {
+    await tollgate.dispose()
+  }
+})
+
+for (const [what, environment, columns] of [
+  ['in a pipe', {}, null],
+  ['with TOLLGATE_LOG_LEVEL=warn', { TOLLGATE_LOG_LEVEL: 'warn' }, 120],
+] as const) {
+  test(`${what} it prints no line for a call`, async () => {
+    const tollgate = await serve(environment, columns)
+    try {
+      assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
+      tollgate.signal('SIGTERM')
+      const { stdout } = await tollgate.finished
+      assert.ok(!stdout.includes(' ms\n'), stdout)
+    } finally {
+      await tollgate.dispose()
+    }
+  })
+}
+
+test('a terminal that takes nothing holds up no call', async () => {
+  const tollgate = await serve({}, 120)
+  try {
+    const key = await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })
+    // A pipe holds 64 KiB, and these lines are three times as much.
+    tollgate.pauseReading()
+    for (let round = 0; round < 40; round += 1) {
+      const statuses = await Promise.all(Array.from({ length: 50 }, () => call(tollgate, key)))
+      assert.ok(statuses.every((status) => status === 402))
+    }
+  } finally {
+    await tollgate.dispose()
+  }
+})

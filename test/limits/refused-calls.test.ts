@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, afterEach, test } from 'node:test'
+import { readConfig } from '../../src/config.ts'
+import { createLog } from '../../src/kernel/log.ts'
+import { mintKey } from '../../src/keys/key-format.ts'
+import { startTollgate } from '../../src/main.ts'
+import { asBilled, type BilledReply } from '../billing/bench-of-one.ts'
+import { readBooks } from '../support/books.ts'
+import { startGateway } from '../support/gateway.ts'
+import { exchange } from '../support/raw-client.ts'
+import { booksVariable, makeBooksPlace } from '../support/test-store.ts'
+import { clockAt } from './clock-at.ts'
+import { bodyOf, startGatedBench } from './gated-bench.ts'
+
+const clock = clockAt('2026-12-20T12:00:00.000Z')
+const bench = await startGatedBench({ clock, settings: { budgetWaitMs: 0 } })
+const { gateway, upstream } = bench
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+const CAP_USD = 0.0001
+
+type Found = { readonly status: number; readonly body: Record<string, unknown> }
+
+async function ask(path: string, key = gateway.adminKey): Promise<Found> {
+  const response = await fetch(gateway.url + path, { headers: { authorization: `Bearer ${key}` } })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+const lookUp = (requestId: string, key?: string) => ask(`/gateway/v1/requests/${requestId}`, key)
+
+async function listed(query: string, path = '/gateway/v1/requests'): Promise<string[]> {
+  const { status, body } = await ask(`${path}?limit=1000&${query}`)
+  assert.equal(status, 200, JSON.stringify(body))
+  return (body['data'] as { id: string }[]).map(({ id }) => id)
+}
+
+async function post(key: string, path: string, body: string, lines: readonly string[] = []) {
+  const head = [
+    ...[`POST ${path} HTTP/1.1`, 'Host: gateway', `Authorization: Bearer ${key}`],
+    ...['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`, ...lines],
+  ]
+  return asBilled(await exchange(gateway, `${head.join('\r\n')}\r\n\r\n${body}`))
+}
+
+const codeIn = ({ body }: BilledReply): string => JSON.parse(body.toString()).error.code
+
+const CHAT = '/v1/chat/completions'
+const LUNA = bodyOf('chat')
+/** So large that the key is looked at before it is taken in. */
+const LARGE = JSON.stringify({
+  model: 'gpt-6-luna',
+  messages: [{ role: 'user', content: 'x'.repeat(100_000) }],
+})
+
+interface Case {
+  readonly what: string
+  readonly fields?: Readonly<Record<string, unknown>>
+  readonly path?: string
+  readonly body?: string
+  readonly revoked?: true
+  readonly code: string
+  readonly status: number
+  readonly model?: string | null
+}
+
+const cases: readonly Case[] = [
+  { what: 'a cap of nothing', fields: { monthly_budget_usd: 0 }, code: 'budget_exceeded', status: 402 },
+  {
+    what: 'a model outside the list',
+    fields: { allowed_models: ['x'] },
+    code: 'model_not_allowed',
+    status: 403,
+  },
+  {
+    what: 'a model without a price',
+    fields: { monthly_budget_usd: 1 },
+    body: '{"model":"nobody-1","messages":[]}',
+    ...{ code: 'model_not_priced', status: 404, model: 'nobody-1' },
+  },
+  { what: 'a revoked key', revoked: true, code: 'invalid_api_key', status: 401 },
+  {
+    what: 'a revoked key with a large body',
+    ...{ revoked: true, body: LARGE, code: 'invalid_api_key', status: 401, model: null },
+  },
+  {
+    what: 'an ambiguous body',
+    body: '{"model":"a","model":"b","messages":[]}',
+    code: 'bad_request',
+    status: 400,
+  },
+  {
+    what: 'an endpoint that hands out credentials',
+    ...{ path: '/v1/realtime/client_secrets', body: '{}', code: 'minting_refused', status: 404, model: null },
+  },
+  {
+    what: 'another spelling of an endpoint',
+    ...{ path: '/v1/v1/chat/completions', code: 'endpoint_not_metered', status: 404, model: null },
+  },
+]
+
+for (const { what, fields = {}, path = CHAT, body = LUNA, revoked, code, status, model } of cases) {
+  test(`a call refused for ${what} can be looked up by the id in its answer, at once`, async () => {
+    const { id, key } = await gateway.createKey(what, fields)
+    if (revoked) await gateway.revokeKey(id)
+    const reply = await post(key, path, body, ['User-Agent: probe/1'])
+    assert.equal(codeIn(reply), code)
+    assert.equal(reply.status, status)
+    const { status: found, body: record } = await lookUp(reply.requestId)
+    assert.equal(found, 200)
+    const { started_at, ended_at, overhead_ms, model: asked, ...rest } = record
+    assert.deepEqual(rest, {
+      ...{ id: reply.requestId, object: 'request', key_id: id, state: 'refused', method: 'POST', path },
+      ...{ surface: 'chat', model_served: null, status, stop_reason: null, code },
+      ...{ streamed: false, estimated: false, unpriced: false, overrun: false, priced_as_requested: false },
+      usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 },
+      ...{ cost_usd: 0, list_cost_usd: 0, lost_list_cost_usd: 0, balance_usd: null, upstream_ms: null },
+      ...{ price_version: null, upstream_request_id: null, client_ip: '127.0.0.1', user_agent: 'probe/1' },
+      ...{ bytes_in: 0, bytes_out: 0, credited: false },
+    })
+    if (model !== undefined) assert.equal(asked, model)
+    assert.ok(Date.parse(String(started_at)) <= Date.parse(String(ended_at)))
+    assert.equal(typeof overhead_ms, 'number')
+    assert.deepEqual(await listed('state=refused', `/v1/keys/${id}/requests`), [reply.requestId])
+    assert.equal((await bench.record(id))['month_spend_usd'], 0)
+  })
+}
+
+test('a call that waited in vain is refused, and is the same request from its arrival on', async () => {
+  const { id, key } = await gateway.createKey('held', { monthly_budget_usd: CAP_USD })
+  const { reply } = await bench.send('holds', key)
+  const running = await upstream.next()
+  const refused = await (await bench.send('held back', key)).reply
+  assert.equal(codeIn(refused), 'budget_held')
+  const { body } = await lookUp(refused.requestId)
+  assert.deepEqual(
+    [body['state'], body['code'], body['key_id'], body['status']],
+    ['refused', 'budget_held', id, 429],
+  )
+  running.finish(1)
+  const settled = await reply
+  assert.equal((await lookUp(settled.requestId)).body['state'], 'settled')
+  // On the Messages surface the same code may have another status.
+  assert.equal(body['surface'], 'messages')
+})
+
+test('keys that are none of ours leave nothing', async () => {
+  for (const key of [mintKey('svc', 'live').reveal(), gateway.adminKey]) {
+    for (const body of [LUNA, LARGE]) {
+      const reply = await post(key, CHAT, body)
+      assert.equal(reply.status, 401)
+      assert.equal((await lookUp(reply.requestId)).status, 404)
+    }
+  }
+})
+
+test('an API key looks up its own refusals and no others', async () => {
+  const mine = await gateway.createKey('mine', { allowed_models: ['x'] })
+  const yours = await gateway.createKey('yours')
+  const reply = await post(mine.key, CHAT, LUNA)
+  assert.equal((await lookUp(reply.requestId, mine.key)).body['code'], 'model_not_allowed')
+  assert.equal((await lookUp(reply.requestId, yours.key)).status, 404)
+})
+
+test('lists show refused calls where they are asked for, in any of the ways to ask, and nowhere else', async () => {
+  const { id, key } = await gateway.createKey('lists', { allowed_models: ['x'] })
+  const one = await post(key, CHAT, LUNA)
+  const two = await post(key, CHAT, '{"model":"y","messages":[]}')
+  const own = `/v1/keys/${id}/requests`
+  for (const query of [
+    'state=refused',
+    'flag=refused',
+    'status=refused',
+    'state=refused&flag=refused&status=403',
+  ]) {
+    assert.deepEqual(await listed(query, own), [two.requestId, one.requestId], query)
+  }
+  assert.deepEqual(await listed('state=refused&model=y', own), [two.requestId])
+  for (const query of [
+    '',
+    'status=403',
+    'state=settled',
+    'flag=refused&status=402',
+    'state=refused&flag=streamed',
+  ]) {
+    assert.deepEqual(await listed(query, own), [], query)
+  }
+  assert.ok((await listed('state=refused')).includes(one.requestId))
+  const usage = await gateway.manage('GET', '/v1/usage?group_by=key')
+  assert.ok(!JSON.stringify(usage).includes(id))
+  for (const query of ['state=refused&status=settled', 'flag=refused&state=in_flight', 'state=no']) {
+    assert.equal((await ask(`/gateway/v1/requests?${query}`)).status, 400, query)
+  }
+})
+
+test('refused calls are exported like others', async () => {
+  const { id, key } = await gateway.createKey('exports', { allowed_models: ['x'] })
+  const reply = await post(key, CHAT, LUNA)
+  const path = `${gateway.url}/v1/keys/${id}/requests?state=refused&format=`
+  const headers = { authorization: `Bearer ${gateway.adminKey}` }
+  const ndjson = await (await fetch(`${path}ndjson`, { headers })).text()
+  assert.equal(JSON.parse(ndjson).id, reply.requestId)
+  const csv = (await (await fetch(`${path}csv`, { headers })).text()).split('\r\n')
+  assert.match(csv[0] ?? '', /,code$/)
+  assert.match(csv[1] ?? '', new RegExp(`^${reply.requestId},request,${id},refused,.*,model_not_allowed$`))
+})
+
+test('a secret in the path, the model or the user agent of a refused call is not kept', async () => {
+  const { key } = await gateway.createKey('talkative', { monthly_budget_usd: 1 })
+  const body = JSON.stringify({ model: `m-${key}`, messages: [] })
+  const reply = await post(key, CHAT, body, [`User-Agent: agent ${key} ${'x'.repeat(5_000)}`])
+  const { body: record } = await lookUp(reply.requestId)
+  assert.ok(!JSON.stringify(record).includes(key))
+  assert.ok(String(record['user_agent']).length <= 1_024)
+})
+
+test('a call to a surface that nobody serves here is refused and recorded', async () => {
+  const half = await startGateway({ messagesUrl: upstream.url, messagesKey: 'pm' })
+  const asked = await fetch(`${half.url}${CHAT}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${half.apiKey}`, 'content-type': 'application/json' },
+    body: LUNA,
+  })
+  assert.equal(asked.status, 503)
+  const list = await half.manage('GET', '/gateway/v1/requests?state=refused')
+  assert.deepEqual(
+    (list['data'] as { code: string }[]).map(({ code }) => code),
+    ['surface_not_configured'],
+  )
+  await half.close()
+})
+
+test('what was refused right before a stop is kept', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
+  const place = await makeBooksPlace()
+  const adminKey = 'an admin key of thirty-two or more'.replaceAll(' ', '-')
+  const config = readConfig(
+    {
+      ...{ TOLLGATE_PORT: '0', TOLLGATE_DATA_DIR: dataDir, TOLLGATE_LOG_LEVEL: 'silent' },
+      ...{ TOLLGATE_ADMIN_KEY: adminKey, TOLLGATE_MESSAGES_URL: upstream.url, ...booksVariable(place) },
+    },
+    dataDir,
+  )
+  const running = await startTollgate(config, { log: createLog('silent'), onFatal() {} })
+  const url = `http://127.0.0.1:${running.port}`
+  const headers = { authorization: `Bearer ${adminKey}` }
+  const fields = JSON.stringify({ name: 'short', monthly_budget_usd: 0 })
+  const made = await fetch(`${url}/v1/keys`, { method: 'POST', headers, body: fields })
+  const { key } = (await made.json()) as { key: string }
+  const refused = await fetch(`${url}/v1/messages`, {
+    method: 'POST',
+    headers: { 'x-api-key': key, 'content-type': 'application/json' },
+    body: bodyOf('messages'),
+  })
+  assert.equal(refused.status, 402)
+  await running.stop()
+  const rows = await readBooks({ dataDir, ...place }, 'SELECT id, code FROM refused_call')
+  assert.deepEqual(
+    rows.map((row) => ({ ...row })),
+    [{ id: refused.headers.get('x-svc-request-id'), code: 'budget_exceeded' }],
+  )
+  await place.remove()
+  await rm(dataDir, { recursive: true, force: true })
+})

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { withDeadline } from '../support/deadline.ts'
+import { startGatedBench } from './gated-bench.ts'
+
+const bench = await startGatedBench()
+const { gateway, upstream } = bench
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+/** Less than any call holds. */
+const CAP = { monthly_budget_usd: 0.0001 }
+
+type Call = Readonly<Record<string, unknown>>
+
+async function ask(path: string, key = gateway.adminKey): Promise<{ status: number; text: string }> {
+  const response = await fetch(gateway.url + path, { headers: { authorization: `Bearer ${key}` } })
+  return { status: response.status, text: await response.text() }
+}
+
+const list = async (query: string, path = '/gateway/v1/requests') =>
+  JSON.parse((await ask(`${path}?${query}`)).text) as { data: Call[]; has_more: boolean; next: string }
+
+/** Until so many calls of the key wait. */
+async function waiting(keyId: string, count: number): Promise<Call[]> {
+  const look = async () => {
+    for (;;) {
+      const { data } = await list('state=waiting', `/v1/keys/${keyId}/requests`)
+      if (data.length === count) return data
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  return await withDeadline(look(), () => `not ${count} calls wait`)
+}
+
+test('a call that waits is in the log and on its key, until it goes', async () => {
+  const { id, key } = await gateway.createKey('waits', CAP)
+  const first = await bench.send('holds', key)
+  const running = await upstream.next()
+  assert.equal((await bench.record(id))['month_waiting'], 0)
+  const second = await bench.send('waits', key, { surface: 'chat' })
+  const [call] = await waiting(id, 1)
+  assert.ok(call !== undefined)
+  const { id: requestId, started_at, user_agent, ...rest } = call
+  assert.deepEqual(rest, {
+    ...{ object: 'request', key_id: id, state: 'waiting', ended_at: null, method: 'POST' },
+    ...{ path: '/v1/chat/completions', surface: 'chat', model: 'gpt-6-luna', model_served: null },
+    ...{ status: null, stop_reason: null, streamed: false, estimated: false, unpriced: false },
+    ...{ overrun: false, priced_as_requested: false, usage: null, cost_usd: null, list_cost_usd: null },
+    ...{ lost_list_cost_usd: 0, balance_usd: null, upstream_ms: null, overhead_ms: null },
+    ...{ price_version: null, upstream_request_id: null, client_ip: '127.0.0.1' },
+    ...{ bytes_in: 0, bytes_out: 0, credited: false, code: null },
+  })
+  assert.equal(user_agent, null)
+  assert.ok(Date.parse(String(started_at)) <= Date.now())
+
+  // One in flight would make this wait for half a minute.
+  assert.deepEqual(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`)).text), call)
+  assert.deepEqual(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`, key)).text), call)
+  assert.equal((await ask(`/gateway/v1/requests/${requestId}`, gateway.apiKey)).status, 404)
+  assert.equal((await bench.record(id))['month_waiting'], 1)
+  assert.equal(JSON.parse((await ask('/v1/keys/me', key)).text).month_waiting, 1)
+  const { data } = await list('search=waits', '/v1/keys')
+  assert.equal(data[0]?.['month_waiting'], 1)
+  assert.ok(
+    !(await list('')).data.some((each) => each['id'] === requestId),
+    'it is listed only when asked for',
+  )
+
+  running.finish(1)
+  ;(await upstream.next()).finish(1)
+  assert.equal((await first.reply).status, 200)
+  assert.equal((await second.reply).requestId, requestId)
+  assert.equal((await bench.record(id))['month_waiting'], 0)
+  assert.deepEqual(await waiting(id, 0), [])
+  assert.equal(JSON.parse((await ask(`/gateway/v1/requests/${requestId}`)).text).state, 'settled')
+})
+
+test('a client that leaves waits no longer', async () => {
+  const { id, key } = await gateway.createKey('leaves', CAP)
+  const first = await bench.send('stays', key)
+  const running = await upstream.next()
+  const second = await bench.send('leaves', key)
+  const [call] = await waiting(id, 1)
+  second.leave()
+  await waiting(id, 0)
+  assert.equal((await bench.record(id))['month_waiting'], 0)
+  assert.equal((await ask(`/gateway/v1/requests/${call?.['id']}`)).status, 404)
+  running.finish(1)
+  assert.equal((await first.reply).status, 200)
+})
+
+test('calls that wait are listed newest first, in pages, filtered and exported like others', async () => {
+  const [mine, yours] = [await gateway.createKey('mine', CAP), await gateway.createKey('yours', CAP)]
+  const sent = [await bench.send('mine runs', mine.key), await bench.send('yours runs', yours.key)]
+  const running = [await upstream.next(), await upstream.next()]
+  for (const name of ['one', 'two', 'three']) {
+    sent.push(await bench.send(name, mine.key, name === 'two' ? { surface: 'chat' } : {}))
+    await waiting(mine.id, sent.length - 2)
+  }
+  sent.push(await bench.send('four', yours.key))
+  await waiting(yours.id, 1)
+  const all = (await list('state=waiting')).data
+  assert.equal(all.length, 4)
+  const starts = all.map((call) => String(call['started_at']))
+  assert.deepEqual(starts, starts.toSorted().toReversed())
+  const ids = all.map((call) => call['id'])
+
+  const page = await list('state=waiting&limit=3')
+  assert.deepEqual([page.data.length, page.has_more], [3, true])
+  const rest = await list(`state=waiting&limit=3&after=${page.next}`)
+  assert.deepEqual(
+    [...page.data, ...rest.data].map((call) => call['id']),
+    ids,
+  )
+  assert.deepEqual([rest.has_more, rest.next], [false, null])
+
+  const find = async (query: string) => (await list(`state=waiting&${query}`)).data.length
+  assert.equal(await find('model=gpt-6-luna'), 1)
+  assert.equal(await find('start=2020-01-01'), 4)
+  assert.equal(await find('end=2020-01-01'), 0)
+  for (const none of ['status=200', 'flag=streamed', 'min_cost_usd=0'])
+    assert.equal(await find(none), 0, none)
+  const lines = (await ask('/gateway/v1/requests?status=waiting&format=ndjson')).text.trim().split('\n')
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line).id),
+    ids,
+  )
+
+  for (const call of running) call.finish(1)
+  for (let left = 4; left > 0; left -= 1) (await upstream.next()).finish(1)
+  for (const { reply } of sent) assert.equal((await reply).status, 200)
+})

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import type { CallRecord } from '../../../src/ledger/call.ts'
+import type { CallCursor, CallFilter, RefusedCall } from '../../../src/ledger/request-log.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { addKey, closing, digestOf, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+
+const refused = (requestId: string, keyName: string, more: Partial<RefusedCall> = {}): RefusedCall => ({
+  requestId,
+  digest: digestOf(keyName),
+  startedAtMs: NOON,
+  endedAtMs: NOON + 7,
+  method: 'POST',
+  path: '/v1/messages',
+  surface: 'messages',
+  modelAsked: 'claude-haiku-5-5',
+  status: 402,
+  code: 'budget_exceeded',
+  clientIp: '127.0.0.1',
+  userAgent: null,
+  ...more,
+})
+
+const REFUSED: CallFilter = {
+  ...{ accountId: 'default', keyId: null, fromMs: null, toMs: null, model: null, status: null },
+  ...{ state: 'refused', minCostNanos: null, flag: null },
+}
+
+const ids = (calls: readonly CallRecord[]): string[] => calls.map((call) => call.requestId)
+const find = async (store: Store, filter: Partial<CallFilter> = {}): Promise<string[]> =>
+  ids((await store.listCalls({ ...REFUSED, ...filter }, null, 1_000)).calls)
+
+/** What every store promises about calls that were refused. Each store's test file calls this in one line. */
+export function refusedCallConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+
+  promise(
+    'a refused call is kept with its reason, at no cost, whatever its texts are made of',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      const odd = { path: '/v1/\u{1f511}\0', userAgent: '=cmd "x"\n\0\u0001', modelAsked: null }
+      await store.keepRefused([refused('req_1', 'a', odd)])
+      const call = await store.getCall('req_1')
+      assert.deepEqual(call, {
+        ...{ requestId: 'req_1', accountId: 'default', keyId: 'key_a', state: 'refused' },
+        ...{ startedAtMs: NOON, endedAtMs: NOON + 7, method: 'POST', surface: 'messages', ...odd },
+        ...{ modelServed: null, status: 402, stopReason: null, code: 'budget_exceeded' },
+        ...{ streamed: false, estimated: false, unpriced: false, overrun: false, pricedAsRequested: false },
+        ...{ usage: null, tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } },
+        ...{ costNanos: 0n, listNanos: 0n, lostListNanos: 0n, balanceNanos: null },
+        ...{ upstreamMs: null, overheadMs: 7, priceVersion: null, rating: '{}', upstreamRequestId: null },
+        ...{ clientIp: '127.0.0.1', bytesIn: 0, bytesOut: 0, credited: false },
+      })
+      assert.deepEqual((await store.listCalls(REFUSED, null, 10)).calls, [call])
+    },
+  )
+
+  promise(
+    'a key that is none of ours leaves nothing, one that is revoked or expired does',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      await addKey(store, 'gone')
+      await addKey(store, 'late', { expiresAtMs: NOON - 1 })
+      await store.revokeKey('default', 'key_gone', NOON)
+      await store.keepRefused([
+        refused('req_1', 'a'),
+        refused('req_2', 'nobody'),
+        refused('req_3', 'gone'),
+        refused('req_4', 'late'),
+      ])
+      assert.deepEqual(await find(store), ['req_4', 'req_3', 'req_1'])
+      assert.equal(await store.getCall('req_2'), null)
+    },
+  )
+
+  promise('a refused call is in no list that does not ask for it, and in no sum', async ({ store }) => {
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a'))
+    await store.settle(closing('req_1'))
+    await store.keepRefused([refused('req_2', 'a')])
+    assert.deepEqual(ids((await store.listCalls({ ...REFUSED, state: null }, null, 10)).calls), ['req_1'])
+    assert.deepEqual(await find(store), ['req_2'])
+    const { total } = await store.readUsage({
+      ...{ accountId: 'default', keyId: null, startDay: '2026-11-01', endDay: '2026-11-30' },
+      ...{ groupBy: [], after: null, limit: 10 },
+    })
+    assert.equal(total.requests, 1n)
+  })
+
+  promise('a call that is told twice is kept once', async ({ store }) => {
+    await addKey(store, 'a')
+    await store.keepRefused([refused('req_1', 'a'), refused('req_1', 'a', { code: 'other' })])
+    await store.keepRefused([refused('req_1', 'a', { code: 'other' }), refused('req_2', 'a')])
+    assert.deepEqual(await find(store), ['req_2', 'req_1'])
+    assert.equal((await store.getCall('req_1'))?.code, 'budget_exceeded')
+    await store.keepRefused([])
+    // One too many of two, and not of three.
+    assert.equal(await store.deleteRefused(0, 1, 10), 1)
+  })
+
+  promise('filters find refused calls by key, time, model and status', async ({ store, addAccount }) => {
+    await addKey(store, 'a')
+    await addKey(store, 'b')
+    await addAccount('other')
+    await addKey(store, 'c', { accountId: 'other' })
+    await store.keepRefused([
+      refused('req_1', 'a', { startedAtMs: NOON, status: 429 }),
+      refused('req_2', 'b', { startedAtMs: NOON + 10, modelAsked: 'gpt-6' }),
+      refused('req_3', 'a', { startedAtMs: NOON + 20, modelAsked: null }),
+      refused('req_4', 'c', { startedAtMs: NOON + 30 }),
+    ])
+    assert.deepEqual(await find(store), ['req_3', 'req_2', 'req_1'])
+    assert.deepEqual(await find(store, { keyId: 'key_a' }), ['req_3', 'req_1'])
+    assert.deepEqual(await find(store, { keyId: 'key_c' }), [])
+    assert.deepEqual(await find(store, { accountId: 'other' }), ['req_4'])
+    assert.deepEqual(await find(store, { fromMs: NOON + 10 }), ['req_3', 'req_2'])
+    assert.deepEqual(await find(store, { toMs: NOON + 10 }), ['req_1'])
+    assert.deepEqual(await find(store, { model: 'gpt-6' }), ['req_2'])
+    assert.deepEqual(await find(store, { status: 429 }), ['req_1'])
+    assert.deepEqual(await find(store, { minCostNanos: 0n }), ['req_3', 'req_2', 'req_1'])
+    assert.deepEqual(await find(store, { minCostNanos: 1n }), [])
+    assert.deepEqual(await find(store, { flag: 'streamed' }), [])
+  })
+
+  promise('pages of refused calls follow each other without a gap', async ({ store }) => {
+    await addKey(store, 'a')
+    const all = Array.from({ length: 25 }, (_, i) => `req_${String(i).padStart(3, '0')}`)
+    await store.keepRefused(all.map((id, i) => refused(id, 'a', { startedAtMs: NOON + (i >> 2) })))
+    const found: string[] = []
+    let after: CallCursor | null = null
+    do {
+      const page: Awaited<ReturnType<Store['listCalls']>> = await store.listCalls(REFUSED, after, 4)
+      assert.ok(page.calls.length <= 4)
+      found.push(...ids(page.calls))
+      after = page.next
+    } while (after !== null)
+    assert.deepEqual(found, all.toReversed())
+  })
+
+  promise('of each account the oldest beyond so many go, a bit at a time', async ({ store, addAccount }) => {
+    await addAccount('other')
+    await addKey(store, 'a')
+    await addKey(store, 'b', { accountId: 'other' })
+    await store.keepRefused([
+      ...[5, 3, 1, 4, 2].map((at) => refused(`req_a${at}`, 'a', { startedAtMs: NOON + at })),
+      ...[1, 2].map((at) => refused(`req_b${at}`, 'b', { startedAtMs: NOON - at })),
+    ])
+    assert.equal(await store.deleteRefused(0, 5, 10), 0)
+    assert.equal(await store.deleteRefused(0, 2, 1), 1)
+    assert.deepEqual(await find(store), ['req_a5', 'req_a4', 'req_a3', 'req_a2'])
+    assert.equal(await store.deleteRefused(0, 2, 10), 2)
+    assert.deepEqual(await find(store), ['req_a5', 'req_a4'])
+    assert.equal(await store.deleteRefused(0, 2, 10), 0)
+    assert.deepEqual(await find(store, { accountId: 'other' }), ['req_b1', 'req_b2'])
+    // The count goes down with the rows.
+    await store.keepRefused([refused('req_a6', 'a', { startedAtMs: NOON + 6 })])
+    assert.equal(await store.deleteRefused(0, 3, 10), 0)
+  })
+
+  promise('those that are too old go, of every account, a bit at a time', async ({ store, addAccount }) => {
+    await addAccount('other')
+    await addKey(store, 'a')
+    await addKey(store, 'b', { accountId: 'other' })
+    await store.keepRefused([
+      ...[1, 2, 3, 4].map((at) => refused(`req_a${at}`, 'a', { startedAtMs: NOON + at })),
+      refused('req_b1', 'b', { startedAtMs: NOON + 1 }),
+      refused('req_b9', 'b', { startedAtMs: NOON + 9 }),
+    ])
+    assert.equal(await store.deleteRefused(NOON + 4, 100, 2), 2)
+    assert.equal(await store.deleteRefused(NOON + 4, 100, 10), 2)
+    assert.equal(await store.deleteRefused(NOON + 4, 100, 10), 0)
+    assert.deepEqual(await find(store), ['req_a4'])
+    assert.deepEqual(await find(store, { accountId: 'other' }), ['req_b9'])
+  })
+}
