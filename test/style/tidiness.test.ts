@@ -9,8 +9,8 @@ function offenders(pattern: RegExp, among = source): string[] {
   return among.filter((file) => pattern.test(file.text)).map((file) => file.path)
 }
 
-test('no file is longer than 400 lines', () => {
-  const long = files.filter((file) => file.text.split('\n').length > 401).map((file) => file.path)
+test('no file is longer than 450 lines', () => {
+  const long = files.filter((file) => file.text.split('\n').length > 451).map((file) => file.path)
   assert.deepEqual(long, [], 'split the file where a second idea begins')
 })
 
