@@ -204,3 +204,14 @@ test('a reply without usage leaves both sides to be counted and names what it ca
   assert.equal(metered.usage.modelServed, 'claude-sonnet-5')
   assert.deepEqual(metered.output.texts, ['Hello, world'])
 })
+
+test('a context that was summed up is work that the answer does not show, on either surface', () => {
+  const block = (type: string) =>
+    streamOf([{ type: 'content_block_start', index: 0, content_block: { type } }])
+  const item = (type: string) =>
+    streamOf([{ type: 'response.output_item.added', output_index: 0, item: { type } }])
+  assert.equal(meterStream('messages', block('text'), false).shown.toolsRan, false)
+  assert.equal(meterStream('messages', block('compaction'), false).shown.toolsRan, true)
+  assert.equal(meterStream('responses', item('message'), false).shown.toolsRan, false)
+  assert.equal(meterStream('responses', item('compaction'), false).shown.toolsRan, true)
+})
