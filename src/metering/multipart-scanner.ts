@@ -110,7 +110,7 @@ export class MultipartScanner<Name extends string = string> {
     this.#ended = true
     if (this.#offset === 0) this.#fail('empty', 0)
     if (this.#state !== 'closed') this.#fail('no_closing_boundary', 0)
-    if (this.#matched === 1) this.#fail('trailing_bytes', -1)
+    if (this.#matched % 2 === 1) this.#fail('trailing_bytes', -1)
     if (this.#failure !== null) return this.#failure
     return {
       kind: 'form',
@@ -212,9 +212,11 @@ export class MultipartScanner<Name extends string = string> {
     return this.#parts > this.#limits.partsMax ? 'too_many_parts' : null
   }
 
-  /** A line break at the very end, or none: clients differ, and parsers do not mind. */
+  /**
+   * A line break at the very end, two, or none: clients differ (OpenAI's SDK 4 writes two), and parsers do not mind.
+   */
   #endBody(byte: number): Fault {
-    if (this.#matched === 2 || byte !== (this.#matched === 0 ? CR : LF)) return 'trailing_bytes'
+    if (this.#matched === 4 || byte !== (this.#matched % 2 === 0 ? CR : LF)) return 'trailing_bytes'
     this.#matched++
     this.#i++
     return null

@@ -218,13 +218,27 @@ test('a form begins with its boundary and ends with its closing one', () => {
     assert.notEqual(reason(`${before}${form}`), 'read', JSON.stringify(before))
   }
   assert.equal(reason(`x\r\n${form}`), 'preamble')
-  for (const after of ['\r\n\r\n', '\r\n\n', 'x', '\n', '\r', '\r\nx', ' ', `\r\n${form}`, `${form}`, '--']) {
+  for (const after of [
+    '\r\n\r\n\r\n',
+    '\r\n\r\n\r',
+    '\r\n\r\nx',
+    '\r\n\r',
+    '\r\n\n',
+    'x',
+    '\n',
+    '\r',
+    '\r\nx',
+    ' ',
+    `\r\n${form}`,
+    `${form}`,
+    '--',
+  ]) {
     assert.equal(reason(`${form}${after}`), 'trailing_bytes', JSON.stringify(after))
   }
   for (let length = 1; length < form.length; length++) {
     assert.equal(reason(form.slice(0, length)), 'no_closing_boundary', form.slice(0, length))
   }
-  for (const end of ['', '\r\n']) {
+  for (const end of ['', '\r\n', '\r\n\r\n']) {
     assert.deepEqual(texts(`${form}${end}`), { model: 'm' })
     assert.deepEqual(texts(`--B--${end}`), {})
   }

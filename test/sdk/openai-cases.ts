@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { dig, digList, digNumber, digText } from '../simulator/dig.ts'
+import { wav } from '../support/audio-bytes.ts'
 import {
   asStream,
   type BothWays,
@@ -14,7 +15,7 @@ import {
 } from './both-ways.ts'
 
 type Reply = PromiseLike<unknown> & {
-  withResponse(): Promise<{ response: { headers: { get(name: string): unknown } } }>
+  withResponse(): Promise<{ data: unknown; response: { headers: { get(name: string): unknown } } }>
 }
 
 /** What the cases use of a client. Methods, not functions: each SDK's own parameter types fit them. */
@@ -26,6 +27,7 @@ export interface OpenaiClient {
     retrieve(id: string): PromiseLike<unknown>
   }
   embeddings: { create(body: object): PromiseLike<unknown> }
+  audio: { transcriptions: { create(body: object): Reply } }
   moderations: { create(body: object): PromiseLike<unknown> }
   models: { list(): AsyncIterable<unknown>; retrieve(id: string): PromiseLike<unknown> }
   files: {
@@ -223,6 +225,19 @@ export function testOpenai<Client extends OpenaiClient>(sdk: OpenaiSdk<Client>):
     assert.equal(story.listed.length, 1)
     assert.equal(dig(story.deleted, 'deleted'), true)
     assert.equal(story.gone.class, 'NotFoundError')
+  })
+
+  test('a form is read as this SDK writes it: a transcript costs what its model does', async () => {
+    let costUsd: unknown
+    const transcript = await ways.compare(async (way) => {
+      const file = await sdk.toFile(wav(3_000), 'a.wav')
+      const call = clientOf(way).audio.transcriptions.create({ file, model: 'whisper-1' })
+      const { data, response } = await call.withResponse()
+      if (way.name === 'through the gateway') costUsd = response.headers.get('x-svc-cost-usd')
+      return data
+    })
+    assert.equal(digNumber(transcript, 'usage.seconds'), 3)
+    assert.equal(costUsd, '0.0003')
   })
 
   for (const [status, errorClass] of Object.entries(errorClasses)) {
