@@ -6,6 +6,7 @@ import { startSimulator } from '../../simulator/start-simulator.ts'
 import { callLine } from '../../src/cli/call-lines.ts'
 import { lookOf } from '../../src/cli/look.ts'
 import type { ShownCall } from '../../src/gateway/gateway.ts'
+import { withDeadline } from '../support/deadline.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 const plain = lookOf({}, {}, false)
@@ -117,7 +118,8 @@ test('a terminal that takes nothing holds up no call', async () => {
     // A pipe holds 64 KiB, and these lines are three times as much.
     tollgate.pauseReading()
     for (let round = 0; round < 40; round += 1) {
-      const statuses = await Promise.all(Array.from({ length: 50 }, () => call(tollgate, key)))
+      const calls = Promise.all(Array.from({ length: 50 }, () => call(tollgate, key)))
+      const statuses = await withDeadline(calls, () => `round ${round} of calls is not answered`)
       assert.ok(statuses.every((status) => status === 402))
     }
   } finally {
