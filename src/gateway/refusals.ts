@@ -2,6 +2,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-meant.ts'
 import type { CallEnd } from './forward.ts'
@@ -48,9 +49,12 @@ const SHOWN_PATH_CHARS_MAX = 200
 
 /** Upstream may obey a spelling that our tables do not have, and nothing would be metered. */
 function refuseMisspelled(method: string, path: string): Refusal | null {
+  const shown = path.length > SHOWN_PATH_CHARS_MAX ? `${path.slice(0, SHOWN_PATH_CHARS_MAX)}…` : path
+  if (path.length > limits.unknownPathCharsMax) {
+    return refuse('endpoint_not_metered', `There is no endpoint ${shown}.`)
+  }
   const meant = findMeant(method, path)
   if (meant === null) return null
-  const shown = path.length > SHOWN_PATH_CHARS_MAX ? `${path.slice(0, SHOWN_PATH_CHARS_MAX)}…` : path
   const message = `There is no endpoint ${shown}. ${meant.template} was probably meant; a wrong base URL is the usual cause.`
   return refuse('endpoint_not_metered', message)
 }

@@ -71,16 +71,31 @@ function foldSegment(segment: string): string {
   return /^[a-z0-9_-]*/.exec(text)?.[0] ?? ''
 }
 
-/** Every escape resolved, those too that only appear when others are, in one pass: a path can hold 20,000 levels. */
+/**
+ * Every escape resolved, those too that only appear when others are, in one pass: a path can hold 20,000 levels. On bytes in
+ * place: with a list of characters one of 60,000 kept everybody waiting for 10 to 40 ms.
+ */
 function decode(text: string): string {
   if (!text.includes('%')) return text
-  const out: string[] = []
-  for (const character of text) {
-    out.push(character)
-    while (out.at(-3) === '%' && /^[0-9a-f]{2}$/i.test(`${out.at(-2)}${out.at(-1)}`)) {
-      const [, high, low] = out.splice(-3)
-      out.push(String.fromCharCode(Number.parseInt(`${high}${low}`, 16)))
+  const bytes = Buffer.from(text, 'latin1')
+  let length = 0
+  for (let i = 0; i < bytes.length; i++) {
+    bytes[length++] = bytes[i] ?? 0
+    while (length >= 3 && bytes[length - 3] === PERCENT) {
+      const high = hexDigit(bytes[length - 2] ?? 0)
+      const low = hexDigit(bytes[length - 1] ?? 0)
+      if (high === -1 || low === -1) break
+      length -= 2
+      bytes[length - 1] = high * 16 + low
     }
   }
-  return out.join('')
+  return bytes.toString('latin1', 0, length)
+}
+
+const PERCENT = 0x25
+
+function hexDigit(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30
+  const small = code | 0x20
+  return small >= 0x61 && small <= 0x66 ? small - 0x57 : -1
 }

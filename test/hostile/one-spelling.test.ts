@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { Agent, request } from 'node:http'
 import { after, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
 import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { startGateway, type TestGateway } from '../support/gateway.ts'
@@ -134,6 +135,19 @@ test('the refusal names the path that was sent and the one that was meant, in th
   const long = await ask(open, 'POST', `/v1/messages;${'x'.repeat(5_000)}`)
   assert.equal(long.code, 'endpoint_not_metered')
   assert.ok(long.body.length < 600, String(long.body.length))
+})
+
+test('a path that no endpoint has is looked into up to a length, and refused beyond it', async () => {
+  const count = upstream.requestCount
+  const ofLength = (chars: number) => `/v1/${'a/'.repeat(chars)}`.slice(0, chars)
+  assert.equal((await ask(open, 'GET', ofLength(limits.unknownPathCharsMax))).status, 200)
+  assert.equal(upstream.requestCount, count + 1)
+  for (const chars of [limits.unknownPathCharsMax + 1, 60_000]) {
+    const long = await ask(open, 'GET', ofLength(chars))
+    assert.equal(long.code, 'endpoint_not_metered')
+    assert.ok(long.body.length < 600, String(long.body.length))
+  }
+  assert.equal(upstream.requestCount, count + 1)
 })
 
 test('a secret in a misspelled path is not repeated', async () => {
