@@ -12,7 +12,8 @@ export interface BannerFacts {
 
 /** What a person sees when it has started: what it serves, and what to type for a first call. */
 export function banner({ url, config, simulated, firstAdminKey }: BannerFacts): string {
-  const dataDir = relative(process.cwd(), config.dataDir) || '.'
+  const near = relative(process.cwd(), config.dataDir) || '.'
+  const dataDir = near.startsWith('..') ? config.dataDir : near
   const lines = [`Tollgate ${VERSION} serves ${url}`, '']
   if (simulated) {
     lines.push(

@@ -3,7 +3,7 @@ import { creditsBack } from './credits-back.ts'
 import { runGroup } from './run-command.ts'
 
 const HELP = `Usage
-  tollgate credits add <amount> --reason <text>        add prepaid credit to the account
+  tollgate credits add <amount> --reason <text>         add prepaid credit to the account
   tollgate credits back <request-id> … --reason <text>  give back what calls cost, each once
 
 Each has options of its own: tollgate credits add --help, tollgate credits back --help.

@@ -6,6 +6,8 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
+import { banner } from '../../src/cli/banner.ts'
+import { readConfig } from '../../src/config.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
 
@@ -68,6 +70,17 @@ test('the commands that the banner prints work as they stand', async () => {
     curl.dispose()
     await tollgate.dispose()
   }
+})
+
+test('a data directory elsewhere is shown by its whole path, one in this folder by its name', () => {
+  const shown = (dir: string) => {
+    const config = readConfig({ TOLLGATE_DATA_DIR: dir })
+    return /Data +(.*) \(SQLite\)/.exec(
+      banner({ url: '', config, simulated: true, firstAdminKey: null }),
+    )?.[1]
+  }
+  assert.equal(shown('/var/lib/tollgate'), '/var/lib/tollgate')
+  assert.equal(shown('./data'), 'data')
 })
 
 test('a second start on the same data keeps keys and does not tell the admin key again', async () => {
