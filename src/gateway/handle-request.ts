@@ -217,6 +217,8 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
       () => gateway.lines.settled(admitted.digest, admitted.admission.accountId),
     )
 
+  // Plain audio states no usage. The counter is loaded while upstream speaks, or the first such reply would end late.
+  if (reader === 'speech') gateway.tokenCounter.warm()
   gateway.inFlight.count += 1
   let whole = false
   try {

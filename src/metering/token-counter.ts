@@ -15,6 +15,8 @@ export interface TokenCounter {
   countChat(texts: readonly string[]): Promise<number>
   /** The prompt text in a plain JSON body. The bytes must stay what they are until it is counted. */
   countRequest(countedAs: CountedAs, body: Buffer | readonly Buffer[]): Promise<number>
+  /** Something is about to be counted for Chat: what takes a while to load is loaded meanwhile. */
+  warm(): void
   /** All who wait get a rough count at once, and so does whoever asks from now on. */
   close(): Promise<void>
 }
@@ -136,6 +138,9 @@ export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCo
     async countRequest(countedAs, body) {
       const asked = new AskedBody(countedAs, Buffer.isBuffer(body) ? [body] : body)
       return asked.isEmpty ? 0 : await count(asked)
+    },
+    warm() {
+      void this.countChat(['.'])
     },
     async close() {
       isClosed = true

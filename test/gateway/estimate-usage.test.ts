@@ -15,6 +15,7 @@ test('the input of a cut call is counted elsewhere, from the pieces its body lie
       asked.push(countedAs, body)
       return Promise.resolve(7)
     },
+    warm: () => {},
     close: () => Promise.resolve(),
   }
   const call: CountedCall = {
