@@ -26,6 +26,8 @@ export type FiguresCome =
 
 export interface AnswerParts {
   readonly memory: ByteBudget
+  /** Whose memory it is that the reply is held in. */
+  readonly keyName: string
   /** Milliseconds spent upstream until now. */
   upstreamMs(): number
   /** The client has room again. */
@@ -101,7 +103,8 @@ export class Answer {
     if (this.#exchange.res.destroyed) return true
     if (this.#heldHead === null) return this.#write(chunk)
     const fits =
-      this.#heldBytes + chunk.length <= limits.heldReplyBytesMax && this.#parts.memory.tryTake(chunk.length)
+      this.#heldBytes + chunk.length <= limits.heldReplyBytesMax &&
+      this.#parts.memory.tryTake(chunk.length, this.#parts.keyName)
     if (fits) {
       this.#heldBytes += chunk.length
       this.#held.append(chunk)
@@ -219,7 +222,7 @@ export class Answer {
     this.#stopStall()
     this.#takeLast()
     // Not before: until then the bytes wait in the socket.
-    this.#parts.memory.giveBack(this.#heldBytes)
+    if (this.#heldBytes > 0) this.#parts.memory.giveBack(this.#heldBytes, this.#parts.keyName)
     this.#heldBytes = 0
     this.#heldHead = null
     this.#held.clear()

@@ -188,6 +188,7 @@ async function carryThrough(admitted: AdmittedCall, gateway: Gateway): Promise<v
   const reader = plan.metered && endpoint?.billing === 'metered' ? endpoint.usage : null
   const answer = new Answer(exchange, {
     memory: gateway.heldReplies,
+    keyName: admitted.share.name,
     upstreamMs,
     onDrain: () => reply.onDrain(),
   })

@@ -33,6 +33,7 @@ export async function passPreflight(
   const sentMs = gateway.clock.monotonicMs()
   const answer = new Answer(exchange, {
     memory: gateway.heldReplies,
+    keyName: '',
     upstreamMs: () => Math.round(gateway.clock.monotonicMs() - sentMs),
     onDrain: () => call.resume(),
   })

@@ -113,6 +113,7 @@ export const limits = {
   /**
    * Of the memory and the disk for waiting bodies that other keys have left, the part that those of one key may take. Beyond it
    * in memory: a temporary file; on disk: 503 `overloaded`, for that key alone. Two keys with half of all each left nothing.
+   * Of the memory for replies that are held back as well; beyond it they stream.
    */
   bodiesPartPerKeyMax: 0.5,
 

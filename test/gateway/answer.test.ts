@@ -30,12 +30,12 @@ function openAnswer() {
     nowMs: () => 0,
     onFinished() {},
   })
-  const memory = createByteBudget(1_000)
+  const memory = createByteBudget(2_000)
   const exchange = {
     ...{ req: { httpVersion: '1.1' }, res, method: 'POST', requestId: 'req_1' },
     names: headerNames('svc'),
   } as unknown as Exchange
-  const answer = new Answer(exchange, { memory, upstreamMs: () => passedMs, onDrain() {} })
+  const answer = new Answer(exchange, { memory, keyName: 'k', upstreamMs: () => passedMs, onDrain() {} })
   const pass = (ms: number) => {
     passedMs += ms
   }
@@ -97,9 +97,9 @@ test('of a reply that was held for a client that left nothing goes out, and its 
   const { answer, res, memory } = openAnswer()
   answer.begin(head, { when: 'whole' })
   answer.data(Buffer.alloc(600))
-  assert.equal(memory.tryTake(600), false)
+  assert.equal(memory.tryTake(600, 'k'), false)
   res.connectionClosed()
   answer.data(Buffer.alloc(100))
   assert.deepEqual([answer.bytesOut, answer.bytesHeld], [0, 0])
-  assert.equal(memory.tryTake(1_000), true)
+  assert.equal(memory.tryTake(1_000, 'k'), true)
 })

@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createByteBudget } from '../../src/gateway/byte-budget.ts'
+
+test('replies of one key take half of what others leave, and however many keys take theirs the next has room', () => {
+  const budget = createByteBudget(10_000)
+  const taken = new Map<string, number>()
+  for (const key of ['a', 'b', 'c', 'd', 'e']) {
+    let bytes = 0
+    while (budget.tryTake(1, key)) bytes += 1
+    taken.set(key, bytes)
+  }
+  assert.deepEqual([...taken.values()], [5_000, 2_500, 1_250, 625, 312])
+  assert.equal(budget.tryTake(100, 'modest'), true)
+  // What is given back is there again, for whoever wants it.
+  for (const [key, bytes] of taken) budget.giveBack(bytes, key)
+  budget.giveBack(100, 'modest')
+  assert.equal(budget.tryTake(5_000, 'modest'), true)
+  assert.equal(budget.tryTake(1, 'modest'), false)
+})
