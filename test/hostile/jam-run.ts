@@ -24,7 +24,7 @@ const program = new URL('./jam-gateway.ts', import.meta.url)
 /** The longest text that the serving thread may parse at once: what a document that is kept whole has, and some. */
 const PARSED_CHARS_MAX = 256 * 1024
 
-/** What a gateway may hold on to after an attack beyond what it had before: templates, names, pools. */
+/** What a gateway may hold on to after an attack beyond what it had before: 40 MiB of spare memory for bodies, names, pools. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 /**
@@ -44,6 +44,7 @@ export class JamRun {
   #made: Promise<unknown> = Promise.resolve()
   #work: JamWork | null = null
   #passedMost = 0
+  #keptBytes = 0
   #overheadMs: readonly number[] = []
 
   private constructor(
@@ -113,6 +114,7 @@ export class JamRun {
     )
     lines.push(`  of those that were cut, counted roughly: ${this.#well.roughCounts}`)
     lines.push(`  held upstream and passed by: ${this.#passedMost}; late bytes: ${this.#upstream.lateBytes}`)
+    lines.push(`  bytes of memory kept afterwards: ${this.#keptBytes}`)
     return [...lines, `  ${JSON.stringify(this.#work)}`].join('\n')
   }
 
@@ -193,8 +195,16 @@ export class JamRun {
     assert.ok(this.#passedMost > 0, 'calls of another key were in flight when it had its answers')
     assert.ok(this.#well.roughCounts <= work.wellDropped, this.report())
     assert.ok(work.countedBeforeMost <= 2 * COUNTED_AT_ONCE, `no count waits for another: ${this.report()}`)
-    const keptBytes = (await this.#gateway.heldBytes()) - before.heldBytes
-    assert.ok(keptBytes <= KEPT_BYTES_MAX, `${keptBytes} bytes are kept after ${requests} requests`)
+    // Connections to upstream that rest, and what was freed behind them, are seen to go by a later collection.
+    let keptBytes = 0
+    const isGivenBack = async () => {
+      keptBytes = (await this.#gateway.heldBytes()) - before.heldBytes
+      return keptBytes <= KEPT_BYTES_MAX
+    }
+    await until('memory is given back', isGivenBack, { everyMs: 200 }).catch(() => {
+      assert.fail(`${keptBytes} bytes are kept after ${requests} requests`)
+    })
+    this.#keptBytes = keptBytes
   }
 
   async #checkBooks(): Promise<void> {
