@@ -2,6 +2,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
+import { requestInstantMs } from '../kernel/request-instant.ts'
 import { statusOf } from '../providers/error-shape.ts'
 import type { Surface } from '../providers/surface.ts'
 import { deny } from './deny.ts'
@@ -22,7 +23,7 @@ export function describeUnsent({ exchange, path, surface, modelAsked }: UnsentCa
   const { names, requestId, method, headers } = exchange
   return {
     requestId,
-    startedAtMs: Math.trunc(clock.nowMs() - (clock.monotonicMs() - exchange.startedMs)),
+    startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
     method,
     path: recordable(path, names),
     surface,

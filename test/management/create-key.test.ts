@@ -42,6 +42,7 @@ test('POST /v1/keys 201: answers the record and, once, the secret', async () => 
     month_spend_usd: 0,
     month_held_usd: 0,
     month_lost_usd: 0,
+    month_waiting: 0,
     allowed_models: null,
     log_requests: false,
     expires_at: null,

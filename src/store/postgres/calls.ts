@@ -1,5 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { StoreRefused } from '../../kernel/errors.ts'
+import { requestInstantMs } from '../../kernel/request-instant.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import type { CallClosing, CallRecord, Settled } from '../../ledger/call.ts'
 import { refusedRecord } from '../refused-record.ts'
@@ -7,7 +8,6 @@ import { toKeptJson } from './any-text.ts'
 import { callRecord } from './call-record.ts'
 import type { Database } from './database.ts'
 import type { Outcome } from './lane.ts'
-import { requestInstantMs } from './request-instant.ts'
 import type { StoreClock } from './store-clock.ts'
 
 export interface SettlementParts {
