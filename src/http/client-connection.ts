@@ -100,7 +100,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   flowChanged(): void {
     const isFull = this.#arriving?.isFull === true
-    if (isFull && this.#arriving !== this.#turns[0]?.request) this.#dropAhead()
+    if (isFull && this.#arriving !== this.#turns[0]?.request && this.#mayDropAhead()) this.#dropAhead()
     else if (isFull) this.socket.pause()
     else if (this.socket.isPaused()) this.socket.resume()
   }
@@ -190,6 +190,14 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     else if (request?.complete === true) this.socket.destroySoon()
     // The rest of a request that was answered early is still taken, or a reset would overtake the answer.
     else this.socket.end()
+  }
+
+  /**
+   * A reply whose head has left has promised to keep the connection. Its client may well have all of it, by its length, and
+   * go on while the call is still being settled: then the next request waits in the kernel instead.
+   */
+  #mayDropAhead(): boolean {
+    return this.#turns.at(-2)?.reply.headersSent !== true
   }
 
   /** A request that nobody takes in yet is larger than what may wait. */
