@@ -210,6 +210,26 @@ test('a body that nobody takes in does not keep the next request from its turn, 
   await closed.take()
 })
 
+test('a client that has all of a reply may send a large request before the reply is said to be over', async () => {
+  const { client, connection } = await open()
+  client.write(GET)
+  const { reply } = await served.take()
+  const received = once(client, 'data')
+  reply.writeHead(200, undefined, ['content-length', '2'])
+  reply.write(Buffer.from('ok'))
+  await received
+  // By its length the reply is whole; the call behind it is still being settled.
+  client.write(`POST /next HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n${'a'.repeat(300_000)}`)
+  await until('the client has to wait', async () => connection.socket.isPaused())
+  reply.end()
+  const next = await served.take()
+  assert.equal(next.request.target, '/next')
+  const whole = new Promise<void>((resolve) => next.request.receive({ data() {}, end: resolve }))
+  await withDeadline(whole, () => 'the rest of the body did not come')
+  client.destroy()
+  await closed.take()
+})
+
 test('discarding twice leaves no timer behind that would end the connection', async (t) => {
   const { client, connection } = await open()
   client.write('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nha')
