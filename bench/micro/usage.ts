@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { UsageQuery } from '../../src/ledger/usage-report.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
-import { prepareReadOperations } from '../../src/store/sqlite/prepare-read-operations.ts'
-import type { ReadOperations } from '../../src/store/sqlite/read-operations.ts'
+import type { ReadOperations } from '../../src/store/sqlite/operations.ts'
+import { usageOperation } from '../../src/store/sqlite/usage.ts'
 
 /**
  * Whether reports on usage get slower as calls are recorded: the same days, models and keys, once with five thousand
@@ -121,7 +121,7 @@ function open(file: string, calls: number): Filled {
   console.log(`${calls.toLocaleString('en')} calls: ${megabytes} MB, filled in ${seconds} s`)
   // As the reading thread opens it.
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true })
-  return { ...prepareReadOperations(db), close: () => db.close() }
+  return { ...usageOperation(db), close: () => db.close() }
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-usage-'))

@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib'
-import type { CallClosing, TokenCounts } from './call.ts'
+import type { CallClosing } from './call.ts'
+import { CALL_COLUMNS, CLOSING_NAMES, type ColumnKind, TOKEN_COLUMNS } from './call-columns.ts'
 
 /**
  * A line of the settlement spool: a checksum, a space, JSON. The checksum finds what a crash has torn and what a disk
@@ -60,52 +61,49 @@ function amountsAsText(closing: CallClosing): Written {
   return { ...closing, costNanos: String(closing.costNanos), listNanos: String(closing.listNanos) }
 }
 
-/** Null where it is not what this version writes. */
+/**
+ * Null where it is not what this version writes. A column that may be null may be missing: the version before may not
+ * have had it.
+ */
 function readClosing(value: unknown): CallClosing | null {
   if (!fits(value, CLOSING)) return null
-  const written = value as Written & Record<string, unknown>
+  const members: Record<string, unknown> = { ...value }
+  for (const name of NULLABLE) members[name] ??= null
+  const written = members as unknown as Written
   if (!fits(written.tokens, TOKENS)) return null
   return { ...written, costNanos: BigInt(written.costNanos), listNanos: BigInt(written.listNanos) }
 }
 
-type Shape = Readonly<Record<string, (value: unknown) => boolean>>
+type Check = (value: unknown) => boolean
+type Shape = Readonly<Record<string, Check>>
 
-const isText = (value: unknown) => typeof value === 'string'
-const isFlag = (value: unknown) => typeof value === 'boolean'
-const isNumber = (value: unknown) => typeof value === 'number'
-const isAmount = (value: unknown) => typeof value === 'string' && /^-?\d+$/.test(value)
-const isState = (value: unknown) => value === 'settled' || value === 'released' || value === 'interrupted'
-const isAny = (value: unknown) => value !== undefined
-const orNull = (is: (value: unknown) => boolean) => (value: unknown) => value === null || is(value)
+const isText: Check = (value) => typeof value === 'string'
+const isNumber: Check = (value) => typeof value === 'number'
+const isAmount: Check = (value) => typeof value === 'string' && /^-?\d+$/.test(value)
+const isState: Check = (value) => value === 'settled' || value === 'released' || value === 'interrupted'
+const orMissing =
+  (is: Check): Check =>
+  (value) =>
+    value === null || value === undefined || is(value)
 
-const CLOSING = {
-  requestId: isText,
-  state: isState,
-  atMs: isNumber,
-  status: orNull(isNumber),
-  modelServed: orNull(isText),
-  stopReason: orNull(isText),
-  streamed: isFlag,
-  estimated: isFlag,
-  unpriced: isFlag,
-  pricedAsRequested: isFlag,
-  usage: orNull(isText),
-  tokens: isAny,
-  costNanos: isAmount,
-  listNanos: isAmount,
-  upstreamMs: orNull(isNumber),
-  overheadMs: isNumber,
-  upstreamRequestId: orNull(isText),
-  bytesIn: isNumber,
-  bytesOut: isNumber,
-} satisfies Record<keyof CallClosing, unknown>
+const IS: Readonly<Record<ColumnKind, Check>> = {
+  text: isText,
+  'text?': orMissing(isText),
+  count: isNumber,
+  'count?': orMissing(isNumber),
+  flag: (value) => typeof value === 'boolean',
+  nanos: isAmount,
+  'nanos?': orMissing(isAmount),
+}
 
-const TOKENS = {
-  input: isNumber,
-  output: isNumber,
-  cacheRead: isNumber,
-  cacheWrite: isNumber,
-} satisfies Record<keyof TokenCounts, unknown>
+const CLOSING: Shape = {
+  ...{ requestId: isText, state: isState, atMs: isNumber, tokens: (value) => value !== undefined },
+  ...Object.fromEntries(CLOSING_NAMES.map((name) => [name, IS[CALL_COLUMNS[name].kind]])),
+}
+
+const NULLABLE = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.endsWith('?'))
+
+const TOKENS: Shape = Object.fromEntries(Object.keys(TOKEN_COLUMNS).map((name) => [name, isNumber]))
 
 function fits(value: unknown, shape: Shape): value is object {
   if (typeof value !== 'object' || value === null) return false

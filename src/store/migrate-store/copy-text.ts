@@ -1,11 +1,11 @@
 import type { SQLOutputValue } from 'node:sqlite'
 import { toKept, toKeptJson } from '../postgres/any-text.ts'
-import type { ColumnKind } from './moved-tables.ts'
+import type { MovedKind } from './moved-tables.ts'
 
 /** Writes rows of SQLite in the text format of PostgreSQL's COPY: a line each, columns apart by tabs. */
 export type LineOf = (row: readonly SQLOutputValue[]) => string
 
-export function lineWriter(kinds: readonly ColumnKind[]): LineOf {
+export function lineWriter(kinds: readonly MovedKind[]): LineOf {
   const write = kinds.map((kind) => WRITERS[kind])
   return (row) => {
     let line = ''
@@ -20,7 +20,7 @@ export function lineWriter(kinds: readonly ColumnKind[]): LineOf {
 
 type Value = Exclude<SQLOutputValue, null>
 
-const WRITERS: Readonly<Record<ColumnKind, (value: Value) => string>> = {
+const WRITERS: Readonly<Record<MovedKind, (value: Value) => string>> = {
   text: (value) => escaped(String(value)),
   upper: (value) => escaped(String(value).toUpperCase()),
   integer: String,

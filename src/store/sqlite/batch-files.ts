@@ -11,7 +11,6 @@ export function batchFileOperation(db: DatabaseSync): Pick<Operations, 'keepBatc
   return {
     keepBatchFile({ accountId, keyId, fileId, models, atMs }) {
       upsert.run(accountId, keyId, fileId, JSON.stringify(models), integer(atMs))
-      return null
     },
   }
 }

@@ -4,7 +4,7 @@ import { integer, number, numberOrNull, present, type Row, text, textOrNull } fr
 
 /** What the thread that keeps bodies can be asked. */
 export type BodyOperations = {
-  keepBodies(bodies: CallBodies): null
+  keepBodies(bodies: CallBodies): void
   getBodies(requestId: string): CallBodies | null
   deleteBodies(beforeMs: number, limit: number): number
   trimBodies(bytesMax: number, limit: number): number
@@ -74,7 +74,6 @@ export function bodyOperations(db: DatabaseSync): BodyOperations {
   return {
     keepBodies({ requestId, atMs, request, response }) {
       insert.run(requestId, integer(atMs), ...columnsOf(request), ...columnsOf(response))
-      return null
     },
 
     getBodies(requestId) {

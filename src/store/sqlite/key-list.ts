@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { monthOf } from '../../ledger/calendar.ts'
 import { KEY_COLUMNS, KEY_SOURCE, keyRecord } from './key-record.ts'
-import type { ReadOperations } from './read-operations.ts'
+import type { ReadOperations } from './operations.ts'
 import { integer } from './rows.ts'
 
 /** Sorts after every id, so that a list from its start is the same statement. */

@@ -42,7 +42,6 @@ export function moneyOperations(db: DatabaseSync, onceBook: OnceBook): MoneyOper
 
     keepPriceVersion(id, json) {
       insertVersion.run(id, json)
-      return null
     },
   }
 }

@@ -4,10 +4,12 @@ import type {
   KeyChanges,
   KeyCreation,
   KeyEdit,
+  KeyQuery,
   KeyRecord,
   KeySuccessor,
   NewAdminKey,
   NewKey,
+  Page,
   Rotation,
 } from '../../keys/key-store.ts'
 import type { Recognition } from '../../keys/recognition.ts'
@@ -20,12 +22,13 @@ import type {
   CreditedBack,
   NewCredit,
 } from '../../ledger/ledger-store.ts'
-import type { RefusedCall } from '../../ledger/request-log.ts'
+import type { CallCursor, CallFilter, CallPage, RefusedCall } from '../../ledger/request-log.ts'
+import type { UsageQuery, UsageReport } from '../../ledger/usage-report.ts'
 
 /**
  * What the worker thread can be asked to do. The types on both sides of the thread boundary come from this map,
- * so that a caller cannot send what the worker does not understand. What looks at many rows is not here but in
- * `read-operations.ts`: on this thread every admission would wait for it.
+ * so that a caller cannot send what the worker does not understand. What looks at many rows is not here but below:
+ * on this thread every admission would wait for it.
  */
 export type Operations = {
   createKey(key: NewKey, once: Once | null): KeyCreation
@@ -45,14 +48,21 @@ export type Operations = {
   getBalance(accountId: string): Balance
   addCredit(credit: NewCredit, once: Once | null): OnceResult<Credited>
   creditBack(command: CreditBack, once: Once | null): OnceResult<CreditedBack>
-  keepBatchFile(file: BatchFile): null
-  keepPriceVersion(id: string, json: string): null
-  keepRefused(calls: readonly RefusedCall[]): null
+  keepBatchFile(file: BatchFile): void
+  keepPriceVersion(id: string, json: string): void
+  keepRefused(calls: readonly RefusedCall[]): void
   deleteRefused(beforeMs: number, callsMax: number, limit: number): number
 
   readSetting(name: string): string | null
   keepSetting(name: string, value: string): string
-  probeWrite(): null
+  probeWrite(): void
+}
+
+/** What the reading thread can be asked: all that may look at many rows. */
+export type ReadOperations = {
+  listKeys(query: KeyQuery): Page<KeyRecord>
+  listCalls(filter: CallFilter, after: CallCursor | null, limit: number): CallPage
+  readUsage(query: UsageQuery): UsageReport
 }
 
 export type OperationName = keyof Operations
@@ -63,8 +73,14 @@ export type Command = {
 /** What the worker is started with. */
 export interface WorkerParts {
   readonly file: string
-  /** One 32-bit integer: it is counted up, and whoever waits at it woken, when there is a message at the port. */
+  /** One 32-bit integer: it is counted up, and the thread that waits at it woken, when there is a message at the port. */
   readonly bell: SharedArrayBuffer
   /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
   readonly diskFault: SharedArrayBuffer | null
+}
+
+/** What a thread beside it is started with. */
+export interface SideParts {
+  readonly kind: 'reader' | 'bodies'
+  readonly file: string
 }

@@ -37,7 +37,6 @@ export function refusedCallOperations(db: DatabaseSync): RefusedOperations {
           call.digest,
         )
       }
-      return null
     },
 
     deleteRefused(beforeMs, callsMax, limit) {

@@ -2,9 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { limits } from '../../kernel/limits.ts'
 import type { CallRecord } from '../../ledger/call.ts'
 import type { CallCursor, CallFilter, CallFlag, CallPage } from '../../ledger/request-log.ts'
-import { refusedRecord } from '../refused-record.ts'
-import { callRecord } from './call-record.ts'
-import type { ReadOperations } from './read-operations.ts'
+import { callRecord, refusedRecord } from '../call-record.ts'
+import type { ReadOperations } from './operations.ts'
 import { integer, integerOrNull, number, type Row, text } from './rows.ts'
 
 const FLAG_COLUMNS: Readonly<Record<CallFlag, string>> = {

@@ -26,7 +26,6 @@ export function settingOperations(
     },
     probeWrite() {
       probe.run()
-      return null
     },
   }
 }

@@ -8,7 +8,7 @@ import {
   type UsageQuery,
   type UsageSums,
 } from '../../ledger/usage-report.ts'
-import type { ReadOperations } from './read-operations.ts'
+import type { ReadOperations } from './operations.ts'
 import { integer, nanos, present, type Row, textOrNull } from './rows.ts'
 
 const COLUMN = { day: 'day', model: 'model', key: 'key_id' } as const satisfies Record<UsageDimension, string>

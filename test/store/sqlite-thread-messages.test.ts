@@ -2,10 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { CallClosing, CallOpening, Hold } from '../../src/ledger/call.ts'
-import { readBatch, writeBatch } from '../../src/store/sqlite/call-texts.ts'
 import type { Command } from '../../src/store/sqlite/operations.ts'
-import { failureOf, type Outcome } from '../../src/store/sqlite/outcome.ts'
-import { readOutcomes, writeOutcomes } from '../../src/store/sqlite/outcome-texts.ts'
+import {
+  failureOf,
+  type Outcome,
+  readBatch,
+  readOutcomes,
+  writeBatch,
+  writeOutcomes,
+} from '../../src/store/sqlite/thread-messages.ts'
 import { closing, opening } from './conformance/fixtures.ts'
 
 /** Any string that JavaScript knows, halves of characters among them. */
