@@ -6,7 +6,7 @@ import { CLAIMED_COLUMNS, claimName, repeatedIn } from './once.ts'
 import { bool, nanos, number, present, type Row, text } from './rows.ts'
 import type { StoreClock } from './store-clock.ts'
 
-type MoneyOperations = Pick<Store, 'getBalance' | 'addCredit' | 'keepPriceVersion'>
+type MoneyOperations = Pick<Store, 'getBalance' | 'addCredit'>
 
 const BALANCE_COLUMNS = 'credited_nanos, charged_nanos, held_nanos, credit_enforced'
 
@@ -58,13 +58,6 @@ export function moneyOperations(db: Database, clock: StoreClock): MoneyOperation
           value: { credit, balance: balanceIn(answer) },
         }
       )
-    },
-
-    async keepPriceVersion(id, json) {
-      await db.query('INSERT INTO price_version (id, json) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
-        id,
-        json,
-      ])
     },
   }
 }

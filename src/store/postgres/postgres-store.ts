@@ -2,10 +2,9 @@ import { type Clock, systemClock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import { BRIEF } from '../operations/cold-operations.ts'
 import type { Store } from '../store.ts'
-import { adminKeyOperations } from './admin-keys.ts'
 import { admitCalls } from './admit.ts'
-import { batchFileOperation } from './batch-files.ts'
 import { bodyOperations } from './bodies.ts'
 import { createCallMonths } from './call-months.ts'
 import { getCall, settleCalls } from './calls.ts'
@@ -23,8 +22,8 @@ import { recogniseOperation } from './recognise.ts'
 import { refusedCallOperations } from './refused-calls.ts'
 import { requestLogOperation } from './request-log.ts'
 import { number, present } from './rows.ts'
+import { operationsOn } from './run-operation.ts'
 import { probeSettings } from './session-settings.ts'
-import { settingOperations } from './settings.ts'
 import type { StoreClock } from './store-clock.ts'
 import { usageOperation } from './usage.ts'
 
@@ -118,7 +117,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     clock: nodeClock,
     ...keyOperations(work, clock),
     ...keyListOperation(reads, clock),
-    ...adminKeyOperations(work, clock),
+    ...operationsOn(work, BRIEF, clock),
     ...recogniseOperation(work, clock),
     admit: admissions.ask,
     settle: settlements.ask,
@@ -128,10 +127,8 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     interruptOpenCalls: (atMs) => node.interruptOpenCalls(clock === 'caller' ? Math.trunc(atMs) : null),
     ...moneyOperations(work, clock),
     ...creditBackOperation(work, clock),
-    ...batchFileOperation(work),
     ...bodyOperations(reads),
     ...refusedCallOperations(reads),
-    ...settingOperations(work),
     close() {
       closing ??= close()
       return closing

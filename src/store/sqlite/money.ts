@@ -4,7 +4,7 @@ import type { OnceBook } from './once.ts'
 import type { Operations } from './operations.ts'
 import { integer, nanos, number, present, type Row, text } from './rows.ts'
 
-type MoneyOperations = Pick<Operations, 'getBalance' | 'addCredit' | 'keepPriceVersion'>
+type MoneyOperations = Pick<Operations, 'getBalance' | 'addCredit'>
 
 /** The account's balance, the journal of credits, and the price versions that bills were made with. */
 export function moneyOperations(db: DatabaseSync, onceBook: OnceBook): MoneyOperations {
@@ -19,7 +19,6 @@ export function moneyOperations(db: DatabaseSync, onceBook: OnceBook): MoneyOper
   const creditAccount = db.prepare(
     `UPDATE account SET credited_nanos = credited_nanos + ?, credit_enforced = 1 WHERE id = ? RETURNING ${columns}`,
   )
-  const insertVersion = db.prepare('INSERT OR IGNORE INTO price_version (id, json) VALUES (?, ?)')
 
   const getBalance = (accountId: string): Balance => balance(present(selectAccount.get(accountId)))
 
@@ -38,11 +37,6 @@ export function moneyOperations(db: DatabaseSync, onceBook: OnceBook): MoneyOper
       const account = present(creditAccount.get(amountNanos, accountId))
       onceBook.keep(once, id)
       return { kind: 'done', value: { credit, balance: balance(account) } }
-    },
-
-    keepPriceVersion(id, json) {
-      insertVersion.run(id, json)
-      return null
     },
   }
 }

@@ -1,41 +1,31 @@
 import type { Once, OnceResult } from '../../kernel/once.ts'
 import type {
-  AdminKeyRecord,
   KeyChanges,
   KeyCreation,
   KeyEdit,
   KeyRecord,
   KeySuccessor,
-  NewAdminKey,
   NewKey,
   Rotation,
 } from '../../keys/key-store.ts'
 import type { Recognition } from '../../keys/recognition.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
-import type {
-  Balance,
-  BatchFile,
-  CreditBack,
-  Credited,
-  CreditedBack,
-  NewCredit,
-} from '../../ledger/ledger-store.ts'
+import type { Balance, CreditBack, Credited, CreditedBack, NewCredit } from '../../ledger/ledger-store.ts'
 import type { RefusedCall } from '../../ledger/request-log.ts'
+import type { BRIEF } from '../operations/cold-operations.ts'
+import type { Answers } from '../operations/operation.ts'
 
 /**
  * What the worker thread can be asked to do. The types on both sides of the thread boundary come from this map,
  * so that a caller cannot send what the worker does not understand. What looks at many rows is not here but in
  * `read-operations.ts`: on this thread every admission would wait for it.
  */
-export type Operations = {
+export type Operations = Answers<typeof BRIEF> & {
   createKey(key: NewKey, once: Once | null): KeyCreation
   getKey(accountId: string, id: string, atMs: number): KeyRecord | null
   updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): KeyEdit
   revokeKey(accountId: string, id: string, atMs: number): KeyRecord | null
   rotateKey(accountId: string, id: string, successor: KeySuccessor, once: Once | null): Rotation
-  createAdminKey(key: NewAdminKey): AdminKeyRecord
-  listAdminKeys(): readonly AdminKeyRecord[]
-  revokeAdminKey(id: string, atMs: number): AdminKeyRecord | null
   recognise(digest: Uint8Array, atMs: number): Recognition
 
   admit(opening: CallOpening): Admission
@@ -45,14 +35,8 @@ export type Operations = {
   getBalance(accountId: string): Balance
   addCredit(credit: NewCredit, once: Once | null): OnceResult<Credited>
   creditBack(command: CreditBack, once: Once | null): OnceResult<CreditedBack>
-  keepBatchFile(file: BatchFile): null
-  keepPriceVersion(id: string, json: string): null
   keepRefused(calls: readonly RefusedCall[]): null
   deleteRefused(beforeMs: number, callsMax: number, limit: number): number
-
-  readSetting(name: string): string | null
-  keepSetting(name: string, value: string): string
-  probeWrite(): null
 }
 
 export type OperationName = keyof Operations

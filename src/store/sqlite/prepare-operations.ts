@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { adminKeyOperations } from './admin-keys.ts'
+import { BRIEF } from '../operations/cold-operations.ts'
 import { admitOperation } from './admit.ts'
-import { batchFileOperation } from './batch-files.ts'
 import { type BatchKeys, prepareBatchKeys } from './batch-keys.ts'
 import { type BatchRows, prepareBatchRows } from './batch-rows.ts'
 import { callOperations } from './calls.ts'
@@ -15,7 +14,7 @@ import type { OpenCalls } from './open-calls.ts'
 import type { Command, OperationName, Operations } from './operations.ts'
 import { recogniseOperation } from './recognise.ts'
 import { refusedCallOperations } from './refused-calls.ts'
-import { settingOperations } from './settings.ts'
+import { operationsOn } from './run-operation.ts'
 
 export interface PreparedOperations {
   /** Whether the commands write nothing that anybody waits for: they can be run without a transaction. */
@@ -90,14 +89,12 @@ function allOperations(
   const floors = prepareHoldFloors(db, keys)
   return {
     ...keyOperations(db, onceBook),
-    ...adminKeyOperations(db),
+    ...operationsOn(db, BRIEF),
     ...recogniseOperation(db, uses.note),
     ...admitOperation(db, keys, rows, openCalls, floors),
     ...callOperations(db, rows, openCalls, floors),
-    ...batchFileOperation(db),
     ...refusedCallOperations(db),
     ...money,
     ...creditBackOperation(db, onceBook, money.getBalance),
-    ...settingOperations(db),
   }
 }

@@ -5,6 +5,8 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
 import type { Disk } from '../ballast.ts'
+import { BRIEF } from '../operations/cold-operations.ts'
+import { methodsOf } from '../operations/operation.ts'
 import type { Store } from '../store.ts'
 import type { BodyOperations } from './body-operations.ts'
 import { type BatchMessage, writeBatch } from './call-texts.ts'
@@ -123,6 +125,9 @@ export async function openSqliteStore(
   }
 
   return {
+    ...methodsOf(BRIEF, (name, args) =>
+      call(name, ...(args as unknown as Parameters<Operations[typeof name]>)),
+    ),
     createKey: (key, once) => call('createKey', key, once),
     getKey: (accountId, id, atMs) => call('getKey', accountId, id, atMs),
     listKeys: (query) => read('listKeys', query),
@@ -130,9 +135,6 @@ export async function openSqliteStore(
     updateKey: (accountId, id, changes, atMs) => call('updateKey', accountId, id, changes, atMs),
     revokeKey: (accountId, id, atMs) => call('revokeKey', accountId, id, atMs),
     rotateKey: (accountId, id, successor, once) => call('rotateKey', accountId, id, successor, once),
-    createAdminKey: (key) => call('createAdminKey', key),
-    listAdminKeys: () => call('listAdminKeys'),
-    revokeAdminKey: (id, atMs) => call('revokeAdminKey', id, atMs),
     recognise: (digest, atMs) => call('recognise', digest, atMs),
     admit: (opening) => call('admit', opening),
     settle: (closing) => call('settle', closing),
@@ -142,12 +144,6 @@ export async function openSqliteStore(
     getBalance: (accountId) => call('getBalance', accountId),
     addCredit: (credit, once) => call('addCredit', credit, once),
     creditBack: (command, once) => call('creditBack', command, once),
-    keepBatchFile: async (batchFile) => {
-      await call('keepBatchFile', batchFile)
-    },
-    async keepPriceVersion(id, json) {
-      await call('keepPriceVersion', id, json)
-    },
     async keepBodies(kept) {
       // What room there is belongs to the books.
       if (disk.isFull) throw new StoreUnavailable('the disk is full')
@@ -163,11 +159,6 @@ export async function openSqliteStore(
       existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
     trimBodies: async (bytesMax, limit) =>
       existsSync(bodiesFile) ? bodies.ask('trimBodies', bytesMax, limit) : 0,
-    readSetting: (name) => call('readSetting', name),
-    keepSetting: (name, value) => call('keepSetting', name, value),
-    async probeWrite() {
-      await call('probeWrite')
-    },
     async close() {
       if (gone !== null) return
       // What was asked for before is still answered.
