@@ -10,6 +10,9 @@ export type Row = Readonly<Record<string, unknown>>
  */
 export type Operation<T> = Generator<Sql, T, readonly Row[]>
 
+/** Runs one statement, for those that can wait for each. */
+export type Ask = (statement: Sql) => Promise<readonly Row[]>
+
 /** What makes an operation of the arguments of a command. */
 export type Operate = (...args: never[]) => Operation<unknown>
 export type Operations = Readonly<Record<string, Operate>>
@@ -31,7 +34,9 @@ export function methodsOf<O extends Operations>(
   ask: (name: keyof O & string, args: never[]) => Promise<unknown>,
 ): Methods<O> {
   const names = Object.keys(operations)
-  return Object.fromEntries(names.map((name) => [name, (...args: never[]) => ask(name, args)])) as unknown as Methods<O>
+  return Object.fromEntries(
+    names.map((name) => [name, (...args: never[]) => ask(name, args)]),
+  ) as unknown as Methods<O>
 }
 
 export function atomic<O extends Operate>(operate: O): O {

@@ -2,10 +2,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Admission, CallOpening, CallRefusal } from '../../ledger/call.ts'
 import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts'
+import { modelsOf } from '../operations/keys.ts'
 import type { BatchKeys, KeyRow } from './batch-keys.ts'
 import type { AccountRow, BatchRows, MonthMoves } from './batch-rows.ts'
 import type { HoldFloors } from './hold-floors.ts'
-import { modelsFromJson } from './key-record.ts'
 import type { OpenCalls } from './open-calls.ts'
 import type { Operations } from './operations.ts'
 import { integer, text } from './rows.ts'
@@ -91,8 +91,8 @@ export function admitOperation(
       accountId,
       revokedAtMs: revokedAtMs === null ? null : Number(revokedAtMs),
       expiresAtMs: expiresAtMs === null ? null : Number(expiresAtMs),
-      allowedModels: modelsFromJson(allowedModels),
-      batchModels: file === undefined ? null : modelsFromJson(text(file, 'models')),
+      allowedModels: modelsOf(allowedModels),
+      batchModels: file === undefined ? null : modelsOf(text(file, 'models')),
       budget:
         capNanos === null
           ? null

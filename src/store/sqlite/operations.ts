@@ -1,43 +1,21 @@
-import type { Once, OnceResult } from '../../kernel/once.ts'
-import type {
-  KeyChanges,
-  KeyCreation,
-  KeyEdit,
-  KeyRecord,
-  KeySuccessor,
-  NewKey,
-  Rotation,
-} from '../../keys/key-store.ts'
 import type { Recognition } from '../../keys/recognition.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
-import type { Balance, CreditBack, Credited, CreditedBack, NewCredit } from '../../ledger/ledger-store.ts'
-import type { RefusedCall } from '../../ledger/request-log.ts'
-import type { BRIEF } from '../operations/cold-operations.ts'
+import type { BRIEF, REFUSED } from '../operations/cold-operations.ts'
 import type { Answers } from '../operations/operation.ts'
 
 /**
  * What the worker thread can be asked to do. The types on both sides of the thread boundary come from this map,
- * so that a caller cannot send what the worker does not understand. What looks at many rows is not here but in
- * `read-operations.ts`: on this thread every admission would wait for it.
+ * so that a caller cannot send what the worker does not understand. What looks at many rows is not here but among the
+ * `READS`: on this thread every admission would wait for it.
  */
-export type Operations = Answers<typeof BRIEF> & {
-  createKey(key: NewKey, once: Once | null): KeyCreation
-  getKey(accountId: string, id: string, atMs: number): KeyRecord | null
-  updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): KeyEdit
-  revokeKey(accountId: string, id: string, atMs: number): KeyRecord | null
-  rotateKey(accountId: string, id: string, successor: KeySuccessor, once: Once | null): Rotation
-  recognise(digest: Uint8Array, atMs: number): Recognition
-
-  admit(opening: CallOpening): Admission
-  settle(closing: CallClosing): Settled
-  getCall(requestId: string): CallRecord | null
-  interruptOpenCalls(atMs: number): number
-  getBalance(accountId: string): Balance
-  addCredit(credit: NewCredit, once: Once | null): OnceResult<Credited>
-  creditBack(command: CreditBack, once: Once | null): OnceResult<CreditedBack>
-  keepRefused(calls: readonly RefusedCall[]): null
-  deleteRefused(beforeMs: number, callsMax: number, limit: number): number
-}
+export type Operations = Answers<typeof BRIEF> &
+  Answers<typeof REFUSED> & {
+    recognise(digest: Uint8Array, atMs: number): Recognition
+    admit(opening: CallOpening): Admission
+    settle(closing: CallClosing): Settled
+    getCall(requestId: string): CallRecord | null
+    interruptOpenCalls(atMs: number): number
+  }
 
 export type OperationName = keyof Operations
 export type Command = {

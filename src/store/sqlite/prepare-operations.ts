@@ -1,19 +1,14 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { BRIEF } from '../operations/cold-operations.ts'
+import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
 import { admitOperation } from './admit.ts'
 import { type BatchKeys, prepareBatchKeys } from './batch-keys.ts'
 import { type BatchRows, prepareBatchRows } from './batch-rows.ts'
 import { callOperations } from './calls.ts'
-import { creditBackOperation } from './credit-back.ts'
 import { prepareHoldFloors } from './hold-floors.ts'
-import { keyOperations } from './keys.ts'
-import { moneyOperations } from './money.ts'
 import { createNotedUses, type NotedUses } from './noted-uses.ts'
-import { prepareOnceBook } from './once.ts'
 import type { OpenCalls } from './open-calls.ts'
 import type { Command, OperationName, Operations } from './operations.ts'
 import { recogniseOperation } from './recognise.ts'
-import { refusedCallOperations } from './refused-calls.ts'
 import { operationsOn } from './run-operation.ts'
 
 export interface PreparedOperations {
@@ -84,17 +79,11 @@ function allOperations(
   openCalls: OpenCalls,
   uses: NotedUses,
 ): Operations {
-  const onceBook = prepareOnceBook(db)
-  const money = moneyOperations(db, onceBook)
   const floors = prepareHoldFloors(db, keys)
   return {
-    ...keyOperations(db, onceBook),
-    ...operationsOn(db, BRIEF),
+    ...operationsOn(db, { ...BRIEF, ...REFUSED }),
     ...recogniseOperation(db, uses.note),
     ...admitOperation(db, keys, rows, openCalls, floors),
     ...callOperations(db, rows, openCalls, floors),
-    ...refusedCallOperations(db),
-    ...money,
-    ...creditBackOperation(db, onceBook, money.getBalance),
   }
 }

@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import { READS } from '../operations/cold-operations.ts'
 import { failureOf, type Outcome } from './outcome.ts'
-import { prepareReadOperations } from './prepare-read-operations.ts'
-import type { ReadCommand, ReaderParts } from './read-operations.ts'
+import { operationsOn } from './run-operation.ts'
 
 /**
  * The thread that answers what looks at many rows, on a connection that cannot write. Readers and the writer of a
@@ -12,9 +12,10 @@ import type { ReadCommand, ReaderParts } from './read-operations.ts'
 const port = parentPort
 if (port === null) throw new Error('reader-worker.ts runs as a worker thread only')
 
-const { file } = workerData as ReaderParts
+const { file } = workerData as { readonly file: string }
 const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
-const operations = prepareReadOperations(db)
+const operations = operationsOn(db, READS)
+type ReadCommand = readonly [keyof typeof READS, ...unknown[]]
 
 port.on('message', (message: ReadCommand | 'close') => {
   if (message === 'close') {

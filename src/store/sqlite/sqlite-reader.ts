@@ -1,11 +1,11 @@
 import { limits } from '../../kernel/limits.ts'
+import type { READS } from '../operations/cold-operations.ts'
+import type { Answers } from '../operations/operation.ts'
 import { createLazyThread, type LazyThread } from './lazy-thread.ts'
-import type { ReaderParts, ReadOperations } from './read-operations.ts'
 
-export type SqliteReader = LazyThread<ReadOperations>
+export type SqliteReader = LazyThread<Answers<typeof READS>>
 
 /** The thread that answers what looks at many rows. */
 export function createSqliteReader(file: string, waitingMax: number = limits.readQueueMax): SqliteReader {
-  const parts: ReaderParts = { file }
-  return createLazyThread<ReadOperations>('reader-worker', parts, waitingMax)
+  return createLazyThread<Answers<typeof READS>>('reader-worker', { file }, waitingMax)
 }

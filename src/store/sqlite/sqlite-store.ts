@@ -5,16 +5,14 @@ import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
 import type { Disk } from '../ballast.ts'
-import { BRIEF } from '../operations/cold-operations.ts'
-import { methodsOf } from '../operations/operation.ts'
+import { type BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import { type Answers, methodsOf } from '../operations/operation.ts'
 import type { Store } from '../store.ts'
-import type { BodyOperations } from './body-operations.ts'
 import { type BatchMessage, writeBatch } from './call-texts.ts'
 import { createLazyThread } from './lazy-thread.ts'
 import type { Command, OperationName, Operations, WorkerParts } from './operations.ts'
 import { errorOf } from './outcome.ts'
 import { type OutcomesMessage, readOutcomes } from './outcome-texts.ts'
-import type { ReadName, ReadOperations } from './read-operations.ts'
 import { createSqliteReader } from './sqlite-reader.ts'
 
 interface Waiting {
@@ -43,7 +41,7 @@ export async function openSqliteStore(
   await ready(worker)
   const reader = createSqliteReader(file)
   const bodiesFile = join(dirname(file), 'bodies.db')
-  const bodies = createLazyThread<BodyOperations>('body-worker', { file: bodiesFile })
+  const bodies = createLazyThread<Answers<typeof BODIES>>('body-worker', { file: bodiesFile })
 
   let queue: Waiting[] = []
   let running: Waiting[] = []
@@ -117,44 +115,24 @@ export async function openSqliteStore(
     })
   }
 
-  function read<Name extends ReadName>(
-    name: Name,
-    ...args: Parameters<ReadOperations[Name]>
-  ): Promise<ReturnType<ReadOperations[Name]>> {
-    return gone === null ? reader.ask(name, ...args) : Promise.reject(gone)
-  }
+  const callAny = call as (name: string, ...args: unknown[]) => Promise<unknown>
+  const readAny = reader.ask as (name: string, ...args: unknown[]) => Promise<unknown>
 
   return {
-    ...methodsOf(BRIEF, (name, args) =>
-      call(name, ...(args as unknown as Parameters<Operations[typeof name]>)),
-    ),
-    createKey: (key, once) => call('createKey', key, once),
-    getKey: (accountId, id, atMs) => call('getKey', accountId, id, atMs),
-    listKeys: (query) => read('listKeys', query),
-    readUsage: (query) => read('readUsage', query),
-    updateKey: (accountId, id, changes, atMs) => call('updateKey', accountId, id, changes, atMs),
-    revokeKey: (accountId, id, atMs) => call('revokeKey', accountId, id, atMs),
-    rotateKey: (accountId, id, successor, once) => call('rotateKey', accountId, id, successor, once),
+    ...methodsOf({ ...BRIEF, ...REFUSED }, (name, args) => callAny(name, ...args)),
+    ...methodsOf(READS, (name, args) => (gone === null ? readAny(name, ...args) : Promise.reject(gone))),
     recognise: (digest, atMs) => call('recognise', digest, atMs),
     admit: (opening) => call('admit', opening),
     settle: (closing) => call('settle', closing),
     getCall: (requestId) => call('getCall', requestId),
-    listCalls: (filter, after, limit) => read('listCalls', filter, after, limit),
     interruptOpenCalls: (atMs) => call('interruptOpenCalls', atMs),
-    getBalance: (accountId) => call('getBalance', accountId),
-    addCredit: (credit, once) => call('addCredit', credit, once),
-    creditBack: (command, once) => call('creditBack', command, once),
     async keepBodies(kept) {
       // What room there is belongs to the books.
       if (disk.isFull) throw new StoreUnavailable('the disk is full')
       await bodies.ask('keepBodies', kept)
     },
-    keepRefused: async (calls) => {
-      await call('keepRefused', calls)
-    },
-    deleteRefused: (beforeMs, callsMax, limit) => call('deleteRefused', beforeMs, callsMax, limit),
-    getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     // Where no body was ever kept, no thread is started to look for old ones.
+    getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     deleteBodies: async (beforeMs, limit) =>
       existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
     trimBodies: async (bytesMax, limit) =>
