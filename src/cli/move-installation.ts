@@ -11,7 +11,7 @@ import { describeMoved, type MovedTo, type MoveState } from '../store/migrate-st
 import { readSeal, sealSource } from '../store/migrate-store/seal-source.ts'
 import { openSource, type Source } from '../store/migrate-store/source.ts'
 import { MovedByAnother, openTarget, type Target } from '../store/migrate-store/target.ts'
-import { openBooks } from '../store/postgres/audit-reader.ts'
+import { openBooks } from '../store/postgres/ledger-snapshot.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { count, createMoveProgress, duration, type MoveProgress } from './move-progress.ts'

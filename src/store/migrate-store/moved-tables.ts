@@ -1,5 +1,5 @@
 import { CALL_COLUMNS, type ColumnKind, TOKEN_COLUMNS, UNSHOWN_COLUMNS } from '../../ledger/call-columns.ts'
-import { LAST_USED_AT_MS } from '../sqlite/key-record.ts'
+import { lastUsedInSqlite } from '../operations/keys.ts'
 
 /**
  * What the two stores have in common, table by table. The columns are those of PostgreSQL; where SQLite has none of the
@@ -100,7 +100,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
       ...{ last_used_at_ms: integer, monthly_budget_nanos: integer, allowed_models: json },
       ...{ log_requests: flag, rotated_from: text },
     },
-    { from: { name_upper: 'name', last_used_at_ms: LAST_USED_AT_MS } },
+    { from: { name_upper: 'name', last_used_at_ms: lastUsedInSqlite('api_key') } },
   ),
   table('admin_key', 'admin keys', ['id'], {
     ...{ id: text, account_id: text, name: text, digest: bytes, prefix: text, last4: text },

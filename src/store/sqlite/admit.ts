@@ -5,9 +5,9 @@ import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Admission, CallOpening, CallRefusal, HoldFloor } from '../../ledger/call.ts'
 import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
 import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts'
+import { modelsOf } from '../operations/keys.ts'
 import type { AccountRow, BatchRows, KeyRow, MonthMoves } from './batch-rows.ts'
 import type { OpenCalls } from './calls.ts'
-import { modelsFromJson } from './key-record.ts'
 import type { Operations } from './operations.ts'
 import { bind, inArrays, integer, nanos, nanosOrNull, numberOrNull, type Row, text } from './rows.ts'
 
@@ -81,8 +81,8 @@ export function admitOperation(
       accountId,
       revokedAtMs: revokedAtMs === null ? null : Number(revokedAtMs),
       expiresAtMs: expiresAtMs === null ? null : Number(expiresAtMs),
-      allowedModels: modelsFromJson(allowedModels),
-      batchModels: file === undefined ? null : modelsFromJson(text(file, 'models')),
+      allowedModels: modelsOf(allowedModels),
+      batchModels: file === undefined ? null : modelsOf(text(file, 'models')),
       budget:
         capNanos === null
           ? null

@@ -1,16 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { adminKeyOperations } from './admin-keys.ts'
+import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
 import { admitOperation, recogniseOperation } from './admit.ts'
-import { batchFileOperation } from './batch-files.ts'
 import { type BatchRows, prepareBatchRows } from './batch-rows.ts'
 import { callOperations, type OpenCalls } from './calls.ts'
-import { creditBackOperation } from './credit-back.ts'
-import { keyOperations } from './keys.ts'
-import { moneyOperations } from './money.ts'
-import { prepareOnceBook } from './once.ts'
 import type { Command, OperationName, Operations } from './operations.ts'
-import { refusedCallOperations } from './refused-calls.ts'
-import { settingOperations } from './settings.ts'
+import { operationsOn } from './run-operation.ts'
 
 export interface PreparedOperations {
   /** Whether the commands write nothing that a caller waits for: they can be run without a transaction. */
@@ -57,18 +51,10 @@ export function prepareOperations(db: DatabaseSync): PreparedOperations {
 
 /** All operations over one connection, their statements prepared once: preparing costs six times running them. */
 function allOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): Operations {
-  const onceBook = prepareOnceBook(db)
-  const money = moneyOperations(db, onceBook)
   return {
-    ...keyOperations(db, onceBook),
-    ...adminKeyOperations(db),
+    ...operationsOn(db, { ...BRIEF, ...REFUSED }),
     ...recogniseOperation(db, rows.noteUse),
     ...admitOperation(db, rows, openCalls),
     ...callOperations(db, rows, openCalls),
-    ...batchFileOperation(db),
-    ...refusedCallOperations(db),
-    ...money,
-    ...creditBackOperation(db, onceBook, money.getBalance),
-    ...settingOperations(db),
   }
 }

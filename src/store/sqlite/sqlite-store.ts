@@ -5,9 +5,10 @@ import { StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
 import type { Disk } from '../ballast.ts'
+import { BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import { methodsOf } from '../operations/operation.ts'
 import type { Store } from '../store.ts'
-import type { BodyOperations } from './body-operations.ts'
-import type { Operations, ReadOperations, SideParts, WorkerParts } from './operations.ts'
+import type { BodyOperations, Operations, ReadOperations, SideParts, WorkerParts } from './operations.ts'
 import { createThreadClient, type ThreadClient } from './thread-client.ts'
 
 /** Without a ballast: a command that finds the disk full fails. */
@@ -39,47 +40,25 @@ export async function openSqliteStore(
       onFatal(error)
     },
   })
-  const { ask } = writer
-  const read = reader.ask
-
   return {
-    createKey: (key, once) => ask('createKey', key, once),
-    getKey: (accountId, id, atMs) => ask('getKey', accountId, id, atMs),
-    listKeys: (query) => read('listKeys', query),
-    readUsage: (query) => read('readUsage', query),
-    updateKey: (accountId, id, changes, atMs) => ask('updateKey', accountId, id, changes, atMs),
-    revokeKey: (accountId, id, atMs) => ask('revokeKey', accountId, id, atMs),
-    rotateKey: (accountId, id, successor, once) => ask('rotateKey', accountId, id, successor, once),
-    createAdminKey: (key) => ask('createAdminKey', key),
-    listAdminKeys: () => ask('listAdminKeys'),
-    revokeAdminKey: (id, atMs) => ask('revokeAdminKey', id, atMs),
-    recognise: (digest, atMs) => ask('recognise', digest, atMs),
-    admit: (opening) => ask('admit', opening),
-    settle: (closing) => ask('settle', closing),
-    getCall: (requestId) => ask('getCall', requestId),
-    listCalls: (filter, after, limit) => read('listCalls', filter, after, limit),
-    interruptOpenCalls: (atMs) => ask('interruptOpenCalls', atMs),
-    getBalance: (accountId) => ask('getBalance', accountId),
-    addCredit: (credit, once) => ask('addCredit', credit, once),
-    creditBack: (command, once) => ask('creditBack', command, once),
-    keepBatchFile: (batchFile) => ask('keepBatchFile', batchFile),
-    keepPriceVersion: (id, json) => ask('keepPriceVersion', id, json),
+    ...methodsOf({ ...BRIEF, ...REFUSED }, writer.askAny),
+    ...methodsOf(READS, reader.askAny),
+    recognise: (digest, atMs) => writer.ask('recognise', digest, atMs),
+    admit: (opening) => writer.ask('admit', opening),
+    settle: (closing) => writer.ask('settle', closing),
+    getCall: (requestId) => writer.ask('getCall', requestId),
+    interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', atMs),
     async keepBodies(kept) {
       // What room there is belongs to the books.
       if (disk.isFull) throw new StoreUnavailable('the disk is full')
       await bodies.ask('keepBodies', kept)
     },
-    keepRefused: (calls) => ask('keepRefused', calls),
-    deleteRefused: (beforeMs, callsMax, limit) => ask('deleteRefused', beforeMs, callsMax, limit),
-    getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     // Where no body was ever kept, no thread is started to look for old ones.
+    getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     deleteBodies: async (beforeMs, limit) =>
       existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
     trimBodies: async (bytesMax, limit) =>
       existsSync(bodiesFile) ? bodies.ask('trimBodies', bytesMax, limit) : 0,
-    readSetting: (name) => ask('readSetting', name),
-    keepSetting: (name, value) => ask('keepSetting', name, value),
-    probeWrite: () => ask('probeWrite'),
     async close() {
       // Before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
       await Promise.all([reader.close(), bodies.close()])

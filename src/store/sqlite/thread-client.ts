@@ -12,6 +12,8 @@ export interface ThreadClient<Asked extends Operations> {
     name: Name,
     ...args: Parameters<Asked[Name]>
   ): Promise<ReturnType<Asked[Name]>>
+  /** The same for names that are in a list. */
+  askAny(name: string, args: readonly unknown[]): Promise<unknown>
   /** What was asked for before is still answered. */
   close(): Promise<void>
 }
@@ -120,20 +122,22 @@ export function createThreadClient<Asked extends Operations>(parts: ThreadParts)
     await ended
   }
 
+  function askAny(name: string, args: readonly unknown[]): Promise<unknown> {
+    if (gone !== null) return Promise.reject(gone)
+    if (closing !== null) return Promise.reject(new StoreGone('the store is closed'))
+    if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
+    return new Promise((resolve, reject) => {
+      queue.push({ command: [name, ...args], resolve, reject })
+      if (queue.length > 1 || running.length > 0) return
+      // What this turn of the event loop still brings joins the batch, unless the last command came alone.
+      if (isQuiet) sendNext()
+      else setImmediate(sendNext)
+    })
+  }
+
   return {
-    ask(name, ...args) {
-      if (gone !== null) return Promise.reject(gone)
-      if (closing !== null) return Promise.reject(new StoreGone('the store is closed'))
-      if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
-      const answer = new Promise((resolve, reject) => {
-        queue.push({ command: [name, ...args], resolve, reject })
-        if (queue.length > 1 || running.length > 0) return
-        // What this turn of the event loop still brings joins the batch, unless the last command came alone.
-        if (isQuiet) sendNext()
-        else setImmediate(sendNext)
-      })
-      return answer as Promise<ReturnType<Asked[typeof name]>>
-    },
+    ask: (name, ...args) => askAny(name, args) as Promise<ReturnType<Asked[typeof name]>>,
+    askAny,
 
     close() {
       closing ??= end()
