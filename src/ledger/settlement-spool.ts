@@ -139,7 +139,7 @@ class Spool implements SettlementSpool {
 
   constructor(parts: SpoolParts, left: readonly CallClosing[]) {
     this.#parts = parts
-    for (const closing of left) this.#add(closing, toSpoolRow(closing))
+    for (const closing of left) this.#add(closing, toSpoolRow(closing)).told.resolve()
   }
 
   get waiting(): number {

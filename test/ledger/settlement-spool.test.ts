@@ -66,6 +66,8 @@ test('what was kept is left to the next life, in order and exactly', async () =>
   const second = await open()
   assert.deepEqual(second.left(), [A, B, C])
   assert.equal(second.waiting, 3)
+  // It is on the disk already.
+  await second.keep(A)
   await second.close()
   assert.deepEqual(lines, [])
 })
