@@ -132,6 +132,9 @@ function namesFrom<From extends CallColumn['from']>(from: From): readonly NameFr
 export const OPENING_NAMES = namesFrom('opening')
 export const CLOSING_NAMES = namesFrom('closing')
 
+/** In JSON these are text: as numbers they would pass through doubles. */
+export const CLOSING_AMOUNTS = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.startsWith('nanos'))
+
 type Opening = OpeningColumns & { readonly endpoint: string }
 
 export const OPENING_COLUMNS: readonly Brought<Opening>[] = [

@@ -1,7 +1,7 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { Recognition } from '../../keys/recognition.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
-import { CALL_COLUMNS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
+import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { Command } from './operations.ts'
 
 /**
@@ -116,10 +116,8 @@ function openingOf(list: ReturnType<typeof openingList>): CallOpening {
   return setValues(opening, OPENING_PLAIN, plain)
 }
 
-const isAmount = (name: (typeof CLOSING_NAMES)[number]) => CALL_COLUMNS[name].kind.startsWith('nanos')
-const CLOSING_AMOUNTS = CLOSING_NAMES.filter(isAmount)
 const CLOSING_PLAIN = [
-  ...CLOSING_NAMES.filter((name) => !isAmount(name)),
+  ...CLOSING_NAMES.filter((name) => !CLOSING_AMOUNTS.includes(name)),
   ...(['requestId', 'state', 'atMs'] as const),
 ]
 const BLANK_CLOSING = blank([...CLOSING_PLAIN, ...CLOSING_AMOUNTS]) as Omit<CallClosing, 'tokens'>
