@@ -14,7 +14,8 @@ export interface Database {
    * Does the work between BEGIN and COMMIT, at READ COMMITTED: each statement sees what was committed before it began,
    * so what a decision depends on is locked in one statement and read in it or a later one. If the database ended it
    * in favour of another (a deadlock, a serialization failure) the whole work is done again, once. Inside the work of
-   * a transaction it is part of that one.
+   * a transaction it is part of that one. The database ends it where it hears nothing for so long between two
+   * statements.
    */
-  transaction<T>(work: (tx: Database) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Database) => Promise<T>, idleMsMax?: number): Promise<T>
 }
