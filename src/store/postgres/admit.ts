@@ -1,12 +1,12 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { Admission, Budget, CallOpening, CallRefusal, HeldBy, Hold } from '../../ledger/call.ts'
 import { FOREIGN_FILE, HOLD_NANOS_MAX, UNBOUNDED_NANOS } from '../../ledger/decide-admission.ts'
+import type { StoreClock } from '../operations/sql.ts'
 import { toKeptJson } from './any-text.ts'
 import type { CallMonths } from './call-months.ts'
 import type { Database } from './database.ts'
 import type { Outcome } from './lane.ts'
 import type { Node } from './node.ts'
-import type { StoreClock } from './store-clock.ts'
 
 export interface AdmissionParts {
   readonly db: Database

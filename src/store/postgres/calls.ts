@@ -3,12 +3,12 @@ import { StoreRefused } from '../../kernel/errors.ts'
 import { requestInstantMs } from '../../kernel/request-instant.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import type { CallClosing, CallRecord, Settled } from '../../ledger/call.ts'
+import type { StoreClock } from '../operations/sql.ts'
 import { refusedRecord } from '../refused-record.ts'
 import { toKeptJson } from './any-text.ts'
 import { callRecord } from './call-record.ts'
 import type { Database } from './database.ts'
 import type { Outcome } from './lane.ts'
-import type { StoreClock } from './store-clock.ts'
 
 export interface SettlementParts {
   readonly db: Database

@@ -3,6 +3,7 @@ import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import type { StoreClock } from '../operations/sql.ts'
 import type { Store } from '../store.ts'
 import { admitCalls } from './admit.ts'
 import { createCallMonths } from './call-months.ts'
@@ -17,7 +18,6 @@ import { recogniseOperation } from './recognise.ts'
 import { number, present } from './rows.ts'
 import { operationsOn } from './run-operation.ts'
 import { probeSettings } from './session-settings.ts'
-import type { StoreClock } from './store-clock.ts'
 
 export interface PostgresStoreOptions {
   /** Whose clock decides. In production the database's, of which there is one; tests move the caller's. */

@@ -1,10 +1,10 @@
 import { statusSql } from '../operations/keys.ts'
+import type { StoreClock } from '../operations/sql.ts'
 import { now, sql } from '../operations/sql.ts'
 import type { Store } from '../store.ts'
 import type { Database } from './database.ts'
 import { bool, nanos, nanosOrNull, text } from './rows.ts'
 import { dialectOf, runStatement } from './run-operation.ts'
-import type { StoreClock } from './store-clock.ts'
 
 const STATUS = statusSql(sql`now.at_ms`)
 
