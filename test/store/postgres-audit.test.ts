@@ -11,6 +11,7 @@ import {
 import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
 import { booksIn } from '../../src/store/operations/audit-reader.ts'
 import { sql } from '../../src/store/operations/sql.ts'
+import { openPool } from '../../src/store/postgres/database.ts'
 import {
   askAtLength,
   askOn,
@@ -19,7 +20,6 @@ import {
   openRerateWriter,
   openSnapshot,
 } from '../../src/store/postgres/ledger-snapshot.ts'
-import { openPool } from '../../src/store/postgres/pool.ts'
 import type { Store } from '../../src/store/store.ts'
 import { billed, rateAgain, rated, V1, versionJson } from '../ledger/books.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'

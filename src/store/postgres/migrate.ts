@@ -1,11 +1,11 @@
 import pg from 'pg'
+import { failureOf, unconnected } from './database.ts'
 import { FUNCTIONS, FUNCTIONS_HASH } from './functions.ts'
 import { tables } from './migrations/0001-tables.ts'
 import { booking } from './migrations/0003-booking.ts'
 import { functionsApplied } from './migrations/0007-functions-applied.ts'
 import { holdFloors } from './migrations/0008-hold-floors.ts'
 import { refusedCalls } from './migrations/0009-refused-calls.ts'
-import { failureOf, unconnected } from './outcome.ts'
 
 /** It made functions, which are in functions.ts now. */
 const FUNCTIONS_ONLY = ''
