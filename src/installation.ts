@@ -11,7 +11,7 @@ import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-d
 import { mintKey, shownParts } from './keys/key-format.ts'
 import { Ballast, type Disk } from './store/ballast.ts'
 import { whyNotOpened } from './store/migrate-store/move-state.ts'
-import { shownDatabase } from './store/postgres/database.ts'
+import { shownDatabase } from './store/postgres/shown-database.ts'
 import { isOpenToOthers, makePrivateDir, modeOf, tightenFiles } from './store/private-dir.ts'
 import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'

@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 import type { Config, UpstreamConfig } from '../config.ts'
 import { VERSION } from '../kernel/version.ts'
-import { shownDatabase } from '../store/postgres/database.ts'
+import { shownDatabase } from '../store/postgres/shown-database.ts'
 
 export interface BannerFacts {
   readonly url: string

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type Config, ConfigError } from '../config.ts'
 import { unopenedDatabase } from '../installation.ts'
-import { shownDatabase } from '../store/postgres/database.ts'
+import { shownDatabase } from '../store/postgres/shown-database.ts'
 
 /** How a command opens the books in each of the stores. Null: there are none. */
 export interface LedgerOpeners<T> {

@@ -1,7 +1,6 @@
 import pg from 'pg'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { Secret } from '../../kernel/secret.ts'
 import type { Row } from '../operations/operation.ts'
 import { fromKept, fromKeptJson, toKept } from './any-text.ts'
 
@@ -55,7 +54,7 @@ export function openPool({ url, connectionsMax, statementMs, settings }: PoolOpt
       ? { statement_timeout: 0.9 * statementMs, idle_in_transaction_session_timeout: 2 * statementMs }
       : {}),
   })
-  // A connection that is lost while nothing runs on it is missed by nobody: the next statement opens another.
+  // A connection that is lost while nothing runs on it is not missed: the next statement opens another.
   pool.on('error', () => {})
   pool.on('connect', (client) => client.on('error', () => {}))
 
@@ -281,10 +280,4 @@ export function unconnected(error: unknown): StoreUnavailable {
   const [first] = error instanceof AggregateError ? error.errors : [error]
   const message = first instanceof Error ? first.message : String(first)
   return new StoreUnavailable(`no connection to the database: ${message}`, { cause: error })
-}
-
-/** Where the database is, without the password or anything else that came with the URL. */
-export function shownDatabase(databaseUrl: Secret): string {
-  const { hostname: host, port, pathname } = new URL(databaseUrl.reveal())
-  return `postgres://${host}:${port || '5432'}${pathname}`
 }
