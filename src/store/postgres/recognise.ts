@@ -12,7 +12,7 @@ export function recogniseOperation(db: Database, clock: StoreClock): Pick<Store,
   const dialect = dialectOf(clock)
   return {
     async recognise(digest, atMs) {
-      // A key that is not in force is only read: whoever goes on trying one writes nothing. Requests may be recognised
+      // A key that is not in force is only read: to go on trying one writes nothing. Requests may be recognised
       // in another order than that in which they came.
       const statement = sql`
         WITH now AS MATERIALIZED (SELECT ${now(atMs)} AS at_ms),
