@@ -9,7 +9,6 @@ import {
   onPostgres,
   raw,
   render,
-  rowsSql,
   sql,
 } from '../../../src/store/operations/sql.ts'
 
@@ -39,10 +38,7 @@ test('text from outside never becomes text of a statement', () => {
 })
 
 test('nothing is NULL, without a type that it might not fit', () => {
-  const statement = sql`INSERT INTO t VALUES ${rowsSql([
-    [null, 1],
-    ['x', json(null)],
-  ])}`
+  const statement = sql`INSERT INTO t VALUES ${join([sql`(${null}, ${1})`, sql`(${'x'}, ${json(null)})`])}`
   assert.equal(render(statement, sqlite).text, 'INSERT INTO t VALUES (NULL, ?), (?, NULL)')
   assert.equal(render(statement, postgres).text, 'INSERT INTO t VALUES (NULL, $1::bigint), ($2::text, NULL)')
 })
