@@ -1,4 +1,4 @@
-import type { Redact } from './redact.ts'
+import type { Redact } from './secret.ts'
 
 /**
  * The one table of failures the service itself can answer with. For each: the status, the `type` that the two

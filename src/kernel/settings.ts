@@ -9,7 +9,7 @@ export type Tell = (name: string, problem: string) => void
 /** The setting, or undefined after telling what is wrong with it. */
 export type SettingReader<T> = (given: unknown, name: string, tell: Tell) => T | undefined
 
-type SettingsOf<Readers> = {
+export type SettingsOf<Readers> = {
   readonly [Name in keyof Readers]?: Readers[Name] extends SettingReader<infer T> ? T | undefined : never
 }
 

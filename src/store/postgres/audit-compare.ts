@@ -1,5 +1,4 @@
-import type { Batches } from '../../ledger/audit.ts'
-import type { SumsRow } from '../../ledger/audit-sums.ts'
+import type { Batches, SumsRow } from '../../ledger/audited.ts'
 import type { Database } from './database.ts'
 import { bool, type Row, text } from './rows.ts'
 

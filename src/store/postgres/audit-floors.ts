@@ -1,5 +1,4 @@
-import type { Batches } from '../../ledger/audit.ts'
-import { FLOOR_FIGURES, type SumsRow } from '../../ledger/audit-sums.ts'
+import { type Batches, FLOOR_FIGURES, type SumsRow } from '../../ledger/audited.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { compared } from './audit-compare.ts'
 import type { Database } from './database.ts'

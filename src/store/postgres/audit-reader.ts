@@ -1,5 +1,12 @@
-import type { AuditCounts, Batches, BooksReader, OpenBooks } from '../../ledger/audit.ts'
-import { type AuditedCall, type AuditedCredit, RERATE } from '../../ledger/audited.ts'
+import {
+  type AuditCounts,
+  type AuditedCall,
+  type AuditedCredit,
+  type Batches,
+  type BooksReader,
+  type OpenBooks,
+  RERATE,
+} from '../../ledger/audited.ts'
 import { bookSums } from './audit-sums.ts'
 import type { Database } from './database.ts'
 import { openLedger, openSnapshot } from './ledger-snapshot.ts'

@@ -1,5 +1,4 @@
-import type { BooksReader } from '../../ledger/audit.ts'
-import { type AccountSums, DAY_SUMS, MONTH_SUMS } from '../../ledger/audit-sums.ts'
+import { type AccountSums, type BooksReader, DAY_SUMS, MONTH_SUMS } from '../../ledger/audited.ts'
 import { compared } from './audit-compare.ts'
 import { type DerivedFloors, deriveFloors } from './audit-floors.ts'
 import type { Database } from './database.ts'

@@ -1,4 +1,4 @@
-import { DAY_SUMS } from '../../ledger/audit-sums.ts'
+import { DAY_SUMS } from '../../ledger/audited.ts'
 import type { Database } from './database.ts'
 import { text } from './rows.ts'
 

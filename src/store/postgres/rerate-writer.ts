@@ -1,8 +1,12 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import { RERATE } from '../../ledger/audited.ts'
-import { creditOf, type RerateCandidate, type RerateSelection } from '../../ledger/rerate.ts'
-import type { RerateWriter } from '../../ledger/rerate-writer.ts'
+import {
+  creditOf,
+  type RerateCandidate,
+  type RerateSelection,
+  type RerateWriter,
+} from '../../ledger/rerate.ts'
 import { toKeptJson } from './any-text.ts'
 import { Bound } from './bound.ts'
 import { askAtLength, openLedger } from './ledger-snapshot.ts'

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { SumsRow } from '../../ledger/audit-sums.ts'
+import type { SumsRow } from '../../ledger/audited.ts'
 import { nanos, type Row } from './rows.ts'
 
 export interface Comparison {

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { FLOOR_FIGURES, type SumsRow } from '../../ledger/audit-sums.ts'
+import { FLOOR_FIGURES, type SumsRow } from '../../ledger/audited.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { differing } from './audit-compare.ts'
 import { text } from './rows.ts'

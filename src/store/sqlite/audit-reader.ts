@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import type { OpenBooks } from '../../ledger/audit.ts'
-import { type AuditedCall, type AuditedCredit, RERATE } from '../../ledger/audited.ts'
+import { type AuditedCall, type AuditedCredit, type OpenBooks, RERATE } from '../../ledger/audited.ts'
 import { bookSums } from './audit-sums.ts'
 import { inBatches } from './in-batches.ts'
 import { number, present } from './rows.ts'

@@ -1,6 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Batches, BooksReader } from '../../ledger/audit.ts'
-import { type AccountSums, DAY_SUMS, MONTH_SUMS, type SumsRow } from '../../ledger/audit-sums.ts'
+import {
+  type AccountSums,
+  type Batches,
+  type BooksReader,
+  DAY_SUMS,
+  MONTH_SUMS,
+  type SumsRow,
+} from '../../ledger/audited.ts'
 import { type Comparison, differing } from './audit-compare.ts'
 import { type DerivedFloors, deriveFloors } from './audit-floors.ts'
 import { inBatches } from './in-batches.ts'

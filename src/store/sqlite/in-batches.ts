@@ -1,4 +1,4 @@
-import type { Batches } from '../../ledger/audit.ts'
+import type { Batches } from '../../ledger/audited.ts'
 
 /** Enough that to wait for each costs nothing. */
 const BATCH_ROWS = 1_000

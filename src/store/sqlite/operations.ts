@@ -1,4 +1,5 @@
 import type { Once, OnceResult } from '../../kernel/once.ts'
+import type { Recognition } from '../../keys/identity.ts'
 import type {
   AdminKeyRecord,
   KeyChanges,
@@ -10,7 +11,6 @@ import type {
   NewKey,
   Rotation,
 } from '../../keys/key-store.ts'
-import type { Recognition } from '../../keys/recognition.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
 import type {
   Balance,

@@ -1,4 +1,4 @@
-import type { Recognition } from '../../keys/recognition.ts'
+import type { Recognition } from '../../keys/identity.ts'
 import type { Admission, Settled } from '../../ledger/call.ts'
 import type { Command } from './operations.ts'
 import type { Outcome } from './outcome.ts'

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { KeyMeans } from '../../keys/identity.ts'
 import { keyStatus } from '../../keys/key-store.ts'
-import type { KeyMeans } from '../../keys/recognition.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import type { Operations } from './operations.ts'
 import { nanos, nanosOrNull, numberOrNull, type Row, text } from './rows.ts'

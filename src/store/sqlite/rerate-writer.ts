@@ -7,8 +7,8 @@ import {
   creditOf,
   type RerateCandidate,
   type RerateSelection,
+  type RerateWriter,
 } from '../../ledger/rerate.ts'
-import type { RerateWriter } from '../../ledger/rerate-writer.ts'
 import { openLedgerFile } from './audit-reader.ts'
 import { integer, nanos, number, present, type Row, text, textOrNull } from './rows.ts'
 

@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
-import { DAY_SUMS } from '../../ledger/audit-sums.ts'
+import { DAY_SUMS } from '../../ledger/audited.ts'
 import {
   USAGE_DIMENSIONS,
   type UsageBucket,
