@@ -3,10 +3,10 @@ import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log.ts'
-import { nearestName } from './kernel/nearest-name.ts'
 import { Secret } from './kernel/secret.ts'
 import {
   listOf,
+  nearestName,
   numberFrom,
   oneOf,
   orNone,

@@ -1,7 +1,7 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 
-/** What a request says about who sends it, by form alone. Whether the key is in force, the store decides. */
+/** The credential of a request, by form alone. Whether the key is in force, the store decides. */
 export type Identity =
   | { readonly kind: 'key'; readonly digest: Buffer }
   /** A browser asking before the real request. It never carries a credential. */
@@ -19,7 +19,7 @@ const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
     'This is an admin key: it manages API keys and cannot call models. Create one with POST /v1/keys.',
 }
 
-/** The holder of a key may learn that it was revoked or has expired, and nobody learns anything of other keys. */
+/** The holder of a key may learn that it was revoked or has expired, and nothing is told of other keys. */
 export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
   const stranger = reason === 'unknown_key' || reason === 'admin_key'
   return refuse('invalid_api_key', MESSAGES[reason], { stranger })
