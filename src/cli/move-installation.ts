@@ -17,7 +17,7 @@ import {
 } from '../store/migrate-store/move-books.ts'
 import { describeMoved, type MovedTo, type MoveState } from '../store/migrate-store/move-state.ts'
 import { openSource, readSeal, type Source, sealSource } from '../store/migrate-store/source.ts'
-import { openBooks } from '../store/postgres/audit-reader.ts'
+import { openBooks } from '../store/postgres/ledger-snapshot.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { count, createMoveProgress, duration, type MoveProgress } from './move-progress.ts'

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import type { CallClosing } from './call.ts'
+import { CALL_COLUMNS, CLOSING_AMOUNTS, CLOSING_NAMES } from './call-columns.ts'
 
 /** A settlement in the spool. The checksum finds what a disk has changed: a changed figure would still be a figure. */
 export interface SpoolRow {
@@ -16,25 +17,25 @@ export function toSpoolRow(closing: CallClosing): SpoolRow {
   return { id: closing.requestId, json, crc: crc32(json) }
 }
 
-/** As JSON numbers the amounts would pass through doubles. */
-export function amountsAsText(closing: CallClosing) {
-  return { ...closing, costNanos: String(closing.costNanos), listNanos: String(closing.listNanos) }
+export function amountsAsText(closing: CallClosing): Readonly<Record<string, unknown>> {
+  return { ...closing, ...Object.fromEntries(CLOSING_AMOUNTS.map((name) => [name, String(closing[name])])) }
 }
 
-/** The closing; null if the row is damaged, or lacks a member that another version did not write. */
+/**
+ * The closing; null if the row is damaged, or lacks a member. One that may be null may be missing: the version that wrote
+ * the row may not have had it.
+ */
 export function readSpoolRow({ json, crc }: Pick<SpoolRow, 'json' | 'crc'>): CallClosing | null {
   if (crc32(json) !== crc) return null
-  const written = JSON.parse(json) as ReturnType<typeof amountsAsText>
-  if (!Object.keys(MEMBERS).every((name) => Object.hasOwn(written, name))) return null
-  return { ...written, costNanos: BigInt(written.costNanos), listNanos: BigInt(written.listNanos) }
+  const written = { ...JSON.parse(json) } as Record<string, unknown>
+  for (const name of NULLABLE) written[name] ??= null
+  if (!MEMBERS.every((name) => Object.hasOwn(written, name))) return null
+  for (const name of CLOSING_AMOUNTS) written[name] = BigInt(String(written[name]))
+  return written as unknown as CallClosing
 }
 
-const MEMBERS: Readonly<Record<keyof CallClosing, true>> = {
-  ...{ requestId: true, state: true, atMs: true, status: true, modelServed: true, stopReason: true },
-  ...{ streamed: true, estimated: true, unpriced: true, pricedAsRequested: true, usage: true, tokens: true },
-  ...{ costNanos: true, listNanos: true, upstreamMs: true, overheadMs: true, upstreamRequestId: true },
-  ...{ bytesIn: true, bytesOut: true },
-}
+const MEMBERS: readonly (keyof CallClosing)[] = ['requestId', 'state', 'atMs', 'tokens', ...CLOSING_NAMES]
+const NULLABLE = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.endsWith('?'))
 
 /** The file of the spool: a SQLite database, in which a committed row is on the disk. */
 export function openSpoolFile(path: string): DatabaseSync {

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type pg from 'pg'
 import { toKept, toKeptJson } from '../postgres/any-text.ts'
-import type { ColumnKind, MovedTable } from './moved-tables.ts'
+import type { MovedKind, MovedTable } from './moved-tables.ts'
 
 export type SourceRow = readonly SQLOutputValue[]
 
@@ -30,7 +30,7 @@ export function copyRows(
 
 /** Rows in the text format of COPY: a line each, columns apart by tabs. */
 function* chunksOf(
-  kinds: readonly ColumnKind[],
+  kinds: readonly MovedKind[],
   rows: Iterable<SourceRow>,
   onRows: (sent: number) => void,
 ): Iterable<Buffer> {
@@ -53,7 +53,7 @@ function* chunksOf(
 
 type Value = Exclude<SQLOutputValue, null>
 
-const WRITERS: Readonly<Record<ColumnKind, (value: Value) => string>> = {
+const WRITERS: Readonly<Record<MovedKind, (value: Value) => string>> = {
   text: (value) => escaped(String(value)),
   upper: (value) => escaped(String(value).toUpperCase()),
   integer: String,

@@ -1,4 +1,5 @@
-import { LAST_USED_AT_MS } from '../sqlite/key-record.ts'
+import { CALL_COLUMNS, type ColumnKind, TOKEN_COLUMNS, UNSHOWN_COLUMNS } from '../../ledger/call-columns.ts'
+import { lastUsedInSqlite } from '../operations/keys.ts'
 
 /**
  * What the two stores have in common, table by table. The columns are those of PostgreSQL; where SQLite has none of the
@@ -6,11 +7,11 @@ import { LAST_USED_AT_MS } from '../sqlite/key-record.ts'
  */
 
 /** How a value of SQLite is written for PostgreSQL. `upper` is the text as our own runtime puts it into capitals. */
-export type ColumnKind = 'text' | 'upper' | 'integer' | 'flag' | 'bytes' | 'json'
+export type MovedKind = 'text' | 'upper' | 'integer' | 'flag' | 'bytes' | 'json'
 
 export interface MovedColumn {
   readonly name: string
-  readonly kind: ColumnKind
+  readonly kind: MovedKind
   readonly from: string
 }
 
@@ -27,7 +28,7 @@ export interface MovedTable {
   readonly where: string
 }
 
-type Columns = Readonly<Record<string, ColumnKind>>
+type Columns = Readonly<Record<string, MovedKind>>
 
 function table(
   name: string,
@@ -61,18 +62,15 @@ export const MOVED_TO = 'moved_to'
 /** What PostgreSQL calls the node that admitted the calls from before. None of them is open, so it is never looked up. */
 const FORMER_NODE = "'sqlite'"
 
-const CALL_COLUMNS: Columns = {
-  ...{ id: text, month: text, account_id: text, key_id: text, node_id: text, state: text },
-  ...{ started_at_ms: integer, ended_at_ms: integer, day: text, method: text, path: text, surface: text },
-  ...{ endpoint: text },
-  ...{ model_asked: text, model_served: text, status: integer, stop_reason: text },
-  ...{ streamed: flag, estimated: flag, unpriced: flag, overrun: flag, priced_as_requested: flag },
-  ...{ usage: text, input_tokens: integer, output_tokens: integer },
-  ...{ cache_read_tokens: integer, cache_write_tokens: integer },
-  ...{ hold_nanos: integer, hold_list_nanos: integer, cost_nanos: integer, list_nanos: integer },
-  ...{ lost_list_nanos: integer, balance_nanos: integer, upstream_ms: integer, overhead_ms: integer },
-  ...{ price_version: text, rating: text, upstream_request_id: text, client_ip: text, user_agent: text },
-  ...{ bytes_in: integer, bytes_out: integer, credited: flag },
+const MOVED_AS: Readonly<Record<ColumnKind, MovedKind>> = {
+  ...{ text, 'text?': text, count: integer, 'count?': integer, flag, nanos: integer, 'nanos?': integer },
+}
+
+const CALL: Columns = {
+  node_id: text,
+  ...Object.fromEntries(Object.values(CALL_COLUMNS).map(({ column, kind }) => [column, MOVED_AS[kind]])),
+  ...Object.fromEntries(Object.values(TOKEN_COLUMNS).map((column) => [column, integer])),
+  ...Object.fromEntries(Object.entries(UNSHOWN_COLUMNS).map(([column, kind]) => [column, MOVED_AS[kind]])),
 }
 
 /** In the order in which they are moved: what others refer to comes first. */
@@ -92,7 +90,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
       ...{ last_used_at_ms: integer, monthly_budget_nanos: integer, allowed_models: json },
       ...{ log_requests: flag, rotated_from: text },
     },
-    { orderBy: 'rowid', from: { name_upper: 'name', last_used_at_ms: LAST_USED_AT_MS } },
+    { orderBy: 'rowid', from: { name_upper: 'name', last_used_at_ms: lastUsedInSqlite('api_key') } },
   ),
   table('admin_key', 'admin keys', {
     ...{ id: text, account_id: text, name: text, digest: bytes, prefix: text, last4: text },
@@ -121,7 +119,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   table('batch_file', 'batch files', {
     ...{ account_id: text, key_id: text, file_id: text, models: json, at_ms: integer },
   }),
-  table('call', 'calls', CALL_COLUMNS, { from: { node_id: FORMER_NODE } }),
+  table('call', 'calls', CALL, { from: { node_id: FORMER_NODE } }),
   table('refused_call', 'refused calls', {
     ...{ id: text, account_id: text, key_id: text, started_at_ms: integer, ended_at_ms: integer },
     ...{ method: text, path: text, surface: text, model_asked: text, status: integer, code: text },
