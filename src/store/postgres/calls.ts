@@ -1,6 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { StoreRefused } from '../../kernel/errors.ts'
-import { requestInstantMs } from '../../kernel/request-instant.ts'
+import { requestInstantMs } from '../../kernel/ids.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import type { CallClosing, CallRecord, Settled } from '../../ledger/call.ts'
 import { CLOSING_COLUMNS } from '../../ledger/call-columns.ts'
