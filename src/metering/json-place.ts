@@ -27,7 +27,7 @@ export const TEXT: Place = { members: null, elements: null, streams: false, spar
 export const PRESENCE: Place = { ...TEXT, text: false }
 
 export function objectAt(members: Readonly<Record<string, Place>>): Place {
-  return { ...TEXT, members: new PlaceMembers(members) }
+  return { ...TEXT, members: new PlaceMembers(new Map(Object.entries(members))) }
 }
 
 export function arrayOf(elements: Place): Place {
@@ -43,9 +43,15 @@ export function sparseArrayOf(elements: Place): Place {
   return { ...TEXT, elements, sparse: true }
 }
 
+/** An object of which members are captured as they are written: with their spans, and not looked into. */
+export function capturing(names: Iterable<string>): Place {
+  return { ...TEXT, members: new PlaceMembers(new Map(Array.from(names, (name) => [name, null]))) }
+}
+
 export interface FoundMember {
   readonly name: string
-  readonly place: Place
+  /** Null for one that is captured as it is written. */
+  readonly place: Place | null
 }
 
 /** The members of an object that are looked at. */
@@ -53,16 +59,14 @@ export class PlaceMembers {
   readonly #names: WatchedNames<string>
   readonly #found = new Map<string, FoundMember>()
 
-  constructor(members: Readonly<Record<string, Place>>) {
-    const names = Object.keys(members)
-    this.#names = new WatchedNames(names)
-    for (const [name, place] of Object.entries(members)) this.#found.set(name, { name, place })
+  constructor(members: ReadonlyMap<string, Place | null>) {
+    this.#names = new WatchedNames(members.keys())
+    for (const [name, place] of members) this.#found.set(name, { name, place })
   }
 
   /** The member whose name stands between the quotes, null for one that nobody looks at. */
-  find(bytes: Buffer, from: number, to: number): FoundMember | 'ambiguous' | null {
+  find(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
     const name = this.#names.read(bytes, from, to)
-    if (name === AMBIGUOUS) return 'ambiguous'
-    return name === null ? null : (this.#found.get(name) ?? null)
+    return name === null || name === AMBIGUOUS ? name : (this.#found.get(name) ?? null)
   }
 }

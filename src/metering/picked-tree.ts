@@ -1,99 +1,110 @@
 import type { FoundMember, Picked, Place } from './json-place.ts'
+import { AMBIGUOUS } from './watched-names.ts'
 
 /** A container that is open and looked into. Exactly one of `object` and `array` is there. */
 interface Frame {
+  readonly outer: Frame | null
   readonly place: Place
   readonly object: Map<string, Picked> | null
   readonly array: Picked[] | null
   /** How many values were kept when it was opened. */
   readonly valuesBefore: number
-  /** The member whose value is due, if somebody looks at it. */
+  /** The member whose value is due, if it is to be kept. */
   member: FoundMember | null
 }
 
-/** Puts together what a picker finds, and keeps no more than it may. */
+/** What was found at the places that are looked into. */
+export interface Selection {
+  readonly value: Picked
+  /** The places of members given more than once; the first counts here, parsers differ. */
+  readonly duplicates: readonly string[]
+}
+
+const NONE: readonly string[] = []
+
+/** Puts together what a walker finds where it looks into a text, and keeps no more than it may. */
 export class PickedTree {
   readonly #root: Place
-  readonly #onElement: (element: Picked) => void
+  readonly #onElement: ((element: Picked) => void) | null
   readonly #valuesMax: number
-  readonly #frames: Frame[] = []
-  readonly #duplicates = new Set<string>()
+  #frame: Frame | null = null
+  #duplicates: Set<string> | null = null
   #values = 0
   #value: Picked = null
 
-  constructor(root: Place, onElement: (element: Picked) => void, valuesMax: number) {
+  constructor(root: Place, onElement: ((element: Picked) => void) | null, valuesMax: number) {
     this.#root = root
     this.#onElement = onElement
     this.#valuesMax = valuesMax
   }
 
   get inObject(): boolean {
-    return this.#frames.at(-1)?.object != null
+    return this.#frame !== null && this.#frame.object !== null
   }
 
-  /** What is to be read of the value that is due; null if nobody looks at it. */
+  /** What is to be read of the value that is due; null if it is not looked at, or captured. */
   get place(): Place | null {
-    const frame = this.#frames.at(-1)
-    if (frame === undefined) return this.#root
-    return frame.object === null ? frame.place.elements : (frame.member?.place ?? null)
+    const frame = this.#frame
+    if (frame === null) return this.#root
+    if (frame.object === null) return frame.place.elements
+    return frame.member === null ? null : frame.member.place
   }
 
-  /** The name of a member stands between `from` and `to`. False if it could be read as another one. */
-  name(bytes: Buffer, from: number, to: number): boolean {
-    const frame = this.#frames.at(-1)
+  get picked(): Selection {
+    return { value: this.#value, duplicates: this.#duplicates === null ? NONE : [...this.#duplicates] }
+  }
+
+  /** The name of a member stands between `from` and `to`. */
+  name(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
+    const frame = this.#frame
     const found = frame?.place.members?.find(bytes, from, to) ?? null
-    if (frame === undefined || found === 'ambiguous') return false
-    frame.member = found
-    if (found !== null && frame.object?.has(found.name) === true) {
-      this.#duplicates.add(this.#path())
+    if (frame === null || found === AMBIGUOUS) return found
+    frame.member = found?.place == null ? null : found
+    if (frame.member !== null && frame.object?.has(frame.member.name) === true) {
+      this.#duplicates ??= new Set()
+      this.#duplicates.add(pathOf(frame))
       frame.member = null
     }
-    return true
+    return found
   }
 
+  /** False if that is more than is kept. */
   open(place: Place, isObject: boolean): boolean {
-    this.#frames.push({
+    this.#frame = {
+      outer: this.#frame,
       place,
       object: isObject ? new Map() : null,
       array: isObject ? null : [],
       valuesBefore: this.#values,
       member: null,
-    })
+    }
     return this.#count()
   }
 
   /** Takes the value that was due. False if that is more than is kept. */
   add(value: Picked): boolean {
-    const frame = this.#frames.at(-1)
-    if (frame === undefined || (frame.object !== null && frame.member === null)) return true
-    if (this.#put(frame, value)) return this.#count()
-    return true
+    const frame = this.#frame
+    if (frame === null || (frame.object !== null && frame.member === null)) return true
+    return this.#put(frame, value) ? this.#count() : true
   }
 
   /** Ends the container at hand. True if it is the outermost one. */
   close(): boolean {
-    const closed = this.#frames.pop()
-    const value = closed?.object ?? closed?.array ?? null
-    const frame = this.#frames.at(-1)
-    if (frame === undefined) {
+    const closed = this.#frame
+    if (closed === null) return true
+    const value = closed.object ?? closed.array
+    this.#frame = closed.outer
+    if (closed.outer === null) {
       this.#value = value
       return true
     }
-    if (!this.#put(frame, value)) this.#values = closed?.valuesBefore ?? 0
+    if (!this.#put(closed.outer, value)) this.#values = closed.valuesBefore
     return false
   }
 
-  /** What was put together, and starts anew. */
-  take(): { readonly value: Picked; readonly duplicates: readonly string[] } {
-    const value: Picked = this.#value
-    const duplicates = [...this.#duplicates]
-    this.clear()
-    return { value, duplicates }
-  }
-
   clear(): void {
-    this.#frames.length = 0
-    this.#duplicates.clear()
+    this.#frame = null
+    this.#duplicates = null
     this.#values = 0
     this.#value = null
   }
@@ -105,7 +116,7 @@ export class PickedTree {
       return frame.member !== null
     }
     if (frame.place.streams) {
-      this.#onElement(value)
+      this.#onElement?.(value)
       return false
     }
     if (frame.place.sparse && !(value instanceof Map && value.size > 0)) return false
@@ -117,12 +128,11 @@ export class PickedTree {
     this.#values++
     return this.#values <= this.#valuesMax
   }
+}
 
-  #path(): string {
-    let path = ''
-    for (const { array, member } of this.#frames) {
-      path += array === null ? `${path === '' ? '' : '.'}${member?.name ?? ''}` : '[]'
-    }
-    return path
-  }
+/** The way from the outermost container to the member at hand. */
+function pathOf(frame: Frame): string {
+  const outer = frame.outer === null ? '' : pathOf(frame.outer)
+  if (frame.array !== null) return `${outer}[]`
+  return `${outer}${outer === '' ? '' : '.'}${frame.member?.name ?? ''}`
 }

@@ -1,4 +1,3 @@
-import type { UnreadablePick } from '../metering/json-picker.ts'
 import type { UnreadableJson } from '../metering/json-scan.ts'
 import type { UnreadableMultipart } from '../metering/multipart-scan.ts'
 import type { Ambiguity, Doubt, RequestFacts } from '../metering/request-facts.ts'
@@ -7,7 +6,6 @@ import { pickMembers } from './pick-members.ts'
 type Reason =
   | UnreadableJson
   | UnreadableMultipart
-  | UnreadablePick
   | 'no_boundary'
   | 'ambiguous_content_type'
   | Doubt
