@@ -1,6 +1,6 @@
 import type { Usage } from '../kernel/usage.ts'
+import type { TextPlace } from './event-template.ts'
 import type { JsonDocument } from './json-document.ts'
-import type { TextPlace } from './learn-template.ts'
 import type { NameSet } from './name-set.ts'
 import type { DeliveredOutput } from './output-text.ts'
 

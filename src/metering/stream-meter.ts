@@ -1,7 +1,7 @@
 import type { EventTemplate } from './event-template.ts'
+import { learnTemplate } from './event-template.ts'
 import { JsonCondenser } from './json-condenser.ts'
 import { readDocument } from './json-document.ts'
-import { learnTemplate } from './learn-template.ts'
 import type { Meter, Metered, MeterFault, ReplyReader, Shown, Stage } from './meter.ts'
 import type { OutputText } from './output-text.ts'
 import { SseScanner, type SseSink } from './sse-scanner.ts'

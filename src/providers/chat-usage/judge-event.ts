@@ -1,6 +1,5 @@
-import { readChunkMembers } from './chunk-members.ts'
-import { dataLinesOf, dataStart, JoinedData } from './data-lines.ts'
-import { loneNullCut, usageCuts } from './usage-cuts.ts'
+import { type ChunkObject, isBlank, mayBeEmptyArray, readChunkMembers } from './chunk-members.ts'
+import { dataLinesOf, dataStart, JoinedData, linesOf } from './data-lines.ts'
 
 /** What becomes of an event. `cuts` are the bytes to take out of it: start, end, start, end … in order. */
 export type Verdict =
@@ -8,8 +7,8 @@ export type Verdict =
   | { readonly kind: 'remove' }
   | { readonly kind: 'cut'; readonly cuts: readonly number[] }
 
-export const PASS: Verdict = { kind: 'pass' }
-export const REMOVE: Verdict = { kind: 'remove' }
+const PASS: Verdict = { kind: 'pass' }
+const REMOVE: Verdict = { kind: 'remove' }
 
 /** Of an event that is the one line bytes[start..end), as all are that chat servers are known to send. */
 export function judgeLine(bytes: Buffer, start: number, end: number): Verdict {
@@ -53,4 +52,90 @@ function parseObject(text: string): Chunk | null {
   } catch {
     return null
   }
+}
+
+const FIELDS = ['data', 'event', 'id', 'retry']
+
+/**
+ * Of the lines that a stream ended in, before their event did. What is given on is the beginning of what the client
+ * would have got: as long as the event may be the chunk that reports usage, nothing of it; then all but its usage.
+ */
+export function judgeUnfinished(bytes: Buffer, start: number, end: number): Verdict {
+  const lines = dataLinesOf(bytes, start, end)
+  const data = new JoinedData(bytes, lines)
+  const text = data.bytes
+  if (isBlankText(text)) return mayBecomeData(bytes, start, end) ? REMOVE : PASS
+  const object = readChunkMembers(text, 0, text.length)
+  if (object === null) return PASS
+  if (object.end !== null) return judgeEvent(bytes, start, end)
+
+  const { members } = object
+  const isOrdinary = members.some(
+    (member) => member.name === 'error' || (member.name === 'choices' && !mayBeEmptyArray(text, member)),
+  )
+  if (!isOrdinary) return REMOVE
+  // A comma or half a name behind the last member may be the beginning of `usage`.
+  const lastEnd = members.at(-1)?.end ?? 0
+  return { kind: 'cut', cuts: [...data.toEvent(usageCuts(object)), data.placeInEvent(lastEnd), end] }
+}
+
+function isBlankText(text: Buffer): boolean {
+  return text.every(isBlank)
+}
+
+/** Whether all lines are such as may stand before the data of an event, and not a text that is no event stream. */
+function mayBecomeData(bytes: Buffer, start: number, end: number): boolean {
+  for (const line of linesOf(bytes, start, end)) {
+    const [field = '', ...content] = bytes.toString('latin1', line.start, line.end).split(':', 2)
+    const isUnfinished = content.length === 0 && line.end === end
+    const isKnown = isUnfinished ? FIELDS.some((name) => name.startsWith(field)) : FIELDS.includes(field)
+    if (!isKnown && field !== '') return false
+  }
+  return true
+}
+
+/**
+ * The bytes of all members `usage`: start, end, start, end … in order. Each goes with the comma and the blanks that
+ * join it to the member before it or, when none before it stays, to the member behind it: what is left is what the same
+ * writer would have written without it.
+ */
+function usageCuts({ members }: ChunkObject): number[] {
+  const cuts: number[] = []
+  let before = 0
+  let anyStays = false
+  for (const [i, { name, nameStart, end }] of members.entries()) {
+    if (name !== 'usage') anyStays = true
+    else if (anyStays) cuts.push(before, end)
+    else cuts.push(nameStart, members[i + 1]?.nameStart ?? end)
+    before = end
+  }
+  return cuts
+}
+
+/**
+ * The same for nearly every chunk there is, where `usage` is null and the word is nowhere else: then the member needs
+ * no search through the others, which takes longer than everything else that is done to a chunk. The text is JSON and
+ * has the member; null when it has to be searched for.
+ */
+function loneNullCut(text: string): readonly [start: number, end: number] | null {
+  const word = text.indexOf('usage')
+  if (word < 0 || text.indexOf('usage', word + 5) >= 0 || text.includes('\\u00')) return null
+  const nameStart = word - 1
+  const valueEnd = text.indexOf('null', word) + 4
+  const comma = skipBlanksBack(text, nameStart)
+  if (text[comma - 1] === ',') return [skipBlanksBack(text, comma - 1), valueEnd]
+  const next = skipBlanks(text, valueEnd)
+  return [nameStart, text[next] === ',' ? skipBlanks(text, next + 1) : valueEnd]
+}
+
+function skipBlanks(text: string, from: number): number {
+  let i = from
+  while (isBlank(text.charCodeAt(i))) i++
+  return i
+}
+
+function skipBlanksBack(text: string, from: number): number {
+  let i = from
+  while (isBlank(text.charCodeAt(i - 1))) i--
+  return i
 }

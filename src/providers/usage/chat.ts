@@ -1,5 +1,5 @@
+import type { TextPlace } from '../../metering/event-template.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
-import type { TextPlace } from '../../metering/learn-template.ts'
 import {
   NOTHING_SHOWN,
   type Reading,
