@@ -1,9 +1,14 @@
-import type { Condensed, CondenseRules } from './condensed.ts'
 import { JsonCondenser } from './json-condenser.ts'
-import { type JsonDocument, readDocument } from './json-document.ts'
+import {
+  type Condensed,
+  type CondenseRules,
+  type JsonDocument,
+  readDocument,
+  readSmall,
+  type SmallDocument,
+} from './json-document.ts'
 import type { Meter, Metered, MeterFault, ReplyReader, Shown, Stage } from './meter.ts'
 import { type DeliveredOutput, LateOutput, type OutputText } from './output-text.ts'
-import { readSmall, type SmallDocument } from './small-document.ts'
 
 /** The meter of a reply that is one JSON document. Nothing is known of it before it is whole. */
 export class BodyMeter implements Meter {

@@ -1,6 +1,5 @@
-import { nextStop, QUOTE } from './json-string.ts'
+import { ESCAPES, nextStop, QUOTE } from './json-string.ts'
 import type { OutputChannel } from './output-text.ts'
-import { ESCAPES } from './string-runs.ts'
 
 const [BACKSLASH, LETTER_U] = [0x5c, 0x75]
 /** As many digits as a number can have and be exact. */

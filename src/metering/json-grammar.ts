@@ -1,6 +1,5 @@
 import { MARK_ENDS, markOf } from './content-marks.ts'
-import { NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
-import { ESCAPES } from './string-runs.ts'
+import { ESCAPES, NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
 
 /**
  * RFC 8259 outside strings, as one table: `STEP[state * 256 + byte]` is the next state, or one of the actions below,

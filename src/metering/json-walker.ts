@@ -1,4 +1,4 @@
-import { Capture } from './capture.ts'
+import { BoundedCopy } from './bounded-copy.ts'
 import { MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
   AFTER,
@@ -26,19 +26,18 @@ import {
   START_SEEN_VALUE,
   walk,
 } from './json-grammar.ts'
-import { capturing, type Picked, type Place, UNREAD } from './json-place.ts'
+import { AMBIGUOUS, capturing, type Picked, type Place, UNREAD } from './json-place.ts'
 import {
   JSON_SCAN_LIMITS,
   type JsonMember,
   type JsonScan,
   type JsonScanLimits,
   memberOf,
+  PickedTree,
   type UnreadableJson,
 } from './json-scan.ts'
 import { JsonString, NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
-import { PickedTree } from './picked-tree.ts'
 import { Utf8Check } from './utf8-check.ts'
-import { AMBIGUOUS } from './watched-names.ts'
 
 /** Up to here the stack is an array that V8 keeps on its heap: one that it does not takes 3.5 µs to make and to give back. */
 const SHALLOW_DEPTH = 64
@@ -91,7 +90,7 @@ export class JsonWalker {
   #marksBefore = 0
   /** Where in the document the name, text or captured value at hand begins. Only what is in two chunks is copied. */
   #spanStart = NOWHERE
-  #capture: Capture | null = null
+  #capture: BoundedCopy | null = null
 
   #memberCount = 0
   #rootEnd = 0
@@ -378,7 +377,7 @@ export class JsonWalker {
 
   #copySpan(bytes: Buffer): void {
     const { captureBytesMax, nameBytesMax, stringBytesMax } = this.#limits
-    this.#capture ??= new Capture(Math.max(captureBytesMax, nameBytesMax, stringBytesMax))
+    this.#capture ??= new BoundedCopy(Math.max(captureBytesMax, nameBytesMax, stringBytesMax))
     this.#capture.append(bytes, Math.max(0, this.#spanStart - this.#offset), bytes.length)
   }
 

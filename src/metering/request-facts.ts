@@ -1,6 +1,6 @@
 import { capturing, type Place } from './json-place.ts'
 import type { JsonScan } from './json-scan.ts'
-import type { MultipartScan } from './multipart-scan.ts'
+import type { MultipartScan } from './multipart-scanner.ts'
 
 /** The members of a request that decide what it may do and what it can cost. Nothing else of a body is looked at. */
 export const REQUEST_MEMBERS = [

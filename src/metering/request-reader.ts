@@ -4,9 +4,7 @@ import { decodeCopy } from './decode-copy.ts'
 import type { Picked, Place } from './json-place.ts'
 import type { JsonScan } from './json-scan.ts'
 import { JsonWalker } from './json-walker.ts'
-import { FOREIGN_CHARSET } from './multipart-head.ts'
-import type { PartSink } from './multipart-scan.ts'
-import { boundaryOf, MultipartScanner } from './multipart-scanner.ts'
+import { boundaryOf, FOREIGN_CHARSET, MultipartScanner, type PartSink } from './multipart-scanner.ts'
 import {
   type Doubt,
   REQUEST_MEMBERS,

@@ -2,8 +2,7 @@ import type { Worker } from 'node:worker_threads'
 import { limits } from '../kernel/limits.ts'
 import { startThread } from '../kernel/start-thread.ts'
 import type { CountAnswer, CountOrder } from './count-turns.ts'
-import { roughBodyTokens, roughRequestTokens } from './rough-request.ts'
-import { type CountedAs, roughTokens } from './rough-tokens.ts'
+import { type CountedAs, roughBodyTokens, roughRequestTokens, roughTokens } from './rough-tokens.ts'
 
 /**
  * Counts the tokens of text that upstream did not count for us: the output of a call that was cut, the input of one

@@ -1,5 +1,5 @@
 import type { UnreadableJson } from '../metering/json-scan.ts'
-import type { UnreadableMultipart } from '../metering/multipart-scan.ts'
+import type { UnreadableMultipart } from '../metering/multipart-scanner.ts'
 import type { Ambiguity, Doubt, RequestFacts } from '../metering/request-facts.ts'
 import { pickMembers } from './pick-members.ts'
 

@@ -9,9 +9,8 @@ import {
   TEXT,
   UNREAD,
 } from '../../src/metering/json-place.ts'
-import type { JsonScan, JsonScanLimits } from '../../src/metering/json-scan.ts'
+import type { JsonScan, JsonScanLimits, Selection } from '../../src/metering/json-scan.ts'
 import { JsonWalker } from '../../src/metering/json-walker.ts'
-import type { Selection } from '../../src/metering/picked-tree.ts'
 
 const PLACE = objectAt({ a: TEXT, o: objectAt({ a: TEXT }), l: arrayOf(objectAt({ a: TEXT })) })
 

@@ -1,6 +1,5 @@
 import { EventShape, type JsonPath } from '../../metering/event-template.ts'
-import { dataStart } from './data-lines.ts'
-import { judgeEvent, judgeLine, judgeUnfinished, type Verdict } from './judge-event.ts'
+import { dataStart, judgeEvent, judgeLine, judgeUnfinished, type Verdict } from './judge-event.ts'
 
 const LF = 0x0a
 const CR = 0x0d
