@@ -1,10 +1,10 @@
 import { EventShape, type JsonPath } from '../../metering/event-template.ts'
+import { SseLines } from '../../metering/sse-scanner.ts'
 import { dataStart, judgeEvent, judgeLine, judgeUnfinished, type Verdict } from './judge-event.ts'
 
 const LF = 0x0a
 const CR = 0x0d
 const COLON = 0x3a
-const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 const USAGE = Buffer.from('usage')
 /** A letter of a name may be written as an escape; those of `usage` are all below U+0080. */
 const ESCAPED_LETTER = Buffer.from('\\u00')
@@ -53,12 +53,11 @@ export class UsageCutter {
   #lineEnd = NONE
   /** All lines up to the next empty one pass. */
   #passing = false
-  /** The last byte was a CR that ended a line: a LF behind it belongs to it and shares its fate. */
-  #afterCr: 'no' | 'passed' | 'removed' = 'no'
-  #byteOrderMark = 0
+  /** The last bytes were an event that was removed: if they end in CR, a LF behind it belongs to it and goes as well. */
+  #hasRemovedLast = false
+  readonly #lines = new SseLines()
   #ended = false
-  /** Where in the bytes at hand the next CR, the next mention of usage and the next such escape are. */
-  #crAt = NONE
+  /** Where in the bytes at hand the next mention of usage and the next such escape are. */
   #usageAt = NONE
   #escapeAt = NONE
   /** What is cut out of the bytes at hand: start, end, start, end … in order. */
@@ -84,17 +83,15 @@ export class UsageCutter {
     if (this.#ended) throw new Error('UsageCutter: write after end')
     if (chunk.length === 0) return null
     const bytes = this.#held === null ? chunk : this.#held.append(chunk)
-    this.#crAt = NONE
     this.#usageAt = NONE
     this.#escapeAt = NONE
     let from = this.#enter(bytes, bytes.length - chunk.length)
     this.#words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     for (;;) {
       from = this.#cutKnown(bytes, from)
-      const end = this.#nextLineEnd(bytes, from)
+      const end = this.#lines.end(bytes, from)
       if (end === bytes.length) break
-      from = end + 1
-      if (bytes[end] === CR && bytes[from] === LF) from++
+      from = this.#lines.behind(bytes, end + 1)
       this.#endLine(bytes, end, from)
     }
     return this.#leave(bytes)
@@ -112,23 +109,13 @@ export class UsageCutter {
 
   /** What the first bytes of a chunk mean depends on the last of the one before it. Answers where to go on. */
   #enter(bytes: Buffer, first: number): number {
-    let from = first
-    if (this.#afterCr !== 'no' && bytes[from] === LF) {
-      if (this.#afterCr === 'removed') this.#cuts.push(from, from + 1)
-      from++
+    const from = this.#lines.enter(bytes, first)
+    if (from > first) {
+      if (this.#hasRemovedLast && bytes[first] === LF) this.#cuts.push(first, from)
       this.#lineStart = from
     }
-    this.#afterCr = 'no'
-    while (this.#byteOrderMark < BYTE_ORDER_MARK.length && from < bytes.length) {
-      if (bytes[from] !== BYTE_ORDER_MARK[this.#byteOrderMark]) {
-        if (this.#byteOrderMark > 0) this.#lineStart = BEGUN
-        this.#byteOrderMark = BYTE_ORDER_MARK.length
-        break
-      }
-      this.#byteOrderMark++
-      from++
-      this.#lineStart = from
-    }
+    if (this.#lines.hasFalseMark) this.#lineStart = BEGUN
+    this.#hasRemovedLast = false
     return from
   }
 
@@ -139,10 +126,7 @@ export class UsageCutter {
     for (;;) {
       const behind = this.#cutLike(bytes, start)
       if (behind < 0) break
-      start = behind
-      if (bytes[behind - 1] !== CR) continue
-      if (behind === bytes.length) this.#afterCr = 'passed'
-      else if (bytes[behind] === LF) start++
+      start = this.#lines.behind(bytes, behind)
     }
     this.#lineStart = start
     return start
@@ -171,12 +155,6 @@ export class UsageCutter {
     this.#shape = hasHole ? null : shape
   }
 
-  #nextLineEnd(bytes: Buffer, from: number): number {
-    if (this.#crAt < from) this.#crAt = indexOrEnd(bytes, CR, from)
-    const lf = indexOrEnd(bytes, LF, from)
-    return Math.min(lf, this.#crAt)
-  }
-
   /** The line at hand ends at `end`, and the next one begins at `next`. */
   #endLine(bytes: Buffer, end: number, next: number): void {
     const start = this.#lineStart
@@ -190,7 +168,7 @@ export class UsageCutter {
       this.#lineCount++
       this.#lineEnd = end
     }
-    if (next === bytes.length && bytes[next - 1] === CR) this.#afterCr = removed ? 'removed' : 'passed'
+    if (next === bytes.length) this.#hasRemovedLast = removed
   }
 
   #beginEvent(start: number): void {
