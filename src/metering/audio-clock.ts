@@ -20,7 +20,7 @@ export class AudioClock {
   #failed = false
   #bytes = 0
 
-  /** `mayBePcm`: somebody says that these are bare samples, which counts where they are nothing else. */
+  /** `mayBePcm`: the request or the reply says that these are bare samples, which counts where they are nothing else. */
   constructor(mayBePcm = false) {
     this.#mayBePcm = mayBePcm
   }

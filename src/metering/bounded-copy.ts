@@ -27,7 +27,8 @@ export class BoundedCopy {
   #bytes: Buffer = NOTHING
   #length = 0
 
-  constructor(bytesMax = Number.POSITIVE_INFINITY) {
+  /** Without a limit the caller keeps one. The default is a small integer, since Infinity would make all sums slower. */
+  constructor(bytesMax = 2 ** 30 - 1) {
     this.#bytesMax = bytesMax
   }
 

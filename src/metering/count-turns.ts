@@ -73,7 +73,7 @@ export type CountOrder =
       readonly piece: Uint8Array
       readonly isLast: boolean
     }
-  /** Nobody waits for it any more. */
+  /** The call has ended: its count is given up. */
   | { readonly kind: 'drop'; readonly id: number }
 
 /** What it answers: what all that it was given so far comes to. */
@@ -86,7 +86,7 @@ export interface CountAnswer {
 }
 
 /**
- * Counts for many calls at once, a slice of a call at a time. Whoever has had the least of it is next: a short text is counted
+ * Counts for many calls at once, a slice of a call at a time. The call that has had the fewest turns is next: a short text is counted
  * at once, however many long ones are under way, and no call waits for another's work but a slice of it.
  */
 export class CountTurns {

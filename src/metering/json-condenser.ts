@@ -175,7 +175,7 @@ export class JsonCondenser {
 
   #openContainer(kind: number): void {
     this.#depth++
-    // What is so deep is left out, so nobody has to know what it is.
+    // What is so deep is left out, so it need not be known what it is.
     if (this.#depth > DEPTH_MAX) {
       this.#isInObject = false
       this.#nameIsDue = false
@@ -404,7 +404,7 @@ function unescaped(name: string): string {
 
 /**
  * The text without the insides of some strings: `ranges` has where they begin and end, by turns. Null if one of them
- * is no JSON string, so that nobody takes for JSON what is none. To know that costs a quarter of parsing it.
+ * is no JSON string, so that the text is not taken for JSON where it is none. To know that costs a quarter of parsing it.
  */
 export function leaveOut(bytes: Buffer, ranges: readonly number[]): string | null {
   const string = new JsonString()

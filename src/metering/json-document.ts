@@ -68,7 +68,7 @@ export type Condensed =
     }
   | { readonly kind: 'too_large' }
 
-/** The copy without its long strings, and with them: what is only to be looked into if somebody asks for text. */
+/** The copy without its long strings, and with them: which is only looked into where text has to be counted. */
 export interface TwoCopies {
   readonly brief: Condensed
   readonly whole: Condensed

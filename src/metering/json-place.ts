@@ -87,7 +87,7 @@ function isPlain(bytes: Buffer, from: number, to: number): boolean {
   return true
 }
 
-/** Something is there that was not read: a number, a literal, what is too long, or a container nobody looks into. */
+/** Something is there that was not read: a number, a literal, what is too long, or a container that is not looked into. */
 export const UNREAD: unique symbol = Symbol('unread')
 
 /** What a picker found at a place: of an object or array only what it was to look at. */
@@ -151,7 +151,7 @@ export class PlaceMembers {
     for (const [name, place] of members) this.#found.set(name, { name, place })
   }
 
-  /** The member whose name stands between the quotes, null for one that nobody looks at. */
+  /** The member whose name stands between the quotes, null for one that is not looked at. */
   find(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
     const name = this.#names.read(bytes, from, to)
     return name === null || name === AMBIGUOUS ? name : (this.#found.get(name) ?? null)

@@ -12,7 +12,7 @@ export const ESCAPES = new Uint8Array(256)
 for (const byte of Buffer.from('"\\/bfnrt')) ESCAPES[byte] = 1
 
 const { memory, run } = buildRunCode(ESCAPES)
-/** Whose bytes are in the memory: all share the one, and nobody leaves anything in it that he needs again. */
+/** The object whose bytes are in the memory: all share the one, and load their bytes again where it is not theirs. */
 let owner: StringRuns | null = null
 
 /** Finds where runs of characters of JSON strings end, in one chunk after the other. No byte is copied or searched twice. */
@@ -35,7 +35,7 @@ export class StringRuns {
   /**
    * The offset of the first byte that is a quote, a control character if the string is `strict`, or a backslash; or
    * `to`. A backslash is passed with the escape that it begins, unless that is none, is not whole before `to`, or gives
-   * the digits of a character from U+0030 to U+003F or from U+0050 to U+007F, which nobody has to escape.
+   * the digits of a character from U+0030 to U+003F or from U+0050 to U+007F, which need not be escaped.
    */
   end(chunk: Buffer, from: number, to: number, strict: boolean): number {
     let i = from

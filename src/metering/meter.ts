@@ -32,7 +32,7 @@ export interface Meter {
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. */
   write(chunk: Buffer): void
-  /** The reply ended: `whole`, or cut by whoever. To be called once. */
+  /** The reply ended: `whole`, or cut by upstream or the client. To be called once. */
   end(whole: boolean): Metered
 }
 

@@ -166,7 +166,7 @@ type Fault = UnreadableMultipart | null
 /**
  * Finds the text fields of a multipart/form-data body that arrives in pieces, without keeping it. It reads only what
  * all parsers read alike: lines end in CRLF, and the boundary stands nowhere but in delimiter lines, without
- * padding, so whoever finds delimiters in a more generous way finds the same ones. The answer does not depend on how
+ * padding, so a parser that finds delimiters in a more generous way finds the same ones. The answer does not depend on how
  * the body was cut, and no chunk is referred to after `write` returns.
  */
 export class MultipartScanner<Name extends string = string> {

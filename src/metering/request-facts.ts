@@ -46,7 +46,7 @@ export const REQUEST_MEMBERS = [
   'chunking_strategy',
 ] as const
 
-/** Where speech is made, what is to be said as well: elsewhere `input` is long, and would be copied for nobody. */
+/** Where speech is made, what is to be said as well: elsewhere `input` is long, and would be copied in vain. */
 const SPEECH_MEMBERS = [...REQUEST_MEMBERS, 'input', 'response_format'] as const
 
 export type RequestMember = (typeof SPEECH_MEMBERS)[number]
@@ -62,7 +62,7 @@ export type RequestFacts =
   | {
       readonly kind: 'json'
       readonly scan: Extract<JsonScan<RequestMember>, { kind: 'object' }>
-      /** Null where nobody looked into them. */
+      /** Null where they were not looked into. */
       readonly records: RecordsFound | null
       readonly doubt: Doubt | null
     }

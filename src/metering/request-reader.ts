@@ -37,7 +37,7 @@ export interface AlsoRead {
 
 const NOTHING_ELSE: AlsoRead = {}
 
-/** A reader that nobody has to wait for. */
+/** A reader that is never behind. */
 interface Scanner {
   write(chunk: Buffer): null
   end(): RequestFacts

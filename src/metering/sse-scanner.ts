@@ -7,7 +7,7 @@ const LINE_FEED = Buffer.from('\n')
 
 /** The longest field name that means something is `event`; a longer one is no field of ours. */
 const FIELD_BYTES_MAX = 5
-/** Names of events are short; one that is longer is cut, which makes it a name nobody asks for. */
+/** Names of events are short; one that is longer is cut, which makes it the name of no event that is read. */
 const NAME_BYTES_MAX = 128
 
 /** At the first byte of an event, in the name of a field, or in a value: of `data`, of `event`, of anything else. */

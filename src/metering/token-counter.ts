@@ -16,7 +16,7 @@ export interface TokenCounter {
   countRequest(countedAs: CountedAs, body: Buffer | readonly Buffer[]): Promise<number>
   /** Something is about to be counted for Chat: what takes a while to load is loaded meanwhile. */
   warm(): void
-  /** All who wait get a rough count at once, and so does whoever asks from now on. */
+  /** All counts under way end roughly at once, and so does every later one. */
   close(): Promise<void>
 }
 
@@ -105,7 +105,7 @@ export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCo
     for (const [id, { asked }] of waiting) end(id, asked.roughly())
   }
 
-  /** Nobody waits for it. Whoever comes next gets another one. */
+  /** Ends the idle thread. The next count starts another one. */
   function letGo(): void {
     const idler = worker
     worker = null

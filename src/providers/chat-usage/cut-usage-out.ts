@@ -296,7 +296,7 @@ class HeldEvent {
     this.#length = bytes.copy(this.#bytes)
   }
 
-  /** All bytes so far. Who gives slices of them away must not append again. */
+  /** All bytes so far. Once slices of them were given away, nothing may be appended. */
   bytes(): Buffer {
     return this.#bytes.subarray(0, this.#length)
   }

@@ -1,4 +1,3 @@
-import { BodyMeter } from '../../metering/body-meter.ts'
 import {
   GuardedMeter,
   type Meter,
@@ -8,7 +7,7 @@ import {
   SniffingMeter,
 } from '../../metering/meter.ts'
 import { OutputText } from '../../metering/output-text.ts'
-import { StreamMeter } from '../../metering/stream-meter.ts'
+import { BodyMeter, StreamMeter } from '../../metering/reply-meter.ts'
 import type { UsageReader } from '../endpoint.ts'
 import { audioMeter, SpeechEventsMeter } from './audio-meters.ts'
 import { ChatReader } from './chat.ts'
