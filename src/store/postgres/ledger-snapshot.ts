@@ -1,6 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
-import type { OpenBooks } from '../../ledger/audit.ts'
-import type { RerateWriter } from '../../ledger/rerate-writer.ts'
+import type { OpenBooks } from '../../ledger/audited.ts'
+import type { RerateWriter } from '../../ledger/rerate.ts'
 import { booksIn } from '../operations/audit-reader.ts'
 import { type Ask, bool, number, present } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'

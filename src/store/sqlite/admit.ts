@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { KeyMeans } from '../../keys/identity.ts'
 import { keyStatus } from '../../keys/key-store.ts'
-import type { KeyMeans } from '../../keys/recognition.ts'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Admission, CallOpening, CallRefusal, HoldFloor } from '../../ledger/call.ts'
 import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
