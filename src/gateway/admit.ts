@@ -13,7 +13,7 @@ import {
   NOBODY_AHEAD,
   type Unratable,
 } from '../ledger/call.ts'
-import { unsentCall } from '../ledger/unsent-call.ts'
+import { unsentCall } from '../ledger/unsent-calls.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
