@@ -3,7 +3,7 @@ import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Redact } from '../kernel/secret.ts'
 import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import type { CallClosing } from '../ledger/call.ts'
-import type { TokenCounts } from '../ledger/call-columns.ts'
+import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
@@ -30,38 +30,14 @@ export interface EndedCall {
   readonly silentMs: number
 }
 
-/** The part of a closing that is about money. What is about time and bytes, the caller knows. */
-export type Bill = Pick<
+/** The closing but for what is about time and bytes, which the caller knows. */
+export type Bill = Omit<
   CallClosing,
-  | 'state'
-  | 'status'
-  | 'modelServed'
-  | 'stopReason'
-  | 'estimated'
-  | 'unpriced'
-  | 'pricedAsRequested'
-  | 'usage'
-  | 'tokens'
-  | 'costNanos'
-  | 'listNanos'
-  | 'upstreamRequestId'
+  'requestId' | 'atMs' | 'streamed' | 'upstreamMs' | 'overheadMs' | 'bytesIn' | 'bytesOut'
 >
 
 /** The bill of a call of which nothing was consumed. */
-export const NOTHING_BILLED: Bill = {
-  state: 'released',
-  status: null,
-  modelServed: null,
-  stopReason: null,
-  estimated: false,
-  unpriced: false,
-  pricedAsRequested: false,
-  usage: null,
-  tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-  costNanos: 0n,
-  listNanos: 0n,
-  upstreamRequestId: null,
-}
+export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
 
 /** The bill of a call of which nobody will ever know what it consumed. Its hold counts as lost. */
 const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }

@@ -11,7 +11,7 @@ const CHECK_VIOLATION = '23514'
 export interface CallMonths {
   /** Makes the present month by the database's clock and those after it. */
   makeAhead(): Promise<void>
-  /** Makes the month of this instant, for callers who bring their own time. */
+  /** Makes the month of this instant, for callers that bring their own time. */
   have(atMs: number): Promise<void>
   /** Does the work, and once more if the month was not there. */
   makingThem<T>(work: () => Promise<T>): Promise<T>

@@ -8,11 +8,11 @@ import type { DatabaseClock } from './database-clock.ts'
 export interface NodeOptions {
   /** What this node is called in the log and the tables. */
   readonly name: string
-  /** That no other process serves under this name: who did before is dead, and is given up at once. */
+  /** That no other process serves under this name: one that did before is dead, and is given up at once. */
   readonly alone: boolean
   /** How often the others hear of it and it looks after them; null is never, for tests. */
   readonly beatEveryMs: number | null
-  /** Who has not been heard of for so long, by the database's clock, is given up. */
+  /** A node that has not been heard of for so long, by the database's clock, is given up. */
   readonly silentMs: number
 }
 
@@ -114,13 +114,13 @@ export function createNode(parts: NodeParts, options: NodeOptions): Node {
 
   function noteBeat(): void {
     const nowMs = clock.monotonicMs()
-    // A process that was stopped in its tracks has heard of nobody meanwhile.
+    // A process that was stopped in its tracks has heard of no other meanwhile.
     if (soundSinceMs === null || nowMs - lastBeatMs > options.silentMs) soundSinceMs = nowMs
     lastBeatMs = nowMs
   }
 
   /**
-   * After the database was away everybody has been silent. Who judges the others has to have been heard of itself for
+   * After the database was away all nodes have been silent. One that judges the others has to have been heard of for
    * as long as their silence must last.
    */
   function isSound(): boolean {

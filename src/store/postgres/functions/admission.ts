@@ -4,8 +4,8 @@ import { HOT_SETTINGS, inJson } from './settings.ts'
 /**
  * Admission of a batch in one round trip. Everything that a decision depends on is locked before it is read, in a fixed
  * order (node, keys, their months, accounts, each by id), so that admissions of the same key on any number of nodes
- * follow each other, and each sees the holds of those before it. Whoever closes calls locks the calls, then months,
- * accounts and rollups: nobody holds what another waits for while waiting for what that one holds. The decisions
+ * follow each other, and each sees the holds of those before it. Settlement locks the calls, then months,
+ * accounts and rollups: no transaction holds what another waits for while waiting for what that one holds. The decisions
  * themselves are those of ledger/decide-admission.ts, made one after the other because each depends on the holds of
  * the ones before; rows are written once per batch.
  *
@@ -78,7 +78,7 @@ export const admission = `
     v_unreached bigint;
     v_hold_list bigint;
   BEGIN
-    -- The weakest lock: a heartbeat passes it, whoever would fence the node or raise its epoch waits.
+    -- The weakest lock: a heartbeat passes it, fencing the node or raising its epoch waits.
     PERFORM 1 FROM node WHERE id = p_node AND epoch = p_epoch AND fenced_at_ms IS NULL FOR KEY SHARE;
     IF NOT FOUND THEN RETURN NULL; END IF;
 
@@ -130,7 +130,7 @@ export const admission = `
     END IF;
 
     FOR v_call IN SELECT c FROM jsonb_array_elements(p_calls) WITH ORDINALITY AS e(c, n) ORDER BY n LOOP
-      -- Who comes with a key that is not in force learns nothing of the account, and uses nothing.
+      -- The holder of a key that is not in force learns nothing of the account, and uses nothing.
       v_key := v_keys -> (v_call ->> 'digest');
       v_at := CASE WHEN p_caller_clock THEN (v_call ->> 'atMs')::bigint ELSE v_now END;
       IF v_key IS NULL OR v_key ->> 'revoked' IS NOT NULL OR (v_key ->> 'expires')::bigint <= v_at THEN

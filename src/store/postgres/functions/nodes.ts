@@ -5,7 +5,7 @@ import { HOT_SETTINGS } from './settings.ts'
  * months of calls, which have to be there before the first call of the month.
  */
 export const nodes = `
-  -- With p_alone, whoever was here under the same name is gone.
+  -- With p_alone, a node that was here under the same name is gone.
   CREATE OR REPLACE FUNCTION register_node(p_id text, p_name text, p_alone boolean)
   RETURNS bigint LANGUAGE plpgsql SET lock_timeout = '1500ms' AS $$
   BEGIN
@@ -98,7 +98,7 @@ export const nodes = `
   END $$;
 
   -- Makes the months from that of the instant on. A partition is made beside the table and then attached, because that
-  -- waits for nobody who reads or writes calls; making it in place would stop them all.
+  -- waits for no read or write of calls; making it in place would stop them all.
   CREATE OR REPLACE FUNCTION make_call_months(p_at_ms bigint, p_count integer)
   RETURNS void LANGUAGE plpgsql AS $$
   DECLARE
