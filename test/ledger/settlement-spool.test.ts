@@ -6,8 +6,12 @@ import { after, before, mock, test } from 'node:test'
 import fc from 'fast-check'
 import { limits } from '../../src/kernel/limits.ts'
 import type { CallClosing } from '../../src/ledger/call.ts'
-import { openSettlementSpool, type SettlementSpool } from '../../src/ledger/settlement-spool.ts'
-import { readSpoolFile } from '../../src/ledger/spool-file.ts'
+import {
+  openSettlementSpool,
+  openSpoolWriter,
+  type SettlementSpool,
+} from '../../src/ledger/settlement-spool.ts'
+import { readSpoolFile, toSpoolRow } from '../../src/ledger/spool-file.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { until } from '../support/until.ts'
 import { anyClosing, closingOf } from './closings.ts'
@@ -397,6 +401,18 @@ test('a spool that never is empty does not grow without end', async () => {
   await spool.close()
   assert.ok((await stat(file)).size < BYTES_MAX)
   assert.deepEqual(await onDisk(), [A])
+})
+
+test('a thread that died fails its write, and the next one starts another', async () => {
+  const dir = join(await mkdtemp(join(parent, 'dir-')), 'later')
+  const path = join(dir, 'settlements.db')
+  const writer = openSpoolWriter(path)
+  const change = { takenIds: [], rows: [toSpoolRow(A)] }
+  await assert.rejects(writer.write(change), /unable to open database file/)
+  await mkdir(dir)
+  await writer.write(change)
+  await writer.close()
+  assert.deepEqual(readSpoolFile(path).left, [A])
 })
 
 test('what comes after the end is not kept, and the log says so', async () => {
