@@ -1,18 +1,22 @@
 import type { ModelPrice, PriceVersion } from '../pricing/price-book.ts'
 import type { ModelEntry, RateTableEntry } from '../pricing/price-file.ts'
 import { tariffsOf } from '../pricing/tariffs-of.ts'
+import { left, renderTable, right } from './table.ts'
+import { PLAIN } from './terminal.ts'
+
+const COLUMNS = [
+  left('model'),
+  left('provider'),
+  right('input'),
+  right('cached'),
+  right('output'),
+  left('other tiers'),
+]
 
 /** One line per model: enough to see what there is, and to choose which one to look at. */
 export function showModels(version: PriceVersion): string {
   const rows = version.models.map(({ entry }) => rowOf(entry))
-  const head = ['model', 'provider', 'input', 'cached', 'output', 'other tiers']
-  const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)))
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, at) => (at >= 2 && at <= 4 ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0)))
-      .join('  ')
-      .trimEnd()
-  return `${titleOf(version)}, USD per million tokens\n\n${[head, ...rows].map(line).join('\n')}\n`
+  return `${titleOf(version)}, USD per million tokens\n\n${renderTable(COLUMNS, rows, PLAIN)}`
 }
 
 function rowOf(entry: ModelEntry): string[] {

@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { DataDirFacts, Observation } from './data-dir-facts.ts'
-import { fsyncFileName } from './measure-fsync.ts'
+import type { DataDirFacts, Observation } from './examiner.ts'
 
 export interface Deadlines {
   readonly checkMs: number
@@ -36,8 +35,10 @@ export async function askExaminer(
   deadlines: Deadlines,
   progress: ProgressBar,
 ): Promise<Examination> {
-  // It needs no environment, and the secrets in ours are none of its business.
-  const child = fork(EXAMINER, [dataDir, books], {
+  // Written for a measurement and removed after it.
+  const fsyncFile = join(dataDir, `.doctor-${process.pid}.tmp`)
+  // It needs no environment, and gets none of the secrets in ours.
+  const child = fork(EXAMINER, [dataDir, books, fsyncFile], {
     env: {},
     execArgv: [],
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -65,7 +66,7 @@ export async function askExaminer(
   if (cutShort === 'late') {
     child.kill('SIGKILL')
     // A disk that hangs hangs this too: it is tried, not waited for.
-    if (child.pid !== undefined) rm(join(dataDir, fsyncFileName(child.pid)), { force: true }).catch(() => {})
+    rm(fsyncFile, { force: true }).catch(() => {})
   }
   return { facts, cutShort }
 }

@@ -1,8 +1,7 @@
 import type { Environment } from '../config.ts'
 import type { Surface } from '../providers/surface.ts'
-import { counted, inMs, inTime } from './amounts.ts'
 import type { Stage, Timings, UpstreamAnswer } from './ask-upstream.ts'
-import { type Check, type CheckName, ok, problem, warning } from './check.ts'
+import { type Check, type CheckName, counted, inMs, inTime, verdicts } from './check.ts'
 
 /** What is asked, and what of the configuration decided it. */
 export interface Asked {
@@ -36,46 +35,38 @@ export function checkUpstream(asked: Asked, answer: UpstreamAnswer): Check {
 type Answered = Extract<UpstreamAnswer, { kind: 'answered' }>
 
 function judgeStatus(asked: Asked, { status, location, models, timings }: Answered): Check {
-  const name = upstreamCheckName(asked.surface)
+  const { ok, warning, problem } = verdicts(upstreamCheckName(asked.surface))
   const { host } = asked.url
   const { url: urlVariable, keys } = VARIABLES[asked.surface]
   const took = describeTimings(timings)
   if (status === 200 && models !== null) {
     const accepted = asked.keyVariable === null ? 'no key set' : `the key in ${asked.keyVariable} is accepted`
-    return ok(name, `${host} lists ${counted(models.length, 'model')}, ${accepted} (${took})`)
+    return ok(`${host} lists ${counted(models.length, 'model')}, ${accepted} (${took})`)
   }
   if (status === 401 || status === 403) {
     return asked.keyVariable === null
-      ? problem(name, `${host} asks for a key (${status}), and none is set`, `Set ${keys[0]} or ${keys[1]}.`)
+      ? problem(`${host} asks for a key (${status}), and none is set`, `Set ${keys[0]} or ${keys[1]}.`)
       : problem(
-          name,
           `the provider refuses the key in ${asked.keyVariable} (${status} from ${host})`,
           'See that it is whole, in force and of this provider; a restricted one must be allowed to list models.',
         )
   }
-  if (status >= 300 && status < 400) {
+  if (status >= 300 && status < 400)
     return problem(
-      name,
       `${host} redirects (${status}) to ${describeLocation(location, asked.url)}`,
       `Set ${urlVariable} to where it leads: the gateway does not follow, clients would get the redirect.`,
     )
-  }
-  if (status === 429 || status === 529) {
+  if (status === 429 || status === 529)
     return warning(
-      name,
       `${host} is reachable and asks to wait (${status})`,
       'Try again later; if it stays so, look at the limits of the provider account.',
     )
-  }
-  if (status >= 500) {
+  if (status >= 500)
     return problem(
-      name,
       `${host} is reachable and fails (${status})`,
       `Look at the provider's status page, or at whatever stands between: ${urlVariable} leads to it.`,
     )
-  }
   return warning(
-    name,
     `${host} answers ${status} and gives no list of models (${took})`,
     `A local server may have none. If it should have one, see that ${urlVariable} is its base URL.`,
   )
@@ -95,11 +86,11 @@ function judgeLate(asked: Asked, stage: Stage): Check {
       ? `See that ${VARIABLES[asked.surface].url} leads to the right server and that it is not stuck.`
       : 'See that this machine may reach it: name servers, firewall, routes. The gateway uses no proxy.'
   const found = `${asked.url.host} ${LATE[stage]} within ${inTime(asked.deadlineMs)}`
-  return problem(upstreamCheckName(asked.surface), found, todo)
+  return verdicts(upstreamCheckName(asked.surface)).problem(found, todo)
 }
 
 function judgeFailure(asked: Asked, failed: Extract<UpstreamAnswer, { kind: 'failed' }>): Check {
-  const name = upstreamCheckName(asked.surface)
+  const { problem } = verdicts(upstreamCheckName(asked.surface))
   const { host } = asked.url
   const { url: urlVariable } = VARIABLES[asked.surface]
   const { code, stage, reason } = failed
@@ -107,29 +98,24 @@ function judgeFailure(asked: Asked, failed: Extract<UpstreamAnswer, { kind: 'fai
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return problem(
-        name,
         `there is no address for ${host} (${code})`,
         `Look for a typo in ${urlVariable}, and see that this machine's name server answers.`,
       )
     case 'ECONNREFUSED':
       return problem(
-        name,
         `${host} refuses the connection`,
         `Start the server there, or set ${urlVariable} to where it listens.`,
       )
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
-      return problem(name, `there is no way to ${host} (${code})`, 'Look at the network of this machine.')
+      return problem(`there is no way to ${host} (${code})`, 'Look at the network of this machine.')
   }
-  if (stage === 'tls') {
+  if (stage === 'tls')
     return problem(
-      name,
       `no TLS with ${host}: ${code === '' ? reason : code}`,
       'If it has a certificate of your own authority, name that in NODE_EXTRA_CA_CERTS; if it speaks no TLS, use http://.',
     )
-  }
   return problem(
-    name,
     `${host} broke off (${code === '' ? reason : code})`,
     `See that ${urlVariable} leads to an HTTP server that works.`,
   )

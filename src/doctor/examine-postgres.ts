@@ -6,9 +6,30 @@ import { openPool } from '../store/postgres/pool.ts'
 import { NODE } from '../store/postgres/postgres-store.ts'
 import { bool, number, present, type Row, text, textOrNull } from '../store/postgres/rows.ts'
 import { probeSettings } from '../store/postgres/session-settings.ts'
-import type { BooksFacts, NodesFacts, PostgresFacts, ServerFacts } from './postgres-facts.ts'
+import type { DatabaseContents } from './examiner.ts'
 
 const ROUND_TRIPS = 9
+
+/** What the doctor has learned of the database that nodes share. Nothing in here is secret. */
+export type PostgresFacts =
+  | { readonly kind: 'unreachable'; readonly reason: string }
+  | {
+      readonly kind: 'open'
+      readonly server: ServerFacts
+      readonly schemaVersionKnown: number
+      /** Null: there are no books in it yet. */
+      readonly schemaVersion: number | null
+      /** Null where the schema is not there, or not ours to read. */
+      readonly books: BooksFacts | null
+    }
+
+export type ServerFacts = Awaited<ReturnType<typeof readServer>> &
+  Awaited<ReturnType<typeof measure>> & {
+    /** Whether a connection may have settings of its own. A pooler in transaction mode refuses them. */
+    readonly takesSettings: boolean
+  }
+export type BooksFacts = Awaited<ReturnType<typeof readBooks>>
+export type NodesFacts = BooksFacts['nodes']
 
 /** Asks the database, changes nothing in it, and is no node. Never rejects. */
 export async function examinePostgres(
@@ -46,9 +67,7 @@ async function readFacts(db: Database, takesSettings: boolean, clock: Clock): Pr
   }
 }
 
-async function readServer(
-  db: Database,
-): Promise<Omit<ServerFacts, 'takesSettings' | 'roundTrip' | 'aheadMs'>> {
+async function readServer(db: Database) {
   const row = await one(
     db,
     `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
@@ -58,11 +77,16 @@ async function readServer(
        current_setting('full_page_writes') AS full_page_writes, pg_database_size(current_database()) AS bytes`,
   )
   return {
+    /** As the server says it, such as "17.5". */
     version: text(row, 'version'),
     majorVersion: Math.trunc(number(row, 'number') / 10_000),
+    /** It follows another server and takes no writes. */
     isReplica: bool(row, 'is_replica'),
+    /** Transactions are read-only unless they ask for more: by the settings of server, database or role. */
     isReadOnly: bool(row, 'is_read_only'),
+    /** Whether tables can be made: the schema at the first start, and every month one for its calls. */
     mayCreateTables: bool(row, 'may_create'),
+    /** As the server's settings say them. */
     durability: {
       fsync: text(row, 'fsync'),
       synchronousCommit: text(row, 'synchronous_commit'),
@@ -72,7 +96,8 @@ async function readServer(
   }
 }
 
-async function measure(db: Database, clock: Clock): Promise<Pick<ServerFacts, 'roundTrip' | 'aheadMs'>> {
+/** `aheadMs`: how far this machine is ahead of the database, at least: its answer was written at any moment of its way. */
+async function measure(db: Database, clock: Clock) {
   const took: number[] = []
   let aheadMs = 0
   for (let i = 0; i < ROUND_TRIPS; i++) {
@@ -93,7 +118,7 @@ async function readSchemaVersion(db: Database): Promise<number | null> {
   return row === undefined ? null : number(row, 'version')
 }
 
-async function readBooks(db: Database): Promise<BooksFacts> {
+async function readBooks(db: Database) {
   const keys = await one(
     db,
     `SELECT (SELECT value FROM setting WHERE name = 'pepper') AS pepper,
@@ -106,19 +131,20 @@ async function readBooks(db: Database): Promise<BooksFacts> {
     `SELECT count(*) AS count, coalesce(sum(pg_total_relation_size(inhrelid)), 0)::bigint AS bytes
      FROM pg_inherits WHERE inhparent = 'call'::regclass`,
   )
+  const contents: DatabaseContents = {
+    pepperFingerprint: textOrNull(keys, 'pepper'),
+    adminKeysInForce: number(keys, 'in_force'),
+    bootstrapKeyInForce: number(keys, 'bootstrap') > 0,
+    openCalls: number(keys, 'open_calls'),
+  }
   return {
-    contents: {
-      pepperFingerprint: textOrNull(keys, 'pepper'),
-      adminKeysInForce: number(keys, 'in_force'),
-      bootstrapKeyInForce: number(keys, 'bootstrap') > 0,
-      openCalls: number(keys, 'open_calls'),
-    },
+    contents,
     nodes: await readNodes(db),
     months: { count: number(months, 'count'), bytes: number(months, 'bytes') },
   }
 }
 
-async function readNodes(db: Database): Promise<NodesFacts> {
+async function readNodes(db: Database) {
   const row = await one(
     db,
     `WITH others AS (
@@ -134,8 +160,10 @@ async function readNodes(db: Database): Promise<NodesFacts> {
   )
   return {
     alive: number(row, 'alive'),
+    /** Gone or given up, with calls that no node has closed yet. */
     unswept: number(row, 'unswept'),
     callsOfUnswept: number(row, 'calls'),
+    /** Since when the one that is gone longest has not been heard of. Zero: there is none. */
     longestSilenceMs: number(row, 'silent_ms'),
   }
 }

@@ -5,23 +5,31 @@ import type { Surface } from '../providers/surface.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { askExaminer, type Deadlines, type ProgressBar } from './ask-examiner.ts'
 import { askUpstream, type UpstreamAnswer } from './ask-upstream.ts'
-import { type Check, problem, skipped } from './check.ts'
-import { checkClock, type HostClock } from './check-clock.ts'
-import { checkConfiguration, checkSurfaces } from './check-configuration.ts'
-import { checkDatabase, checkIntegrity, checkServing } from './check-database.ts'
-import { checkAdminKey, checkDirectory, checkPepper } from './check-directory.ts'
-import { checkSpace, checkSpeed } from './check-disk.ts'
+import { type Check, verdicts } from './check.ts'
+import { checkConfiguration, checkPrices, checkSurfaces, readPrices } from './check-configuration.ts'
+import {
+  checkClock,
+  checkOpenFiles,
+  checkRuntime,
+  checkSpace,
+  checkSpeed,
+  type HostClock,
+} from './check-machine.ts'
 import { checkPostgres } from './check-postgres.ts'
-import { checkPrices, readPrices } from './check-prices.ts'
-import { checkOpenFiles, checkRuntime } from './check-runtime.ts'
+import {
+  checkAdminKey,
+  checkDatabase,
+  checkDirectory,
+  checkIntegrity,
+  checkPepper,
+  checkServing,
+} from './check-store.ts'
 import { checkUpstream, keyVariableOf, upstreamCheckName } from './check-upstream.ts'
-import type { KnownBooks } from './data-dir-facts.ts'
-import { examinePostgres } from './examine-postgres.ts'
-import { hideSecretsOf } from './hide-secrets.ts'
-import type { PostgresFacts } from './postgres-facts.ts'
-import { readSettings, type Settings } from './read-settings.ts'
+import { examinePostgres, type PostgresFacts } from './examine-postgres.ts'
+import type { KnownBooks } from './examiner.ts'
+import { hideSecretsOf, readSettings, type Settings } from './settings.ts'
 
-export interface Patient {
+export interface DoctorContext {
   readonly environment: Environment
   readonly workingDir: string
   readonly clock: Clock
@@ -32,16 +40,16 @@ export interface Patient {
 }
 
 /** Looks at everything that a gateway with this environment would depend on, and changes nothing. */
-export async function* examine(patient: Patient): AsyncGenerator<Check> {
-  const hide = hideSecretsOf(patient.environment)
-  for await (const check of allChecks(patient)) {
+export async function* examine(context: DoctorContext): AsyncGenerator<Check> {
+  const hide = hideSecretsOf(context.environment)
+  for await (const check of allChecks(context)) {
     const found = hide(check.found)
     yield check.todo === null ? { ...check, found } : { ...check, found, todo: hide(check.todo) }
   }
 }
 
-async function* allChecks(patient: Patient): AsyncGenerator<Check> {
-  const { environment, workingDir } = patient
+async function* allChecks(context: DoctorContext): AsyncGenerator<Check> {
+  const { environment, workingDir } = context
   yield checkRuntime({ version: process.versions.node, execArgv: process.execArgv, environment })
   yield checkOpenFiles(textOf('/proc/self/limits'))
   const settings = readSettings(environment, workingDir)
@@ -49,15 +57,15 @@ async function* allChecks(patient: Patient): AsyncGenerator<Check> {
   yield checkSurfaces(settings)
   const { config } = settings
   if (config === null) return
-  const answers = askUpstreams(settings, config, patient)
-  yield* checkDataDir(settings, config, patient)
-  yield* checkUpstreams(config, await answers, patient)
+  const answers = askUpstreams(settings, config, context)
+  yield* checkDataDir(settings, config, context)
+  yield* checkUpstreams(config, await answers, context)
 }
 
 async function* checkDataDir(
   { booksAreDoubtful }: Settings,
   config: Config,
-  { deadlines, progress, clock }: Patient,
+  { deadlines, progress, clock }: DoctorContext,
 ): AsyncGenerator<Check> {
   const { databaseUrl } = config
   const asked = databaseUrl === null ? null : examinePostgres(databaseUrl, deadlines.checkMs, clock)
@@ -76,14 +84,14 @@ async function* checkDataDir(
     yield checkSpeed(disk.fsync)
   }
   if (shared !== null && databaseUrl !== null) yield* checkPostgres(shownDatabase(databaseUrl), shared)
-  if (booksAreDoubtful) yield skipped('database', 'not looked at before its configuration is good')
+  if (booksAreDoubtful) yield verdicts('database').skipped('not looked at before its configuration is good')
   if (database !== undefined) {
     yield checkDatabase(database)
     yield checkServing(database)
     yield checkIntegrity(database, integrity, cutShort, deadlines.integrityMs)
   } else if (cutShort !== null && (place === 'books-here' || disk === undefined)) {
-    yield problem(
-      directory === undefined ? 'data_directory' : disk === undefined ? 'disk_speed' : 'database',
+    const name = directory === undefined ? 'data_directory' : disk === undefined ? 'disk_speed' : 'database'
+    yield verdicts(name).problem(
       cutShort === 'late' ? 'no answer from the disk before the deadline' : 'it could not be looked at',
       'See that the disk works and that a network file system is reachable, then run the doctor again.',
     )
@@ -107,28 +115,32 @@ type Reached =
 
 type Answers = Readonly<Record<Surface, Reached>>
 
-async function askUpstreams(settings: Settings, config: Config, patient: Patient): Promise<Answers> {
+async function askUpstreams(settings: Settings, config: Config, context: DoctorContext): Promise<Answers> {
   const ask = async (surface: Surface): Promise<Reached> => {
     const upstream = config[surface]
     if (settings.doubtful.has(surface))
       return { kind: 'not_asked', reason: 'not asked before its configuration is good' }
     if (upstream === null) return { kind: 'not_asked', reason: 'not configured' }
-    if (patient.offline) return { kind: 'not_asked', reason: 'not asked (--offline)' }
-    const answer = await askUpstream(surface, upstream, patient.deadlines.checkMs, patient.clock)
+    if (context.offline) return { kind: 'not_asked', reason: 'not asked (--offline)' }
+    const answer = await askUpstream(surface, upstream, context.deadlines.checkMs, context.clock)
     return { kind: 'asked', upstream, answer }
   }
   const [messages, chat] = await Promise.all([ask('messages'), ask('chat')])
   return { messages, chat }
 }
 
-async function* checkUpstreams(config: Config, answers: Answers, patient: Patient): AsyncGenerator<Check> {
+async function* checkUpstreams(
+  config: Config,
+  answers: Answers,
+  context: DoctorContext,
+): AsyncGenerator<Check> {
   const clocks: HostClock[] = []
   const listed: string[] = []
   let compared = false
   for (const surface of ['messages', 'chat'] as const) {
     const reached = answers[surface]
     if (reached.kind === 'not_asked') {
-      yield skipped(upstreamCheckName(surface), reached.reason)
+      yield verdicts(upstreamCheckName(surface)).skipped(reached.reason)
       continue
     }
     const { upstream, answer } = reached
@@ -136,8 +148,8 @@ async function* checkUpstreams(config: Config, answers: Answers, patient: Patien
       {
         surface,
         url: upstream.url,
-        keyVariable: keyVariableOf(surface, patient.environment),
-        deadlineMs: patient.deadlines.checkMs,
+        keyVariable: keyVariableOf(surface, context.environment),
+        deadlineMs: context.deadlines.checkMs,
       },
       answer,
     )
@@ -148,7 +160,7 @@ async function* checkUpstreams(config: Config, answers: Answers, patient: Patien
     listed.push(...answer.models)
   }
   yield checkClock(clocks)
-  const prices = await readPrices(config, patient.clock.nowMs())
+  const prices = await readPrices(config, context.clock.nowMs())
   if ('names' in prices) yield checkPrices(prices, compared ? [...new Set(listed)] : null, config)
   else yield* prices
 }

@@ -10,8 +10,8 @@ import {
   checkSharedDatabase,
   checkWrites,
 } from '../../src/doctor/check-postgres.ts'
-import { hideSecretsOf } from '../../src/doctor/hide-secrets.ts'
-import type { PostgresFacts } from '../../src/doctor/postgres-facts.ts'
+import type { PostgresFacts } from '../../src/doctor/examine-postgres.ts'
+import { hideSecretsOf } from '../../src/doctor/settings.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'
 import {
   createDatabase,

@@ -1,0 +1,107 @@
+import { styleText } from 'node:util'
+import type { Environment } from '../config.ts'
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+
+/** What the output may look like: for people on a terminal, or plain. */
+export interface TerminalStyle {
+  readonly isTerminal: boolean
+  /** How wide it is. Without an end in a pipe. */
+  readonly columns: number
+  /** What bars are made of. */
+  readonly bar: string
+  paint(style: Style, text: string): string
+}
+
+/** Colour only on a terminal, and not where it was asked to be left out (https://no-color.org). */
+export function terminalStyle(
+  stream: { readonly isTTY?: boolean; readonly columns?: number },
+  environment: Environment,
+  noColor: boolean,
+): TerminalStyle {
+  const isTerminal = stream.isTTY === true
+  const refused = noColor || (environment['NO_COLOR'] ?? '') !== '' || environment['TERM'] === 'dumb'
+  const charset = environment['LC_ALL'] || environment['LC_CTYPE'] || environment['LANG'] || ''
+  return {
+    isTerminal,
+    columns: isTerminal ? (stream.columns ?? 80) : Number.POSITIVE_INFINITY,
+    bar: /utf-?8/i.test(charset) ? '█' : '#',
+    paint: (style, text) =>
+      isTerminal && !refused ? styleText(style, text, { validateStream: false }) : text,
+  }
+}
+
+/** The style of standard output. */
+export function outputStyle(values: { readonly 'no-color': boolean }): TerminalStyle {
+  return terminalStyle(process.stdout, process.env, values['no-color'])
+}
+
+/** For output that is the same on a terminal and in a pipe. */
+export const PLAIN: TerminalStyle = terminalStyle({}, {}, true)
+
+/**
+ * Text of others for a terminal: names of keys and models, whatever they are made of, must not move the cursor, turn
+ * the reading direction or fill the screen. Letters of all scripts stay what they are.
+ */
+export function shownText(text: string, widthMax = 100): string {
+  const plain = text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '?')
+  if (widthOf(plain) <= widthMax && plain.length <= 4 * widthMax) return plain
+  let shown = ''
+  for (const char of plain) {
+    // Marks have no width, and must not be without number for that.
+    if (widthOf(shown + char) >= widthMax || shown.length >= 2 * widthMax) break
+    shown += char
+  }
+  return `${shown}…`
+}
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u
+
+/** How many columns of a terminal it takes. */
+export function widthOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length
+  let width = 0
+  for (const char of text) width += /\p{M}/u.test(char) ? 0 : WIDE.test(char) ? 2 : 1
+  return width
+}
+
+/** An instant of the API, which is in UTC. The heading says so. */
+export function shownInstant(instant: string | null): string {
+  return instant === null ? '-' : shownText(instant.replace(/^(.{10})T(.{8}).*$/, '$1 $2'), 30)
+}
+
+/** A whole number with commas. What the API writes as one is a text; what is no number stays as it is. */
+export function shownCount(count: number | string): string {
+  if (typeof count === 'number') return count.toLocaleString('en-US')
+  return /^\d+$/.test(count) ? BigInt(count).toLocaleString('en-US') : count
+}
+
+export function counted(count: number, noun: string): string {
+  return `${shownCount(count)} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** The output has no reader any more, as behind `| head`: there is nothing left to do, and nothing went wrong. */
+export class ReaderGone extends Error {}
+
+/** The output could not be written: half of an export must not pass for the whole. */
+export class OutputFailed extends Error {}
+
+/** Writes to standard output and resolves when there is room for more. */
+export function print(chunk: string | Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      const isGone = 'code' in error && error.code === 'EPIPE'
+      reject(isGone ? new ReaderGone() : new OutputFailed(`the output cannot be written: ${error.message}`))
+    }
+    try {
+      process.stdout.write(chunk, (error) => {
+        if (error === null || error === undefined) resolve()
+        else fail(error)
+      })
+    } catch (error) {
+      // A file is written at once, and throws.
+      fail(error as Error)
+    }
+  })
+}
