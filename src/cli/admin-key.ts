@@ -3,9 +3,8 @@ import { systemClock } from '../kernel/clock.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import { mintKey, shownParts } from '../keys/key-format.ts'
 import { openBooks } from './books.ts'
-import { command, EXIT_HELP, Failure, group, NO_COLOR, option, UsageError } from './command.ts'
-import { type Cell, left, renderTable } from './table.ts'
-import { outputStyle, print, shownInstant, shownText } from './terminal.ts'
+import { defineCommand, defineGroup, EXIT_HELP, Failure, NO_COLOR, option, UsageError } from './command.ts'
+import { type Cell, left, outputStyle, print, renderTable, shownInstant, shownText } from './terminal.ts'
 
 const WHERE = `Works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, beside running gateways
 or without one.`
@@ -22,7 +21,7 @@ async function withBooks(work: (books: Books, config: Config) => Promise<void>):
   }
 }
 
-const create = command({
+const create = defineCommand({
   name: 'admin-key create',
   summary: ['[--name <label>]', 'create an admin key; it is printed once'],
   usage: 'tollgate admin-key create [--name <label>]',
@@ -54,7 +53,7 @@ const create = command({
 
 const COLUMNS = ['id', 'status', 'key', 'created (UTC)', 'name'].map(left)
 
-const list = command({
+const list = defineCommand({
   name: 'admin-key list',
   summary: ['', 'list the admin keys, without their secrets'],
   usage: 'tollgate admin-key list [--no-color]',
@@ -76,7 +75,7 @@ const list = command({
   },
 })
 
-const revoke = command({
+const revoke = defineCommand({
   name: 'admin-key revoke',
   summary: ['<id>', 'revoke one; it stops working at once'],
   usage: 'tollgate admin-key revoke <id>',
@@ -106,4 +105,4 @@ const revoke = command({
 })
 
 /** Manages admin keys locally on the host: a user that can read the data directory is the operator. */
-export const adminKey = group('admin-key', `${WHERE}\n\n${EXIT_HELP}`, [create, list, revoke])
+export const command = defineGroup('admin-key', `${WHERE}\n\n${EXIT_HELP}`, [create, list, revoke])

@@ -13,8 +13,8 @@ import {
 } from './answer-schema.ts'
 import {
   type Command,
-  command,
   type Declaration,
+  defineCommand,
   Failure,
   type Options,
   option,
@@ -140,13 +140,13 @@ interface ApiDeclaration<O extends Options> extends Omit<Declaration<O>, 'run'> 
 type Work = (api: Api) => Promise<void>
 
 /** A command on the management API: with `--url` over HTTP, without on the data directory. */
-export function apiCommand<const O extends Options>(declaration: ApiDeclaration<O>): Command {
+export function defineApiCommand<const O extends Options>(declaration: ApiDeclaration<O>): Command {
   const { options, sections = [], params = {} } = declaration
   const named = Object.entries<Options[string]>(options).flatMap(([name, { param }]) =>
     param === undefined ? [] : [[param, `--${name}`]],
   )
   const names = { ...Object.fromEntries(named), ...params }
-  return command({
+  return defineCommand({
     ...declaration,
     options: { ...options, ...CONNECTION_OPTIONS } as O,
     sections: [...sections, CONNECTION_HELP],

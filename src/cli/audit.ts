@@ -2,12 +2,12 @@ import { type Config, readConfig } from '../config.ts'
 import { type AuditCounts, type AuditReport, runAudit } from '../ledger/audit.ts'
 import { openBooks as openBooksInFile } from '../store/sqlite/audit-reader.ts'
 import { openLedger, placeOfBooks } from './books.ts'
-import { command } from './command.ts'
+import { defineCommand } from './command.ts'
 import { createProgress } from './progress.ts'
 import { createRateAgain } from './rate-again.ts'
 import { counted, print, shownText } from './terminal.ts'
 
-export const audit = command({
+export const command = defineCommand({
   name: 'audit',
   usage: 'tollgate audit   derive every balance, key month, rollup, hold and price again and compare',
   about: `Reads the data directory (TOLLGATE_DATA_DIR), or the database of TOLLGATE_DATABASE_URL, as it stands at one instant,

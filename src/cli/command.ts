@@ -70,7 +70,7 @@ const EXIT_CODES = '0 done   1 failed or refused   2 the command line or the con
 export const EXIT_HELP = `Exit codes\n  ${EXIT_CODES}`
 
 /** A command of one declaration: the same options make its help, read its command line and type its values. */
-export function command<const O extends Options>(declaration: Declaration<O>): Command {
+export function defineCommand<const O extends Options>(declaration: Declaration<O>): Command {
   const { name, options, summary = ['', ''], takesArguments = false } = declaration
   const flags = Object.keys(options).filter((key) => options[key]?.type === 'boolean')
   const unset = Object.fromEntries(flags.map((key) => [key, false]))
@@ -84,7 +84,7 @@ export function command<const O extends Options>(declaration: Declaration<O>): C
 }
 
 /** A command that has commands of its own. */
-export function group(name: string, about: string, commands: readonly Command[]): Command {
+export function defineGroup(name: string, about: string, commands: readonly Command[]): Command {
   const help = () => {
     const rows = commands.map(
       (each): Row => [`tollgate ${each.name} ${each.summary[0]}`.trimEnd(), each.summary[1]],
@@ -184,7 +184,7 @@ function helpOf<O extends Options>(declaration: Declaration<O>): string {
   const { name, usage, about, options, notes, examples, sections = [] } = declaration
   const usages = typeof usage === 'string' ? [usage] : usage
   // What stands in brackets belongs together.
-  const usageLines = usages.map((line) => wrap(`  ${line}`, `  tollgate ${name} `.length, /\[[^\]]*\]|\S+/g))
+  const usageLines = usages.map((line) => wrap(`  ${line}`, `  tollgate ${name} `.length, /\[[^\]]*\]+|\S+/g))
   const rows = Object.entries<Option>(options)
     .filter(([, { help }]) => help !== '')
     .map(([key, { value, help }]): Row => [`--${key} ${value}`.trimEnd(), help])

@@ -1,110 +1,79 @@
 import { VERSION } from '../kernel/version.ts'
 import { asksForHelp, didYouMean } from './command.ts'
 
-interface Entry {
-  readonly name: string
-  /** Behind `tollgate` in the help. */
-  readonly usage: string
-  readonly summary: string
-  /** A command loads what it needs only when it is called. */
-  load(): Promise<{ run(args: readonly string[]): Promise<void> }>
-}
+/** A command loads what it needs only when it is called. */
+type Load = () => Promise<{ readonly command: { run(args: readonly string[]): Promise<void> } }>
 
-export const COMMANDS: readonly Entry[] = [
-  {
-    name: 'serve',
-    usage: '[serve]',
-    summary: 'serve; with no provider configured, from the built-in simulator',
-    load: async () => ({
-      async run(args) {
-        if (asksForHelp(args)) process.stdout.write(HELP)
-        else await (await import('./serve.ts')).serve(args)
-      },
-    }),
-  },
-  {
-    name: 'keys',
-    usage: 'keys create|list|show|update|revoke|rotate',
-    summary: 'API keys and their limits',
-    load: async () => (await import('./keys.ts')).keys,
-  },
-  {
-    name: 'usage',
-    usage: 'usage',
-    summary: 'what was used and what it cost, by day, model or key',
-    load: async () => (await import('./usage.ts')).usage,
-  },
-  {
-    name: 'requests',
-    usage: 'requests [--follow]',
-    summary: 'the log of calls: look, export, or watch them as they end',
-    load: async () => (await import('./requests.ts')).requests,
-  },
-  {
-    name: 'credits',
-    usage: 'credits add|back',
-    summary: 'add prepaid credit, or give back what calls cost',
-    load: async () => (await import('./credits.ts')).credits,
-  },
-  {
-    name: 'admin-key',
-    usage: 'admin-key create|list|revoke',
-    summary: 'the keys that manage the gateway',
-    load: async () => (await import('./admin-key.ts')).adminKey,
-  },
-  {
-    name: 'prices',
-    usage: 'prices show|check|import',
-    summary: 'look at the price book, check an overlay, make one from a public list',
-    load: async () => (await import('./prices.ts')).prices,
-  },
-  {
-    name: 'audit',
-    usage: 'audit',
-    summary: 'derive every balance and every bill again from the records, and compare',
-    load: async () => (await import('./audit.ts')).audit,
-  },
-  {
-    name: 'rerate',
-    usage: 'rerate --from <date>',
-    summary: 'price calls again after a price was corrected',
-    load: async () => (await import('./rerate.ts')).rerate,
-  },
-  {
-    name: 'migrate-store',
-    usage: 'migrate-store',
-    summary: 'move the books from SQLite into PostgreSQL, for more than one node',
-    load: async () => (await import('./migrate-store.ts')).migrateStore,
-  },
-  {
-    name: 'doctor',
-    usage: 'doctor',
-    summary: 'check configuration, store, disk, upstreams, prices; say what to do',
-    load: async () => (await import('./doctor.ts')).doctor,
-  },
+/** The commands in the order of the help: name, what may follow it, what it does, where it is. */
+export const COMMANDS: readonly (readonly [name: string, args: string, does: string, load: Load])[] = [
+  ['serve', '', 'serve; with no provider configured, from the built-in simulator', loadServe],
+  ['keys', 'create|list|show|update|revoke|rotate', 'API keys and their limits', () => import('./keys.ts')],
+  ['usage', '', 'what was used and what it cost, by day, model or key', () => import('./usage.ts')],
+  [
+    'requests',
+    '[--follow]',
+    'the log of calls: look, export, or watch them as they end',
+    () => import('./requests.ts'),
+  ],
+  ['credits', 'add|back', 'add prepaid credit, or give back what calls cost', () => import('./credits.ts')],
+  ['admin-key', 'create|list|revoke', 'the keys that manage the gateway', () => import('./admin-key.ts')],
+  [
+    'prices',
+    'show|check|import',
+    'look at the price book, check an overlay, make one from a public list',
+    () => import('./prices.ts'),
+  ],
+  [
+    'audit',
+    '',
+    'derive every balance and every bill again from the records, and compare',
+    () => import('./audit.ts'),
+  ],
+  ['rerate', '--from <date>', 'price calls again after a price was corrected', () => import('./rerate.ts')],
+  [
+    'migrate-store',
+    '',
+    'move the books from SQLite into PostgreSQL, for more than one node',
+    () => import('./migrate-store.ts'),
+  ],
+  [
+    'doctor',
+    '',
+    'check configuration, store, disk, upstreams, prices; say what to do',
+    () => import('./doctor.ts'),
+  ],
 ]
 
+/** Loading all that serves takes a while, and its help is that of the program. */
+async function loadServe(): ReturnType<Load> {
+  const run = async (args: readonly string[]): Promise<void> => {
+    if (asksForHelp(args)) process.stdout.write(HELP)
+    else await (await import('./serve.ts')).serve(args)
+  }
+  return { command: { run } }
+}
+
 /** Exit codes that scripts can use: 0 done, 1 failed, 2 the command line or the configuration is wrong. */
-export async function runCommandLine([name = 'serve', ...args]: readonly string[]): Promise<void> {
-  const entry = COMMANDS.find((each) => each.name === name)
-  if (entry !== undefined) return await (await entry.load()).run(args)
-  if (['help', '--help', '-h'].includes(name)) process.stdout.write(HELP)
-  else if (['version', '--version', '-v'].includes(name)) process.stdout.write(`tollgate ${VERSION}\n`)
+export async function runCommandLine([typed = 'serve', ...args]: readonly string[]): Promise<void> {
+  const [, , , load] = COMMANDS.find(([name]) => name === typed) ?? []
+  if (load !== undefined) await (await load()).command.run(args)
+  else if (['help', '--help', '-h'].includes(typed)) process.stdout.write(HELP)
+  else if (['version', '--version', '-v'].includes(typed)) process.stdout.write(`tollgate ${VERSION}\n`)
   else {
-    const known = [...COMMANDS.map((each) => each.name), 'help', 'version', '--help', '--version']
-    const meant = didYouMean(name, known)
-    process.stderr.write(`tollgate: there is no command "${name}".${meant} See tollgate --help.\n`)
+    const meant = didYouMean(typed, [...COMMANDS.map(([name]) => name), ...OTHERS])
+    process.stderr.write(`tollgate: there is no command "${typed}".${meant} See tollgate --help.\n`)
     process.exitCode = 2
   }
 }
 
+const OTHERS = ['help', 'version', '--help', '--version']
 const SUMMARY_COLUMN = 38
 
-/** A usage that is too long for its column has its summary on the next line. */
-function usageLine({ usage, summary }: Pick<Entry, 'usage' | 'summary'>): string {
-  const left = `  tollgate ${usage}`
-  if (left.length < SUMMARY_COLUMN) return `${left.padEnd(SUMMARY_COLUMN)}${summary}\n`
-  return `${left}\n${' '.repeat(SUMMARY_COLUMN)}${summary}\n`
+/** A command line that is too long for its column has its summary on the next line. */
+function usageLine([name, args, does]: (typeof COMMANDS)[number]): string {
+  const left = `  tollgate ${name === 'serve' ? '[serve]' : name} ${args}`.trimEnd()
+  if (left.length < SUMMARY_COLUMN) return `${left.padEnd(SUMMARY_COLUMN)}${does}\n`
+  return `${left}\n${' '.repeat(SUMMARY_COLUMN)}${does}\n`
 }
 
 export const HELP = `tollgate ${VERSION} - a transparent billing gateway for model APIs

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { array, type Infer, object, string } from './answer-schema.ts'
-import { amountField, apiCommand, idempotencyKey, printAnswer } from './api.ts'
-import { flag, group, option, UsageError } from './command.ts'
+import { amountField, defineApiCommand, idempotencyKey, printAnswer } from './api.ts'
+import { defineGroup, flag, option, UsageError } from './command.ts'
 import { createProgress } from './progress.ts'
 import { counted, print, shownCount, shownText } from './terminal.ts'
 
@@ -16,7 +16,7 @@ function requiredReason(given: string | undefined): string {
 
 const credit = object({ id: string, amount_usd: string, balance_usd: string })
 
-const add = apiCommand({
+const add = defineApiCommand({
   name: 'credits add',
   summary: ['<amount> --reason <text>', 'add prepaid credit to the account'],
   usage: 'tollgate credits add <amount> --reason <text> [--idempotency-key <text>] [--json]',
@@ -55,7 +55,7 @@ const creditBack = object({
   data: array(object({ request_id: string, outcome: string })),
 })
 
-const back = apiCommand({
+const back = defineApiCommand({
   name: 'credits back',
   summary: ['<request-id> … --reason <text>', 'give back what calls cost, each once'],
   usage: [
@@ -186,7 +186,7 @@ async function readIds(args: readonly string[]): Promise<string[]> {
 }
 
 /** Moves money on the account, over HTTP or on the data directory. */
-export const credits = group(
+export const command = defineGroup(
   'credits',
   'Each has options of its own: tollgate credits add --help, tollgate credits back --help.',
   [add, back],

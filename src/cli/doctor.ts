@@ -1,8 +1,7 @@
-import type { Deadlines } from '../doctor/ask-examiner.ts'
-import type { Check } from '../doctor/check.ts'
+import type { Check, Deadlines } from '../doctor/check.ts'
 import { examine } from '../doctor/examine.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { command, flag, NO_COLOR, option, UsageError } from './command.ts'
+import { defineCommand, flag, NO_COLOR, option, UsageError } from './command.ts'
 import { createProgress } from './progress.ts'
 import { outputStyle, print, type Style, shownText, type TerminalStyle } from './terminal.ts'
 
@@ -10,7 +9,7 @@ const DEADLINES: Deadlines = { checkMs: 10_000, integrityMs: 60_000 }
 const TIMEOUT_SECONDS_MAX = 3_600
 
 /** Looks at all that the gateway depends on, and says what to do about what is not right. */
-export const doctor = command({
+export const command = defineCommand({
   name: 'doctor',
   usage: 'tollgate doctor [--offline] [--json] [--no-color] [--timeout <seconds>]',
   about: `Looks at configuration, data directory, database, disk, upstreams, their keys, prices and the clock, and says what to

@@ -1,8 +1,7 @@
 import { array, boolean, type Infer, nullable, object, optional, string } from './answer-schema.ts'
 import type { Api } from './api.ts'
 import { Failure } from './command.ts'
-import type { Cell } from './table.ts'
-import { shownInstant, shownText, type TerminalStyle } from './terminal.ts'
+import { type Cell, shownInstant, shownText, type TerminalStyle } from './terminal.ts'
 
 /** A key as the API answers it. Numbers are texts. */
 export const keyAnswer = object({

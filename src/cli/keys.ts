@@ -1,10 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { array, boolean, nullable, object, string } from './answer-schema.ts'
-import { amountField, apiCommand, idempotencyKey, printAnswer } from './api.ts'
-import { Failure, flag, group, NO_COLOR, option, UsageError, type Values } from './command.ts'
+import { amountField, defineApiCommand, idempotencyKey, printAnswer } from './api.ts'
+import { defineGroup, Failure, flag, NO_COLOR, option, UsageError, type Values } from './command.ts'
 import { findKey, type KeyAnswer, keyAnswer, renderKey, shownKey, statusCell } from './key-answer.ts'
-import { alignAmounts, left, renderTable, right } from './table.ts'
-import { outputStyle, print, shownInstant, shownText, type TerminalStyle } from './terminal.ts'
+import {
+  alignAmounts,
+  left,
+  outputStyle,
+  print,
+  renderTable,
+  right,
+  shownInstant,
+  shownText,
+  type TerminalStyle,
+} from './terminal.ts'
 
 const KEY_HELP = `Which key
   <key> is its id, its name, its beginning (svc_live_Ab3dE9f) or its last four characters. Where several keys are called
@@ -68,7 +77,7 @@ const NEW_KEY_OPTIONS = {
   json: flag("print the API's answer instead, with the key in it"),
 }
 
-const create = apiCommand({
+const create = defineApiCommand({
   name: 'keys create',
   summary: ['--name <name>', 'create an API key and print it, once'],
   usage:
@@ -107,7 +116,7 @@ async function printNewKey({ key, id, name }: KeyAnswer, what: string): Promise<
 
 const page = object({ data: array(keyAnswer), has_more: boolean, next: nullable(string) })
 
-const list = apiCommand({
+const list = defineApiCommand({
   name: 'keys list',
   summary: ['', 'list the keys, newest first, with what they spent this month'],
   usage:
@@ -167,7 +176,7 @@ function keyTable(keys: readonly KeyAnswer[], style: TerminalStyle): string {
   return renderTable(COLUMNS, rows, style)
 }
 
-const show = apiCommand({
+const show = defineApiCommand({
   name: 'keys show',
   summary: ['<key>', 'all there is to know of one'],
   usage: 'tollgate keys show <key> [--json] [--no-color]',
@@ -189,7 +198,7 @@ const show = apiCommand({
   },
 })
 
-const update = apiCommand({
+const update = defineApiCommand({
   name: 'keys update',
   summary: ['<key>', 'change its name or its limits'],
   usage:
@@ -221,7 +230,7 @@ models takes the place of the one before. A revoked or expired key cannot be cha
   },
 })
 
-const revoke = apiCommand({
+const revoke = defineApiCommand({
   name: 'keys revoke',
   summary: ['<key>', 'end it, at once and for good'],
   usage: 'tollgate keys revoke <key> [--json]',
@@ -241,7 +250,7 @@ still finish. Repeating it does no harm. Its records and what it has spent stay.
   },
 })
 
-const rotate = apiCommand({
+const rotate = defineApiCommand({
   name: 'keys rotate',
   summary: ['<key>', 'create a key in its place, with the same limits'],
   usage: 'tollgate keys rotate <key> [--old-expires-in <time>] [--idempotency-key <text>] [--json]',
@@ -289,7 +298,7 @@ function secondsOf(text: string): number {
 }
 
 /** Manages API keys, over HTTP or on the data directory. */
-export const keys = group(
+export const command = defineGroup(
   'keys',
   `A <key> is named by its id, its name, its beginning or its last four characters.
 Each has options of its own: tollgate keys create --help, and so on.`,

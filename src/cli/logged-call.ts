@@ -1,8 +1,19 @@
 import { boolean, type Infer, nullable, object, parseExact, string, WrongAnswer } from './answer-schema.ts'
 import type { Api } from './api.ts'
 import { Failure } from './command.ts'
-import { type Cell, type Column, left, right, tableLine, titleLine, withDecimals } from './table.ts'
-import { shownCount, shownInstant, shownText, type TerminalStyle } from './terminal.ts'
+import {
+  type Cell,
+  type Column,
+  left,
+  right,
+  shownCount,
+  shownInstant,
+  shownText,
+  type TerminalStyle,
+  tableLine,
+  titleLine,
+  withDecimals,
+} from './terminal.ts'
 import type { Asked } from './transport.ts'
 
 /** A call of the log as the API answers it. Numbers are texts. */

@@ -21,12 +21,12 @@ import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { lockDataDir } from '../store/sqlite/lock-data-dir.ts'
 import { schemaVersionOf } from '../store/sqlite/migrate.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
-import { command, Failure, flag } from './command.ts'
+import { defineCommand, Failure, flag } from './command.ts'
 import { createMoveProgress, duration, type MoveProgress } from './progress.ts'
 import { createRateAgain } from './rate-again.ts'
 import { print, shownCount, shownText } from './terminal.ts'
 
-export const migrateStore = command({
+export const command = defineCommand({
   name: 'migrate-store',
   usage: [
     'TOLLGATE_DATABASE_URL=postgres://… tollgate migrate-store          move the books into PostgreSQL',
@@ -44,11 +44,11 @@ SQLite's files stay as they were. That the books are elsewhere now is noted in t
 because there would be two sets of books. --undo takes the note away: what was booked in PostgreSQL since is not there.`,
   options: { undo: flag('') },
   examples: [
-    'createdb tollgate',
-    'systemctl stop tollgate',
-    'export TOLLGATE_DATABASE_URL=postgres://tollgate:secret@db.internal:5432/tollgate',
-    'tollgate migrate-store',
-    'TOLLGATE_PEPPER=$(cat data/pepper) tollgate serve     # and the same on every other node',
+    `createdb tollgate
+  systemctl stop tollgate
+  export TOLLGATE_DATABASE_URL=postgres://tollgate:secret@db.internal:5432/tollgate
+  tollgate migrate-store
+  TOLLGATE_PEPPER=$(cat data/pepper) tollgate serve     # and the same on every other node`,
   ],
   exitCodes:
     '0 moved, and the audit found no difference   1 failed   2 the command line or the configuration is wrong',

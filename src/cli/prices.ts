@@ -5,15 +5,22 @@ import { systemClock } from '../kernel/clock.ts'
 import { type Difference, importPrices } from '../pricing/import-prices.ts'
 import { JSON_CHARS_MAX } from '../pricing/json-with-lines.ts'
 import { loadListPrices } from '../pricing/load-book.ts'
-import { findModel, type PriceBook, versionAt } from '../pricing/price-book.ts'
-import { command, Failure, flag, group, option, UsageError } from './command.ts'
-import { showModel, showModels } from './show-prices.ts'
-import { print } from './terminal.ts'
+import {
+  findModel,
+  type ModelPrice,
+  type PriceBook,
+  type PriceVersion,
+  versionAt,
+} from '../pricing/price-book.ts'
+import type { ModelEntry, RateTableEntry } from '../pricing/price-file.ts'
+import { tariffsOf } from '../pricing/tariffs-of.ts'
+import { defineCommand, defineGroup, Failure, flag, option, UsageError } from './command.ts'
+import { left, PLAIN, print, renderTable, right } from './terminal.ts'
 
 const overlay = option('<file>', 'take this overlay instead of the one in TOLLGATE_PRICES')
 const exitCodes = '0 done   1 failed, or the file is not good   2 the command line is wrong'
 
-const show = command({
+const show = defineCommand({
   name: 'prices show',
   summary: ['[model] [--at <date>] [--json]', 'the prices in force, of all models or of one'],
   usage: 'tollgate prices show [model] [--at <date>] [--overlay <file>] [--json]',
@@ -41,7 +48,7 @@ const show = command({
   },
 })
 
-const check = command({
+const check = defineCommand({
   name: 'prices check',
   summary: ['<file>', 'is this overlay file good?'],
   usage: 'tollgate prices check <file>',
@@ -68,7 +75,7 @@ const check = command({
   },
 })
 
-const importCatalog = command({
+const importCatalog = defineCommand({
   name: 'prices import',
   summary: ['<file> [--out <overlay>] [--yes]', 'make an overlay of a public price catalog'],
   usage: 'tollgate prices import <file> [--out <overlay>] [--model <id> …] [--overlay <file>] [--yes]',
@@ -106,7 +113,7 @@ change, and writes after a typed y or with --yes. What the overlay in use change
 })
 
 /** Looks at prices and prepares overlays. It changes nothing that a running gateway uses. */
-export const prices = group(
+export const command = defineGroup(
   'prices',
   'Each has options of its own: tollgate prices show --help, and so on.',
   [show, check, importCatalog],
@@ -182,4 +189,77 @@ function asJson(value: unknown): string {
 
 function bullets(problems: readonly string[]): string {
   return problems.map((problem) => `  - ${problem}`).join('\n')
+}
+
+const COLUMNS = [
+  left('model'),
+  left('provider'),
+  right('input'),
+  right('cached'),
+  right('output'),
+  left('other tiers'),
+]
+
+/** One line per model: enough to see what there is, and to choose which one to look at. */
+function showModels(version: PriceVersion): string {
+  const rows = version.models.map(({ entry }) => rowOf(entry))
+  return `${titleOf(version)}, USD per million tokens\n\n${renderTable(COLUMNS, rows, PLAIN)}`
+}
+
+function rowOf(entry: ModelEntry): string[] {
+  const { input, cache_read: cached, output } = entry.rates.standard
+  const tiers = tariffsOf(entry.rates)
+    .map(([tier]) => tier)
+    .filter((tier) => tier !== 'standard')
+  const long = entry.rates.long_context_above === undefined ? [] : ['long context']
+  return [
+    entry.id,
+    entry.provider,
+    input ?? '-',
+    cached ?? '-',
+    output ?? '-',
+    [...tiers, ...long, ...(entry.retired ? ['retired'] : [])].join(' '),
+  ]
+}
+
+/** Everything that the book says about a model, as it stands in the file. */
+function showModel(model: ModelPrice, version: PriceVersion): string {
+  const { entry } = model
+  const lines = [
+    `${entry.id} (${entry.provider}), ${titleOf(version).toLowerCase()}`,
+    `  mode             ${model.mode}${entry.retired ? ', retired' : ''}`,
+    `  aliases          ${entry.aliases?.join(', ') || '-'}`,
+    `  context window   ${entry.context_window_tokens ?? 'unknown'}`,
+    `  output at most   ${entry.max_output_tokens ?? 'unknown'}`,
+  ]
+  const defaultOf = [...version.defaultModels].filter(([, name]) => version.names.get(name) === model)
+  if (defaultOf.length > 0) lines.push(`  default of       ${defaultOf.map(([path]) => path).join(', ')}`)
+  if (model.searchesEachCall) lines.push('  web searches     one for each chat')
+  if (entry.regional_uplift) lines.push(`  regional hosts   × ${entry.regional_uplift}`)
+  for (const [place, factor] of Object.entries(entry.geography ?? {}))
+    lines.push(`  geography ${place.padEnd(6)} × ${factor}`)
+  for (const [key, price] of Object.entries(entry.tools ?? {}))
+    lines.push(`  ${key.padEnd(24)} ${price ?? '-'}`)
+  lines.push(...tableLines(entry.rates, ''))
+  for (const [endpoint, table] of Object.entries(entry.endpoints ?? {}))
+    lines.push(...tableLines(table, ` on ${endpoint}`))
+  return `${lines.join('\n')}\n`
+}
+
+function tableLines(table: RateTableEntry, where: string): string[] {
+  return tariffsOf(table).flatMap(([tier, { long_context: long, ...short }]) => [
+    `\n  ${tier}${where}`,
+    ...rateLines(short),
+    ...(long === undefined ? [] : [`  ${tier}${where}, prompts above ${table.long_context_above} tokens`]),
+    ...rateLines(long ?? {}),
+  ])
+}
+
+function rateLines(rates: Readonly<Record<string, string | null | undefined>>): string[] {
+  return Object.entries(rates).map(([key, price]) => `    ${key.padEnd(30)} ${price ?? '-'}`)
+}
+
+function titleOf(version: PriceVersion): string {
+  const from = version.effectiveFromMs
+  return `Prices ${version.id}${from === null ? '' : `, in force from ${new Date(from).toISOString()}`}`
 }

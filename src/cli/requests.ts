@@ -1,16 +1,16 @@
-import { type Api, apiCommand } from './api.ts'
+import { type Api, defineApiCommand } from './api.ts'
 import { flag, NO_COLOR, option, UsageError } from './command.ts'
-import { type ExportFormat, printExport } from './export.ts'
 import { followRequests } from './follow-calls.ts'
 import { findKey } from './key-answer.ts'
 import { callTable, type LogQuery, readCalls } from './logged-call.ts'
+import { type ExportFormat, printExport } from './progress.ts'
 import { outputStyle, print, type TerminalStyle } from './terminal.ts'
 
 const TABLE_LIMIT = '100'
 const FOLLOW_LIMIT = '10'
 
 /** The log of calls as a table, as JSON lines or as CSV, once or as calls end. */
-export const requests = apiCommand({
+export const command = defineApiCommand({
   name: 'requests',
   usage:
     'tollgate requests [--key <key>] [--model <model>] [--status <status>] [--state <state>] [--min-cost <usd>] ' +

@@ -15,11 +15,10 @@ import {
 import type { Booked, RerateWriter } from '../ledger/rerate-writer.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/rerate-writer.ts'
 import { openLedger } from './books.ts'
-import { command, flag, option, UsageError, type Values } from './command.ts'
+import { defineCommand, flag, option, UsageError, type Values } from './command.ts'
 import { createProgress } from './progress.ts'
 import { currentPrices } from './rate-again.ts'
-import { left, renderTable, right } from './table.ts'
-import { counted, PLAIN, print, shownCount, shownText } from './terminal.ts'
+import { counted, left, PLAIN, print, renderTable, right, shownCount, shownText } from './terminal.ts'
 
 const OPTIONS = {
   from: option(
@@ -34,7 +33,7 @@ const OPTIONS = {
   yes: flag('do not ask before booking'),
 } as const
 
-export const rerate = command({
+export const command = defineCommand({
   name: 'rerate',
   usage:
     'tollgate rerate --from <date or instant> [--to <date or instant>] [--model <id>] [--unpriced-only] ' +

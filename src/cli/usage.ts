@@ -1,17 +1,29 @@
 import { parseUsd } from '../kernel/money.ts'
 import { array, boolean, type Infer, object, optional, string } from './answer-schema.ts'
-import { type Api, apiCommand, printAnswer } from './api.ts'
+import { type Api, defineApiCommand, printAnswer } from './api.ts'
 import { flag, NO_COLOR, option, UsageError } from './command.ts'
-import { printExport } from './export.ts'
-import { alignAmounts, type Cell, type Column, left, right, tableLine, titleLine, widthsOf } from './table.ts'
-import { outputStyle, shownCount, shownText, type TerminalStyle } from './terminal.ts'
+import { printExport } from './progress.ts'
+import {
+  alignAmounts,
+  type Cell,
+  type Column,
+  left,
+  outputStyle,
+  right,
+  shownCount,
+  shownText,
+  type TerminalStyle,
+  tableLine,
+  titleLine,
+  widthsOf,
+} from './terminal.ts'
 import type { Asked } from './transport.ts'
 
 /** The most that the API answers at once. */
 const ROWS_MAX = 10_000
 
 /** What was used, as a table with bars, as JSON or as CSV. */
-export const usage = apiCommand({
+export const command = defineApiCommand({
   name: 'usage',
   usage:
     'tollgate usage [--start <date>] [--end <date>] [--group-by <dimensions>] [--json | --csv] [--no-color]',

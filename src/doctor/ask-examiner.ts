@@ -3,18 +3,8 @@ import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { DoctorContext } from './check.ts'
 import type { DataDirFacts, Observation } from './examiner.ts'
-
-export interface Deadlines {
-  readonly checkMs: number
-  /** Of the one check whose time grows with the database. */
-  readonly integrityMs: number
-}
-
-export interface ProgressBar {
-  show(done: number, total: number): void
-  end(): void
-}
 
 export interface Examination {
   readonly facts: Partial<DataDirFacts>
@@ -32,8 +22,7 @@ const PROGRESS_EVERY_MS = 200
 export async function askExaminer(
   dataDir: string,
   books: 'books-here' | 'books-elsewhere',
-  deadlines: Deadlines,
-  progress: ProgressBar,
+  { deadlines, progress }: DoctorContext,
 ): Promise<Examination> {
   // Written for a measurement and removed after it.
   const fsyncFile = join(dataDir, `.doctor-${process.pid}.tmp`)
@@ -78,7 +67,7 @@ export async function askExaminer(
 function watchReading(
   child: ChildProcess,
   database: DataDirFacts['database'] | undefined,
-  progress: ProgressBar,
+  progress: DoctorContext['progress'],
 ): () => void {
   if (database?.kind !== 'open') return () => {}
   const totalBytes = 2 * (database.bytes + database.bodiesBytes)

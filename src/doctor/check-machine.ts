@@ -1,5 +1,4 @@
 import type { Environment } from '../config.ts'
-import type { ClockReading } from './ask-upstream.ts'
 import { type Check, inBytes, inMs, inTime, verdicts } from './check.ts'
 import type { DiskFacts } from './examiner.ts'
 
@@ -82,6 +81,13 @@ const HALF_SECOND_MS = 500
 export interface HostClock {
   readonly host: string
   readonly reading: ClockReading
+}
+
+/** What the clock of an upstream said, and ours just before it was asked and just after. */
+export interface ClockReading {
+  readonly upstreamMs: number
+  readonly beforeMs: number
+  readonly afterMs: number
 }
 
 /** By the upstream that agrees best: a server of one's own may be wrong where a provider is right. */

@@ -1,3 +1,23 @@
+import type { Environment } from '../config.ts'
+import type { Clock } from '../kernel/clock.ts'
+
+/** What the doctor is to look at, and how long it may take. */
+export interface DoctorContext {
+  readonly environment: Environment
+  readonly workingDir: string
+  readonly clock: Clock
+  readonly offline: boolean
+  readonly deadlines: Deadlines
+  /** For the one check that may take long. */
+  readonly progress: { show(done: number, total: number): void; end(): void }
+}
+
+export interface Deadlines {
+  readonly checkMs: number
+  /** Of the one check whose time grows with the database. */
+  readonly integrityMs: number
+}
+
 /**
  * What was looked at, how it is, and, where something is to be done, what. `skipped` is what could not or should not
  * be looked at this time: it is neither good nor bad.

@@ -1,21 +1,9 @@
 import { readFileSync } from 'node:fs'
-import type { Config, Environment, UpstreamConfig } from '../config.ts'
-import type { Clock } from '../kernel/clock.ts'
-import type { Surface } from '../providers/surface.ts'
+import type { Config } from '../config.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
-import { askExaminer, type Deadlines, type ProgressBar } from './ask-examiner.ts'
-import { askUpstream, type UpstreamAnswer } from './ask-upstream.ts'
-import { type Check, verdicts } from './check.ts'
-import { checkConfiguration, checkPrices, checkSurfaces, readPrices } from './check-configuration.ts'
-import {
-  checkClock,
-  checkOpenFiles,
-  checkRuntime,
-  checkSpace,
-  checkSpeed,
-  type HostClock,
-} from './check-machine.ts'
-import { checkPostgres } from './check-postgres.ts'
+import { askExaminer } from './ask-examiner.ts'
+import { type Check, type DoctorContext, verdicts } from './check.ts'
+import { checkClock, checkOpenFiles, checkRuntime, checkSpace, checkSpeed } from './check-machine.ts'
 import {
   checkAdminKey,
   checkDatabase,
@@ -24,20 +12,16 @@ import {
   checkPepper,
   checkServing,
 } from './check-store.ts'
-import { checkUpstream, keyVariableOf, upstreamCheckName } from './check-upstream.ts'
-import { examinePostgres, type PostgresFacts } from './examine-postgres.ts'
-import type { KnownBooks } from './examiner.ts'
-import { hideSecretsOf, readSettings, type Settings } from './settings.ts'
-
-export interface DoctorContext {
-  readonly environment: Environment
-  readonly workingDir: string
-  readonly clock: Clock
-  readonly offline: boolean
-  readonly deadlines: Deadlines
-  /** For the one check that may take long. */
-  readonly progress: ProgressBar
-}
+import {
+  checkConfiguration,
+  checkPrices,
+  checkSurfaces,
+  hideSecretsOf,
+  readSettings,
+  type Settings,
+} from './configuration.ts'
+import { checkPostgres, examinePostgres, knownBooks } from './postgres.ts'
+import { checkUpstream } from './upstream.ts'
 
 /** Looks at everything that a gateway with this environment would depend on, and changes nothing. */
 export async function* examine(context: DoctorContext): AsyncGenerator<Check> {
@@ -49,7 +33,7 @@ export async function* examine(context: DoctorContext): AsyncGenerator<Check> {
 }
 
 async function* allChecks(context: DoctorContext): AsyncGenerator<Check> {
-  const { environment, workingDir } = context
+  const { environment, workingDir, clock } = context
   yield checkRuntime({ version: process.versions.node, execArgv: process.execArgv, environment })
   yield checkOpenFiles(textOf('/proc/self/limits'))
   const settings = readSettings(environment, workingDir)
@@ -57,20 +41,26 @@ async function* allChecks(context: DoctorContext): AsyncGenerator<Check> {
   yield checkSurfaces(settings)
   const { config } = settings
   if (config === null) return
-  const answers = askUpstreams(settings, config, context)
+  const surfaces = ['messages', 'chat'] as const
+  const asked = Promise.all(surfaces.map((surface) => checkUpstream(surface, config, settings, context)))
   yield* checkDataDir(settings, config, context)
-  yield* checkUpstreams(config, await answers, context)
+  const upstreams = await asked
+  for (const { check } of upstreams) yield check
+  yield checkClock(upstreams.flatMap(({ clock: read }) => read ?? []))
+  const lists = upstreams.flatMap(({ models }) => (models === null ? [] : [models]))
+  yield* checkPrices(config, lists.length === 0 ? null : [...new Set(lists.flat())], clock.nowMs())
 }
 
 async function* checkDataDir(
   { booksAreDoubtful }: Settings,
   config: Config,
-  { deadlines, progress, clock }: DoctorContext,
+  context: DoctorContext,
 ): AsyncGenerator<Check> {
+  const { deadlines, clock } = context
   const { databaseUrl } = config
   const asked = databaseUrl === null ? null : examinePostgres(databaseUrl, deadlines.checkMs, clock)
   const place = asked === null && !booksAreDoubtful ? 'books-here' : 'books-elsewhere'
-  const { facts, cutShort } = await askExaminer(config.dataDir, place, deadlines, progress)
+  const { facts, cutShort } = await askExaminer(config.dataDir, place, context)
   const shared = await asked
   const { directory, disk, database, integrity } = facts
   if (directory !== undefined) {
@@ -96,73 +86,6 @@ async function* checkDataDir(
       'See that the disk works and that a network file system is reachable, then run the doctor again.',
     )
   }
-}
-
-function knownBooks(shared: PostgresFacts | null): KnownBooks {
-  if (shared?.kind !== 'open') return { kind: 'broken' }
-  if (shared.schemaVersion === null) return { kind: 'missing' }
-  const { books } = shared
-  return {
-    kind: 'open',
-    serving: books === null ? null : books.nodes.alive > 0,
-    contents: books?.contents ?? null,
-  }
-}
-
-type Reached =
-  | { readonly kind: 'asked'; readonly upstream: UpstreamConfig; readonly answer: UpstreamAnswer }
-  | { readonly kind: 'not_asked'; readonly reason: string }
-
-type Answers = Readonly<Record<Surface, Reached>>
-
-async function askUpstreams(settings: Settings, config: Config, context: DoctorContext): Promise<Answers> {
-  const ask = async (surface: Surface): Promise<Reached> => {
-    const upstream = config[surface]
-    if (settings.doubtful.has(surface))
-      return { kind: 'not_asked', reason: 'not asked before its configuration is good' }
-    if (upstream === null) return { kind: 'not_asked', reason: 'not configured' }
-    if (context.offline) return { kind: 'not_asked', reason: 'not asked (--offline)' }
-    const answer = await askUpstream(surface, upstream, context.deadlines.checkMs, context.clock)
-    return { kind: 'asked', upstream, answer }
-  }
-  const [messages, chat] = await Promise.all([ask('messages'), ask('chat')])
-  return { messages, chat }
-}
-
-async function* checkUpstreams(
-  config: Config,
-  answers: Answers,
-  context: DoctorContext,
-): AsyncGenerator<Check> {
-  const clocks: HostClock[] = []
-  const listed: string[] = []
-  let compared = false
-  for (const surface of ['messages', 'chat'] as const) {
-    const reached = answers[surface]
-    if (reached.kind === 'not_asked') {
-      yield verdicts(upstreamCheckName(surface)).skipped(reached.reason)
-      continue
-    }
-    const { upstream, answer } = reached
-    yield checkUpstream(
-      {
-        surface,
-        url: upstream.url,
-        keyVariable: keyVariableOf(surface, context.environment),
-        deadlineMs: context.deadlines.checkMs,
-      },
-      answer,
-    )
-    if (answer.kind !== 'answered') continue
-    if (answer.clock !== null) clocks.push({ host: upstream.url.host, reading: answer.clock })
-    if (answer.models === null) continue
-    compared = true
-    listed.push(...answer.models)
-  }
-  yield checkClock(clocks)
-  const prices = await readPrices(config, context.clock.nowMs())
-  if ('names' in prices) yield checkPrices(prices, compared ? [...new Set(listed)] : null, config)
-  else yield* prices
 }
 
 function textOf(file: string): string | null {

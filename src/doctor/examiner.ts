@@ -24,7 +24,7 @@ import { migrate } from '../store/sqlite/migrate.ts'
  * caller, and a thread in such a call cannot be ended; a process can be killed, and the report still comes.
  */
 
-/** What the examiner's process tells about the data directory. Nothing in here is secret. */
+/** What this process tells about the data directory. Nothing in here is secret. */
 export interface DataDirFacts {
   readonly directory: DirectoryFacts
   readonly disk: DiskFacts
@@ -32,73 +32,21 @@ export interface DataDirFacts {
   readonly integrity: readonly IntegrityFacts[]
 }
 
-export type DirectoryFacts =
-  | { readonly kind: 'missing'; readonly above: string; readonly aboveWritable: boolean }
-  | { readonly kind: 'unusable'; readonly reason: string }
-  | {
-      readonly kind: 'there'
-      readonly mode: number
-      readonly writable: boolean
-      readonly pepper: PepperFile
-      /** Of the file with the first admin key, if it is still there. */
-      readonly adminKeyMode: number | null
-    }
-
-export type PepperFile =
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'unreadable'; readonly reason: string }
-  | { readonly kind: 'there'; readonly mode: number; readonly fingerprint: string }
-
-export interface DiskFacts {
-  readonly freeBytes: number
-  readonly totalBytes: number
-  /** Null where nothing can be written yet. */
-  readonly fsync: { readonly medianMs: number; readonly count: number } | { readonly reason: string } | null
-}
-
-export type DatabaseFacts =
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'broken'; readonly reason: string }
-  | {
-      readonly kind: 'open'
-      readonly bytes: number
-      readonly walBytes: number
-      readonly bodiesBytes: number
-      readonly schemaVersion: number
-      readonly schemaVersionKnown: number
-      /** Null: it cannot be told. */
-      readonly serving: boolean | null
-      /** Null in a database whose schema is not ours to read. */
-      readonly contents: DatabaseContents | null
-    }
-
-/** The books, wherever they are, as far as the keys in them are concerned. */
-export type KnownBooks =
-  | { readonly kind: 'missing' | 'broken' }
-  | {
-      readonly kind: 'open'
-      readonly serving: boolean | null
-      readonly contents: DatabaseContents | null
-    }
-
-export interface DatabaseContents {
-  readonly pepperFingerprint: string | null
-  readonly adminKeysInForce: number
-  readonly bootstrapKeyInForce: boolean
-  readonly openCalls: number
-}
-
-export interface IntegrityFacts {
-  readonly file: string
-  readonly bytes: number
-  /** Empty: none. */
-  readonly problems: readonly string[]
-}
-
-/** One message of the examiner, in the order of DataDirFacts. */
+/** One message, in the order of DataDirFacts. */
 export type Observation = {
   readonly [K in keyof DataDirFacts]: readonly [K, DataDirFacts[K]]
 }[keyof DataDirFacts]
+
+export type DirectoryFacts = ReturnType<typeof examineDirectory>
+export type DiskFacts = ReturnType<typeof examineDisk>
+export type DatabaseFacts = ReturnType<typeof examineDatabase>
+export type IntegrityFacts = ReturnType<typeof examineIntegrity>[number]
+export type DatabaseContents = NonNullable<ReturnType<typeof contentsOf>>
+
+/** The books, in the data directory or elsewhere, as far as the keys in them are concerned. */
+export type KnownBooks =
+  | { readonly kind: 'missing' | 'broken' }
+  | Pick<Extract<DatabaseFacts, { kind: 'open' }>, 'kind' | 'serving' | 'contents'>
 
 const PROBLEMS_MAX = 20
 const SQLITE_BUSY = 5
@@ -129,38 +77,42 @@ function tell(observation: Observation): Promise<void> {
   })
 }
 
-function examineDirectory(): DirectoryFacts {
+function examineDirectory() {
   try {
     const stat = statSync(dataDir)
-    if (!stat.isDirectory()) return { kind: 'unusable', reason: 'it is not a folder' }
+    if (!stat.isDirectory()) return { kind: 'unusable' as const, reason: 'it is not a folder' }
     return {
-      kind: 'there',
+      kind: 'there' as const,
       mode: stat.mode & 0o777,
       writable: isWritable(dataDir),
       pepper: examinePepper(join(dataDir, 'pepper')),
+      /** Of the file with the first admin key, if it is still there. */
       adminKeyMode: modeOf(join(dataDir, 'admin-key')),
     }
   } catch (error) {
-    if (!isMissing(error)) return { kind: 'unusable', reason: (error as Error).message }
+    if (!isMissing(error)) return { kind: 'unusable' as const, reason: (error as Error).message }
     const above = nearestAbove(dataDir)
-    return { kind: 'missing', above, aboveWritable: isWritable(above) }
+    return { kind: 'missing' as const, above, aboveWritable: isWritable(above) }
   }
 }
 
-function examineDisk(directory: DirectoryFacts): DiskFacts {
+function examineDisk(directory: DirectoryFacts) {
   const isThere = directory.kind === 'there'
   const { bavail, blocks, bsize } = statfsSync(isThere ? dataDir : nearestAbove(dataDir))
+  // Null where nothing can be written yet.
   const fsync = isThere && directory.writable ? measureFsync(fsyncFile) : null
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, fsync }
 }
 
-function examinePepper(file: string): PepperFile {
+function examinePepper(file: string) {
   try {
     const mode = statSync(file).mode & 0o777
     const pepper = new Secret(readFileSync(file, 'utf8').trim())
-    return { kind: 'there', mode, fingerprint: pepperFingerprint(createKeyDigest(pepper)) }
+    return { kind: 'there' as const, mode, fingerprint: pepperFingerprint(createKeyDigest(pepper)) }
   } catch (error) {
-    return isMissing(error) ? { kind: 'missing' } : { kind: 'unreadable', reason: (error as Error).message }
+    return isMissing(error)
+      ? { kind: 'missing' as const }
+      : { kind: 'unreadable' as const, reason: (error as Error).message }
   }
 }
 
@@ -192,7 +144,7 @@ function nearestAbove(path: string): string {
 }
 
 /** Appends pages as the write-ahead log does, and waits for each to be on the disk. */
-function measureFsync(file: string): DiskFacts['fsync'] {
+function measureFsync(file: string) {
   const page = Buffer.alloc(PAGE_BYTES, 1)
   const tookMs: number[] = []
   try {
@@ -216,32 +168,33 @@ function measureFsync(file: string): DiskFacts['fsync'] {
   return { medianMs: tookMs[Math.floor(tookMs.length / 2)] ?? 0, count: tookMs.length }
 }
 
-function examineDatabase(): DatabaseFacts {
+function examineDatabase() {
   const file = join(dataDir, 'tollgate.db')
-  if (!existsSync(file)) return { kind: 'missing' }
+  if (!existsSync(file)) return { kind: 'missing' as const }
   const serving = isServing(join(dataDir, 'serving.lock'))
   const schemaVersionKnown = versionKnown()
   try {
     return readUntouched(file, (db) => {
       const schemaVersion = versionOf(db)
       return {
-        kind: 'open',
+        kind: 'open' as const,
         bytes: sizeOf(file),
         walBytes: sizeOf(`${file}-wal`),
         bodiesBytes: sizeOf(join(dataDir, 'bodies.db')),
         schemaVersion,
         schemaVersionKnown,
         serving,
+        /** Null in a database whose schema is not ours to read. */
         contents: schemaVersion > schemaVersionKnown ? null : contentsOf(db, schemaVersion),
       }
     })
   } catch (error) {
-    return { kind: 'broken', reason: (error as Error).message }
+    return { kind: 'broken' as const, reason: (error as Error).message }
   }
 }
 
 /** Page by page and row by row, but not whether each index holds what its table does: that is `tollgate audit`'s. */
-function examineIntegrity(): IntegrityFacts[] {
+function examineIntegrity() {
   return DATABASE_FILES.map((name) => join(dataDir, name))
     .filter((file) => existsSync(file))
     .map((file) => ({ file, bytes: sizeOf(file), problems: quickCheck(file) }))
@@ -258,7 +211,7 @@ function quickCheck(file: string): string[] {
   }
 }
 
-function contentsOf(db: DatabaseSync, version: number): DatabaseContents | null {
+function contentsOf(db: DatabaseSync, version: number) {
   if (version < KEYS_VERSION) return null
   const count = (sql: string): number => Number(db.prepare(sql).get()?.['count'] ?? 0)
   const fingerprint = db.prepare("SELECT value FROM setting WHERE name = 'pepper'").get()?.['value']

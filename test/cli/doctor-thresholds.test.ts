@@ -3,11 +3,10 @@ import { test } from 'node:test'
 import { showCheck, showSummary } from '../../src/cli/doctor.ts'
 import { terminalStyle } from '../../src/cli/terminal.ts'
 import { verdicts } from '../../src/doctor/check.ts'
-import { checkSurfaces } from '../../src/doctor/check-configuration.ts'
 import { checkOpenFiles, checkRuntime, checkSpace, checkSpeed } from '../../src/doctor/check-machine.ts'
 import { checkDatabase, checkIntegrity } from '../../src/doctor/check-store.ts'
+import { checkSurfaces, readSettings } from '../../src/doctor/configuration.ts'
 import type { DatabaseFacts } from '../../src/doctor/examiner.ts'
-import { readSettings } from '../../src/doctor/settings.ts'
 
 const MB = 1_000_000
 const GB = 1_000 * MB

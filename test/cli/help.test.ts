@@ -9,7 +9,7 @@ import { runInThread } from '../support/command-thread.ts'
 import { serveTollgate, startCommand } from '../support/tollgate-process.ts'
 
 const execute = promisify(execFile)
-const commands = [...COMMANDS.map(({ name }) => name), 'help', 'version']
+const commands = [...COMMANDS.map(([name]) => name), 'help', 'version']
 
 test('the help lists every command, and every command that it lists is there', () => {
   const usage = HELP.slice(HELP.indexOf('Usage'), HELP.indexOf('Environment'))

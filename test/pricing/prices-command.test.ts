@@ -19,7 +19,7 @@ interface Ran {
 
 /** Runs one command after the other and tells what each wrote and how it ended. */
 const script = `
-const { prices } = await import(${JSON.stringify(command)})
+const { command } = await import(${JSON.stringify(command)})
 const ran = []
 const { stdout, stderr } = process
 // Each command listens, and none of them expects that another one comes.
@@ -29,7 +29,7 @@ for (const args of JSON.parse(process.argv[1])) {
   let [out, err] = ['', '']
   stdout.write = (text, done) => { out += text; done?.(); return true }
   stderr.write = (text) => { err += text; return true }
-  await prices.run(args)
+  await command.run(args)
   ran.push({ status: process.exitCode ?? 0, out, err })
   process.exitCode = undefined
 }
