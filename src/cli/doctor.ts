@@ -1,5 +1,4 @@
 import type { Check, Deadlines } from '../doctor/check.ts'
-import { examine } from '../doctor/examine.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { defineCommand, flag, NO_COLOR, option, UsageError } from './command.ts'
 import { createProgress } from './progress.ts'
@@ -32,6 +31,7 @@ do. It changes nothing, and works beside running gateways or without one. Give i
   exitCodes:
     '0 nothing is a problem, though there may be warnings   1 there is a problem   2 the command line is wrong',
   async run(values) {
+    const { examine } = await import('../doctor/examine.ts')
     const examination = examine({
       environment: process.env,
       workingDir: process.cwd(),

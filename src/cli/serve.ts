@@ -44,7 +44,7 @@ export async function serve(args: readonly string[]): Promise<void> {
 
   try {
     const terminal = terminalStyle(process.stdout, process.env, false)
-    // Not process.stdout: a terminal that is held makes whoever writes to it wait, and every call with them.
+    // Not process.stdout: a terminal that is held blocks the thread that writes to it, and every call with it.
     const lines = terminal.isTerminal && tells(config.logLevel, 'info') ? droppingStream(1) : null
     const running = await startTollgate(served, {
       log,
@@ -55,7 +55,7 @@ export async function serve(args: readonly string[]): Promise<void> {
         process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
       },
     })
-    // Before the banner, which tells whoever reads it that signals are welcome.
+    // Before the banner: its reader may send a signal at once.
     const stop = Promise.race([stopSignal(), npmGone()])
     reloadOnHangup(running, config.prices?.file ?? null)
     const url = `http://${shownHost(running.host)}:${running.port}`
@@ -147,7 +147,7 @@ function isUnderNpm(): boolean {
 
 const PARENT_CHECK_MS = 500
 
-/** Who started the gateway through npm stops it through npm. If that was killed, nobody else would stop it. */
+/** A gateway that npm started is stopped through npm. If npm was killed, no signal would reach the gateway. */
 function npmGone(): Promise<void> {
   return new Promise((resolve) => {
     if (!isUnderNpm()) return

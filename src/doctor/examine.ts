@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../config.ts'
+import type { Secret } from '../kernel/secret.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { askExaminer } from './ask-examiner.ts'
 import { type Check, type DoctorContext, verdicts } from './check.ts'
@@ -20,7 +21,6 @@ import {
   readSettings,
   type Settings,
 } from './configuration.ts'
-import { checkPostgres, examinePostgres, knownBooks } from './postgres.ts'
 import { checkUpstream } from './upstream.ts'
 
 /** Looks at everything that a gateway with this environment would depend on, and changes nothing. */
@@ -56,15 +56,14 @@ async function* checkDataDir(
   config: Config,
   context: DoctorContext,
 ): AsyncGenerator<Check> {
-  const { deadlines, clock } = context
   const { databaseUrl } = config
-  const asked = databaseUrl === null ? null : examinePostgres(databaseUrl, deadlines.checkMs, clock)
+  const asked = databaseUrl === null ? null : askPostgres(databaseUrl, context)
   const place = asked === null && !booksAreDoubtful ? 'books-here' : 'books-elsewhere'
   const { facts, cutShort } = await askExaminer(config.dataDir, place, context)
   const shared = await asked
   const { directory, disk, database, integrity } = facts
   if (directory !== undefined) {
-    const known = place === 'books-here' ? database : knownBooks(shared)
+    const known = place === 'books-here' ? database : (shared?.books ?? { kind: 'broken' as const })
     yield checkDirectory(config.dataDir, directory)
     yield checkPepper(config, { directory, database: known })
     yield checkAdminKey(config, { directory, database: known })
@@ -73,12 +72,12 @@ async function* checkDataDir(
     yield checkSpace(disk)
     yield checkSpeed(disk.fsync)
   }
-  if (shared !== null && databaseUrl !== null) yield* checkPostgres(shownDatabase(databaseUrl), shared)
+  if (shared !== null) yield* shared.checks
   if (booksAreDoubtful) yield verdicts('database').skipped('not looked at before its configuration is good')
   if (database !== undefined) {
     yield checkDatabase(database)
     yield checkServing(database)
-    yield checkIntegrity(database, integrity, cutShort, deadlines.integrityMs)
+    yield checkIntegrity(database, integrity, cutShort, context.deadlines.integrityMs)
   } else if (cutShort !== null && (place === 'books-here' || disk === undefined)) {
     const name = directory === undefined ? 'data_directory' : disk === undefined ? 'disk_speed' : 'database'
     yield verdicts(name).problem(
@@ -86,6 +85,13 @@ async function* checkDataDir(
       'See that the disk works and that a network file system is reachable, then run the doctor again.',
     )
   }
+}
+
+async function askPostgres(databaseUrl: Secret, { deadlines, clock }: DoctorContext) {
+  // Loaded only here: the driver of PostgreSQL is 35 modules.
+  const { checkPostgres, examinePostgres, knownBooks } = await import('./postgres.ts')
+  const facts = await examinePostgres(databaseUrl, deadlines.checkMs, clock)
+  return { books: knownBooks(facts), checks: checkPostgres(shownDatabase(databaseUrl), facts) }
 }
 
 function textOf(file: string): string | null {

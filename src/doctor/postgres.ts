@@ -325,8 +325,8 @@ export function checkNodes(nodes: NodesFacts, openCalls: number): Check {
 }
 
 /** The same books as far as the keys in them are concerned. */
-export function knownBooks(shared: PostgresFacts | null): KnownBooks {
-  if (shared?.kind !== 'open') return { kind: 'broken' }
+export function knownBooks(shared: PostgresFacts): KnownBooks {
+  if (shared.kind !== 'open') return { kind: 'broken' }
   if (shared.schemaVersion === null) return { kind: 'missing' }
   const { books } = shared
   return {

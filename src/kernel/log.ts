@@ -2,7 +2,7 @@ import { destination, type Logger, pino } from 'pino'
 import { limits } from './limits.ts'
 import type { LogLevel } from './log-level.ts'
 
-export type Log = Logger
+export type Log = Pick<Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'>
 
 /**
  * JSON lines on standard error. Writes are buffered and asynchronous; when the reader is slow, lines beyond the
