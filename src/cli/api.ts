@@ -2,20 +2,13 @@ import { readFileSync, statSync } from 'node:fs'
 import { type Config, readConfig } from '../config.ts'
 import { rawNumber } from '../kernel/raw-number.ts'
 import { Secret } from '../kernel/secret.ts'
-import {
-  type Infer,
-  nullable,
-  object,
-  parseExact,
-  type Schema,
-  string,
-  WrongAnswer,
-} from './answer-schema.ts'
+import { nullable, object, parseExact, type Schema, string, WrongAnswer } from './answer-schema.ts'
 import {
   type Command,
   type Declaration,
   defineCommand,
   Failure,
+  type Option,
   type Options,
   option,
   UsageError,
@@ -97,9 +90,9 @@ export class Api {
   }
 }
 
-function readOrNull<T>(schema: Schema<T>, text: string): Infer<Schema<T>> | null {
+function readOrNull<T>(schema: Schema<T>, text: string): T | null {
   try {
-    return schema(parseExact(text)) as Infer<Schema<T>>
+    return schema(parseExact(text))
   } catch (error) {
     if (error instanceof WrongAnswer || error instanceof SyntaxError) return null
     throw error
@@ -142,9 +135,10 @@ type Work = (api: Api) => Promise<void>
 /** A command on the management API: with `--url` over HTTP, without on the data directory. */
 export function defineApiCommand<const O extends Options>(declaration: ApiDeclaration<O>): Command {
   const { options, sections = [], params = {} } = declaration
-  const named = Object.entries<Options[string]>(options).flatMap(([name, { param }]) =>
-    param === undefined ? [] : [[param, `--${name}`]],
-  )
+  const named = Object.entries<Option>(options).map(([name, { param = name.replaceAll('-', '_') }]) => [
+    param,
+    `--${name}`,
+  ])
   const names = { ...Object.fromEntries(named), ...params }
   return defineCommand({
     ...declaration,

@@ -17,7 +17,7 @@ export interface Option {
   readonly value: string
   /** Empty: it is explained elsewhere. */
   readonly help: string
-  /** The parameter of the management API that it fills: what is wrong with that is wrong with the option. */
+  /** The parameter of the management API that it fills, where that has another name than the option. */
   readonly param?: string
 }
 

@@ -7,7 +7,7 @@ import { defineGroup, flag, option, UsageError } from './command.ts'
 import { createProgress } from './progress.ts'
 import { counted, print, shownCount, shownText } from './terminal.ts'
 
-const reason = option('<text>', 'what the books say it was for', 'reason')
+const reason = option('<text>', 'what the books say it was for')
 
 function requiredReason(given: string | undefined): string {
   if (given === undefined) throw new UsageError('--reason is required: what the books say it was for')

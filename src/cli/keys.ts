@@ -30,7 +30,7 @@ function onlyKey(args: readonly string[]): string {
 
 /** The options that say what a key may do. */
 const LIMIT_OPTIONS = {
-  name: option('<name>', 'what people call it', 'name'),
+  name: option('<name>', 'what people call it'),
   'monthly-budget': option(
     '<usd>',
     'the most it may spend in a calendar month (UTC), such as 50 or 0.25; none for no cap',
@@ -50,7 +50,6 @@ const LIMIT_OPTIONS = {
   'expires-at': option(
     '<instant>',
     'when it stops working, in UTC, such as 2030-01-31T00:00:00Z; never for no end',
-    'expires_at',
   ),
 } as const
 
@@ -124,14 +123,13 @@ const list = defineApiCommand({
     '[--no-color]',
   about: 'Lists the API keys, newest first, with what each has spent this month (UTC), in USD.',
   options: {
-    status: option('<status>', 'only keys in this state', 'status'),
+    status: option('<status>', 'only keys in this state'),
     search: option(
       '<text>',
       'part of a name in any case, of an id, of the beginning or of the last four characters of a key',
-      'search',
     ),
-    limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given', 'limit'),
-    after: option('<id>', 'go on behind this key, the last one of the list before', 'after'),
+    limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given'),
+    after: option('<id>', 'go on behind this key, the last one of the list before'),
     json: flag("print the API's answer instead"),
     'no-color': NO_COLOR,
   },

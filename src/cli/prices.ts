@@ -1,5 +1,4 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { createInterface } from 'node:readline/promises'
 import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { type Difference, importPrices } from '../pricing/import-prices.ts'
@@ -15,7 +14,7 @@ import {
 import type { ModelEntry, RateTableEntry } from '../pricing/price-file.ts'
 import { tariffsOf } from '../pricing/tariffs-of.ts'
 import { defineCommand, defineGroup, Failure, flag, option, UsageError } from './command.ts'
-import { left, PLAIN, print, renderTable, right } from './terminal.ts'
+import { confirm, left, PLAIN, print, renderTable, right } from './terminal.ts'
 
 const overlay = option('<file>', 'take this overlay instead of the one in TOLLGATE_PRICES')
 const exitCodes = '0 done   1 failed, or the file is not good   2 the command line is wrong'
@@ -134,16 +133,6 @@ function showDifferences(differences: readonly Difference[]): string {
       text += `  ${member.padEnd(44)} ${from ?? '-'} → ${to ?? '-'}\n`
   }
   return `${text}Differences: ${differences.length}, in models: ${models.size}.\n`
-}
-
-async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) return false
-  const terminal = createInterface({ input: process.stdin, output: process.stdout })
-  try {
-    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
-  } finally {
-    terminal.close()
-  }
 }
 
 /** Never over a file that is there: it may have been written by hand. */

@@ -22,30 +22,26 @@ table begins with the calls that wait in that gateway for room under a cap or fo
       '<key>',
       'only calls with this API key, revoked or not: its id, its name, its beginning or its last four characters',
     ),
-    model: option('<model>', 'only calls that asked for this model, or were served by it', 'model'),
-    status: option('<status>', 'an HTTP status such as 429, or a state', 'status'),
+    model: option('<model>', 'only calls that asked for this model, or were served by it'),
+    status: option('<status>', 'an HTTP status such as 429, or a state'),
     state: option(
       '<state>',
       'one of waiting, in_flight, settled, released, interrupted, refused. Calls that the gateway refused are shown ' +
         'only so',
-      'state',
     ),
     'min-cost': option('<usd>', 'only calls that cost so much or more', 'min_cost_usd'),
     flag: option(
       '<flag>',
       'one of streamed, estimated, unpriced, overrun, priced_as_requested, credited, refused',
-      'flag',
     ),
     start: option(
       '<time>',
       'calls that began then or later: a day such as 2026-11-01, or an instant such as 2026-11-01T12:00:00Z, in UTC',
-      'start',
     ),
-    end: option('<time>', 'calls that began before then; of a day, the whole day', 'end'),
+    end: option('<time>', 'calls that began before then; of a day, the whole day'),
     limit: option(
       '<n>',
       'at most this many. The table has 100 unless given, --json and --csv have all of them',
-      'limit',
     ),
     json: flag('print a JSON object on each line instead, with everything that is known of the call'),
     csv: flag('print the same as CSV'),

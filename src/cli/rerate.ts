@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -18,7 +17,17 @@ import { openLedger } from './books.ts'
 import { defineCommand, flag, option, UsageError, type Values } from './command.ts'
 import { createProgress } from './progress.ts'
 import { currentPrices } from './rate-again.ts'
-import { counted, left, PLAIN, print, renderTable, right, shownCount, shownText } from './terminal.ts'
+import {
+  confirm,
+  counted,
+  left,
+  PLAIN,
+  print,
+  renderTable,
+  right,
+  shownCount,
+  shownText,
+} from './terminal.ts'
 
 const OPTIONS = {
   from: option(
@@ -117,7 +126,7 @@ async function rerateCalls(request: Request, prices: CurrentPrices, writer: Rera
     await print('Nothing is booked without --apply.\n')
     return
   }
-  if (!yes && !(await confirm())) {
+  if (!yes && !(await confirm('Book this?'))) {
     process.exitCode = 1
     await print('Nothing was booked.\n')
     return
@@ -168,17 +177,6 @@ async function passOver(
     }
   } finally {
     progress.end()
-  }
-}
-
-async function confirm(): Promise<boolean> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  try {
-    // It fails if the input is ended or interrupted: that is no agreement.
-    const answer = await terminal.question('Book this? [y/N] ').catch(() => '')
-    return /^y(es)?$/i.test(answer.trim())
-  } finally {
-    terminal.close()
   }
 }
 

@@ -177,3 +177,17 @@ export function print(chunk: string | Uint8Array): Promise<void> {
     }
   })
 }
+
+/** Asks on the terminal; without one, or without an answer, nothing is agreed to. */
+export async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) return false
+  const { createInterface } = await import('node:readline/promises')
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    // It fails if the input is ended or interrupted.
+    const answer = await terminal.question(`${question} [y/N] `).catch(() => '')
+    return /^y(es)?$/i.test(answer.trim())
+  } finally {
+    terminal.close()
+  }
+}

@@ -30,16 +30,11 @@ export const command = defineApiCommand({
   about: `Shows what was used and what it cost, in USD, from the sums that the books keep. A call belongs to the day (UTC) on
 which it began; calls in flight are not in it yet.`,
   options: {
-    start: option(
-      '<date>',
-      'the first day, such as 2026-11-01; the first of this month unless given',
-      'start',
-    ),
-    end: option('<date>', 'the last day; today unless given', 'end'),
+    start: option('<date>', 'the first day, such as 2026-11-01; the first of this month unless given'),
+    end: option('<date>', 'the last day; today unless given'),
     'group-by': option(
       '<dimensions>',
       'day, model, key, or several with commas between them; none for one sum. day unless given',
-      'group_by',
     ),
     json: flag("print the API's answer instead"),
     csv: flag('print all rows as CSV instead'),
