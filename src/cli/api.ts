@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { type Config, readConfig } from '../config.ts'
-import { rawNumber } from '../kernel/raw-number.ts'
+import { rawNumber } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import { nullable, object, parseExact, type Schema, string, WrongAnswer } from './answer-schema.ts'
 import {

@@ -1,6 +1,7 @@
 import { type Config, readConfig } from '../config.ts'
-import { type AuditCounts, type AuditReport, runAudit } from '../ledger/audit.ts'
-import { openBooks as openBooksInFile } from '../store/sqlite/audit-reader.ts'
+import { type AuditReport, runAudit } from '../ledger/audit.ts'
+import type { AuditCounts } from '../ledger/audited.ts'
+import { openBooks as openBooksInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger, placeOfBooks } from './books.ts'
 import { defineCommand } from './command.ts'
 import { createProgress } from './progress.ts'
@@ -27,7 +28,7 @@ while gateways serve from it or not, and writes nothing.`,
 async function auditBooks(config: Config): Promise<AuditReport> {
   const books = await openLedger(config, {
     inFile: openBooksInFile,
-    inDatabase: async (url) => (await import('../store/postgres/audit-reader.ts')).openBooks(url),
+    inDatabase: async (url) => (await import('../store/postgres/ledger-snapshot.ts')).openBooks(url),
   })
   const progress = createProgress('Auditing')
   try {

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config.ts'
 import { InstallationError, StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
-import { nearestName } from '../kernel/nearest-name.ts'
+import { nearestName } from '../kernel/settings.ts'
 import { OutputFailed, ReaderGone } from './terminal.ts'
 
 /** The command line is wrong. The message names the option. */

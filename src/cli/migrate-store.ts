@@ -5,18 +5,24 @@ import { systemClock } from '../kernel/clock.ts'
 import { StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type AuditReport, runAudit } from '../ledger/audit.ts'
-import { compareBooks } from '../store/migrate-store/compare-books.ts'
-import { type Begun, beginMove, MoveRefused, moveRows } from '../store/migrate-store/move-books.ts'
+import {
+  type Begun,
+  beginMove,
+  compareBooks,
+  finishMove,
+  MoveRefused,
+  moveRows,
+  openTarget,
+  type Target,
+} from '../store/migrate-store/move-books.ts'
 import {
   describeMoved,
   type MovedTo,
   type MoveState,
   shownInstant,
 } from '../store/migrate-store/move-state.ts'
-import { breakSeal, readSeal, sealSource } from '../store/migrate-store/seal-source.ts'
-import { openSource, type Source } from '../store/migrate-store/source.ts'
-import { MovedByAnother, openTarget, type Target } from '../store/migrate-store/target.ts'
-import { openBooks } from '../store/postgres/audit-reader.ts'
+import { breakSeal, openSource, readSeal, type Source, sealSource } from '../store/migrate-store/source.ts'
+import { openBooks } from '../store/postgres/ledger-snapshot.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { lockDataDir } from '../store/sqlite/lock-data-dir.ts'
 import { schemaVersionOf } from '../store/sqlite/migrate.ts'
@@ -36,9 +42,9 @@ export const command = defineCommand({
 credits, usage, logged bodies. Then it compares both sides and audits the books in PostgreSQL. The gateway must not
 serve meanwhile; stop it first.
 
-It may be stopped at any time, with Ctrl-C or by a crash of anything. The same command goes on where it was. Until it
-has finished, no node serves from the database, and the gateway may go back to serving from the data directory; the
-next run then starts anew by itself.
+It may be stopped at any time, with Ctrl-C or by a crash of anything: all rows are brought in one transaction, so nothing
+is left then, and the same command starts again. Until it has finished, no node serves from the database, and the gateway
+may go back to serving from the data directory.
 
 SQLite's files stay as they were. That the books are elsewhere now is noted in them, and serving from them is refused,
 because there would be two sets of books. --undo takes the note away: what was booked in PostgreSQL since is not there.`,
@@ -80,7 +86,7 @@ function schemaVersionIn(file: string): number {
   }
 }
 
-/** No gateway serves from the data directory while the work is done. */
+/** Keeps gateways from serving from the data directory while the work is done. */
 async function holding(dataDir: string, work: () => Promise<void>): Promise<void> {
   const lock = lockDataDir(dataDir)
   if (lock === null) {
@@ -107,8 +113,8 @@ async function undo(dataDir: string): Promise<void> {
 }
 
 /**
- * Moves the books of a data directory that no gateway serves from. An earlier run that did not finish is gone on with.
- * Whatever keeps it from its end, the exit code says that it did not get there.
+ * Moves the books of a data directory that no gateway serves from. Whatever keeps it from its end, the exit code says
+ * that it did not get there.
  */
 async function moveBooks(config: Config, databaseUrl: Secret): Promise<void> {
   process.exitCode = 1
@@ -134,7 +140,8 @@ async function moveBooks(config: Config, databaseUrl: Secret): Promise<void> {
       return
     }
     await print(describeBeginning(begun, dataDir, to))
-    const moved = await bring(source, target, begun.state, progress)
+    const moved =
+      begun.beginning === 'copied' ? begun.state : await bring(source, target, begun.state, progress)
     await check(source, target, databaseUrl, progress)
     await finish(dataDir, source, target, moved, { database: to, atMs: systemClock.nowMs() })
     await print(nextSteps(config, to))
@@ -168,8 +175,8 @@ async function closeOpenCalls(dataDir: string): Promise<void> {
 
 function describeBeginning({ beginning, state }: Begun, dataDir: string, to: string): string {
   switch (beginning) {
-    case 'going_on':
-      return `Moving the books in ${dataDir} to ${to}: going on after ${shownCount(state.rows)} rows.\n`
+    case 'copied':
+      return `All ${shownCount(state.rows ?? 0)} rows of the books in ${dataDir} are in ${to} already.\n`
     case 'again':
       return `The books in ${dataDir} have changed since an earlier run. Moving them to ${to} from the start.\n`
     default:
@@ -184,23 +191,22 @@ async function bring(
   progress: MoveProgress,
 ): Promise<MoveState> {
   const beganMs = systemClock.monotonicMs()
-  const moved = await moveRows(source, target, begun, {
-    onRows: (table, done, total) => progress.show(`Moving ${table.noun}`, done, total),
-  })
+  const moved = await moveRows(source, target, begun, (table, done, total) =>
+    progress.show(`Moving ${table.noun}`, done, total),
+  )
   const seconds = (systemClock.monotonicMs() - beganMs) / 1_000
   progress.end()
-  await print(`Moved ${shownCount(moved.rows - begun.rows)} rows in ${duration(seconds)}.\n`)
+  await print(`Moved ${shownCount(moved.rows ?? 0)} rows in ${duration(seconds)}.\n`)
   return moved
 }
 
-/** Before a node may serve from the database. */
+/** Before any node may serve from the database. */
 async function check(
   source: Source,
   target: Target,
   databaseUrl: Secret,
   progress: MoveProgress,
 ): Promise<void> {
-  await target.analyse()
   const difference = await compareBooks(source, target, (table, done, total) =>
     progress.show(`Comparing ${table.noun}`, done, total),
   )
@@ -248,7 +254,7 @@ async function finish(
       `A command changed the books in ${dataDir} while they were moved. Run this again: it moves them from the start.`,
     )
   }
-  await target.advance(moved, { ...moved, finishedAtMs: to.atMs })
+  await finishMove(target, moved, to.atMs)
 }
 
 function nextSteps({ dataDir, pepper }: Config, to: string): string {
@@ -265,21 +271,20 @@ a backup until you are content.
 `
 }
 
+const START_AGAIN = 'Rows are moved all together or not at all: start the same command again.'
+
 /** What to do about a failure of the database is the same for all of them. */
 function explained(error: unknown): unknown {
   if (error instanceof MoveRefused) return new Failure(error.message)
-  if (error instanceof MovedByAnother || error instanceof StoreUnavailable || error instanceof StoreRefused) {
-    return new Failure(
-      `${error.message.replace(/\.$/, '')}. What was moved so far is kept: the same command goes on from there.`,
-    )
-  }
+  if (error instanceof StoreUnavailable || error instanceof StoreRefused)
+    return new Failure(`${error.message.replace(/\.$/, '')}. ${START_AGAIN}`)
   return error
 }
 
 function tellWhenInterrupted(progress: MoveProgress): { forget(): void } {
   const tell = (): void => {
     progress.end()
-    process.stderr.write('Stopped. What was moved so far is kept: the same command goes on from there.\n')
+    process.stderr.write(`Stopped. ${START_AGAIN}\n`)
     // As it would have ended without us.
     process.kill(process.pid, 'SIGINT')
   }

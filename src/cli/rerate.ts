@@ -3,16 +3,17 @@ import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { formatUsd } from '../kernel/money.ts'
 import {
+  type Booked,
   type CurrentPrices,
   creditOf,
   type RerateCandidate,
   type RerateLine,
   type RerateSelection,
   RerateSummary,
+  type RerateWriter,
   rerateCall,
 } from '../ledger/rerate.ts'
-import type { Booked, RerateWriter } from '../ledger/rerate-writer.ts'
-import { openRerateWriter as openWriterInFile } from '../store/sqlite/rerate-writer.ts'
+import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger } from './books.ts'
 import { defineCommand, flag, option, UsageError, type Values } from './command.ts'
 import { createProgress } from './progress.ts'
@@ -66,7 +67,7 @@ from it or not.`,
     const writer = await openLedger(config, {
       inFile: (file) => openWriterInFile(file, systemClock),
       inDatabase: async (url) => {
-        const { openRerateWriter } = await import('../store/postgres/rerate-writer.ts')
+        const { openRerateWriter } = await import('../store/postgres/ledger-snapshot.ts')
         return await openRerateWriter(url, systemClock)
       },
     })
