@@ -3,14 +3,13 @@ import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { type Config, ConfigError, readConfig } from '../config.ts'
-import { InstallationError } from '../installation.ts'
-import { createLog, droppingStream, tells } from '../kernel/log.ts'
+import { InstallationError } from '../kernel/errors.ts'
+import { createLog, droppingStream } from '../kernel/log.ts'
+import { tells } from '../kernel/log-level.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type RunningTollgate, startTollgate } from '../main.ts'
-import { banner } from './banner.ts'
-import { createCallLines } from './call-lines.ts'
-import { HELP } from './help.ts'
-import { lookOf } from './look.ts'
+import { banner, createCallLines } from './serve-output.ts'
+import { terminalStyle } from './terminal.ts'
 
 /** A key that only our own simulator accepts, so that the made-up upstream checks credentials like a real one. */
 const SIMULATOR_KEY = 'simulator-provider-key'
@@ -19,8 +18,14 @@ const SIMULATOR_KEY = 'simulator-provider-key'
 const STARTED_AFTER_MS = 2_000
 
 export async function serve(args: readonly string[]): Promise<void> {
-  if (!acceptArguments(args)) return
-  // Whoever read the terminal may go away (a closed pipe, a dead multiplexer). That is no reason to stop serving.
+  try {
+    parseArgs({ args: [...args], options: {} })
+  } catch (error) {
+    process.stderr.write(`tollgate serve: ${(error as Error).message} See tollgate --help.\n`)
+    process.exitCode = 2
+    return
+  }
+  // The reader of the terminal may go away (a closed pipe, a dead multiplexer). That is no reason to stop serving.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   let config: Config
   try {
@@ -38,8 +43,8 @@ export async function serve(args: readonly string[]): Promise<void> {
   const served: Config = simulator === null ? config : { ...config, ...simulator.upstreams }
 
   try {
-    const terminal = lookOf(process.stdout, process.env, false)
-    // Not process.stdout: a terminal that is held makes whoever writes to it wait, and every call with them.
+    const terminal = terminalStyle(process.stdout, process.env, false)
+    // Not process.stdout: a terminal that is held blocks the thread that writes to it, and every call with it.
     const lines = terminal.isTerminal && tells(config.logLevel, 'info') ? droppingStream(1) : null
     const running = await startTollgate(served, {
       log,
@@ -50,7 +55,7 @@ export async function serve(args: readonly string[]): Promise<void> {
         process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
       },
     })
-    // Before the banner, which tells whoever reads it that signals are welcome.
+    // Before the banner: its reader may send a signal at once.
     const stop = Promise.race([stopSignal(), npmGone()])
     reloadOnHangup(running, config.prices?.file ?? null)
     const url = `http://${shownHost(running.host)}:${running.port}`
@@ -81,18 +86,6 @@ function endStart(): void {
   // what Node brings compiled is compiled anew under another option: the start would take 85 ms more, and threads that start
   // later take 50 more.
   setFlagsFromString('--heap-growing-percent=100')
-}
-
-function acceptArguments(args: readonly string[]): boolean {
-  try {
-    const { values } = parseArgs({ args: [...args], options: { help: { type: 'boolean', short: 'h' } } })
-    if (values.help !== true) return true
-    process.stdout.write(HELP)
-  } catch (error) {
-    process.stderr.write(`tollgate serve: ${(error as Error).message} See tollgate --help.\n`)
-    process.exitCode = 2
-  }
-  return false
 }
 
 async function startBuiltInSimulator() {
@@ -154,7 +147,7 @@ function isUnderNpm(): boolean {
 
 const PARENT_CHECK_MS = 500
 
-/** Who started the gateway through npm stops it through npm. If that was killed, nobody else would stop it. */
+/** A gateway that npm started is stopped through npm. If npm was killed, no signal would reach the gateway. */
 function npmGone(): Promise<void> {
   return new Promise((resolve) => {
     if (!isUnderNpm()) return

@@ -294,3 +294,8 @@ export class StoreRefused extends Error {
 export class StoreGone extends StoreUnavailable {
   override readonly name = 'StoreGone'
 }
+
+/** A problem with the installation that its operator can mend; the message says how. */
+export class InstallationError extends Error {
+  override readonly name = 'InstallationError'
+}

@@ -1,7 +1,10 @@
 import { relative } from 'node:path'
 import type { Config, UpstreamConfig } from '../config.ts'
+import type { ShowCall, ShownCall } from '../gateway/gateway.ts'
+import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/version.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
+import { shownText, type TerminalStyle } from './terminal.ts'
 
 export interface BannerFacts {
   readonly url: string
@@ -79,3 +82,30 @@ const CHAT_CALL = (url: string): string[] => [
   `  curl -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
   `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
 ]
+
+/** A line for each call, on the terminal of the gateway. `write` must not block. */
+export function createCallLines(write: (line: string) => void, style: TerminalStyle): ShowCall {
+  return (call) => write(`${callLine(call, style)}\n`)
+}
+
+/** Time (UTC), method and path, model, status, tokens, cost and milliseconds. */
+export function callLine(call: ShownCall, style: TerminalStyle): string {
+  const { atMs, method, path, model, status, code, tokens, costNanos, ms } = call
+  const answered = `${status ?? 'no answer'}${code === null ? '' : ` ${code}`}`
+  const colour = status !== null && status < 400 ? 'green' : 'red'
+  return [
+    style.paint('dim', new Date(atMs).toISOString().slice(11, 19)),
+    `${shownText(method, 20)} ${shownText(path, 60)}`,
+    model === null ? '-' : shownText(model, 40),
+    style.paint(colour, answered),
+    ...(tokens === null ? [] : [shownTokens(tokens)]),
+    `${formatUsd(costNanos)} USD`,
+    `${Math.round(ms)} ms`,
+  ].join('  ')
+}
+
+function shownTokens({ input, output, cacheRead, cacheWrite }: NonNullable<ShownCall['tokens']>): string {
+  const cached = cacheRead === 0 ? '' : ` + ${cacheRead} cached`
+  const written = cacheWrite === 0 ? '' : ` + ${cacheWrite} to cache`
+  return `${input}${cached}${written} in, ${output} out`
+}

@@ -1,6 +1,44 @@
 import type { Secret } from '../kernel/secret.ts'
-import { type Answer, type Asked, type ManagementClient, queryText } from './management-client.ts'
-import { Failure } from './run-command.ts'
+import { Failure } from './command.ts'
+
+/** A question to the management API. */
+export interface Asked {
+  /** What is undefined is not sent. */
+  readonly query?: Readonly<Record<string, string | undefined>>
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** The same command under the same name is done once. */
+  readonly idempotencyKey?: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/**
+ * The way to the management API: over HTTP, or in this process on the data directory. It is the same API: each rule and
+ * each message is the gateway's own.
+ */
+export interface Transport {
+  /** What is asked, for messages. */
+  readonly place: string
+  send(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, asked: Asked): Promise<Answer>
+  /** For what may be too large to be held. A caller that stops reading ends it. */
+  stream(
+    path: string,
+    query: NonNullable<Asked['query']>,
+    signal?: AbortSignal,
+  ): Promise<{ readonly status: number; readonly chunks: AsyncIterable<Uint8Array> }>
+  close(): Promise<void>
+}
+
+/** With its `?`, or empty. */
+export function queryText(query: Asked['query'] = {}): string {
+  const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+}
 
 /** The gateway could not be reached, or the connection broke. */
 export class Unreachable extends Failure {}
@@ -10,10 +48,10 @@ const ASK_TIMEOUT_MS = 60_000
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 /** The management API of a gateway, over HTTP with an admin key. */
-export function createHttpClient(base: URL, adminKey: Secret): ManagementClient {
+export function createHttpTransport(base: URL, adminKey: Secret): Transport {
   const place = base.href.replace(/\/$/, '')
 
-  async function send(method: string, path: string, asked: Asked, signal: AbortSignal): Promise<Response> {
+  async function request(method: string, path: string, asked: Asked, signal: AbortSignal): Promise<Response> {
     const { query, body, idempotencyKey } = asked
     const response = await fetch(`${place}${path}${queryText(query)}`, {
       method,
@@ -36,17 +74,16 @@ export function createHttpClient(base: URL, adminKey: Secret): ManagementClient 
 
   return {
     place,
-    async ask(method, path, asked = {}) {
+    async send(method, path, asked) {
       try {
-        const response = await send(method, path, asked, AbortSignal.timeout(ASK_TIMEOUT_MS))
-        return await readWhole(response)
+        return await readWhole(await request(method, path, asked, AbortSignal.timeout(ASK_TIMEOUT_MS)))
       } catch (error) {
         throw explain(error, place, asked.idempotencyKey)
       }
     },
     async stream(path, query, signal = new AbortController().signal) {
       try {
-        const response = await send('GET', path, { query }, signal)
+        const response = await request('GET', path, { query }, signal)
         return { status: response.status, chunks: explained(response.body ?? [], place) }
       } catch (error) {
         throw explain(error, place)
@@ -64,11 +101,7 @@ async function readWhole(response: Response): Promise<Answer> {
     if (bytes > ANSWER_BYTES_MAX) throw new Failure('The answer is larger than 64 MiB. Ask for less at once.')
     chunks.push(chunk)
   }
-  return {
-    status: response.status,
-    headers: response.headers,
-    text: Buffer.concat(chunks).toString(),
-  }
+  return { status: response.status, headers: response.headers, text: Buffer.concat(chunks).toString() }
 }
 
 async function* explained(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, place: string) {

@@ -5,15 +5,14 @@ import { createSettlementWatch } from '../ledger/settlement-watch.ts'
 import { WaitingCalls } from '../ledger/unsent-calls.ts'
 import { answerInProcess } from '../management/answer-in-process.ts'
 import type { Management } from '../management/route.ts'
-import { type Asked, type ManagementClient, queryText } from './management-client.ts'
-import { openBooks } from './open-books.ts'
-import { placeOfBooks } from './open-ledger.ts'
+import { openBooks, placeOfBooks } from './books.ts'
+import { type Asked, queryText, type Transport } from './transport.ts'
 
-/** Whoever can write to the data directory or the database is the operator. */
+/** A process that can write to the data directory or the database is the operator. */
 const OPERATOR: Caller = { kind: 'admin_key', keyId: 'command line', accountId: 'default' }
 
 /** The management API in this process, on the books themselves: beside running gateways or without one. */
-export async function openLocalClient(config: Config): Promise<ManagementClient> {
+export async function openLocalTransport(config: Config): Promise<Transport> {
   const { store, clock, digestKey } = await openBooks(config)
   const management: Management = {
     clock,
@@ -28,7 +27,7 @@ export async function openLocalClient(config: Config): Promise<ManagementClient>
     // Calls wait in another process, which looks again by itself.
     limitsMoved() {},
   }
-  const answer = (method: string, path: string, { query, body, idempotencyKey }: Asked = {}) =>
+  const answer = (method: string, path: string, { query, body, idempotencyKey }: Asked) =>
     answerInProcess(
       {
         method,
@@ -42,7 +41,7 @@ export async function openLocalClient(config: Config): Promise<ManagementClient>
 
   return {
     place: placeOfBooks(config),
-    async ask(method, path, asked) {
+    async send(method, path, asked) {
       const answered = await answer(method, path, asked)
       if (answered.kind === 'stream') throw new Error(`${path} is answered as a stream`)
       const { status, headers, body } = answered.reply
