@@ -2,12 +2,13 @@ import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import { RERATE } from '../../ledger/audited.ts'
 import {
+  type Booked,
   type ChangedCall,
   creditOf,
   type RerateCandidate,
   type RerateSelection,
+  type RerateWriter,
 } from '../../ledger/rerate.ts'
-import type { Booked, RerateWriter } from '../../ledger/rerate-writer.ts'
 import { CREDITED_NANOS, creditDays, moveAccount } from './credits.ts'
 import { withinMonths } from './month-range.ts'
 import {

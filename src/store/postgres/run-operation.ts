@@ -1,3 +1,4 @@
+import type { Row } from '../operations/operation.ts'
 import {
   isAtomic,
   type Methods,
@@ -8,7 +9,6 @@ import {
 import { type Dialect, render, type Sql, type StoreClock } from '../operations/sql.ts'
 import { toKeptJson } from './any-text.ts'
 import type { Database } from './database.ts'
-import type { Row } from './rows.ts'
 
 /** A node that is paused in a transaction must not keep its locks for long: admissions may wait for them. */
 const IDLE_MS_MAX = 2_000

@@ -1,10 +1,10 @@
-import type { Recognition } from '../../keys/recognition.ts'
+import type { Recognition } from '../../keys/identity.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
-import type { BRIEF, REFUSED } from '../operations/cold-operations.ts'
+import type { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import type { Answers } from '../operations/operation.ts'
 
 /**
- * What the worker thread can be asked to do. The types on both sides of the thread boundary come from this map,
+ * What the writing thread can be asked to do. The types on both sides of the thread boundary come from this map,
  * so that a caller cannot send what the worker does not understand. What looks at many rows is not here but among the
  * `READS`: on this thread every admission would wait for it.
  */
@@ -17,6 +17,9 @@ export type Operations = Answers<typeof BRIEF> &
     interruptOpenCalls(atMs: number): number
   }
 
+export type ReadOperations = Answers<typeof READS>
+export type BodyOperations = Answers<typeof BODIES>
+
 export type OperationName = keyof Operations
 export type Command = {
   [Name in OperationName]: readonly [Name, ...Parameters<Operations[Name]>]
@@ -25,8 +28,14 @@ export type Command = {
 /** What the worker is started with. */
 export interface WorkerParts {
   readonly file: string
-  /** One 32-bit integer: it is counted up, and whoever waits at it woken, when there is a message at the port. */
+  /** One 32-bit integer: it is counted up, and the thread that waits at it woken, when there is a message at the port. */
   readonly bell: SharedArrayBuffer
   /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
   readonly diskFault: SharedArrayBuffer | null
+}
+
+/** What a thread beside it is started with. */
+export interface SideParts {
+  readonly kind: 'reader' | 'bodies'
+  readonly file: string
 }
