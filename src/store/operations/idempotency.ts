@@ -1,6 +1,7 @@
 import { limits } from '../../kernel/limits.ts'
 import type { Once, OnceResult } from '../../kernel/once.ts'
-import { bool, type Operation, type Row, text } from './operation.ts'
+import { bool, type Row, text } from '../rows.ts'
+import type { Operation } from './operation.ts'
 import { FOR_DELETE, now, raw, type Sql, sql } from './sql.ts'
 
 /** How a command is done at most once per idempotency key, and its answer found again when it is repeated. */
