@@ -37,6 +37,7 @@ import type { OwnedParts } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
+import { SURFACES } from './providers/surfaces.ts'
 import { readPricing } from './read-pricing.ts'
 
 export interface RunningTollgate {
@@ -162,7 +163,7 @@ async function serveFrom(
     discount,
     unpriced: config.unpriced,
     chatDefaultTier: config.chatDefaultTier,
-    chatRegional: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/.test(config.chat?.url.hostname ?? ''),
+    chatRegional: SURFACES.chat.upstream.regionalHost?.test(config.chat?.url.hostname ?? '') ?? false,
   })
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()

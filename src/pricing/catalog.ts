@@ -1,5 +1,6 @@
+import type { Tier } from '../kernel/usage.ts'
 import type { Mode } from './price-file.ts'
-import type { RateKey, Tier, ToolKey } from './rate-keys.ts'
+import type { RateKey, ToolKey } from './rate-keys.ts'
 
 /** What a public price catalog says about a model, in our words. What it does not say is absent, never zero. */
 export interface CatalogModel {

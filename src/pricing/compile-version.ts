@@ -1,10 +1,10 @@
 import { parseUsd } from '../kernel/money.ts'
-import { UNITS, type Unit } from '../kernel/usage.ts'
+import { TIERS, type Tier, UNITS, type Unit } from '../kernel/usage.ts'
 import { TEXT_MODES } from './check-models.ts'
 import { DerivedTiers, TierRatios } from './derive-tiers.ts'
 import type { ModelPrice, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
-import { TIERS, type Tier, UNIT_PRICES } from './rate-keys.ts'
+import { UNIT_PRICES } from './rate-keys.ts'
 
 /** From the words of a file to maps of whole numbers, once per version, so that rating a call only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {

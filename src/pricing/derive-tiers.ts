@@ -1,8 +1,8 @@
 import { parseUsd } from '../kernel/money.ts'
 import type { Unit } from '../kernel/usage.ts'
+import { TIERS, type Tier } from '../kernel/usage.ts'
 import type { Tariff, TierRates } from './price-book.ts'
 import type { ModelEntry } from './price-file.ts'
-import { TIERS, type Tier } from './rate-keys.ts'
 
 /** What a tier costs of the standard rate, as a fraction. */
 type Ratio = readonly [over: bigint, under: bigint]

@@ -1,6 +1,6 @@
-import type { Unit } from '../kernel/usage.ts'
+import type { Tier, Unit } from '../kernel/usage.ts'
 import { type RateTable, ratesOf, type Tariff, type TierRates } from './price-book.ts'
-import { type Tier, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
+import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** Which of a model's rates a call is rated with. */
 export interface Tariffs {

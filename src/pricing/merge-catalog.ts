@@ -1,9 +1,9 @@
 import { parseUsd } from '../kernel/money.ts'
+import { TIERS, type Tier } from '../kernel/usage.ts'
 import { type CatalogModel, type CatalogRates, defined } from './catalog.ts'
 import { TEXT_MODES } from './check-models.ts'
 import { findModel, type PriceVersion } from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry, ToolsEntry } from './price-file.ts'
-import { TIERS, type Tier } from './rate-keys.ts'
 
 /**
  * A model of the book with what a catalog states about it, or a new model. Limits and aliases that the book has are

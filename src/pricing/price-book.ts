@@ -1,6 +1,5 @@
-import type { Unit } from '../kernel/usage.ts'
+import type { Tier, Unit } from '../kernel/usage.ts'
 import type { BookVersionEntry, Mode, ModelEntry } from './price-file.ts'
-import type { Tier } from './rate-keys.ts'
 
 /** Nanodollars for as many units as UNIT_PRICES names. What is not in the map has no price. */
 export type Tariff = ReadonlyMap<Unit, bigint>

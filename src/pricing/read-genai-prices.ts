@@ -1,3 +1,4 @@
+import type { Tier } from '../kernel/usage.ts'
 import {
   type Catalog,
   type CatalogModel,
@@ -8,7 +9,7 @@ import {
   PROVIDERS,
   tokensOf,
 } from './catalog.ts'
-import type { RateKey, Tier, ToolKey } from './rate-keys.ts'
+import type { RateKey, ToolKey } from './rate-keys.ts'
 
 /**
  * The data file of `@pydantic/genai-prices` (`prices/data.json` and `prices/new_data/v2/data.json` of its

@@ -1,3 +1,4 @@
+import type { Tier } from '../kernel/usage.ts'
 import {
   type Catalog,
   type CatalogModel,
@@ -9,7 +10,7 @@ import {
   tokensOf,
 } from './catalog.ts'
 import { MODES, type Mode } from './price-file.ts'
-import type { RateKey, Tier } from './rate-keys.ts'
+import type { RateKey } from './rate-keys.ts'
 
 /**
  * LiteLLM's `model_prices_and_context_window.json`: an object by model name, prices in USD per token, per second or

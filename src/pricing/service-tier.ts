@@ -1,4 +1,4 @@
-import type { Tier } from './rate-keys.ts'
+import type { Tier } from '../kernel/usage.ts'
 
 export type Surface = 'messages' | 'chat'
 

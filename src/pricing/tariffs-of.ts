@@ -1,5 +1,5 @@
+import { TIERS, type Tier } from '../kernel/usage.ts'
 import type { RateTableEntry, TariffEntry } from './price-file.ts'
-import { TIERS, type Tier } from './rate-keys.ts'
 
 /** The tariffs of a table with their names, for those who look at all of them. */
 export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier, TariffEntry])[] {

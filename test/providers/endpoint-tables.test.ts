@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Endpoint, Surface } from '../../src/providers/endpoint.ts'
+import type { Surface } from '../../src/kernel/surface.ts'
+import type { Endpoint } from '../../src/providers/endpoint.ts'
 import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
 
 // What the tables have beyond @anthropic-ai/sdk 1.8.0 and openai 7.53.0 as their public resource methods show it.

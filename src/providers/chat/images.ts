@@ -1,4 +1,13 @@
-import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+import type { RequestFacts, RequestMember } from '../../metering/request-facts.ts'
+
+/**
+ * The model of a part whose tokens an image tool used, where the reply does not name it. It is no model: the part is
+ * priced at the model of the image tool in the request, else at the tool's default.
+ */
+export const IMAGE_TOOL_MODEL = 'image_generation'
+
+/** What upstream uses for an image tool that names no model. */
+export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
 
 /**
  * Output tokens of one image of OpenAI's image models, by quality and shape. The list counts an image this way; the

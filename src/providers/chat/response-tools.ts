@@ -1,13 +1,15 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
-import { type Counts, quantitiesOf } from './counts.ts'
-import { partOf, type ReportedTokens, readTokens } from './openai-tokens.ts'
-import { isObject, listAt, nameAt, objectAt, type WireObject } from './wire-value.ts'
-
-/**
- * The model of a part whose tokens an image tool used, where the reply does not name it. It is no model: whoever
- * prices the part takes the model of the image tool in the request, else the tool's default.
- */
-export const IMAGE_TOOL_MODEL = 'image_generation'
+import {
+  type Counts,
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  quantitiesOf,
+  type WireObject,
+} from '../usage/reading.ts'
+import { IMAGE_TOOL_MODEL } from './images.ts'
+import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /** No response makes more calls than this; beyond it they are neither told apart nor counted. */
 const CALLS_MAX = 10_000

@@ -1,6 +1,9 @@
-import type { Quantities } from '../kernel/usage.ts'
-import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
-import type { AudioSeen, Metered } from '../metering/meter.ts'
+import type { Quantities } from '../../kernel/usage.ts'
+import { AudioClock, PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
+import type { AudioSeen, Metered } from '../../metering/meter.ts'
+import { looseName, type PartHead } from '../../metering/multipart-head.ts'
+import type { PartSink } from '../../metering/multipart-scan.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
 
 /**
  * OpenAI documents one token for each 100 ms of audio that a user sends and one for each 50 ms that a model speaks. Its
@@ -87,4 +90,74 @@ export function isSoldByDuration(model: string | null): boolean {
   return (
     model !== null && /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper)$/.test(model)
   )
+}
+
+/**
+ * Looks at the audio file of a transcription request as it passes. Which of several files upstream would take is not
+ * known; the longest counts.
+ */
+export class AudioUpload implements PartSink {
+  #clock: AudioClock | null = null
+  #longestMs: number | null = null
+
+  open(head: PartHead): boolean {
+    this.#keep()
+    const isFile = head.isFile || looseName(head.name) === 'file'
+    this.#clock = isFile ? new AudioClock() : null
+    return isFile
+  }
+
+  write(bytes: Buffer): void {
+    this.#clock?.write(bytes)
+  }
+
+  /** How long it is, or may be if its format is unknown; null if there is no file. To be asked when all has passed. */
+  get milliseconds(): number | null {
+    this.#keep()
+    return this.#longestMs
+  }
+
+  #keep(): void {
+    const clock = this.#clock
+    if (clock === null) return
+    const told = clock.milliseconds ?? assumedUploadMs(clock.bytes)
+    this.#longestMs = Math.max(this.#longestMs ?? 0, Math.min(told, uploadMsMost(clock.bytes)))
+  }
+}
+
+/** The speech models that are sold by the character of their input. Nothing of that is on the wire. */
+const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
+
+/** What a speech request is to say, and how. */
+export interface SpeechRequest {
+  /** Characters as people count them, not UTF-16 units. */
+  readonly characters: number
+  /** False: the text was too long to be kept, and there are at most so many. No upstream is known to take such a text. */
+  readonly exact: boolean
+  /** `response_format`, where the request names one. */
+  readonly format: string | null
+}
+
+/** Null for every request that is none: only where speech is made `input` is looked for. */
+export function speechRequest(facts: RequestFacts): SpeechRequest | null {
+  const input = facts.kind === 'json' ? facts.scan.members.get('input') : undefined
+  if (facts.kind !== 'json' || input === undefined) return null
+  const named = facts.scan.members.get('response_format')
+  const format = named?.kind === 'string' ? named.value : null
+  if (input.kind === 'string') return { characters: codePoints(input.value), exact: true, format }
+  return { characters: input.end - input.start, exact: false, format }
+}
+
+/** The request, if its model is one that is sold by its characters. */
+export function soldByCharacter(model: string | null, speech: SpeechRequest | null): SpeechRequest | null {
+  return model !== null && SOLD_BY_CHARACTER.test(model) ? speech : null
+}
+
+function codePoints(text: string): number {
+  let pairs = 0
+  for (let i = 1; i < text.length; i++) {
+    const isPair = (text.charCodeAt(i) & 0xfc00) === 0xdc00 && (text.charCodeAt(i - 1) & 0xfc00) === 0xd800
+    if (isPair) pairs++
+  }
+  return text.length - pairs
 }

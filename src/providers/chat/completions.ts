@@ -9,10 +9,8 @@ import {
 } from '../../metering/meter.ts'
 import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
-import { Counts } from './counts.ts'
-import { keepKnownSides } from './known-sides.ts'
-import { laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './openai-tokens.ts'
-import { isObject, listAt, nameAt, objectAt, type WireObject } from './wire-value.ts'
+import { Counts, isObject, listAt, nameAt, objectAt, readingOf, type WireObject } from '../usage/reading.ts'
+import { errorNameOf, laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 const LAYOUT: ReplyLayout = {
   members: new NameSet(['id', 'model', 'service_tier', 'choices', 'usage', 'error']),
@@ -107,34 +105,25 @@ export class ChatReader implements ReplyReader {
 
   reading(): Reading {
     const { input, output } = this.#tokens
-    const inputKnown = input !== null
-    const outputKnown = output !== null && this.#isFinal
-    return {
-      usage: {
-        parts: keepKnownSides([partOf(null, this.#tokens)], inputKnown, outputKnown),
-        modelServed: this.#model,
-        serviceTier: this.#serviceTier,
-        speed: null,
-        geography: null,
-        stopReason: this.#stopReason,
-        freeRefusal: false,
-        suspect: this.#counts.suspect,
-      },
-      inputKnown,
-      outputKnown,
+    return readingOf({
+      parts: [partOf(null, this.#tokens)],
+      inputKnown: input !== null,
+      outputKnown: output !== null && this.#isFinal,
       outputTokensSeen: output?.total ?? 0,
+      modelServed: this.#model,
+      serviceTier: this.#serviceTier,
+      stopReason: this.#stopReason,
+      counts: this.#counts,
       error: this.#error,
       objectId: this.#id,
-      imagesBegun: 0,
-    }
+    })
   }
 
   #readObject(object: WireObject): void {
     this.#id = nameAt(object['id']) ?? this.#id
     this.#model = nameAt(object['model']) ?? this.#model
     this.#serviceTier = nameAt(object['service_tier']) ?? this.#serviceTier
-    const error = objectAt(object['error'])
-    if (isObject(object['error'])) this.#error = nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
+    if (isObject(object['error'])) this.#error = errorNameOf(object['error'])
   }
 
   /** True if the chunk has usage: without being asked it has none, and before the last one it is null. */

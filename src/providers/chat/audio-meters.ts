@@ -4,14 +4,8 @@ import { SilentMeter } from '../../metering/guarded-meter.ts'
 import type { Meter, Metered, Shown, Stage } from '../../metering/meter.ts'
 import { OutputText } from '../../metering/output-text.ts'
 
-/** The meter of a reply about audio that says nothing about usage itself; null where the reply is of another kind. */
-export function audioMeter(usage: string, contentType: string | undefined): Meter | null {
-  if (usage === 'speech') return new SpeechMeter(contentType ?? '')
-  return usage === 'transcription' ? new TranscriptMeter() : null
-}
-
 /** Speech as bytes of audio. */
-class SpeechMeter extends SilentMeter {
+export class SpeechMeter extends SilentMeter {
   readonly #clock: AudioClock
 
   constructor(contentType: string) {
@@ -65,13 +59,13 @@ export class SpeechEventsMeter implements Meter {
 
 /** Of SRT and WebVTT: from when to when a line of text is shown. */
 const TIME_STAMPS = /^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:(\d+):)?(\d\d):(\d\d)[.,](\d{3})/
-/** What else in subtitles nobody has said. */
+/** What else in subtitles is not spoken. */
 const UNSPOKEN = /^\s*(?:\d+|WEBVTT.*)?\s*$/
 /** A line that is longer is text, and is not waited for. */
 const LINE_CHARS_MAX = 1_024
 
 /** A transcript as plain text or as subtitles. */
-class TranscriptMeter extends SilentMeter {
+export class TranscriptMeter extends SilentMeter {
   readonly #output = new OutputText()
   readonly #decoder = new StringDecoder('utf8')
   #line = ''

@@ -4,11 +4,18 @@ import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
 import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
-import { Counts } from './counts.ts'
-import { addToolCalls, keepKnownSides } from './known-sides.ts'
-import { laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './openai-tokens.ts'
+import {
+  Counts,
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  readingOf,
+  textAt,
+  type WireObject,
+} from '../usage/reading.ts'
 import { imageToolParts, SeenTools } from './response-tools.ts'
-import { isObject, listAt, nameAt, objectAt, textAt, type WireObject } from './wire-value.ts'
+import { errorNameOf, laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 const LAYOUT: ReplyLayout = {
   members: new NameSet([
@@ -114,7 +121,7 @@ export class ResponsesReader implements ReplyReader {
         this.#stage = 'over'
         return null
       case 'error':
-        this.#readError(isObject(event['error']) ? event['error'] : event)
+        this.#error = errorNameOf(isObject(event['error']) ? event['error'] : event)
         return null
       default:
         if (isObject(event['response'])) this.#readHead(event['response'])
@@ -134,32 +141,21 @@ export class ResponsesReader implements ReplyReader {
 
   reading(): Reading {
     const { input, output } = this.#tokens
-    const inputKnown = input !== null
-    const outputKnown = output !== null
-    const own = [partOf(null, this.#tokens)]
-    // The figures of tools are of other models, and known or not on their own.
-    const parts = addToolCalls(
-      keepKnownSides(own, inputKnown, outputKnown),
-      this.#tools.calls(this.#webSearches),
-    )
-    return {
-      usage: {
-        parts: [...parts, ...this.#imageParts, ...this.#tools.svgParts],
-        modelServed: this.#model,
-        serviceTier: this.#serviceTier,
-        speed: null,
-        geography: null,
-        stopReason: this.#status,
-        freeRefusal: false,
-        suspect: this.#counts.suspect,
-      },
-      inputKnown,
-      outputKnown,
+    return readingOf({
+      parts: [partOf(null, this.#tokens)],
+      calls: this.#tools.calls(this.#webSearches),
+      otherParts: [...this.#imageParts, ...this.#tools.svgParts],
+      inputKnown: input !== null,
+      outputKnown: output !== null,
       outputTokensSeen: output?.total ?? 0,
+      modelServed: this.#model,
+      serviceTier: this.#serviceTier,
+      stopReason: this.#status,
+      counts: this.#counts,
       error: this.#error,
       objectId: this.#id,
       imagesBegun: this.#imagesBegun,
-    }
+    })
   }
 
   /** An item that begins in a stream. */
@@ -180,7 +176,7 @@ export class ResponsesReader implements ReplyReader {
   #readResponse(response: WireObject, document: JsonDocument): void {
     this.#readHead(response)
     this.#status = nameAt(response['status'])
-    if (isObject(response['error'])) this.#readError(response['error'])
+    if (isObject(response['error'])) this.#error = errorNameOf(response['error'])
     const { usage, output } = response
     if (usage !== null && usage !== undefined) {
       if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
@@ -216,9 +212,5 @@ export class ResponsesReader implements ReplyReader {
     }
     for (const name of ['arguments', 'input', 'code'])
       this.#output.channel('tool', 0).append(textAt(item[name]))
-  }
-
-  #readError(error: WireObject): void {
-    this.#error = nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
   }
 }

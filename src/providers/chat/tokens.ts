@@ -1,6 +1,5 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
-import { type Counts, quantitiesOf } from './counts.ts'
-import { objectAt, type WireObject } from './wire-value.ts'
+import { type Counts, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
 
 /** One side of a call: what went in, or what came out. */
 export interface TokenSide {
@@ -114,4 +113,9 @@ function splitOutput(total: number, details: WireObject, counts: Counts): Quanti
     image_output_tokens: imagePart,
     output_tokens: total - audioPart - imagePart,
   })
+}
+
+/** What an error object of upstream calls itself. */
+export function errorNameOf(error: WireObject): string {
+  return nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
 }

@@ -1,12 +1,10 @@
-import type { UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
 import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
-import { addToolCalls, keepKnownSides } from './known-sides.ts'
-import { MessageUsage } from './message-usage.ts'
-import { isObject, listAt, nameAt, objectAt, textAt, type WireObject } from './wire-value.ts'
+import { isObject, listAt, nameAt, objectAt, readingOf, textAt, type WireObject } from '../usage/reading.ts'
+import { MessageUsage } from './usage.ts'
 
 const LAYOUT: ReplyLayout = {
   members: new NameSet([
@@ -128,25 +126,23 @@ export class MessagesReader implements ReplyReader {
       modelAsked: this.#modelAsked,
       isRefusal,
     })
-    const known: readonly UsagePart[] = keepKnownSides(parts, inputKnown, outputKnown)
-    return {
-      usage: {
-        parts: addToolCalls(known, this.#ranCode ? { ...calls, code_executions: 1 } : calls),
-        modelServed,
-        serviceTier: this.#usage.serviceTier,
-        speed: this.#usage.speed,
-        geography: this.#usage.geography,
-        stopReason: this.#stopReason,
-        freeRefusal: isRefusal && !this.#hasContent,
-        suspect: this.#usage.suspect,
-      },
+    const { serviceTier, speed, geography, outputTokensSeen } = this.#usage
+    return readingOf({
+      parts,
+      calls: this.#ranCode ? { ...calls, code_executions: 1 } : calls,
       inputKnown,
       outputKnown,
-      outputTokensSeen: this.#usage.outputTokensSeen,
+      outputTokensSeen,
+      modelServed,
+      serviceTier,
+      speed,
+      geography,
+      stopReason: this.#stopReason,
+      freeRefusal: isRefusal && !this.#hasContent,
+      counts: this.#usage,
       error: this.#error,
       objectId: this.#id,
-      imagesBegun: 0,
-    }
+    })
   }
 
   #readMessage(message: WireObject, document: JsonDocument, when: 'start' | 'whole'): void {
