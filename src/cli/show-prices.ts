@@ -1,6 +1,6 @@
 import type { ModelPrice, PriceVersion } from '../pricing/price-book.ts'
+import { tariffsOf } from '../pricing/price-book.ts'
 import type { ModelEntry, RateTableEntry } from '../pricing/price-file.ts'
-import { tariffsOf } from '../pricing/tariffs-of.ts'
 
 /** One line per model: enough to see what there is, and to choose which one to look at. */
 export function showModels(version: PriceVersion): string {

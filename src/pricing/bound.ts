@@ -1,7 +1,10 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { Fallback } from '../providers/request-limits.ts'
+import type { RequestTools } from '../providers/request-tools.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
-import { type Multipliers, multiplierOf, ONE, plainAmountOf, Totals } from './exact-amount.ts'
-import { dearer } from './find-rate.ts'
+import { plainAmountOf, Totals } from './exact-amount.ts'
+import { MULTIPLIER_ONE, maxRate, multiplierMax } from './modifiers.ts'
 import {
   findModel,
   type ModelPrice,
@@ -12,79 +15,7 @@ import {
   tableFor,
 } from './price-book.ts'
 import { type Side, UNITS_OF } from './rate-keys.ts'
-import { type ReportedTier, type Surface, tierOf } from './service-tier.ts'
-
-/** What a request says that limits what it can cost. */
-export interface BoundRequest {
-  readonly surface: Surface
-  /** The template of the endpoint, such as `/v1/messages`. */
-  readonly endpoint: string
-  /** Null where the request names none: it may come from a stored prompt or conversation. */
-  readonly model: string | null
-  /** Of the decoded body. */
-  readonly bodyBytes: number
-  /** The limit on output tokens that the request states. */
-  readonly maxOutputTokens: number | null
-  /** Of a predicted answer, which may all be paid for as output besides the answer. */
-  readonly predictedTokensMax: number
-  /** How many prompts there are, and how many answers are asked for to all of them together; each at least 1. */
-  readonly prompts: number
-  readonly n: number
-  readonly serviceTier: string | null
-  /** Messages only: speed was asked for. */
-  readonly mayBeFast: boolean
-  /** Messages only: where the request asks inference to run. */
-  readonly geography: string | null
-  /** URLs, file ids, stored prompts and responses, server tools: the model reads more than the body holds. */
-  readonly refersElsewhere: boolean
-  /** Perhaps audio of an earlier answer, by its id: only models that speak know such. */
-  readonly mayReferToAudio: boolean
-  /** From so many tokens on they may be summed up before they are answered; null where they are not. */
-  readonly compactsAbove: number | null
-  readonly tools: ToolLimits
-  /** Each of them may answer after the ones before it have been paid for. */
-  readonly fallbacks: readonly Answering[]
-}
-
-/** A model that answers, and the limit it is given; null is its own. */
-export interface Answering {
-  readonly model: string
-  readonly maxOutputTokens: number | null
-}
-
-export interface ToolLimits {
-  /** Instructions that upstream adds to the prompt for the tools that are declared. */
-  readonly promptTokens: number
-  /** How often tools may be used that upstream runs: the model reads its context once more each time. */
-  readonly usesMax: number | null
-  /** 0 without such a tool, null with one whose calls the request does not limit. */
-  readonly webSearchesMax: number | null
-  readonly fileSearchesMax: number | null
-  /** Containers that code runs in. */
-  readonly containers: number
-  /** The model that draws, if an image tool is there. */
-  readonly imageModel: string | null
-  /** Models that read the context too, and answer, each time that a tool is used. */
-  readonly advisors: readonly (Answering & { readonly usesMax: number })[]
-}
-
-export const NO_TOOLS: ToolLimits = {
-  promptTokens: 0,
-  usesMax: 0,
-  webSearchesMax: 0,
-  fileSearchesMax: 0,
-  containers: 0,
-  imageModel: null,
-  advisors: [],
-}
-
-export interface BoundSettings {
-  /** What `auto` and no service tier at all mean on the Chat surface; it is a setting of the upstream project. */
-  readonly defaultTier: string | null
-  readonly regional: boolean
-  /** A default of the upstream workspace may choose where inference runs. */
-  readonly geographyPossible: boolean
-}
+import { type BoundRequest, type BoundSettings, type ReportedTier, tierOf } from './rating-context.ts'
 
 export type Bound =
   | { readonly kind: 'bound'; readonly listNanos: Nanos; readonly costNanos: Nanos }
@@ -162,23 +93,23 @@ class Sum {
   }
 
   /** A model that answers the request, tools and all. */
-  addAttempt({ model: name, maxOutputTokens }: Answering, contexts: number): void {
+  addAttempt({ model: name, maxOutputTokens }: Fallback, contexts: number): void {
     const model = findModel(this.#version, name)
     if (model === null) return
     const request = this.#request
     const context = inputLimit(model, request)
     const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
-    // The limit of a response is that of all its steps; of Messages it is not said whether it is that of each.
-    const answers = request.surface === 'messages' ? request.n * contexts : request.n
+    const { limitsEachStep } = SURFACES[request.surface].pricing
+    const answers = limitsEachStep ? request.n * contexts : request.n
     const compactions = mayCompact(request.compactsAbove, context, output) ? contexts : 0
     this.#addTokens(model, { context, contexts, output, answers, compactions })
     const fees = feesOf(model, request.tools)
     if (typeof fees === 'string') this.#reason ??= fees
-    else if (fees !== 0n) this.#totals.add(fees, null, keepFor(this.#discount, model.id))
+    else if (fees !== 0n) this.#totals.add(fees, MULTIPLIER_ONE, keepFor(this.#discount, model.id))
   }
 
   /** A model that is asked by a tool, and reads all that the one reads which asks it. */
-  addAdvisor({ model: name, maxOutputTokens }: Answering, times: number): void {
+  addAdvisor({ model: name, maxOutputTokens }: Fallback, times: number): void {
     const model = findModel(this.#version, name)
     if (model === null) return
     const context = inputLimit(model, this.#request)
@@ -209,8 +140,8 @@ class Sum {
       const tokens = BigInt(output ?? 0) * BigInt(answers) + BigInt(summary ?? 0) * BigInt(compactions)
       sum += plainAmountOf('output_tokens', tokens, nanos.output)
     }
-    const multipliers = multipliersFor(model, request, this.#settings)
-    this.#totals.add(sum, multiplierOf(multipliers), keepFor(this.#discount, model.id))
+    const multiplier = multiplierMax(model.factors, request, this.#settings)
+    this.#totals.add(sum, multiplier, keepFor(this.#discount, model.id))
   }
 }
 
@@ -293,10 +224,11 @@ function dearestFor(
 
 function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
   const left = request.serviceTier === null || request.serviceTier === 'auto'
-  const serviceTier = left && request.surface === 'chat' ? settings.defaultTier : request.serviceTier
+  const serviceTier =
+    left && SURFACES[request.surface].pricing.hasProjectTier ? settings.defaultTier : request.serviceTier
   const speed = request.mayBeFast ? 'fast' : null
   const reported = tierOf(request.surface, { serviceTier, speed, batch: false })
-  // Nobody gets the price of a batch by asking for it.
+  // Asking for the price of a batch does not give it.
   return reported.tier === 'batch' ? { tier: 'standard', known: reported.known } : reported
 }
 
@@ -316,31 +248,20 @@ function dearestOf(rates: TierRates, mayBeLong: boolean): Dearest {
 
 function dearestIn(tariff: Tariff): Dearest {
   const most = (side: Exclude<Side, 'tool'>): bigint =>
-    UNITS_OF[side].reduce((sofar, unit) => dearer(sofar, tariff.get(unit) ?? 0n), 0n)
+    UNITS_OF[side].reduce((sofar, unit) => maxRate(sofar, tariff.get(unit) ?? 0n), 0n)
   return { input: most('input'), output: most('output'), duration: most('duration') }
 }
 
 function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
   return {
-    input: dearer(a.input, b.input),
-    output: dearer(a.output, b.output),
-    duration: dearer(a.duration, b.duration),
+    input: maxRate(a.input, b.input),
+    output: maxRate(a.output, b.output),
+    duration: maxRate(a.duration, b.duration),
   }
 }
 
-/** The one place that is not dearer than others; whatever else is named may be how somebody spells a dearer one. */
-const ANYWHERE = 'global'
-
-function multipliersFor(model: ModelPrice, request: BoundRequest, settings: BoundSettings): Multipliers {
-  const { geography } = request
-  let place = ONE
-  if (geography === null ? settings.geographyPossible : geography !== ANYWHERE)
-    for (const factor of model.geography.values()) place = dearer(place, factor)
-  return [place, (settings.regional ? model.regionalUplift : null) ?? ONE]
-}
-
 /** What is paid by the call and not by the token. */
-function feesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
+function feesOf(model: ModelPrice, tools: RequestTools): bigint | string {
   if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0 && tools.containers === 0) return 0n
   let sum = 0n
   for (const [unit, most] of [

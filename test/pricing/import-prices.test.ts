@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { decimalOf } from '../../src/pricing/catalog.ts'
 import { type Difference, type Import, importPrices } from '../../src/pricing/import-prices.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { findModel, type PriceVersion } from '../../src/pricing/price-book.ts'
+import { decimalOf } from '../../src/pricing/read-catalogs.ts'
 import { shipped } from './worked-example.ts'
 
 type Imported = Extract<Import, { kind: 'import' }>
