@@ -10,7 +10,7 @@ import type {
   RateTableEntry,
   ToolsEntry,
 } from './price-file.ts'
-import { type Catalog, type CatalogModel, type CatalogRates, defined, readCatalog } from './read-catalogs.ts'
+import { type Catalog, type CatalogModel, type CatalogRates, readCatalog } from './read-catalogs.ts'
 
 export interface ImportOptions {
   /** The list prices that the overlay will lie on. */
@@ -150,15 +150,13 @@ function mergeCatalogModel(current: PriceVersion, model: CatalogModel, notes: st
     id: before?.id ?? model.id,
     provider: before?.provider ?? model.provider,
     rates: mergeTable(before?.rates, model, notes),
-    ...defined({
-      aliases: before === undefined && aliases?.length ? aliases : before?.aliases,
-      mode: before?.mode ?? model.mode,
-      context_window_tokens: before?.context_window_tokens ?? model.contextWindowTokens,
-      max_output_tokens: before?.max_output_tokens ?? model.maxOutputTokens,
-      regional_uplift: model.regionalUplift ?? before?.regional_uplift,
-      geography: model.geography ?? before?.geography,
-      tools: Object.keys(tools).length > 0 ? tools : undefined,
-    }),
+    aliases: before === undefined && aliases?.length ? aliases : before?.aliases,
+    mode: before?.mode ?? model.mode,
+    context_window_tokens: before?.context_window_tokens ?? model.contextWindowTokens,
+    max_output_tokens: before?.max_output_tokens ?? model.maxOutputTokens,
+    regional_uplift: model.regionalUplift ?? before?.regional_uplift,
+    geography: model.geography ?? before?.geography,
+    tools: Object.keys(tools).length > 0 ? tools : undefined,
   }
 }
 

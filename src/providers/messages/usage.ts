@@ -31,14 +31,19 @@ function readSplit(value: unknown, counts: Counts): WriteSplit | null {
     : { fiveMinutes: fiveMinutes ?? 0, oneHour: oneHour ?? 0 }
 }
 
-/** A usage object that stands for itself: that of a whole message, or of one entry of `iterations`. */
-function readMessageTokens(usage: WireObject, counts: Counts): MessageTokens {
+const NO_TOKENS: MessageTokens = { input: null, written: null, split: null, read: null, output: null }
+
+/**
+ * A usage object: that of a whole message, of one entry of `iterations`, or totals so far that go on from those `before`,
+ * and can only rise.
+ */
+function readMessageTokens(usage: WireObject, counts: Counts, before = NO_TOKENS): MessageTokens {
   return {
-    input: counts.read(usage['input_tokens']),
-    written: counts.read(usage['cache_creation_input_tokens']),
+    input: counts.readRising(usage['input_tokens'], before.input),
+    written: counts.readRising(usage['cache_creation_input_tokens'], before.written),
     split: readSplit(usage['cache_creation'], counts),
-    read: counts.read(usage['cache_read_input_tokens']),
-    output: counts.read(usage['output_tokens']),
+    read: counts.readRising(usage['cache_read_input_tokens'], before.read),
+    output: counts.readRising(usage['output_tokens'], before.output),
   }
 }
 
@@ -145,21 +150,17 @@ function iterationParts(
     const model = named === modelServed ? null : named
     const writes = splitWrites(entry.tokens.written, entry.tokens.split, false, counts)
     const part = messagePart(model, entry.tokens, writes)
-    const same = isSampling(entry)
-      ? (sampled.get(model) ?? -1)
-      : parts.length < PARTS_MAX
-        ? -1
-        : lastOf(parts, model)
+    const last = parts.length < PARTS_MAX ? -1 : parts.findLastIndex((each) => each.model === model)
+    const same = isSampling(entry) ? (sampled.get(model) ?? -1) : last
     const earlier = parts[same]
     if (earlier !== undefined) parts[same] = addParts(earlier, part)
-    else parts.push(part)
-    if (isSampling(entry) && earlier === undefined) sampled.set(model, parts.length - 1)
+    else {
+      parts.push(part)
+      if (isSampling(entry)) sampled.set(model, parts.length - 1)
+    }
   }
   return parts
 }
-
-const lastOf = (parts: readonly UsagePart[], model: string | null): number =>
-  parts.findLastIndex((part) => part.model === model)
 
 function addParts(a: UsagePart, b: UsagePart): UsagePart {
   const quantities: Record<string, number> = { ...a.quantities }
@@ -169,16 +170,6 @@ function addParts(a: UsagePart, b: UsagePart): UsagePart {
 
 /** Where a usage object stood: in `message_start`, in a `message_delta` before or at the end, in a whole message. */
 type UsagePlace = 'start' | 'running' | 'final' | 'whole'
-
-interface Totals {
-  input: number | null
-  written: number | null
-  read: number | null
-  output: number | null
-  webSearches: number | null
-}
-
-const nothing = (): Totals => ({ input: null, written: null, read: null, output: null, webSearches: null })
 
 interface SettledMessage {
   readonly parts: readonly UsagePart[]
@@ -194,8 +185,8 @@ interface SettledMessage {
  */
 export class MessageUsage {
   readonly #counts = new Counts()
-  readonly #start = nothing()
-  readonly #later = nothing()
+  readonly #tokens = { start: NO_TOKENS, later: NO_TOKENS }
+  readonly #searches: { start: number | null; later: number | null } = { start: null, later: null }
   #split: WriteSplit | null = null
   #splitIsOlder = false
   #iterations: readonly Iteration[] = []
@@ -211,11 +202,11 @@ export class MessageUsage {
   }
 
   get inputKnown(): boolean {
-    return this.#start.input !== null || this.#later.input !== null
+    return this.#tokens.start.input !== null || this.#tokens.later.input !== null
   }
 
   get outputTokensSeen(): number {
-    return this.#later.output ?? this.#start.output ?? 0
+    return this.#tokens.later.output ?? this.#tokens.start.output ?? 0
   }
 
   noteFallback(): void {
@@ -236,13 +227,13 @@ export class MessageUsage {
     if (value === null || value === undefined) return
     if (!isObject(value) || document.repeatsNames()) this.#counts.doubt()
     const usage = objectAt(value)
-    this.#readTotals(usage, place === 'start' ? this.#start : this.#later)
-    this.#splitIsOlder = place === 'running' || place === 'final'
-    const split = readSplit(usage['cache_creation'], this.#counts)
-    if (split !== null) {
-      this.#split = split
-      this.#splitIsOlder = false
-    }
+    const when = place === 'start' ? 'start' : 'later'
+    const tokens = readMessageTokens(usage, this.#counts, this.#tokens[when])
+    this.#tokens[when] = tokens
+    this.#splitIsOlder = tokens.split === null && (place === 'running' || place === 'final')
+    this.#split = tokens.split ?? this.#split
+    const tools = objectAt(usage['server_tool_use'])
+    this.#searches[when] = this.#counts.readRising(tools['web_search_requests'], this.#searches[when])
     const iterations = readIterations(usage['iterations'], this.#counts)
     if (iterations.length > 0) this.#iterations = iterations
     if (isObject(usage['fallback_credit']) || this.fallbackModel() !== null) this.noteFallback()
@@ -254,7 +245,7 @@ export class MessageUsage {
 
   settle(context: IterationContext): SettledMessage {
     const totals = this.#totals()
-    const calls = quantitiesOf({ web_searches: this.#later.webSearches ?? this.#start.webSearches })
+    const calls = quantitiesOf({ web_searches: this.#searches.later ?? this.#searches.start })
     if (!exceedTotals(this.#iterations, context.modelServed)) {
       return {
         parts: [this.#totalsPart(totals)],
@@ -280,30 +271,20 @@ export class MessageUsage {
     }
   }
 
-  #readTotals(usage: WireObject, into: Totals): void {
-    const counts = this.#counts
-    into.input = counts.readRising(usage['input_tokens'], into.input)
-    into.written = counts.readRising(usage['cache_creation_input_tokens'], into.written)
-    into.read = counts.readRising(usage['cache_read_input_tokens'], into.read)
-    into.output = counts.readRising(usage['output_tokens'], into.output)
-    const tools = objectAt(usage['server_tool_use'])
-    into.webSearches = counts.readRising(tools['web_search_requests'], into.webSearches)
-  }
-
   #totals(): MessageTokens {
     return {
       input: this.#latest('input'),
       written: this.#latest('written'),
       read: this.#latest('read'),
       split: this.#split,
-      output: this.#isFinal ? this.#later.output : null,
+      output: this.#isFinal ? this.#tokens.later.output : null,
     }
   }
 
   /** Totals only rise, unless another attempt took over: then the later ones are its own. */
   #latest(name: 'input' | 'written' | 'read'): number | null {
-    const start = this.#start[name]
-    const later = this.#later[name]
+    const start = this.#tokens.start[name]
+    const later = this.#tokens.later[name]
     if (start === null || later === null) return later ?? start
     if (later >= start || this.#hasFallback) return later
     this.#counts.doubt()
