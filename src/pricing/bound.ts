@@ -1,6 +1,6 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { Fallback } from '../providers/request-limits.ts'
-import type { RequestTools } from '../providers/request-tools.ts'
+import type { Advisor, RequestTools } from '../providers/request-tools.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
 import { plainAmountOf, Totals } from './exact-amount.ts'
@@ -47,111 +47,105 @@ export function boundOf(
   discount: Discount = NO_DISCOUNT,
 ): Bound {
   const { model: asked, fallbacks, tools } = request
-  if (asked === null) return { kind: 'unbounded', reason: 'the request names no model' }
-  const unpriced = unpricedOf(asked, request, version)
-  if (unpriced !== null) return { kind: 'unpriced', model: unpriced }
-  if (tools.imageModel !== null)
-    return { kind: 'unbounded', reason: 'nothing limits how much the image tool draws' }
-  if (tools.usesMax === null) return { kind: 'unbounded', reason: 'nothing limits how often tools are used' }
-  const sum = new Sum(request, version, settings, discount)
-  const contexts = 1 + tools.usesMax
-  sum.addAttempt({ model: asked, maxOutputTokens: request.maxOutputTokens }, contexts)
-  for (const fallback of fallbacks) sum.addAttempt(fallback, contexts)
-  for (const advisor of tools.advisors) sum.addAdvisor(advisor, advisor.usesMax * (1 + fallbacks.length))
-  return sum.bound()
+  if (asked === null) return unbounded('the request names no model')
+  const attempts = [{ model: asked, maxOutputTokens: request.maxOutputTokens }, ...fallbacks]
+  const unpriced = [...attempts, ...tools.advisors, { model: tools.imageModel ?? asked }].find(
+    ({ model }) => findModel(version, model) === null,
+  )
+  if (unpriced !== undefined) return { kind: 'unpriced', model: unpriced.model }
+  if (tools.imageModel !== null) return unbounded('nothing limits how much the image tool draws')
+  if (tools.usesMax === null) return unbounded('nothing limits how often tools are used')
+  const steps = 1 + tools.usesMax
+  const totals = new Totals()
+  for (const work of [
+    ...attempts.flatMap((attempt) => workOfAttempt(attempt, steps, request, version)),
+    ...tools.advisors.flatMap((advisor) => workOfAdvisor(advisor, attempts.length, request, version)),
+  ]) {
+    const { model } = work
+    const amount = tokensAmount(work, request, settings)
+    const fees = work.paysFees ? feesAmount(model, tools) : 0n
+    if (typeof amount === 'string') return unbounded(amount)
+    if (typeof fees === 'string') return unbounded(fees)
+    const keep = keepFor(discount, model.id)
+    totals.add(amount, multiplierMax(model.factors, request, settings), keep)
+    if (fees !== 0n) totals.add(fees, MULTIPLIER_ONE, keep)
+  }
+  const { listNanos, costNanos } = totals.raised()
+  if (listNanos > BOUND_NANOS_MAX) return unbounded('the limits are beyond any cap')
+  return { kind: 'bound', listNanos, costNanos }
 }
 
-function unpricedOf(asked: string, { fallbacks, tools }: BoundRequest, version: PriceVersion): string | null {
-  if (findModel(version, asked) === null) return asked
-  for (const { model } of fallbacks) if (findModel(version, model) === null) return model
-  for (const { model } of tools.advisors) if (findModel(version, model) === null) return model
-  return tools.imageModel === null || findModel(version, tools.imageModel) !== null ? null : tools.imageModel
-}
-
-/** Adds up the most that each model of a request can cost. */
-class Sum {
-  readonly #request: BoundRequest
-  readonly #version: PriceVersion
-  readonly #settings: BoundSettings
-  readonly #discount: Discount
-  readonly #totals = new Totals()
-  /** Why there is no bound. */
-  #reason: string | null = null
-
-  constructor(request: BoundRequest, version: PriceVersion, settings: BoundSettings, discount: Discount) {
-    this.#request = request
-    this.#version = version
-    this.#settings = settings
-    this.#discount = discount
-  }
-
-  bound(): Bound {
-    if (this.#reason !== null) return { kind: 'unbounded', reason: this.#reason }
-    const { listNanos, costNanos } = this.#totals.raised()
-    if (listNanos > BOUND_NANOS_MAX) return { kind: 'unbounded', reason: 'the limits are beyond any cap' }
-    return { kind: 'bound', listNanos, costNanos }
-  }
-
-  /** A model that answers the request, tools and all. */
-  addAttempt({ model: name, maxOutputTokens }: Fallback, contexts: number): void {
-    const model = findModel(this.#version, name)
-    if (model === null) return
-    const request = this.#request
-    const context = inputLimit(model, request)
-    const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
-    const { limitsEachStep } = SURFACES[request.surface].pricing
-    const answers = limitsEachStep ? request.n * contexts : request.n
-    const compactions = mayCompact(request.compactsAbove, context, output) ? contexts : 0
-    this.#addTokens(model, { context, contexts, output, answers, compactions })
-    const fees = feesOf(model, request.tools)
-    if (typeof fees === 'string') this.#reason ??= fees
-    else if (fees !== 0n) this.#totals.add(fees, MULTIPLIER_ONE, keepFor(this.#discount, model.id))
-  }
-
-  /** A model that is asked by a tool, and reads all that the one reads which asks it. */
-  addAdvisor({ model: name, maxOutputTokens }: Fallback, times: number): void {
-    const model = findModel(this.#version, name)
-    if (model === null) return
-    const context = inputLimit(model, this.#request)
-    const output = outputTokensMax(model, maxOutputTokens, this.#request.predictedTokensMax)
-    this.#addTokens(model, { context, contexts: times, output, answers: times, compactions: 0 })
-  }
-
-  #addTokens(model: ModelPrice, { context, contexts, output, answers, compactions }: Passes): void {
-    const request = this.#request
-    // What one model reads in several passes may be reported, and so rated, as one prompt.
-    const passes = (contexts + compactions) * (1 + request.fallbacks.length)
-    const prompt = (context ?? Number.MAX_SAFE_INTEGER) * passes
-    const nanos = dearestFor(model, request, this.#settings, prompt)
-    let sum = 0n
-    if (nanos.duration > 0n) {
-      const milliseconds = BigInt(request.bodyBytes * AUDIO_MS_PER_BYTE)
-      sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
-    }
-    if (nanos.input > 0n) {
-      if (context === null) this.#reason ??= `no context window is known for ${model.id}`
-      const tokens = BigInt(context ?? 0) * BigInt(contexts + compactions)
-      sum += plainAmountOf('input_tokens', tokens, nanos.input)
-    }
-    if (nanos.output > 0n) {
-      // How long a summary may be is a matter of the model: what the request states is the limit of the answer.
-      const summary = compactions === 0 ? 0 : (model.maxOutputTokens ?? model.contextWindowTokens)
-      if (output === null || summary === null) this.#reason ??= `no output limit is known for ${model.id}`
-      const tokens = BigInt(output ?? 0) * BigInt(answers) + BigInt(summary ?? 0) * BigInt(compactions)
-      sum += plainAmountOf('output_tokens', tokens, nanos.output)
-    }
-    const multiplier = multiplierMax(model.factors, request, this.#settings)
-    this.#totals.add(sum, multiplier, keepFor(this.#discount, model.id))
-  }
+function unbounded(reason: string): Bound {
+  return { kind: 'unbounded', reason }
 }
 
 /** How much a model reads and writes at a time, and how often. */
-interface Passes {
+interface Work {
+  readonly model: ModelPrice
   readonly context: number | null
   readonly contexts: number
   readonly output: number | null
   readonly answers: number
   readonly compactions: number
+  /** The tools of the request are paid for beside it. */
+  readonly paysFees: boolean
+}
+
+/** Of a model that answers the request, tools and all. */
+function workOfAttempt(
+  { model: name, maxOutputTokens }: Fallback,
+  steps: number,
+  request: BoundRequest,
+  version: PriceVersion,
+): Work[] {
+  const model = findModel(version, name)
+  if (model === null) return []
+  const context = inputLimit(model, request)
+  const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
+  const answers = SURFACES[request.surface].pricing.limitsEachStep ? request.n * steps : request.n
+  const compactions = mayCompact(request.compactsAbove, context, output) ? steps : 0
+  return [{ model, context, contexts: steps, output, answers, compactions, paysFees: true }]
+}
+
+/** Of a model that is asked by a tool, and reads all that the one reads which asks it. */
+function workOfAdvisor(
+  { model: name, maxOutputTokens, usesMax }: Advisor,
+  attempts: number,
+  request: BoundRequest,
+  version: PriceVersion,
+): Work[] {
+  const model = findModel(version, name)
+  if (model === null) return []
+  const context = inputLimit(model, request)
+  const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
+  const times = usesMax * attempts
+  return [{ model, context, contexts: times, output, answers: times, compactions: 0, paysFees: false }]
+}
+
+/** What the tokens come to, or why there is no limit. */
+function tokensAmount(work: Work, request: BoundRequest, settings: BoundSettings): bigint | string {
+  const { model, context, output, compactions } = work
+  const readings = work.contexts + compactions
+  // What one model reads in several passes may be reported, and so rated, as one prompt.
+  const prompt = (context ?? Number.MAX_SAFE_INTEGER) * readings * (1 + request.fallbacks.length)
+  const nanos = dearestFor(model, request, settings, prompt)
+  let sum = 0n
+  if (nanos.duration > 0n) {
+    const milliseconds = BigInt(request.bodyBytes * AUDIO_MS_PER_BYTE)
+    sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
+  }
+  if (nanos.input > 0n) {
+    if (context === null) return `no context window is known for ${model.id}`
+    sum += plainAmountOf('input_tokens', BigInt(context) * BigInt(readings), nanos.input)
+  }
+  if (nanos.output > 0n) {
+    // How long a summary may be is a matter of the model: what the request states is the limit of the answer.
+    const summary = compactions === 0 ? 0 : (model.maxOutputTokens ?? model.contextWindowTokens)
+    if (output === null || summary === null) return `no output limit is known for ${model.id}`
+    const tokens = BigInt(output) * BigInt(work.answers) + BigInt(summary) * BigInt(compactions)
+    sum += plainAmountOf('output_tokens', tokens, nanos.output)
+  }
+  return sum
 }
 
 /** All that the prompts of one request can come to, where that is known. */
@@ -261,7 +255,7 @@ function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
 }
 
 /** What is paid by the call and not by the token. */
-function feesOf(model: ModelPrice, tools: RequestTools): bigint | string {
+function feesAmount(model: ModelPrice, tools: RequestTools): bigint | string {
   if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0 && tools.containers === 0) return 0n
   let sum = 0n
   for (const [unit, most] of [

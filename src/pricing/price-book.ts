@@ -81,7 +81,8 @@ export function versionAt(book: PriceBook, instantMs: number): PriceVersion {
  * By exact id or alias. A fine-tuned model is called `ft:<base>:<organisation>:…` and costs what `ft:<base>` costs;
  * there is no other guessing, because names that begin alike differ in price.
  */
-export function findModel(version: PriceVersion, name: string): ModelPrice | null {
+export function findModel(version: PriceVersion, name: string | null): ModelPrice | null {
+  if (name === null) return null
   const own = version.names.get(name)
   if (own !== undefined) return own
   const fineTuned = /^(ft:[^:]+):/.exec(name)?.[1]

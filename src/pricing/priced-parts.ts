@@ -66,8 +66,8 @@ export function pricedParts(usage: Usage, context: RatingContext, version: Price
     // What was searched before upstream refused is paid all the same.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
     if (!didSomething(quantities)) continue
-    // Only Messages has other models sample; on Chat a second model draws.
-    const isDrawn = version.rules === 2 && context.surface === 'chat' && part.model !== null
+    const { otherModelsDraw } = SURFACES[context.surface].pricing
+    const isDrawn = version.rules === 2 && otherModelsDraw && part.model !== null
     const { model, asRequested, standsIn } = modelOf(part, isDrawn, usage, context, version)
     const price = model === null ? null : priceOf(model, part.promptTokens, usage, context, isDrawn)
     priced.push({ quantities, asRequested, standsIn, price })
@@ -123,8 +123,7 @@ function modelOf(
 
 /** What a second model drew never goes by the price of the one that wrote. */
 function drawnBy(named: string | null, version: PriceVersion): Resolved {
-  const model = named === null ? null : findModel(version, named)
-  return { model, asRequested: false, standsIn: false }
+  return { model: findModel(version, named), asRequested: false, standsIn: false }
 }
 
 /**
@@ -136,10 +135,9 @@ export function resolve(
   { modelAsked, endpoint }: RatingContext,
   version: PriceVersion,
 ): Resolved {
-  const own = named === null ? null : findModel(version, named)
+  const own = findModel(version, named)
   if (own !== null) return { model: own, asRequested: false, standsIn: false }
-  const other = modelAsked ?? version.defaultModels.get(endpoint) ?? null
-  const model = other === null ? null : findModel(version, other)
+  const model = findModel(version, modelAsked ?? version.defaultModels.get(endpoint) ?? null)
   const instead = model !== null && named !== null
   return {
     model,

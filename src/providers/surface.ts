@@ -114,4 +114,6 @@ export interface SurfacePricing {
   readonly hasProjectTier: boolean
   /** Whether a stated limit of output may be that of each step that tools lead to, or is that of all together. */
   readonly limitsEachStep: boolean
+  /** Whether a second model of a response draws for it, or samples like the first. */
+  readonly otherModelsDraw: boolean
 }

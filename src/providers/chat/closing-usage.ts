@@ -18,6 +18,7 @@ import {
   objectAt,
   quantitiesOf,
   readingOf,
+  takeText,
   textAt,
   type WireObject,
 } from '../usage/reading.ts'
@@ -147,7 +148,7 @@ export class ClosingUsageReader implements ReplyReader {
   readonly #output: OutputText
   readonly #counts = new Counts()
   #usages: readonly ClosingUsage[] = []
-  #stage: Stage = 'content'
+  stage: Stage = 'content'
   #model: string | null = null
   #audio: AudioSeen | null = null
   #error: string | null = null
@@ -158,10 +159,6 @@ export class ClosingUsageReader implements ReplyReader {
     this.#output = output
   }
 
-  get stage(): Stage {
-    return this.#stage
-  }
-
   readDone(): void {}
 
   readEvent(document: JsonDocument, name: string): TextPlace | null {
@@ -170,13 +167,10 @@ export class ClosingUsageReader implements ReplyReader {
     if (type === 'error' || isObject(event['error'])) this.#readError(event)
     if (this.#kind.closingEvents.includes(type)) {
       this.#readUsage(event, document)
-      this.#stage = 'over'
+      this.stage = 'over'
     }
-    const text = event['delta']
-    if (type !== this.#kind.textEvent || typeof text !== 'string') return null
-    const channel = this.#output.channel('text', 0)
-    channel.append(text)
-    return { path: ['delta'], text, channel }
+    if (type !== this.#kind.textEvent) return null
+    return takeText(this.#output, 'text', 0, event['delta'], ['delta'])
   }
 
   readBody(document: JsonDocument): void {
@@ -185,7 +179,7 @@ export class ClosingUsageReader implements ReplyReader {
     if (isObject(body['error'])) this.#readError(body)
     this.#audio = this.#readDuration(body)
     this.#readUsage(body, document)
-    this.#stage = 'over'
+    this.stage = 'over'
   }
 
   readText(document: JsonDocument): void {

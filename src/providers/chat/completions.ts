@@ -9,7 +9,16 @@ import {
 } from '../../metering/meter.ts'
 import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
-import { Counts, isObject, listAt, nameAt, objectAt, readingOf, type WireObject } from '../usage/reading.ts'
+import {
+  Counts,
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  readingOf,
+  takeText,
+  type WireObject,
+} from '../usage/reading.ts'
 import { errorNameOf, laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 const LAYOUT: ReplyLayout = {
@@ -45,7 +54,7 @@ export class ChatReader implements ReplyReader {
   #tokens: ReportedTokens = NO_TOKENS
   /** The usage came with all choices finished, or in the chunk that has no choices because it comes last. */
   #isFinal = false
-  #stage: Stage = 'content'
+  stage: Stage = 'content'
   #id: string | null = null
   #model: string | null = null
   #serviceTier: string | null = null
@@ -56,12 +65,8 @@ export class ChatReader implements ReplyReader {
     this.#output = output
   }
 
-  get stage(): Stage {
-    return this.#stage
-  }
-
   readDone(): void {
-    this.#stage = 'over'
+    this.stage = 'over'
     this.#isFinal = true
   }
 
@@ -80,9 +85,9 @@ export class ChatReader implements ReplyReader {
           : null
     }
     const hasUsage = this.#readUsage(chunk, document)
-    if (hasUsage && (choices.length === 0 || this.#stage === 'closing')) {
+    if (hasUsage && (choices.length === 0 || this.stage === 'closing')) {
       this.#isFinal = true
-      if (choices.length === 0) this.#stage = 'over'
+      if (choices.length === 0) this.stage = 'over'
     }
     return hasUsage ? null : place
   }
@@ -93,7 +98,7 @@ export class ChatReader implements ReplyReader {
     for (const choice of listAt(completion['choices'])) this.#followChoice(objectAt(choice))
     this.#readUsage(completion, document)
     this.#isFinal = true
-    this.#stage = 'over'
+    this.stage = 'over'
   }
 
   readText(document: JsonDocument): void {
@@ -140,10 +145,8 @@ export class ChatReader implements ReplyReader {
     const index = indexOf(choice)
     const places: TextPlace[] = []
     const take = (kind: OutputKind, text: unknown, where: Path): void => {
-      if (typeof text !== 'string') return
-      const channel = this.#output.channel(kind, index)
-      channel.append(text)
-      places.push({ path: where, text, channel })
+      const place = takeText(this.#output, kind, index, text, where)
+      if (place !== null) places.push(place)
     }
     take('text', choice['text'], [...path.slice(0, -1), 'text'])
     for (const [kind, ...names] of TEXTS) {
@@ -174,13 +177,13 @@ export class ChatReader implements ReplyReader {
       this.#openChoices.delete(index)
       if (this.#finishedChoices.size < CHOICES_MAX) this.#finishedChoices.add(index)
       if (index === 0 || this.#stopReason === null) this.#stopReason = finishReason
-      if (this.#openChoices.size === 0) this.#stage = 'closing'
+      if (this.#openChoices.size === 0) this.stage = 'closing'
       return
     }
     // The last update of an audio answer comes after its end and has no text any more.
     if (this.#finishedChoices.has(index)) return
     if (this.#openChoices.size < CHOICES_MAX) this.#openChoices.add(index)
-    this.#stage = 'content'
+    this.stage = 'content'
   }
 }
 

@@ -11,6 +11,7 @@ import {
   nameAt,
   objectAt,
   readingOf,
+  takeText,
   textAt,
   type WireObject,
 } from '../usage/reading.ts'
@@ -74,7 +75,7 @@ export class ResponsesReader implements ReplyReader {
   #imageParts: readonly UsagePart[] = []
   #webSearches: number | null = null
   #tokens: ReportedTokens = NO_TOKENS
-  #stage: Stage = 'content'
+  stage: Stage = 'content'
   #id: string | null = null
   #model: string | null = null
   #serviceTier: string | null = null
@@ -83,10 +84,6 @@ export class ResponsesReader implements ReplyReader {
 
   constructor(output: OutputText) {
     this.#output = output
-  }
-
-  get stage(): Stage {
-    return this.#stage
   }
 
   get shown(): Shown {
@@ -99,18 +96,20 @@ export class ResponsesReader implements ReplyReader {
     const event = objectAt(document.value)
     const type = nameAt(event['type']) ?? name
     const kind = DELTAS[type]
-    if (kind !== undefined) return this.#readDelta(event, kind)
+    if (kind !== undefined) {
+      return takeText(this.#output, kind, String(event['output_index']), event['delta'], ['delta'])
+    }
     switch (type) {
       case 'response.output_item.added':
         if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(event['output_index'])
         this.#tools.noteContainer(objectAt(event['item']), this.#counts)
-        this.#stage = 'content'
+        this.stage = 'content'
         this.#noteItem(nameAt(objectAt(event['item'])['type']) ?? '')
         return null
       case 'response.output_item.done':
         this.#tools.read(objectAt(event['item']), this.#counts)
         this.#openItems.delete(event['output_index'])
-        if (this.#openItems.size === 0) this.#stage = 'closing'
+        if (this.#openItems.size === 0) this.stage = 'closing'
         return null
       case 'response.completed':
       case 'response.incomplete':
@@ -118,7 +117,7 @@ export class ResponsesReader implements ReplyReader {
       case 'response.cancelled':
       case 'response.done':
         this.#readResponse(objectAt(event['response']), document)
-        this.#stage = 'over'
+        this.stage = 'over'
         return null
       case 'error':
         this.#error = errorNameOf(isObject(event['error']) ? event['error'] : event)
@@ -132,7 +131,7 @@ export class ResponsesReader implements ReplyReader {
   readBody(document: JsonDocument): void {
     const response = objectAt(document.value)
     this.#readResponse(response, document)
-    this.#stage = 'over'
+    this.stage = 'over'
   }
 
   readText(document: JsonDocument): void {
@@ -191,14 +190,6 @@ export class ResponsesReader implements ReplyReader {
     const toolUsage = objectAt(response['tool_usage'])
     this.#webSearches = this.#counts.read(objectAt(toolUsage['web_search'])['num_requests'])
     this.#imageParts = imageToolParts(response, this.#counts)
-  }
-
-  #readDelta(event: WireObject, kind: OutputKind): TextPlace | null {
-    const text = event['delta']
-    if (typeof text !== 'string') return null
-    const channel = this.#output.channel(kind, String(event['output_index']))
-    channel.append(text)
-    return { path: ['delta'], text, channel }
   }
 
   /** What the model wrote, in an item of a whole response. */

@@ -126,6 +126,7 @@ export const chat: SurfaceSpec = {
     speeds: null,
     hasProjectTier: true,
     limitsEachStep: false,
+    otherModelsDraw: true,
   },
 }
 

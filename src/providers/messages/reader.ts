@@ -3,7 +3,16 @@ import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
 import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
-import { isObject, listAt, nameAt, objectAt, readingOf, textAt, type WireObject } from '../usage/reading.ts'
+import {
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  readingOf,
+  takeText,
+  textAt,
+  type WireObject,
+} from '../usage/reading.ts'
 import { MessageUsage } from './usage.ts'
 
 const LAYOUT: ReplyLayout = {
@@ -39,7 +48,7 @@ export class MessagesReader implements ReplyReader {
   readonly #output: OutputText
   readonly #usage = new MessageUsage()
   readonly #openBlocks = new Set<unknown>()
-  #stage: Stage = 'content'
+  stage: Stage = 'content'
   #id: string | null = null
   #model: string | null = null
   /** The model that a fallback took over from: the first one is the model that was asked for. */
@@ -53,10 +62,6 @@ export class MessagesReader implements ReplyReader {
 
   constructor(output: OutputText) {
     this.#output = output
-  }
-
-  get stage(): Stage {
-    return this.#stage
   }
 
   /** `message_start` has the input, unless tools add to it. */
@@ -73,12 +78,12 @@ export class MessagesReader implements ReplyReader {
         return this.#readDelta(event)
       case 'content_block_start':
         if (this.#openBlocks.size < OPEN_BLOCKS_MAX) this.#openBlocks.add(event['index'])
-        this.#stage = 'content'
+        this.stage = 'content'
         this.#noteBlock(objectAt(event['content_block']))
         return null
       case 'content_block_stop':
         this.#openBlocks.delete(event['index'])
-        if (this.#openBlocks.size === 0) this.#stage = 'closing'
+        if (this.#openBlocks.size === 0) this.stage = 'closing'
         return null
       case 'message_start':
         this.#readMessage(objectAt(event['message']), document, 'start')
@@ -87,7 +92,7 @@ export class MessagesReader implements ReplyReader {
         this.#readEnd(event, document)
         return null
       case 'message_stop':
-        this.#stage = 'over'
+        this.stage = 'over'
         this.#usage.noteEnd()
         return null
       case 'error':
@@ -100,7 +105,7 @@ export class MessagesReader implements ReplyReader {
 
   readBody(document: JsonDocument): void {
     const message = objectAt(document.value)
-    this.#stage = 'over'
+    this.stage = 'over'
     if (message['type'] === 'error') this.#readError(message)
     this.#readMessage(message, document, 'whole')
     // Content that was too long to be read is not empty.
@@ -160,7 +165,7 @@ export class MessagesReader implements ReplyReader {
     this.#usage.read(event['usage'], stopReason === null ? 'running' : 'final', document)
     if (stopReason === null) return
     this.#stopReason = stopReason
-    this.#stage = 'closing'
+    this.stage = 'closing'
   }
 
   /** A block as it opens in a stream, or as it stands in a message. */
@@ -187,11 +192,8 @@ export class MessagesReader implements ReplyReader {
   #readDelta(event: WireObject): TextPlace | null {
     const delta = objectAt(event['delta'])
     const [kind, member] = DELTAS[String(delta['type'])] ?? [null, '']
-    const text = delta[member]
-    if (kind === null || typeof text !== 'string') return null
-    const channel = this.#output.channel(kind, String(event['index']))
-    channel.append(text)
-    return { path: ['delta', member], text, channel }
+    if (kind === null) return null
+    return takeText(this.#output, kind, String(event['index']), delta[member], ['delta', member])
   }
 
   #readError(event: WireObject): void {

@@ -84,6 +84,7 @@ export const messages: SurfaceSpec = {
     hasProjectTier: false,
     // It is not said whether the limit is that of each.
     limitsEachStep: true,
+    otherModelsDraw: false,
   },
 }
 

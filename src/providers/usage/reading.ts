@@ -1,5 +1,7 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../../kernel/usage.ts'
+import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading } from '../../metering/meter.ts'
+import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 
 /** An object as it came over the wire: a member may be missing or be anything. */
 export type WireObject = Readonly<Record<string, unknown>>
@@ -92,6 +94,20 @@ export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): 
     if (count > 0) quantities[unit as Unit] = count
   }
   return quantities
+}
+
+/** Takes what the model wrote, and says where that stood. Null if there is no text. */
+export function takeText(
+  output: OutputText,
+  kind: OutputKind,
+  index: string | number,
+  text: unknown,
+  path: TextPlace['path'],
+): TextPlace | null {
+  if (typeof text !== 'string') return null
+  const channel = output.channel(kind, index)
+  channel.append(text)
+  return { path, text, channel }
 }
 
 /** What a reader of replies has found when its reply is over. What a surface does not know is left out. */
