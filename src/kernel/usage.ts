@@ -69,3 +69,15 @@ export interface Usage {
   /** Something reported could not be true (negative, fractional, too large, falling) and was left out or bounded. */
   readonly suspect: boolean
 }
+
+/** Of a reply that says nothing about usage. */
+export const NO_USAGE: Usage = {
+  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
+  modelServed: null,
+  serviceTier: null,
+  speed: null,
+  geography: null,
+  stopReason: null,
+  freeRefusal: false,
+  suspect: false,
+}

@@ -1,7 +1,7 @@
 import { parseUsd } from '../kernel/money.ts'
 import { TIERS, type Tier, UNITS, type Unit } from '../kernel/usage.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
-import { MODIFIER_NAMES, type ModelFactors } from './modifiers.ts'
+import { factorsIn, MODIFIER_NAMES, type ModelFactors } from './modifiers.ts'
 import {
   type ModelPrice,
   type PriceBook,
@@ -54,9 +54,7 @@ function compileModel(
 
 function compileFactors(entry: ModelEntry): ModelFactors {
   const factors = MODIFIER_NAMES.map((name) => {
-    const stated = entry[name] ?? {}
-    const named = typeof stated === 'string' ? { '': stated } : stated
-    return [name, new Map(Object.entries(named).map(([of, factor]) => [of, nanos(factor)]))]
+    return [name, new Map(factorsIn(entry, name).map(([of, factor]) => [of, nanos(factor)]))]
   })
   return Object.fromEntries(factors) as ModelFactors
 }

@@ -12,6 +12,8 @@ export type Factors = ReadonlyMap<string, bigint>
 interface Modifier {
   /** Whether an entry of a price file states one factor for it, or several by name. */
   readonly stated: 'one' | 'by_name'
+  /** What `tollgate prices` calls it. */
+  readonly label: string
   /** The name of the factor that goes for a call, or null where none does. */
   nameOf(usage: Usage, context: RatingContext): string | null
   /** The most that it can make of a call which has not gone yet. */
@@ -28,6 +30,7 @@ export const MODIFIERS = {
   /** Where upstream says that inference ran. */
   geography: {
     stated: 'by_name',
+    label: 'geography',
     nameOf: ({ geography }) => geography,
     most(factors, { geography }, { geographyPossible }) {
       const isPossible = geography === null ? geographyPossible : geography !== ANYWHERE
@@ -38,6 +41,7 @@ export const MODIFIERS = {
   /** The upstream host processes in one region only. */
   regional_uplift: {
     stated: 'one',
+    label: 'regional hosts',
     nameOf: (_usage, { regional }) => (regional ? '' : null),
     most: (factors, _request, { regional }) => (regional ? (factors.get('') ?? ONE) : ONE),
     describe: (_name, factor) => `regional × ${factor}`,
@@ -53,6 +57,16 @@ export const MULTIPLIER_ONE = ONE ** BigInt(MODIFIER_NAMES.length)
 
 /** All that a model's entry states. */
 export type ModelFactors = Readonly<Record<ModifierName, Factors>>
+
+/** The factors of a model as they stand in its entry of a price file. */
+export function factorsIn(entry: StatedFactors, member: ModifierName): [name: string, factor: string][] {
+  const stated = entry[member] ?? {}
+  return typeof stated === 'string' ? [['', stated]] : Object.entries(stated)
+}
+
+type StatedFactors = {
+  readonly [M in ModifierName]?: string | Readonly<Record<string, string>> | null | undefined
+}
 
 /** Those of a call, all multiplied: over `MULTIPLIER_ONE`. */
 export function multiplierOf(factors: ModelFactors, usage: Usage, context: RatingContext): bigint {

@@ -195,8 +195,8 @@ export class ClosingUsageReader implements ReplyReader {
       inputKnown: usages.length > 0 && usages.every((usage) => usage.inputKnown),
       outputKnown: usages.length > 0 && usages.every((usage) => usage.outputKnown),
       outputTokensSeen: usages.reduce((sum, usage) => sum + usage.outputTokens, 0),
-      modelServed: this.#model,
-      counts: this.#counts,
+      usage: { modelServed: this.#model },
+      suspect: this.#counts.suspect,
       error: this.#error,
       ...(this.#audio === null ? {} : { audio: this.#audio }),
     })

@@ -115,10 +115,8 @@ export class ChatReader implements ReplyReader {
       inputKnown: input !== null,
       outputKnown: output !== null && this.#isFinal,
       outputTokensSeen: output?.total ?? 0,
-      modelServed: this.#model,
-      serviceTier: this.#serviceTier,
-      stopReason: this.#stopReason,
-      counts: this.#counts,
+      usage: { modelServed: this.#model, serviceTier: this.#serviceTier, stopReason: this.#stopReason },
+      suspect: this.#counts.suspect,
       error: this.#error,
       objectId: this.#id,
     })

@@ -131,20 +131,16 @@ export class MessagesReader implements ReplyReader {
       modelAsked: this.#modelAsked,
       isRefusal,
     })
-    const { serviceTier, speed, geography, outputTokensSeen } = this.#usage
+    const { stated, outputTokensSeen, suspect } = this.#usage
+    const freeRefusal = isRefusal && !this.#hasContent
     return readingOf({
+      usage: { ...stated, modelServed, stopReason: this.#stopReason, freeRefusal },
       parts,
       calls: this.#ranCode ? { ...calls, code_executions: 1 } : calls,
       inputKnown,
       outputKnown,
       outputTokensSeen,
-      modelServed,
-      serviceTier,
-      speed,
-      geography,
-      stopReason: this.#stopReason,
-      freeRefusal: isRefusal && !this.#hasContent,
-      counts: this.#usage,
+      suspect,
       error: this.#error,
       objectId: this.#id,
     })

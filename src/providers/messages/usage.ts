@@ -1,4 +1,4 @@
-import type { Quantities, UsagePart } from '../../kernel/usage.ts'
+import type { Quantities, Usage, UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import { Counts, isObject, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
 
@@ -193,9 +193,8 @@ export class MessageUsage {
   #isFinal = false
   /** Another attempt, or a credit for one, made other figures of it. */
   #hasFallback = false
-  serviceTier: string | null = null
-  speed: string | null = null
-  geography: string | null = null
+  /** How the message was served. */
+  stated: Partial<Usage> = {}
 
   get suspect(): boolean {
     return this.#counts.suspect
@@ -238,9 +237,11 @@ export class MessageUsage {
     if (iterations.length > 0) this.#iterations = iterations
     if (isObject(usage['fallback_credit']) || this.fallbackModel() !== null) this.noteFallback()
     if (place === 'final' || place === 'whole') this.#isFinal = true
-    this.serviceTier = nameAt(usage['service_tier']) ?? this.serviceTier
-    this.speed = nameAt(usage['speed']) ?? this.speed
-    this.geography = nameAt(usage['inference_geo']) ?? this.geography
+    this.stated = {
+      serviceTier: nameAt(usage['service_tier']) ?? this.stated.serviceTier ?? null,
+      speed: nameAt(usage['speed']) ?? this.stated.speed ?? null,
+      geography: nameAt(usage['inference_geo']) ?? this.stated.geography ?? null,
+    }
   }
 
   settle(context: IterationContext): SettledMessage {

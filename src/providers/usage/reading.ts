@@ -1,4 +1,4 @@
-import type { Quantities, Unit, Usage, UsagePart } from '../../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type Unit, type Usage, type UsagePart } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading } from '../../metering/meter.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
@@ -110,8 +110,10 @@ export function takeText(
   return { path, text, channel }
 }
 
-/** What a reader of replies has found when its reply is over. What a surface does not know is left out. */
-export interface Found extends Omit<Partial<Usage>, 'parts'>, Omit<Partial<Reading>, 'usage'> {
+/** What a reader of replies has found when its reply is over. What it cannot know is left out. */
+interface Found extends Omit<Partial<Reading>, 'usage'> {
+  /** What the reply says of the whole call. */
+  readonly usage: Partial<Usage>
   /** Of the response's own model, and of others that have the same two sides. */
   readonly parts: readonly UsagePart[]
   readonly inputKnown: boolean
@@ -121,30 +123,17 @@ export interface Found extends Omit<Partial<Usage>, 'parts'>, Omit<Partial<Readi
   readonly calls?: Quantities
   /** Parts of other models whose figures are known or not on their own. */
   readonly otherParts?: readonly UsagePart[]
-  readonly counts: { readonly suspect: boolean }
+  readonly suspect: boolean
 }
 
-export function readingOf(found: Found): Reading {
-  const { inputKnown, outputKnown, outputTokensSeen, calls = {}, otherParts = [], audio } = found
-  const parts = addToolCalls(keepKnownSides(found.parts, inputKnown, outputKnown), calls)
+export function readingOf({ usage, parts, calls = {}, otherParts = [], suspect, ...found }: Found): Reading {
+  const known = addToolCalls(keepKnownSides(parts, found.inputKnown, found.outputKnown), calls)
   return {
-    usage: {
-      parts: otherParts.length === 0 ? parts : [...parts, ...otherParts],
-      modelServed: found.modelServed ?? null,
-      serviceTier: found.serviceTier ?? null,
-      speed: found.speed ?? null,
-      geography: found.geography ?? null,
-      stopReason: found.stopReason ?? null,
-      freeRefusal: found.freeRefusal ?? false,
-      suspect: found.counts.suspect,
-    },
-    inputKnown,
-    outputKnown,
-    outputTokensSeen,
-    error: found.error ?? null,
-    objectId: found.objectId ?? null,
-    imagesBegun: found.imagesBegun ?? 0,
-    ...(audio === undefined ? {} : { audio }),
+    usage: { ...NO_USAGE, ...usage, parts: [...known, ...otherParts], suspect },
+    error: null,
+    objectId: null,
+    imagesBegun: 0,
+    ...found,
   }
 }
 
