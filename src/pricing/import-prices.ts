@@ -12,7 +12,7 @@ import type {
 } from './price-file.ts'
 import { type Catalog, type CatalogModel, type CatalogRates, readCatalog } from './read-catalogs.ts'
 
-export interface ImportOptions {
+interface ImportOptions {
   /** The list prices that the overlay will lie on. */
   readonly shipped: PriceVersion
   /** The prices in force, which the differences are against. What an overlay in use added is carried over. */

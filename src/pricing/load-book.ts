@@ -17,7 +17,7 @@ import {
 import { PriceProblems } from './price-problems.ts'
 import { instantMs } from './rate-keys.ts'
 
-export type LoadedBook =
+type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 

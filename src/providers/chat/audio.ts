@@ -45,7 +45,7 @@ export function assumedUploadMs(bytes: number): number {
 }
 
 /** The longest that a file of so many bytes can say it is. */
-export function uploadMsMost(bytes: number): number {
+function uploadMsMost(bytes: number): number {
   return Math.max(bytes * UPLOAD_MS_PER_BYTE_MOST, UPLOAD_MS_BELIEVED)
 }
 
