@@ -4,15 +4,16 @@ import { systemClock } from '../kernel/clock.ts'
 import { type Difference, importPrices } from '../pricing/import-prices.ts'
 import { JSON_CHARS_MAX } from '../pricing/json-with-lines.ts'
 import { loadListPrices } from '../pricing/load-book.ts'
+import { factorsIn, MODIFIER_NAMES, MODIFIERS } from '../pricing/modifiers.ts'
 import {
   findModel,
   type ModelPrice,
   type PriceBook,
   type PriceVersion,
+  tariffsOf,
   versionAt,
 } from '../pricing/price-book.ts'
 import type { ModelEntry, RateTableEntry } from '../pricing/price-file.ts'
-import { tariffsOf } from '../pricing/tariffs-of.ts'
 import { defineCommand, defineGroup, Failure, flag, option, UsageError } from './command.ts'
 import { confirm, left, PLAIN, print, renderTable, right } from './terminal.ts'
 
@@ -224,9 +225,9 @@ function showModel(model: ModelPrice, version: PriceVersion): string {
   const defaultOf = [...version.defaultModels].filter(([, name]) => version.names.get(name) === model)
   if (defaultOf.length > 0) lines.push(`  default of       ${defaultOf.map(([path]) => path).join(', ')}`)
   if (model.searchesEachCall) lines.push('  web searches     one for each chat')
-  if (entry.regional_uplift) lines.push(`  regional hosts   × ${entry.regional_uplift}`)
-  for (const [place, factor] of Object.entries(entry.geography ?? {}))
-    lines.push(`  geography ${place.padEnd(6)} × ${factor}`)
+  for (const member of MODIFIER_NAMES)
+    for (const [name, factor] of factorsIn(entry, member))
+      lines.push(`  ${`${MODIFIERS[member].label} ${name}`.padEnd(16)} × ${factor}`)
   for (const [key, price] of Object.entries(entry.tools ?? {}))
     lines.push(`  ${key.padEnd(24)} ${price ?? '-'}`)
   lines.push(...tableLines(entry.rates, ''))

@@ -4,9 +4,8 @@ import { isIP, type Socket } from 'node:net'
 import type { Config, UpstreamConfig } from '../config.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { VERSION } from '../kernel/version.ts'
-import { providerCredential } from '../providers/credentials.ts'
 import type { Surface } from '../providers/surface.ts'
-import { upstreamTarget } from '../providers/upstream-target.ts'
+import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { type Check, counted, type DoctorContext, inMs, inTime, verdicts } from './check.ts'
 import type { ClockReading, HostClock } from './check-machine.ts'
 import type { Settings } from './configuration.ts'
@@ -20,11 +19,9 @@ interface Asked {
   readonly deadlineMs: number
 }
 
-const VARIABLES: Readonly<Record<Surface, { url: string; keys: readonly [own: string, fallback: string] }>> =
-  {
-    messages: { url: 'TOLLGATE_MESSAGES_URL', keys: ['TOLLGATE_MESSAGES_KEY', 'ANTHROPIC_API_KEY'] },
-    chat: { url: 'TOLLGATE_CHAT_URL', keys: ['TOLLGATE_CHAT_KEY', 'OPENAI_API_KEY'] },
-  }
+function variablesOf(surface: Surface) {
+  return SURFACES[surface].upstream.variables
+}
 
 const CHECK_NAMES = { messages: 'upstream_messages', chat: 'upstream_chat' } as const
 
@@ -47,7 +44,8 @@ export async function checkUpstream(
   if (doubtful.has(surface)) return skip('not asked before its configuration is good')
   if (upstream === null) return skip('not configured')
   if (offline) return skip('not asked (--offline)')
-  const keyVariable = VARIABLES[surface].keys.find((name) => (environment[name] ?? '') !== '') ?? null
+  const { key, providerKey } = variablesOf(surface)
+  const keyVariable = [key, providerKey].find((name) => (environment[name] ?? '') !== '') ?? null
   const asked = { surface, url: upstream.url, keyVariable, deadlineMs: deadlines.checkMs }
   const answer = await askUpstream(surface, upstream, deadlines.checkMs, clock)
   if (answer.kind === 'late') return { ...NOTHING, check: judgeLate(asked, answer.stage) }
@@ -67,7 +65,7 @@ type Answered = Extract<UpstreamAnswer, { kind: 'answered' }>
 function judgeStatus(asked: Asked, { status, location, models, timings }: Answered): Check {
   const { ok, warning, problem } = verdicts(CHECK_NAMES[asked.surface])
   const { host } = asked.url
-  const { url: urlVariable, keys } = VARIABLES[asked.surface]
+  const { url: urlVariable, key, providerKey } = variablesOf(asked.surface)
   const took = describeTimings(timings)
   if (status === 200 && models !== null) {
     const accepted = asked.keyVariable === null ? 'no key set' : `the key in ${asked.keyVariable} is accepted`
@@ -75,7 +73,7 @@ function judgeStatus(asked: Asked, { status, location, models, timings }: Answer
   }
   if (status === 401 || status === 403) {
     return asked.keyVariable === null
-      ? problem(`${host} asks for a key (${status}), and none is set`, `Set ${keys[0]} or ${keys[1]}.`)
+      ? problem(`${host} asks for a key (${status}), and none is set`, `Set ${key} or ${providerKey}.`)
       : problem(
           `the provider refuses the key in ${asked.keyVariable} (${status} from ${host})`,
           'See that it is whole, in force and of this provider; a restricted one must be allowed to list models.',
@@ -113,7 +111,7 @@ const LATE: Readonly<Record<Stage, string>> = {
 function judgeLate(asked: Asked, stage: Stage): Check {
   const todo =
     stage === 'answer' || stage === 'body'
-      ? `See that ${VARIABLES[asked.surface].url} leads to the right server and that it is not stuck.`
+      ? `See that ${variablesOf(asked.surface).url} leads to the right server and that it is not stuck.`
       : 'See that this machine may reach it: name servers, firewall, routes. The gateway uses no proxy.'
   const found = `${asked.url.host} ${LATE[stage]} within ${inTime(asked.deadlineMs)}`
   return verdicts(CHECK_NAMES[asked.surface]).problem(found, todo)
@@ -122,7 +120,7 @@ function judgeLate(asked: Asked, stage: Stage): Check {
 function judgeFailure(asked: Asked, failed: Extract<UpstreamAnswer, { kind: 'failed' }>): Check {
   const { problem } = verdicts(CHECK_NAMES[asked.surface])
   const { host } = asked.url
-  const { url: urlVariable } = VARIABLES[asked.surface]
+  const { url: urlVariable } = variablesOf(asked.surface)
   const { code, stage, reason } = failed
   switch (code) {
     case 'ENOTFOUND':
@@ -252,11 +250,8 @@ function askUpstream(
 
 function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
   const credential = key === null ? [] : [providerCredential(surface, key)]
-  const path = upstreamTarget(surface, url, {
-    path: '/v1/models',
-    // Messages answers in pages of 20 unless asked for more; Chat knows no pages.
-    query: surface === 'messages' ? '?limit=1000' : '',
-  })
+  const { query, headers } = SURFACES[surface].upstream.modelList
+  const path = upstreamTarget(surface, url, { path: '/v1/models', query })
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
   return request({
     agent: false,
@@ -267,7 +262,7 @@ function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
       accept: 'application/json',
       'accept-encoding': 'identity',
       'user-agent': `tollgate-doctor/${VERSION}`,
-      ...(surface === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+      ...headers,
       ...Object.fromEntries(credential),
     },
   })

@@ -1,4 +1,4 @@
-import type { Usage } from '../kernel/usage.ts'
+import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import type { TextPlace } from './event-template.ts'
 import type { JsonDocument, NameSet } from './json-document.ts'
 import { type DeliveredOutput, OutputText } from './output-text.ts'
@@ -113,17 +113,6 @@ export interface ReplyReader {
   /** What the model wrote in that document. Asked for only where it has to be counted, which is hardly ever. */
   readText(document: JsonDocument): void
   reading(): Reading
-}
-
-const NO_USAGE: Usage = {
-  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
-  modelServed: null,
-  serviceTier: null,
-  speed: null,
-  geography: null,
-  stopReason: null,
-  freeRefusal: false,
-  suspect: false,
 }
 
 /** The meter of a reply that says nothing about usage: audio, text, an error. */
