@@ -1,10 +1,10 @@
-import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes, slowBody } from '../http/incoming-request.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type BodyRoom, NoBodyRoom } from './body-room.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Denial } from './deny.ts'
-import { HeldBody } from './held-body.ts'
+import { type BodyRoom, HeldBody, NoBodyRoom } from './held-body.ts'
 import type { KeyShare } from './key-shares.ts'
 
 export interface ReceiveOptions {
@@ -21,7 +21,7 @@ export interface Sender {
 
 /** Sees each chunk as it arrives. A promise means: wait for it before the next one. */
 export interface Looker {
-  write(chunk: Buffer): Promise<void> | null
+  write(chunk: Borrowed): Promise<void> | null
 }
 
 export type Received =
@@ -93,18 +93,19 @@ export function receiveBody(
       finish(refused(refuse('request_timeout', message, { close: true })))
     }
 
-    function onData(chunk: Buffer): void {
+    function onData(chunk: Borrowed): boolean {
       if (isKeyChecked) timer?.refresh()
       if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
       else if (pace?.arrived(chunk.length) === false) tooLate(slowBody(times.bytesPerSecondMin))
-      else take(chunk)
+      else return take(chunk)
+      return true
     }
 
-    function take(chunk: Buffer): void {
+    /** False: no more before the promises below have resolved. */
+    function take(chunk: Borrowed): boolean {
       const looked = looker?.write(chunk) ?? null
       const appended = body.append(chunk)
-      if (looked === null && appended === null) return
-      req.pause()
+      if (looked === null && appended === null) return true
       pace?.paused()
       Promise.all([looked, appended]).then(
         () => {
@@ -119,6 +120,7 @@ export function receiveBody(
           finish(refused(refuse('overloaded', message)))
         },
       )
+      return false
     }
     function onEnd(): void {
       finish({ kind: 'received', body })

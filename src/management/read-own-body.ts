@@ -1,9 +1,9 @@
-import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
-import { clientLeft, type Exchange, inviteBody } from '../http/exchange.ts'
+import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes, slowBody } from '../http/incoming-request.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { kept } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 
 export type OwnBody =
   | { readonly kind: 'body'; readonly bytes: Buffer }
@@ -37,12 +37,13 @@ export function readOwnBody(exchange: Exchange, times: BodyTimes): Promise<OwnBo
     }, times.idleTimeoutMs)
     const pace = new BodyPace(times)
 
-    function onData(chunk: Buffer): void {
+    function onData(chunk: Borrowed): boolean {
       idle.refresh()
       bytes += chunk.length
       if (!pace.arrived(chunk.length)) tooLate(slowBody(times.bytesPerSecondMin))
       else if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
-      else chunks.push(kept(chunk))
+      else chunks.push(copyIfBorrowed(chunk))
+      return true
     }
     function onEnd(): void {
       finish({ kind: 'body', bytes: Buffer.concat(chunks) })
@@ -52,7 +53,7 @@ export function readOwnBody(exchange: Exchange, times: BodyTimes): Promise<OwnBo
     }
 
     res.whenClosed.add(onLeft)
-    inviteBody(exchange)
+    sendContinue(exchange)
     req.receive({ data: onData, end: onEnd })
   })
 }

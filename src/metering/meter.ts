@@ -1,3 +1,4 @@
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { JsonDocument } from './json-document.ts'
 import type { TextPlace } from './learn-template.ts'
@@ -32,7 +33,7 @@ export interface Meter {
   /** Bytes of what the model wrote, as far as a stream has shown it. */
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. */
-  write(chunk: Buffer): void
+  write(chunk: Borrowed): void
   /** The reply ended: `whole`, or cut by whoever. To be called once. */
   end(whole: boolean): Metered
 }

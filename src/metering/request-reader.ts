@@ -1,4 +1,5 @@
 import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from './content-coding.ts'
 import { decodeCopy } from './decode-copy.ts'
 import { JsonPicker, type Pick } from './json-picker.ts'
@@ -20,7 +21,7 @@ import type { WatchedNames } from './watched-names.ts'
 /** Reads a request's body from its chunks as they pass. It looks, and can neither change nor stop anything. */
 export interface RequestReader {
   /** A promise means: wait for it before the next chunk. */
-  write(chunk: Buffer): Promise<void> | null
+  write(chunk: Borrowed): Promise<void> | null
   end(): RequestFacts | Promise<RequestFacts>
 }
 

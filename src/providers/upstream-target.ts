@@ -1,4 +1,4 @@
-import type { Target } from '../http/target.ts'
+import type { Target } from '../http/judge-head.ts'
 import type { Surface } from './surface.ts'
 
 /**

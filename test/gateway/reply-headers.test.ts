@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toReplyHeaders } from '../../src/gateway/reply-headers.ts'
+import { toReplyHeaders } from '../../src/gateway/forwarded-headers.ts'
 
 const CHUNKABLE = { chunkable: true, ownPrefix: 'x-svc-' }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toUpstreamHeaders } from '../../src/gateway/upstream-headers.ts'
+import { toUpstreamHeaders } from '../../src/gateway/forwarded-headers.ts'
 
 const upstream = {
   credential: ['x-api-key', 'provider'] as const,

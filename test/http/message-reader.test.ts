@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { MessageHead } from '../../src/http/message-head.ts'
-import { MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
+import { type MessageHead, MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
+import { type Borrowed, viewOf } from '../../src/kernel/read-buffer.ts'
 
 const LIMITS = { headBytesMax: 64 * 1024, headLinesMax: 1_000 }
 
@@ -20,12 +20,12 @@ function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer
     {
       head(head) {
         messages.push({ head, body: '', trailers: null })
-        return bodyless ? 'none' : 'as_framed'
       },
-      body(chunk) {
+      data(chunk) {
         const message = messages.at(-1)
         assert.ok(message !== undefined && message.trailers === null && chunk.length > 0)
         message.body += chunk.toString('latin1')
+        return true
       },
       end(trailers) {
         const message = messages.at(-1)
@@ -35,6 +35,7 @@ function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer
     },
     LIMITS,
   )
+  reader.hasNoBody = bodyless
   let error: string | null = null
   for (const piece of pieces) {
     error ??= reader.read(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)?.code ?? null
@@ -66,7 +67,7 @@ test('a head is given as it came: method, target, version, lines with case, orde
     status: 0,
     reason: '',
     keepAlive: true,
-    switches: false,
+    isUpgrade: false,
   })
 })
 
@@ -148,14 +149,14 @@ test('wherever the bytes stop, it is known whether that is within a message', ()
     for (let i = 1; i <= text.length; i++) if (isSkipped || i === text.length) between.add(end + i)
     end += text.length
   }
-  const receiver = { head: () => 'as_framed' as const, body() {}, end() {} }
+  const receiver = { head() {}, data: () => true, end() {} }
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(whole.length), { maxLength: 40 }), (cuts) => {
       const reader = new MessageReader('request', receiver, LIMITS)
       let from = 0
       for (const to of [...cuts.toSorted((a, b) => a - b), whole.length]) {
         assert.equal(reader.read(whole.subarray(from, to)), null)
-        assert.equal(reader.isWithin, !between.has(to), `of ${from} to ${to}`)
+        assert.equal(reader.hasPartialMessage, !between.has(to), `of ${from} to ${to}`)
         from = to
       }
       reader.close()
@@ -254,8 +255,8 @@ test('a body of known length passes as views of the chunks it came in, and not a
   const chunk = Buffer.from(`lo${POST}`, 'latin1')
   const seen: Buffer[] = []
   const receiver = {
-    head: () => 'as_framed' as const,
-    body: (part: Buffer) => void seen.push(part),
+    head() {},
+    data: (part: Borrowed) => seen.push(viewOf(part)) > 0,
     end() {},
   }
   const reader = new MessageReader('request', receiver, LIMITS)
@@ -323,7 +324,7 @@ test('a wish for another protocol is told, and what follows it is read on; nothi
   const upgrade = 'GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n'
   const read = readAll('request', [upgrade + POST])
   assert.deepEqual(
-    read.messages.map(({ head }) => head.switches),
+    read.messages.map(({ head }) => head.isUpgrade),
     [true, false],
   )
   for (const behind of [POST, LONG_POST]) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { NameMemo } from '../../src/http/name-memo.ts'
+import { NameMemo } from '../../src/http/raw-headers.ts'
 
 /** Few letters, so that many names share a place. */
 const name = fc.string({ unit: fc.constantFrom('a', 'A', 'b', '-'), maxLength: 70 })

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { nominatedIn } from '../../src/http/hop-by-hop.ts'
-import { firstValue, hasHeader, tokensOf, valuesOf } from '../../src/http/raw-headers.ts'
+import { firstValue, hasHeader, nominatedIn, tokensOf, valuesOf } from '../../src/http/raw-headers.ts'
 
 const NAMES = ['connection', 'content-type', 'cache-control', 'x-a', 'x-b', 'date'] as const
 const spelled = fc
