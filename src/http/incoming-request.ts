@@ -2,6 +2,7 @@ import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, withBorrowed } from '../kernel/read-buffer.ts'
 import type { MessageHead, MessageReceiver } from './message-reader.ts'
+import { ownText } from './raw-headers.ts'
 
 /** Takes a body in. */
 export type BodyReceiver = Pick<MessageReceiver, 'data' | 'end'>
@@ -215,7 +216,7 @@ export class ConnectionMemory {
     if (this.#digest !== null && this.#key === key) return this.#digest
     const digest = compute(key)
     if (digest === null) return null
-    this.#key = key
+    this.#key = ownText(key)
     this.#digest = digest
     return digest
   }

@@ -63,9 +63,9 @@ export const RUN_BYTES_MAX = 64 * 1024
  * pauses as return values. One instance serves all connections, since it runs for one at a time.
  */
 export class Llhttp {
-  readonly #exports: Exports
+  readonly exports: Exports
   readonly #inputAt: number
-  #input: Buffer
+  #view: Buffer
   readonly #methods: string[] = []
 
   constructor(callbacks: ParserCallbacks) {
@@ -85,24 +85,14 @@ export class Llhttp {
       wasm_on_body: span(BODY),
       wasm_on_message_complete: () => callbacks.onEnd(),
     }
-    this.#exports = new WebAssembly.Instance(new WebAssembly.Module(wasm), { env }).exports
-    this.#exports._initialize()
-    this.#inputAt = this.#exports.malloc(RUN_BYTES_MAX)
-    this.#input = this.#viewInput()
-  }
-
-  open(kind: typeof REQUEST | typeof RESPONSE): number {
-    return this.#exports.llhttp_alloc(kind)
-  }
-
-  close(parser: number): void {
-    this.#exports.llhttp_free(parser)
+    this.exports = new WebAssembly.Instance(new WebAssembly.Module(wasm), { env }).exports
+    this.exports._initialize()
+    this.#inputAt = this.exports.malloc(RUN_BYTES_MAX)
+    this.#view = this.#makeView()
   }
 
   /** Puts bytes where runs read them. */
   load(bytes: Borrowed): void {
-    // When the memory has grown for another parser, the view of it has no bytes any more.
-    if (this.#input.length === 0) this.#input = this.#viewInput()
     this.#input.set(bytes)
   }
 
@@ -117,46 +107,47 @@ export class Llhttp {
 
   /** Reads what was loaded. `OK`: all of it; otherwise `position` tells how far. */
   run(parser: number, from: number, to: number): number {
-    return this.#exports.llhttp_execute(parser, this.#inputAt + from, to - from)
+    return this.exports.llhttp_execute(parser, this.#inputAt + from, to - from)
   }
 
   position(parser: number): number {
-    return this.#exports.llhttp_get_error_pos(parser) - this.#inputAt
+    return this.exports.llhttp_get_error_pos(parser) - this.#inputAt
   }
 
   resume(parser: number, code: number): void {
-    if (code === PAUSED_UPGRADE) this.#exports.llhttp_resume_after_upgrade(parser)
-    else this.#exports.llhttp_resume(parser)
-  }
-
-  /** The connection has ended. */
-  finish(parser: number): number {
-    return this.#exports.llhttp_finish(parser)
+    if (code === PAUSED_UPGRADE) this.exports.llhttp_resume_after_upgrade(parser)
+    else this.exports.llhttp_resume(parser)
   }
 
   method(parser: number): string {
-    const number = this.#exports.llhttp_get_method(parser)
-    this.#methods[number] ??= this.#cString(this.#exports.llhttp_method_name(number))
+    const number = this.exports.llhttp_get_method(parser)
+    this.#methods[number] ??= this.#cString(this.exports.llhttp_method_name(number))
     return this.#methods[number]
   }
 
   httpVersion(parser: number): string {
-    const major = this.#exports.llhttp_get_http_major(parser)
-    const minor = this.#exports.llhttp_get_http_minor(parser)
+    const major = this.exports.llhttp_get_http_major(parser)
+    const minor = this.exports.llhttp_get_http_minor(parser)
     return major === 1 && minor === 1 ? '1.1' : `${major}.${minor}`
   }
 
   /** Such as `HPE_INVALID_METHOD`. */
   errorName(code: number): string {
-    return this.#cString(this.#exports.llhttp_errno_name(code))
+    return this.#cString(this.exports.llhttp_errno_name(code))
   }
 
-  #viewInput(): Buffer {
-    return Buffer.from(this.#exports.memory.buffer, this.#inputAt, RUN_BYTES_MAX)
+  /** When the memory grows for another parser, which may be between two runs, the view of it has no bytes any more. */
+  get #input(): Buffer {
+    if (this.#view.length === 0) this.#view = this.#makeView()
+    return this.#view
+  }
+
+  #makeView(): Buffer {
+    return Buffer.from(this.exports.memory.buffer, this.#inputAt, RUN_BYTES_MAX)
   }
 
   #cString(at: number): string {
-    const memory = Buffer.from(this.#exports.memory.buffer)
+    const memory = Buffer.from(this.exports.memory.buffer)
     return memory.toString('latin1', at, memory.indexOf(0, at))
   }
 }

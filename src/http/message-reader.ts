@@ -126,7 +126,7 @@ export class MessageReader {
     this.#receiver = receiver
     this.#limits = limits
     this.#isRequest = kind === 'request'
-    this.#parser = MessageReader.#llhttp.open(this.#isRequest ? REQUEST : RESPONSE)
+    this.#parser = MessageReader.#llhttp.exports.llhttp_alloc(this.#isRequest ? REQUEST : RESPONSE)
   }
 
   /** A message has begun that has not ended yet. */
@@ -149,7 +149,7 @@ export class MessageReader {
     if (!this.#hasBegun || this.#isOver) return null
     if (this.#sizedLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
     running = this
-    const code = MessageReader.#llhttp.finish(this.#parser)
+    const code = MessageReader.#llhttp.exports.llhttp_finish(this.#parser)
     if (code !== OK && code !== PAUSED) return wireError(MessageReader.#llhttp.errorName(code))
     if (this.#hasEnded) this.#tellEnd()
     return null
@@ -157,7 +157,7 @@ export class MessageReader {
 
   /** Gives the parser's memory back. May be called again. */
   close(): void {
-    if (!this.#isClosed) MessageReader.#llhttp.close(this.#parser)
+    if (!this.#isClosed) MessageReader.#llhttp.exports.llhttp_free(this.#parser)
     this.#isClosed = true
     this.#isOver = true
   }

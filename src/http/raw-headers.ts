@@ -4,6 +4,11 @@
  */
 export type RawHeaders = readonly string[]
 
+/** A copy of a string for as long as one wants: a part of a head keeps all of the head in memory. */
+export function ownText(part: string): string {
+  return Buffer.from(part, 'latin1').toString('latin1')
+}
+
 /** As a bit, what makes an ASCII letter a small one. */
 const SMALL = 0x20
 
@@ -131,9 +136,7 @@ export class NameMemo<Known> {
 
   #learn(name: string, place: number): Known {
     const known = this.#judge(name.toLowerCase())
-    // A copy: the name may be a part of a whole head, which it would keep in memory.
-    const spelling = Buffer.from(name, 'latin1').toString('latin1')
-    if (name.length <= NAME_CHARS_MAX) this.#remembered[place] = { spelling, known }
+    if (name.length <= NAME_CHARS_MAX) this.#remembered[place] = { spelling: ownText(name), known }
     return known
   }
 }

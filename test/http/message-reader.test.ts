@@ -287,6 +287,14 @@ test('a thousand lines pass, one more is an error before anybody sees the head',
   assert.deepEqual(readAll('request', [lines(1_001)]), { messages: [], error: TOO_MANY_LINES, end: null })
 })
 
+test('what a chunked body has between two chunks is limited like a head', () => {
+  const head = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;a='
+  const more = Array.from({ length: 70 }, () => 'x'.repeat(1_000))
+  assert.equal(readAll('request', [head, ...more]).error, 'HPE_HEADER_OVERFLOW')
+  const bytes = Array.from({ length: 20_000 }, () => '1\r\na\r\n')
+  assert.equal(readAll('request', [head, '\r\na\r\n', ...bytes, '0\r\n\r\n']).error, null)
+})
+
 test('a head larger than allowed is an error, whether it comes at once or in pieces', () => {
   const head = `GET / HTTP/1.1\r\nX: ${'a'.repeat(66_000)}\r\n\r\n`
   assert.equal(readAll('request', [head]).error, 'HPE_HEADER_OVERFLOW')
@@ -294,6 +302,7 @@ test('a head larger than allowed is an error, whether it comes at once or in pie
 })
 
 for (const [what, bytes] of [
+  ['an empty coding beside a length', 'POST / HTTP/1.1\r\nTransfer-Encoding:\r\nContent-Length: 1\r\n\r\na'],
   [
     'a length and a coding',
     'POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
@@ -375,4 +384,27 @@ test('interim replies, and those without a body, are messages of their own', () 
 test('a reply to HEAD has no body, whatever its length says', () => {
   const reply = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'
   assert.deepEqual(bodiesOf(readAll('response', [reply + reply], true)), ['', ''])
+})
+
+test('a message is read on when so many readers are opened within it that the memory of the parser grows', () => {
+  const readers: MessageReader[] = []
+  const seen: string[] = []
+  const idle = { head() {}, data: () => true, end() {} }
+  const receiver = {
+    head(head: MessageHead) {
+      seen.push(`${head.target} ${head.headers.join()}`)
+      for (let i = 0; i < 5_000; i++) readers.push(new MessageReader('response', idle, LIMITS))
+    },
+    data: (chunk: Borrowed) => seen.push(chunk.toString()) > 0,
+    end: (trailers: string[]) => void seen.push(trailers.join()),
+  }
+  const reader = new MessageReader('request', receiver, LIMITS)
+  readers.push(reader)
+  assert.equal(reader.read(Buffer.from(POST + CHUNKED + GET, 'latin1')), null)
+  assert.deepEqual(seen, [
+    ...['/a?b Host,a,Content-Length,5', 'hello', ''],
+    ...['/c Transfer-Encoding,chunked', 'abc', 'de', 'T,v,T,w'],
+    ...['/ X-Latin,caf\xe9,x-latin,two', ''],
+  ])
+  for (const each of readers) each.close()
 })
