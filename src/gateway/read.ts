@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { clientLeft, discardRest, type Exchange, sendContinue } from '../http/exchange.ts'
-import { BodyPace, type BodyTimes, slowBody } from '../http/incoming-request.ts'
+import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
@@ -187,21 +187,16 @@ export class BodyIdle extends Error {
 
 /** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
 function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed) => void): Readable {
-  const watchIdle = () =>
-    setTimeout(() => out.destroy(new BodyIdle('The request body stopped arriving.')), times.idleTimeoutMs)
-  let idle = watchIdle()
-  const pace = new BodyPace(times)
+  const pace = new BodyPace(times, (message) => out.destroy(new BodyIdle(message)))
+  pace.watchSilence()
   const out = new Readable({
     highWaterMark: 64 * 1024,
     read() {
-      // One that was cleared cannot be refreshed.
-      clearTimeout(idle)
-      if (!req.complete) idle = watchIdle()
       pace.resumed()
       req.resume()
     },
     destroy(error, done) {
-      clearTimeout(idle)
+      pace.stop()
       res.whenClosed.remove(onLeft)
       discardRest(req)
       done(error)
@@ -210,20 +205,14 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed
   // Whoever reads it may have lost interest, if upstream cannot be reached, and nobody else listens.
   out.on('error', () => {})
   function onData(chunk: Borrowed): boolean {
-    idle.refresh()
-    if (!pace.arrived(chunk.length)) {
-      out.destroy(new BodyIdle(slowBody(times.bytesPerSecondMin)))
-      return true
-    }
+    if (!pace.arrived(chunk.length)) return true
     look(chunk)
     if (out.push(copyIfBorrowed(chunk))) return true
-    // While upstream has no room the client cannot send, and its silence says nothing.
-    clearTimeout(idle)
     pace.paused()
     return false
   }
   function onEnd(): void {
-    clearTimeout(idle)
+    pace.stop()
     out.push(null)
   }
   // The client left in mid-upload: upstream must not see a body that looks complete.

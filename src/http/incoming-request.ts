@@ -163,23 +163,36 @@ export interface BodyTimes {
 }
 
 /**
- * Whether a body comes fast enough. It is judged when a byte arrives, once a stretch is as long as a silence may be: a
- * body of which none arrives is idle. So no timer runs, and a short stall of a mobile uplink is nothing.
+ * Ends a body that stops arriving or comes too slowly. How fast it comes is judged when a byte arrives, once a stretch is as
+ * long as a silence may be, so that a short stall of a mobile uplink is nothing.
  */
 export class BodyPace {
   readonly #times: BodyTimes
+  readonly #onLate: (message: string) => void
+  #silence: NodeJS.Timeout | null = null
   #sinceMs: number
   #bytes = 0
   #pausedMs: number | null = null
 
-  constructor(times: BodyTimes) {
+  /** `onLate` gets a sentence for the client. */
+  constructor(times: BodyTimes, onLate: (message: string) => void) {
     this.#times = times
+    this.#onLate = onLate
     this.#sinceMs = times.monotonicMs()
+  }
+
+  /** From here on silence is limited, too. */
+  watchSilence(): void {
+    const { idleTimeoutMs } = this.#times
+    if (this.#silence !== null) clearTimeout(this.#silence)
+    const message = `The request body stopped arriving for ${Math.round(idleTimeoutMs / 1_000)} s.`
+    this.#silence = setTimeout(() => this.#onLate(message), idleTimeoutMs)
   }
 
   /** False: too slow. */
   arrived(bytes: number): boolean {
     const { idleTimeoutMs, bytesPerSecondMin } = this.#times
+    this.#silence?.refresh()
     this.#bytes += bytes
     const nowMs = this.#times.monotonicMs()
     const tookMs = nowMs - this.#sinceMs
@@ -187,23 +200,28 @@ export class BodyPace {
     const isEnough = this.#bytes * 1_000 >= bytesPerSecondMin * tookMs
     this.#sinceMs = nowMs
     this.#bytes = 0
+    if (!isEnough)
+      this.#onLate(`The request body comes too slowly: less than ${bytesPerSecondMin} bytes a second.`)
     return isEnough
   }
 
-  /** While we take nothing in, the client cannot send. */
+  /** While we take nothing in, the client cannot send, and its silence says nothing. */
   paused(): void {
     this.#pausedMs ??= this.#times.monotonicMs()
+    if (this.#silence !== null) clearTimeout(this.#silence)
   }
 
   resumed(): void {
     if (this.#pausedMs === null) return
     this.#sinceMs += this.#times.monotonicMs() - this.#pausedMs
     this.#pausedMs = null
+    if (this.#silence !== null) this.watchSilence()
   }
-}
 
-export function slowBody(bytesPerSecondMin: number): string {
-  return `The request body comes too slowly: less than ${bytesPerSecondMin} bytes a second.`
+  stop(): void {
+    if (this.#silence !== null) clearTimeout(this.#silence)
+    this.#silence = null
+  }
 }
 
 /** What is remembered from one request of a connection to the next. It ends with the connection. */

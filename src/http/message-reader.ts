@@ -70,7 +70,7 @@ const PROTOCOL_CHARS = 4
 const BLANK = 0x20
 const TAB = 0x09
 
-/** Whose callbacks are called, and the spans of that run: kind, from, to. */
+/** The reader whose parser runs, and the spans of that run: kind, from, to. */
 let running: MessageReader
 const spans: number[] = []
 let spanCount = 0
