@@ -349,9 +349,7 @@ export class MessageReader {
     this.#lineCount = 0
     this.#lastKind = BODY
     for (let i = 1; i < lines.length; i += 2) {
-      const value = lines[i] ?? ''
-      const last = value.charCodeAt(value.length - 1)
-      if (last === BLANK || last === TAB) lines[i] = value.replace(/[ \t]+$/, '')
+      lines[i] = withoutBlanksBehind(lines[i] ?? '')
     }
     return lines
   }
@@ -366,6 +364,17 @@ function sizeOf({ method, status, headers }: MessageHead): number {
   const length = mayLack ? undefined : firstValue(headers, 'content-length')
   const bytes = Number(length ?? 0)
   return Number.isSafeInteger(bytes) ? bytes : 0
+}
+
+/** A regular expression would take the square of the blanks within a value. */
+function withoutBlanksBehind(value: string): string {
+  let end = value.length
+  while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1
+  return end === value.length ? value : value.slice(0, end)
+}
+
+function isBlank(code: number): boolean {
+  return code === BLANK || code === TAB
 }
 
 function wireError(code: string): WireError {
