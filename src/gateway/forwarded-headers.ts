@@ -8,7 +8,7 @@ const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip
 /** What makes some servers take a request for one of another method than the one that was judged here. */
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
-export interface UpstreamHeaders {
+interface UpstreamHeaders {
   /** The line that pays upstream, or null where nothing is to be sent as credential. */
   readonly credential: readonly [name: string, value: string] | null
   /** The host and port upstream is known by. */
@@ -64,7 +64,7 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
   return out
 }
 
-export interface ReplyFraming {
+interface ReplyFraming {
   /** The client speaks HTTP/1.1 and this reply has a body: only then is there chunked coding, and a trailer. */
   readonly chunkable: boolean
   readonly ownPrefix: string

@@ -20,7 +20,7 @@ export interface Sender {
 }
 
 /** Sees each chunk as it arrives. A promise means: wait for it before the next one. */
-export interface Looker {
+interface Looker {
   write(chunk: Borrowed): Promise<void> | null
 }
 

@@ -266,7 +266,7 @@ function headTextOf({
 }
 
 /** Why a connection is to end: it says nothing for too long, a head takes too long, or a reply is not taken. */
-export type ConnectionTimeout = 'idle' | 'head_late' | 'not_taken'
+type ConnectionTimeout = 'idle' | 'head_late' | 'not_taken'
 
 /** How long a client may be silent, and how long it may take nothing of a reply that is over. */
 export class ConnectionTimeouts {

@@ -1,5 +1,5 @@
 /** Which of the lines that frame a message a head has. */
-export interface FramingHeaders {
+interface FramingHeaders {
   readonly hasLength: boolean
   readonly hasCoding: boolean
   readonly hasDate: boolean

@@ -46,7 +46,7 @@ export interface Target {
   readonly query: string
 }
 
-export type JudgedTarget =
+type JudgedTarget =
   | { readonly kind: 'target'; readonly target: Target }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
@@ -65,7 +65,7 @@ export function judgeTarget(rawTarget: string, host: string | undefined): Judged
 }
 
 /** What paths are reached under our own names even when they are spelled with encoded slashes. */
-export function decodeSlashes(path: string): string {
+function decodeSlashes(path: string): string {
   return path.includes('%') ? path.replaceAll(/%2f/gi, '/') : path
 }
 

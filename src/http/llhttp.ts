@@ -47,7 +47,7 @@ export const BODY = 4
 export type SpanKind = typeof TARGET | typeof REASON | typeof FIELD | typeof VALUE | typeof BODY
 
 /** None of these may throw, nor run a parser: WebAssembly is below them on the stack. */
-export interface ParserCallbacks {
+interface ParserCallbacks {
   onBegin(): void
   /** These bytes of what is being read are of that kind; a further span of the same kind goes on with it. */
   onSpan(kind: SpanKind, from: number, to: number): number

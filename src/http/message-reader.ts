@@ -45,7 +45,7 @@ export interface MessageReceiver {
   end(trailers: string[]): void
 }
 
-export interface HeadLimits {
+interface HeadLimits {
   readonly headBytesMax: number
   readonly headLinesMax: number
 }

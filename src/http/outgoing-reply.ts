@@ -5,7 +5,7 @@ import { writeCoalesced } from './coalesced-write.ts'
 import { dateLine, framingHeaders, serialiseHeaders, statusLine } from './header-serialisation.ts'
 
 /** What the reply has to know of the request and of the connection that carries both. */
-export interface ReplySetting {
+interface ReplySetting {
   readonly socket: Socket
   readonly method: string
   readonly httpVersion: string
