@@ -28,11 +28,10 @@ import { limits } from './kernel/limits.ts'
 import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
-import { RefusedCalls } from './ledger/refused-calls.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
-import { WaitingCalls } from './ledger/waiting-calls.ts'
+import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/answer-health.ts'
 import type { OwnedParts } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
@@ -297,7 +296,7 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await refusedCalls.written()
-      // Before the data directory is free for another, who would read a spool that is still being written.
+      // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {
         await store.close()
         await spool.close()

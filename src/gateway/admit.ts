@@ -3,8 +3,7 @@ import { firstValue } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { refuseKey } from '../keys/identity.ts'
-import type { KeyMeans } from '../keys/recognition.ts'
+import { type KeyMeans, refuseKey } from '../keys/identity.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import {
   type Admission,
@@ -14,7 +13,7 @@ import {
   NOBODY_AHEAD,
   type Unratable,
 } from '../ledger/call.ts'
-import { unsentCall } from '../ledger/unsent-call.ts'
+import { unsentCall } from '../ledger/unsent-calls.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { Surface } from '../providers/surface.ts'

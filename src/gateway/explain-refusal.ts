@@ -1,8 +1,7 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
-import { formatUsd } from '../kernel/money.ts'
-import { rawNumber } from '../kernel/raw-number.ts'
+import { formatUsd, rawNumber } from '../kernel/money.ts'
 import { refuseKey } from '../keys/identity.ts'
 import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
 

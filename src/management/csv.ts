@@ -1,4 +1,4 @@
-import type { RawNumber } from '../kernel/raw-number.ts'
+import type { RawNumber } from '../kernel/money.ts'
 
 export type CsvCell = string | number | bigint | boolean | null | RawNumber
 

@@ -1,5 +1,5 @@
 import { limits } from '../kernel/limits.ts'
-import { scanJson } from '../metering/json-scanner.ts'
+import { scanJson } from '../metering/json-walker.ts'
 
 /** The scanner guards against texts of any size; these have a limit of their own and were parsed already. */
 const SCAN_LIMITS = {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { RawNumber } from '../kernel/raw-number.ts'
+import type { RawNumber } from '../kernel/money.ts'
 import type { CallRecord, CallState } from '../ledger/call.ts'
 import { formatInstant, instant } from './instant-field.ts'
 import { keyId } from './key-object.ts'

@@ -1,13 +1,11 @@
-import type { UnreadablePick } from '../metering/json-picker.ts'
 import type { UnreadableJson } from '../metering/json-scan.ts'
-import type { UnreadableMultipart } from '../metering/multipart-scan.ts'
+import type { UnreadableMultipart } from '../metering/multipart-scanner.ts'
 import type { Ambiguity, Doubt, RequestFacts } from '../metering/request-facts.ts'
 import { pickMembers } from './pick-members.ts'
 
 type Reason =
   | UnreadableJson
   | UnreadableMultipart
-  | UnreadablePick
   | 'no_boundary'
   | 'ambiguous_content_type'
   | Doubt

@@ -1,6 +1,5 @@
 import { AudioClock } from '../metering/audio-clock.ts'
-import { looseName, type PartHead } from '../metering/multipart-head.ts'
-import type { PartSink } from '../metering/multipart-scan.ts'
+import { looseName, type PartHead, type PartSink } from '../metering/multipart-scanner.ts'
 import { assumedUploadMs, uploadMsMost } from './audio-estimate.ts'
 
 /**

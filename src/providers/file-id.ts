@@ -1,4 +1,4 @@
-import { scanJson } from '../metering/json-scanner.ts'
+import { scanJson } from '../metering/json-walker.ts'
 
 /** No file's id is longer. */
 const FILE_ID_CHARS_MAX = 256

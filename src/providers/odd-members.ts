@@ -1,5 +1,5 @@
 import type { JsonMember } from '../metering/json-scan.ts'
-import type { MultipartField } from '../metering/multipart-scan.ts'
+import type { MultipartField } from '../metering/multipart-scanner.ts'
 import type { Ambiguity, RequestFacts } from '../metering/request-facts.ts'
 import { always, ambiguityOf } from './ambiguity.ts'
 import { askInOptions, type CannotAsk } from './chat-usage/ask-for-usage.ts'

@@ -1,6 +1,6 @@
 import type { UsagePart } from '../../kernel/usage.ts'
+import type { TextPlace } from '../../metering/event-template.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
-import type { TextPlace } from '../../metering/learn-template.ts'
 import {
   type AudioSeen,
   NOTHING_SHOWN,

@@ -1,9 +1,13 @@
-import { BodyMeter } from '../../metering/body-meter.ts'
-import { GuardedMeter, SilentMeter } from '../../metering/guarded-meter.ts'
-import type { Meter, ReplyReader } from '../../metering/meter.ts'
+import {
+  GuardedMeter,
+  type Meter,
+  type ReplyReader,
+  SilentMeter,
+  type SniffedForm,
+  SniffingMeter,
+} from '../../metering/meter.ts'
 import { OutputText } from '../../metering/output-text.ts'
-import { type SniffedForm, SniffingMeter } from '../../metering/sniffing-meter.ts'
-import { StreamMeter } from '../../metering/stream-meter.ts'
+import { BodyMeter, StreamMeter } from '../../metering/reply-meter.ts'
 import type { UsageReader } from '../endpoint.ts'
 import { audioMeter, SpeechEventsMeter } from './audio-meters.ts'
 import { ChatReader } from './chat.ts'

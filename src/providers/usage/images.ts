@@ -1,4 +1,4 @@
-import { NameSet } from '../../metering/name-set.ts'
+import { NameSet } from '../../metering/json-document.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import { type ClosingKind, ClosingUsageReader } from './closing-usage.ts'
 import { partOf } from './openai-tokens.ts'

@@ -1,4 +1,4 @@
-import { NameSet } from '../../metering/name-set.ts'
+import { NameSet } from '../../metering/json-document.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import { type ClosingKind, type ClosingUsage, ClosingUsageReader } from './closing-usage.ts'
 import { type Counts, quantitiesOf } from './counts.ts'

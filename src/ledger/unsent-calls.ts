@@ -1,0 +1,139 @@
+import { limits } from '../kernel/limits.ts'
+import type { Log } from '../kernel/log.ts'
+import type { CallRecord } from './call.ts'
+import { NOTHING_RECORDED } from './call-columns.ts'
+import type { CallFilter, RefusedCall, RequestLogStore } from './request-log.ts'
+
+/** Calls that have not gone upstream: those that wait are in memory alone, those that were refused are recorded. */
+
+type Known =
+  | 'requestId'
+  | 'accountId'
+  | 'keyId'
+  | 'state'
+  | 'startedAtMs'
+  | 'method'
+  | 'path'
+  | 'surface'
+  | 'modelAsked'
+  | 'clientIp'
+  | 'userAgent'
+
+/** The record of a call that never went upstream: one that waits, or one that was refused. */
+export function unsentCall(parts: Pick<CallRecord, Known> & Partial<CallRecord>): CallRecord {
+  return { ...NOTHING_RECORDED, ...parts }
+}
+
+/** The calls that wait for room under a cap or for credit, on this node. They are in no store. */
+export class WaitingCalls {
+  readonly #calls = new Map<string, CallRecord>()
+  readonly #ofKey = new Map<string, number>()
+
+  add(call: CallRecord): void {
+    this.#calls.set(call.requestId, call)
+    this.#ofKey.set(call.keyId, this.countOf(call.keyId) + 1)
+  }
+
+  remove(requestId: string): void {
+    const call = this.#calls.get(requestId)
+    if (call === undefined) return
+    this.#calls.delete(requestId)
+    const left = this.countOf(call.keyId) - 1
+    if (left === 0) this.#ofKey.delete(call.keyId)
+    else this.#ofKey.set(call.keyId, left)
+  }
+
+  find(requestId: string): CallRecord | null {
+    return this.#calls.get(requestId) ?? null
+  }
+
+  countOf(keyId: string): number {
+    return this.#ofKey.get(keyId) ?? 0
+  }
+
+  /** Newest first. What is known only of calls that have ended matches none of these. */
+  list(filter: CallFilter): readonly CallRecord[] {
+    const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
+    if (status !== null || minCostNanos !== null || flag !== null) return []
+    return [...this.#calls.values()]
+      .filter(
+        (call) =>
+          call.accountId === accountId &&
+          (keyId === null || call.keyId === keyId) &&
+          (fromMs === null || call.startedAtMs >= fromMs) &&
+          (toMs === null || call.startedAtMs < toMs) &&
+          (model === null || call.modelAsked === model),
+      )
+      .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.requestId < b.requestId ? 1 : -1))
+  }
+}
+
+/**
+ * Takes the records of refused calls to the store, in batches, after their answers have left. No call waits for it and
+ * none fails with it: what does not fit into the queue, or what the store cannot take, is dropped, and the log says so.
+ */
+export class RefusedCalls {
+  readonly #store: Pick<RequestLogStore, 'keepRefused' | 'deleteRefused'>
+  readonly #log: Log
+  readonly #callsMax: number
+  readonly #queue: RefusedCall[] = []
+  /** So many have come in, and so many of those are dealt with. */
+  #added = 0
+  #done = 0
+  #dropped = 0
+  #timer: NodeJS.Timeout | null = null
+  #writing: Promise<void> | null = null
+
+  constructor(
+    store: Pick<RequestLogStore, 'keepRefused' | 'deleteRefused'>,
+    log: Log,
+    callsMax: number = limits.refusedCallsMax,
+  ) {
+    this.#store = store
+    this.#log = log
+    this.#callsMax = callsMax
+  }
+
+  add(call: RefusedCall): void {
+    if (this.#queue.length >= limits.refusedCallsWaitingMax) {
+      this.#dropped += 1
+      return
+    }
+    this.#queue.push(call)
+    this.#added += 1
+    if (this.#queue.length >= limits.refusedCallsAtOnce && this.#writing === null) void this.written()
+    else if (this.#timer === null) {
+      this.#timer = setTimeout(() => void this.written(), limits.refusedCallsEveryMs)
+      this.#timer.unref()
+    }
+  }
+
+  /** Writes what waits, now. Resolves when all that was added before is in the store, or given up. Never fails. */
+  async written(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    const last = this.#added
+    while (this.#done < last) {
+      this.#writing ??= this.#writeBatch().finally(() => {
+        this.#writing = null
+      })
+      await this.#writing
+    }
+  }
+
+  async #writeBatch(): Promise<void> {
+    const batch = this.#queue.splice(0, limits.refusedCallsAtOnce)
+    try {
+      await this.#store.keepRefused(batch)
+      // Twice as many as were added, so that a limit that was lowered is reached too.
+      await this.#store.deleteRefused(0, this.#callsMax, 2 * batch.length)
+    } catch (error) {
+      const about = { calls: batch.length, cause: (error as Error).message }
+      this.#log.warn(about, 'refused calls could not be recorded')
+    }
+    this.#done += batch.length
+    if (this.#dropped === 0) return
+    this.#log.warn({ calls: this.#dropped }, 'too many calls were refused at once to record all of them')
+    this.#dropped = 0
+  }
+}

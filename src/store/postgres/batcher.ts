@@ -1,0 +1,131 @@
+import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
+import { limits } from '../../kernel/limits.ts'
+import { StoreInDoubt } from './database.ts'
+
+/** What came of one command of a batch. */
+export type Outcome<Answer> =
+  | { readonly ok: true; readonly value: Answer }
+  | { readonly ok: false; readonly error: Error }
+
+export interface BatcherParts<Command, Answer> {
+  /** One transaction, answers in the order of the commands. If it throws, none of them was done. */
+  send(batch: readonly Command[]): Promise<readonly Outcome<Answer>[]>
+  /** So many at once: a statement must not take long, others wait for the rows that it has locked. */
+  readonly batchMax: number
+  /** The longest that a command waits for its answer, its turn included. Then: StoreUnavailable. */
+  readonly answerMs: number
+  /** It was done, and its caller has been told that it could not be. */
+  onLate?(command: Command, answer: Answer): void
+  /** Whether these were done is not known. */
+  onDoubt?(commands: readonly Command[]): void
+}
+
+interface Waiting<Command, Answer> {
+  readonly command: Command
+  readonly dueMs: number
+  readonly timer: NodeJS.Timeout
+  told: boolean
+  resolve(answer: Answer): void
+  reject(error: Error): void
+}
+
+export interface Batcher<Command, Answer> {
+  ask(command: Command): Promise<Answer>
+  /** What was asked for before is still answered. */
+  close(): Promise<void>
+}
+
+/**
+ * Commands on their way to the database, one batch at a time. Those that come while a batch is under way go together
+ * as the next one: under load the batches grow by themselves, and a lone command never waits.
+ */
+export function createBatcher<Command, Answer>(
+  parts: BatcherParts<Command, Answer>,
+): Batcher<Command, Answer> {
+  type Item = Waiting<Command, Answer>
+  let queue: Item[] = []
+  let underWay: Promise<void> | null = null
+  let closed = false
+
+  function sendNext(): void {
+    if (underWay !== null) return
+    // A command whose caller has been answered already is not sent any more.
+    queue = queue.filter((item) => !item.told)
+    if (queue.length === 0) return
+    const batch = queue.splice(0, parts.batchMax)
+    underWay = run(batch).finally(() => {
+      underWay = null
+      sendNext()
+    })
+  }
+
+  /** Halves a batch that cannot be done, until what cannot be done stands alone and fails alone. */
+  async function run(batch: readonly Item[]): Promise<void> {
+    try {
+      const outcomes = await parts.send(batch.map((item) => item.command))
+      for (const [i, item] of batch.entries()) answer(item, outcomes[i])
+    } catch (error) {
+      if (error instanceof StoreRefused && batch.length > 1) {
+        const half = batch.length >> 1
+        await run(batch.slice(0, half))
+        await run(batch.slice(half))
+        return
+      }
+      if (error instanceof StoreInDoubt) parts.onDoubt?.(batch.map((item) => item.command))
+      for (const item of batch) tell(item, () => item.reject(error as Error))
+    }
+  }
+
+  function answer(item: Item, outcome: Outcome<Answer> | undefined): void {
+    // A process that was stopped in its tracks for a while reads answers that are no longer true.
+    if (item.told || performance.now() > item.dueMs) {
+      if (outcome?.ok) parts.onLate?.(item.command, outcome.value)
+      tell(item, () => item.reject(tooLate()))
+      return
+    }
+    tell(item, () => {
+      if (outcome?.ok) item.resolve(outcome.value)
+      else item.reject(outcome?.error ?? new StoreRefused('the database gave no answer'))
+    })
+  }
+
+  function tell(item: Item, say: () => void): void {
+    if (item.told) return
+    item.told = true
+    clearTimeout(item.timer)
+    say()
+  }
+
+  return {
+    ask(command) {
+      if (closed) return Promise.reject(new StoreGone('the store is closed'))
+      if (queue.length >= limits.storeQueueMax) {
+        return Promise.reject(new StoreUnavailable('too many operations wait'))
+      }
+      return new Promise((resolve, reject) => {
+        const item: Item = {
+          command,
+          dueMs: performance.now() + parts.answerMs,
+          timer: setTimeout(() => tell(item, () => reject(tooLate())), parts.answerMs),
+          told: false,
+          resolve,
+          reject,
+        }
+        queue.push(item)
+        // What this turn of the event loop still brings joins the batch.
+        if (queue.length === 1 && underWay === null) setImmediate(sendNext)
+      })
+    },
+
+    async close() {
+      closed = true
+      while (queue.length > 0 || underWay !== null) {
+        await (underWay ?? new Promise((resolve) => setImmediate(resolve)))
+      }
+    },
+  }
+}
+
+function tooLate(): StoreUnavailable {
+  return new StoreUnavailable('the database did not answer in time')
+}

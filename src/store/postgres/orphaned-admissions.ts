@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StoreRefused } from '../../kernel/errors.ts'
+import { limits } from '../../kernel/limits.ts'
+import type { Log } from '../../kernel/log.ts'
+import type { CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import { NOTHING_USED } from '../../ledger/call-columns.ts'
+import type { Node } from './node.ts'
+
+/**
+ * Admissions of which the answer was lost or came too late. The caller was told that nothing was sent, and nothing was;
+ * but the hold may stand, and no call would ever settle it. They are released as soon as the database answers again.
+ */
+export interface OrphanedAdmissions {
+  add(openings: readonly CallOpening[]): void
+  /** Those that are left are closed as interrupted when the next node gives this one up. */
+  close(): Promise<void>
+}
+
+export interface OrphanParts {
+  readonly node: Pick<Node, 'raiseEpoch'>
+  settle(closing: CallClosing): Promise<Settled>
+  readonly log: Log
+}
+
+const RETRY_FIRST_MS = 50
+const RETRY_MAX_MS = 2_000
+
+export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): OrphanedAdmissions {
+  const open = new Map<string, CallOpening>()
+  const closing = new AbortController()
+  let working: Promise<void> | null = null
+
+  async function releaseAll(): Promise<void> {
+    for (let waitMs = RETRY_FIRST_MS; open.size > 0; waitMs = Math.min(waitMs * 2, RETRY_MAX_MS)) {
+      try {
+        await releaseOnce()
+        waitMs = RETRY_FIRST_MS
+      } catch (error) {
+        if (closing.signal.aborted) return
+        log.warn(
+          { calls: open.size, cause: (error as Error).message },
+          'admissions in doubt wait for the store',
+        )
+        await sleep(waitMs, undefined, { signal: closing.signal }).catch(() => {})
+      }
+    }
+  }
+
+  async function releaseOnce(): Promise<void> {
+    const openings = [...open.values()]
+    // First, so that none of them is made after we have looked.
+    await node.raiseEpoch()
+    const outcomes = await Promise.allSettled(openings.map((opening) => settle(releaseOf(opening))))
+    for (const [i, outcome] of outcomes.entries()) {
+      // Refused is one that was never made: there is no such call.
+      if (outcome.status === 'rejected' && !(outcome.reason instanceof StoreRefused)) throw outcome.reason
+      open.delete(openings[i]?.requestId ?? '')
+    }
+  }
+
+  return {
+    add(openings) {
+      if (closing.signal.aborted) return
+      for (const opening of openings) {
+        if (open.size < limits.storeQueueMax) open.set(opening.requestId, opening)
+        else log.error({ request: opening.requestId }, 'an admission in doubt holds until this node ends')
+      }
+      working ??= releaseAll().finally(() => {
+        working = null
+      })
+    },
+    async close() {
+      closing.abort()
+      await working
+    },
+  }
+}
+
+function releaseOf({ requestId, atMs }: CallOpening): CallClosing {
+  return { ...NOTHING_USED, requestId, state: 'released', atMs }
+}

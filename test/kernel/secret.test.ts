@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createRedact, redactBody } from '../../src/kernel/secret.ts'
+
+const redact = createRedact('svc', ['an (odd) secret', 'sk-provider'])
+const key = `svc_live_${'a1B'.repeat(16)}x`
+
+const cases: readonly [what: string, text: string, clean: string][] = [
+  ['text without secrets', '/v1/models?x=50%', '/v1/models?x=50%'],
+  ['a key', `/v1/${key}/x`, '/v1/svc_live_[redacted]/x'],
+  ['two keys', `${key} ${key.replace('live', 'admin')}`, 'svc_live_[redacted] svc_admin_[redacted]'],
+  ['a key in JSON', `{"model":"${key}"}`, '{"model":"svc_live_[redacted]"}'],
+  ['a secret of another form', 'curl an (odd) secret sk-provider', 'curl [redacted] [redacted]'],
+  [
+    'a key with encoded characters',
+    `/v1/${key.replaceAll('_', '%5f')} 100%`,
+    '/v1/svc%5flive%5f[redacted] 100%',
+  ],
+  ['a key with escaped characters', key.replaceAll('_', '\\u005f'), 'svc\\u005flive\\u005f[redacted]'],
+  ['encoded text without secrets', '/v1/a%2fb', '/v1/a%2fb'],
+  ['text that cannot be decoded', '/v1/%zz', '/v1/%zz'],
+]
+for (const [what, text, clean] of cases) {
+  test(`${what} is kept as ${clean}`, () => {
+    assert.equal(redact(text), clean)
+  })
+}
+
+test('redacting again changes nothing', () => {
+  for (const [, text] of cases) assert.equal(redact(redact(text)), redact(text))
+})
+
+test('of a body, credentials of others are cut too', () => {
+  const body = JSON.stringify({
+    mcp_servers: [{ url: 'https://x', authorization_token: 'their-token' }],
+    headers: { Authorization: 'Bearer abcdefghijklmnopqrstuvwxyz' },
+    content: `call it with sk-proj-${'a1'.repeat(20)} or Bearer ${'b2'.repeat(12)}, not ${key}`,
+    model: 'skill-of-the-sky',
+  })
+  const clean = redactBody(body, redact)
+  for (const secret of ['their-token', 'abcdefghij', 'a1a1', 'b2b2', 'a1B'])
+    assert.ok(!clean.includes(secret), `${secret} in ${clean}`)
+  assert.equal(JSON.parse(clean).model, 'skill-of-the-sky')
+})
+
+test('of secrets that begin alike, or like a key of ours, no tail is left', () => {
+  const redactAll = createRedact('svc', ['abcdefgh', 'abcdefghSECRETTAIL', 'svc_admin_ab-cd-SECRETTAIL'])
+  assert.equal(redactAll('x abcdefghSECRETTAIL y'), 'x [redacted] y')
+  assert.equal(redactAll('x svc_admin_ab-cd-SECRETTAIL y'), 'x [redacted] y')
+  assert.equal(redactAll('x svc_live_abc y'), 'x svc_live_[redacted] y')
+})

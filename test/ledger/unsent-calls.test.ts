@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
+import type { Log } from '../../src/kernel/log.ts'
+import type { RefusedCall } from '../../src/ledger/request-log.ts'
+import { RefusedCalls } from '../../src/ledger/unsent-calls.ts'
+
+const call = (n: number): RefusedCall => ({ requestId: `req_${n}` }) as RefusedCall
+const add = (calls: RefusedCalls, count: number) => {
+  for (let n = 0; n < count; n += 1) calls.add(call(n))
+}
+
+/** A store that takes a batch when it is told to. */
+function heldStore() {
+  const batches: (readonly RefusedCall[])[] = []
+  const trims: (readonly number[])[] = []
+  let open = Promise.withResolvers<void>()
+  return {
+    batches,
+    trims,
+    keepRefused(batch: readonly RefusedCall[]) {
+      batches.push(batch)
+      return open.promise
+    },
+    async deleteRefused(...asked: number[]) {
+      trims.push(asked)
+      return 0
+    },
+    take() {
+      open.resolve()
+    },
+    fail(message: string) {
+      open.reject(new Error(message))
+      open = Promise.withResolvers()
+      open.resolve()
+    },
+  }
+}
+
+function fakeLog() {
+  const lines: [Record<string, unknown>, string][] = []
+  return { lines, warn: (about: Record<string, unknown>, text: string) => void lines.push([about, text]) }
+}
+
+const create = (store: ReturnType<typeof heldStore>, log = fakeLog(), callsMax?: number) =>
+  new RefusedCalls(store, log as unknown as Log, callsMax)
+
+test('refused calls go in batches of a bounded size, in their order, one batch at a time', async () => {
+  const store = heldStore()
+  const calls = create(store, fakeLog(), 7)
+  add(calls, limits.refusedCallsAtOnce)
+  assert.equal(store.batches.length, 1, 'a full batch waits for no timer')
+  add(calls, limits.refusedCallsAtOnce + 5)
+  assert.equal(store.batches.length, 1)
+  store.take()
+  await calls.written()
+  assert.deepEqual(
+    store.batches.map((batch) => batch.length),
+    [200, 200, 5],
+  )
+  assert.deepEqual(store.trims, [
+    [0, 7, 400],
+    [0, 7, 400],
+    [0, 7, 10],
+  ])
+  await calls.written()
+  assert.equal(store.batches.length, 3)
+})
+
+test('a few refused calls go by themselves after a moment', { timeout: 10_000 }, async () => {
+  const { promise, resolve } = Promise.withResolvers<readonly RefusedCall[]>()
+  const store = { ...heldStore(), keepRefused: async (batch: readonly RefusedCall[]) => resolve(batch) }
+  const calls = create(store)
+  add(calls, 3)
+  // The timer does not keep a process alive, so something else has to.
+  const stay = setInterval(() => {}, 1_000)
+  assert.equal((await promise).length, 3)
+  clearInterval(stay)
+})
+
+test('beyond the queue refused calls are dropped, and the log says how many', async () => {
+  const store = heldStore()
+  const log = fakeLog()
+  const calls = create(store, log)
+  // One batch is under way and no longer in the queue.
+  add(calls, limits.refusedCallsAtOnce + limits.refusedCallsWaitingMax + 3)
+  store.take()
+  await calls.written()
+  assert.equal(store.batches.flat().length, limits.refusedCallsAtOnce + limits.refusedCallsWaitingMax)
+  assert.deepEqual(log.lines, [[{ calls: 3 }, 'too many calls were refused at once to record all of them']])
+})
+
+test('a store that cannot take them loses them, is told of in the log, and is asked again for the next', async () => {
+  const store = heldStore()
+  const log = fakeLog()
+  const calls = create(store, log)
+  add(calls, 2)
+  const first = calls.written()
+  store.fail('no disk')
+  await first
+  assert.deepEqual(log.lines, [[{ calls: 2, cause: 'no disk' }, 'refused calls could not be recorded']])
+  add(calls, 1)
+  await calls.written()
+  assert.equal(store.batches.at(-1)?.length, 1)
+  assert.equal(log.lines.length, 1)
+})
+
+test('whoever waits for what was refused before does not wait for what comes after', async () => {
+  const store = heldStore()
+  const calls = create(store)
+  add(calls, 1)
+  const written = calls.written()
+  add(calls, 1_000)
+  store.take()
+  await written
+  assert.ok(store.batches.length <= 2, 'the rest is still to be written')
+  await calls.written()
+  assert.equal(store.batches.flat().length, 1_001)
+})

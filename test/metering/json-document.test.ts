@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { NameSet, readSmall } from '../../src/metering/json-document.ts'
+import type { Metered } from '../../src/metering/meter.ts'
+import { createMeter } from '../../src/providers/usage/create-meter.ts'
+
+type Reader = Parameters<typeof createMeter>[0]
+
+const READERS: readonly Reader[] = [
+  ...(['messages', 'chat', 'completions', 'responses', 'compaction', 'decisions'] as const),
+  ...(['embeddings', 'images', 'speech', 'transcription'] as const),
+]
+const MEMBERS =
+  'type id model stop_reason content usage error choices message output text input_tokens'.split(' ')
+const MORE =
+  'output_tokens prompt_tokens completion_tokens service_tier iterations citations parameters'.split(' ')
+const LONG = 'n'.repeat(254)
+const NAMES = [
+  ...MEMBERS,
+  ...MORE,
+  '__proto__',
+  '0',
+  '',
+  ':',
+  '"',
+  'kö😀',
+  `${LONG}ab`,
+  `${LONG}abc`,
+  `${LONG}abd`,
+]
+const TEXTS = [
+  '',
+  ':',
+  ' ":',
+  '\\":',
+  'end_turn',
+  'text',
+  'error',
+  'a\nb',
+  '\\',
+  '"',
+  '{"a":1}',
+  'She: "no": ',
+  'ä',
+]
+
+const RULES = { keep: new NameSet(MEMBERS), drop: new NameSet(['citations']) }
+const read = (text: string) => readSmall(Buffer.from(text), RULES)
+
+const space = fc.constantFrom('', '', '', ' ', '\n  ', '\t\r\n')
+
+/** A name as it may be written: as it is, or with its first character escaped. */
+const spelled = fc
+  .tuple(fc.constantFrom(...NAMES), fc.integer({ min: 0, max: 9 }))
+  .map(([name, way]) => (way > 0 || name === '' ? JSON.stringify(name) : `"${escaped(name)}"`))
+
+function escaped(name: string): string {
+  const first = name.charCodeAt(0).toString(16).padStart(4, '0')
+  return `\\u${first}${JSON.stringify(name.slice(1)).slice(1, -1)}`
+}
+
+/** As text, so that a name may be given twice. */
+const { value: anyValue, object: anyObject } = fc.letrec<{ value: string; object: string }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small' },
+    fc.constantFrom('null', 'true', '0', '7', '412', '-1', '1.5', '1e309'),
+    fc.constantFrom(...TEXTS).map((text) => JSON.stringify(text)),
+    fc.array(tie('value'), { maxLength: 4 }).map((values) => `[${values.join(',')}]`),
+    tie('object'),
+  ),
+  object: fc
+    .array(fc.tuple(spelled, space, space, tie('value')), { maxLength: 8 })
+    .map((members) => `{${members.map((parts) => memberText(...parts)).join(',')}}`),
+}))
+
+function memberText(name: string, before: string, after: string, value: string): string {
+  return `${name}${before}:${after}${value}`
+}
+
+/** Each piece is overwritten once it was seen: what is read from a socket next lies in the same memory. */
+function meter(reader: Reader, pieces: readonly Uint8Array[], whole = true): object {
+  const metering = createMeter(reader, { status: 200, contentType: 'application/json' })
+  for (const piece of pieces) {
+    const chunk = Buffer.from(piece)
+    metering.write(chunk)
+    chunk.fill(0x7b)
+  }
+  const metered: Metered = metering.end(whole)
+  return { ...metered, output: { bytes: metered.output.bytes, texts: metered.output.texts() } }
+}
+
+test('a reply in one piece is metered like the same in two, whatever follows it', () => {
+  const tail = fc.constantFrom('', '', '\n', ' ', '{}', '}', '\0')
+  const fault = fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0x80, 0x22, 0x00))
+  const broken = fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fault })
+  let small = 0
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...READERS),
+      anyObject,
+      broken,
+      tail,
+      fc.nat(),
+      fc.boolean(),
+      (reader, object, change, end, at, whole) => {
+        const bytes = Buffer.from(object)
+        if (change !== null) bytes[change[0] % bytes.length] = change[1]
+        if (readSmall(bytes, RULES) !== null) small += 1
+        const all = Buffer.concat([bytes, Buffer.from(end)])
+        const cut = 1 + (at % (bytes.length - 1))
+        const inTwo = meter(reader, [all.subarray(0, cut), all.subarray(cut)], whole)
+        assert.deepEqual(meter(reader, [all], whole), inTwo)
+        assert.deepEqual(meter(reader, [bytes, Buffer.from(end)], whole), inTwo)
+        assert.deepEqual(meter(reader, [Buffer.alloc(0), all], whole), inTwo)
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+  assert.ok(small > 300, `only ${small} of them are small documents`)
+})
+
+test('a name that is given twice, at any depth, is never taken for a small document', () => {
+  const name = fc.constantFrom(...NAMES.filter((each) => each !== ''))
+  fc.assert(
+    fc.property(anyObject, name, anyValue, anyValue, (object, twice, first, second) => {
+      for (const again of [JSON.stringify(twice), `"${escaped(twice)}"`]) {
+        const pair = `{${JSON.stringify(twice)}:${first},${again} : ${second}}`
+        for (const text of [pair, `{"a":${pair},"b":${object}}`, `{"b":${object},"a":[[${pair}]]}`])
+          assert.equal(read(text), null, text)
+      }
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test('what is usual is taken for one, and only what matters is left of it', () => {
+  const content = [
+    { type: 'text', text: 'She said: "no".\n', citations: null },
+    { type: 'tool_use', input: '{"city":"Ulm", "unit": "C"}' },
+  ]
+  const reply = { id: 'msg_1', role: null, content, usage: { input_tokens: 1 } }
+  const given = {
+    ...reply,
+    role: 'assistant',
+    content: [{ ...content[0], citations: [{ a: 1 }] }, content[1]],
+  }
+  for (const text of [JSON.stringify(given), `${JSON.stringify(given, null, 2)}\n`])
+    assert.deepEqual(read(text)?.document.value, reply)
+})
+
+test('what is more than one document, not whole, too long, too deep or has too long names is not', () => {
+  const deep = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
+  const named = (chars: number) => `{"a":{"${'ä'.repeat(chars)}":1}}`
+  assert.notEqual(read(deep(256)), null)
+  assert.notEqual(read(named(42)), null)
+  for (const text of [
+    '',
+    ' ',
+    '{',
+    '}',
+    '[]',
+    '"a"',
+    '{}{}',
+    '{"a":1',
+    '{"a":1},',
+    '\ufeff{}',
+    deep(257),
+    deep(1500),
+  ])
+    assert.equal(read(text), null, text.slice(0, 20))
+  assert.equal(read(named(43)), null)
+  const long = (bytes: number) => `{"a":"${'x'.repeat(bytes - 8)}"}`
+  assert.notEqual(read(long(4096)), null)
+  assert.equal(read(long(4097)), null)
+})
+
+test('no name with a backslash gets where JSON.parse would take other names for it', () => {
+  for (const name of ['"\\\\u007"', '"\\u005cu007"', '"\\u005Cu007"']) {
+    const usage = '"\\u0075sage":{"input_tokens":7,"output_tokens":9}'
+    const reply = `{"bar":{"bar":0,${name}:{}},${usage}}`
+    const { usage: read } = meter('messages', [Buffer.from(reply)]) as Metered
+    assert.deepEqual(read.parts[0]?.quantities, { input_tokens: 7, output_tokens: 9 }, reply)
+  }
+})

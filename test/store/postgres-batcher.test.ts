@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
+import { type BatcherParts, createBatcher, type Outcome } from '../../src/store/postgres/batcher.ts'
+import { StoreInDoubt } from '../../src/store/postgres/database.ts'
+
+/** A lane whose batches are answered when the test says so. */
+function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {
+  const sent: { readonly batch: readonly string[]; answer(): void; fail(error: Error): void }[] = []
+  const arrivals: (() => void)[] = []
+  const lane = createBatcher<string, string>({
+    send: (batch) =>
+      new Promise((resolve, reject) => {
+        const outcomes: Outcome<string>[] = batch.map((word) => ({ ok: true, value: word.toUpperCase() }))
+        sent.push({ batch, answer: () => resolve(outcomes), fail: reject })
+        for (const arrived of arrivals.splice(0)) arrived()
+      }),
+    batchMax: 3,
+    answerMs: 20_000,
+    ...more,
+  })
+  /** The nth batch, once it has been sent. */
+  async function batch(n: number) {
+    while (sent.length <= n) await new Promise<void>((resolve) => arrivals.push(resolve))
+    const found = sent[n]
+    assert.ok(found !== undefined)
+    return found
+  }
+  return { lane, sent, batch }
+}
+
+test('what is asked for in one turn, and while a batch is under way, goes together, up to a size', async () => {
+  const { lane, batch } = laneUnderTest()
+  const first = [lane.ask('a'), lane.ask('b')]
+  const one = await batch(0)
+  assert.deepEqual(one.batch, ['a', 'b'])
+  const later = ['c', 'd', 'e', 'f'].map((word) => lane.ask(word))
+  one.answer()
+  assert.deepEqual(await Promise.all(first), ['A', 'B'])
+  const two = await batch(1)
+  assert.deepEqual(two.batch, ['c', 'd', 'e'])
+  two.answer()
+  const three = await batch(2)
+  assert.deepEqual(three.batch, ['f'])
+  three.answer()
+  assert.deepEqual(await Promise.all(later), ['C', 'D', 'E', 'F'])
+  await lane.close()
+})
+
+test('a command that cannot be done fails alone', async () => {
+  const lane = createBatcher<string, string>({
+    async send(batch) {
+      if (batch.includes('bad')) throw new StoreRefused(`${batch.length} at once`)
+      return batch.map((word) => ({ ok: true, value: word }))
+    },
+    batchMax: 10,
+    answerMs: 20_000,
+  })
+  const outcomes = await Promise.allSettled(['a', 'b', 'bad', 'c', 'd'].map((word) => lane.ask(word)))
+  assert.deepEqual(
+    outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message)),
+    ['a', 'b', '1 at once', 'c', 'd'],
+  )
+})
+
+test('while the database cannot answer nothing is tried twice', async () => {
+  const { lane, sent, batch } = laneUnderTest()
+  const asked = Promise.allSettled([lane.ask('a'), lane.ask('b')])
+  const failure = new StoreUnavailable('away')
+  ;(await batch(0)).fail(failure)
+  assert.deepEqual(await asked, [
+    { status: 'rejected', reason: failure },
+    { status: 'rejected', reason: failure },
+  ])
+  assert.equal(sent.length, 1)
+})
+
+test('commands of which nobody can say whether they were done are named', async () => {
+  const doubted: string[] = []
+  const { lane, batch } = laneUnderTest({ onDoubt: (commands) => doubted.push(...commands) })
+  const asked = Promise.allSettled([lane.ask('a'), lane.ask('b')])
+  ;(await batch(0)).fail(new StoreInDoubt('cut off'))
+  await asked
+  assert.deepEqual(doubted, ['a', 'b'])
+})
+
+/** Time enough to be sent on a busy machine, and no more than a test can wait. */
+const SOON_MS = 200
+
+test('an answer that comes after its time is not given, and whoever undoes it is told', async () => {
+  const late: string[] = []
+  const { lane, batch } = laneUnderTest({
+    answerMs: SOON_MS,
+    onLate: (command, answer) => late.push(`${command} ${answer}`),
+  })
+  const refused = assert.rejects(lane.ask('a'), StoreUnavailable)
+  const one = await batch(0)
+  await refused
+  one.answer()
+  await lane.close()
+  assert.deepEqual(late, ['a A'])
+})
+
+test('what nobody waits for any more is not sent', async () => {
+  const { lane, sent, batch } = laneUnderTest({ answerMs: SOON_MS })
+  const first = assert.rejects(lane.ask('a'), StoreUnavailable)
+  const one = await batch(0)
+  const second = assert.rejects(lane.ask('b'), StoreUnavailable)
+  await Promise.all([first, second])
+  one.answer()
+  await lane.close()
+  assert.equal(sent.length, 1)
+})
+
+test('a lane that closes answers what was asked before, and takes nothing more', async () => {
+  const { lane, batch } = laneUnderTest()
+  const asked = lane.ask('a')
+  const closed = lane.close()
+  await assert.rejects(lane.ask('b'), StoreGone)
+  ;(await batch(0)).answer()
+  assert.equal(await asked, 'A')
+  await closed
+})
