@@ -7,9 +7,9 @@ import type { ReplyHead } from './answer.ts'
  */
 export interface Onlooker {
   /** A chunk of the request's body on its way upstream. */
-  sent(chunk: Borrowed): void
+  readonly sent: (chunk: Borrowed) => void
   /** A chunk of the reply as upstream sent it. */
-  received(chunk: Borrowed): void
+  readonly received: (chunk: Borrowed) => void
   /** Whether a JSON reply is kept back until this onlooker is done: the client may build on what it found. */
   readonly beforeAnswer: boolean
   /** The call is settled. */

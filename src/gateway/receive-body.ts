@@ -21,7 +21,7 @@ export interface Sender {
 
 /** Sees each chunk as it arrives. A promise means: wait for it before the next one. */
 interface Looker {
-  write(chunk: Borrowed): Promise<void> | null
+  readonly write: (chunk: Borrowed) => Promise<void> | null
 }
 
 export type Received =

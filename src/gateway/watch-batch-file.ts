@@ -1,5 +1,4 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
-import { viewOf } from '../kernel/read-buffer.ts'
 import type { BatchFile, LedgerStore } from '../ledger/ledger-store.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { decodeCopy } from '../metering/decode-copy.ts'
@@ -31,7 +30,7 @@ export function watchBatchFile(
   const doubtful = saysTwice(headers, 'content-type') || saysTwice(headers, 'content-encoding')
   const reply = new Beginning(UPLOAD_REPLY_BYTES_MAX)
   return {
-    sent: (chunk) => scanner.write(viewOf(chunk)),
+    sent: (chunk) => scanner.write(chunk),
     received: (chunk) => reply.append(chunk),
     beforeAnswer: true,
     async ended({ head, whole }) {

@@ -14,6 +14,7 @@ export interface Borrowed {
   readonly length: number
   readonly [index: number]: number
   subarray(from?: number, to?: number): Borrowed
+  includes(value: string | number | Uint8Array, from?: number): boolean
   indexOf(value: string | number | Uint8Array, from?: number): number
   lastIndexOf(value: string | number | Uint8Array, from?: number): number
   toString(encoding?: BufferEncoding, from?: number, to?: number): string

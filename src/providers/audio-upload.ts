@@ -1,3 +1,4 @@
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import { AudioClock } from '../metering/audio-clock.ts'
 import { looseName, type PartHead, type PartSink } from '../metering/multipart-scanner.ts'
 import { assumedUploadMs, uploadMsMost } from './audio-estimate.ts'
@@ -17,7 +18,7 @@ export class AudioUpload implements PartSink {
     return isFile
   }
 
-  write(bytes: Buffer): void {
+  write(bytes: Borrowed): void {
     this.#clock?.write(bytes)
   }
 
