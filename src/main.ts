@@ -3,22 +3,22 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, UpstreamConfig } from './config.ts'
 import { Afterwards } from './gateway/afterwards.ts'
-import { BodyRoom, freeBytesOf } from './gateway/body-room.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
 import { createPricer } from './gateway/create-pricer.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
 import { deny } from './gateway/deny.ts'
 import { audienceOf, openFrontDoor } from './gateway/front-door.ts'
 import type { CallPoint, Gateway, ShowCall } from './gateway/gateway.ts'
+import { BodyRoom, freeBytesOf } from './gateway/held-body.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
 import { KeyShares } from './gateway/key-shares.ts'
 import { createLines } from './gateway/lines.ts'
 import { OutputSpeeds } from './gateway/output-speed.ts'
 import { createSettler } from './gateway/settle.ts'
 import { shapeBroken } from './gateway/shape-broken.ts'
-import { openUpstream } from './gateway/upstream.ts'
+import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
-import type { BodyTimes } from './http/body-pace.ts'
+import type { BodyTimes } from './http/incoming-request.ts'
 import { createHttpServer } from './http/server.ts'
 import { type Installation, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
@@ -28,6 +28,7 @@ import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
+import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
@@ -106,6 +107,7 @@ async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<voi
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
   const { clock = systemClock } = surroundings
+  await checkNodeInternals()
   const { book, discount } = await readPricing(config)
   const installation = await openInstallation(config, {
     log: surroundings.log,

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
-import { setFlagsFromString } from 'node:v8'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import { createLog, droppingStream } from '../kernel/log.ts'
 import { tells } from '../kernel/log-level.ts'
+import { tuneHeap, UnsupportedNode } from '../kernel/node-internals.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type RunningTollgate, startTollgate } from '../main.ts'
 import { banner, createCallLines } from './serve-output.ts'
@@ -80,12 +80,7 @@ function endStart(): void {
   // Not only at the end, which may be a kill, and days later what only a start needs is compiled no more. It takes some 30 ms
   // after an upgrade and next to nothing otherwise.
   flushCompileCache()
-  // Old objects are to be cleared away when they have become twice as many. V8 waits for a tenth more at times and for four
-  // times as many at others, and malloc keeps what those held: with 2,000 requests a second 40 MB, in one minute or another
-  // of the first ten. Half as many again would take a tenth more time with 256 callers; this takes none. Only now, because
-  // what Node brings compiled is compiled anew under another option: the start would take 85 ms more, and threads that start
-  // later take 50 more.
-  setFlagsFromString('--heap-growing-percent=100')
+  tuneHeap()
 }
 
 async function startBuiltInSimulator() {
@@ -165,7 +160,9 @@ function shownHost(host: string): string {
 }
 
 function explain(error: unknown, config: Config): string {
-  if (error instanceof InstallationError || error instanceof ConfigError) return error.message
+  const isExplained =
+    error instanceof InstallationError || error instanceof ConfigError || error instanceof UnsupportedNode
+  if (isExplained) return error.message
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE') {

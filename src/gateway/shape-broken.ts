@@ -1,5 +1,5 @@
 import type { WholeReply } from '../http/exchange.ts'
-import { isOwnedPath } from '../http/owned-paths.ts'
+import { isOwnedPath } from '../http/judge-head.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'

@@ -1,3 +1,4 @@
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { JsonLines } from '../metering/json-lines.ts'
 import { type Picked, WatchedNames } from '../metering/json-place.ts'
@@ -39,7 +40,7 @@ export class BatchFileScanner {
     this.#form = boundary === null ? null : new MultipartScanner(boundary, ['purpose'], {}, sink)
   }
 
-  write(chunk: Uint8Array): void {
+  write(chunk: Borrowed): void {
     if (this.#failed) return
     try {
       this.#form?.write(chunk)

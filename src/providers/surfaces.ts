@@ -1,4 +1,4 @@
-import type { Target } from '../http/target.ts'
+import type { Target } from '../http/judge-head.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { chat } from './chat/surface.ts'

@@ -219,3 +219,13 @@ test('without TOLLGATE_ADMIN_KEY its key stops working, and a start that leaves 
     await first.dispose()
   }
 })
+
+test('on a Node without what it uses of its inside it does not serve, and says why', async () => {
+  const broken = new URL('../support/broken-sockets.ts', import.meta.url)
+  const { code, stdout, stderr } = await runTollgate(['serve'], {
+    NODE_OPTIONS: `--import=${broken}`,
+    TOLLGATE_PORT: '0',
+  })
+  assert.deepEqual([code, stdout], [1, ''])
+  assert.match(stderr, /^tollgate: Node [\d.]+ cannot be served on: sockets do not write .*"engines"\.\n$/)
+})

@@ -1,4 +1,5 @@
 import { StringDecoder } from 'node:string_decoder'
+import { type Borrowed, viewOf } from '../../kernel/read-buffer.ts'
 import { AudioClock } from '../../metering/audio-clock.ts'
 import { type Meter, type Metered, type Shown, SilentMeter, type Stage } from '../../metering/meter.ts'
 import { OutputText } from '../../metering/output-text.ts'
@@ -12,7 +13,7 @@ export class SpeechMeter extends SilentMeter {
     this.#clock = new AudioClock(/^\s*audio\/(?:pcm|l16)\b/i.test(contentType))
   }
 
-  override write(chunk: Buffer): void {
+  override write(chunk: Borrowed): void {
     this.#clock.write(chunk)
   }
 
@@ -43,7 +44,7 @@ export class SpeechEventsMeter implements Meter {
     return this.#meter.visibleBytes
   }
 
-  write(chunk: Buffer): void {
+  write(chunk: Borrowed): void {
     this.#bytes += chunk.length
     this.#meter.write(chunk)
   }
@@ -70,8 +71,8 @@ export class TranscriptMeter extends SilentMeter {
   #line = ''
   #lastMs = 0
 
-  override write(chunk: Buffer): void {
-    const lines = (this.#line + this.#decoder.write(chunk)).split('\n')
+  override write(chunk: Borrowed): void {
+    const lines = (this.#line + this.#decoder.write(viewOf(chunk))).split('\n')
     this.#line = lines.pop() ?? ''
     for (const line of lines) this.#read(line)
     if (this.#line.length <= LINE_CHARS_MAX) return

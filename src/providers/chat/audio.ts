@@ -1,3 +1,4 @@
+import type { Borrowed } from '../../kernel/read-buffer.ts'
 import type { Quantities } from '../../kernel/usage.ts'
 import { AudioClock, PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
 import type { AudioSeen, Metered } from '../../metering/meter.ts'
@@ -106,7 +107,7 @@ export class AudioUpload implements PartSink {
     return isFile
   }
 
-  write(bytes: Buffer): void {
+  write(bytes: Borrowed): void {
     this.#clock?.write(bytes)
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { sendTogether } from '../../src/http/send-together.ts'
+import { writeCoalesced } from '../../src/http/coalesced-write.ts'
 
 interface Pair {
   readonly near: Socket
@@ -46,7 +46,7 @@ test('head, chunk and what comes behind arrive as one, in any combination', asyn
     ['h\u00e9ad', '\u00ff\u0000', 'behind'],
     ['long ', 'x'.repeat(12_000), ' behind'],
   ] as const
-  for (const [head, chunk, after] of parts) sendTogether(near, head, Buffer.from(chunk, 'latin1'), after)
+  for (const [head, chunk, after] of parts) writeCoalesced(near, head, Buffer.from(chunk, 'latin1'), after)
   near.end()
   assert.equal(await readToEnd(far), parts.flat().join(''))
 })
@@ -59,9 +59,9 @@ test('what a socket could not hand on at once is not written over', async (t) =>
   for (let i = 0; slow.near.writableLength === 0; i++) {
     const chunk = String(i).padEnd(7_000, 'ab')
     sent += `head ${i} ${chunk}`
-    sendTogether(slow.near, `head ${i} `, Buffer.from(chunk), '')
+    writeCoalesced(slow.near, `head ${i} `, Buffer.from(chunk), '')
   }
-  for (let i = 0; i < 20; i++) sendTogether(quick.near, 'other ', Buffer.alloc(7_000, 'z'), '')
+  for (let i = 0; i < 20; i++) writeCoalesced(quick.near, 'other ', Buffer.alloc(7_000, 'z'), '')
   slow.near.end()
   quick.near.end()
   const [fromSlow, fromQuick] = await Promise.all([readToEnd(slow.far), readToEnd(quick.far)])
@@ -72,10 +72,10 @@ test('what a socket could not hand on at once is not written over', async (t) =>
 test('what is corked, and what waits for its connection, is not written over', async (t) => {
   const { near, far } = await openPair(t)
   near.cork()
-  sendTogether(near, 'first ', Buffer.from('of all'), ', ')
+  writeCoalesced(near, 'first ', Buffer.from('of all'), ', ')
   const other = await openPair(t)
-  sendTogether(other.near, 'to another, ', Buffer.from('meanwhile'), '')
-  sendTogether(near, 'second ', Buffer.from('of all'), '')
+  writeCoalesced(other.near, 'to another, ', Buffer.from('meanwhile'), '')
+  writeCoalesced(near, 'second ', Buffer.from('of all'), '')
   near.uncork()
   near.end()
   assert.equal(await readToEnd(far), 'first of all, second of all')
@@ -88,8 +88,8 @@ test('what is corked, and what waits for its connection, is not written over', a
     early.destroy()
     server.close()
   })
-  sendTogether(early, 'before ', Buffer.from('it was'), ' connected')
-  sendTogether(other.near, 'meanwhile ', Buffer.from('to another'), '')
+  writeCoalesced(early, 'before ', Buffer.from('it was'), ' connected')
+  writeCoalesced(other.near, 'meanwhile ', Buffer.from('to another'), '')
   early.end()
   const [late] = (await accepted) as [Socket]
   assert.equal(await readToEnd(late), 'before it was connected')
@@ -99,7 +99,7 @@ test('it is told when all has left, and when it cannot', async (t) => {
   const { near } = await openPair(t)
   const told: (string | null)[] = []
   const done = new Promise<void>((resolve) => {
-    sendTogether(near, 'a', Buffer.from('b'), 'c', (error) => {
+    writeCoalesced(near, 'a', Buffer.from('b'), 'c', (error) => {
       told.push(error?.message ?? null)
       resolve()
     })
@@ -108,7 +108,7 @@ test('it is told when all has left, and when it cannot', async (t) => {
   near.destroy()
   near.on('error', () => {})
   const failed = new Promise<void>((resolve) => {
-    sendTogether(near, 'a', Buffer.from('b'), 'c', (error) => {
+    writeCoalesced(near, 'a', Buffer.from('b'), 'c', (error) => {
       told.push((error as NodeJS.ErrnoException)?.code ?? null)
       resolve()
     })

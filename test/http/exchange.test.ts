@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { type Exchange, sendWhole } from '../../src/http/exchange.ts'
-import { sendStream } from '../../src/http/send-stream.ts'
+import { type Exchange, sendStream, sendWhole } from '../../src/http/exchange.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'

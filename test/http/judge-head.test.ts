@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hidesOwnedPath, isOwnedPath } from '../../src/http/owned-paths.ts'
-import { judgeTarget } from '../../src/http/target.ts'
+import { hidesOwnedPath, isOwnedPath, judgeTarget } from '../../src/http/judge-head.ts'
 
 const pass: readonly [target: string, path: string, query: string][] = [
   ['/v1/messages', '/v1/messages', ''],

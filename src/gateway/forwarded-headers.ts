@@ -1,6 +1,4 @@
-import { isHopByHop, nominatedIn } from '../http/hop-by-hop.ts'
-import { NameMemo } from '../http/name-memo.ts'
-import type { RawHeaders } from '../http/raw-headers.ts'
+import { hasHeader, isHopByHop, NameMemo, nominatedIn, type RawHeaders } from '../http/raw-headers.ts'
 import { isOutdated } from '../providers/chat-usage/outdated-headers.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/surfaces.ts'
 
@@ -10,7 +8,7 @@ const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip
 /** What makes some servers take a request for one of another method than the one that was judged here. */
 const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
 
-export interface UpstreamHeaders {
+interface UpstreamHeaders {
   /** The line that pays upstream, or null where nothing is to be sent as credential. */
   readonly credential: readonly [name: string, value: string] | null
   /** The host and port upstream is known by. */
@@ -29,9 +27,9 @@ interface RequestLine {
   readonly fate: 'goes' | 'stays' | 'credential'
 }
 
-const requestLines = new NameMemo((lower): RequestLine => ({ lower, fate: fateOf(lower) }))
+const requestLines = new NameMemo((lower): RequestLine => ({ lower, fate: requestFate(lower) }))
 
-function fateOf(lower: string): RequestLine['fate'] {
+function requestFate(lower: string): RequestLine['fate'] {
   if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
   // Framing is written anew for the hop; an expectation was answered by us.
   if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'stays'
@@ -64,4 +62,52 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
   if (credential !== null) out.push(credential[0], credential[1])
   if (upstream.contentLength !== null) out.push('content-length', String(upstream.contentLength))
   return out
+}
+
+interface ReplyFraming {
+  /** The client speaks HTTP/1.1 and this reply has a body: only then is there chunked coding, and a trailer. */
+  readonly chunkable: boolean
+  readonly ownPrefix: string
+}
+
+interface ReplyLine {
+  readonly lower: string
+  /** Whether the line stays there for its name alone; one that frames does unless the client reads chunks. */
+  readonly fate: 'goes' | 'stays' | 'frames'
+}
+
+const replyLines = new NameMemo((lower): ReplyLine => ({ lower, fate: replyFate(lower) }))
+
+function replyFate(lower: string): ReplyLine['fate'] {
+  if (lower === 'transfer-encoding' || lower === 'trailer') return 'frames'
+  return isHopByHop(lower) ? 'stays' : 'goes'
+}
+
+/**
+ * Upstream's header lines as the client gets them: case, order and duplicates stay, lines that belong to
+ * upstream's connection go. `Transfer-Encoding` keeps its place where the client can read it; it would
+ * otherwise be appended at the end. Lines with our own prefix are dropped: only we say those.
+ */
+export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): string[] {
+  const { chunkable, ownPrefix } = framing
+  const nominated = nominatedIn(headers)
+  const chunked = chunkable && !hasHeader(headers, 'content-length')
+  const out: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    const { lower, fate } = replyLines.get(name)
+    const goes =
+      fate === 'goes' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : fate === 'frames' && chunked
+    if (!goes) continue
+    const value = headers[i + 1] ?? ''
+    const sent = lower === 'transfer-encoding' ? codingSent(value) : value
+    if (sent !== null) out.push(name, sent)
+  }
+  return out
+}
+
+/** What upstream ended with its connection, we send in chunks, and say so. */
+function codingSent(value: string): string | null {
+  if (/\bchunked\s*$/i.test(value)) return value
+  return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
 }
