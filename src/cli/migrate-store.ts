@@ -6,7 +6,6 @@ import { StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type AuditReport, runAudit } from '../ledger/audit.ts'
 import {
-  type Begun,
   beginMove,
   compareBooks,
   finishMove,
@@ -15,13 +14,8 @@ import {
   openTarget,
   type Target,
 } from '../store/migrate-store/move-books.ts'
-import {
-  describeMoved,
-  type MovedTo,
-  type MoveState,
-  shownInstant,
-} from '../store/migrate-store/move-state.ts'
-import { breakSeal, openSource, readSeal, type Source, sealSource } from '../store/migrate-store/source.ts'
+import { describeMoved, shownInstant } from '../store/migrate-store/move-state.ts'
+import { breakSeal, openSource, readSeal, type Source } from '../store/migrate-store/source.ts'
 import { openBooks } from '../store/postgres/ledger-snapshot.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { lockDataDir } from '../store/sqlite/lock-data-dir.ts'
@@ -133,17 +127,19 @@ async function moveBooks(config: Config, databaseUrl: Secret): Promise<void> {
   try {
     const begun = await beginMove(source, target, systemClock.nowMs(), seal)
     if (begun.beginning === 'finished_before') {
-      // It may have been taken back meanwhile.
-      sealSource(dataDir, source.books, { database: to, atMs: begun.state.finishedAtMs ?? 0 })
       await print(`The books in ${dataDir} were moved to ${to} before, and the move is finished.\n`)
       process.exitCode = 0
       return
     }
-    await print(describeBeginning(begun, dataDir, to))
-    const moved =
-      begun.beginning === 'copied' ? begun.state : await bring(source, target, begun.state, progress)
+    if (begun.beginning === 'new') {
+      await print(`Moving the books in ${dataDir} to ${to}.\n`)
+      await bring(source, target, progress)
+    } else await print(`The rows of the books in ${dataDir} are in ${to} already.\n`)
     await check(source, target, databaseUrl, progress)
-    await finish(dataDir, source, target, moved, { database: to, atMs: systemClock.nowMs() })
+    // SQLite first: there must be no instant at which both could be served from.
+    const atMs = systemClock.nowMs()
+    source.seal({ database: to, atMs })
+    await finishMove(target, begun.state, atMs)
     await print(nextSteps(config, to))
     process.exitCode = 0
   } catch (error) {
@@ -173,31 +169,16 @@ async function closeOpenCalls(dataDir: string): Promise<void> {
   }
 }
 
-function describeBeginning({ beginning, state }: Begun, dataDir: string, to: string): string {
-  switch (beginning) {
-    case 'copied':
-      return `All ${shownCount(state.rows ?? 0)} rows of the books in ${dataDir} are in ${to} already.\n`
-    case 'again':
-      return `The books in ${dataDir} have changed since an earlier run. Moving them to ${to} from the start.\n`
-    default:
-      return `Moving the books in ${dataDir} to ${to}.\n`
-  }
-}
-
-async function bring(
-  source: Source,
-  target: Target,
-  begun: MoveState,
-  progress: MoveProgress,
-): Promise<MoveState> {
+async function bring(source: Source, target: Target, progress: MoveProgress): Promise<void> {
   const beganMs = systemClock.monotonicMs()
-  const moved = await moveRows(source, target, begun, (table, done, total) =>
-    progress.show(`Moving ${table.noun}`, done, total),
-  )
+  let rows = 0
+  await moveRows(source, target, (table, done, total) => {
+    progress.show(`Moving ${table.noun}`, done, total)
+    if (done === total) rows += total
+  })
   const seconds = (systemClock.monotonicMs() - beganMs) / 1_000
   progress.end()
-  await print(`Moved ${shownCount(moved.rows ?? 0)} rows in ${duration(seconds)}.\n`)
-  return moved
+  await print(`Moved ${shownCount(rows)} rows in ${duration(seconds)}.\n`)
 }
 
 /** Before any node may serve from the database. */
@@ -239,22 +220,6 @@ function describeDifference(difference: NonNullable<AuditReport['difference']>):
   const { what, where, stored, derived } = difference
   const values = `stored ${shownText(stored)}, derived ${shownText(derived)}`
   return `The audit found a difference: ${what}, ${shownText(where)}: ${values}.`
-}
-
-/** SQLite first: there must be no instant at which both could be served from. */
-async function finish(
-  dataDir: string,
-  source: Source,
-  target: Target,
-  moved: MoveState,
-  to: MovedTo,
-): Promise<void> {
-  if (!sealSource(dataDir, source.books, to)) {
-    throw new Failure(
-      `A command changed the books in ${dataDir} while they were moved. Run this again: it moves them from the start.`,
-    )
-  }
-  await finishMove(target, moved, to.atMs)
 }
 
 function nextSteps({ dataDir, pepper }: Config, to: string): string {
