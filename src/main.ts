@@ -32,8 +32,8 @@ import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
 import { WaitingCalls } from './ledger/waiting-calls.ts'
-import { answerHealth, createWriteProbe, isHealthPath } from './management/answer-health.ts'
-import type { OwnedParts } from './management/handle-owned.ts'
+import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
+import type { OwnedParts } from './management/router.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
@@ -238,7 +238,7 @@ async function serveFrom(
     recognition: store,
     bodyTimes,
   }
-  const management = loadLater(() => import('./management/handle-owned.ts'), MANAGEMENT_AFTER_MS)
+  const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
   const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { keyId } from '../management/key-object.ts'
+import { keyId } from '../management/fields.ts'
 import { type KeyAnswer, keyAnswer, shownKey } from './key-answer.ts'
 import type { ManagementClient } from './management-client.ts'
 import { readAnswer } from './read-answer.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { findRepeatedName } from '../../src/management/find-repeated-name.ts'
+import { findRepeatedName } from '../../src/management/read-request.ts'
 
 const names = fc.uniqueArray(
   fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('a', 'A', '__proto__', 'a\0')),

@@ -1,15 +1,14 @@
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import { z } from 'zod'
-import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
-import { replyUnstored } from './reply-unstored.ts'
-import { defineRoute, replyRefused } from './route.ts'
+import { refusedMissingRequest } from './requests.ts'
+import { defineRoute, refused, replyJson } from './route.ts'
 
 const decompress = promisify(zstdDecompress)
 
-const body = z
+const bodySchema = z
   .strictObject({
     content_type: z.string().nullable().describe('As the message said it.'),
     length_bytes: z.int().describe('Of the whole body, as it was sent.'),
@@ -19,16 +18,16 @@ const body = z
   })
   .meta({ id: 'logged_body' })
 
-const success = z
+const bodiesSchema = z
   .strictObject({
     object: z.literal('request_bodies'),
     id: z.string(),
-    request: body.nullable(),
-    response: body.nullable(),
+    request: bodySchema.nullable(),
+    response: bodySchema.nullable(),
   })
   .meta({ id: 'request_bodies', description: 'What was said in a call. Credentials were removed.' })
 
-export const getBodies = defineRoute({
+export const bodiesRoute = defineRoute({
   method: 'GET',
   template: '/gateway/v1/requests/{id}/bodies',
   access: 'admin',
@@ -36,21 +35,17 @@ export const getBodies = defineRoute({
   summary: 'What was said in a call',
   description:
     'Bodies are kept only of calls whose key had log_requests at the time, the first MiB of each, until requests.retention_days have passed.',
-  query: null,
-  body: null,
-  repeatable: false,
-  success: { status: 200, schema: success },
+  success: { status: 200, schema: bodiesSchema },
   errors: ['not_found'],
   async handle({ params: [id = ''], caller }, { store }) {
     const call = await store.getCall(id)
-    const none = replyRefused(refuse('not_found', 'There is no request with this id.'))
-    if (call === null || call.accountId !== caller.accountId) return none
+    if (call === null || call.accountId !== caller.accountId) return refusedMissingRequest()
     const bodies = await store.getBodies(id)
     if (bodies === null) {
       const message = 'No bodies are kept of this request: its key did not log them, or their time is over.'
-      return replyRefused(refuse('not_found', message))
+      return refused('not_found', message)
     }
-    return replyUnstored(200, {
+    return replyJson(200, {
       object: 'request_bodies',
       id,
       request: await bodyObject(bodies.request),
@@ -59,14 +54,14 @@ export const getBodies = defineRoute({
   },
 })
 
-async function bodyObject(kept: LoggedBody | null): Promise<z.infer<typeof body> | null> {
-  if (kept === null) return null
-  const bytes = await decompress(kept.compressed, { maxOutputLength: limits.loggedBodyBytesMax * 2 })
-  const encoding = isText(bytes, kept.truncated) ? 'utf-8' : 'base64'
+async function bodyObject(logged: LoggedBody | null): Promise<z.infer<typeof bodySchema> | null> {
+  if (logged === null) return null
+  const bytes = await decompress(logged.compressed, { maxOutputLength: limits.loggedBodyBytesMax * 2 })
+  const encoding = isText(bytes, logged.truncated) ? 'utf-8' : 'base64'
   return {
-    content_type: kept.contentType,
-    length_bytes: kept.lengthBytes,
-    truncated: kept.truncated,
+    content_type: logged.contentType,
+    length_bytes: logged.lengthBytes,
+    truncated: logged.truncated,
     encoding,
     content: bytes.toString(encoding === 'utf-8' ? 'utf8' : 'base64'),
   }

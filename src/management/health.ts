@@ -7,8 +7,8 @@ import { replyJson } from './route.ts'
 export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'
 
 /**
- * Whether something can be written to the store, which on a full disk it cannot. Anybody may ask and each write is one of the
- * disk's, so those who ask at once, or soon after, share one.
+ * Whether something can be written to the store, which on a full disk it cannot. No credential is needed to ask and each
+ * probe is a write of the disk, so requests at the same time, or soon after, share one.
  */
 export function createWriteProbe(write: () => Promise<void>, clock: Clock): () => Promise<boolean> {
   let answer: Promise<boolean> | null = null
@@ -28,16 +28,13 @@ export function createWriteProbe(write: () => Promise<void>, clock: Clock): () =
   }
 }
 
-/** Alive is whoever answers; ready is who can serve, and is asked only for that. Neither needs a credential. */
+/** /healthz: the process answers. /readyz: it can serve. Neither needs a credential. */
 export async function answerHealth(
   exchange: Exchange,
   { path }: Target,
   isReady: () => Promise<boolean>,
 ): Promise<void> {
   const serving = path === '/healthz' || (await isReady())
-  const answer = replyJson(serving ? 200 : 503, { status: serving ? 'ok' : 'unavailable' }, [
-    'cache-control',
-    'no-store',
-  ])
+  const answer = replyJson(serving ? 200 : 503, { status: serving ? 'ok' : 'unavailable' })
   if (answer.kind === 'reply') sendWhole(exchange, answer.reply)
 }
