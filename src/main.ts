@@ -2,20 +2,17 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, UpstreamConfig } from './config.ts'
-import { Afterwards } from './gateway/afterwards.ts'
-import { BodyRoom, freeBytesOf } from './gateway/body-room.ts'
-import { createByteBudget } from './gateway/byte-budget.ts'
-import { createPricer } from './gateway/create-pricer.ts'
+import { AdmissionQueues } from './gateway/admission-queue.ts'
+import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
 import { deny } from './gateway/deny.ts'
-import { audienceOf, openFrontDoor } from './gateway/front-door.ts'
+import { OutputSpeeds } from './gateway/estimate-usage.ts'
+import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
 import type { CallPoint, Gateway, ShowCall } from './gateway/gateway.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
-import { KeyShares } from './gateway/key-shares.ts'
-import { createLines } from './gateway/lines.ts'
-import { OutputSpeeds } from './gateway/output-speed.ts'
+import { BodyRoom, createByteBudget, freeBytesOf, KeyShares } from './gateway/key-shares.ts'
+import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
-import { shapeBroken } from './gateway/shape-broken.ts'
 import { openUpstream } from './gateway/upstream.ts'
 import { TrustedProxies } from './http/addresses.ts'
 import type { BodyTimes } from './http/body-pace.ts'
@@ -167,8 +164,8 @@ async function serveFrom(
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
   const settler = createSettler({ store, watch: settlements, spool, log })
-  const afterwards = new Afterwards()
-  const lines = createLines(config.budgetWaitMs)
+  const background = new BackgroundQueue()
+  const queues = new AdmissionQueues(config.budgetWaitMs)
   const waitingCalls = new WaitingCalls()
   const refusedCalls = new RefusedCalls(store, log)
   const tokenCounter = createTokenCounter()
@@ -207,8 +204,8 @@ async function serveFrom(
     inFlight: { count: 0, preflights: 0 },
     keyShares: new KeyShares(config.callsInFlightPerKeyMax),
     disk,
-    afterwards,
-    lines,
+    background,
+    queues,
     waitingCalls,
     refusedCalls,
     showCall: surroundings.showCall ?? null,
@@ -233,7 +230,7 @@ async function serveFrom(
       settlements,
       waitingCalls,
       refusedCalls,
-      limitsMoved: () => lines.stirAll(),
+      limitsMoved: () => queues.signalAll(),
     },
     recognition: store,
     bodyTimes,
@@ -282,7 +279,7 @@ async function serveFrom(
       ready = false
       retention.stop()
       management.leave()
-      lines.close()
+      queues.close()
       const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)
       // Calls whose clients have left may still be read to their end.
@@ -291,7 +288,7 @@ async function serveFrom(
       // Calls that were cut are still being settled, by a rough count where they waited for one; the store stays open for them.
       await tokenCounter.close()
       await untilQuiet(
-        () => gateway.inFlight.count === 0 && settler.waiting === 0 && afterwards.count === 0,
+        () => gateway.inFlight.count === 0 && settler.waiting === 0 && background.count === 0,
         limits.settleOnStopMs,
       )
       await refusedCalls.written()

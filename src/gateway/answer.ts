@@ -3,8 +3,8 @@ import { hasHeader } from '../http/raw-headers.ts'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
-import type { ByteBudget } from './byte-budget.ts'
 import { announcedTrailers, type Figures, figureLines } from './figures.ts'
+import type { ByteBudget } from './key-shares.ts'
 import { toReplyHeaders } from './reply-headers.ts'
 
 /** Upstream's head, as it came. */

@@ -1,11 +1,12 @@
-import type { Exchange } from '../http/exchange.ts'
+import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { judgeHead } from '../http/judge-head.ts'
 import { hidesOwnedPath, isOwnedPath } from '../http/owned-paths.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { judgeTarget, type Target } from '../http/target.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { Identity } from '../keys/identity.ts'
-import type { Audience } from '../providers/error-shape.ts'
+import { type Audience, shapeError } from '../providers/error-shape.ts'
+import { chooseSurface } from '../providers/surface.ts'
 import { deny } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
@@ -58,4 +59,18 @@ function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal 
 export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
   const path = rawTarget.split('?', 1)[0] ?? ''
   return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)
+}
+
+/**
+ * The error for bytes that never became a request, in the shape of the surface they seem to be meant for. The
+ * text may be any part of a head, or garbage; it is only searched, never used.
+ */
+export function shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply {
+  const target = /^[A-Za-z]+ ([^ ?]+)/.exec(head)?.[1] ?? ''
+  if (isOwnedPath(target)) return shapeError('own', refusal, requestId)
+  const surface = chooseSurface(target, {
+    hasAnthropicVersion: /^anthropic-version:/im.test(head),
+    hasXApiKey: /^x-api-key:/im.test(head),
+  })
+  return shapeError(surface, refusal, requestId)
 }

@@ -10,15 +10,14 @@ import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { WaitingCalls } from '../ledger/waiting-calls.ts'
 import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
-import type { Afterwards } from './afterwards.ts'
-import type { ByteBudget } from './byte-budget.ts'
+import type { AdmissionQueues } from './admission-queue.ts'
+import type { BackgroundQueue } from './background-queue.ts'
+import type { OutputSpeeds } from './estimate-usage.ts'
 import type { IdentifyParts } from './identify.ts'
-import type { KeyShares } from './key-shares.ts'
-import type { Lines } from './lines.ts'
-import type { OutputSpeeds } from './output-speed.ts'
+import type { ByteBudget, KeyShares } from './key-shares.ts'
+import type { OnLeave } from './leave.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
-import type { OnLeave } from './read-on.ts'
 import type { Settler } from './settle.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -39,10 +38,10 @@ export interface Gateway {
   /** While it is full nothing is admitted: what room there is belongs to what is in flight. */
   readonly disk: { readonly isFull: boolean }
   /** What goes on after its call was answered. */
-  readonly afterwards: Afterwards
+  readonly background: BackgroundQueue
   /** Where calls wait for room under a cap or for credit. */
-  readonly lines: Lines
-  /** Those of them that wait now, for whoever asks what became of a call. */
+  readonly queues: AdmissionQueues
+  /** Those of them that wait now, for the management API. */
   readonly waitingCalls: WaitingCalls
   /** Where records of refused calls go. */
   readonly refusedCalls: RefusedCalls

@@ -5,8 +5,7 @@ import { Readable } from 'node:stream'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import { kept } from '../kernel/read-buffer.ts'
-import type { BodyRoom } from './body-room.ts'
-import type { KeyShare } from './key-shares.ts'
+import type { BodyRoom, KeyShare } from './key-shares.ts'
 
 /**
  * A request body that waits for admission: in memory while it is small and there is room, then in a temporary

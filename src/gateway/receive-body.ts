@@ -2,10 +2,9 @@ import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type BodyRoom, NoBodyRoom } from './body-room.ts'
 import type { Denial } from './deny.ts'
 import { HeldBody } from './held-body.ts'
-import type { KeyShare } from './key-shares.ts'
+import { type BodyRoom, type KeyShare, NoBodyRoom } from './key-shares.ts'
 
 export interface ReceiveOptions {
   readonly room: BodyRoom

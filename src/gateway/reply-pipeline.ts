@@ -6,19 +6,20 @@ import { type Metered, NOTHING_SHOWN, type Shown, type Stage } from '../metering
 import type { UsageReader } from '../providers/endpoint.ts'
 import { isJsonType } from '../providers/usage/create-meter.ts'
 import type { Answer, FiguresCome, ReplyHead } from './answer.ts'
+import { Silence } from './estimate-usage.ts'
 import type { Figures } from './figures.ts'
 import type { Call, ReplyReceiver } from './forward.ts'
 import { type Observer, observe } from './observe.ts'
-import { Silence } from './output-speed.ts'
 import { createUsageRemover, type UsageRemover, withoutOutdated } from './usage-remover.ts'
 
-export interface CarryParts {
-  readonly answer: Answer
-  /** Who reads the usage; null where the reply costs nothing. */
+export interface PipelineParts {
+  /** Makes the answer that the reply goes to. `onDrain`: the client has room again. */
+  createAnswer(onDrain: () => void): Answer
+  /** What reads the usage; null where the reply costs nothing. */
   readonly reader: UsageReader | null
   /** Before this call. */
   readonly balanceNanos: Nanos | null
-  /** A JSON reply is kept back though its figures are known, until somebody is done with it. */
+  /** A JSON reply is kept back though its figures are known, until the body taps are done with it. */
   readonly holdJson: boolean
   nowMs(): number
   onFirstByte(): void
@@ -26,9 +27,10 @@ export interface CarryParts {
   look(chunk: Buffer): void
 }
 
-/** A reply on its way from upstream to the client: observed, rid of what we asked into it, and answered with. */
-export class CarriedReply implements ReplyReceiver {
-  readonly #parts: CarryParts
+/** The way of a reply from upstream to the client: observed, rid of the usage that we asked for, and answered with. */
+export class ReplyPipeline implements ReplyReceiver {
+  readonly #parts: PipelineParts
+  readonly #answer: Answer
   #replyHead: ReplyHead | null = null
   #observer: Observer | null = null
   #remover: UsageRemover | null = null
@@ -46,8 +48,9 @@ export class CarriedReply implements ReplyReceiver {
   #behind: Promise<void> | null = null
   readonly #silence: Silence
 
-  constructor(parts: CarryParts) {
+  constructor(parts: PipelineParts) {
     this.#parts = parts
+    this.#answer = parts.createAnswer(() => this.onDrain())
     this.#silence = new Silence(parts.nowMs())
   }
 
@@ -60,6 +63,16 @@ export class CarriedReply implements ReplyReceiver {
   /** Upstream's head, if it has come. */
   get replyHead(): ReplyHead | null {
     return this.#replyHead
+  }
+
+  /** Of the body, what was written to the client. */
+  get bytesOut(): number {
+    return this.#answer.bytesOut
+  }
+
+  /** Of the body, what is held to be written with the figures. */
+  get bytesHeld(): number {
+    return this.#answer.bytesHeld
   }
 
   get isStreamed(): boolean {
@@ -95,11 +108,12 @@ export class CarriedReply implements ReplyReceiver {
   }
 
   interim(status: number, headers: string[]): void {
-    this.#parts.answer.interim(status, headers)
+    this.#answer.interim(status, headers)
   }
 
   head(status: number, reason: string, headers: string[]): void {
-    const { answer, reader } = this.#parts
+    const { reader } = this.#parts
+    const answer = this.#answer
     this.#replyHead = { status, reason, headers }
     const costs = reader !== null && status >= 200 && status < 300
     const come = this.#figuresCome(costs, headers)
@@ -185,7 +199,7 @@ export class CarriedReply implements ReplyReceiver {
   }
 
   async finish(figures: Figures | null, trailers: string[]): Promise<void> {
-    const { answer } = this.#parts
+    const answer = this.#answer
     const whole = this.#remover === null || (await this.#remover.end(this.#take)) === 'whole'
     if (whole) answer.finish(figures, this.#remover === null ? trailers : withoutOutdated(trailers))
     else answer.cut()
@@ -193,7 +207,7 @@ export class CarriedReply implements ReplyReceiver {
 
   async cut(): Promise<void> {
     await this.#remover?.breakOff(this.#take)
-    this.#parts.answer.cut()
+    this.#answer.cut()
   }
 
   /** Gives back what the way it took has kept. */
@@ -204,7 +218,7 @@ export class CarriedReply implements ReplyReceiver {
 
   /** False: the client has no room. The last event of a stream is kept back for the figures; all else passes. */
   #deliver(bytes: Buffer): boolean {
-    const { answer } = this.#parts
+    const answer = this.#answer
     if (!this.#keepsLast || this.#stage !== 'over') return answer.data(bytes)
     const at = this.#isLast ? 0 : lastEventAt(bytes)
     this.#isLast = true

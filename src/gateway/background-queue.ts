@@ -4,19 +4,19 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
  * Work that goes on after its call was answered: one piece after the other, with a turn of the event loop between
  * them, so that streams which run meanwhile hardly notice. A stop waits for it.
  */
-export class Afterwards {
-  #expected = 0
+export class BackgroundQueue {
+  #reserved = 0
   #last: Promise<void> = Promise.resolve()
 
-  /** Pieces that are expected, wait or are under way. */
+  /** Pieces that are reserved, wait or are under way. */
   get count(): number {
-    return this.#expected
+    return this.#reserved
   }
 
   /** Whether a call may bring a piece of work when it is over. It must then call `add`. */
-  tryExpect(most: number): boolean {
-    if (this.#expected >= most) return false
-    this.#expected += 1
+  reserve(most: number): boolean {
+    if (this.#reserved >= most) return false
+    this.#reserved += 1
     return true
   }
 
@@ -25,7 +25,7 @@ export class Afterwards {
     this.#last = this.#last.then(async () => {
       await nextTurn()
       await work()
-      this.#expected -= 1
+      this.#reserved -= 1
     })
   }
 }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Answer } from '../../src/gateway/answer.ts'
-import { CarriedReply } from '../../src/gateway/carry-reply.ts'
+import { ReplyPipeline } from '../../src/gateway/reply-pipeline.ts'
 import { limits } from '../../src/kernel/limits.ts'
 
 test('upstream goes on when the last chunk of a read has found room, not when the first has', async () => {
@@ -17,8 +17,8 @@ test('upstream goes on when the last chunk of a read has found room, not when th
     interim() {},
     bytesOut: 0,
   } as unknown as Answer
-  const reply = new CarriedReply({
-    answer,
+  const reply = new ReplyPipeline({
+    createAnswer: () => answer,
     reader: 'chat',
     balanceNanos: null,
     holdJson: false,
@@ -53,8 +53,8 @@ test('upstream goes on when the last chunk of a read has found room, not when th
 function carried(contentType: string, coding: string) {
   const client = { hasRoom: true }
   const answer = { begin() {}, data: () => client.hasRoom, finish() {}, cut() {}, interim() {}, bytesOut: 0 }
-  const reply = new CarriedReply({
-    answer: answer as unknown as Answer,
+  const reply = new ReplyPipeline({
+    createAnswer: () => answer as unknown as Answer,
     reader: 'chat',
     balanceNanos: null,
     holdJson: false,

@@ -1,33 +1,31 @@
-import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import { firstValue } from '../http/raw-headers.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Redact } from '../kernel/redact.ts'
 import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import type { CallClosing, TokenCounts } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
-import type { UsageReader } from '../providers/endpoint.ts'
 import { soldByCharacter } from '../providers/request-characters.ts'
-import type { Surface } from '../providers/surface.ts'
-import { type CountableRequest, type CountedCall, type Counting, estimateUsage } from './estimate-usage.ts'
+import type { ReplyHead } from './answer.ts'
+import type { AdmittedCall } from './call.ts'
+import { type Counting, estimateUsage } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
 import type { BillPlan, RatedCall } from './pricer.ts'
 
-/** Everything that is known of a call when it has ended. */
-export interface EndedCall {
-  readonly surface: Surface
-  readonly plan: BillPlan
-  readonly reader: UsageReader | null
-  readonly modelAsked: string | null
+/** How a call ended, as far as its bill depends on it. */
+export interface CallOutcome {
   readonly end: CallEnd
   /** Upstream's head, if one came. */
-  readonly head: { readonly status: number; readonly headers: RawHeaders } | null
+  readonly head: ReplyHead | null
   /** What the meter read, where there was one: on a metered endpoint that answered with success, or not at all. */
   readonly metered: Metered | null
-  readonly request: CountableRequest
+  /** Of the reply, as far as it was given on. */
   readonly bytesOut: number
   /** How long the reply showed nothing that the model wrote. */
   readonly silentMs: number
 }
+
+type BilledCall = Pick<AdmittedCall, 'surface' | 'plan' | 'request'>
 
 /** The part of a closing that is about money. What is about time and bytes, the caller knows. */
 export type Bill = Pick<
@@ -62,7 +60,7 @@ export const NOTHING_BILLED: Bill = {
   upstreamRequestId: null,
 }
 
-/** The bill of a call of which nobody will ever know what it consumed. Its hold counts as lost. */
+/** The bill of a call of which it cannot be known what it consumed. Its hold counts as lost. */
 const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
 
 /**
@@ -71,18 +69,20 @@ const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
  * an error costs nothing. Every other call of a metered endpoint costs what upstream says it used; what
  * upstream did not get to say is counted, and the bill says `estimated`.
  */
-export function billCall(call: EndedCall, counting: Counting): Bill | Promise<Bill> {
-  const { plan, end, head } = call
+export function billCall(call: BilledCall, outcome: CallOutcome, counting: Counting): Bill | Promise<Bill> {
+  const plan = call.plan.bill
+  const { end, head, metered } = outcome
   if (head === null && end.kind === 'failed') {
     return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
   }
   if (head === null && end.kind === 'abandoned' && !end.sent) return NOTHING_BILLED
-  if (!plan.metered || call.metered === null || !isSuccess(head) || failedAtOnce(call.metered))
-    return freeBill(call)
-  const metered = head === null ? call.metered : withFees(call.metered, plan)
-  const said = rateSaid(call, metered)
-  if (said !== null) return billOf(call, said)
-  return plan.counts ? countAndBill(call, metered, counting) : freeBill(call)
+  if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) {
+    return freeBill(plan, head)
+  }
+  const charged = head === null ? metered : withFees(metered, plan)
+  const said = rateSaid(call, charged)
+  if (said !== null) return billOf(plan, head, said)
+  return plan.counts ? countAndBill(call, outcome, charged, counting) : freeBill(plan, head)
 }
 
 function withFees(metered: Metered, plan: BillPlan): Metered {
@@ -90,8 +90,8 @@ function withFees(metered: Metered, plan: BillPlan): Metered {
   return usage === metered.usage ? metered : { ...metered, usage }
 }
 
-/** The bill of a call that costs nothing, or of which nobody can say what it costs. */
-function freeBill({ plan, head }: EndedCall): Bill {
+/** The bill of a call that costs nothing, or of which it cannot be said what it costs. */
+function freeBill(plan: BillPlan, head: ReplyHead | null): Bill {
   return {
     ...NOTHING_BILLED,
     state: 'settled',
@@ -101,7 +101,7 @@ function freeBill({ plan, head }: EndedCall): Bill {
   }
 }
 
-function billOf({ plan, head }: EndedCall, { usage, rated, estimated }: RatedUsage): Bill {
+function billOf(plan: BillPlan, head: ReplyHead | null, { usage, rated, estimated }: RatedUsage): Bill {
   return {
     state: 'settled',
     status: head?.status ?? null,
@@ -118,19 +118,29 @@ function billOf({ plan, head }: EndedCall, { usage, rated, estimated }: RatedUsa
   }
 }
 
+/** What a closing says of time and bytes. */
+type Measured = Pick<
+  CallClosing,
+  'requestId' | 'atMs' | 'streamed' | 'upstreamMs' | 'overheadMs' | 'bytesIn' | 'bytesOut'
+>
+
 /** Of what upstream calls a call or its end. */
 const RECORDED_CHARS_MAX = 256
 
-/** Upstreams that echo the name of the model they were asked for echo whatever was put there. */
-export function withoutSecrets(bill: Bill, redact: Redact): Bill {
-  const { modelServed, usage } = bill
+/**
+ * The bill as the store keeps it, without secrets: upstreams that echo the name of the model they were asked for echo
+ * whatever was put there.
+ */
+export function closingOf(bill: Bill, measured: Measured, redact: Redact): CallClosing {
+  const clean = (text: string | null) => (text === null ? null : redact(text))
+  const short = (text: string | null) => clean(text?.slice(0, RECORDED_CHARS_MAX) ?? null)
   return {
     ...bill,
-    modelServed: modelServed === null ? null : redact(modelServed),
-    usage: usage === null ? null : redact(usage),
-    stopReason: bill.stopReason === null ? null : redact(bill.stopReason.slice(0, RECORDED_CHARS_MAX)),
-    upstreamRequestId:
-      bill.upstreamRequestId === null ? null : redact(bill.upstreamRequestId.slice(0, RECORDED_CHARS_MAX)),
+    modelServed: clean(bill.modelServed),
+    usage: clean(bill.usage),
+    stopReason: short(bill.stopReason),
+    upstreamRequestId: short(bill.upstreamRequestId),
+    ...measured,
   }
 }
 
@@ -152,7 +162,10 @@ interface RatedUsage {
 }
 
 /** What the call costs by what was said about it, and without counting. Null where that is not all, or cannot be. */
-function rateSaid({ plan, modelAsked, request }: EndedCall, metered: Metered): RatedUsage | null {
+function rateSaid(
+  { plan: { bill: plan, modelAsked }, request }: BilledCall,
+  metered: Metered,
+): RatedUsage | null {
   if (!metered.inputKnown) {
     const speech = soldByCharacter(modelAsked, request.speech)
     if (speech === null) return null
@@ -166,13 +179,19 @@ function rateSaid({ plan, modelAsked, request }: EndedCall, metered: Metered): R
   return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
 }
 
-async function countAndBill(call: EndedCall, metered: Metered, counting: Counting): Promise<Bill> {
-  const { plan } = call
-  const counted: CountedCall = { ...call, whole: call.end.kind === 'complete', unseen: plan.unseen() }
+async function countAndBill(
+  { surface, plan: { bill: plan, modelAsked, reader }, request }: BilledCall,
+  { end, head, bytesOut, silentMs }: CallOutcome,
+  metered: Metered,
+  counting: Counting,
+): Promise<Bill> {
+  const whole = end.kind === 'complete'
+  const unseen = plan.unseen()
+  const counted = { surface, reader, plan, modelAsked, request, whole, unseen, bytesOut, silentMs }
   if (!metered.inputKnown || !metered.outputKnown) {
     const usage = await estimateUsage(metered, counted, counting)
     const rated = plan.rate(usage)
-    if (isPlausible(usage, rated)) return billOf(call, { usage, rated, estimated: true })
+    if (isPlausible(usage, rated)) return billOf(plan, head, { usage, rated, estimated: true })
   }
   const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
   const usage = await estimateUsage(
@@ -180,7 +199,7 @@ async function countAndBill(call: EndedCall, metered: Metered, counting: Countin
     counted,
     counting,
   )
-  return billOf(call, { usage, rated: plan.rate(usage), estimated: true })
+  return billOf(plan, head, { usage, rated: plan.rate(usage), estimated: true })
 }
 
 function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
@@ -189,11 +208,11 @@ function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
 }
 
 /** No head at all counts as a success here: the client left before upstream could answer. */
-function isSuccess(head: EndedCall['head']): boolean {
+function isSuccess(head: ReplyHead | null): boolean {
   return head === null || (head.status >= 200 && head.status < 300)
 }
 
-function upstreamRequestId(head: EndedCall['head']): string | null {
+function upstreamRequestId(head: ReplyHead | null): string | null {
   if (head === null) return null
   const { headers } = head
   return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
