@@ -12,7 +12,7 @@ import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/file-id.ts'
 import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
-import { type RequestBody, saysTwice } from './read.ts'
+import { hasConflictingValues, type RequestBody } from './read.ts'
 
 /**
  * Sees the bytes of a call as they pass, in both directions, and how it ended. Like the meter it sees a view of each
@@ -132,7 +132,8 @@ function watchBatchFile({ exchange, admission }: AdmittedCall, atMs: number, { s
     firstValue(headers, 'content-type'),
     firstValue(headers, 'content-encoding'),
   )
-  const doubtful = saysTwice(headers, 'content-type') || saysTwice(headers, 'content-encoding')
+  const doubtful =
+    hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
   const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX)
   return {
     sent: (chunk) => scanner.write(chunk),

@@ -4,7 +4,7 @@ import type { Admission, NamedModels } from '../ledger/call.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
 import type { Endpoint, UsageReader } from '../providers/endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
-import type { CountableRequest } from './estimate-usage.ts'
+import type { CountableInput } from './estimate-usage.ts'
 import type { KeyShare } from './key-shares.ts'
 import type { BillPlan } from './pricer.ts'
 import type { ReadBody } from './read.ts'
@@ -34,7 +34,7 @@ export interface IdentifiedCall extends Call {
 export interface ReadCall extends IdentifiedCall {
   readonly read: ReadBody
   /** The body as far as its tokens can be counted. */
-  readonly request: CountableRequest
+  readonly request: CountableInput
 }
 
 /** After `plan`. */

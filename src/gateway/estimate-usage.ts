@@ -17,7 +17,7 @@ import { IMAGE_TOOL_MODEL } from '../providers/usage/response-tools.ts'
 import type { BillPlan } from './pricer.ts'
 
 /** The request as far as its input can be counted: its bytes where they are at hand and plain, and their number. */
-export interface CountableRequest {
+export interface CountableInput {
   /** As they lie in memory: joining those of a large body takes longer than a call may keep others waiting. */
   readonly pieces: Buffer | readonly Buffer[] | null
   readonly lengthBytes: number
@@ -35,7 +35,7 @@ export interface CountedCall {
   readonly reader: UsageReader | null
   readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked'>
   readonly modelAsked: string | null
-  readonly request: CountableRequest
+  readonly request: CountableInput
   /** Upstream answered to the end, and did not say what that took. */
   readonly whole: boolean
   readonly unseen: UnseenWork
@@ -104,7 +104,7 @@ async function countOutput(metered: Metered, call: CountedCall, counting: Counti
   if (reader === 'transcription' && isSoldByDuration(call.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * unseen.images }
   const held = call.plan.tokensHeld(metered.usage.modelServed)
-  // Of a request that could not be read nobody knows what it turned off, the usage for one.
+  // What a request that could not be read has turned off is not known: its usage, for one.
   if (unseen.request && call.whole && held.output !== null) return { output_tokens: held.output }
   const written = await countWritten(metered, call.surface, counting)
   const reasons = unseen.reasoning || metered.shown.reasons

@@ -55,7 +55,7 @@ function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal 
   return refuse('internal_error', 'The gateway failed. Report this with the request id.')
 }
 
-/** Who reads an error about this target, which may not have been judged yet. */
+/** The audience of an error about this target, which may not have been judged yet. */
 export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
   const path = rawTarget.split('?', 1)[0] ?? ''
   return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)

@@ -45,7 +45,7 @@ export interface Gateway {
   readonly waitingCalls: WaitingCalls
   /** Where records of refused calls go. */
   readonly refusedCalls: RefusedCalls
-  /** Told of every call that has ended or was refused, when all is done; null where nobody watches. */
+  /** Told of every call that has ended or was refused, when all is done; null without a terminal. */
   readonly showCall: ShowCall | null
   /** What the logged bodies of all calls may take together. */
   readonly bodiesBytesMax: number
@@ -66,10 +66,10 @@ export interface Gateway {
   reached(point: CallPoint): void
 }
 
-/** Must not fail, and must not wait for anybody. */
+/** Must not fail, and must not wait. */
 export type ShowCall = (call: ShownCall) => void
 
-/** A call for the eyes of whoever sits at the terminal. */
+/** A call as the terminal shows it. */
 export interface ShownCall {
   readonly atMs: number
   readonly method: string

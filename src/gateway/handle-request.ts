@@ -11,7 +11,7 @@ import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
 import { askForStored } from './leave.ts'
 import { planCall } from './plan.ts'
-import { countable, readBody, worthKeyCheck } from './read.ts'
+import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
 import type { Sender } from './receive-body.ts'
 import {
   explainFailure,
@@ -52,7 +52,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const routed = { exchange, target, surface, endpoint }
   const notServed = refuseEndpoint(endpoint, method, target.path, gateway)
   const isPaid = endpoint?.billing === 'metered'
-  const keyFirst = worthKeyCheck(exchange)
+  const keyFirst = checkKeyBeforeBody(exchange)
   if (identity.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
     const denial = await checkKey(identity.digest, isPaid && keyFirst, exchange, gateway)
     const refusal = denial?.refusal ?? notServed ?? (upstream === null ? refuseUnconfigured(surface) : null)
@@ -91,7 +91,7 @@ async function serveCall(
 
   try {
     // plan
-    const readCall = { ...identified, read, request: countable(exchange, read) }
+    const readCall = { ...identified, read, request: countableInput(exchange, read) }
     const call = { ...readCall, plan: planCall(readCall, gateway) }
 
     // admit

@@ -101,7 +101,7 @@ export class BodyRoom {
         share.spilledBytes === 0 ? 'too many large ones are held' : 'those of this key fill its part'
       throw new NoBodyRoom(`There is no room to hold the request body: ${whose} already.`)
     }
-    // Before the disk is looked at, so that those who look at the same time do not take the same room.
+    // Before the disk is looked at, so that bodies which look at the same time do not take the same room.
     this.#spilledBytes += bytes
     share.spilledBytes += bytes
     this.#unwrittenBytes += bytes

@@ -14,7 +14,7 @@ import { type SpeechRequest, speechRequest } from '../providers/request-characte
 import { watchRecords } from '../providers/watch-records.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { Denial } from './deny.ts'
-import type { CountableRequest } from './estimate-usage.ts'
+import type { CountableInput } from './estimate-usage.ts'
 import type { HeldBody } from './held-body.ts'
 import { type ReceiveOptions, receiveBody, refuseAnnouncedLength, type Sender } from './receive-body.ts'
 import type { UpstreamBody } from './request-head.ts'
@@ -56,7 +56,7 @@ export function announcedBody(exchange: Exchange): Announced {
  * A body that is large, or may become so here or when it is decoded, is worth asking the store about the key before it is
  * taken in.
  */
-export function worthKeyCheck(exchange: Exchange): boolean {
+export function checkKeyBeforeBody(exchange: Exchange): boolean {
   if (exchange.expectsContinue) return true
   const { present, lengthBytes } = announcedBody(exchange)
   if (!present) return false
@@ -68,7 +68,7 @@ function isEncoded({ headers }: Exchange): boolean {
 }
 
 /** Of two lines that disagree, we would believe the first and upstream may believe the last. */
-export function saysTwice(headers: RawHeaders, name: string): boolean {
+export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
   const values = valuesOf(headers, name)
   return values.length > 1 && new Set(values).size > 1
 }
@@ -94,7 +94,8 @@ export async function readBody(
 
   const { headers } = exchange
   const also = alsoRead(endpoint)
-  const doubtful = saysTwice(headers, 'content-type') || saysTwice(headers, 'content-encoding')
+  const doubtful =
+    hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
   const reader = doubtful
     ? unreadable('two_content_types')
     : readerFor(
@@ -207,7 +208,7 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) 
       done(error)
     },
   })
-  // Whoever reads it may have lost interest, if upstream cannot be reached, and nobody else listens.
+  // Without a listener an error would end the process; where upstream cannot be reached, there is no other one.
   out.on('error', () => {})
   function onData(chunk: Buffer): void {
     idle.refresh()
@@ -237,7 +238,7 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) 
 }
 
 /** What the request's input can be counted and bounded by: plain bytes, or only how many there are once decoded. */
-export function countable(exchange: Exchange, { body, facts, audio }: ReadBody): CountableRequest {
+export function countableInput(exchange: Exchange, { body, facts, audio }: ReadBody): CountableInput {
   if (body.kind !== 'held') return NOTHING_COUNTABLE
   const isForm = facts.kind === 'form'
   const audioMs = isForm && audio !== null ? audio.milliseconds : null
@@ -255,7 +256,7 @@ function decodedBytes(facts: RequestFacts): number | null {
   return facts.kind === 'form' ? facts.scan.lengthBytes : null
 }
 
-const NOTHING_COUNTABLE: CountableRequest = {
+const NOTHING_COUNTABLE: CountableInput = {
   pieces: null,
   lengthBytes: 0,
   isForm: false,
@@ -263,7 +264,7 @@ const NOTHING_COUNTABLE: CountableRequest = {
   speech: null,
 }
 
-class CountableBytes implements CountableRequest {
+class CountableBytes implements CountableInput {
   readonly lengthBytes: number
   readonly isForm: boolean
   readonly audioMs: number | null

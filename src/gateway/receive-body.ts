@@ -11,7 +11,7 @@ export interface ReceiveOptions {
   readonly times: BodyTimes
 }
 
-/** Whose body it is. */
+/** The key that sends the body. */
 export interface Sender {
   readonly share: KeyShare
   /** Asks whether the key may send a body. Null: that was asked already. */
@@ -30,7 +30,7 @@ export type Received =
 
 /**
  * Takes the request's body in, whole, with a limit on its size, on its silence and on its slowness. The key of one that
- * does not come at once is asked about meanwhile: nobody without one keeps a connection by sending slowly.
+ * does not come at once is asked about meanwhile: without one a slow client would keep its connection.
  */
 export function receiveBody(
   exchange: Exchange,
@@ -59,7 +59,7 @@ export function receiveBody(
     let pace: BodyPace | null = null
     /** Arriving bytes do not put the question off. */
     let isKeyChecked = sender.checkKey === null
-    /** Most bodies come in one piece with their head, and are whole before anybody could wait for them. */
+    /** Most bodies come in one piece with their head, and this is never called. */
     function waitForMore(): void {
       if (finished) return
       res.whenClosed.add(onLeft)

@@ -181,7 +181,7 @@ export function refuseEndpoint(
   return refusal ?? refuseStored(endpoint, settings.stateful)
 }
 
-/** Of what is said of a path that nobody knows. */
+/** Of an unknown path, how much a refusal shows. */
 const SHOWN_PATH_CHARS_MAX = 200
 
 /** Upstream may obey a spelling that our tables do not have, and nothing would be metered. */
