@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream'
-import type { BodyTimes } from '../http/body-pace.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
+import { discardRest, type Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
+import { kept } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { askForUsage } from '../providers/chat-usage/ask-for-usage.ts'
@@ -15,7 +16,7 @@ import {
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { KeyShare } from './key-shares.ts'
-import { bodyForUpstream, type RequestBody } from './read.ts'
+import type { RequestBody } from './read.ts'
 import type { UpstreamBody } from './request-head.ts'
 
 /** The body as it goes upstream. */
@@ -87,4 +88,80 @@ function usageSplices(facts: RequestFacts, endpoint: Endpoint | null): readonly 
   if (endpoint.usage !== 'chat' && endpoint.usage !== 'completions') return null
   const ask = askForUsage(facts.scan)
   return ask.kind === 'edit' ? ask.splices : null
+}
+
+/**
+ * The body in the form it is sent: bytes go with their length, a stream goes chunked unless a length is given.
+ * What the client sent chunked is sent chunked.
+ */
+function bodyForUpstream(
+  exchange: Exchange,
+  body: RequestBody,
+  times: BodyTimes,
+  look: (chunk: Buffer) => void,
+): UpstreamBody {
+  switch (body.kind) {
+    case 'none':
+      return null
+    case 'held':
+      return (body.lengthBytes === null ? null : body.held.pieces()) ?? body.held.stream()
+    case 'flowing':
+      return bridge(exchange, times, look)
+  }
+}
+
+/** The client stopped sending a body that flows through, or sends it too slowly; the message is for it. */
+export class BodyIdle extends Error {
+  readonly code = 'TOLLGATE_BODY_IDLE'
+}
+
+/** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
+function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
+  const watchIdle = () =>
+    setTimeout(() => out.destroy(new BodyIdle('The request body stopped arriving.')), times.idleTimeoutMs)
+  let idle = watchIdle()
+  const pace = new BodyPace(times)
+  const out = new Readable({
+    highWaterMark: 64 * 1024,
+    read() {
+      // One that was cleared cannot be refreshed.
+      clearTimeout(idle)
+      if (!req.complete) idle = watchIdle()
+      pace.resumed()
+      req.resume()
+    },
+    destroy(error, done) {
+      clearTimeout(idle)
+      res.whenClosed.remove(onLeft)
+      discardRest(req)
+      done(error)
+    },
+  })
+  // Without a listener an error would end the process; where upstream cannot be reached, there is no other one.
+  out.on('error', () => {})
+  function onData(chunk: Buffer): void {
+    idle.refresh()
+    if (!pace.arrived(chunk.length)) {
+      out.destroy(new BodyIdle(slowBody(times.bytesPerSecondMin)))
+      return
+    }
+    look(chunk)
+    // While upstream has no room the client cannot send, and its silence says nothing.
+    if (!out.push(kept(chunk))) {
+      clearTimeout(idle)
+      pace.paused()
+      req.pause()
+    }
+  }
+  function onEnd(): void {
+    clearTimeout(idle)
+    out.push(null)
+  }
+  // The client left in mid-upload: upstream must not see a body that looks complete.
+  function onLeft(): void {
+    if (!req.complete) out.destroy(new Error('the client left'))
+  }
+  res.whenClosed.add(onLeft)
+  req.receive({ data: onData, end: onEnd })
+  return out
 }

@@ -1,10 +1,7 @@
-import { Readable } from 'node:stream'
-import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
-import { clientLeft, discardRest, type Exchange, inviteBody } from '../http/exchange.ts'
+import { clientLeft, type Exchange, inviteBody } from '../http/exchange.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { kept } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { NOT_READ, type RequestFacts, SPEECH_NAMES } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
@@ -17,7 +14,6 @@ import type { Denial } from './deny.ts'
 import type { CountableInput } from './estimate-usage.ts'
 import type { HeldBody } from './held-body.ts'
 import { type ReceiveOptions, receiveBody, refuseAnnouncedLength, type Sender } from './receive-body.ts'
-import type { UpstreamBody } from './request-head.ts'
 
 /** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
 export type RequestBody =
@@ -159,82 +155,6 @@ function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
   if (endpoint.billing !== 'metered') return undefined
   if (endpoint.usage === 'transcription') return { files: new AudioUpload() }
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
-}
-
-/**
- * The body in the form it is sent: bytes go with their length, a stream goes chunked unless a length is given.
- * What the client sent chunked is sent chunked.
- */
-export function bodyForUpstream(
-  exchange: Exchange,
-  body: RequestBody,
-  times: BodyTimes,
-  look: (chunk: Buffer) => void,
-): UpstreamBody {
-  switch (body.kind) {
-    case 'none':
-      return null
-    case 'held':
-      return (body.lengthBytes === null ? null : body.held.pieces()) ?? body.held.stream()
-    case 'flowing':
-      return bridge(exchange, times, look)
-  }
-}
-
-/** The client stopped sending a body that flows through, or sends it too slowly; the message is for it. */
-export class BodyIdle extends Error {
-  readonly code = 'TOLLGATE_BODY_IDLE'
-}
-
-/** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
-function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
-  const watchIdle = () =>
-    setTimeout(() => out.destroy(new BodyIdle('The request body stopped arriving.')), times.idleTimeoutMs)
-  let idle = watchIdle()
-  const pace = new BodyPace(times)
-  const out = new Readable({
-    highWaterMark: 64 * 1024,
-    read() {
-      // One that was cleared cannot be refreshed.
-      clearTimeout(idle)
-      if (!req.complete) idle = watchIdle()
-      pace.resumed()
-      req.resume()
-    },
-    destroy(error, done) {
-      clearTimeout(idle)
-      res.whenClosed.remove(onLeft)
-      discardRest(req)
-      done(error)
-    },
-  })
-  // Without a listener an error would end the process; where upstream cannot be reached, there is no other one.
-  out.on('error', () => {})
-  function onData(chunk: Buffer): void {
-    idle.refresh()
-    if (!pace.arrived(chunk.length)) {
-      out.destroy(new BodyIdle(slowBody(times.bytesPerSecondMin)))
-      return
-    }
-    look(chunk)
-    // While upstream has no room the client cannot send, and its silence says nothing.
-    if (!out.push(kept(chunk))) {
-      clearTimeout(idle)
-      pace.paused()
-      req.pause()
-    }
-  }
-  function onEnd(): void {
-    clearTimeout(idle)
-    out.push(null)
-  }
-  // The client left in mid-upload: upstream must not see a body that looks complete.
-  function onLeft(): void {
-    if (!req.complete) out.destroy(new Error('the client left'))
-  }
-  res.whenClosed.add(onLeft)
-  req.receive({ data: onData, end: onEnd })
-  return out
 }
 
 /** What the request's input can be counted and bounded by: plain bytes, or only how many there are once decoded. */

@@ -11,7 +11,7 @@ import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
 import type { Endpoint, Surface } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-meant.ts'
 import type { CallEnd } from './forward.ts'
-import { BodyIdle } from './read.ts'
+import { BodyIdle } from './prepare-body.ts'
 
 /** What of a call a refusal may name. */
 export interface AskedFor {

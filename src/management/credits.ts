@@ -42,9 +42,7 @@ const balanceMembers: Members<Balance> = {
 }
 
 const getBalance = defineRoute({
-  method: 'GET',
-  template: '/gateway/v1/balance',
-  access: 'admin',
+  endpoint: 'GET /gateway/v1/balance',
   operationId: 'get_balance',
   summary: 'Show the prepaid credit of the account',
   success: {
@@ -54,7 +52,6 @@ const getBalance = defineRoute({
       description: 'The prepaid credit of the account.',
     }),
   },
-  errors: ['bad_request'],
   async handle({ caller }, { store }) {
     return replyJson(200, objectOf(balanceMembers, await store.getBalance(caller.accountId)))
   },
@@ -164,9 +161,7 @@ const creditFields = z
 
 /** Adds prepaid credit to the account, which counts from the first time on, or gives back what calls cost. */
 export const addCredit = defineRoute({
-  method: 'POST',
-  template: '/gateway/v1/credits',
-  access: 'admin',
+  endpoint: 'POST /gateway/v1/credits',
   operationId: 'add_credit',
   summary: 'Add prepaid credit to the account, or give back what calls cost',
   description:
@@ -176,7 +171,6 @@ export const addCredit = defineRoute({
   body: creditFields,
   repeatable: true,
   success: { status: 201, schema: z.discriminatedUnion('object', [creditSchema, creditBackSchema]) },
-  errors: ['bad_request', 'request_timeout'],
   async handle({ caller, body, once }, management) {
     const { amount_usd: amountNanos, request_ids: calls, reason } = body
     const command = { accountId: caller.accountId, reason, once }

@@ -212,9 +212,7 @@ function mint({ clock, nextUlid, digestKey, servicePrefix }: Management) {
 }
 
 export const createKey = defineRoute({
-  method: 'POST',
-  template: '/v1/keys',
-  access: 'admin',
+  endpoint: 'POST /v1/keys',
   operationId: 'create_key',
   summary: 'Create an API key',
   description:
@@ -223,7 +221,6 @@ export const createKey = defineRoute({
   body: newKeyFields,
   repeatable: true,
   success: { status: 201, schema: createdKeySchema },
-  errors: ['bad_request', 'request_timeout'],
   async handle({ caller, body, once }, management) {
     const { secret, record } = mint(management)
     const limitsAndName = { ...NO_LIMITS, ...keyChanges(body), name: body.name }
@@ -238,9 +235,7 @@ export const createKey = defineRoute({
 })
 
 const listKeys = defineRoute({
-  method: 'GET',
-  template: '/v1/keys',
-  access: 'admin',
+  endpoint: 'GET /v1/keys',
   operationId: 'list_keys',
   summary: 'List API keys, newest first',
   query: z.strictObject({
@@ -252,7 +247,6 @@ const listKeys = defineRoute({
       .describe('Part of a name in any case, of an id, of a prefix or of the last four characters.'),
   }),
   success: { status: 200, schema: listSchema(keySchema) },
-  errors: ['bad_request'],
   async handle({ caller, query }, management) {
     const { status = null, search = null, after = null, limit } = query
     const atMs = management.clock.nowMs()
@@ -271,13 +265,12 @@ async function showKey(accountId: string, id: string, management: Management): P
 
 /** What the holder of a key may know of it: its limits, and how much of them is left. */
 const getOwnKey = defineRoute({
-  method: 'GET',
-  template: '/v1/keys/me',
+  endpoint: 'GET /v1/keys/me',
   access: 'any_key',
   operationId: 'get_own_key',
   summary: 'Show the API key that this request comes with',
   success: { status: 200, schema: keySchema },
-  errors: ['bad_request', 'not_found'],
+  errors: ['not_found'],
   async handle({ caller }, management) {
     if (caller.kind === 'admin_key') {
       return refused('not_found', 'An admin key has no record; this is for API keys.')
@@ -287,21 +280,17 @@ const getOwnKey = defineRoute({
 })
 
 const getKey = defineRoute({
-  method: 'GET',
-  template: '/v1/keys/{id}',
-  access: 'admin',
+  endpoint: 'GET /v1/keys/{id}',
   operationId: 'get_key',
   summary: 'Show an API key',
   success: { status: 200, schema: keySchema },
-  errors: ['bad_request', 'not_found'],
+  errors: ['not_found'],
   handle: async ({ caller, params: [id = ''] }, management) => showKey(caller.accountId, id, management),
 })
 
 /** A new limit counts from the next admission on, and leaves what was spent as it is. */
 export const updateKey = defineRoute({
-  method: 'PATCH',
-  template: '/v1/keys/{id}',
-  access: 'admin',
+  endpoint: 'PATCH /v1/keys/{id}',
   operationId: 'update_key',
   summary: 'Change an API key',
   description:
@@ -309,7 +298,7 @@ export const updateKey = defineRoute({
     'call on, and what was spent stays spent. A revoked or expired key cannot be changed.',
   body: keyEditFields,
   success: { status: 200, schema: keySchema },
-  errors: ['bad_request', 'not_found', 'conflict', 'request_timeout'],
+  errors: ['not_found', 'conflict'],
   async handle({ caller, params: [id = ''], body }, management) {
     const nowMs = management.clock.nowMs()
     const expiresAtMs = body.expires_at ?? Number.POSITIVE_INFINITY
@@ -338,28 +327,24 @@ async function revoke({ caller, params: [id = ''] }: OwnRequest, management: Man
 
 /** The record stays: what a key has spent must be shown as long as there are books. */
 export const deleteKey = defineRoute({
-  method: 'DELETE',
-  template: '/v1/keys/{id}',
-  access: 'admin',
+  endpoint: 'DELETE /v1/keys/{id}',
   operationId: 'delete_key',
   summary: 'Revoke an API key, like POST /v1/keys/{id}/revoke',
   description:
     'The record stays, so that what the key has spent can be shown. Repeating it answers the same.',
   success: { status: 200, schema: keySchema },
-  errors: ['bad_request', 'not_found'],
+  errors: ['not_found'],
   handle: revoke,
 })
 
 export const revokeKey = defineRoute({
-  method: 'POST',
-  template: '/v1/keys/{id}/revoke',
-  access: 'admin',
+  endpoint: 'POST /v1/keys/{id}/revoke',
   operationId: 'revoke_key',
   summary: 'Revoke an API key, at once and for good',
   description:
     'Calls that are running finish. Repeating it answers the same record. A body that comes with it is ignored.',
   success: { status: 200, schema: keySchema },
-  errors: ['bad_request', 'not_found'],
+  errors: ['not_found'],
   handle: revoke,
 })
 
@@ -368,9 +353,7 @@ const secondsExpected = `old_expires_in_seconds must be a whole number from 0 to
 
 /** Rotation is additive: both keys work until the traffic has moved, and then the old one ends. */
 export const rotateKey = defineRoute({
-  method: 'POST',
-  template: '/v1/keys/{id}/rotate',
-  access: 'admin',
+  endpoint: 'POST /v1/keys/{id}/rotate',
   operationId: 'rotate_key',
   summary: 'Create a key in the place of another',
   description:
@@ -388,7 +371,7 @@ export const rotateKey = defineRoute({
   }),
   repeatable: true,
   success: { status: 201, schema: createdKeySchema },
-  errors: ['bad_request', 'not_found', 'conflict', 'request_timeout'],
+  errors: ['not_found', 'conflict'],
   async handle({ caller, params: [id = ''], body, once }, management) {
     const { secret, record } = mint(management)
     const nowMs = record.createdAtMs

@@ -313,9 +313,7 @@ function errorSchema(routes: readonly Route[]): JsonObject {
 export function openApiRoute(routes: () => readonly Route[]): Route {
   const made = new WeakMap<Management, OwnReply>()
   return defineRoute({
-    method: 'GET',
-    template: '/gateway/openapi.json',
-    access: 'admin',
+    endpoint: 'GET /gateway/openapi.json',
     operationId: 'get_openapi',
     summary: 'This document',
     success: {
@@ -329,7 +327,6 @@ export function openApiRoute(routes: () => readonly Route[]): Route {
         })
         .meta({ id: 'openapi_document', description: 'This document, of the version that serves it.' }),
     },
-    errors: ['bad_request'],
     async handle(_request, management) {
       const { servicePrefix } = management
       const reply =

@@ -28,9 +28,7 @@ const bodiesSchema = z
   .meta({ id: 'request_bodies', description: 'What was said in a call. Credentials were removed.' })
 
 export const bodiesRoute = defineRoute({
-  method: 'GET',
-  template: '/gateway/v1/requests/{id}/bodies',
-  access: 'admin',
+  endpoint: 'GET /gateway/v1/requests/{id}/bodies',
   operationId: 'get_request_bodies',
   summary: 'What was said in a call',
   description:

@@ -261,15 +261,13 @@ const LISTED = {
 
 /** The full log of a key, revoked or not: when a key has leaked, this says what was done with it. */
 const listKeyRequests = defineRoute({
-  method: 'GET',
-  template: '/v1/keys/{id}/requests',
-  access: 'admin',
+  endpoint: 'GET /v1/keys/{id}/requests',
   operationId: 'list_key_requests',
   summary: 'List or export the calls of an API key, newest first',
   description: `Also of a key that is revoked, and whatever its \`log_requests\` is. ${PAGE_DESCRIPTION}`,
   query: requestQuery,
   success: LISTED,
-  errors: ['bad_request', 'not_found'],
+  errors: ['not_found'],
   async handle(request, management) {
     const { caller, params } = request
     const key = await management.store.getKey(caller.accountId, params[0] ?? '', management.clock.nowMs())
@@ -278,15 +276,12 @@ const listKeyRequests = defineRoute({
 })
 
 const listRequests = defineRoute({
-  method: 'GET',
-  template: '/gateway/v1/requests',
-  access: 'admin',
+  endpoint: 'GET /gateway/v1/requests',
   operationId: 'list_requests',
   summary: 'List or export the calls of the account, newest first',
   description: PAGE_DESCRIPTION,
   query: requestQuery,
   success: LISTED,
-  errors: ['bad_request'],
   handle: async (request, management) => await answerRequests(request, management, null),
 })
 
@@ -299,8 +294,7 @@ export function refusedMissingRequest(): Refused {
  * answer is final; an API key sees its own calls only.
  */
 const getRequest = defineRoute({
-  method: 'GET',
-  template: '/gateway/v1/requests/{id}',
+  endpoint: 'GET /gateway/v1/requests/{id}',
   access: 'any_key',
   operationId: 'get_request',
   summary: 'Show a call and what it cost',
@@ -309,7 +303,7 @@ const getRequest = defineRoute({
     'its figures. A call that waits for room is told at once, and a refused one as well. An API key sees its own ' +
     'calls only.',
   success: { status: 200, schema: requestSchema },
-  errors: ['bad_request', 'not_found'],
+  errors: ['not_found'],
   async handle(request, management) {
     const [id = ''] = request.params
     const call = await settledCall(id, request, management)

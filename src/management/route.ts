@@ -64,10 +64,12 @@ export type OwnReply =
   | { readonly kind: 'stream'; readonly reply: StreamedReply }
   | Refused
 
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+
 export interface RouteParts<Query, Body> {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method: Method
   readonly template: string
-  /** Which keys may call it. What an API key may, an admin key may too. */
+  /** Which keys may call it: `any_key` are API keys and admin keys. */
   readonly access: 'admin' | 'any_key'
   /** For the document at /gateway/openapi.json: a name for generated clients, a line, and more where it helps. */
   readonly operationId: string
@@ -85,7 +87,7 @@ export interface RouteParts<Query, Body> {
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>
   }
-  /** What can go wrong here besides what can on every route. */
+  /** What can go wrong here besides what can on every route of its kind. */
   readonly errors: readonly ErrorCode[]
   handle(request: OwnRequest<Query, Body>, management: Management): Promise<OwnReply>
 }
@@ -93,16 +95,21 @@ export interface RouteParts<Query, Body> {
 /** One endpoint, in the file of its resource. */
 export type Route = RouteParts<unknown, unknown>
 
-type Optional = 'query' | 'body' | 'repeatable' | 'errors'
+type Defaulted = 'access' | 'query' | 'body' | 'repeatable' | 'errors'
+type Definition<Query, Body> = Omit<RouteParts<Query, Body>, Defaulted | 'method' | 'template'> &
+  Partial<Pick<RouteParts<Query, Body>, Defaulted>> & {
+    /** Method and template of the path. */
+    readonly endpoint: `${Method} /${string}`
+  }
 
 /**
- * In its file a route knows the types of its query and body; outside, the schemas vouch for them. Without word on
- * them it takes no query and no body, and is not repeatable.
+ * In its file a route knows the types of its query and body; outside, the schemas vouch for them. Unless it says
+ * otherwise it is for admin keys, takes no query and no body, and is not repeatable.
  */
-export function defineRoute<Query, Body>(
-  parts: Omit<RouteParts<Query, Body>, Optional> & Partial<Pick<RouteParts<Query, Body>, Optional>>,
-): Route {
-  return { query: null, body: null, repeatable: false, errors: [], ...parts } as unknown as Route
+export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Query, Body>): Route {
+  const [method, template] = endpoint.split(' ')
+  const defaults = { access: 'admin', query: null, body: null, repeatable: false, errors: [] }
+  return { ...defaults, method, template, ...parts } as unknown as Route
 }
 
 /** What no cache between us and the client may keep. */

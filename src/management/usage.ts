@@ -214,8 +214,7 @@ const usageSchema = z
  * models and keys, not of calls.
  */
 export const usageRoute = defineRoute({
-  method: 'GET',
-  template: '/v1/usage',
+  endpoint: 'GET /v1/usage',
   access: 'any_key',
   operationId: 'get_usage',
   summary: 'Sum up usage and cost by day, model and key',
@@ -232,7 +231,6 @@ export const usageRoute = defineRoute({
       'text/csv': 'A row for each bucket, under the names of its members. There is no row for the total.',
     },
   },
-  errors: ['bad_request'],
   async handle({ caller, query, exchange }, { clock, store }) {
     const range = dayRange(query.start, query.end, clock.nowMs())
     if (range.kind === 'refused') return range
