@@ -24,6 +24,7 @@ import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
+import { SURFACE_NAMES } from './kernel/surface.ts'
 import { RefusedCalls } from './ledger/refused-calls.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
@@ -34,6 +35,7 @@ import type { OwnedParts } from './management/router.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
+import { SURFACES } from './providers/surfaces.ts'
 import { readPricing } from './read-pricing.ts'
 
 export interface RunningTollgate {
@@ -159,7 +161,7 @@ async function serveFrom(
     discount,
     unpriced: config.unpriced,
     chatDefaultTier: config.chatDefaultTier,
-    chatRegional: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/.test(config.chat?.url.hostname ?? ''),
+    chatRegional: SURFACES.chat.upstream.regionalHost?.test(config.chat?.url.hostname ?? '') ?? false,
   })
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
@@ -171,7 +173,9 @@ async function serveFrom(
   const tokenCounter = createTokenCounter()
   const names = headerNames(config.prefix, secretsIn(config))
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
-  const upstreams = { messages: open(config.messages), chat: open(config.chat) }
+  const upstreams = Object.fromEntries(
+    SURFACE_NAMES.map((surface) => [surface, open(config[surface])]),
+  ) as Gateway['upstreams']
   const bodyTimes: BodyTimes = {
     idleTimeoutMs: config.bodyIdleTimeoutMs,
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
@@ -284,7 +288,7 @@ async function serveFrom(
       const cutStreams = await server.drain(config.drainMs)
       // Calls whose clients have left may still be read to their end.
       await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
-      await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
+      await Promise.all(SURFACE_NAMES.map((surface) => upstreams[surface]?.pool.destroy()))
       // Calls that were cut are still being settled, by a rough count where they waited for one; the store stays open for them.
       await tokenCounter.close()
       await untilQuiet(

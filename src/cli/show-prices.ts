@@ -1,6 +1,7 @@
+import { factorsIn, MODIFIER_NAMES, MODIFIERS } from '../pricing/modifiers.ts'
 import type { ModelPrice, PriceVersion } from '../pricing/price-book.ts'
+import { tariffsOf } from '../pricing/price-book.ts'
 import type { ModelEntry, RateTableEntry } from '../pricing/price-file.ts'
-import { tariffsOf } from '../pricing/tariffs-of.ts'
 
 /** One line per model: enough to see what there is, and to choose which one to look at. */
 export function showModels(version: PriceVersion): string {
@@ -44,9 +45,9 @@ export function showModel(model: ModelPrice, version: PriceVersion): string {
   const defaultOf = [...version.defaultModels].filter(([, name]) => version.names.get(name) === model)
   if (defaultOf.length > 0) lines.push(`  default of       ${defaultOf.map(([path]) => path).join(', ')}`)
   if (model.searchesEachCall) lines.push('  web searches     one for each chat')
-  if (entry.regional_uplift) lines.push(`  regional hosts   × ${entry.regional_uplift}`)
-  for (const [place, factor] of Object.entries(entry.geography ?? {}))
-    lines.push(`  geography ${place.padEnd(6)} × ${factor}`)
+  for (const member of MODIFIER_NAMES)
+    for (const [name, factor] of factorsIn(entry, member))
+      lines.push(`  ${`${MODIFIERS[member].label} ${name}`.padEnd(16)} × ${factor}`)
   for (const [key, price] of Object.entries(entry.tools ?? {}))
     lines.push(`  ${key.padEnd(24)} ${price ?? '-'}`)
   lines.push(...tableLines(entry.rates, ''))

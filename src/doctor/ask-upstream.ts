@@ -4,9 +4,8 @@ import { isIP, type Socket } from 'node:net'
 import type { UpstreamConfig } from '../config.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { VERSION } from '../kernel/version.ts'
-import { providerCredential } from '../providers/credentials.ts'
 import type { Surface } from '../providers/surface.ts'
-import { upstreamTarget } from '../providers/upstream-target.ts'
+import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { readModelList } from './read-model-list.ts'
 
 export type Stage = 'lookup' | 'connect' | 'tls' | 'answer' | 'body'
@@ -98,11 +97,8 @@ export function askUpstream(
 
 function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
   const credential = key === null ? [] : [providerCredential(surface, key)]
-  const path = upstreamTarget(surface, url, {
-    path: '/v1/models',
-    // Messages answers in pages of 20 unless asked for more; Chat knows no pages.
-    query: surface === 'messages' ? '?limit=1000' : '',
-  })
+  const { query, headers } = SURFACES[surface].upstream.modelList
+  const path = upstreamTarget(surface, url, { path: '/v1/models', query })
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
   return request({
     agent: false,
@@ -113,7 +109,7 @@ function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
       accept: 'application/json',
       'accept-encoding': 'identity',
       'user-agent': `tollgate-doctor/${VERSION}`,
-      ...(surface === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+      ...headers,
       ...Object.fromEntries(credential),
     },
   })

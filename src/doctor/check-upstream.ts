@@ -1,5 +1,6 @@
 import type { Environment } from '../config.ts'
 import type { Surface } from '../providers/surface.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import { counted, inMs, inTime } from './amounts.ts'
 import type { Stage, Timings, UpstreamAnswer } from './ask-upstream.ts'
 import { type Check, type CheckName, ok, problem, warning } from './check.ts'
@@ -13,18 +14,17 @@ export interface Asked {
   readonly deadlineMs: number
 }
 
-const VARIABLES: Readonly<Record<Surface, { url: string; keys: readonly [own: string, fallback: string] }>> =
-  {
-    messages: { url: 'TOLLGATE_MESSAGES_URL', keys: ['TOLLGATE_MESSAGES_KEY', 'ANTHROPIC_API_KEY'] },
-    chat: { url: 'TOLLGATE_CHAT_URL', keys: ['TOLLGATE_CHAT_KEY', 'OPENAI_API_KEY'] },
-  }
+function variablesOf(surface: Surface) {
+  return SURFACES[surface].upstream.variables
+}
 
 export function upstreamCheckName(surface: Surface): CheckName {
   return surface === 'messages' ? 'upstream_messages' : 'upstream_chat'
 }
 
 export function keyVariableOf(surface: Surface, environment: Environment): string | null {
-  return VARIABLES[surface].keys.find((name) => (environment[name] ?? '') !== '') ?? null
+  const { key, providerKey } = variablesOf(surface)
+  return [key, providerKey].find((name) => (environment[name] ?? '') !== '') ?? null
 }
 
 export function checkUpstream(asked: Asked, answer: UpstreamAnswer): Check {
@@ -38,7 +38,7 @@ type Answered = Extract<UpstreamAnswer, { kind: 'answered' }>
 function judgeStatus(asked: Asked, { status, location, models, timings }: Answered): Check {
   const name = upstreamCheckName(asked.surface)
   const { host } = asked.url
-  const { url: urlVariable, keys } = VARIABLES[asked.surface]
+  const { url: urlVariable, key, providerKey } = variablesOf(asked.surface)
   const took = describeTimings(timings)
   if (status === 200 && models !== null) {
     const accepted = asked.keyVariable === null ? 'no key set' : `the key in ${asked.keyVariable} is accepted`
@@ -46,7 +46,7 @@ function judgeStatus(asked: Asked, { status, location, models, timings }: Answer
   }
   if (status === 401 || status === 403) {
     return asked.keyVariable === null
-      ? problem(name, `${host} asks for a key (${status}), and none is set`, `Set ${keys[0]} or ${keys[1]}.`)
+      ? problem(name, `${host} asks for a key (${status}), and none is set`, `Set ${key} or ${providerKey}.`)
       : problem(
           name,
           `the provider refuses the key in ${asked.keyVariable} (${status} from ${host})`,
@@ -92,7 +92,7 @@ const LATE: Readonly<Record<Stage, string>> = {
 function judgeLate(asked: Asked, stage: Stage): Check {
   const todo =
     stage === 'answer' || stage === 'body'
-      ? `See that ${VARIABLES[asked.surface].url} leads to the right server and that it is not stuck.`
+      ? `See that ${variablesOf(asked.surface).url} leads to the right server and that it is not stuck.`
       : 'See that this machine may reach it: name servers, firewall, routes. The gateway uses no proxy.'
   const found = `${asked.url.host} ${LATE[stage]} within ${inTime(asked.deadlineMs)}`
   return problem(upstreamCheckName(asked.surface), found, todo)
@@ -101,7 +101,7 @@ function judgeLate(asked: Asked, stage: Stage): Check {
 function judgeFailure(asked: Asked, failed: Extract<UpstreamAnswer, { kind: 'failed' }>): Check {
   const name = upstreamCheckName(asked.surface)
   const { host } = asked.url
-  const { url: urlVariable } = VARIABLES[asked.surface]
+  const { url: urlVariable } = variablesOf(asked.surface)
   const { code, stage, reason } = failed
   switch (code) {
     case 'ENOTFOUND':

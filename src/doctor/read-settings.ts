@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Config, ConfigError, type Environment, readConfig } from '../config.ts'
-import type { Surface } from '../providers/surface.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 
 export interface Settings {
   /** With what is wrong left out, so that the rest can be looked at. Null if nothing can be made of it. */
@@ -17,10 +18,6 @@ export interface Settings {
 /** A problem with one of these says nothing about where a provider's key belongs. */
 const HARMLESS =
   /^TOLLGATE_(?:HOST|PORT|DATA_DIR|DATABASE_URL|CONFIG|ADMIN_KEY|PEPPER|DISCOUNT|PRICES|PREFIX|LOG_LEVEL)\b/
-const OWN: Readonly<Record<Surface, RegExp>> = {
-  messages: /^(?:TOLLGATE_MESSAGES_(?:URL|KEY)|ANTHROPIC_API_KEY)\b/,
-  chat: /^(?:TOLLGATE_CHAT_(?:URL|KEY)|OPENAI_API_KEY)\b/,
-}
 
 /** The configuration as the gateway reads it or, where that refuses, as much of it as is good. */
 export function readSettings(environment: Environment, workingDir: string): Settings {
@@ -64,15 +61,20 @@ function readRest(environment: Environment, workingDir: string, problems: readon
 
 /**
  * A mistyped name may be that of a URL, and the key beside it would go to the default one. So whatever is not known
- * to be about something else makes both surfaces doubtful.
+ * to be about something else makes all surfaces doubtful.
  */
 function doubtfulOf(problems: readonly string[]): Set<Surface> {
   const doubtful = new Set<Surface>()
   for (const text of problems) {
     const aboutVariable = /^[A-Z][A-Z0-9]*_/.test(text)
     if (!aboutVariable || HARMLESS.test(text)) continue
-    if (!OWN.chat.test(text)) doubtful.add('messages')
-    if (!OWN.messages.test(text)) doubtful.add('chat')
+    const owner = SURFACE_NAMES.find((surface) => isOfSurface(surface, text))
+    for (const surface of owner === undefined ? SURFACE_NAMES : [owner]) doubtful.add(surface)
   }
   return doubtful
+}
+
+function isOfSurface(surface: Surface, problem: string): boolean {
+  const names = Object.values(SURFACES[surface].upstream.variables)
+  return names.some((name) => new RegExp(`^${name}\\b`).test(problem))
 }

@@ -6,9 +6,9 @@ import { type Redact, redactBody } from '../kernel/redact.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { decodeCopy } from '../metering/decode-copy.ts'
-import { BatchFileScanner } from '../providers/batch-file-scanner.ts'
+import { BatchFileScanner, UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/batch-file.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/file-id.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
@@ -118,7 +118,8 @@ function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
 
 /** Whether this is the upload of a file from which a batch can be made later. */
 function mayUploadBatch(endpoint: Endpoint | null): boolean {
-  return endpoint?.surface === 'chat' && endpoint.method === 'POST' && endpoint.template === '/v1/files'
+  if (endpoint === null || endpoint.method !== 'POST') return false
+  return SURFACES[endpoint.surface].batchUpload === endpoint.template
 }
 
 /**

@@ -6,7 +6,7 @@ import { judgeTarget, type Target } from '../http/target.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { Identity } from '../keys/identity.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
-import { chooseSurface } from '../providers/surface.ts'
+import { chooseSurface } from '../providers/find-endpoint.ts'
 import { deny } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
@@ -68,9 +68,7 @@ export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
 export function shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply {
   const target = /^[A-Za-z]+ ([^ ?]+)/.exec(head)?.[1] ?? ''
   if (isOwnedPath(target)) return shapeError('own', refusal, requestId)
-  const surface = chooseSurface(target, {
-    hasAnthropicVersion: /^anthropic-version:/im.test(head),
-    hasXApiKey: /^x-api-key:/im.test(head),
-  })
+  const lines = head.toLowerCase().split(/[\r\n]/)
+  const surface = chooseSurface(target, (name) => lines.some((line) => line.startsWith(`${name}:`)))
   return shapeError(surface, refusal, requestId)
 }

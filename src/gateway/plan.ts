@@ -1,6 +1,6 @@
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
+import { ambiguityFor } from '../providers/ambiguity.ts'
 import { namedModels } from '../providers/named-models.ts'
-import { ambiguityFor } from '../providers/odd-members.ts'
 import type { CallPlan, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 

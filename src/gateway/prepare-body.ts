@@ -14,6 +14,7 @@ import {
   spliceChunks,
 } from '../providers/chat-usage/splice-bytes.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import { READERS } from '../providers/surfaces.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { KeyShare } from './key-shares.ts'
 import type { RequestBody } from './read.ts'
@@ -85,7 +86,7 @@ async function encodedAnew(
 
 function usageSplices(facts: RequestFacts, endpoint: Endpoint | null): readonly Splice[] | null {
   if (facts.kind !== 'json' || endpoint?.billing !== 'metered') return null
-  if (endpoint.usage !== 'chat' && endpoint.usage !== 'completions') return null
+  if (READERS[endpoint.usage]?.usageOnRequest !== true) return null
   const ask = askForUsage(facts.scan)
   return ask.kind === 'edit' ? ask.splices : null
 }

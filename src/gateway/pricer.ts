@@ -1,5 +1,6 @@
 import { limits as kernelLimits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
+import type { Surface } from '../kernel/surface.ts'
 import type { Quantities, Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
@@ -10,13 +11,14 @@ import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pric
 import { resolve } from '../pricing/priced-parts.ts'
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
-import type { Endpoint, Surface } from '../providers/endpoint.ts'
-import { membersOf } from '../providers/pick-members.ts'
-import { type RequestFees, readFees } from '../providers/request-fees.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
+import { membersOf } from '../providers/request-members.ts'
+import { storingMember } from '../providers/request-tools.ts'
+import type { RequestFees } from '../providers/surface.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
-import { addToolCalls } from '../providers/usage/known-sides.ts'
-import { storingMember } from '../providers/vector-stores.ts'
+import { addToolCalls } from '../providers/usage/reading.ts'
 import { writeRating } from './rating-text.ts'
 
 /** What has to be known of a request to say what its call may cost. */
@@ -180,7 +182,7 @@ function metered(
   const reader = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
   const modelDefault = defaultModel(call, limits, version)
   const model = call.modelAsked ?? modelDefault
-  const fees = readFees(call.surface, call.facts)
+  const fees = SURFACES[call.surface].fees(call.facts)
   const limited = boundOf(
     {
       ...limits,
@@ -247,7 +249,7 @@ function tierFor(
   settings: PricerSettings,
 ): string | null {
   const left = serviceTier === null || serviceTier === 'auto'
-  return left && surface === 'chat' ? settings.chatDefaultTier : serviceTier
+  return left && SURFACES[surface].pricing.hasProjectTier ? settings.chatDefaultTier : serviceTier
 }
 
 function holdOf(bound: Bound): Hold {

@@ -6,10 +6,12 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { rawNumber } from '../kernel/raw-number.ts'
+import type { Surface } from '../kernel/surface.ts'
 import { refuseKey } from '../keys/identity.ts'
 import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
-import type { Endpoint, Surface } from '../providers/endpoint.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-meant.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import type { CallEnd } from './forward.ts'
 import { BodyIdle } from './prepare-body.ts'
 
@@ -161,11 +163,8 @@ export function refuseTooManyCalls(callsMax: number): Refusal {
 }
 
 export function refuseUnconfigured(surface: Surface): Refusal {
-  const [variable, other] =
-    surface === 'messages'
-      ? ['TOLLGATE_MESSAGES_KEY', 'TOLLGATE_MESSAGES_URL']
-      : ['TOLLGATE_CHAT_KEY', 'TOLLGATE_CHAT_URL']
-  const message = `No upstream is configured for this surface. Its operator sets ${variable} (or ${other}).`
+  const { key, url } = SURFACES[surface].upstream.variables
+  const message = `No upstream is configured for this surface. Its operator sets ${key} (or ${url}).`
   return refuse('surface_not_configured', message)
 }
 

@@ -2,7 +2,7 @@ import { isHopByHop, nominatedIn } from '../http/hop-by-hop.ts'
 import { NameMemo } from '../http/name-memo.ts'
 import type { RawHeaders } from '../http/raw-headers.ts'
 import { isOutdated } from '../providers/chat-usage/outdated-headers.ts'
-import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/credentials.ts'
+import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/surfaces.ts'
 
 /** What tells about the path a request took. Upstream sees the gateway as its client. */
 const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/

@@ -1,4 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { Surface } from '../kernel/surface.ts'
 import type { KeyRefusal } from '../keys/identity.ts'
 
 /**
@@ -17,7 +18,7 @@ export interface CallOpening {
   readonly path: string
   /** The template of the path where it is in the endpoint table, else the path. */
   readonly endpoint: string
-  readonly surface: 'messages' | 'chat'
+  readonly surface: Surface
   readonly modelAsked: string | null
   readonly clientIp: string
   readonly userAgent: string | null
@@ -179,7 +180,7 @@ export interface CallRecord {
   readonly endedAtMs: number | null
   readonly method: string
   readonly path: string
-  readonly surface: 'messages' | 'chat'
+  readonly surface: Surface
   readonly modelAsked: string | null
   readonly modelServed: string | null
   readonly status: number | null

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { ERRORS, type ErrorCode, type ErrorRow } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { VERSION } from '../kernel/version.ts'
+import { errorType } from '../providers/error-shape.ts'
 import { defineRoute, type Management, ONCE_HEADER, type OwnReply, type Route, replyJson } from './route.ts'
 
 type JsonObject = Record<string, unknown>
@@ -287,7 +288,7 @@ function errorSchema(routes: readonly Route[]): JsonObject {
         type: 'object',
         properties: {
           message: { type: 'string', description: 'What is wrong and what to change. For people.' },
-          type: { type: 'string', enum: [...new Set(codes.map((code) => ERRORS[code].chatType))].sort() },
+          type: { type: 'string', enum: [...new Set(codes.map((code) => errorType('own', code)))].sort() },
           param: { type: ['string', 'null'], description: 'The field or parameter at fault.' },
           code: { type: 'string', enum: codes, description: 'What is wrong. For programs.' },
           details: {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { limits } from '../kernel/limits.ts'
+import { SURFACE_NAMES } from '../kernel/surface.ts'
 import type { CallRecord } from '../ledger/call.ts'
 import type { CallCursor, CallFilter, RequestLogStore } from '../ledger/request-log.ts'
 import { CSV_TYPE, type CsvCell, csvRow } from './csv.ts'
@@ -67,7 +68,7 @@ const requestMembers: Members<CallRecord> = {
   ended_at: [instant().nullable(), (call) => formatInstant(call.endedAtMs)],
   method: [z.string(), 'method'],
   path: [z.string(), 'path'],
-  surface: [z.enum(['messages', 'chat']), 'surface'],
+  surface: [z.enum(SURFACE_NAMES), 'surface'],
   model: [z.string().nullable().describe('The model asked for.'), 'modelAsked'],
   model_served: [z.string().nullable(), 'modelServed'],
   status: [

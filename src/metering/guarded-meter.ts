@@ -1,17 +1,6 @@
-import type { Usage } from '../kernel/usage.ts'
+import { NO_USAGE } from '../kernel/usage.ts'
 import { type Meter, type Metered, NOTHING_SHOWN, type Shown, type Stage } from './meter.ts'
 import { OutputText } from './output-text.ts'
-
-const NO_USAGE: Usage = {
-  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
-  modelServed: null,
-  serviceTier: null,
-  speed: null,
-  geography: null,
-  stopReason: null,
-  freeRefusal: false,
-  suspect: false,
-}
 
 /** The meter of a reply that says nothing about usage: audio, text, an error. */
 export class SilentMeter implements Meter {

@@ -1,5 +1,5 @@
 import { parseUsd } from '../kernel/money.ts'
-import { ONE } from './exact-amount.ts'
+import { ONE } from './modifiers.ts'
 
 /**
  * How much less than list is billed: one fraction for all models, and others for models whose id matches a pattern.

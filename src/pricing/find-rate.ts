@@ -1,6 +1,7 @@
-import type { Unit } from '../kernel/usage.ts'
+import type { Tier, Unit } from '../kernel/usage.ts'
+import { maxRate } from './modifiers.ts'
 import { type RateTable, ratesOf, type Tariff, type TierRates } from './price-book.ts'
-import { type Tier, UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
+import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
 
 /** Which of a model's rates a call is rated with. */
 export interface Tariffs {
@@ -57,9 +58,5 @@ export function findRate({ tariff, table }: Tariffs, unit: Unit): FoundRate {
   if (side !== 'input' && side !== 'output') return NONE
   const siblings = UNITS_OF[side].flatMap((other) => tariff.get(other) ?? [])
   if (siblings.length === 0) return NONE
-  return { nanos: siblings.reduce(dearer), how: 'sibling' }
-}
-
-export function dearer(a: bigint, b: bigint): bigint {
-  return a > b ? a : b
+  return { nanos: siblings.reduce(maxRate), how: 'sibling' }
 }

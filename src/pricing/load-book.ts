@@ -1,19 +1,20 @@
 import { createHash } from 'node:crypto'
-import { applyOverlay } from './apply-overlay.ts'
-import { checkDefaults, checkModel, checkNames } from './check-models.ts'
 import { compileVersion } from './compile-version.ts'
-import { instantMs } from './instant-ms.ts'
-import { type JsonRead, readJsonWithLines } from './json-with-lines.ts'
+import { type JsonPath, type JsonRead, readJsonWithLines } from './json-with-lines.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
-import type { PriceBook, PriceVersion } from './price-book.ts'
+import { type PriceBook, type PriceVersion, TEXT_MODES, tariffsOf } from './price-book.ts'
 import {
   type BookVersionEntry,
   bookFile,
+  type ModelEntry,
   type OverlayEntry,
+  type OverlayModelEntry,
   overlayFile,
   overlayListFile,
+  type RateTableEntry,
 } from './price-file.ts'
 import { PriceProblems } from './price-problems.ts'
+import { instantMs } from './rate-keys.ts'
 
 export type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
@@ -96,6 +97,8 @@ function readOverlays(text: string | undefined): Read<DatedOverlay> {
   return { kind: 'read', read: overlays.sort((a, b) => a.fromMs - b.fromMs), problems }
 }
 
+type Prices = Pick<BookVersionEntry, 'models' | 'tools' | 'default_models'>
+
 /** A new version begins wherever the book or the overlay changes something. */
 function combine(
   versions: readonly BookVersionEntry[],
@@ -111,7 +114,7 @@ function combine(
     const base = versions[starts.findLastIndex((start) => start <= fromMs)]
     if (base === undefined) continue
     const applied = overlays.filter((overlay) => overlay.fromMs <= fromMs)
-    let prices: Pick<BookVersionEntry, 'models' | 'tools' | 'default_models'> = base
+    let prices: Prices = base
     for (const { entry, path } of applied) prices = applyOverlay(prices, entry, path, problems)
     const entry = {
       ...base,
@@ -136,4 +139,137 @@ function mark(applied: readonly DatedOverlay[]): string {
 
 function notJson(bad: Extract<JsonRead, { kind: 'bad' }>): { kind: 'refused'; problems: readonly string[] } {
   return { kind: 'refused', problems: [`line ${bad.line}: ${bad.message}`] }
+}
+
+/**
+ * The prices with what the overlay replaces or adds. A model that exists keeps what the overlay does not mention
+ * (aliases, limits, multipliers), but its `rates` are replaced as a whole: half old and half new rates would be
+ * no price list at all.
+ */
+function applyOverlay(
+  prices: Prices,
+  overlay: OverlayEntry,
+  path: JsonPath,
+  problems: PriceProblems,
+): Prices {
+  const models = new Map(prices.models.map((model) => [model.id, model]))
+  for (const [index, change] of (overlay.models ?? []).entries()) {
+    const at = [...path, 'models', index]
+    const merged = mergeModel(models.get(change.id), change, at, problems)
+    if (merged === null) continue
+    checkModel(merged, at, problems)
+    for (const [aliasAt, alias] of (change.aliases ?? []).entries()) {
+      if (alias !== merged.id && models.has(alias))
+        problems.add([...at, 'aliases', aliasAt], `"${alias}" is the id of a model of its own`)
+    }
+    models.set(merged.id, merged)
+  }
+  const claimed = new Map((overlay.models ?? []).flatMap(namesOf))
+  const named = [...models.values()].map((model) => withoutNames(model, claimed))
+  const { default_models: defaults = {} } = overlay
+  checkDefaults(defaults, named, [...path, 'default_models'], problems)
+  return {
+    models: named,
+    tools: mergeTools(prices.tools, overlay.tools ?? {}),
+    default_models: mergeDefaults(prices.default_models, defaults),
+  }
+}
+
+function mergeModel(
+  existing: ModelEntry | undefined,
+  change: OverlayModelEntry,
+  path: JsonPath,
+  problems: PriceProblems,
+): ModelEntry | null {
+  const provider = change.provider ?? existing?.provider
+  const rates = change.rates ?? existing?.rates
+  if (provider === undefined || rates === undefined) {
+    const missing = provider === undefined ? '"provider"' : '"rates"'
+    problems.add(path, `"${change.id}" is not in the book, so it needs ${missing}`)
+    return null
+  }
+  return { ...existing, ...change, provider, rates }
+}
+
+function namesOf(model: OverlayModelEntry): [name: string, owner: string][] {
+  return [model.id, ...(model.aliases ?? [])].map((name) => [name, model.id])
+}
+
+/** A name that the overlay gives to one model is taken away from any other. */
+function withoutNames(model: ModelEntry, claimed: ReadonlyMap<string, string>): ModelEntry {
+  const aliases = model.aliases?.filter((alias) => (claimed.get(alias) ?? model.id) === model.id)
+  return aliases === undefined || aliases.length === model.aliases?.length ? model : { ...model, aliases }
+}
+
+function mergeDefaults(
+  defaults: Prices['default_models'],
+  changes: Readonly<Record<string, string | null>>,
+): Record<string, string> {
+  const merged: Record<string, string> = {}
+  for (const [endpoint, model] of Object.entries({ ...defaults, ...changes }))
+    if (model !== null) merged[endpoint] = model
+  return merged
+}
+
+function mergeTools(tools: Prices['tools'], changes: Prices['tools']): Prices['tools'] {
+  const merged = { ...tools }
+  for (const [provider, prices] of Object.entries(changes))
+    merged[provider] = { ...(Object.hasOwn(tools, provider) ? tools[provider] : {}), ...prices }
+  return merged
+}
+
+/** What the shape of a file cannot say: names are unique, and every table is complete enough to rate with. */
+
+interface NamedEntry {
+  readonly id: string
+  readonly aliases?: readonly string[] | undefined
+}
+
+function checkNames(models: readonly NamedEntry[], path: JsonPath, problems: PriceProblems): void {
+  const owners = new Map<string, string>()
+  const claim = (name: string, owner: string, at: JsonPath): void => {
+    const other = owners.get(name)
+    if (other === undefined) owners.set(name, owner)
+    else problems.add(at, `"${name}" is given twice, here and for "${other}"`)
+  }
+  for (const [index, model] of models.entries()) {
+    claim(model.id, model.id, [...path, index, 'id'])
+    for (const [at, alias] of (model.aliases ?? []).entries())
+      claim(alias, model.id, [...path, index, 'aliases', at])
+  }
+}
+
+function checkDefaults(
+  defaults: Readonly<Record<string, string | null>>,
+  models: readonly NamedEntry[],
+  path: JsonPath,
+  problems: PriceProblems,
+): void {
+  const names = new Set(models.flatMap(({ id, aliases }) => [id, ...(aliases ?? [])]))
+  for (const [endpoint, model] of Object.entries(defaults)) {
+    if (model !== null && !names.has(model))
+      problems.add([...path, endpoint], `"${model}" is no model of the book`)
+  }
+}
+
+function checkModel(model: ModelEntry, path: JsonPath, problems: PriceProblems): void {
+  checkTable(model.rates, [...path, 'rates'], problems)
+  for (const [endpoint, table] of Object.entries(model.endpoints ?? {}))
+    checkTable(table, [...path, 'endpoints', endpoint], problems)
+  if (!TEXT_MODES.includes(model.mode ?? 'chat')) return
+  for (const key of ['input', 'output'] as const) {
+    if (typeof model.rates.standard[key] === 'string') continue
+    problems.add([...path, 'rates', 'standard'], `a ${model.mode ?? 'chat'} model needs a rate for "${key}"`)
+  }
+}
+
+/** A tier that knew nothing of long prompts would rate them as short ones. */
+function checkTable(table: RateTableEntry, path: JsonPath, problems: PriceProblems): void {
+  for (const [tier, tariff] of tariffsOf(table)) {
+    const at = [...path, tier]
+    if (table.long_context_above === undefined && tariff.long_context !== undefined)
+      problems.add([...at, 'long_context'], 'needs "long_context_above" beside the tiers')
+    if (table.long_context_above !== undefined && tariff.long_context === undefined)
+      problems.add(at, 'needs "long_context", because the model has "long_context_above"')
+  }
 }

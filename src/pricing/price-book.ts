@@ -1,6 +1,9 @@
-import type { Unit } from '../kernel/usage.ts'
-import type { BookVersionEntry, Mode, ModelEntry } from './price-file.ts'
-import type { Tier } from './rate-keys.ts'
+import { TIERS, type Tier, type Unit } from '../kernel/usage.ts'
+import type { ModelFactors } from './modifiers.ts'
+import type { BookVersionEntry, Mode, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
+
+/** Models of these modes read and write text, so that one price without the other must be a slip. */
+export const TEXT_MODES: readonly string[] = ['chat', 'responses', 'completion', 'realtime']
 
 /** Nanodollars for as many units as UNIT_PRICES names. What is not in the map has no price. */
 export type Tariff = ReadonlyMap<Unit, bigint>
@@ -33,9 +36,7 @@ export interface ModelPrice {
   readonly endpoints: ReadonlyMap<string, RateTable>
   /** Prices per call, the model's own or else its provider's. */
   readonly tools: Tariff
-  /** In billionths. */
-  readonly regionalUplift: bigint | null
-  readonly geography: ReadonlyMap<string, bigint>
+  readonly factors: ModelFactors
   /** Each answer of Chat Completions includes a paid search of the web. */
   readonly searchesEachCall: boolean
   /** As it stands in the file, for showing and comparing. */
@@ -80,7 +81,8 @@ export function versionAt(book: PriceBook, instantMs: number): PriceVersion {
  * By exact id or alias. A fine-tuned model is called `ft:<base>:<organisation>:…` and costs what `ft:<base>` costs;
  * there is no other guessing, because names that begin alike differ in price.
  */
-export function findModel(version: PriceVersion, name: string): ModelPrice | null {
+export function findModel(version: PriceVersion, name: string | null): ModelPrice | null {
+  if (name === null) return null
   const own = version.names.get(name)
   if (own !== undefined) return own
   const fineTuned = /^(ft:[^:]+):/.exec(name)?.[1]
@@ -93,4 +95,12 @@ export function ratesOf({ standard, others, unlisted }: RateTable, tier: Tier): 
 
 export function tableFor(model: ModelPrice, endpoint: string): RateTable {
   return model.endpoints.get(endpoint) ?? model.rates
+}
+
+/** The tariffs of a table with their names, for a look at all of them. */
+export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier, TariffEntry])[] {
+  return TIERS.flatMap((tier) => {
+    const entry = table[tier]
+    return entry === undefined ? [] : [[tier, entry] as const]
+  })
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { BatchFileScanner } from '../../src/providers/batch-file-scanner.ts'
+import { BatchFileScanner } from '../../src/providers/batch-file.ts'
 import { inPieces, mutate, mutations, pieceSizes } from '../metering/slices.ts'
 
 const TYPE = 'multipart/form-data; boundary=b0'

@@ -4,7 +4,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The rooms of src/ and which rooms each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering ← providers ← gateway, management ← main ← cli; the store implements ports.
+ * kernel ← http, keys, ledger, metering ← providers ← pricing ← gateway, management ← main ← cli; the store implements ports.
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
@@ -12,8 +12,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   keys: ['kernel'],
   metering: ['kernel'],
   ledger: ['kernel', 'keys'],
-  pricing: ['kernel'],
   providers: ['kernel', 'http', 'metering'],
+  pricing: ['kernel', 'providers'],
   gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'config.ts'],
   management: ['kernel', 'http', 'keys', 'ledger', 'metering', 'providers'],
   store: ['kernel', 'keys', 'ledger'],
@@ -26,6 +26,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'ledger',
     'metering',
     'pricing',
+    'providers',
     'gateway',
     'management',
     'config.ts',
