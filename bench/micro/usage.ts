@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { UsageQuery } from '../../src/ledger/usage-report.ts'
+import type { UsageQuery, UsageReport } from '../../src/ledger/usage-report.ts'
+import { READS } from '../../src/store/operations/cold-operations.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
-import { prepareReadOperations } from '../../src/store/sqlite/prepare-read-operations.ts'
-import type { ReadOperations } from '../../src/store/sqlite/read-operations.ts'
+import { operationsOn } from '../../src/store/sqlite/run-operation.ts'
 
 /**
  * Whether reports on usage get slower as calls are recorded: the same days, models and keys, once with five thousand
@@ -109,7 +109,7 @@ function time(read: () => void): number {
 }
 
 interface Filled {
-  readonly readUsage: ReadOperations['readUsage']
+  readUsage(query: UsageQuery): UsageReport
   close(): void
 }
 
@@ -121,7 +121,7 @@ function open(file: string, calls: number): Filled {
   console.log(`${calls.toLocaleString('en')} calls: ${megabytes} MB, filled in ${seconds} s`)
   // As the reading thread opens it.
   const db = new DatabaseSync(file, { readOnly: true, readBigInts: true })
-  return { ...prepareReadOperations(db), close: () => db.close() }
+  return { ...operationsOn(db, READS), close: () => db.close() }
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-usage-'))

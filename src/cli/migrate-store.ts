@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { ConfigError, readConfig } from '../config.ts'
 import type { RateAgain } from '../ledger/audited.ts'
 import { shownInstant } from '../store/migrate-store/move-state.ts'
-import { breakSeal, readSeal } from '../store/migrate-store/seal-source.ts'
+import { breakSeal, readSeal } from '../store/migrate-store/source.ts'
 import { lockDataDir } from '../store/sqlite/lock-data-dir.ts'
 import { schemaVersionOf } from '../store/sqlite/migrate.ts'
 import { moveInstallation } from './move-installation.ts'
@@ -19,9 +19,9 @@ Moves the books of the data directory (TOLLGATE_DATA_DIR), all of them, into an 
 credits, usage, logged bodies. Then it compares both sides and audits the books in PostgreSQL. The gateway must not
 serve meanwhile; stop it first.
 
-It may be stopped at any time, with Ctrl-C or by a crash of anything. The same command goes on where it was. Until it
-has finished, no node serves from the database, and the gateway may go back to serving from the data directory; the
-next run then starts anew by itself.
+It may be stopped at any time, with Ctrl-C or by a crash of anything: all rows are brought in one transaction, so nothing
+is left then, and the same command starts again. Until it has finished, no node serves from the database, and the gateway
+may go back to serving from the data directory.
 
 SQLite's files stay as they were. That the books are elsewhere now is noted in them, and serving from them is refused,
 because there would be two sets of books. --undo takes the note away: what was booked in PostgreSQL since is not there.

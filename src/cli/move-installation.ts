@@ -5,13 +5,19 @@ import { StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type AuditReport, runAudit } from '../ledger/audit.ts'
 import type { RateAgain } from '../ledger/audited.ts'
-import { compareBooks } from '../store/migrate-store/compare-books.ts'
-import { type Begun, beginMove, MoveRefused, moveRows } from '../store/migrate-store/move-books.ts'
+import {
+  type Begun,
+  beginMove,
+  compareBooks,
+  finishMove,
+  MoveRefused,
+  moveRows,
+  openTarget,
+  type Target,
+} from '../store/migrate-store/move-books.ts'
 import { describeMoved, type MovedTo, type MoveState } from '../store/migrate-store/move-state.ts'
-import { readSeal, sealSource } from '../store/migrate-store/seal-source.ts'
-import { openSource, type Source } from '../store/migrate-store/source.ts'
-import { MovedByAnother, openTarget, type Target } from '../store/migrate-store/target.ts'
-import { openBooks } from '../store/postgres/audit-reader.ts'
+import { openSource, readSeal, type Source, sealSource } from '../store/migrate-store/source.ts'
+import { openBooks } from '../store/postgres/ledger-snapshot.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { count, createMoveProgress, duration, type MoveProgress } from './move-progress.ts'
@@ -20,8 +26,8 @@ import { printable } from './printable.ts'
 import { Failure } from './run-command.ts'
 
 /**
- * Moves the books of a data directory that nobody serves from. An earlier run that did not finish is gone on with.
- * Whatever keeps it from its end, the exit code says that it did not get there.
+ * Moves the books of a data directory that no gateway serves from. Whatever keeps it from its end, the exit code says
+ * that it did not get there.
  */
 export async function moveInstallation(
   config: Config,
@@ -51,7 +57,8 @@ export async function moveInstallation(
       return
     }
     await print(describeBeginning(begun, dataDir, to))
-    const moved = await bring(source, target, begun.state, progress)
+    const moved =
+      begun.beginning === 'copied' ? begun.state : await bring(source, target, begun.state, progress)
     await check(source, target, databaseUrl, rateAgain, progress)
     await finish(dataDir, source, target, moved, { database: to, atMs: systemClock.nowMs() })
     await print(nextSteps(config, to))
@@ -85,8 +92,8 @@ async function closeOpenCalls(dataDir: string): Promise<void> {
 
 function describeBeginning({ beginning, state }: Begun, dataDir: string, to: string): string {
   switch (beginning) {
-    case 'going_on':
-      return `Moving the books in ${dataDir} to ${to}: going on after ${count(state.rows)} rows.\n`
+    case 'copied':
+      return `All ${count(state.rows ?? 0)} rows of the books in ${dataDir} are in ${to} already.\n`
     case 'again':
       return `The books in ${dataDir} have changed since an earlier run. Moving them to ${to} from the start.\n`
     default:
@@ -101,12 +108,12 @@ async function bring(
   progress: MoveProgress,
 ): Promise<MoveState> {
   const beganMs = systemClock.monotonicMs()
-  const moved = await moveRows(source, target, begun, {
-    onRows: (table, done, total) => progress.show(`Moving ${table.noun}`, done, total),
-  })
+  const moved = await moveRows(source, target, begun, (table, done, total) =>
+    progress.show(`Moving ${table.noun}`, done, total),
+  )
   const seconds = (systemClock.monotonicMs() - beganMs) / 1_000
   progress.end()
-  await print(`Moved ${count(moved.rows - begun.rows)} rows in ${duration(seconds)}.\n`)
+  await print(`Moved ${count(moved.rows ?? 0)} rows in ${duration(seconds)}.\n`)
   return moved
 }
 
@@ -118,7 +125,6 @@ async function check(
   rateAgain: RateAgain,
   progress: MoveProgress,
 ): Promise<void> {
-  await target.analyse()
   const difference = await compareBooks(source, target, (table, done, total) =>
     progress.show(`Comparing ${table.noun}`, done, total),
   )
@@ -174,7 +180,7 @@ async function finish(
       `A command changed the books in ${dataDir} while they were moved. Run this again: it moves them from the start.`,
     )
   }
-  await target.advance(moved, { ...moved, finishedAtMs: to.atMs })
+  await finishMove(target, moved, to.atMs)
 }
 
 function nextSteps({ dataDir, pepper }: Config, to: string): string {
@@ -191,13 +197,13 @@ a backup until you are content.
 `
 }
 
+const START_AGAIN = 'Rows are moved all together or not at all: start the same command again.'
+
 /** What to do about a failure of the database is the same for all of them. */
 function explained(error: unknown): unknown {
   if (error instanceof MoveRefused) return new Failure(error.message)
-  if (error instanceof MovedByAnother || error instanceof StoreUnavailable || error instanceof StoreRefused) {
-    return new Failure(
-      `${error.message.replace(/\.$/, '')}. What was moved so far is kept: the same command goes on from there.`,
-    )
+  if (error instanceof StoreUnavailable || error instanceof StoreRefused) {
+    return new Failure(`${error.message.replace(/\.$/, '')}. ${START_AGAIN}`)
   }
   return error
 }
@@ -205,7 +211,7 @@ function explained(error: unknown): unknown {
 function tellWhenInterrupted(progress: MoveProgress): { forget(): void } {
   const tell = (): void => {
     progress.end()
-    process.stderr.write('Stopped. What was moved so far is kept: the same command goes on from there.\n')
+    process.stderr.write(`Stopped. ${START_AGAIN}\n`)
     // As it would have ended without us.
     process.kill(process.pid, 'SIGINT')
   }

@@ -5,14 +5,15 @@ import { shownDatabase } from '../store/postgres/shown-database.ts'
 
 /** How a command opens the books in each of the stores. Null: there are none. */
 export interface LedgerOpeners<T> {
-  inFile(file: string): T | null
+  inFile(file: string): Promise<T | null>
   inDatabase(url: string): Promise<T | null>
 }
 
 /** For commands that work on the books themselves, not through the store: beside whoever serves, or without. */
 export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): Promise<T> {
   const { dataDir, databaseUrl } = config
-  if (databaseUrl === null) return openers.inFile(join(dataDir, 'tollgate.db')) ?? refuseMissing(config)
+  if (databaseUrl === null)
+    return (await openers.inFile(join(dataDir, 'tollgate.db'))) ?? refuseMissing(config)
   const opened = await openers.inDatabase(databaseUrl.reveal()).catch((error: Error) => {
     throw unopenedDatabase(databaseUrl, error)
   })

@@ -12,8 +12,8 @@ import {
   rerateCall,
 } from '../ledger/rerate.ts'
 import type { Booked, RerateWriter } from '../ledger/rerate-writer.ts'
-import { openRerateWriter as openWriterInDatabase } from '../store/postgres/rerate-writer.ts'
-import { openRerateWriter as openWriterInFile } from '../store/sqlite/rerate-writer.ts'
+import { openRerateWriter as openWriterInDatabase } from '../store/postgres/ledger-snapshot.ts'
+import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger } from './open-ledger.ts'
 import { print } from './print.ts'
 import { createProgress } from './progress.ts'

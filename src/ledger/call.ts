@@ -1,34 +1,25 @@
 import type { Nanos } from '../kernel/money.ts'
-import type { Surface } from '../kernel/surface.ts'
 import type { KeyRefusal } from '../keys/identity.ts'
+import type { ClosingColumns, OpeningColumns, RecordColumns, TokenCounts } from './call-columns.ts'
 
 /**
  * Words, used once: a **hold** is an upper bound of what a call may cost, placed when it is admitted; it is
  * **settled** (the actual cost is charged), **released** (nothing was consumed) or **interrupted** (what was consumed
- * will never be known; nobody is charged, and the hold counts as lost), exactly once. **Held** is in flight, **spent** is settled; a **credit** adds to the balance, a **charge** takes from it.
+ * will never be known; nobody is charged, and the hold counts as lost), exactly once. **Held** is in flight, **spent** is
+ * settled; a **credit** adds to the balance, a **charge** takes from it.
  */
 
 /** What is known of a call before it goes upstream. */
-export interface CallOpening {
-  readonly requestId: string
+export interface CallOpening extends OpeningColumns {
   readonly digest: Uint8Array
   /** The instant that fixes the call's month and day. */
   readonly atMs: number
-  readonly method: string
-  readonly path: string
   /** The template of the path where it is in the endpoint table, else the path. */
   readonly endpoint: string
-  readonly surface: Surface
-  readonly modelAsked: string | null
-  readonly clientIp: string
-  readonly userAgent: string | null
   readonly hold: Hold
   readonly models: NamedModels
   /** Why the body can be read in two ways, or in none; a key with limits is refused for it. */
   readonly ambiguity: string | null
-  readonly priceVersion: string
-  /** How the call will be rated, apart from its usage; kept so that any bill can be derived again. */
-  readonly rating: string
   /** Why the call cannot be rated, if it cannot, and for whom that is a reason to refuse it. */
   readonly unratable: Unratable | null
   /** False trades exactness for never waiting: only what is settled counts against a limit. */
@@ -128,36 +119,12 @@ export type Admission =
 export type HeldBy = { readonly limit: 'budget'; readonly budget: Budget } | { readonly limit: 'credit' }
 
 /** What is known of a call when it has ended. */
-export interface CallClosing {
+export interface CallClosing extends ClosingColumns {
   readonly requestId: string
   /** Interrupted is a call that was sent and of which no word came back. It costs nothing. */
   readonly state: 'settled' | 'released' | 'interrupted'
   readonly atMs: number
-  readonly status: number | null
-  readonly modelServed: string | null
-  readonly stopReason: string | null
-  readonly streamed: boolean
-  readonly estimated: boolean
-  readonly unpriced: boolean
-  readonly pricedAsRequested: boolean
-  /** The usage that was rated, as JSON, or null where there was none. */
-  readonly usage: string | null
   readonly tokens: TokenCounts
-  readonly costNanos: Nanos
-  readonly listNanos: Nanos
-  readonly upstreamMs: number | null
-  readonly overheadMs: number
-  readonly upstreamRequestId: string | null
-  readonly bytesIn: number
-  readonly bytesOut: number
-}
-
-/** The four counts that usage reports show, over all units of their kind. */
-export interface TokenCounts {
-  readonly input: number
-  readonly output: number
-  readonly cacheRead: number
-  readonly cacheWrite: number
 }
 
 export interface Settled {
@@ -167,46 +134,11 @@ export interface Settled {
   readonly booked: boolean
 }
 
-/** A waiting call is in the memory of its node alone; a refused one is kept apart from the calls that were admitted. */
-export type CallState = 'waiting' | 'in_flight' | 'settled' | 'released' | 'interrupted' | 'refused'
+export type CallState = RecordColumns['state']
 
 /** A call as it is kept. Figures are null while it is in flight. */
-export interface CallRecord {
-  readonly requestId: string
-  readonly accountId: string
-  readonly keyId: string
-  readonly state: CallState
-  readonly startedAtMs: number
-  readonly endedAtMs: number | null
-  readonly method: string
-  readonly path: string
-  readonly surface: Surface
-  readonly modelAsked: string | null
-  readonly modelServed: string | null
-  readonly status: number | null
-  readonly stopReason: string | null
-  readonly streamed: boolean
-  readonly estimated: boolean
-  readonly unpriced: boolean
-  readonly overrun: boolean
-  readonly pricedAsRequested: boolean
-  readonly usage: string | null
+export interface CallRecord extends RecordColumns {
   readonly tokens: TokenCounts
-  readonly costNanos: Nanos | null
-  readonly listNanos: Nanos | null
-  readonly lostListNanos: Nanos
-  readonly balanceNanos: Nanos | null
-  readonly upstreamMs: number | null
-  readonly overheadMs: number | null
-  /** Null where nothing was rated: the call waits, or was refused. */
-  readonly priceVersion: string | null
-  readonly rating: string
-  readonly upstreamRequestId: string | null
-  readonly clientIp: string
-  readonly userAgent: string | null
-  readonly bytesIn: number
-  readonly bytesOut: number
-  readonly credited: boolean
   /** Of a refusal. */
   readonly code: string | null
 }

@@ -1,10 +1,14 @@
+import { once } from 'node:events'
+import { appendFile, mkdir, open, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
+import { startThread } from '../kernel/start-thread.ts'
 import type { CallClosing } from './call.ts'
-import { readSpool } from './read-spool.ts'
-import { openSpoolDisk, type SpoolDisk, type SpoolFile } from './spool-disk.ts'
-import { doneLine, keptLine, refusedLine } from './spool-line.ts'
+import { amountsAsText, readSpoolFile, refuseOldSpool, type SpoolRow, toSpoolRow } from './spool-file.ts'
+import type { SpoolAnswer, SpoolChange } from './spool-thread.ts'
 
 /**
  * Settlements that the store cannot take now, on the local disk, so that they outlive the process. What is replayed
@@ -16,7 +20,7 @@ export interface SettlementSpool {
    * says why, and `isSound` is false until all that waits is on the disk or taken.
    */
   keep(closing: CallClosing): Promise<void>
-  /** The store has it. A mark that a crash loses is one more replay. Does nothing if it was not kept. */
+  /** The store has it. A removal that a crash loses is one more replay. Does nothing if it was not kept. */
   done(requestId: string): void
   /** The store will never take it: it is put into a file of its own, for a person. Does nothing if it was not kept. */
   refuse(requestId: string, reason: string): Promise<void>
@@ -28,7 +32,7 @@ export interface SettlementSpool {
   close(): Promise<void>
 }
 
-const FILE = 'settlements.log'
+const FILE = 'settlements.db'
 const REFUSED_FILE = 'refused.jsonl'
 
 /** How soon a disk that failed is tried again. */
@@ -36,44 +40,82 @@ const RETRY_MS = 1_000
 
 export interface SpoolOptions {
   /** For tests of what a failing disk does. */
-  openDisk(dir: string): Promise<SpoolDisk>
+  openWriter(path: string): SpoolWriter
   readonly bytesMax: number
   /** There is no room on the disk. It is tried again in a while. */
   onFull(): void
 }
+
+/** Writes the file elsewhere. One change at a time; what has resolved is on the disk. */
+export interface SpoolWriter {
+  write(change: SpoolChange): Promise<void>
+  close(): Promise<void>
+}
+
+/** A disk without room. */
+export class SpoolDiskFull extends Error {}
 
 /** Opens the spool in `dir` and reads what is left there. Throws if the directory cannot be made or read. */
 export async function openSettlementSpool(
   dir: string,
   log: Log,
   {
-    openDisk = openSpoolDisk,
+    openWriter = openSpoolWriter,
     bytesMax = limits.spoolBytesMax,
     onFull = () => {},
   }: Partial<SpoolOptions> = {},
 ): Promise<SettlementSpool> {
-  const disk = await openDisk(dir)
-  const bytes = (await disk.read(FILE)) ?? Buffer.alloc(0)
-  const { left, torn, damagedLines } = readSpool(bytes)
-  if (torn) log.warn({ dir }, 'the last line of the settlement spool was cut off while it was written')
-  if (damagedLines > 0) log.error({ dir, lines: damagedLines }, 'the settlement spool is damaged')
-  const spool = new Spool({ disk, log, bytesMax, onFull }, left, bytes.length, damagedLines > 0)
-  await spool.begin()
-  return spool
+  await makeDirectory(dir)
+  refuseOldSpool(dir)
+  const path = join(dir, FILE)
+  const { left, damagedFile } = readSpoolFile(path)
+  if (damagedFile !== null) log.error({ damagedFile }, 'the settlement spool was damaged and is kept aside')
+  return new Spool({ dir, log, bytesMax, onFull, writer: openWriter(path) }, left)
 }
 
-interface SpoolParts {
-  readonly disk: SpoolDisk
+async function makeDirectory(dir: string): Promise<void> {
+  if ((await mkdir(dir, { recursive: true, mode: 0o700 })) === undefined) return
+  // Or a crash might lose the name of the new directory.
+  const parent = await open(dirname(dir))
+  await parent.sync().finally(() => parent.close())
+}
+
+/** The main thread's side of the thread that writes. A thread that died is started again by the next change. */
+export function openSpoolWriter(path: string): SpoolWriter {
+  let thread: Worker | null = start()
+
+  function start(): Worker {
+    const started = startThread(import.meta.url, 'spool-thread', path)
+    return started.on('error', () => {
+      thread = null
+    })
+  }
+
+  return {
+    async write(change) {
+      thread ??= start()
+      thread.postMessage(change)
+      const [answer] = (await once(thread, 'message')) as [SpoolAnswer]
+      if (answer !== null) throw new (answer.isFull ? SpoolDiskFull : Error)(answer.message)
+    },
+    async close() {
+      if (thread === null) return
+      const ended = once(thread, 'exit')
+      thread.postMessage('close')
+      await ended
+    },
+  }
+}
+
+interface SpoolParts extends Omit<SpoolOptions, 'openWriter'> {
+  readonly dir: string
   readonly log: Log
-  readonly bytesMax: number
-  onFull(): void
+  readonly writer: SpoolWriter
 }
 
 interface Kept {
   readonly closing: CallClosing
-  readonly line: Buffer
-  /** It is in the file or on its way there, and needs a mark when it is done. */
-  written: boolean
+  readonly row: SpoolRow
   /** On the disk, or not to be waited for. */
   readonly told: PromiseWithResolvers<void>
 }
@@ -83,27 +125,21 @@ class Spool implements SettlementSpool {
   /** All that the store has not taken, on the disk or not, oldest first. */
   readonly #waiting = new Map<string, Kept>()
   #waitingBytes = 0
-  #queued: Kept[] = []
-  #marks: Buffer[] = []
-  /** Null when the file has to be written anew: at first, and after a failure, when nobody knows what is in it. */
-  #file: SpoolFile | null = null
-  #fileBytes: number
-  /** What is in the file has to be put aside before another takes its place. */
-  #damaged: boolean
+  /** What the file has to be told: these have come, and those were taken. */
+  #come: Kept[] = []
+  #taken: string[] = []
   #writing: Promise<void> | null = null
   #failed = false
-  /** A write takes so long that nobody waits for it any more. */
+  /** A write takes so long that no answer waits for it any more. */
   #stuck = false
   /** Settlements that there was no room for wait in memory alone. */
   #full = false
-  #retry: NodeJS.Timeout | null = null
+  #retry: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(parts: SpoolParts, left: readonly CallClosing[], fileBytes: number, damaged: boolean) {
+  constructor(parts: SpoolParts, left: readonly CallClosing[]) {
     this.#parts = parts
-    this.#fileBytes = fileBytes
-    this.#damaged = damaged
-    for (const closing of left) this.#add(closing, keptLine(closing))
+    for (const closing of left) this.#add(closing, toSpoolRow(closing)).told.resolve()
   }
 
   get waiting(): number {
@@ -126,14 +162,14 @@ class Spool implements SettlementSpool {
       this.#parts.log.error({ request: closing.requestId }, 'a settlement came after the spool was closed')
       return
     }
-    const line = keptLine(closing)
-    if (this.#waitingBytes + line.length > this.#parts.bytesMax) {
+    const row = toSpoolRow(closing)
+    if (this.#waitingBytes + row.json.length > this.#parts.bytesMax) {
       if (!this.#full) this.#parts.log.error({ settlements: this.waiting }, 'the settlement spool is full')
       this.#full = true
       return
     }
-    const kept = this.#add(closing, line)
-    this.#queued.push(kept)
+    const kept = this.#add(closing, row)
+    this.#come.push(kept)
     if (this.#failed || this.#stuck) kept.told.resolve()
     // A disk that has failed is tried again in a while, with everything that waits by then.
     if (!this.#failed) this.#write()
@@ -144,20 +180,23 @@ class Spool implements SettlementSpool {
     const kept = this.#waiting.get(requestId)
     if (kept === undefined) return
     this.#waiting.delete(requestId)
-    this.#waitingBytes -= kept.line.length
+    this.#waitingBytes -= kept.row.json.length
     if (this.#waitingBytes <= this.#parts.bytesMax / 2) this.#full = false
     kept.told.resolve()
-    if (kept.written) this.#marks.push(doneLine(requestId))
+    this.#taken.push(requestId)
     if (!this.#failed && !this.#closed) this.#write()
   }
 
   async refuse(requestId: string, reason: string): Promise<void> {
     const kept = this.#waiting.get(requestId)
     if (kept === undefined) return
+    const { dir, bytesMax } = this.#parts
+    const file = join(dir, REFUSED_FILE)
+    const line = `${JSON.stringify({ refused: reason, kept: amountsAsText(kept.closing) })}\n`
     try {
-      const line = refusedLine(kept.closing, reason)
-      const fits = await this.#parts.disk.append(REFUSED_FILE, line, this.#parts.bytesMax)
-      if (!fits) throw new Error(`${REFUSED_FILE} is full`)
+      const { size } = await stat(file).catch(() => ({ size: 0 }))
+      if (size + line.length > bytesMax) throw new Error(`${REFUSED_FILE} is full`)
+      await appendFile(file, line, { mode: 0o600, flush: true })
       this.done(requestId)
     } catch (error) {
       // It stays where it is, and the next start tries again.
@@ -166,15 +205,9 @@ class Spool implements SettlementSpool {
     }
   }
 
-  /** Brings the file of an earlier life into order. */
-  async begin(): Promise<void> {
-    this.#write()
-    await this.#writing
-  }
-
   async close(): Promise<void> {
     this.#closed = true
-    if (this.#retry !== null) clearTimeout(this.#retry)
+    clearTimeout(this.#retry)
     // A disk that does not answer must not keep the process from ending.
     await Promise.race([this.#finish(), sleep(limits.spoolWriteMs, undefined, { ref: false })])
   }
@@ -182,22 +215,26 @@ class Spool implements SettlementSpool {
   async #finish(): Promise<void> {
     this.#write()
     await this.#writing
-    // What was under way may have failed just now, and nobody will come back to it.
+    // What was under way may have failed just now, and it would not be tried again.
     if (this.#failed) this.#write()
     await this.#writing
-    await this.#file?.close().catch(() => {})
+    await this.#parts.writer.close()
   }
 
-  #add(closing: CallClosing, line: Buffer): Kept {
-    const kept: Kept = { closing, line, written: false, told: Promise.withResolvers() }
+  #add(closing: CallClosing, row: SpoolRow): Kept {
+    const kept: Kept = { closing, row, told: Promise.withResolvers() }
     this.#waiting.set(closing.requestId, kept)
-    this.#waitingBytes += line.length
+    this.#waitingBytes += row.json.length
     return kept
   }
 
   /** One write at a time. What comes meanwhile goes together with the next one. */
   #write(): void {
     if (this.#writing === null && this.#isBehind()) this.#writing = this.#writeAll()
+  }
+
+  #isBehind(): boolean {
+    return this.#come.length > 0 || this.#taken.length > 0
   }
 
   async #writeAll(): Promise<void> {
@@ -211,7 +248,7 @@ class Spool implements SettlementSpool {
     } catch (error) {
       this.#fail(error as Error)
     } finally {
-      // In the same turn as the last look at what is behind, or what comes in between would find nobody to write it.
+      // In the same turn as the last look at what is behind, or what comes in between would not be written.
       this.#writing = null
     }
   }
@@ -232,63 +269,22 @@ class Spool implements SettlementSpool {
     for (const { told } of this.#waiting.values()) told.resolve()
   }
 
-  /** Whether the file is not as it should be. */
-  #isBehind(): boolean {
-    if (this.#waiting.size === 0) return this.#fileBytes > 0
-    return this.#file === null || this.#queued.length > 0 || this.#marks.length > 0
-  }
-
   async #writeOnce(): Promise<void> {
-    const takenBytes = this.#fileBytes - this.#waitingBytes
-    if (this.#file === null || takenBytes > this.#parts.bytesMax) await this.#writeAnew()
-    else if (this.#waiting.size === 0) await this.#clear(this.#file)
-    else await this.#append(this.#file)
-  }
-
-  async #append(file: SpoolFile): Promise<void> {
-    const marks = this.#marks
-    // What the store has taken meanwhile needs no line.
-    const queued = this.#queued.filter((kept) => this.#waiting.get(kept.closing.requestId) === kept)
-    this.#marks = []
-    this.#queued = []
-    for (const kept of queued) kept.written = true
-    const bytes = Buffer.concat([...marks, ...queued.map(({ line }) => line)])
-    await file.append(bytes)
-    this.#fileBytes += bytes.length
-    if (queued.length > 0) await file.sync()
-    for (const { told } of queued) told.resolve()
-  }
-
-  async #clear(file: SpoolFile): Promise<void> {
-    this.#marks = []
-    this.#queued = []
-    await file.clear()
-    this.#fileBytes = 0
-  }
-
-  async #writeAnew(): Promise<void> {
-    if (this.#damaged) {
-      const file = await this.#parts.disk.copyAside(FILE)
-      this.#parts.log.error({ file }, 'the damaged settlement spool was kept aside')
-      this.#damaged = false
+    const takenIds = this.#taken
+    // What the store has taken meanwhile needs no row.
+    const come = this.#come.filter((kept) => this.#waiting.get(kept.closing.requestId) === kept)
+    this.#taken = []
+    this.#come = []
+    try {
+      await this.#parts.writer.write({ takenIds, rows: come.map(({ row }) => row) })
+    } catch (error) {
+      this.#taken.unshift(...takenIds)
+      throw error
     }
-    const former = this.#file
-    this.#file = null
-    await former?.close()
-    const all = [...this.#waiting.values()]
-    const bytes = this.#waitingBytes
-    this.#marks = []
-    this.#queued = []
-    for (const kept of all) kept.written = true
-    this.#file = await this.#parts.disk.replace(
-      FILE,
-      all.map(({ line }) => line),
-    )
-    this.#fileBytes = bytes
-    for (const { told } of all) told.resolve()
+    for (const { told } of come) told.resolve()
   }
 
-  /** After a failed fsync nobody knows what is on the disk: all that waits is written again, to another file. */
+  /** After a failed fsync it is unknown what is on the disk: all that waits is written again. */
   #fail(error: Error): void {
     if (!this.#failed) {
       this.#parts.log.error(
@@ -297,13 +293,8 @@ class Spool implements SettlementSpool {
       )
     }
     this.#failed = true
-    if ('code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')) this.#parts.onFull()
-    this.#file?.close().catch(() => {})
-    this.#file = null
-    // Something may be in it.
-    this.#fileBytes = Math.max(1, this.#fileBytes)
-    this.#marks = []
-    this.#queued = []
+    this.#come = [...this.#waiting.values()]
+    if (error instanceof SpoolDiskFull) this.#parts.onFull()
     this.#tellAll()
     if (!this.#closed) this.#retry = setTimeout(() => this.#write(), RETRY_MS).unref()
   }

@@ -86,7 +86,7 @@ export class ChaosRun {
     await this.#books.finish()
     const { nodes } = this.#cluster
     const isQuiet = async () =>
-      (await this.#inFlight()) === 0 && nodes.every((node) => node.spooledBytes === 0)
+      (await this.#inFlight()) === 0 && nodes.every((node) => node.spooledCalls === 0)
     await until('no call is in flight and no settlement waits', isQuiet, {
       withinMs: RECOVERED_WITHIN_MS,
       everyMs: 200,

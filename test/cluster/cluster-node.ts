@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import type { Environment } from '../../src/config.ts'
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
@@ -33,14 +34,22 @@ export class ClusterNode {
     return this.#process !== null
   }
 
-  /** Of settlements that wait on its disk for the database. */
-  get spooledBytes(): number {
-    return this.#bytesIn('settlements.log')
+  /** Settlements that wait on its disk for the database. */
+  get spooledCalls(): number {
+    const file = join(this.#dataDir, 'spool', 'settlements.db')
+    if (!existsSync(file)) return 0
+    const db = new DatabaseSync(file, { timeout: 5_000 })
+    try {
+      return Number(db.prepare('SELECT count(*) AS calls FROM settlement').get()?.['calls'])
+    } finally {
+      db.close()
+    }
   }
 
   /** Of settlements that the database would not take. */
   get refusedBytes(): number {
-    return this.#bytesIn('refused.jsonl')
+    const file = join(this.#dataDir, 'spool', 'refused.jsonl')
+    return statSync(file, { throwIfNoEntry: false })?.size ?? 0
   }
 
   /** If it does not serve yet; in the same data directory as before. */
@@ -86,10 +95,6 @@ export class ClusterNode {
     await this.kill()
     await this.wire.close()
     rmSync(this.#dataDir, { recursive: true, force: true })
-  }
-
-  #bytesIn(file: string): number {
-    return statSync(join(this.#dataDir, 'spool', file), { throwIfNoEntry: false })?.size ?? 0
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {

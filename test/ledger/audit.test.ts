@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { runAudit } from '../../src/ledger/audit.ts'
-import { openBooks } from '../../src/store/sqlite/audit-reader.ts'
+import { openBooks } from '../../src/store/sqlite/ledger-file.ts'
 import { addKey, closing, NOON } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { audit, type Books, billed, DataDir, fillBooks, rateAgain, rated, V1, withStore } from './books.ts'
@@ -271,10 +271,10 @@ for (const [store, create] of BOTH) {
 
 test('a folder without a database, or with one from before the ledger, has no books', async () => {
   const dir = new DataDir()
-  assert.equal(openBooks(dir.file), null)
+  assert.equal(await openBooks(dir.file), null)
   assert.equal(existsSync(dir.file), false)
   await dir.tamper('PRAGMA user_version = 1')
-  assert.equal(openBooks(dir.file), null)
+  assert.equal(await openBooks(dir.file), null)
   await dir.remove()
 })
 

@@ -7,8 +7,7 @@ import { type AuditReport, type OpenBooks, runAudit } from '../../src/ledger/aud
 import type { RateAgain } from '../../src/ledger/audited.ts'
 import type { CallClosing, CallOpening } from '../../src/ledger/call.ts'
 import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
-import { openBooks } from '../../src/store/sqlite/audit-reader.ts'
-import { openRerateWriter } from '../../src/store/sqlite/rerate-writer.ts'
+import { openBooks, openRerateWriter } from '../../src/store/sqlite/ledger-file.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { addKey, closing, NOON, opening, type Rows } from '../store/conformance/fixtures.ts'
@@ -62,11 +61,11 @@ export class DataDir implements Books {
   }
 
   async openReader(): Promise<OpenBooks> {
-    return present(openBooks(this.file))
+    return present(await openBooks(this.file))
   }
 
   async openWriter(): Promise<RerateWriter> {
-    return present(openRerateWriter(this.file, systemClock))
+    return present(await openRerateWriter(this.file, systemClock))
   }
 
   async tamper(sql: string): Promise<void> {

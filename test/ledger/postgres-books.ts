@@ -1,10 +1,10 @@
 import { systemClock } from '../../src/kernel/clock.ts'
 import { type AuditReport, type OpenBooks, runAudit } from '../../src/ledger/audit.ts'
 import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
-import { booksIn, openBooks } from '../../src/store/postgres/audit-reader.ts'
+import { booksIn } from '../../src/store/operations/audit-reader.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
+import { askOn, openBooks, openRerateWriter } from '../../src/store/postgres/ledger-snapshot.ts'
 import { openPool } from '../../src/store/postgres/pool.ts'
-import { openRerateWriter } from '../../src/store/postgres/rerate-writer.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'
@@ -76,7 +76,7 @@ export class PostgresBooks implements Books {
         await tx.query(WITHOUT_FOREIGN_KEYS)
         await tx.query(WITHOUT_CHECKS)
         await tx.query(sql)
-        report = await runAudit(await booksIn(tx, BATCH_ROWS), rateAgain, () => {})
+        report = await runAudit(await booksIn(askOn(tx), BATCH_ROWS), rateAgain, () => {})
         throw new Error('undo')
       })
       await undone.catch((error: Error) => {

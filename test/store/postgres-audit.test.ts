@@ -9,10 +9,17 @@ import {
   rerateCall,
 } from '../../src/ledger/rerate.ts'
 import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
-import { booksIn, openBooks } from '../../src/store/postgres/audit-reader.ts'
-import { askAtLength, openLedger, openSnapshot } from '../../src/store/postgres/ledger-snapshot.ts'
+import { booksIn } from '../../src/store/operations/audit-reader.ts'
+import { sql } from '../../src/store/operations/sql.ts'
+import {
+  askAtLength,
+  askOn,
+  openBooks,
+  openLedger,
+  openRerateWriter,
+  openSnapshot,
+} from '../../src/store/postgres/ledger-snapshot.ts'
 import { openPool } from '../../src/store/postgres/pool.ts'
-import { openRerateWriter } from '../../src/store/postgres/rerate-writer.ts'
 import type { Store } from '../../src/store/store.ts'
 import { billed, rateAgain, rated, V1, versionJson } from '../ledger/books.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'
@@ -116,7 +123,7 @@ books('the books can be audited at length, through a pooler too, and not be writ
   try {
     const pool = await openLedger(pooler.url)
     assert.ok(pool)
-    const snapshot = await openSnapshot(pool, (tx) => booksIn(tx))
+    const snapshot = await openSnapshot(pool, (tx) => booksIn(askOn(tx)))
     const setting = async (name: string): Promise<unknown> =>
       (await snapshot.db.query('SELECT current_setting($1) AS value', [name]))[0]?.['value']
     assert.equal(await setting('statement_timeout'), '0')
@@ -125,7 +132,7 @@ books('the books can be audited at length, through a pooler too, and not be writ
     await assert.rejects(snapshot.db.query('UPDATE account SET held_nanos = 0'), /read-only transaction/)
     await snapshot.close()
     const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
-    const [asked] = await askAtLength(db, "SELECT current_setting('statement_timeout') AS value", [])
+    const [asked] = await askAtLength(db, sql`SELECT current_setting('statement_timeout') AS value`)
     await db.close()
     assert.equal(asked?.['value'], '0')
   } finally {
@@ -142,7 +149,7 @@ books(
     const { counts, monthsAway, difference } = await audit(url)
     assert.deepEqual([counts.calls, monthsAway, difference], [8, ['2026-10'], null])
     const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
-    for (const [sql, what] of [
+    for (const [tampering, what] of [
       ["UPDATE rollup SET cost_nanos = cost_nanos + 1 WHERE day < '2026-11'", 'spent of a key month'],
       ["UPDATE key_month SET spent_nanos = 0 WHERE month = '2026-10'", 'spent of a key month'],
       ["UPDATE key_month SET held_nanos = 1 WHERE month = '2026-10'", 'held of a key month'],
@@ -152,12 +159,12 @@ books(
     ] as const) {
       let report: AuditReport | null = null
       const undone = db.transaction(async (tx) => {
-        await tx.query(sql)
-        report = await auditOf(await booksIn(tx, 2))
+        await tx.query(tampering)
+        report = await auditOf(await booksIn(askOn(tx), 2))
         throw new Error('undo')
       })
       await assert.rejects(undone, /undo/)
-      assert.equal((report as AuditReport | null)?.difference?.what, what, sql)
+      assert.equal((report as AuditReport | null)?.difference?.what, what, tampering)
     }
     await db.close()
   },
@@ -193,15 +200,15 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string])[] = [
 
 books('whatever is tampered with, the first difference is named', async ({ url }) => {
   const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
-  for (const [sql, what] of TAMPERINGS) {
+  for (const [tampering, what] of TAMPERINGS) {
     let report: AuditReport | null = null
     const undone = db.transaction(async (tx) => {
-      await tx.query(sql)
-      report = await auditOf(await booksIn(tx, 2))
+      await tx.query(tampering)
+      report = await auditOf(await booksIn(askOn(tx), 2))
       throw new Error('undo')
     })
     await assert.rejects(undone, /undo/)
-    assert.equal((report as AuditReport | null)?.difference?.what, what, sql)
+    assert.equal((report as AuditReport | null)?.difference?.what, what, tampering)
   }
   await db.close()
 })
@@ -263,7 +270,9 @@ books('calls priced again are booked once, and the books balance', async ({ url,
     assert.equal((await audit(url)).difference, null)
     for (const batchRows of [1, 2, 3]) {
       const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
-      const { counts, difference } = await db.transaction(async (tx) => auditOf(await booksIn(tx, batchRows)))
+      const { counts, difference } = await db.transaction(async (tx) =>
+        auditOf(await booksIn(askOn(tx), batchRows)),
+      )
       assert.deepEqual([counts.credits, difference], [12, null])
       await db.close()
     }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { CallFilter } from '../../src/ledger/request-log.ts'
+import { edgeSql, IN_ORDER_OF_AN_INDEX, matchingSql } from '../../src/store/operations/request-log.ts'
+import { sql } from '../../src/store/operations/sql.ts'
 import { openPool } from '../../src/store/postgres/pool.ts'
-import { IN_ORDER_OF_AN_INDEX, lookSql } from '../../src/store/postgres/request-log.ts'
 import { text } from '../../src/store/postgres/rows.ts'
+import { dialectOf, runStatement } from '../../src/store/postgres/run-operation.ts'
 import { createDatabase, stopPostgres } from '../support/postgres.ts'
 
 after(stopPostgres)
@@ -22,6 +24,8 @@ const ALL: CallFilter = {
 const OF_KEY = { ...ALL, keyId: 'key_a' }
 const RARE = { model: 'rare' }
 const MARCH = { fromMs: Date.UTC(2026, 2, 1), toMs: Date.UTC(2026, 3, 1) - 1 }
+
+const dialect = dialectOf('database')
 
 test('a look at the log reads in the order of an index, and only the months it is about', async () => {
   const database = await createDatabase()
@@ -45,10 +49,16 @@ test('a look at the log reads in the order of an index, and only the months it i
     await db.query('ANALYZE call')
     const planOf = (filter: CallFilter): Promise<string> =>
       db.transaction(async (tx) => {
-        const { sql, values } = lookSql(filter, null, 100)
-        await tx.query(IN_ORDER_OF_AN_INDEX)
-        const lines = await tx.query(`EXPLAIN ${sql}`, values)
-        return lines.map((line) => text(line, 'QUERY PLAN')).join('\n')
+        const before = { startedAtMs: filter.toMs ?? Number.MAX_SAFE_INTEGER, requestId: '' }
+        const from = { startedAtMs: filter.fromMs ?? Number.MIN_SAFE_INTEGER, requestId: '' }
+        await runStatement(tx, IN_ORDER_OF_AN_INDEX, dialect)
+        const looks = [edgeSql(filter, before, from, 400), matchingSql(filter, before, from, 100)]
+        const plans = []
+        for (const look of looks) plans.push(await runStatement(tx, sql`EXPLAIN ${look}`, dialect))
+        return plans
+          .flat()
+          .map((line) => text(line, 'QUERY PLAN'))
+          .join('\n')
       })
     const filters = [ALL, OF_KEY, { ...ALL, ...RARE }, { ...OF_KEY, ...RARE }]
     for (const filter of [...filters, { ...OF_KEY, ...RARE, keyId: 'key_b' }]) {

@@ -2,16 +2,13 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { admitOperation } from '../../src/store/sqlite/admit.ts'
-import { prepareBatchKeys } from '../../src/store/sqlite/batch-keys.ts'
 import { prepareBatchRows } from '../../src/store/sqlite/batch-rows.ts'
-import { callOperations } from '../../src/store/sqlite/calls.ts'
-import { prepareHoldFloors } from '../../src/store/sqlite/hold-floors.ts'
+import { callOperations, type OpenCalls } from '../../src/store/sqlite/calls.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
-import type { OpenCalls } from '../../src/store/sqlite/open-calls.ts'
 import type { Command } from '../../src/store/sqlite/operations.ts'
 import { prepareOperations } from '../../src/store/sqlite/prepare-operations.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
@@ -212,10 +209,8 @@ test('a call is not remembered longer than it is open', () => {
   migrate(db)
   const rows = prepareBatchRows(db)
   const openCalls: OpenCalls = new Map()
-  const keys = prepareBatchKeys(db)
-  const floors = prepareHoldFloors(db, keys)
-  const { admit } = admitOperation(db, keys, rows, openCalls, floors)
-  const { settle, interruptOpenCalls } = callOperations(db, rows, openCalls, floors)
+  const { admit } = admitOperation(db, rows, openCalls)
+  const { settle, interruptOpenCalls } = callOperations(db, rows, openCalls)
   prepareOperations(db).run(['createKey', newKey('free'), null])
   admit(opening('req_a', 'free'))
   admit(opening('req_b', 'free'))
@@ -250,16 +245,16 @@ test('a key is read once for all calls of a batch that come with it, and anew fo
   const db = new DatabaseSync(':memory:', { readBigInts: true })
   migrate(db)
   prepareOperations(db).run(['createKey', newKey('free'), null])
-  const keys = prepareBatchKeys(db)
+  const rows = prepareBatchRows(db)
   const { digest } = newKey('free')
-  const first = keys.find(digest, '2026-11')
+  const first = rows.key(digest, '2026-11')
   assert.equal(first?.[0], 'key_free')
-  assert.equal(keys.find(Uint8Array.from(digest), '2026-11'), first)
-  assert.notEqual(keys.find(digest, '2026-12'), first)
-  assert.equal(keys.find(new Uint8Array(32), '2026-11'), undefined)
+  assert.equal(rows.key(Uint8Array.from(digest), '2026-11'), first)
+  assert.notEqual(rows.key(digest, '2026-12'), first)
+  assert.equal(rows.key(new Uint8Array(32), '2026-11'), undefined)
   db.exec('UPDATE api_key SET revoked_at_ms = 7')
-  keys.forget()
-  assert.equal(keys.find(digest, '2026-11')?.[3], 7n)
+  rows.write()
+  assert.equal(rows.key(digest, '2026-11')?.[3], 7n)
   db.close()
 })
 
@@ -320,15 +315,19 @@ test('floors are looked up only for a key that has some this month, and only for
   const db = new DatabaseSync(':memory:', { readBigInts: true })
   migrate(db)
   for (const name of ['free', 'other']) prepareOperations(db).run(['createKey', newKey(name), null])
-  const [keys, rows, openCalls] = [prepareBatchKeys(db), prepareBatchRows(db), new Map()]
-  const floors = prepareHoldFloors(db, keys)
+  const [rows, openCalls] = [prepareBatchRows(db), new Map()]
   let looks = 0
-  const find: typeof floors.find = (...asked) => {
-    looks += 1
-    return floors.find(...asked)
+  const prepare = (sql: string): StatementSync => {
+    const statement = db.prepare(sql)
+    const { get } = statement
+    statement.get = (...values) => {
+      if (sql.includes('hold_floor')) looks += 1
+      return Reflect.apply(get, statement, values)
+    }
+    return statement
   }
-  const { admit } = admitOperation(db, keys, rows, openCalls, { ...floors, find })
-  const { settle } = callOperations(db, rows, openCalls, floors)
+  const { admit } = admitOperation({ prepare } as DatabaseSync, rows, openCalls)
+  const { settle } = callOperations(db, rows, openCalls)
   admit(opening('req_a', 'free'))
   settle(closing('req_a', { costNanos: 5_000n }))
   admit(opening('req_b', 'other'))

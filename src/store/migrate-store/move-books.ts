@@ -1,28 +1,78 @@
-import { BATCH_ROWS_MAX, Batch } from './batch.ts'
-import { describeMoved, type MovedTo, type MoveState, shownInstant } from './move-state.ts'
-import { MOVED_TABLES, type MovedTable } from './moved-tables.ts'
-import type { Source } from './source.ts'
-import type { Target } from './target.ts'
+import pg from 'pg'
+import { migrate } from '../postgres/migrate.ts'
+import { failureOf, unconnected } from '../postgres/outcome.ts'
+import { copyRows } from './copy-rows.ts'
+import { describeMoved, type MovedTo, type MoveState, parseState, shownInstant } from './move-state.ts'
+import { MOVED_TABLES, type MovedTable, STORE_MOVE } from './moved-tables.ts'
+import { type Source, summed, type Totals } from './source.ts'
 
 /** Where the books cannot be moved; the message says why, and what to do. */
 export class MoveRefused extends Error {
   override readonly name = 'MoveRefused'
 }
 
-export interface MoveWatch {
-  /** Rows of a table that are there, of so many. */
-  onRows(table: MovedTable, done: number, total: number): void
+/** The database that the books are moved into. */
+export interface Target {
+  query(sql: string, values?: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
+  /** All or nothing. */
+  transaction(work: (client: pg.Client) => Promise<void>): Promise<void>
+  close(): Promise<void>
 }
 
-/** How a run of the command begins. */
-export type Beginning = 'new' | 'going_on' | 'again' | 'finished_before'
+/** With what the role or the database sets for nodes put aside: to look at all rows takes the time that it takes. */
+const BEGIN = `BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
+  SET LOCAL idle_in_transaction_session_timeout = 0`
+
+/** Brings its schema to this version; one of a newer version is refused. */
+export async function openTarget(url: string): Promise<Target> {
+  await migrate(url)
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'tollgate migrate-store',
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+  })
+  client.on('error', () => {})
+  await client.connect().catch((error: unknown) => {
+    throw unconnected(error)
+  })
+
+  async function transaction(work: (client: pg.Client) => Promise<void>): Promise<void> {
+    try {
+      await client.query(BEGIN)
+      await work(client)
+      await client.query('COMMIT')
+    } catch (error) {
+      await client.query('ROLLBACK').catch(() => {})
+      throw error instanceof MoveRefused ? error : failureOf(error)
+    }
+  }
+
+  return {
+    transaction,
+    async query(sql, values = []) {
+      let rows: readonly Record<string, unknown>[] = []
+      await transaction(async () => {
+        rows = (await client.query(sql, [...values])).rows
+      })
+      return rows
+    },
+    close: () => client.end().catch(() => {}),
+  }
+}
+
+/** What an earlier run has left: nothing, unfinished books (all rows or none), or a move that is over. */
+export type Beginning = 'new' | 'copied' | 'again' | 'finished_before'
 
 export interface Begun {
   readonly beginning: Beginning
   readonly state: MoveState
 }
 
-/** Finds out how far an earlier run came, and refuses a database that has other books in it. */
+/**
+ * Finds out how far an earlier run came, refuses a database that has other books in it, and notes that a move has begun:
+ * from then on no node serves from the database.
+ */
 export async function beginMove(
   source: Source,
   target: Target,
@@ -31,21 +81,12 @@ export async function beginMove(
   seal: MovedTo | null,
 ): Promise<Begun> {
   const { installation, books } = source
-  const first: MoveState = {
-    ...{ installation, books, startedAtMs: nowMs, finishedAtMs: null },
-    ...{ table: MOVED_TABLES[0]?.name ?? null, after: null, rows: 0 },
-  }
-  const state = await target.readState()
+  const first: MoveState = { installation, books, startedAtMs: nowMs, finishedAtMs: null, rows: null }
+  const state = await readState(target)
   if (state === null) {
     if (seal !== null) throw new MoveRefused(describeMoved(seal))
-    const occupied = await target.occupied(installation)
-    if (occupied.length > 0) {
-      throw new MoveRefused(
-        `The database has books of its own already (${occupied.join(', ')}). Books are moved into an empty ` +
-          'database only: make one, and name it in TOLLGATE_DATABASE_URL.',
-      )
-    }
-    await target.begin(first)
+    await refuseOccupied(target, installation)
+    await writeState(target, first)
     return { beginning: 'new', state: first }
   }
   if (state.installation !== installation) {
@@ -61,44 +102,106 @@ export async function beginMove(
         'directory have changed since. Two sets of books cannot be made one: go on with the one or the other.',
     )
   }
-  if (state.books === books) return { beginning: 'going_on', state }
-  await target.beginAgain(state, first)
-  return { beginning: 'again', state: first }
+  if (state.rows === null) return { beginning: 'new', state: first }
+  return state.books === books ? { beginning: 'copied', state } : { beginning: 'again', state: first }
+}
+
+async function readState({ query }: Target): Promise<MoveState | null> {
+  const [row] = await query('SELECT value FROM setting WHERE name = $1', [STORE_MOVE])
+  return row === undefined ? null : parseState(String(row['value']))
+}
+
+const KEEP_STATE = `INSERT INTO setting (name, value) VALUES ($1, $2)
+  ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+async function writeState({ query }: Target, state: MoveState): Promise<void> {
+  await query(KEEP_STATE, [STORE_MOVE, JSON.stringify(state)])
+}
+
+/** What a new database has by itself, or a command has left that was tried on it, is not strange. */
+const STRANGE: Readonly<Record<string, string>> = {
+  account:
+    "id <> 'default' OR credited_nanos <> 0 OR charged_nanos <> 0 OR held_nanos <> 0 OR credit_enforced",
+  setting: "name <> 'pepper' OR value <> $1",
+}
+
+async function refuseOccupied({ query }: Target, installation: string): Promise<void> {
+  const looks = MOVED_TABLES.map(
+    ({ name }) => `EXISTS (SELECT FROM ${name} WHERE ${STRANGE[name] ?? 'true'}) AS ${name}`,
+  )
+  const [row] = await query(`SELECT ${looks.join(', ')} WHERE $1::text IS NOT NULL`, [installation])
+  const occupied = MOVED_TABLES.filter(({ name }) => row?.[name] === true).map(({ noun }) => noun)
+  if (occupied.length === 0) return
+  throw new MoveRefused(
+    `The database has books of its own already (${occupied.join(', ')}). Books are moved into an empty ` +
+      'database only: make one, and name it in TOLLGATE_DATABASE_URL.',
+  )
 }
 
 /**
- * Brings what is not there yet, table by table, in batches: each is one transaction together with the word of how far
- * the move is, so that a run that ends anywhere loses nothing but its last batch and brings nothing twice.
+ * Copies all rows, in one transaction: a run that ends before its end leaves nothing, and another one starts anew. What
+ * an earlier run has brought of books that have changed since is taken away.
  */
 export async function moveRows(
   source: Source,
   target: Target,
   begun: MoveState,
-  watch: MoveWatch,
-  rowsMax: number = BATCH_ROWS_MAX,
+  onRows: (table: MovedTable, done: number, total: number) => void,
 ): Promise<MoveState> {
-  let state = begun
-  // Nothing before the table of calls needs them, and a run that goes on inside it has them already or makes them now.
-  await target.makeMonths(source.callMonths())
-  for (const [i, table] of MOVED_TABLES.entries()) {
-    if (table.name !== state.table) continue
-    const following = MOVED_TABLES[i + 1]?.name ?? null
-    const rows = source.read(table, state.after)
-    const total = source.rowsOf(table)
-    const before = MOVED_TABLES.slice(0, i).reduce((sum, each) => sum + source.rowsOf(each), 0)
-    watch.onRows(table, state.rows - before, total)
-    while (state.table === table.name) {
-      const batch = new Batch(table, rows, rowsMax)
-      const next = (): MoveState => ({
-        ...state,
-        table: batch.atEnd ? following : table.name,
-        after: batch.atEnd ? null : batch.last,
-        rows: state.rows + batch.rows,
-      })
-      await target.write(table, batch, state, next)
-      state = next()
-      watch.onRows(table, state.rows - before, total)
+  const rows = MOVED_TABLES.reduce((sum, table) => sum + source.rowsOf(table), 0)
+  const copied: MoveState = { ...begun, rows }
+  await target.transaction(async (client) => {
+    // Of two runs at once the second waits here, and then copies again what the first has copied.
+    await client.query('LOCK TABLE setting IN SHARE ROW EXCLUSIVE MODE')
+    const emptied = MOVED_TABLES.map(({ name }) => name).filter((name) => name !== 'setting')
+    await client.query(`TRUNCATE ${emptied.join(', ')}`)
+    await client.query('DELETE FROM setting WHERE name <> $1', [STORE_MOVE])
+    for (const atMs of source.callMonths()) await client.query('SELECT make_call_months($1, 1)', [atMs])
+    for (const table of MOVED_TABLES) {
+      const total = source.rowsOf(table)
+      onRows(table, 0, total)
+      await copyRows(client, table, source.read(table), (sent) => onRows(table, sent, total))
+      onRows(table, total, total)
     }
+    await client.query(KEEP_STATE, [STORE_MOVE, JSON.stringify(copied)])
+  })
+  await target.query(`ANALYZE ${MOVED_TABLES.map(({ name }) => name).join(', ')}`)
+  return copied
+}
+
+/** Rows and sums on both sides. Null: they are the same, and nothing is held. */
+export async function compareBooks(
+  source: Source,
+  target: Target,
+  onTable: (table: MovedTable, done: number, total: number) => void,
+): Promise<string | null> {
+  for (const [i, table] of MOVED_TABLES.entries()) {
+    onTable(table, i, MOVED_TABLES.length)
+    const from = source.totals(table)
+    const to = await totalsOf(target, table)
+    for (const [column, sum] of Object.entries(from)) {
+      if (to[column] === sum) continue
+      const what = column === 'rows' ? 'the number of' : `the sum of ${column} of`
+      return `${what} ${table.noun} is ${sum} in SQLite and ${to[column]} in PostgreSQL`
+    }
+    const held = to['held_nanos'] ?? 0n
+    if (held !== 0n) return `${table.noun} have ${held} nanodollars held, and no call is open`
   }
-  return state
+  return null
+}
+
+async function totalsOf({ query }: Target, table: MovedTable): Promise<Totals> {
+  const sums = summed(table).map(
+    ({ name, kind }) => `coalesce(sum(${kind === 'flag' ? `${name}::int` : name}), 0)::text AS ${name}`,
+  )
+  const [row = {}] = await query(
+    `SELECT ${['count(*)::text AS rows', ...sums].join(', ')} FROM ${table.name}
+     WHERE ${table.name === 'setting' ? `name <> '${STORE_MOVE}'` : 'true'}`,
+  )
+  return Object.fromEntries(Object.entries(row).map(([name, sum]) => [name, BigInt(String(sum))]))
+}
+
+/** From now on nodes may serve from the database. */
+export async function finishMove(target: Target, moved: MoveState, atMs: number): Promise<void> {
+  await writeState(target, { ...moved, finishedAtMs: atMs })
 }

@@ -1,18 +1,14 @@
 import { MOVED_TO, STORE_MOVE } from './moved-tables.ts'
 
-/** How far a move has come. Kept in PostgreSQL, in the transaction that brought it there. */
+/** How far a move has come. Kept in PostgreSQL, from before the first row is there. */
 export interface MoveState {
   /** Which installation is moved, and how its books stood when the move began. */
   readonly installation: string
   readonly books: string
   readonly startedAtMs: number
   readonly finishedAtMs: number | null
-  /** The table that is moved now; null when all are. */
-  readonly table: string | null
-  /** The key of its last row that is there; null before the first. */
-  readonly after: readonly string[] | null
-  /** Rows of all tables that are there. */
-  readonly rows: number
+  /** Rows of all tables; null until they are there, all at once. */
+  readonly rows: number | null
 }
 
 /** What is left in SQLite: where the books are now. */
@@ -42,7 +38,7 @@ export async function whyNotOpened(store: {
     return (
       `The books are still being moved into this database: \`tollgate migrate-store\` began on ` +
       `${shownInstant(parseState(move).startedAtMs)} and has not finished. Let it finish, or start it again where it ` +
-      'was started; it goes on where it stopped.'
+      'was started.'
     )
   }
   const moved = await store.readSetting(MOVED_TO)

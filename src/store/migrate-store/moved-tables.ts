@@ -1,4 +1,5 @@
-import { LAST_USED_AT_MS } from '../sqlite/key-record.ts'
+import { CALL_COLUMNS, type ColumnKind, TOKEN_COLUMNS, UNSHOWN_COLUMNS } from '../../ledger/call-columns.ts'
+import { lastUsedInSqlite } from '../operations/keys.ts'
 
 /**
  * What the two stores have in common, table by table. The columns are those of PostgreSQL; where SQLite has none of the
@@ -6,11 +7,11 @@ import { LAST_USED_AT_MS } from '../sqlite/key-record.ts'
  */
 
 /** How a value of SQLite is written for PostgreSQL. `upper` is the text as our own runtime puts it into capitals. */
-export type ColumnKind = 'text' | 'upper' | 'integer' | 'flag' | 'bytes' | 'json'
+export type MovedKind = 'text' | 'upper' | 'integer' | 'flag' | 'bytes' | 'json'
 
 export interface MovedColumn {
   readonly name: string
-  readonly kind: ColumnKind
+  readonly kind: MovedKind
   readonly from: string
 }
 
@@ -19,30 +20,27 @@ export interface MovedTable {
   /** For people, in the plural. */
   readonly noun: string
   readonly columns: readonly MovedColumn[]
-  /** What its rows are read in the order of, and found again by: unique, and an index of SQLite. */
-  readonly key: readonly string[]
+  /** What its rows are read in the order of, where that matters. */
+  readonly orderBy: string | null
   /** Where SQLite keeps it. */
   readonly source: string
   /** Of the rows there, those that are moved. */
   readonly where: string
-  /** Makes room for it: what a new database of PostgreSQL already has. */
-  readonly clear: string | null
 }
 
-type Columns = Readonly<Record<string, ColumnKind>>
+type Columns = Readonly<Record<string, MovedKind>>
 
 function table(
   name: string,
   noun: string,
-  key: readonly string[],
   columns: Columns,
-  more: Partial<Pick<MovedTable, 'source' | 'where' | 'clear'>> & {
+  more: Partial<Pick<MovedTable, 'source' | 'where' | 'orderBy'>> & {
     readonly from?: Readonly<Record<string, string>>
   } = {},
 ): MovedTable {
-  const { from = {}, source = name, where = 'true', clear = null } = more
+  const { from = {}, source = name, where = 'true', orderBy = null } = more
   return {
-    ...{ name, noun, key, source, where, clear },
+    ...{ name, noun, source, where, orderBy },
     columns: Object.entries(columns).map(([column, kind]) => ({
       name: column,
       kind,
@@ -64,75 +62,65 @@ export const MOVED_TO = 'moved_to'
 /** What PostgreSQL calls the node that admitted the calls from before. None of them is open, so nobody looks for it. */
 const FORMER_NODE = "'sqlite'"
 
-const CALL_COLUMNS: Columns = {
-  ...{ id: text, month: text, account_id: text, key_id: text, node_id: text, state: text },
-  ...{ started_at_ms: integer, ended_at_ms: integer, day: text, method: text, path: text, surface: text },
-  ...{ endpoint: text },
-  ...{ model_asked: text, model_served: text, status: integer, stop_reason: text },
-  ...{ streamed: flag, estimated: flag, unpriced: flag, overrun: flag, priced_as_requested: flag },
-  ...{ usage: text, input_tokens: integer, output_tokens: integer },
-  ...{ cache_read_tokens: integer, cache_write_tokens: integer },
-  ...{ hold_nanos: integer, hold_list_nanos: integer, cost_nanos: integer, list_nanos: integer },
-  ...{ lost_list_nanos: integer, balance_nanos: integer, upstream_ms: integer, overhead_ms: integer },
-  ...{ price_version: text, rating: text, upstream_request_id: text, client_ip: text, user_agent: text },
-  ...{ bytes_in: integer, bytes_out: integer, credited: flag },
+const MOVED_AS: Readonly<Record<ColumnKind, MovedKind>> = {
+  ...{ text, 'text?': text, count: integer, 'count?': integer, flag, nanos: integer, 'nanos?': integer },
+}
+
+const CALL: Columns = {
+  node_id: text,
+  ...Object.fromEntries(Object.values(CALL_COLUMNS).map(({ column, kind }) => [column, MOVED_AS[kind]])),
+  ...Object.fromEntries(Object.values(TOKEN_COLUMNS).map((column) => [column, integer])),
+  ...Object.fromEntries(Object.entries(UNSHOWN_COLUMNS).map(([column, kind]) => [column, MOVED_AS[kind]])),
 }
 
 /** In the order in which they are moved: what others refer to comes first. */
 export const MOVED_TABLES: readonly MovedTable[] = [
-  table(
-    'account',
-    'accounts',
-    ['id'],
-    {
-      ...{ id: text, created_at_ms: integer, credited_nanos: integer, charged_nanos: integer },
-      ...{ held_nanos: integer, credit_enforced: flag },
-    },
-    { clear: 'DELETE FROM account' },
-  ),
-  table('price_version', 'price versions', ['id'], { id: text, json: text }),
+  table('account', 'accounts', {
+    ...{ id: text, created_at_ms: integer, credited_nanos: integer, charged_nanos: integer },
+    ...{ held_nanos: integer, credit_enforced: flag },
+  }),
+  table('price_version', 'price versions', { id: text, json: text }),
   // In the order in which they were made: a key refers to the one that it took over from, and clocks may step back.
   table(
     'api_key',
     'keys',
-    ['rowid'],
     {
       ...{ id: text, account_id: text, name: text, name_upper: 'upper', digest: bytes, prefix: text },
       ...{ last4: text, created_at_ms: integer, expires_at_ms: integer, revoked_at_ms: integer },
       ...{ last_used_at_ms: integer, monthly_budget_nanos: integer, allowed_models: json },
       ...{ log_requests: flag, rotated_from: text },
     },
-    { from: { name_upper: 'name', last_used_at_ms: LAST_USED_AT_MS } },
+    { orderBy: 'rowid', from: { name_upper: 'name', last_used_at_ms: lastUsedInSqlite('api_key') } },
   ),
-  table('admin_key', 'admin keys', ['id'], {
+  table('admin_key', 'admin keys', {
     ...{ id: text, account_id: text, name: text, digest: bytes, prefix: text, last4: text },
     ...{ created_at_ms: integer, revoked_at_ms: integer, bootstrap: flag },
   }),
-  table('key_month', 'key months', ['key_id', 'month'], {
+  table('key_month', 'key months', {
     ...{ key_id: text, month: text, spent_nanos: integer, held_nanos: integer, lost_nanos: integer },
     ...{ has_floors: flag },
   }),
-  table('hold_floor', 'learned holds', ['key_id', 'month', 'endpoint', 'model'], {
+  table('hold_floor', 'learned holds', {
     ...{ key_id: text, month: text, endpoint: text, model: text, nanos: integer, list_nanos: integer },
   }),
-  table('rollup', 'daily rollups', ['account_id', 'day', 'model', 'key_id'], {
+  table('rollup', 'daily rollups', {
     ...{ account_id: text, day: text, model: text, key_id: text, requests: integer },
     ...{ input_tokens: integer, output_tokens: integer, cache_read_tokens: integer },
     ...{ cache_write_tokens: integer, cost_nanos: integer, list_nanos: integer, credited_nanos: integer },
     ...{ unpriced_requests: integer, estimated_requests: integer },
   }),
-  table('credit', 'credits', ['id'], {
+  table('credit', 'credits', {
     ...{ id: text, account_id: text, kind: text, amount_nanos: integer, reason: text, call_id: text },
     ...{ once: text, at_ms: integer },
   }),
-  table('idempotency', 'idempotency names', ['account_id', 'name'], {
+  table('idempotency', 'idempotency names', {
     ...{ account_id: text, name: text, fingerprint: bytes, subject: text, at_ms: integer },
   }),
-  table('batch_file', 'batch files', ['account_id', 'file_id'], {
+  table('batch_file', 'batch files', {
     ...{ account_id: text, key_id: text, file_id: text, models: json, at_ms: integer },
   }),
-  table('call', 'calls', ['id'], CALL_COLUMNS, { from: { node_id: FORMER_NODE } }),
-  table('refused_call', 'refused calls', ['id'], {
+  table('call', 'calls', CALL, { from: { node_id: FORMER_NODE } }),
+  table('refused_call', 'refused calls', {
     ...{ id: text, account_id: text, key_id: text, started_at_ms: integer, ended_at_ms: integer },
     ...{ method: text, path: text, surface: text, model_asked: text, status: integer, code: text },
     ...{ client_ip: text, user_agent: text },
@@ -140,7 +128,6 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   table(
     'call_body',
     'logged bodies',
-    ['call_id'],
     {
       ...{ call_id: text, at_ms: integer, request: bytes, request_type: text, request_bytes: integer },
       ...{ request_truncated: flag, response: bytes, response_type: text, response_bytes: integer },
@@ -148,11 +135,5 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     },
     { source: 'bodies.call_body' },
   ),
-  table(
-    'setting',
-    'settings',
-    ['name'],
-    { name: text, value: text },
-    { where: `name <> '${MOVED_TO}'`, clear: `DELETE FROM setting WHERE name <> '${STORE_MOVE}'` },
-  ),
+  table('setting', 'settings', { name: text, value: text }, { where: `name <> '${MOVED_TO}'` }),
 ]

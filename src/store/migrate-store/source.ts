@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync, type SQLOutputValue } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
+import type { SourceRow } from './copy-rows.ts'
+import { type MovedTo, parseMovedTo } from './move-state.ts'
 import { MOVED_TABLES, MOVED_TO, type MovedColumn, type MovedTable } from './moved-tables.ts'
-
-export type SourceRow = readonly SQLOutputValue[]
 
 /** What a table comes to: its rows, and the sum of each column of numbers. */
 export type Totals = Readonly<Record<string, bigint>>
@@ -15,8 +15,8 @@ export interface Source {
   /** A digest of what changes whenever anything is booked or managed. */
   readonly books: string
   rowsOf(table: MovedTable): number
-  /** Each row is the columns of the table, in order, and then its key. */
-  read(table: MovedTable, after: readonly string[] | null): IterableIterator<SourceRow>
+  /** Each row is the columns of the table, in order. */
+  read(table: MovedTable): Iterable<SourceRow>
   /** An instant in every month that has calls. */
   callMonths(): readonly number[]
   totals(table: MovedTable): Totals
@@ -37,7 +37,7 @@ export function openSource(dataDir: string): Source {
     installation: installationOf(db),
     books: digestOf(db),
     rowsOf: (table) => rows.get(table.name) ?? 0,
-    read: (table, after) => readRows(db, table, after),
+    read: (table) => readRows(db, table),
     callMonths: () => callMonths(db),
     totals: (table) => totalsOf(db, table),
     close: () => db.close(),
@@ -45,7 +45,7 @@ export function openSource(dataDir: string): Source {
 }
 
 /** Where no body was ever logged there is no file; the table is then empty. */
-export function attachBodies(db: DatabaseSync, dataDir: string): void {
+function attachBodies(db: DatabaseSync, dataDir: string): void {
   const file = join(dataDir, 'bodies.db')
   db.prepare('ATTACH DATABASE ? AS bodies').run(existsSync(file) ? file : ':memory:')
 }
@@ -58,31 +58,23 @@ function hasTable(db: DatabaseSync, source: string): boolean {
 
 function countRows(db: DatabaseSync, table: MovedTable): number {
   if (!hasTable(db, table.source)) return 0
-  const [row] = asArrays(db, `SELECT count(*) FROM ${table.source} WHERE ${table.where}`)
+  const [row] = selectArrays(db, `SELECT count(*) FROM ${table.source} WHERE ${table.where}`)
   return Number(row?.[0])
 }
 
-function* readRows(
-  db: DatabaseSync,
-  table: MovedTable,
-  after: readonly string[] | null,
-): IterableIterator<SourceRow> {
-  if (!hasTable(db, table.source)) return
-  const { key, columns, source, where } = table
-  const bound = key.map((name) => (name === 'rowid' ? 'CAST(? AS INTEGER)' : '?'))
-  const beyond = after === null ? 'true' : `(${key.join(', ')}) > (${bound.join(', ')})`
-  yield* asArrays(
+function readRows(db: DatabaseSync, { source, columns, where, orderBy }: MovedTable): Iterable<SourceRow> {
+  if (!hasTable(db, source)) return []
+  const order = orderBy === null ? '' : `ORDER BY ${orderBy}`
+  return selectArrays(
     db,
-    `SELECT ${[...columns.map(({ from }) => from), ...key].join(', ')} FROM ${source}
-     WHERE ${where} AND ${beyond} ORDER BY ${key.join(', ')}`,
-    after ?? [],
+    `SELECT ${columns.map(({ from }) => from).join(', ')} FROM ${source} WHERE ${where} ${order}`,
   )
 }
 
-function asArrays(db: DatabaseSync, sql: string, values: readonly string[] = []): Iterable<SourceRow> {
+function selectArrays(db: DatabaseSync, sql: string): Iterable<SourceRow> {
   const select = db.prepare(sql)
   select.setReturnArrays(true)
-  return select.iterate(...values) as unknown as Iterable<SourceRow>
+  return select.iterate() as unknown as Iterable<SourceRow>
 }
 
 /** By the index of calls by their start: one look for each month, however many calls it has. */
@@ -91,7 +83,7 @@ function callMonths(db: DatabaseSync): readonly number[] {
     'SELECT min(started_at_ms) AS at FROM call WHERE account_id = ? AND started_at_ms >= ?',
   )
   const instants: number[] = []
-  for (const [id] of asArrays(db, 'SELECT id FROM account')) {
+  for (const [id] of selectArrays(db, 'SELECT id FROM account')) {
     for (let from = -8.64e15; ; ) {
       const at = next.get(String(id), BigInt(from))?.['at']
       if (typeof at !== 'bigint') break
@@ -109,7 +101,7 @@ function totalsOf(db: DatabaseSync, table: MovedTable): Totals {
   const columns = summed(table)
   // SQLite's sums end at 64 bits, and those of holds may go beyond: the halves are added up each for itself.
   const halves = columns.flatMap(({ from }) => [`sum(${from} >> 32)`, `sum(${from} & 4294967295)`])
-  const [row = []] = asArrays(
+  const [row = []] = selectArrays(
     db,
     `SELECT ${['count(*)', ...halves].join(', ')} FROM ${table.source} WHERE ${table.where}`,
   )
@@ -154,14 +146,53 @@ const BODY_WITNESS = 'SELECT count(*), min(at_ms), max(at_ms) FROM bodies.call_b
 const NO_BODIES = 'SELECT 0, NULL, NULL'
 
 /** On a connection with the bodies attached. */
-export function digestOf(db: DatabaseSync): string {
+function digestOf(db: DatabaseSync): string {
   const hash = createHash('sha256')
   const refused = hasTable(db, 'refused_call') ? [REFUSED_WITNESS] : []
   const bodies = hasTable(db, 'bodies.call_body') ? BODY_WITNESS : NO_BODIES
   for (const sql of [...WITNESSES, ...refused, bodies]) {
-    for (const row of asArrays(db, sql)) {
+    for (const row of selectArrays(db, sql)) {
       hash.update(JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? String(value) : value)))
     }
   }
   return hash.digest('hex')
+}
+
+/**
+ * Leaves word in SQLite that the books are elsewhere now, unless they have changed since they were read: a command may
+ * have written beside the move. False: they have, and there is no word.
+ */
+export function sealSource(dataDir: string, books: string, to: MovedTo): boolean {
+  return withWritable(dataDir, (db) => {
+    attachBodies(db, dataDir)
+    // A command that wants to write waits until the word is there.
+    db.exec('BEGIN IMMEDIATE')
+    if (digestOf(db) !== books) return false
+    db.prepare('INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)').run(MOVED_TO, JSON.stringify(to))
+    db.exec('COMMIT')
+    return true
+  })
+}
+
+/** Where the books are said to be now; null if they are here. */
+export function readSeal(dataDir: string): MovedTo | null {
+  return withWritable(dataDir, (db) => {
+    const value = db.prepare('SELECT value FROM setting WHERE name = ?').get(MOVED_TO)?.['value']
+    return typeof value === 'string' ? parseMovedTo(value) : null
+  })
+}
+
+/** Takes the word back. */
+export function breakSeal(dataDir: string): void {
+  withWritable(dataDir, (db) => db.prepare('DELETE FROM setting WHERE name = ?').run(MOVED_TO))
+}
+
+function withWritable<T>(dataDir: string, work: (db: DatabaseSync) => T): T {
+  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), { readBigInts: true, timeout: 5_000 })
+  try {
+    db.exec('PRAGMA synchronous = FULL')
+    return work(db)
+  } finally {
+    db.close()
+  }
 }

@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
 import { admission } from './functions/admission.ts'
-import { creditBack } from './functions/credit-back.ts'
 import { holdFloors } from './functions/hold-floors.ts'
 import { nodes } from './functions/nodes.ts'
-import { rerate } from './functions/rerate.ts'
 import { settlement } from './functions/settlement.ts'
 
 /**
@@ -13,6 +11,6 @@ import { settlement } from './functions/settlement.ts'
  * of those starts again it applies its own. Where that would be wrong, a migration goes with the change, an empty one
  * if need be: a node that does not know the schema version does not start.
  */
-export const FUNCTIONS = [admission, holdFloors, settlement, nodes, creditBack, rerate].join('\n')
+export const FUNCTIONS = [admission, holdFloors, settlement, nodes].join('\n')
 
 export const FUNCTIONS_HASH = createHash('sha256').update(FUNCTIONS).digest('hex')

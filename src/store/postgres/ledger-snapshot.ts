@@ -1,7 +1,15 @@
+import type { Clock } from '../../kernel/clock.ts'
+import type { OpenBooks } from '../../ledger/audit.ts'
+import type { RerateWriter } from '../../ledger/rerate-writer.ts'
+import { booksIn } from '../operations/audit-reader.ts'
+import type { Ask } from '../operations/operation.ts'
+import { rerateWriter } from '../operations/rerate.ts'
+import type { Sql } from '../operations/sql.ts'
 import type { Database } from './database.ts'
 import { newerSchema, SCHEMA_VERSION } from './migrate.ts'
 import { openPool, type Pool } from './pool.ts'
 import { bool, number, present } from './rows.ts'
+import { dialectOf, runAtomically, runStatement } from './run-operation.ts'
 
 /** Longer than any command should take; there is no other deadline. */
 const COMMAND_MS = 7 * 24 * 60 * 60 * 1000
@@ -84,15 +92,38 @@ export async function openSnapshot<T>(
   }
 }
 
+/** The books as they stand now, and as they stay for what is read of them here. Null: there are none. */
+export async function openBooks(url: string): Promise<OpenBooks | null> {
+  const pool = await openLedger(url)
+  if (pool === null) return null
+  const { prepared, close } = await openSnapshot(pool, (tx) => booksIn(askOn(tx)))
+  return { ...prepared, close }
+}
+
+export async function openRerateWriter(url: string, clock: Clock): Promise<RerateWriter | null> {
+  const db = await openLedger(url)
+  if (db === null) return null
+  return rerateWriter(
+    {
+      ask: (statement) => askAtLength(db, statement),
+      doAtomically: (operate) => runAtomically(db, operate, DIALECT),
+      close: () => db.close(),
+    },
+    clock,
+  )
+}
+
+const DIALECT = dialectOf('database')
+
+export function askOn(db: Database): Ask {
+  return (statement) => runStatement(db, statement, DIALECT)
+}
+
 /** A statement over many calls, which may take as long as it takes. */
-export function askAtLength(
-  db: Database,
-  text: string,
-  values: readonly unknown[],
-): ReturnType<Database['query']> {
+export function askAtLength(db: Database, statement: Sql): ReturnType<Ask> {
   return db.transaction(async (tx) => {
     await liftDeadlines(tx)
-    return await tx.query(text, values)
+    return await runStatement(tx, statement, DIALECT)
   })
 }
 

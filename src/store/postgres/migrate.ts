@@ -15,7 +15,7 @@ const FUNCTIONS_ONLY = ''
  * new one follows it. Nodes of the version before still run while it is applied and afterwards: it may add, it must
  * not take away.
  */
-const migrations: readonly string[] = [
+export const migrations: readonly string[] = [
   tables,
   FUNCTIONS_ONLY,
   booking,

@@ -2,31 +2,22 @@ import { type Clock, systemClock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import type { Store } from '../store.ts'
-import { adminKeyOperations } from './admin-keys.ts'
 import { admitCalls } from './admit.ts'
-import { batchFileOperation } from './batch-files.ts'
-import { bodyOperations } from './bodies.ts'
 import { createCallMonths } from './call-months.ts'
 import { getCall, settleCalls } from './calls.ts'
-import { creditBackOperation } from './credit-back.ts'
 import { createDatabaseClock } from './database-clock.ts'
 import { createDoubts } from './doubts.ts'
-import { keyListOperation } from './key-list.ts'
-import { keyOperations } from './keys.ts'
 import { createLane } from './lane.ts'
 import { migrate } from './migrate.ts'
-import { moneyOperations } from './money.ts'
 import { createNode, type NodeOptions } from './node.ts'
 import { openPool } from './pool.ts'
 import { recogniseOperation } from './recognise.ts'
-import { refusedCallOperations } from './refused-calls.ts'
-import { requestLogOperation } from './request-log.ts'
 import { number, present } from './rows.ts'
+import { operationsOn } from './run-operation.ts'
 import { probeSettings } from './session-settings.ts'
-import { settingOperations } from './settings.ts'
 import type { StoreClock } from './store-clock.ts'
-import { usageOperation } from './usage.ts'
 
 export interface PostgresStoreOptions {
   /** Whose clock decides. In production the database's, of which there is one; tests move the caller's. */
@@ -116,22 +107,13 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 
   return {
     clock: nodeClock,
-    ...keyOperations(work, clock),
-    ...keyListOperation(reads, clock),
-    ...adminKeyOperations(work, clock),
+    ...operationsOn(work, BRIEF, clock),
+    ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock),
     ...recogniseOperation(work, clock),
     admit: admissions.ask,
     settle: settlements.ask,
     getCall: (requestId) => getCall(work, requestId),
-    ...requestLogOperation(reads),
-    ...usageOperation(reads),
     interruptOpenCalls: (atMs) => node.interruptOpenCalls(clock === 'caller' ? Math.trunc(atMs) : null),
-    ...moneyOperations(work, clock),
-    ...creditBackOperation(work, clock),
-    ...batchFileOperation(work),
-    ...bodyOperations(reads),
-    ...refusedCallOperations(reads),
-    ...settingOperations(work),
     close() {
       closing ??= close()
       return closing

@@ -38,8 +38,8 @@ export function nanosOrNull(row: Row, column: string): bigint | null {
 
 export function bool(row: Row, column: string): boolean {
   const value = row[column]
-  if (typeof value !== 'boolean') throw new Error(`${column} is not a boolean`)
-  return value
+  if (typeof value !== 'boolean' && typeof value !== 'bigint') throw new Error(`${column} is not a flag`)
+  return value === true || value === 1n
 }
 
 /** What the JSON of a column holds, already parsed, or null. */

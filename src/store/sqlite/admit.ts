@@ -1,43 +1,48 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { keyStatus } from '../../keys/key-store.ts'
+import type { KeyMeans } from '../../keys/recognition.ts'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
-import type { Admission, CallOpening, CallRefusal } from '../../ledger/call.ts'
+import type { Admission, CallOpening, CallRefusal, HoldFloor } from '../../ledger/call.ts'
+import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
 import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts'
-import type { BatchKeys, KeyRow } from './batch-keys.ts'
-import type { AccountRow, BatchRows, MonthMoves } from './batch-rows.ts'
-import type { HoldFloors } from './hold-floors.ts'
-import { modelsFromJson } from './key-record.ts'
-import type { OpenCalls } from './open-calls.ts'
+import { modelsOf } from '../operations/keys.ts'
+import type { AccountRow, BatchRows, KeyRow, MonthMoves } from './batch-rows.ts'
+import type { OpenCalls } from './calls.ts'
 import type { Operations } from './operations.ts'
-import { integer, text } from './rows.ts'
+import { bind, inArrays, integer, nanos, nanosOrNull, numberOrNull, type Row, text } from './rows.ts'
 
 /** Admission: the checks of a call and its hold, in the transaction of the batch that it came with. */
 export function admitOperation(
   db: DatabaseSync,
-  keys: BatchKeys,
   rows: BatchRows,
   openCalls: OpenCalls,
-  floors: HoldFloors,
 ): Pick<Operations, 'admit'> {
   const selectBatchFile = db.prepare(
     'SELECT models FROM batch_file WHERE account_id = ? AND file_id = ? AND key_id = ?',
   )
+  const selectFloor = inArrays(
+    db.prepare(
+      `SELECT max(nanos), max(list_nanos) FROM hold_floor
+       WHERE key_id = ? AND month = ? AND ((endpoint = ? AND model = ?) OR (endpoint = '' AND model = ''))`,
+    ),
+  )
   const insertCall = db.prepare(
-    `INSERT INTO call (id, account_id, key_id, state, started_at_ms, month, day, method, path, endpoint, surface,
-                       model_asked, hold_nanos, hold_list_nanos, price_version, rating, client_ip, user_agent)
-     VALUES (?, ?, ?, 'in_flight', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO call (account_id, key_id, state, started_at_ms, month, day, hold_nanos, hold_list_nanos,
+       ${OPENING_COLUMNS.map(({ column }) => column).join(', ')})
+     VALUES (?, ?, 'in_flight', ?, ?, ?, ?, ?, ${OPENING_COLUMNS.map(() => '?').join(', ')})`,
   )
 
   return {
     admit(opening) {
       const month = monthOf(opening.atMs)
-      const key = keys.find(opening.digest, month)
+      const key = rows.key(opening.digest, month)
       if (key === undefined) return refused({ reason: 'unknown_key' }, null)
       const [keyId, accountId] = key
       const account = rows.account(accountId)
       const moves = rows.month(keyId, month)
       const { balanceNanos } = account
       const decision = decideAdmission(opening, standingOf(key, account, moves, opening, month))
-      // Who comes with a key that is not in force any more learns nothing of the account, and uses nothing.
+      // The holder of a key that is not in force any more learns nothing of the account, and uses nothing.
       if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
       if (!opening.askedBefore && decision.kind !== 'admit') rows.used(keyId, opening.atMs)
       if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
@@ -48,23 +53,8 @@ export function admitOperation(
       const { holdNanos, holdListNanos } = decision
       const day = dayOf(opening.atMs)
       insertCall.run(
-        opening.requestId,
-        accountId,
-        keyId,
-        integer(opening.atMs),
-        month,
-        day,
-        opening.method,
-        opening.path,
-        opening.endpoint,
-        opening.surface,
-        opening.modelAsked,
-        holdNanos,
-        holdListNanos,
-        opening.priceVersion,
-        opening.rating,
-        opening.clientIp,
-        opening.userAgent,
+        ...[accountId, keyId, integer(opening.atMs), month, day, holdNanos, holdListNanos],
+        ...OPENING_COLUMNS.map(({ of, kind }) => bind(of(opening), kind)),
       )
       account.heldNanos += holdNanos
       account.movedHeldNanos += holdNanos
@@ -91,8 +81,8 @@ export function admitOperation(
       accountId,
       revokedAtMs: revokedAtMs === null ? null : Number(revokedAtMs),
       expiresAtMs: expiresAtMs === null ? null : Number(expiresAtMs),
-      allowedModels: modelsFromJson(allowedModels),
-      batchModels: file === undefined ? null : modelsFromJson(text(file, 'models')),
+      allowedModels: modelsOf(allowedModels),
+      batchModels: file === undefined ? null : modelsOf(text(file, 'models')),
       budget:
         capNanos === null
           ? null
@@ -105,9 +95,16 @@ export function admitOperation(
       creditEnforced: account.creditEnforced,
       balanceNanos: account.balanceNanos,
       heldNanos: account.heldNanos,
+      // For nearly all months there is none to look up.
       holdFloor:
-        key[9] === 1n && hold.kind === 'bound' ? floors.find(keyId, month, endpoint, modelAsked) : null,
+        key[9] === 1n && hold.kind === 'bound' ? findFloor(keyId, month, endpoint, modelAsked) : null,
     }
+  }
+
+  function findFloor(keyId: string, month: string, endpoint: string, model: string | null): HoldFloor | null {
+    const row = selectFloor.get(keyId, month, endpoint, model ?? '') as unknown as (bigint | null)[]
+    const [nanos = null, listNanos = null] = row
+    return nanos === null || listNanos === null ? null : { nanos, listNanos }
   }
 }
 
@@ -117,4 +114,56 @@ function isKeyRefusal({ reason }: CallRefusal): boolean {
 
 function refused(refusal: CallRefusal, balanceNanos: bigint | null): Admission {
   return { kind: 'refused', refusal, balanceNanos }
+}
+
+/**
+ * Looks up a key before a large body is taken in. It writes nothing itself, so that it does not wait for the disk: that
+ * a key was used goes with what is written next.
+ */
+export function recogniseOperation(
+  db: DatabaseSync,
+  noteUse: (keyId: string, atMs: number) => void,
+): Pick<Operations, 'recognise'> {
+  const selectKey = db.prepare(
+    `SELECT k.id, k.account_id, k.expires_at_ms, k.revoked_at_ms, k.monthly_budget_nanos,
+            coalesce(m.spent_nanos, 0) AS spent_nanos, coalesce(m.held_nanos, 0) AS held_nanos,
+            a.credit_enforced, a.credited_nanos - a.charged_nanos AS balance_nanos
+     FROM api_key k JOIN account a ON a.id = k.account_id
+     LEFT JOIN key_month m ON m.key_id = k.id AND m.month = ? WHERE k.digest = ?`,
+  )
+  const selectAdmin = db.prepare('SELECT id, account_id, revoked_at_ms FROM admin_key WHERE digest = ?')
+
+  return {
+    recognise(digest, atMs) {
+      const key = selectKey.get(monthOf(atMs), digest)
+      if (key !== undefined) {
+        const status = keyStatus(
+          {
+            revokedAtMs: numberOrNull(key, 'revoked_at_ms'),
+            expiresAtMs: numberOrNull(key, 'expires_at_ms'),
+          },
+          atMs,
+        )
+        if (status !== 'usable') return { kind: 'refused', reason: `${status}_key` }
+        const keyId = text(key, 'id')
+        noteUse(keyId, atMs)
+        return { kind: 'api_key', keyId, accountId: text(key, 'account_id'), means: meansOf(key) }
+      }
+      const admin = selectAdmin.get(digest)
+      if (admin === undefined) return { kind: 'refused', reason: 'unknown_key' }
+      if (admin['revoked_at_ms'] !== null) return { kind: 'refused', reason: 'revoked_key' }
+      return { kind: 'admin_key', keyId: text(admin, 'id'), accountId: text(admin, 'account_id') }
+    },
+  }
+}
+
+/** Without what the calls of this batch move: it decides nothing. */
+function meansOf(key: Row): KeyMeans {
+  return {
+    capNanos: nanosOrNull(key, 'monthly_budget_nanos'),
+    spentNanos: nanos(key, 'spent_nanos'),
+    heldNanos: nanos(key, 'held_nanos'),
+    creditEnforced: key['credit_enforced'] === 1n,
+    balanceNanos: nanos(key, 'balance_nanos'),
+  }
 }

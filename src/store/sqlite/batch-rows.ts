@@ -1,6 +1,21 @@
-import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import type { CallClosing } from '../../ledger/call.ts'
-import { integer } from './rows.ts'
+import { TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
+import { flag, inArrays, integer } from './rows.ts'
+
+/** A key with its figures of the month, in the order of the statement's columns. */
+export type KeyRow = readonly [
+  id: string,
+  accountId: string,
+  expiresAtMs: bigint | null,
+  revokedAtMs: bigint | null,
+  monthlyBudgetNanos: bigint | null,
+  allowedModels: string | null,
+  logRequests: bigint,
+  spentNanos: bigint,
+  heldNanos: bigint,
+  hasFloors: bigint,
+]
 
 /** How an account stands, with all that this batch has moved so far. */
 export interface AccountRow {
@@ -22,27 +37,29 @@ export interface MonthMoves {
 }
 
 interface DayMoves {
-  readonly accountId: string
-  readonly day: string
-  readonly model: string
-  readonly keyId: string
-  requests: number
-  input: number
-  output: number
-  cacheRead: number
-  cacheWrite: number
-  costNanos: bigint
-  listNanos: bigint
-  unpriced: number
-  estimated: number
+  readonly of: readonly [accountId: string, day: string, model: string, keyId: string]
+  /** In the order of `DAY_SUMS`. */
+  readonly sums: bigint[]
 }
 
+/** What a settled call adds to its day. */
+const DAY_SUMS = [
+  'requests',
+  ...Object.values(TOKEN_COLUMNS),
+  ...['cost_nanos', 'list_nanos', 'unpriced_requests', 'estimated_requests'],
+]
+
+/** More uses of keys than these are written even if nothing else is. */
+const NOTED_USES_MAX = 200
+
 /**
- * The rows that every call of an account, a key or a model changes. In a batch each of them is read once and written
- * once, however many calls of it there are; nothing is kept from one batch to the next, nor past a command that may
- * look at these rows itself.
+ * The rows that every call of an account, a key or a model reads or changes. In a batch each of them is read once and
+ * written once, however many calls of it there are: within a transaction no other connection can change it. Nothing is
+ * kept from one batch to the next, nor past a command that may look at these rows itself.
  */
 export interface BatchRows {
+  /** With the figures as they stand in the tables, without what this batch moves. */
+  key(digest: Uint8Array, month: string): KeyRow | undefined
   account(id: string): AccountRow
   month(keyId: string, month: string): MonthMoves
   /**
@@ -50,15 +67,31 @@ export interface BatchRows {
    * may be decided in another order than that in which they came.
    */
   used(keyId: string, atMs: number): void
+  /** A use that waits to be written together with something else. A crash may lose it. */
+  noteUse(keyId: string, atMs: number): void
+  /** Whether uses of keys are noted and not written yet. */
+  hasNotedUses(): boolean
+  /** Whether they can wait for more. */
+  notedUsesCanWait(): boolean
   /** A settled call in the sums of its day. */
   count(closing: CallClosing, accountId: string, day: string, model: string, keyId: string): void
-  /** Writes all that was moved. To be called before the commit, and before anybody else reads these rows. */
+  /** To be called when a month has got floors: what this batch has read of the key may say that there are none. */
+  forgetKeys(): void
+  /** Writes all that was moved. To be called before the commit, and before a command that reads these rows itself. */
   write(): void
-  /** After a commit or a rollback. */
-  forget(): void
+  /** After the commit: noted uses are written now. */
+  committed(): void
+  rolledBack(): void
 }
 
 export function prepareBatchRows(db: DatabaseSync): BatchRows {
+  const selectKey = inArrays(
+    db.prepare(
+      `SELECT k.id, k.account_id, k.expires_at_ms, k.revoked_at_ms, k.monthly_budget_nanos, k.allowed_models,
+              k.log_requests, coalesce(m.spent_nanos, 0), coalesce(m.held_nanos, 0), coalesce(m.has_floors, 0)
+       FROM api_key k LEFT JOIN key_month m ON m.key_id = k.id AND m.month = ? WHERE k.digest = ?`,
+    ),
+  )
   const selectAccount = inArrays(
     db.prepare(
       'SELECT credited_nanos - charged_nanos, held_nanos, credit_enforced FROM account WHERE id = ?',
@@ -75,25 +108,35 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
   const markUsed = db.prepare(
     'UPDATE api_key SET last_used_at_ms = max(coalesce(last_used_at_ms, 0), ?) WHERE id = ?',
   )
-  const addRollup = db.prepare(
-    `INSERT INTO rollup (account_id, day, model, key_id, requests, input_tokens, output_tokens, cache_read_tokens,
-                         cache_write_tokens, cost_nanos, list_nanos, unpriced_requests, estimated_requests)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET requests = requests + excluded.requests,
-       input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
-       cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
-       cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-       cost_nanos = cost_nanos + excluded.cost_nanos, list_nanos = list_nanos + excluded.list_nanos,
-       unpriced_requests = unpriced_requests + excluded.unpriced_requests,
-       estimated_requests = estimated_requests + excluded.estimated_requests`,
+  const addToDay = db.prepare(
+    `INSERT INTO rollup (account_id, day, model, key_id, ${DAY_SUMS.join(', ')})
+     VALUES (?, ?, ?, ?, ${DAY_SUMS.map(() => '?').join(', ')})
+     ON CONFLICT (account_id, day, model, key_id)
+     DO UPDATE SET ${DAY_SUMS.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(', ')}`,
   )
 
+  const keys = new Map<string, KeyRow>()
   const accounts = new Map<string, AccountRow>()
   const months = new Map<string, MonthMoves>()
   const lastUses = new Map<string, number>()
   const days = new Map<string, DayMoves>()
+  const notedUses = new Map<string, number>()
+  let noted = 0
+
+  function forget(): void {
+    for (const rows of [keys, accounts, months, lastUses, days]) rows.clear()
+  }
 
   return {
+    key(digest, month) {
+      const name = `${Buffer.from(digest.buffer, digest.byteOffset, digest.length).toString('latin1')}${month}`
+      const known = keys.get(name)
+      if (known !== undefined) return known
+      const row = selectKey.get(month, digest) as unknown as KeyRow | undefined
+      if (row !== undefined) keys.set(name, row)
+      return row
+    },
+
     account(id) {
       const known = accounts.get(id)
       if (known !== undefined) return known
@@ -120,30 +163,35 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
       return moves
     },
 
-    used(keyId, atMs) {
-      const known = lastUses.get(keyId)
-      if (known === undefined || known < atMs) lastUses.set(keyId, atMs)
+    used: (keyId, atMs) => keepLatest(lastUses, keyId, atMs),
+
+    noteUse(keyId, atMs) {
+      noted += 1
+      keepLatest(notedUses, keyId, atMs)
     },
 
-    count(closing, accountId, day, model, keyId) {
-      const name = `${accountId} ${keyId} ${day} ${model}`
+    hasNotedUses: () => noted > 0,
+    notedUsesCanWait: () => noted < NOTED_USES_MAX,
+
+    count({ tokens, costNanos, listNanos, unpriced, estimated }, ...of) {
+      const name = of.join(' ')
       let moves = days.get(name)
       if (moves === undefined) {
-        moves = { accountId, day, model, keyId, ...NOTHING_COUNTED }
+        moves = { of, sums: DAY_SUMS.map(() => 0n) }
         days.set(name, moves)
       }
-      moves.requests += 1
-      moves.input += closing.tokens.input
-      moves.output += closing.tokens.output
-      moves.cacheRead += closing.tokens.cacheRead
-      moves.cacheWrite += closing.tokens.cacheWrite
-      moves.costNanos += closing.costNanos
-      moves.listNanos += closing.listNanos
-      if (closing.unpriced) moves.unpriced += 1
-      if (closing.estimated) moves.estimated += 1
+      const added = [
+        1n,
+        ...[tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite].map(integer),
+        ...[costNanos, listNanos, flag(unpriced), flag(estimated)],
+      ]
+      for (const [i, by] of added.entries()) moves.sums[i] = (moves.sums[i] ?? 0n) + by
     },
 
+    forgetKeys: () => keys.clear(),
+
     write() {
+      for (const [keyId, atMs] of notedUses) keepLatest(lastUses, keyId, atMs)
       for (const { id, movedHeldNanos, movedChargedNanos } of accounts.values()) {
         if (movedHeldNanos !== 0n || movedChargedNanos !== 0n)
           moveAccount.run(movedHeldNanos, movedChargedNanos, id)
@@ -153,48 +201,19 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
           moveMonth.run(keyId, month, heldNanos, spentNanos, lostNanos)
       }
       for (const [keyId, atMs] of lastUses) markUsed.run(integer(atMs), keyId)
-      for (const moves of days.values()) {
-        addRollup.run(
-          moves.accountId,
-          moves.day,
-          moves.model,
-          moves.keyId,
-          integer(moves.requests),
-          integer(moves.input),
-          integer(moves.output),
-          integer(moves.cacheRead),
-          integer(moves.cacheWrite),
-          moves.costNanos,
-          moves.listNanos,
-          integer(moves.unpriced),
-          integer(moves.estimated),
-        )
-      }
+      for (const { of, sums } of days.values()) addToDay.run(...of, ...sums)
+      forget()
     },
 
-    forget() {
-      accounts.clear()
-      months.clear()
-      lastUses.clear()
-      days.clear()
+    committed() {
+      noted = 0
+      notedUses.clear()
     },
+
+    rolledBack: forget,
   }
 }
 
-const NOTHING_COUNTED = {
-  requests: 0,
-  input: 0,
-  output: 0,
-  cacheRead: 0,
-  cacheWrite: 0,
-  costNanos: 0n,
-  listNanos: 0n,
-  unpriced: 0,
-  estimated: 0,
-}
-
-/** Rows as arrays: an object takes as long again, for the names of its columns alone. */
-export function inArrays(statement: StatementSync): StatementSync {
-  statement.setReturnArrays(true)
-  return statement
+function keepLatest(uses: Map<string, number>, keyId: string, atMs: number): void {
+  uses.set(keyId, Math.max(atMs, uses.get(keyId) ?? atMs))
 }

@@ -1,22 +1,37 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { limits } from '../../kernel/limits.ts'
 import type { CallClosing, Settled } from '../../ledger/call.ts'
-import { refusedRecord } from '../refused-record.ts'
+import { CLOSING_COLUMNS } from '../../ledger/call-columns.ts'
+import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
+import { callRecord, refusedRecord } from '../call-record.ts'
 import type { BatchRows } from './batch-rows.ts'
-import { callRecord } from './call-record.ts'
-import type { HoldFloors } from './hold-floors.ts'
-import type { OpenCall, OpenCalls } from './open-calls.ts'
 import type { Operations } from './operations.ts'
-import { flag, integer, integerOrNull, nanos, nanosOrNull, text, textOrNull } from './rows.ts'
+import { bind, flag, inArrays, integer, nanos, nanosOrNull, text, textOrNull } from './rows.ts'
+
+/** What settlement has to know of a call's opening. */
+export interface OpenCall {
+  readonly accountId: string
+  readonly keyId: string
+  readonly month: string
+  readonly day: string
+  readonly modelAsked: string | null
+  /** Null for a call from before endpoints were kept. */
+  readonly endpoint: string | null
+  readonly holdNanos: bigint
+  readonly holdListNanos: bigint
+}
+
+/**
+ * The calls that were opened here and are still in flight, so that closing them need not read them back. It is no
+ * authority: the statement that closes a call says itself that it must be in flight, and where it is not, or is not
+ * in this map, its row is read.
+ */
+export type OpenCalls = Map<string, OpenCall>
 
 type CallOperations = Pick<Operations, 'settle' | 'getCall' | 'interruptOpenCalls'>
 
 /** Settlement: every statement that closes a call is in this file; the sums that it moves are in batch-rows.ts. */
-export function callOperations(
-  db: DatabaseSync,
-  rows: BatchRows,
-  openCalls: OpenCalls,
-  floors: HoldFloors,
-): CallOperations {
+export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): CallOperations {
   const selectCall = db.prepare('SELECT * FROM call WHERE id = ?')
   const selectRefused = db.prepare('SELECT * FROM refused_call WHERE id = ?')
   const selectOpening = db.prepare(
@@ -26,11 +41,8 @@ export function callOperations(
   )
   // The state is the guard of the whole settlement: a call that is closed already is not closed again.
   const closeCall = db.prepare(
-    `UPDATE call SET state = ?, ended_at_ms = ?, status = ?, model_served = ?, stop_reason = ?, streamed = ?,
-       estimated = ?, unpriced = ?, overrun = ?, priced_as_requested = ?, usage = ?, input_tokens = ?,
-       output_tokens = ?, cache_read_tokens = ?, cache_write_tokens = ?, cost_nanos = ?, list_nanos = ?,
-       lost_list_nanos = ?, balance_nanos = ?, upstream_ms = ?, overhead_ms = ?, upstream_request_id = ?,
-       bytes_in = ?, bytes_out = ?
+    `UPDATE call SET state = ?, ended_at_ms = ?, overrun = ?, lost_list_nanos = ?, balance_nanos = ?,
+       ${CLOSING_COLUMNS.map(({ column }) => `${column} = ?`).join(', ')}
      WHERE id = ? AND state = ?`,
   )
   const selectOpen = db.prepare(
@@ -40,6 +52,7 @@ export function callOperations(
     `UPDATE call SET state = 'interrupted', ended_at_ms = ?, cost_nanos = 0, list_nanos = 0, lost_list_nanos = ?
      WHERE id = ?`,
   )
+  const raiseFloor = prepareRaiseFloor(db)
 
   return {
     settle(closing) {
@@ -103,19 +116,20 @@ export function callOperations(
   /** Books the closing, unless the call is not in this state: then nothing is done, and the answer is null. */
   function book(closing: CallClosing, call: OpenCall, state: string, wasLostNanos: bigint): bigint | null {
     const { accountId, keyId, month, holdNanos } = call
-    const account = rows.account(accountId)
-    const balanceNanos = account.balanceNanos - closing.costNanos
-    const overrun = holdNanos < closing.costNanos
+    const { costNanos } = closing
+    const balanceNanos = rows.account(accountId).balanceNanos - costNanos
+    const overrun = holdNanos < costNanos
     const lostNanos = closing.state === 'interrupted' ? call.holdListNanos : 0n
-    if (!writeClosing(closing, overrun, lostNanos, balanceNanos, state)) return null
+    const { changes } = closeCall.run(
+      ...[closing.state, integer(closing.atMs), flag(overrun), lostNanos, balanceNanos],
+      ...CLOSING_COLUMNS.map(({ of, kind }) => bind(of(closing), kind)),
+      ...[closing.requestId, state],
+    )
+    if (Number(changes) !== 1) return null
     // After this point the closing is booked. An interrupted call has given its hold back already.
     const heldNanos = state === 'in_flight' ? -holdNanos : 0n
-    move(accountId, keyId, month, {
-      heldNanos,
-      costNanos: closing.costNanos,
-      lostNanos: lostNanos - wasLostNanos,
-    })
-    if (overrun) floors.raise(call, closing)
+    move(accountId, keyId, month, { heldNanos, costNanos, lostNanos: lostNanos - wasLostNanos })
+    if (overrun && raiseFloor(call, closing)) rows.forgetKeys()
     if (closing.state === 'settled') {
       const model = closing.modelServed ?? call.modelAsked ?? ''
       rows.count(closing, accountId, call.day, model, keyId)
@@ -139,44 +153,42 @@ export function callOperations(
     moves.spentNanos += by.costNanos
     moves.lostNanos += by.lostNanos
   }
+}
 
-  /** Whether the call was in that state. */
-  function writeClosing(
-    closing: CallClosing,
-    overrun: boolean,
-    lostNanos: bigint,
-    balanceNanos: bigint,
-    state: string,
-  ): boolean {
-    const { tokens } = closing
-    const { changes } = closeCall.run(
-      closing.state,
-      integer(closing.atMs),
-      integerOrNull(closing.status),
-      closing.modelServed,
-      closing.stopReason,
-      flag(closing.streamed),
-      flag(closing.estimated),
-      flag(closing.unpriced),
-      flag(overrun),
-      flag(closing.pricedAsRequested),
-      closing.usage,
-      integer(tokens.input),
-      integer(tokens.output),
-      integer(tokens.cacheRead),
-      integer(tokens.cacheWrite),
-      closing.costNanos,
-      closing.listNanos,
-      lostNanos,
-      balanceNanos,
-      integerOrNull(closing.upstreamMs),
-      integer(closing.overheadMs),
-      closing.upstreamRequestId,
-      integer(closing.bytesIn),
-      integer(closing.bytesOut),
-      closing.requestId,
-      state,
-    )
-    return Number(changes) === 1
+/**
+ * What holds of a key's month learn from a call that cost more than it held. Whether there is something to learn: a
+ * call from before endpoints were kept teaches nothing.
+ */
+function prepareRaiseFloor(db: DatabaseSync): (call: OpenCall, closing: CallClosing) => boolean {
+  const selectOwn = db.prepare(
+    'SELECT 1 FROM hold_floor WHERE key_id = ? AND month = ? AND endpoint = ? AND model = ?',
+  )
+  const count = inArrays(db.prepare('SELECT count(*) FROM hold_floor WHERE key_id = ? AND month = ?'))
+  const raise = db.prepare(
+    `INSERT INTO hold_floor (key_id, month, endpoint, model, nanos, list_nanos) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET nanos = max(nanos, excluded.nanos), list_nanos = max(list_nanos, excluded.list_nanos)`,
+  )
+  const markMonth = db.prepare(
+    `INSERT INTO key_month (key_id, month, has_floors) VALUES (?, ?, 1)
+     ON CONFLICT (key_id, month) DO UPDATE SET has_floors = 1`,
+  )
+
+  function mayHaveOwn(keyId: string, month: string, endpoint: string, model: string): boolean {
+    if (selectOwn.get(keyId, month, endpoint, model) !== undefined) return true
+    const [rows] = count.get(keyId, month) as unknown as readonly [bigint]
+    return rows < limits.holdFloorsMax
   }
+
+  return ({ keyId, month, endpoint, modelAsked }, { costNanos, listNanos }) => {
+    if (endpoint === null) return false
+    const model = modelAsked ?? ''
+    const pair = mayHaveOwn(keyId, month, endpoint, model) ? [endpoint, model] : ['', '']
+    raise.run(keyId, month, ...pair, atMost(costNanos), atMost(listNanos))
+    markMonth.run(keyId, month)
+    return true
+  }
+}
+
+function atMost(nanos: bigint): bigint {
+  return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
 }

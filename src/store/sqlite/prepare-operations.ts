@@ -1,24 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { adminKeyOperations } from './admin-keys.ts'
-import { admitOperation } from './admit.ts'
-import { batchFileOperation } from './batch-files.ts'
-import { type BatchKeys, prepareBatchKeys } from './batch-keys.ts'
+import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
+import { admitOperation, recogniseOperation } from './admit.ts'
 import { type BatchRows, prepareBatchRows } from './batch-rows.ts'
-import { callOperations } from './calls.ts'
-import { creditBackOperation } from './credit-back.ts'
-import { prepareHoldFloors } from './hold-floors.ts'
-import { keyOperations } from './keys.ts'
-import { moneyOperations } from './money.ts'
-import { createNotedUses, type NotedUses } from './noted-uses.ts'
-import { prepareOnceBook } from './once.ts'
-import type { OpenCalls } from './open-calls.ts'
+import { callOperations, type OpenCalls } from './calls.ts'
 import type { Command, OperationName, Operations } from './operations.ts'
-import { recogniseOperation } from './recognise.ts'
-import { refusedCallOperations } from './refused-calls.ts'
-import { settingOperations } from './settings.ts'
+import { operationsOn } from './run-operation.ts'
 
 export interface PreparedOperations {
-  /** Whether the commands write nothing that anybody waits for: they can be run without a transaction. */
+  /** Whether the commands write nothing that a caller waits for: they can be run without a transaction. */
   onlyLook(commands: readonly Command[]): boolean
   /** Whether there is something to commit without a command. */
   hasUnwritten(): boolean
@@ -36,68 +25,36 @@ export interface PreparedOperations {
 const OF_CALLS: ReadonlySet<OperationName> = new Set(['admit', 'settle', 'recognise'])
 
 export function prepareOperations(db: DatabaseSync): PreparedOperations {
-  const batch: Batch = { keys: prepareBatchKeys(db), rows: prepareBatchRows(db) }
+  const rows = prepareBatchRows(db)
   const openCalls: OpenCalls = new Map()
-  const uses = createNotedUses()
-  const operations = allOperations(db, batch, openCalls, uses)
-
-  function writeRows(): void {
-    for (const [keyId, atMs] of uses.latest) batch.rows.used(keyId, atMs)
-    batch.rows.write()
-    forgetRows()
-  }
-
-  function forgetRows(): void {
-    batch.rows.forget()
-    batch.keys.forget()
-  }
+  const operations = allOperations(db, rows, openCalls)
 
   return {
-    onlyLook: (commands) => uses.canWait() && commands.every(([name]) => name === 'recognise'),
-    hasUnwritten: () => uses.latest.size > 0,
+    onlyLook: (commands) => rows.notedUsesCanWait() && commands.every(([name]) => name === 'recognise'),
+    hasUnwritten: rows.hasNotedUses,
     run(command) {
       const [name, ...args] = command
-      if (!OF_CALLS.has(name)) writeRows()
+      if (!OF_CALLS.has(name)) rows.write()
       const operation = operations[name] as (...args: unknown[]) => ReturnType<Operations[typeof name]>
       const value = operation(...args)
-      if (!OF_CALLS.has(name)) writeRows()
+      if (!OF_CALLS.has(name)) rows.write()
       return value
     },
-    beforeCommit: writeRows,
-    committed: uses.clear,
+    beforeCommit: rows.write,
+    committed: rows.committed,
     rolledBack() {
-      forgetRows()
+      rows.rolledBack()
       openCalls.clear()
     },
   }
 }
 
-/** What the calls of a batch have read and moved so far. */
-interface Batch {
-  readonly keys: BatchKeys
-  readonly rows: BatchRows
-}
-
 /** All operations over one connection, their statements prepared once: preparing costs six times running them. */
-function allOperations(
-  db: DatabaseSync,
-  { keys, rows }: Batch,
-  openCalls: OpenCalls,
-  uses: NotedUses,
-): Operations {
-  const onceBook = prepareOnceBook(db)
-  const money = moneyOperations(db, onceBook)
-  const floors = prepareHoldFloors(db, keys)
+function allOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): Operations {
   return {
-    ...keyOperations(db, onceBook),
-    ...adminKeyOperations(db),
-    ...recogniseOperation(db, uses.note),
-    ...admitOperation(db, keys, rows, openCalls, floors),
-    ...callOperations(db, rows, openCalls, floors),
-    ...batchFileOperation(db),
-    ...refusedCallOperations(db),
-    ...money,
-    ...creditBackOperation(db, onceBook, money.getBalance),
-    ...settingOperations(db),
+    ...operationsOn(db, { ...BRIEF, ...REFUSED }),
+    ...recogniseOperation(db, rows.noteUse),
+    ...admitOperation(db, rows, openCalls),
+    ...callOperations(db, rows, openCalls),
   }
 }

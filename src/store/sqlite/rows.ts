@@ -1,4 +1,5 @@
-import type { SQLOutputValue } from 'node:sqlite'
+import type { SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
+import type { ColumnKind } from '../../ledger/call-columns.ts'
 
 /** A row as node:sqlite gives it, with integers as bigint. */
 export type Row = Record<string, SQLOutputValue>
@@ -47,4 +48,17 @@ export function nanos(row: Row, column: string): bigint {
 
 export function nanosOrNull(row: Row, column: string): bigint | null {
   return row[column] === null ? null : nanos(row, column)
+}
+
+/** A value of a column of a call, as a statement takes it. */
+export function bind(value: unknown, kind: ColumnKind): SQLInputValue {
+  if (value === null) return null
+  if (kind === 'flag') return flag(value as boolean)
+  return kind === 'count' || kind === 'count?' ? integer(value as number) : (value as string | bigint)
+}
+
+/** Rows as arrays: an object takes as long again, for the names of its columns alone. */
+export function inArrays(statement: StatementSync): StatementSync {
+  statement.setReturnArrays(true)
+  return statement
 }

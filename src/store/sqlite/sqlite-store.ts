@@ -1,33 +1,22 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
-import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
+import { StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
 import type { Disk } from '../ballast.ts'
+import { BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import { methodsOf } from '../operations/operation.ts'
 import type { Store } from '../store.ts'
-import type { BodyOperations } from './body-operations.ts'
-import { type BatchMessage, writeBatch } from './call-texts.ts'
-import { createLazyThread } from './lazy-thread.ts'
-import type { Command, OperationName, Operations, WorkerParts } from './operations.ts'
-import { errorOf } from './outcome.ts'
-import { type OutcomesMessage, readOutcomes } from './outcome-texts.ts'
-import type { ReadName, ReadOperations } from './read-operations.ts'
-import { createSqliteReader } from './sqlite-reader.ts'
+import type { BodyOperations, Operations, ReadOperations, SideParts, WorkerParts } from './operations.ts'
+import { createThreadClient, type ThreadClient } from './thread-client.ts'
 
-interface Waiting {
-  readonly command: Command
-  resolve(value: unknown): void
-  reject(error: Error): void
-}
-
-/** For whoever has nothing to admit: a command that finds the disk full fails. */
+/** Without a ballast: a command that finds the disk full fails. */
 const ALWAYS_ROOM: Disk = { isFull: false, wasFull() {} }
 
 /**
- * The main thread's side of the SQLite store. Commands queue up while the worker commits the batch before them;
- * then all that waited go as the next batch. Under load the batches grow by themselves, a lone command never waits.
- * What looks at many rows goes to a thread of its own.
+ * The main thread's side of the SQLite store: one thread writes and answers what is quick, one answers what looks at
+ * many rows, and one keeps bodies. The last two are started when they are first needed.
  */
 export async function openSqliteStore(
   file: string,
@@ -37,150 +26,66 @@ export async function openSqliteStore(
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
   const workerData: WorkerParts = { file, bell: bell.buffer, diskFault }
-  const worker = startThread(import.meta.url, 'worker', workerData)
-  await ready(worker)
+  const thread = startThread(import.meta.url, 'worker', workerData)
+  await ready(thread)
   const reader = createSqliteReader(file)
   const bodiesFile = join(dirname(file), 'bodies.db')
-  const bodies = createLazyThread<BodyOperations>('body-worker', { file: bodiesFile })
-
-  let queue: Waiting[] = []
-  let running: Waiting[] = []
-  /** The last batch was a lone command. */
-  let isQuiet = true
-  let gone: Error | null = null
-
-  worker.on('message', (message: OutcomesMessage) => {
-    const answered = running
-    running = []
-    const outcomes = readOutcomes(message)
-    const fatal = outcomes.find((outcome) => !outcome.ok && outcome.fatal)
-    if (fatal !== undefined && !fatal.ok) {
-      // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
-      // none. Nothing more is admitted, and a restart reads what really is on the disk.
-      queue = [...answered, ...queue]
-      return fail(new StoreGone(`the disk failed: ${fatal.error}`))
-    }
-    if (outcomes.some((outcome) => !outcome.ok && outcome.full)) disk.wasFull()
-    sendNext()
-    for (const [i, waiting] of answered.entries()) {
-      const outcome = outcomes[i]
-      if (outcome?.ok) waiting.resolve(outcome.value)
-      else waiting.reject(errorOf(outcome))
-    }
+  const bodies = createSideThread<BodyOperations>({ kind: 'bodies', file: bodiesFile })
+  const writer = createThreadClient<Operations>({
+    ...{ name: 'thread', thread, batchMax: Infinity, bell },
+    onFull: () => disk.wasFull(),
+    onGone(error) {
+      void reader.close()
+      void bodies.close()
+      onFatal(error)
+    },
   })
-  worker.on('error', (error) => fail(new StoreGone(`the store's thread failed: ${error.message}`)))
-  worker.on('exit', (code) => {
-    if (gone === null) fail(new StoreGone(`the store's thread ended with code ${code}`))
-  })
-
-  function fail(error: Error): void {
-    gone = error
-    for (const waiting of [...running, ...queue]) waiting.reject(error)
-    running = []
-    queue = []
-    worker.terminate()
-    void reader.close()
-    void bodies.close()
-    onFatal(error)
-  }
-
-  function sendNext(): void {
-    if (queue.length === 0 || running.length > 0) return
-    running = queue
-    queue = []
-    isQuiet = running.length === 1
-    send(writeBatch(running.map((waiting) => waiting.command)))
-  }
-
-  function send(message: BatchMessage | 'close'): void {
-    worker.postMessage(message)
-    Atomics.add(bell, 0, 1)
-    Atomics.notify(bell, 0)
-  }
-
-  function call<Name extends OperationName>(
-    name: Name,
-    ...args: Parameters<Operations[Name]>
-  ): Promise<ReturnType<Operations[Name]>> {
-    return new Promise((resolve, reject) => {
-      if (gone !== null) return reject(gone)
-      if (queue.length >= limits.storeQueueMax)
-        return reject(new StoreUnavailable('too many operations wait'))
-      const command = [name, ...args] as unknown as Command
-      queue.push({ command, resolve: resolve as (value: unknown) => void, reject })
-      if (queue.length > 1 || running.length > 0) return
-      // What this turn of the event loop still brings joins the batch, unless there is nobody to wait for.
-      if (isQuiet) sendNext()
-      else setImmediate(sendNext)
-    })
-  }
-
-  function read<Name extends ReadName>(
-    name: Name,
-    ...args: Parameters<ReadOperations[Name]>
-  ): Promise<ReturnType<ReadOperations[Name]>> {
-    return gone === null ? reader.ask(name, ...args) : Promise.reject(gone)
-  }
-
   return {
-    createKey: (key, once) => call('createKey', key, once),
-    getKey: (accountId, id, atMs) => call('getKey', accountId, id, atMs),
-    listKeys: (query) => read('listKeys', query),
-    readUsage: (query) => read('readUsage', query),
-    updateKey: (accountId, id, changes, atMs) => call('updateKey', accountId, id, changes, atMs),
-    revokeKey: (accountId, id, atMs) => call('revokeKey', accountId, id, atMs),
-    rotateKey: (accountId, id, successor, once) => call('rotateKey', accountId, id, successor, once),
-    createAdminKey: (key) => call('createAdminKey', key),
-    listAdminKeys: () => call('listAdminKeys'),
-    revokeAdminKey: (id, atMs) => call('revokeAdminKey', id, atMs),
-    recognise: (digest, atMs) => call('recognise', digest, atMs),
-    admit: (opening) => call('admit', opening),
-    settle: (closing) => call('settle', closing),
-    getCall: (requestId) => call('getCall', requestId),
-    listCalls: (filter, after, limit) => read('listCalls', filter, after, limit),
-    interruptOpenCalls: (atMs) => call('interruptOpenCalls', atMs),
-    getBalance: (accountId) => call('getBalance', accountId),
-    addCredit: (credit, once) => call('addCredit', credit, once),
-    creditBack: (command, once) => call('creditBack', command, once),
-    keepBatchFile: async (batchFile) => {
-      await call('keepBatchFile', batchFile)
-    },
-    async keepPriceVersion(id, json) {
-      await call('keepPriceVersion', id, json)
-    },
+    ...methodsOf({ ...BRIEF, ...REFUSED }, writer.askAny),
+    ...methodsOf(READS, reader.askAny),
+    recognise: (digest, atMs) => writer.ask('recognise', digest, atMs),
+    admit: (opening) => writer.ask('admit', opening),
+    settle: (closing) => writer.ask('settle', closing),
+    getCall: (requestId) => writer.ask('getCall', requestId),
+    interruptOpenCalls: (atMs) => writer.ask('interruptOpenCalls', atMs),
     async keepBodies(kept) {
       // What room there is belongs to the books.
       if (disk.isFull) throw new StoreUnavailable('the disk is full')
       await bodies.ask('keepBodies', kept)
     },
-    keepRefused: async (calls) => {
-      await call('keepRefused', calls)
-    },
-    deleteRefused: (beforeMs, callsMax, limit) => call('deleteRefused', beforeMs, callsMax, limit),
-    getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     // Where no body was ever kept, no thread is started to look for old ones.
+    getBodies: async (requestId) => (existsSync(bodiesFile) ? bodies.ask('getBodies', requestId) : null),
     deleteBodies: async (beforeMs, limit) =>
       existsSync(bodiesFile) ? bodies.ask('deleteBodies', beforeMs, limit) : 0,
     trimBodies: async (bytesMax, limit) =>
       existsSync(bodiesFile) ? bodies.ask('trimBodies', bytesMax, limit) : 0,
-    readSetting: (name) => call('readSetting', name),
-    keepSetting: (name, value) => call('keepSetting', name, value),
-    async probeWrite() {
-      await call('probeWrite')
-    },
     async close() {
-      if (gone !== null) return
-      // What was asked for before is still answered.
-      while (queue.length > 0 || running.length > 0) await new Promise((resolve) => setImmediate(resolve))
-      if (gone !== null) return
-      gone = new StoreGone('the store is closed')
-      const ended = new Promise((resolve) => worker.once('exit', resolve))
       // Before the writer: the last connection to close folds the write-ahead log back, and a reader cannot.
       await Promise.all([reader.close(), bodies.close()])
-      send('close')
-      await ended
+      await writer.close()
     },
   }
+}
+
+/** The thread that answers what looks at many rows. */
+export function createSqliteReader(
+  file: string,
+  waitingMax: number = limits.readQueueMax,
+): ThreadClient<ReadOperations> {
+  return createSideThread({ kind: 'reader', file }, waitingMax)
+}
+
+/** Its commands are answered one by one. If it dies, those that wait fail: nothing that is booked depends on it. */
+function createSideThread<Asked extends BodyOperations | ReadOperations>(
+  parts: SideParts,
+  waitingMax?: number,
+): ThreadClient<Asked> {
+  return createThreadClient<Asked>({
+    name: parts.kind,
+    thread: () => startThread(import.meta.url, 'side-worker', parts),
+    batchMax: 1,
+    ...(waitingMax === undefined ? {} : { waitingMax }),
+  })
 }
 
 function ready(worker: Worker): Promise<void> {

@@ -1,12 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { limits } from '../../kernel/limits.ts'
-import { type BatchMessage, readBatch } from './call-texts.ts'
 import { migrate } from './migrate.ts'
 import type { Command, WorkerParts } from './operations.ts'
-import { failureOf, type Outcome } from './outcome.ts'
-import { writeOutcomes } from './outcome-texts.ts'
 import { prepareOperations } from './prepare-operations.ts'
+import { type BatchMessage, failureOf, type Outcome, readBatch, writeOutcomes } from './thread-messages.ts'
 
 /**
  * The thread that owns the database, so that an fsync never stalls a stream. It receives batches of commands and
@@ -67,7 +65,7 @@ function waitForBell(): void {
   if (woken === 'timed-out') writeUnwritten()
 }
 
-/** Nobody waits for it: if it fails and may succeed later, it is tried again with what comes next. */
+/** No command waits for it: if it fails and may succeed later, it is tried again with what comes next. */
 function writeUnwritten(): void {
   if (!operations.hasUnwritten()) return
   try {

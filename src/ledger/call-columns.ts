@@ -1,0 +1,177 @@
+import type { Nanos } from '../kernel/money.ts'
+import type { Surface } from '../kernel/surface.ts'
+
+/**
+ * The columns of a call, each written once. The types of an opening, a closing and a record are made from this list, as
+ * are the way between the threads, the check of a spooled closing, the statements and functions of both stores, the
+ * reading of a row and the move from one store to the other. CONTRIBUTING.md shows what one more column takes.
+ */
+
+/** What a column holds; with a question mark it may be null. A `count` is a number, `nanos` are bigint. */
+export type ColumnKind = 'text' | 'text?' | 'count' | 'count?' | 'flag' | 'nanos' | 'nanos?'
+
+interface CallColumn {
+  /** Its name in the tables of both stores. */
+  readonly column: string
+  readonly kind: ColumnKind
+  /** The command that brings it; `store` is one that the store works out. */
+  readonly from: 'opening' | 'closing' | 'store'
+  /** Null in the record of a call that has not come so far: it is in flight, or was never sent. */
+  readonly late?: boolean
+}
+
+/** By their names in a record, and in the command that brings them. */
+export const CALL_COLUMNS = {
+  requestId: { column: 'id', kind: 'text', from: 'opening' },
+  accountId: { column: 'account_id', kind: 'text', from: 'store' },
+  keyId: { column: 'key_id', kind: 'text', from: 'store' },
+  state: { column: 'state', kind: 'text', from: 'store' },
+  startedAtMs: { column: 'started_at_ms', kind: 'count', from: 'store' },
+  endedAtMs: { column: 'ended_at_ms', kind: 'count?', from: 'store' },
+  method: { column: 'method', kind: 'text', from: 'opening' },
+  path: { column: 'path', kind: 'text', from: 'opening' },
+  surface: { column: 'surface', kind: 'text', from: 'opening' },
+  modelAsked: { column: 'model_asked', kind: 'text?', from: 'opening' },
+  modelServed: { column: 'model_served', kind: 'text?', from: 'closing' },
+  status: { column: 'status', kind: 'count?', from: 'closing' },
+  stopReason: { column: 'stop_reason', kind: 'text?', from: 'closing' },
+  streamed: { column: 'streamed', kind: 'flag', from: 'closing' },
+  estimated: { column: 'estimated', kind: 'flag', from: 'closing' },
+  unpriced: { column: 'unpriced', kind: 'flag', from: 'closing' },
+  overrun: { column: 'overrun', kind: 'flag', from: 'store' },
+  pricedAsRequested: { column: 'priced_as_requested', kind: 'flag', from: 'closing' },
+  /** The usage that was rated, as JSON, or null where there was none. */
+  usage: { column: 'usage', kind: 'text?', from: 'closing' },
+  costNanos: { column: 'cost_nanos', kind: 'nanos', from: 'closing', late: true },
+  listNanos: { column: 'list_nanos', kind: 'nanos', from: 'closing', late: true },
+  lostListNanos: { column: 'lost_list_nanos', kind: 'nanos', from: 'store' },
+  /** Of the account, after the call. */
+  balanceNanos: { column: 'balance_nanos', kind: 'nanos?', from: 'store' },
+  upstreamMs: { column: 'upstream_ms', kind: 'count?', from: 'closing' },
+  overheadMs: { column: 'overhead_ms', kind: 'count', from: 'closing', late: true },
+  priceVersion: { column: 'price_version', kind: 'text', from: 'opening', late: true },
+  /** How the call will be rated, apart from its usage; kept so that any bill can be derived again. */
+  rating: { column: 'rating', kind: 'text', from: 'opening' },
+  upstreamRequestId: { column: 'upstream_request_id', kind: 'text?', from: 'closing' },
+  clientIp: { column: 'client_ip', kind: 'text', from: 'opening' },
+  userAgent: { column: 'user_agent', kind: 'text?', from: 'opening' },
+  bytesIn: { column: 'bytes_in', kind: 'count', from: 'closing' },
+  bytesOut: { column: 'bytes_out', kind: 'count', from: 'closing' },
+  credited: { column: 'credited', kind: 'flag', from: 'store' },
+} as const satisfies Readonly<Record<string, CallColumn>>
+
+/** The tokens of a closing and a record are one member, and a column each. */
+export const TOKEN_COLUMNS = {
+  input: 'input_tokens',
+  output: 'output_tokens',
+  cacheRead: 'cache_read_tokens',
+  cacheWrite: 'cache_write_tokens',
+} as const
+
+/** The four counts that usage reports show, over all units of their kind. */
+export type TokenCounts = Readonly<Record<keyof typeof TOKEN_COLUMNS, number>>
+
+/** What the stores keep of a call besides what its record shows. The endpoint comes with the opening. */
+export const UNSHOWN_COLUMNS = {
+  month: 'text',
+  day: 'text',
+  endpoint: 'text?',
+  hold_nanos: 'nanos',
+  hold_list_nanos: 'nanos',
+} as const satisfies Readonly<Record<string, ColumnKind>>
+
+type Columns = typeof CALL_COLUMNS
+type Name = keyof Columns
+
+/** Texts of which only some are possible. */
+interface Words {
+  readonly surface: Surface
+  /** A waiting call is in the memory of its node alone; a refused one is kept apart from those that were admitted. */
+  readonly state: 'waiting' | 'in_flight' | 'settled' | 'released' | 'interrupted' | 'refused'
+}
+
+interface Values {
+  readonly text: string
+  readonly count: number
+  readonly flag: boolean
+  readonly nanos: Nanos
+}
+
+type ValueOf<Kind extends ColumnKind> = Kind extends keyof Values
+  ? Values[Kind]
+  : Kind extends `${infer Base extends keyof Values}?`
+    ? Values[Base] | null
+    : never
+
+type Value<Of extends Name> = Of extends keyof Words ? Words[Of] : ValueOf<Columns[Of]['kind']>
+
+type NameFrom<From extends CallColumn['from']> = {
+  [Of in Name]: Columns[Of]['from'] extends From ? Of : never
+}[Name]
+
+export type OpeningColumns = { readonly [Of in NameFrom<'opening'>]: Value<Of> }
+export type ClosingColumns = { readonly [Of in NameFrom<'closing'>]: Value<Of> }
+export type RecordColumns = {
+  readonly [Of in Name]: Value<Of> | (Columns[Of] extends { late: true } ? null : never)
+}
+
+/** A column as the command that brings it has its value. */
+interface Brought<Command> {
+  readonly column: string
+  readonly kind: ColumnKind
+  /** As JSON has it for PostgreSQL: the member of the command, but for the tokens, which have a column each. */
+  readonly name: string
+  of(command: Command): unknown
+}
+
+const entries = Object.entries(CALL_COLUMNS) as [Name, CallColumn][]
+
+function namesFrom<From extends CallColumn['from']>(from: From): readonly NameFrom<From>[] {
+  return entries.filter(([, column]) => column.from === from).map(([name]) => name as NameFrom<From>)
+}
+
+export const OPENING_NAMES = namesFrom('opening')
+export const CLOSING_NAMES = namesFrom('closing')
+
+/** In JSON these are text: as numbers they would pass through doubles. */
+export const CLOSING_AMOUNTS = CLOSING_NAMES.filter((name) => CALL_COLUMNS[name].kind.startsWith('nanos'))
+
+type Opening = OpeningColumns & { readonly endpoint: string }
+
+export const OPENING_COLUMNS: readonly Brought<Opening>[] = [
+  ...OPENING_NAMES.map((name) => ({ name, ...CALL_COLUMNS[name], of: (opening: Opening) => opening[name] })),
+  { name: 'endpoint', column: 'endpoint', kind: 'text', of: ({ endpoint }) => endpoint },
+]
+
+type Closing = ClosingColumns & { readonly tokens: TokenCounts }
+
+export const CLOSING_COLUMNS: readonly Brought<Closing>[] = [
+  ...CLOSING_NAMES.map((name) => ({ name, ...CALL_COLUMNS[name], of: (closing: Closing) => closing[name] })),
+  ...(Object.keys(TOKEN_COLUMNS) as (keyof TokenCounts)[]).map((name) => ({
+    name: `${name}Tokens`,
+    column: TOKEN_COLUMNS[name],
+    kind: 'count' as const,
+    of: ({ tokens }: Closing) => tokens[name],
+  })),
+]
+
+const EMPTY = { text: '', count: 0, flag: false, nanos: 0n } as const
+const NO_TOKENS: TokenCounts = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+
+function emptyOf({ kind, late }: CallColumn): unknown {
+  return late || kind.endsWith('?') ? null : EMPTY[kind as keyof typeof EMPTY]
+}
+
+/** What the closing of a call says that used nothing. */
+export const NOTHING_USED = {
+  ...Object.fromEntries(CLOSING_NAMES.map((name) => [name, emptyOf({ ...CALL_COLUMNS[name], late: false })])),
+  tokens: NO_TOKENS,
+} as Closing
+
+/** What the record of a call says as long as nothing more is known. */
+export const NOTHING_RECORDED = {
+  ...Object.fromEntries(entries.map(([name, column]) => [name, emptyOf(column)])),
+  rating: '{}',
+  tokens: NO_TOKENS,
+  code: null,
+} as RecordColumns & { readonly tokens: TokenCounts; readonly code: null }

@@ -1,0 +1,31 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { changeRows, openSpoolFile, type SpoolRow, sqliteCode } from './spool-file.ts'
+
+/** The thread that writes the spool, so that an fsync never stalls a stream: one change after the other. */
+export interface SpoolChange {
+  readonly takenIds: readonly string[]
+  readonly rows: readonly SpoolRow[]
+}
+
+/** Null: it is on the disk. */
+export type SpoolAnswer = { readonly message: string; readonly isFull: boolean } | null
+
+const FULL = 13
+
+const db = openSpoolFile(workerData as string)
+
+parentPort?.on('message', (change: SpoolChange | 'close') => {
+  if (change === 'close') {
+    db.close()
+    parentPort?.close()
+  } else parentPort?.postMessage(write(change))
+})
+
+function write({ takenIds, rows }: SpoolChange): SpoolAnswer {
+  try {
+    changeRows(db, takenIds, rows)
+    return null
+  } catch (error) {
+    return { message: (error as Error).message, isFull: sqliteCode(error) === FULL }
+  }
+}

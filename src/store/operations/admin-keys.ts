@@ -1,0 +1,49 @@
+import type { AdminKeyRecord, NewAdminKey } from '../../keys/key-store.ts'
+import { atomic, bool, number, numberOrNull, type Operation, present, type Row, text } from './operation.ts'
+import { now, onPostgres, raw, sql } from './sql.ts'
+
+const COLUMNS = raw('id, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, bootstrap')
+
+export const createAdminKey = atomic(function* (key: NewAdminKey): Operation<AdminKeyRecord> {
+  if (key.bootstrap) {
+    // All nodes do this when they start, and they may start at once.
+    const lock = `tollgate bootstrap admin key ${key.accountId}`
+    yield onPostgres(sql`SELECT pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
+    yield sql`
+      UPDATE admin_key SET revoked_at_ms = ${now(key.createdAtMs)}
+      WHERE account_id = ${key.accountId} AND bootstrap AND revoked_at_ms IS NULL AND digest <> ${key.digest}`
+  }
+  const again = key.bootstrap
+    ? sql`ON CONFLICT (digest) DO UPDATE SET revoked_at_ms = NULL, bootstrap = true`
+    : sql``
+  const [row] = yield sql`
+    INSERT INTO admin_key (id, account_id, name, digest, prefix, last4, created_at_ms, bootstrap)
+    VALUES (${key.id}, ${key.accountId}, ${key.name}, ${key.digest}, ${key.prefix}, ${key.last4},
+      ${key.createdAtMs}, ${key.bootstrap})
+    ${again} RETURNING ${COLUMNS}`
+  return adminRecord(present(row))
+})
+
+export function* listAdminKeys(): Operation<readonly AdminKeyRecord[]> {
+  return (yield sql`SELECT ${COLUMNS} FROM admin_key ORDER BY id DESC`).map(adminRecord)
+}
+
+export function* revokeAdminKey(id: string, atMs: number): Operation<AdminKeyRecord | null> {
+  const [row] = yield sql`
+    UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)})
+    WHERE id = ${id} RETURNING ${COLUMNS}`
+  return row === undefined ? null : adminRecord(row)
+}
+
+function adminRecord(row: Row): AdminKeyRecord {
+  return {
+    id: text(row, 'id'),
+    accountId: text(row, 'account_id'),
+    name: text(row, 'name'),
+    prefix: text(row, 'prefix'),
+    last4: text(row, 'last4'),
+    createdAtMs: number(row, 'created_at_ms'),
+    revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
+    bootstrap: bool(row, 'bootstrap'),
+  }
+}

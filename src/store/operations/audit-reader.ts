@@ -1,0 +1,176 @@
+import type { AuditCounts, Batches, BooksReader } from '../../ledger/audit.ts'
+import { type AuditedCall, type AuditedCredit, RERATE } from '../../ledger/audited.ts'
+import { bookSums } from './audit-sums.ts'
+import { type Ask, number, present, type Row, text, textOrNull } from './operation.ts'
+import { byStore, onPostgres, raw, type Sql, sql } from './sql.ts'
+
+/** Rows in memory at once. */
+const BATCH_ROWS_MAX = 5_000
+
+/** What is added up at once, in batches: it takes longer than a batch is read, and shows progress. */
+const CHUNK_BATCHES = 10
+
+/** The books as one transaction sees them. Makes temporary tables, and writes nothing else. */
+export async function booksIn(ask: Ask, batchRows: number = BATCH_ROWS_MAX): Promise<BooksReader> {
+  const versionJson = priceVersions(ask)
+  const monthsAway = await findMonthsAway(ask)
+  return {
+    monthsAway,
+    counts: () => readCounts(ask),
+    calls: () => readCalls(ask, versionJson, batchRows),
+    credits: () => readCredits(ask, versionJson, batchRows, monthsAway.length > 0),
+    ...(await bookSums(ask, batchRows * CHUNK_BATCHES, monthsAway)),
+  }
+}
+
+/** Months that sums are kept of, and whose partition of calls has been detached. */
+async function findMonthsAway(ask: Ask): Promise<string[]> {
+  const rows = await ask(
+    onPostgres(`
+      WITH kept AS (
+        SELECT DISTINCT left(day, 7) AS month FROM rollup
+        UNION SELECT month FROM key_month WHERE spent_nanos <> 0 OR held_nanos <> 0 OR lost_nanos <> 0
+      ), here AS (
+        SELECT replace(right(relname, 7), '_', '-') AS month
+        FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = 'call'::regclass
+      )
+      SELECT month FROM kept WHERE month NOT IN (SELECT month FROM here) ORDER BY month`),
+  )
+  return rows.map((row) => text(row, 'month'))
+}
+
+async function readCounts(ask: Ask): Promise<AuditCounts> {
+  const count = async (table: string): Promise<number> => {
+    const [row] = await ask(sql`SELECT count(*) AS count FROM ${raw(table)}`)
+    return number(present(row), 'count')
+  }
+  return {
+    calls: await count('call'),
+    keys: await count('api_key'),
+    months: await count('key_month'),
+    days: await count('rollup'),
+    credits: await count('credit'),
+  }
+}
+
+type VersionJson = (id: string) => Promise<string | null>
+
+/** A version is some 100 KB of text, and calls in order of time change it rarely: a few are enough to keep. */
+const VERSIONS_KEPT_MAX = 64
+
+function priceVersions(ask: Ask): VersionJson {
+  const kept = new Map<string, string | null>()
+  return async (id) => {
+    const known = kept.get(id)
+    if (known !== undefined) return known
+    const [row] = await ask(sql`SELECT json FROM price_version WHERE id = ${id}`)
+    const found = row === undefined ? null : text(row, 'json')
+    if (kept.size >= VERSIONS_KEPT_MAX) kept.clear()
+    kept.set(id, found)
+    return found
+  }
+}
+
+/** A flag as the number that SQLite keeps. */
+function flagNumber(column: string): Sql {
+  return byStore({ sqlite: column, postgres: `${column}::int::bigint` })
+}
+
+/** The names are those of an `AuditedCall`, so that its row is one: to make another object costs more than to read it. */
+const CALL_COLUMNS = sql`id, state, month, day, rating, usage, price_version AS "priceVersion",
+  started_at_ms AS "startedAtMs", ended_at_ms AS "endedAtMs", ${flagNumber('overrun')} AS overrun,
+  input_tokens AS "inputTokens", output_tokens AS "outputTokens", cache_read_tokens AS "cacheReadTokens",
+  cache_write_tokens AS "cacheWriteTokens", hold_nanos AS "holdNanos", hold_list_nanos AS "holdListNanos",
+  lost_list_nanos AS "lostListNanos", cost_nanos AS "costNanos", list_nanos AS "listNanos",
+  balance_nanos AS "balanceNanos"`
+
+async function* readCalls(ask: Ask, versionJson: VersionJson, batchRows: number): Batches<AuditedCall> {
+  for (let after = ''; ; ) {
+    const rows = await ask(
+      sql`SELECT ${CALL_COLUMNS} FROM call WHERE id > ${after} ORDER BY id LIMIT ${batchRows}`,
+    )
+    const last = rows.at(-1)
+    if (last === undefined) return
+    const calls: AuditedCall[] = []
+    let version = ''
+    let priceVersionJson: string | null = null
+    for (const row of rows as unknown as readonly AuditedCall[]) {
+      if (row.priceVersion !== version || calls.length === 0) {
+        version = row.priceVersion
+        priceVersionJson = await versionJson(version)
+      }
+      calls.push(Object.assign(row, { priceVersionJson }))
+    }
+    yield calls
+    if (rows.length < batchRows) return
+    after = text(last, 'id')
+  }
+}
+
+/** Before every entry. */
+const BEGINNING: CreditPlace = ['', false, '']
+type CreditPlace = readonly [callId: string, isLast: boolean, id: string]
+
+/** By itself SQLite might sort all entries for each batch. */
+const BY_CALL = byStore({ sqlite: 'INDEXED BY credit_once', postgres: '' })
+
+/**
+ * First the entries about no call: the index that gives the others call by call does not hold them. Nothing is booked
+ * about a call once it is credited back; the id of that entry may be older than that of a rerate before it, because it
+ * is made before the store is asked.
+ */
+const CREDITS: readonly ((after: CreditPlace) => Sql)[] = [
+  ([, , id]) => sql`credit WHERE call_id IS NULL AND id > ${id} ORDER BY id`,
+  ([callId, isLast, id]) => sql`credit ${BY_CALL} WHERE call_id >= ${callId}
+    AND (call_id, kind = 'credit_back', id) > (${callId}, ${isLast}, ${id})
+    ORDER BY call_id, kind = 'credit_back', id`,
+]
+
+async function* readCredits(
+  ask: Ask,
+  versionJson: VersionJson,
+  batchRows: number,
+  areCallsAway: boolean,
+): Batches<AuditedCredit> {
+  for (const entries of CREDITS) {
+    let after: CreditPlace | null = BEGINNING
+    while (after !== null) {
+      const rows = await ask(sql`
+        SELECT entry.id, entry.account_id AS "accountId", kind, amount_nanos AS "amountNanos", call_id AS "callId",
+          once, call.account_id AS "callAccountId", state, ${flagNumber('credited')} AS credited,
+          cost_nanos AS "costNanos", usage, rating
+        FROM (SELECT * FROM ${entries(after)} LIMIT ${batchRows}) AS entry LEFT JOIN call ON call.id = entry.call_id
+        ORDER BY call_id, kind = 'credit_back', entry.id`)
+      const credits: AuditedCredit[] = []
+      for (const row of rows) {
+        const credit = await auditedCredit(row as unknown as CreditRow, versionJson)
+        // An entry does not say of which month its call was. One that is missing in a month that is here shows in sums.
+        if (areCallsAway && credit.callId !== null && credit.call === null) continue
+        credits.push(credit)
+      }
+      yield credits
+      after = rows.length < batchRows ? null : placeAfter(rows)
+    }
+  }
+}
+
+type CreditRow = Omit<AuditedCredit, 'call' | 'priceVersionJson'> &
+  Omit<NonNullable<AuditedCredit['call']>, 'accountId'> & { readonly callAccountId: string | null }
+
+function placeAfter(rows: readonly Row[]): CreditPlace | null {
+  const last = rows.at(-1)
+  if (last === undefined) return null
+  return [textOrNull(last, 'callId') ?? '', text(last, 'kind') === 'credit_back', text(last, 'id')]
+}
+
+async function auditedCredit(row: CreditRow, versionJson: VersionJson): Promise<AuditedCredit> {
+  const { id, accountId, kind, amountNanos, callId, once, callAccountId } = row
+  const { state, credited, costNanos, usage, rating } = row
+  const version = kind === 'rerate' && once?.startsWith(RERATE) ? once.slice(RERATE.length) : null
+  return {
+    ...{ id, accountId, kind, amountNanos, callId, once },
+    call:
+      callAccountId === null ? null : { accountId: callAccountId, state, credited, costNanos, usage, rating },
+    priceVersionJson: version === null ? null : await versionJson(version),
+  }
+}

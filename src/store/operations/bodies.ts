@@ -1,0 +1,73 @@
+import type { CallBodies, LoggedBody } from '../../ledger/request-log.ts'
+import { bool, number, type Operation, present, type Row, text, textOrNull } from './operation.ts'
+import { FOR_DELETE, join, onPostgres, raw, type SqlValue, sql } from './sql.ts'
+
+/** What a row takes besides its bodies: a megabyte of zeros is compressed to a hundred bytes. */
+const ROW_BYTES = 256
+
+/** What a row takes; the prefix names the row. Triggers of both stores keep the sum. */
+export function bytesOf(prefix = ''): string {
+  return `coalesce(octet_length(${prefix}request), 0) + coalesce(octet_length(${prefix}response), 0) + ${ROW_BYTES}`
+}
+
+export function* keepBodies({ requestId, atMs, request, response }: CallBodies): Operation<void> {
+  yield sql`
+    INSERT INTO call_body (call_id, at_ms, request, request_type, request_bytes, request_truncated,
+      response, response_type, response_bytes, response_truncated)
+    VALUES (${join([requestId, atMs, ...columnsOf(request), ...columnsOf(response)])}) ON CONFLICT DO NOTHING`
+}
+
+export function* getBodies(requestId: string): Operation<CallBodies | null> {
+  const [row] = yield sql`SELECT * FROM call_body WHERE call_id = ${requestId}`
+  if (row === undefined) return null
+  return {
+    requestId: text(row, 'call_id'),
+    atMs: number(row, 'at_ms'),
+    request: bodyIn(row, 'request'),
+    response: bodyIn(row, 'response'),
+  }
+}
+
+export function* deleteBodies(beforeMs: number, limit: number): Operation<number> {
+  const deleted = yield sql`
+    WITH old AS MATERIALIZED (
+      SELECT call_id FROM call_body WHERE at_ms < ${beforeMs} ORDER BY at_ms LIMIT ${limit} ${FOR_DELETE}
+    )
+    DELETE FROM call_body WHERE call_id IN (SELECT call_id FROM old) RETURNING 1 AS deleted`
+  return deleted.length
+}
+
+export function* trimBodies(bytesMax: number, limit: number): Operation<number> {
+  const [total] = yield sql`SELECT bytes FROM body_total`
+  if (number(present(total), 'bytes') <= bytesMax) return 0
+  // Nodes that do this at once follow each other at the total, or each would delete as much as is beyond.
+  const deleted = yield sql`
+    WITH total AS MATERIALIZED (
+      SELECT bytes - ${bytesMax} AS beyond FROM body_total ${onPostgres('FOR UPDATE')}
+    ), oldest AS MATERIALIZED (
+      SELECT call_id, at_ms, ${raw(bytesOf())} AS bytes FROM call_body WHERE (SELECT beyond FROM total) > 0
+      ORDER BY at_ms, call_id LIMIT ${limit} ${FOR_DELETE}
+    ), older AS (
+      SELECT call_id, sum(bytes) OVER (ORDER BY at_ms, call_id) - bytes AS older_bytes FROM oldest
+    )
+    DELETE FROM call_body
+    WHERE call_id IN (SELECT call_id FROM older WHERE older_bytes < (SELECT beyond FROM total))
+    RETURNING 1 AS deleted`
+  return deleted.length
+}
+
+function columnsOf(body: LoggedBody | null): SqlValue[] {
+  if (body === null) return [null, null, null, null]
+  return [body.compressed, body.contentType, body.lengthBytes, body.truncated]
+}
+
+function bodyIn(row: Row, side: 'request' | 'response'): LoggedBody | null {
+  const compressed = row[side]
+  if (!(compressed instanceof Uint8Array)) return null
+  return {
+    compressed,
+    contentType: textOrNull(row, `${side}_type`),
+    lengthBytes: number(row, `${side}_bytes`),
+    truncated: bool(row, `${side}_truncated`),
+  }
+}

@@ -1,0 +1,41 @@
+import { createAdminKey, listAdminKeys, revokeAdminKey } from './admin-keys.ts'
+import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
+import { addCredit, creditBack, getBalance } from './credits.ts'
+import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
+import { deleteRefused, keepRefused } from './refused-calls.ts'
+import { listCalls } from './request-log.ts'
+import { keepBatchFile, keepPriceVersion, keepSetting, probeWrite, readSetting } from './settings.ts'
+import { readUsage } from './usage.ts'
+
+/**
+ * All operations but those on the way of every call, by where they run: recognising a key, admitting, settling and
+ * reading a call are each store's own. These look at a few rows: SQLite's writing thread does them between batches of
+ * calls.
+ */
+export const BRIEF = {
+  createKey,
+  getKey,
+  updateKey,
+  revokeKey,
+  rotateKey,
+  createAdminKey,
+  listAdminKeys,
+  revokeAdminKey,
+  getBalance,
+  addCredit,
+  creditBack,
+  keepBatchFile,
+  keepPriceVersion,
+  readSetting,
+  keepSetting,
+  probeWrite,
+}
+
+/** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
+export const REFUSED = { keepRefused, deleteRefused }
+
+/** What may look at many rows: no admission waits for it. */
+export const READS = { listKeys, listCalls, readUsage }
+
+/** SQLite has a file and a thread of its own for them. */
+export const BODIES = { keepBodies, getBodies, deleteBodies, trimBodies }

@@ -1,0 +1,122 @@
+import { limits } from '../../kernel/limits.ts'
+import type { CallRecord } from '../../ledger/call.ts'
+import type { CallCursor, CallFilter, CallPage } from '../../ledger/request-log.ts'
+import { callRecord, refusedRecord } from '../call-record.ts'
+import { withinMonths } from './month-range.ts'
+import { atomic, number, type Operation, type Row, text } from './operation.ts'
+import { and, byStore, onPostgres, raw, type Sql, sql } from './sql.ts'
+
+const NEWEST_FIRST = raw('ORDER BY started_at_ms DESC, id DESC')
+
+/**
+ * Left alone PostgreSQL's planner thinks of sorting what it believes to be few. It guesses that from its statistics,
+ * which a new month does not have yet, which lag behind and are lost in upgrades of PostgreSQL; a wrong guess reads and
+ * sorts all of a month for each page. An export of 200,000 calls took more than six minutes so.
+ */
+export const IN_ORDER_OF_AN_INDEX = onPostgres(`SELECT set_config('enable_sort', 'off', true),
+  set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`)
+
+/** Before and after every call. Nothing sorts before an empty id, so an instant alone is a place too. */
+const BEGINNING: CallCursor = { startedAtMs: Number.MIN_SAFE_INTEGER, requestId: '' }
+const END: CallCursor = { startedAtMs: Number.MAX_SAFE_INTEGER, requestId: '' }
+
+/**
+ * A look goes in strides, each of four times as many records as the one before; the first, of four times as many as
+ * calls are wanted. Most looks find enough there, and need not know where ten thousand records end.
+ */
+const FIRST_STRIDE = 4
+const STRIDE_GROWTH = 4
+
+export const listCalls = atomic(function* (
+  filter: CallFilter,
+  after: CallCursor | null,
+  limit: number,
+): Operation<CallPage> {
+  yield IN_ORDER_OF_AN_INDEX
+  const calls: CallRecord[] = []
+  let before = earlierOf(after ?? END, { ...END, startedAtMs: filter.toMs ?? END.startedAtMs })
+  let left: number = limits.logLookRecordsMax
+  const isFiltered = matchesSql(filter).length > 0
+  for (let records = isFiltered ? limit * FIRST_STRIDE : limit; ; records *= STRIDE_GROWTH) {
+    const taken = Math.min(records, left)
+    const found = yield* lookOnce(filter, before, taken, limit - calls.length)
+    calls.push(...found.calls)
+    left -= taken
+    if (found.next === null || calls.length === limit || left === 0) return { calls, next: found.next }
+    before = found.next
+  }
+})
+
+/** At most `limit` of the calls that match among the next so many records, and where to go on. */
+function* lookOnce(
+  filter: CallFilter,
+  before: CallCursor,
+  records: number,
+  limit: number,
+): Operation<CallPage> {
+  const from = { ...BEGINNING, startedAtMs: filter.fromMs ?? BEGINNING.startedAtMs }
+  const [last, beyond] = (yield edgeSql(filter, before, from, records)).map(placeOf)
+  const goesOnAfter = beyond === undefined ? null : (last ?? null)
+  const rows = yield matchingSql(filter, before, goesOnAfter ?? from, limit)
+  const calls = rows.slice(0, limit).map(filter.state === 'refused' ? refusedRecord : callRecord)
+  const lastShown = calls.at(-1)
+  if (rows.length <= limit || lastShown === undefined) return { calls, next: goesOnAfter }
+  return { calls, next: { startedAtMs: lastShown.startedAtMs, requestId: lastShown.requestId } }
+}
+
+/** How far so many records go: the last of them, and one more if there is one. */
+export function edgeSql(filter: CallFilter, before: CallCursor, from: CallCursor, records: number): Sql {
+  return sql`SELECT started_at_ms, id FROM ${source(filter, before, from)} ${NEWEST_FIRST}
+    LIMIT 2 OFFSET ${records - 1}`
+}
+
+/** One more than asked for tells whether there are more before the edge. */
+export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCursor, limit: number): Sql {
+  return sql`SELECT * FROM ${source(filter, before, from)}
+    AND ${and([sql`true`, ...matchesSql(filter)])} ${NEWEST_FIRST} LIMIT ${limit + 1}`
+}
+
+/**
+ * Both indexes end in the id, so a place in the log is a place in either of them. SQLite's planner has no statistics
+ * and would have to guess; a wrong guess reads the whole table. PostgreSQL could use the account's index for a key that
+ * has most of the calls, were the account compared in a way for which it serves.
+ */
+function source({ accountId, keyId, state }: CallFilter, before: CallCursor, from: CallCursor): Sql {
+  const table = state === 'refused' ? 'refused_call' : 'call'
+  const index = raw(keyId === null ? `${table}_by_start` : `${table}_by_key`)
+  const whose =
+    keyId === null
+      ? sql`account_id = ${accountId}`
+      : sql`key_id = ${keyId} AND account_id IS NOT DISTINCT FROM ${accountId}`
+  const months = state === 'refused' ? sql`` : withinMonths(from.startedAtMs, before.startedAtMs)
+  return sql`${raw(table)} ${byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' })} WHERE ${whose}
+    AND (started_at_ms, id) < (${before.startedAtMs}, ${before.requestId})
+    AND (started_at_ms, id) >= (${from.startedAtMs}, ${from.requestId}) ${months}`
+}
+
+/** None: all calls match. */
+function matchesSql({ model, status, state, minCostNanos, flag }: CallFilter): Sql[] {
+  const parts: Sql[] = []
+  if (status !== null) parts.push(sql`status = ${status}`)
+  if (state === 'refused') {
+    if (model !== null) parts.push(sql`model_asked = ${model}`)
+    // It has no flag and cost nothing.
+    if (flag !== null || (minCostNanos ?? 0n) > 0n) parts.push(sql`false`)
+    return parts
+  }
+  if (model !== null) parts.push(sql`(model_asked = ${model} OR model_served = ${model})`)
+  if (state !== null) parts.push(sql`state = ${state}`)
+  if (minCostNanos !== null) parts.push(sql`cost_nanos >= ${minCostNanos}`)
+  // A flag has the name of its column.
+  if (flag !== null) parts.push(raw(flag))
+  return parts
+}
+
+function placeOf(row: Row): CallCursor {
+  return { startedAtMs: number(row, 'started_at_ms'), requestId: text(row, 'id') }
+}
+
+/** At the same instant it is the end, which has no id. */
+function earlierOf(cursor: CallCursor, end: CallCursor): CallCursor {
+  return cursor.startedAtMs < end.startedAtMs ? cursor : end
+}

@@ -1,0 +1,37 @@
+import type { BatchFile } from '../../ledger/ledger-store.ts'
+import { type Operation, present, text } from './operation.ts'
+import { json, sql } from './sql.ts'
+
+/** Small things that are written once and looked up: settings, price versions, batch files. */
+
+export function* readSetting(name: string): Operation<string | null> {
+  const [row] = yield sql`SELECT value FROM setting WHERE name = ${name}`
+  return row === undefined ? null : text(row, 'value')
+}
+
+export function* keepSetting(name: string, value: string): Operation<string> {
+  // A row that is there is written as it was, because only what is written is returned.
+  const [row] = yield sql`
+    INSERT INTO setting (name, value) VALUES (${name}, ${value})
+    ON CONFLICT (name) DO UPDATE SET value = setting.value RETURNING value`
+  return text(present(row), 'value')
+}
+
+export function* probeWrite(): Operation<void> {
+  // SQLite would not write a value that stays the same.
+  yield sql`
+    INSERT INTO setting (name, value) VALUES ('write_probe', '0')
+    ON CONFLICT (name) DO UPDATE SET value = CASE setting.value WHEN '0' THEN '1' ELSE '0' END`
+}
+
+export function* keepPriceVersion(id: string, priceJson: string): Operation<void> {
+  yield sql`INSERT INTO price_version (id, json) VALUES (${id}, ${priceJson}) ON CONFLICT DO NOTHING`
+}
+
+export function* keepBatchFile({ accountId, keyId, fileId, models, atMs }: BatchFile): Operation<void> {
+  yield sql`
+    INSERT INTO batch_file (account_id, key_id, file_id, models, at_ms)
+    VALUES (${accountId}, ${keyId}, ${fileId}, ${json(models)}, ${atMs})
+    ON CONFLICT (account_id, file_id) DO UPDATE SET key_id = excluded.key_id, models = excluded.models,
+      at_ms = excluded.at_ms`
+}

@@ -1,0 +1,52 @@
+import {
+  isAtomic,
+  type Methods,
+  methodsOf,
+  type Operation,
+  type Operations,
+} from '../operations/operation.ts'
+import { type Dialect, render, type Sql, type StoreClock } from '../operations/sql.ts'
+import { toKeptJson } from './any-text.ts'
+import type { Database } from './database.ts'
+import type { Row } from './rows.ts'
+
+/** A node that is paused in a transaction must not keep its locks: admissions may wait for them. */
+const IDLE_MS = 2_000
+
+export function dialectOf(clock: StoreClock): Dialect {
+  return { store: 'postgres', clock, toJson: toKeptJson }
+}
+
+export async function runStatement(db: Database, statement: Sql, dialect: Dialect): Promise<readonly Row[]> {
+  const { text, values } = render(statement, dialect)
+  return text === '' ? [] : await db.query(text, values)
+}
+
+/** Awaits each statement of an operation. */
+export async function runToEnd<T>(db: Database, operation: Operation<T>, dialect: Dialect): Promise<T> {
+  let step = operation.next()
+  while (!step.done) step = operation.next(await runStatement(db, step.value, dialect))
+  return step.value
+}
+
+/** The whole operation is started again where the database gave it up for another. */
+export function runAtomically<T>(db: Database, operate: () => Operation<T>, dialect: Dialect): Promise<T> {
+  return db.transaction(async (tx) => {
+    await tx.query(`SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`)
+    return await runToEnd(tx, operate(), dialect)
+  })
+}
+
+export function operationsOn<O extends Operations>(
+  db: Database,
+  operations: O,
+  clock: StoreClock,
+): Methods<O> {
+  const dialect = dialectOf(clock)
+  return methodsOf(operations, (name, args) => {
+    const operate = operations[name] as Operations[string]
+    return isAtomic(operate)
+      ? runAtomically(db, () => operate(...args), dialect)
+      : runToEnd(db, operate(...args), dialect)
+  })
+}

@@ -1,0 +1,66 @@
+import { existsSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import type { Clock } from '../../kernel/clock.ts'
+import type { OpenBooks } from '../../ledger/audit.ts'
+import type { RerateWriter } from '../../ledger/rerate-writer.ts'
+import { booksIn } from '../operations/audit-reader.ts'
+import type { Operation } from '../operations/operation.ts'
+import { rerateWriter } from '../operations/rerate.ts'
+import { number, present } from './rows.ts'
+import { runToEnd, statementRunner } from './run-operation.ts'
+
+/** The books of a data directory, for commands that work on them beside a running gateway. */
+
+/** The migration that the ledger came with. A database before it has nothing to audit. */
+const LEDGER_SCHEMA_VERSION = 2
+
+/** Opens a database that is there, with a ledger in it. Null: there is none. */
+function openLedgerFile(file: string, options: { readonly readOnly: boolean }): DatabaseSync | null {
+  if (!existsSync(file)) return null
+  const db = new DatabaseSync(file, { ...options, readBigInts: true, timeout: 5_000 })
+  if (number(present(db.prepare('PRAGMA user_version').get()), 'user_version') >= LEDGER_SCHEMA_VERSION)
+    return db
+  db.close()
+  return null
+}
+
+/**
+ * One read transaction on a connection that cannot write: a consistent view of the books beside a running gateway,
+ * which is not kept from writing. While it lasts the write-ahead log cannot be folded back, so it grows.
+ */
+export async function openBooks(file: string): Promise<OpenBooks | null> {
+  const db = openLedgerFile(file, { readOnly: true })
+  if (db === null) return null
+  db.exec('BEGIN')
+  const run = statementRunner(db)
+  const books = await booksIn(async (statement) => run(statement))
+  return {
+    ...books,
+    async close() {
+      db.close()
+    },
+  }
+}
+
+export async function openRerateWriter(file: string, clock: Clock): Promise<RerateWriter | null> {
+  const db = openLedgerFile(file, { readOnly: false })
+  if (db === null) return null
+  // A booking that was reported must outlast a power cut, as one of the gateway does.
+  db.exec('PRAGMA synchronous = FULL')
+  const run = statementRunner(db)
+
+  const doAtomically = async <T>(operate: () => Operation<T>): Promise<T> => {
+    db.exec('BEGIN IMMEDIATE')
+    try {
+      const answer = runToEnd(operate(), run)
+      db.exec('COMMIT')
+      return answer
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  const close = async (): Promise<void> => db.close()
+  return rerateWriter({ ask: async (statement) => run(statement), doAtomically, close }, clock)
+}

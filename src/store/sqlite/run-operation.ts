@@ -1,0 +1,48 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { Answers, Operation, Operations, Row } from '../operations/operation.ts'
+import { type Dialect, render, type Sql } from '../operations/sql.ts'
+
+export const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
+
+/** To prepare a statement costs six times what it costs to run it. Most are few; lists of values make many. */
+const PREPARED_MAX = 200
+const PREPARED_CHARACTERS_MAX = 4_000
+
+export type RunStatement = (statement: Sql) => readonly Row[]
+
+export function statementRunner(db: DatabaseSync): RunStatement {
+  db.function('upper_case', { deterministic: true }, (value) => String(value).toUpperCase())
+  const prepared = new Map<string, StatementSync>()
+
+  function prepare(text: string): StatementSync {
+    const known = prepared.get(text)
+    if (known !== undefined) return known
+    const made = db.prepare(text)
+    if (prepared.size >= PREPARED_MAX) prepared.clear()
+    if (text.length <= PREPARED_CHARACTERS_MAX) prepared.set(text, made)
+    return made
+  }
+
+  return (statement) => {
+    const { text, values } = render(statement, SQLITE)
+    if (text === '') return []
+    return prepare(text).all(...values.map((value) => (typeof value === 'boolean' ? BigInt(value) : value)))
+  }
+}
+
+/** Runs an operation to its end, in the transaction at hand. */
+export function runToEnd<T>(operation: Operation<T>, run: RunStatement): T {
+  let step = operation.next()
+  while (!step.done) step = operation.next(run(step.value))
+  return step.value
+}
+
+export function operationsOn<O extends Operations>(db: DatabaseSync, operations: O): Answers<O> {
+  const run = statementRunner(db)
+  return Object.fromEntries(
+    Object.entries(operations).map(([name, operate]) => [
+      name,
+      (...args: never[]) => runToEnd(operate(...args), run),
+    ]),
+  ) as Answers<O>
+}

@@ -1,0 +1,134 @@
+import { chmodSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { parentPort, workerData } from 'node:worker_threads'
+import { bytesOf } from '../operations/bodies.ts'
+import { BODIES, READS } from '../operations/cold-operations.ts'
+import type { SideParts } from './operations.ts'
+import { operationsOn } from './run-operation.ts'
+import { failureOf, type Outcome } from './thread-messages.ts'
+
+/** The threads beside the one that admits and settles: one reads what looks at many rows, one keeps bodies. */
+
+const port = parentPort
+if (port === null) throw new Error('side-worker.ts runs as a worker thread only')
+
+const BODY_SCHEMA = `
+  CREATE TABLE IF NOT EXISTS call_body (
+    call_id            TEXT PRIMARY KEY,
+    at_ms              INTEGER NOT NULL,
+    request            BLOB,
+    request_type       TEXT,
+    request_bytes      INTEGER,
+    request_truncated  INTEGER,
+    response           BLOB,
+    response_type      TEXT,
+    response_bytes     INTEGER,
+    response_truncated INTEGER
+  ) STRICT;
+
+  CREATE INDEX IF NOT EXISTS call_body_by_age ON call_body (at_ms);
+
+  -- What all bodies take, kept with every change: adding them up would read the whole file.
+  CREATE TABLE IF NOT EXISTS body_total (bytes INTEGER NOT NULL) STRICT;
+
+  CREATE TRIGGER IF NOT EXISTS call_body_added AFTER INSERT ON call_body BEGIN
+    UPDATE body_total SET bytes = bytes + ${bytesOf('NEW.')};
+  END;
+
+  CREATE TRIGGER IF NOT EXISTS call_body_deleted AFTER DELETE ON call_body BEGIN
+    UPDATE body_total SET bytes = bytes - (${bytesOf('OLD.')});
+  END;
+`
+
+type SideCommand = readonly [name: string, ...args: unknown[]]
+
+interface Side {
+  readonly db: DatabaseSync
+  run(command: SideCommand): unknown
+}
+
+const { kind, file } = workerData as SideParts
+const { db, run } = kind === 'reader' ? openReader() : openBodies()
+
+port.on('message', (message: readonly SideCommand[] | 'close') => {
+  if (message === 'close') {
+    db.close()
+    port.close()
+    return
+  }
+  port.postMessage(message.map(answer))
+})
+
+function answer(command: SideCommand): Outcome {
+  try {
+    return { ok: true, value: run(command) }
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    return failureOf(error)
+  }
+}
+
+/**
+ * On a connection that cannot write. Readers and the writer of a write-ahead log do not wait for each other; but while a
+ * read lasts the log cannot be folded back, so it grows.
+ */
+function openReader(): Side {
+  const db = new DatabaseSync(file, { readOnly: true, readBigInts: true, timeout: 5_000 })
+  const operations = operationsOn(db, READS)
+  return {
+    db,
+    // One transaction per read: it sees all that was committed before it, and nothing that is committed during it.
+    run([name, ...args]) {
+      db.exec('BEGIN')
+      const value = call(operations, name, args)
+      db.exec('COMMIT')
+      return value
+    },
+  }
+}
+
+/**
+ * In a file of their own: a megabyte per call has no business in the write-ahead log that every admission waits for, nor
+ * in every backup of the books.
+ */
+function openBodies(): Side {
+  const db = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
+  chmodSync(file, 0o600)
+  // Space of deleted bodies is given back to the file system bit by bit; this must be set before the first table.
+  db.exec('PRAGMA auto_vacuum = INCREMENTAL')
+  db.exec('PRAGMA journal_mode = WAL')
+  // What was deleted must not stay readable in the file.
+  db.exec('PRAGMA secure_delete = ON')
+  // The last bodies before a power cut may be lost. They are no money.
+  db.exec('PRAGMA synchronous = NORMAL')
+  makeBodySchema(db)
+  const operations = operationsOn(db, BODIES)
+  return {
+    db,
+    run([name, ...args]) {
+      const value = call(operations, name, args)
+      if (name === 'deleteBodies') giveSpaceBack(value === 0)
+      return value
+    },
+  }
+
+  /** To the file system, and out of the write-ahead log once there is nothing left to delete. */
+  function giveSpaceBack(atEnd: boolean): void {
+    db.exec('PRAGMA incremental_vacuum')
+    if (atEnd) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  }
+}
+
+/** A file of before has bodies and no total yet. */
+function makeBodySchema(db: DatabaseSync): void {
+  db.exec('BEGIN IMMEDIATE')
+  db.exec(BODY_SCHEMA)
+  if (db.prepare('SELECT 1 FROM body_total').get() === undefined)
+    db.exec(`INSERT INTO body_total SELECT coalesce(sum(${bytesOf()}), 0) FROM call_body`)
+  db.exec('COMMIT')
+}
+
+function call<Operations extends object>(operations: Operations, name: string, args: unknown[]): unknown {
+  const operation = operations[name as keyof Operations] as (...args: unknown[]) => unknown
+  return operation(...args)
+}

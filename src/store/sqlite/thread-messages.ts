@@ -1,0 +1,243 @@
+import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
+import type { Recognition } from '../../keys/recognition.ts'
+import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
+import type { Command } from './operations.ts'
+
+/**
+ * How commands and their outcomes cross between the threads. Those that come with every call cross as one JSON text of
+ * arrays for a whole batch, with amounts and bytes as text: objects with their names took twice as long on both sides,
+ * and cloning them three times as long as that. A batch with anything else in it is rare, and crosses as the objects
+ * it is made of.
+ */
+export type BatchMessage = string | readonly Command[]
+export type OutcomesMessage = string | readonly Outcome[]
+
+/** What a thread answers to a command. A failure is text and facts: errors do not cross threads well. */
+export type Outcome = { readonly ok: true; readonly value: unknown } | Failure
+
+export interface Failure {
+  readonly ok: false
+  readonly error: string
+  /** The disk is not to be trusted any more: what was reported as written may not be there. */
+  readonly fatal: boolean
+  /** The same command may succeed later: the disk was full, or another connection was writing. */
+  readonly passing: boolean
+  readonly full: boolean
+}
+
+/** SQLITE_IOERR with any of its details: a read, write or fsync that the disk refused. */
+const IO_ERROR = 10
+
+const FULL = 13
+
+/** SQLITE_IOERR_SHMSIZE: there is no room for the index of the write-ahead log, and nothing has been written yet. */
+const NO_ROOM_FOR_INDEX = 4874
+
+/** SQLITE_BUSY, LOCKED, NOMEM, INTERRUPT, FULL. */
+const PASSING: ReadonlySet<number> = new Set([5, 6, 7, 9, FULL])
+
+/** On the thread's side. */
+export function failureOf(error: unknown): Failure {
+  const detailed = error instanceof Error && 'errcode' in error ? Number(error.errcode) : 0
+  const code = detailed === NO_ROOM_FOR_INDEX ? FULL : detailed & 0xff
+  return {
+    ok: false,
+    error: error instanceof Error ? error.message : String(error),
+    fatal: code === IO_ERROR,
+    passing: PASSING.has(code),
+    full: code === FULL,
+  }
+}
+
+/** On the caller's side. A command that got no answer may get one later. */
+export function errorOf(failure: Failure | undefined): Error {
+  if (failure === undefined) return new StoreUnavailable('the store gave no answer')
+  return failure.passing || failure.fatal
+    ? new StoreUnavailable(failure.error)
+    : new StoreRefused(failure.error)
+}
+
+export function writeBatch(commands: readonly Command[]): BatchMessage {
+  const lists: CommandList[] = []
+  for (const command of commands) {
+    if (command[0] === 'admit') lists.push(openingList(command[1]))
+    else if (command[0] === 'settle') lists.push(closingList(command[1]))
+    else if (command[0] === 'recognise') lists.push(['r', bytesText(command[1]), command[2]])
+    else return commands
+  }
+  return JSON.stringify(lists)
+}
+
+export function readBatch(message: BatchMessage): readonly Command[] {
+  return typeof message === 'string' ? (JSON.parse(message) as CommandList[]).map(commandOf) : message
+}
+
+/** Only these functions write such texts, so what is read is what was written. */
+type CommandList =
+  | ReturnType<typeof openingList>
+  | ReturnType<typeof closingList>
+  | readonly ['r', digest: string, atMs: number]
+
+function commandOf(list: CommandList): Command {
+  if (list[0] === 'a') return ['admit', openingOf(list)]
+  return list[0] === 's' ? ['settle', closingOf(list)] : ['recognise', bytesOf(list[1]), list[2]]
+}
+
+/** What JSON has as it is. The rest of an opening is written out: its digest, its hold, and objects within it. */
+const OPENING_PLAIN = [
+  ...OPENING_NAMES,
+  ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'heldCounts', 'askedBefore'] as const),
+]
+const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_PLAIN)[number]>
+
+function openingList(opening: CallOpening) {
+  const { digest, hold, models, ahead } = opening
+  const [nanos, listNanos] = hold.kind === 'bound' ? [String(hold.nanos), String(hold.listNanos)] : ['', '']
+  return [
+    'a',
+    valuesOf(opening, OPENING_PLAIN),
+    bytesText(digest),
+    ...([hold.kind, nanos, listNanos] as const),
+    ...([models.names, models.unknown, models.batchFile] as const),
+    ...([ahead.key, ahead.accounts] as const),
+  ] as const
+}
+
+function openingOf(list: ReturnType<typeof openingList>): CallOpening {
+  const [, plain, digest, kind, nanos, listNanos, names, unknown, batchFile, key, accounts] = list
+  const opening: CallOpening = {
+    ...BLANK_OPENING,
+    digest: bytesOf(digest),
+    hold: kind === 'bound' ? { kind, nanos: BigInt(nanos), listNanos: BigInt(listNanos) } : { kind },
+    models: { names, unknown, batchFile },
+    ahead: { key, accounts },
+  }
+  return setValues(opening, OPENING_PLAIN, plain)
+}
+
+const CLOSING_PLAIN = [
+  ...CLOSING_NAMES.filter((name) => !CLOSING_AMOUNTS.includes(name)),
+  ...(['requestId', 'state', 'atMs'] as const),
+]
+const BLANK_CLOSING = blank([...CLOSING_PLAIN, ...CLOSING_AMOUNTS]) as Omit<CallClosing, 'tokens'>
+
+function closingList(closing: CallClosing) {
+  const { tokens } = closing
+  return [
+    's',
+    valuesOf(closing, CLOSING_PLAIN),
+    valuesOf(closing, CLOSING_AMOUNTS).map(String),
+    ...([tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite] as const),
+  ] as const
+}
+
+function closingOf(list: ReturnType<typeof closingList>): CallClosing {
+  const [, plain, amounts, input, output, cacheRead, cacheWrite] = list
+  const closing = { ...BLANK_CLOSING, tokens: { input, output, cacheRead, cacheWrite } }
+  setValues(closing, CLOSING_PLAIN, plain)
+  return setValues(closing, CLOSING_AMOUNTS, amounts.map(BigInt))
+}
+
+function valuesOf<Value>(value: Value, names: readonly (keyof Value)[]): unknown[] {
+  const values = new Array<unknown>(names.length)
+  for (let i = 0; i < names.length; i += 1) values[i] = value[names[i] as keyof Value]
+  return values
+}
+
+/** An object with all these members, to be copied: members that are added one by one take three times as long. */
+function blank(names: readonly string[]): unknown {
+  return Object.fromEntries(names.map((name) => [name, null]))
+}
+
+function setValues<Value>(value: Value, names: readonly (keyof Value)[], values: readonly unknown[]): Value {
+  for (let i = 0; i < names.length; i += 1) value[names[i] as keyof Value] = values[i] as Value[keyof Value]
+  return value
+}
+
+function bytesText({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString('latin1')
+}
+
+function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text, 'latin1')
+}
+
+export function writeOutcomes(commands: readonly Command[], outcomes: readonly Outcome[]): OutcomesMessage {
+  const lists: OutcomeList[] = []
+  for (const [i, outcome] of outcomes.entries()) {
+    const list = outcome.ok ? outcomeList(commands[i]?.[0], outcome.value) : null
+    if (list === null) return outcomes
+    lists.push(list)
+  }
+  return JSON.stringify(lists)
+}
+
+export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
+  return typeof message === 'string'
+    ? (JSON.parse(message) as OutcomeList[]).map((list) => ({ ok: true, value: answerOf(list) }))
+    : message
+}
+
+type OutcomeList =
+  | readonly ['a', keyId: string, accountId: string, logRequests: boolean, balanceNanos: string]
+  | readonly ['s', balanceNanos: string, booked: boolean]
+  | readonly ['r', Exclude<Recognition, { kind: 'api_key' }>]
+  | readonly [
+      'k',
+      keyId: string,
+      accountId: string,
+      capNanos: string | null,
+      spentNanos: string,
+      heldNanos: string,
+      creditEnforced: boolean,
+      balanceNanos: string,
+    ]
+
+/** Null: it is not one of the usual answers. */
+function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList | null {
+  if (name === 'settle') {
+    const { balanceNanos, booked } = value as Settled
+    return ['s', String(balanceNanos), booked]
+  }
+  if (name === 'recognise') return recognitionList(value as Recognition)
+  const admission = name === 'admit' ? (value as Admission) : null
+  if (admission?.kind !== 'admitted') return null
+  const { keyId, accountId, logRequests, balanceNanos } = admission
+  return ['a', keyId, accountId, logRequests, String(balanceNanos)]
+}
+
+function recognitionList(recognition: Recognition): OutcomeList {
+  if (recognition.kind !== 'api_key') return ['r', recognition]
+  const { keyId, accountId, means } = recognition
+  const { capNanos, spentNanos, heldNanos, creditEnforced, balanceNanos } = means
+  const cap = capNanos === null ? null : String(capNanos)
+  return [
+    'k',
+    keyId,
+    accountId,
+    cap,
+    String(spentNanos),
+    String(heldNanos),
+    creditEnforced,
+    String(balanceNanos),
+  ]
+}
+
+function answerOf(list: OutcomeList): Admission | Settled | Recognition {
+  if (list[0] === 'r') return list[1]
+  if (list[0] === 'k') {
+    const [, keyId, accountId, cap, spent, held, creditEnforced, balance] = list
+    const means = {
+      capNanos: cap === null ? null : BigInt(cap),
+      spentNanos: BigInt(spent),
+      heldNanos: BigInt(held),
+      creditEnforced,
+      balanceNanos: BigInt(balance),
+    }
+    return { kind: 'api_key', keyId, accountId, means }
+  }
+  if (list[0] === 's') return { balanceNanos: BigInt(list[1]), booked: list[2] }
+  const [, keyId, accountId, logRequests, balanceNanos] = list
+  return { kind: 'admitted', keyId, accountId, logRequests, balanceNanos: BigInt(balanceNanos) }
+}
