@@ -3,14 +3,15 @@ import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log.ts'
-import { nearestName } from './kernel/nearest-name.ts'
 import { Secret } from './kernel/secret.ts'
 import {
   listOf,
+  nearestName,
   numberFrom,
   oneOf,
   orNone,
   type SettingReader,
+  type SettingsOf,
   section,
   settingsByName,
   textLike,
@@ -88,64 +89,51 @@ export class ConfigError extends Error {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What a variable says, or undefined after telling what is wrong with it. */
-type VariableReader<T> = (text: string, tell: (problem: string) => void) => T | undefined
+const anyText = textLike(/^/, '')
 
-const anyText: VariableReader<string> = (text) => text
-
-const textOfForm =
-  (pattern: RegExp, problem: string): VariableReader<string> =>
-  (text, tell) => {
-    if (pattern.test(text)) return text
-    tell(problem)
-    return undefined
-  }
-
-const port: VariableReader<number> = (text, tell) => {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
-  tell('must be a port number from 0 to 65535')
+const port: SettingReader<number> = (text, name, tell) => {
+  if (/^\d{1,5}$/.test(String(text)) && Number(text) <= 65_535) return Number(text)
+  tell(name, 'must be a port number from 0 to 65535')
   return undefined
 }
 
-const httpUrl: VariableReader<URL> = (text, tell) => {
-  const url = URL.canParse(text) ? new URL(text) : null
+const httpUrl: SettingReader<URL> = (text, name, tell) => {
+  const url = URL.parse(String(text))
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    tell('must be an absolute http:// or https:// URL')
+    tell(name, 'must be an absolute http:// or https:// URL')
     return undefined
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    tell('must have no user, password, query or fragment; the key has its own variable')
+    tell(name, 'must have no user, password, query or fragment; the key has its own variable')
     return undefined
   }
   return url
 }
 
 /** A secret, because a password may be part of it. */
-const postgresUrl: VariableReader<Secret> = (text, tell) => {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && url.hostname !== '') return new Secret(text)
-  tell('must be a URL such as postgres://user:password@host:5432/tollgate')
+const postgresUrl: SettingReader<Secret> = (text, name, tell) => {
+  const url = URL.parse(String(text))
+  if (url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && url.hostname !== '')
+    return new Secret(String(text))
+  tell(name, 'must be a URL such as postgres://user:password@host:5432/tollgate')
   return undefined
 }
 
 const secret =
-  (charsMin: number): VariableReader<Secret> =>
-  (text, tell) => {
+  (charsMin: number): SettingReader<Secret> =>
+  (given, name, tell) => {
+    const text = String(given)
     const isLong = text.length >= charsMin
     const isPlain = /^[\x21-\x7e]+$/.test(text)
-    if (!isLong) tell(`must have at least ${charsMin} characters`)
-    if (!isPlain) tell('must be printable ASCII without blanks')
+    if (!isLong) tell(name, `must have at least ${charsMin} characters`)
+    if (!isPlain) tell(name, 'must be printable ASCII without blanks')
     return isLong && isPlain ? new Secret(text) : undefined
   }
 
-const logLevel: VariableReader<LogLevel> = (text, tell) => {
-  const level = LOG_LEVELS.find((each) => each === text)
-  if (level === undefined) tell(`must be one of ${LOG_LEVELS.join(', ')}`)
-  return level
-}
-
-const FRACTION = /^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/
-const NO_FRACTION = 'must be a fraction from 0 to 1 with at most 9 decimals, such as 0.15'
+const fraction = textLike(
+  /^(?:0(?:\.\d{1,9})?|1(?:\.0{1,9})?)$/,
+  'must be a fraction from 0 to 1 with at most 9 decimals, such as 0.15',
+)
 
 /** The variables that belong to us, each with its reader. A name outside this table is refused. */
 const variables = {
@@ -160,13 +148,13 @@ const variables = {
   TOLLGATE_CHAT_URL: httpUrl,
   TOLLGATE_CHAT_KEY: secret(1),
   TOLLGATE_PEPPER: secret(16),
-  TOLLGATE_DISCOUNT: textOfForm(FRACTION, NO_FRACTION),
+  TOLLGATE_DISCOUNT: fraction,
   TOLLGATE_PRICES: anyText,
-  TOLLGATE_PREFIX: textOfForm(
+  TOLLGATE_PREFIX: textLike(
     /^[a-z][a-z0-9]{0,15}$/,
     'must be 1 to 16 lower-case letters and digits, beginning with a letter',
   ),
-  TOLLGATE_LOG_LEVEL: logLevel,
+  TOLLGATE_LOG_LEVEL: oneOf(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`),
 } as const
 
 /** The providers' own variables, used when ours are not set. */
@@ -184,7 +172,7 @@ const addresses: SettingReader<string> = (given, name, tell) => {
 const settings = section({
   pricing: section({
     unpriced: oneOf(['auto', 'refuse', 'pass'], 'must be "auto", "refuse" or "pass"'),
-    discounts: settingsByName(textLike(FRACTION, NO_FRACTION)),
+    discounts: settingsByName(fraction),
   }),
   chat: section({
     inject_usage: yesOrNo,
@@ -285,24 +273,19 @@ function seconds(value: number | undefined): number | undefined {
   return value === undefined ? undefined : Math.round(value * 1_000)
 }
 
-type ValuesOf<Readers> = {
-  readonly [Name in keyof Readers]?: Readers[Name] extends VariableReader<infer T> ? T : never
-}
-
-function readVariables<Readers extends Readonly<Record<string, VariableReader<unknown>>>>(
+function readVariables<Readers extends Readonly<Record<string, SettingReader<unknown>>>>(
   environment: Environment,
   readers: Readers,
   problems: string[],
-): ValuesOf<Readers> {
+): SettingsOf<Readers> {
   const values: Record<string, unknown> = {}
   for (const [name, reader] of Object.entries(readers)) {
     const text = environment[name]
     // An empty variable is what `NAME= command` and unset secrets in compose files give: it means "not set".
     if (text === undefined || text === '') continue
-    const value = reader(text, (problem) => problems.push(`${name} ${problem}`))
-    if (value !== undefined) values[name] = value
+    values[name] = reader(text, name, (_, problem) => problems.push(`${name} ${problem}`))
   }
-  return values as ValuesOf<Readers>
+  return values as SettingsOf<Readers>
 }
 
 function refuseUnknownVariables(environment: Environment, problems: string[]): void {

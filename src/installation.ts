@@ -35,7 +35,7 @@ export interface Installation {
   close(): Promise<void>
 }
 
-/** What an open store needs from those who open it. */
+/** What an open store needs from its process. */
 export interface StoreSurroundings {
   readonly log: Log
   readonly clock: Clock
@@ -64,7 +64,7 @@ export async function openInstallation(
     const opened = await openStore(config, { ...surroundings, disk: ballast }, true)
     store = opened.store
     const { digestKey, clock } = opened
-    // Whoever held these calls is gone: this process is the only one that serves from here, or under this name.
+    // The process that held these calls is gone: this is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
     ballast.start()
@@ -130,7 +130,7 @@ async function openSharedBooks(
     const store = await openPostgresStore(databaseUrl.reveal(), {
       // Tests that bring a clock of their own live by it; nodes live by the one that they share.
       clock: clock === systemClock ? 'database' : 'caller',
-      // Nobody else serves from this data directory, so whoever served under its name before is gone.
+      // No other process serves from this data directory, so one that served under its name before is gone.
       // A command admits nothing, and so is no node.
       node: { name: name ?? 'command line', alone: name !== null },
       log,
@@ -179,7 +179,7 @@ async function closeAll(store: Store, ballast: Ballast, lock: DataDirLock): Prom
   lock.release()
 }
 
-/** What others may see of an existing directory is the operator's to say; of the files in it nobody else may see anything. */
+/** What others may see of an existing directory is the operator's to say; the files in it are for this user alone. */
 function keepPrivate(dataDir: string, log: Log): void {
   const mode = modeOf(dataDir)
   if (mode !== null && isOpenToOthers(mode)) {
@@ -270,7 +270,7 @@ async function ensureAdminKey(
   for (const key of inForce) if (key.bootstrap) await store.revokeAdminKey(key.id, clock.nowMs())
   if (inForce.some((key) => !key.bootstrap)) return null
   const key = mintKey(config.prefix, 'admin')
-  // The file first: a key that is in force and that nobody was told is worse than a file that opens nothing.
+  // The file first: a key in force that was never told is worse than a file that opens nothing.
   writePrivateFile(join(config.dataDir, 'admin-key'), `${key.reveal()}\n`)
   await create('first start', key, false)
   return key.reveal()

@@ -296,7 +296,7 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await refusedCalls.written()
-      // Before the data directory is free for another, who would read a spool that is still being written.
+      // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {
         await store.close()
         await spool.close()

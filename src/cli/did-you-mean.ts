@@ -1,4 +1,4 @@
-import { nearestName } from '../kernel/nearest-name.ts'
+import { nearestName } from '../kernel/settings.ts'
 
 /** A sentence that names what was probably typed, or nothing. */
 export function didYouMean(typed: string, known: readonly string[]): string {

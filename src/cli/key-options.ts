@@ -1,4 +1,4 @@
-import { rawNumber } from '../kernel/raw-number.ts'
+import { rawNumber } from '../kernel/money.ts'
 import { UsageError } from './run-command.ts'
 
 /** The options that say what a key may do. */

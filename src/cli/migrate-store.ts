@@ -68,7 +68,7 @@ function schemaVersionIn(file: string): number {
   }
 }
 
-/** Nobody serves from the data directory while the work is done. */
+/** Keeps gateways from serving from the data directory while the work is done. */
 async function holding(dataDir: string, work: () => Promise<void>): Promise<void> {
   const lock = lockDataDir(dataDir)
   if (lock === null) {

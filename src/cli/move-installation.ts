@@ -73,7 +73,7 @@ export async function moveInstallation(
   }
 }
 
-/** As serving would do it: whoever held these calls is gone. */
+/** As serving would do it: the gateway that held these calls is gone. */
 async function closeOpenCalls(dataDir: string): Promise<void> {
   const store = await openSqliteStore(join(dataDir, 'tollgate.db'), () => {}).catch((error: Error) => {
     throw new Failure(`The books in ${dataDir} cannot be opened: ${error.message}`)
@@ -117,7 +117,7 @@ async function bring(
   return moved
 }
 
-/** Before anybody may serve from the database. */
+/** Before any node may serve from the database. */
 async function check(
   source: Source,
   target: Target,

@@ -1,6 +1,5 @@
 import { formatUsd } from '../kernel/money.ts'
-import type { RerateLine, RerateSummary } from '../ledger/rerate.ts'
-import type { Booked } from '../ledger/rerate-writer.ts'
+import type { Booked, RerateLine, RerateSummary } from '../ledger/rerate.ts'
 import { printable } from './printable.ts'
 
 const HEAD = ['model', 'calls', 'old list', 'new list', 'old cost', 'new cost', 'difference']

@@ -4,14 +4,15 @@ import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import {
+  type Booked,
   type CurrentPrices,
   creditOf,
   type RerateCandidate,
   type RerateSelection,
   RerateSummary,
+  type RerateWriter,
   rerateCall,
 } from '../ledger/rerate.ts'
-import type { Booked, RerateWriter } from '../ledger/rerate-writer.ts'
 import { openRerateWriter as openWriterInDatabase } from '../store/postgres/ledger-snapshot.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger } from './open-ledger.ts'

@@ -1,11 +1,9 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Secret } from '../kernel/secret.ts'
-import type { Database } from '../store/postgres/database.ts'
+import { bool, number, present, type Row, text, textOrNull } from '../store/operations/operation.ts'
+import { type Database, openPool, probeSettings } from '../store/postgres/database.ts'
 import { SCHEMA_VERSION } from '../store/postgres/migrate.ts'
-import { openPool } from '../store/postgres/pool.ts'
 import { NODE } from '../store/postgres/postgres-store.ts'
-import { bool, number, present, type Row, text, textOrNull } from '../store/postgres/rows.ts'
-import { probeSettings } from '../store/postgres/session-settings.ts'
 import type { BooksFacts, NodesFacts, PostgresFacts, ServerFacts } from './postgres-facts.ts'
 
 const ROUND_TRIPS = 9

@@ -1,6 +1,6 @@
 import { firstValue } from '../http/raw-headers.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
-import type { Redact } from '../kernel/redact.ts'
+import type { Redact } from '../kernel/secret.ts'
 import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import type { CallClosing } from '../ledger/call.ts'
 import type { TokenCounts } from '../ledger/call-columns.ts'

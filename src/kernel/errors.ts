@@ -1,4 +1,4 @@
-import type { Redact } from './redact.ts'
+import type { Redact } from './secret.ts'
 
 /**
  * The one table of failures the service itself can answer with. For each: the status, whose fault it is, whether the same
@@ -203,7 +203,7 @@ export interface Refusal {
   readonly headers?: readonly string[]
   /** The byte stream behind this request cannot be trusted to be in step: close the connection. */
   readonly close?: true
-  /** It came with a key that is none of ours: nobody could look the refusal up. */
+  /** It came with a key that is none of ours: no key could look the refusal up. */
   readonly stranger?: boolean
 }
 

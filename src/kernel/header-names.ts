@@ -1,4 +1,4 @@
-import { createRedact, type Redact } from './redact.ts'
+import { createRedact, type Redact } from './secret.ts'
 
 /** How the service calls itself on the wire: the headers it adds, and what of it must not be shown there. */
 export interface HeaderNames {

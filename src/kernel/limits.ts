@@ -49,7 +49,7 @@ export const limits = {
   forwardedAddressesMax: 32,
 
   /**
-   * Requests that a client sends ahead on one connection, and what of a body is taken in before anybody wants it. Beyond
+   * Requests that a client sends ahead on one connection, and what of a body is taken in before it is asked for. Beyond
    * the first the connection ends with the last that was taken; beyond the second the client waits.
    */
   requestsAheadMax: 16,
@@ -74,7 +74,7 @@ export const limits = {
   /** How long a call waits for room, unless `budgets.wait_seconds` says otherwise. Then: 429 `budget_held`. */
   budgetWaitMs: 30_000,
 
-  /** Room may come from another node or the command line, which tell nobody here: the first in line asks this often. */
+  /** Room may come from another node or the command line, of which this node is not told: the first in line asks this often. */
   lineLookAgainMs: 1_000,
 
   /** Models on one allowlist. Beyond it: 400. */
@@ -266,7 +266,7 @@ export const limits = {
   bodiesBeingLoggedMax: 200,
 
   /**
-   * How long the thread that counts tokens is kept when nobody needs it. It holds a vocabulary of 67 MB, and few calls
+   * How long the thread that counts tokens is kept without work. It holds a vocabulary of 67 MB, and few calls
    * are cut; where many are, it stays. Ten seconds after its end 20 are left of them.
    */
   tokenCounterIdleMs: 60_000,
@@ -291,7 +291,7 @@ export const limits = {
 
   /**
    * Megabytes for the objects of the thread that counts tokens: the vocabulary, and for each call that waits a piece of its text.
-   * Beyond it the thread ends, all who wait get a rough count, and the next call gets another thread.
+   * Beyond it the thread ends, all calls that wait get a rough count, and the next call gets another thread.
    */
   tokenCounterHeapMegabytes: 192,
 
@@ -324,7 +324,7 @@ export const limits = {
   ballastFirstMs: 1_000,
   ballastEveryMs: 1_000,
 
-  /** A write that was tried for `GET /readyz` counts this long for others who ask. */
+  /** A write that was tried for `GET /readyz` counts this long for other requests. */
   readyProbeMs: 1_000,
 
   /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */

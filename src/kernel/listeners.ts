@@ -1,22 +1,22 @@
 /**
- * Who wants to hear of something. Every call has a few, and Node's emitter takes four times as long to make, to fill and
- * to call.
+ * Functions that are called when something happens. Every call has a few, and Node's emitter takes four times as long to
+ * make, to fill and to call.
  */
 export class Listeners {
-  #all: readonly (() => void)[] = NOBODY
+  #all: readonly (() => void)[] = NONE
 
   add(listener: () => void): void {
-    this.#all = this.#all === NOBODY ? [listener] : [...this.#all, listener]
+    this.#all = this.#all === NONE ? [listener] : [...this.#all, listener]
   }
 
   remove(listener: () => void): void {
     this.#all = this.#all.filter((each) => each !== listener)
   }
 
-  /** Those who listen now hear of it, in the order in which they came; who comes or goes meanwhile changes nothing. */
+  /** Calls the listeners of this instant in the order in which they came; one that comes or goes meanwhile changes nothing. */
   tell(): void {
     for (const listener of this.#all) listener()
   }
 }
 
-const NOBODY: readonly (() => void)[] = []
+const NONE: readonly (() => void)[] = []

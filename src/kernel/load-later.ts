@@ -6,8 +6,8 @@ export interface Later<T> {
 }
 
 /**
- * Loads it when it is first asked for, or by itself after a while: whoever replaces the program's files under a
- * running gateway must not make it load half of another version hours later.
+ * Loads it when it is first asked for, or by itself after a while: if the program's files are replaced
+ * under a running gateway, it must not load half of another version hours later.
  */
 export function loadLater<T>(load: () => Promise<T>, afterMs: number): Later<T> {
   let loading: Promise<T> | null = null
@@ -19,7 +19,7 @@ export function loadLater<T>(load: () => Promise<T>, afterMs: number): Later<T> 
     })
     return loading
   }
-  // If it fails, those who ask for it are told.
+  // If it fails, the next `get` tries again and tells.
   const timer = setTimeout(() => get().catch(() => {}), afterMs)
   timer.unref()
   return { get, leave: () => clearTimeout(timer) }

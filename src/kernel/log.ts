@@ -21,7 +21,7 @@ export function tells(level: LogLevel, importance: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
 }
 
-/** Writes to a file descriptor without making anybody wait: what its reader is too slow for is dropped. */
+/** Writes to a file descriptor without blocking: what its reader is too slow for is dropped. */
 export function droppingStream(fd: 1 | 2) {
   const stream = destination({ dest: fd, sync: false, minLength: 0, maxLength: limits.logBufferBytesMax })
   // A reader that went away (EPIPE) or a full disk must not become an uncaught exception.

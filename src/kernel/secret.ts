@@ -27,3 +27,38 @@ export class Secret {
     return '[secret]'
   }
 }
+
+/** Cuts out of a text what must neither be kept nor repeated. */
+export type Redact = (text: string) => string
+
+/** An underscore as it is, percent-encoded, and escaped in JSON. */
+const UNDERSCORE = '(?:_|%5[Ff]|\\\\u005[Ff])'
+
+/**
+ * Our own keys, which people put into paths, user agents and model names by mistake, are recognised by their form,
+ * and stay recognisable by their beginning. Secrets of any other form are given.
+ */
+export function createRedact(servicePrefix: string, secrets: readonly string[] = []): Redact {
+  // Of secrets that begin alike the longer one is looked for first, or its rest would stay.
+  const longestFirst = secrets.toSorted((a, b) => b.length - a.length)
+  const literals = longestFirst.map((secret) => secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  const ownKey = `(${servicePrefix}${UNDERSCORE}(?:live|admin)${UNDERSCORE})[0-9A-Za-z]+`
+  const pattern = [...literals, ownKey].join('|')
+  // Nearly no text has one of them in it. To look for all at once takes a third of looking for one after the other.
+  const first = new RegExp(pattern)
+  const all = new RegExp(pattern, 'g')
+  // A replacing function takes three times as long: 49 ms instead of 16 for a MiB of nothing but keys.
+  return (text) => (first.test(text) ? text.replace(all, '$1[redacted]') : text)
+}
+
+/**
+ * Members of a body that carry credentials for others than us, and keys of the usual forms in any text. It takes more
+ * than is certain: what it cuts is for reading, not for running.
+ */
+const FOREIGN_MEMBER =
+  /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")[^"\\]+/gi
+const FOREIGN_KEY = /\b((?:sk|ek|rk|pk)[-_])[0-9A-Za-z_-]{16,}|\b(Bearer\s+)[0-9A-Za-z._~+/-]{16,}=*/g
+
+export function redactBody(text: string, redact: Redact): string {
+  return redact(text).replace(FOREIGN_MEMBER, '$1[redacted]').replace(FOREIGN_KEY, '$1$2[redacted]')
+}

@@ -1,5 +1,5 @@
 /**
- * The vocabulary between those who read usage off the wire and those who price it.
+ * The vocabulary between the readers of usage on the wire and pricing.
  *
  * The units are disjoint: a token is counted in exactly one of them, however many totals and details upstream
  * reported it under. What is a detail of output (reasoning, thinking, predictions) is `output_tokens` and no unit.
@@ -23,7 +23,7 @@ export const UNITS = [
   'file_searches',
   /** Machines that upstream set up to run code in, each by its id. */
   'containers',
-  /** 1 where code ran that is paid by the time its machine was up, which nobody states. */
+  /** 1 where code ran that is paid by the time its machine was up, which upstream does not state. */
   'code_executions',
   'input_characters',
   'audio_input_milliseconds',

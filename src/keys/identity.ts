@@ -1,6 +1,7 @@
 import { type Refusal, refuse } from '../kernel/errors.ts'
+import type { Nanos } from '../kernel/money.ts'
 
-/** What a request says about who sends it, by form alone. Whether the key is in force, the store decides. */
+/** The credential of a request, by form alone. Whether the key is in force, the store decides. */
 export type Identity =
   | { readonly kind: 'key'; readonly digest: Buffer }
   /** A browser asking before the real request. It never carries a credential. */
@@ -18,8 +19,39 @@ const MESSAGES: Readonly<Record<KeyRefusal | 'admin_key', string>> = {
     'This is an admin key: it manages API keys and cannot call models. Create one with POST /v1/keys.',
 }
 
-/** The holder of a key may learn that it was revoked or has expired, and nobody learns anything of other keys. */
+/** The holder of a key may learn that it was revoked or has expired, and nothing is told of other keys. */
 export function refuseKey(reason: KeyRefusal | 'admin_key'): Refusal {
   const stranger = reason === 'unknown_key' || reason === 'admin_key'
   return refuse('invalid_api_key', MESSAGES[reason], { stranger })
+}
+
+/** What a key has to pay with: its month and its account, as they stood when it was looked up. */
+export interface KeyMeans {
+  /** Null without a cap. */
+  readonly capNanos: Nanos | null
+  readonly spentNanos: Nanos
+  readonly heldNanos: Nanos
+  readonly creditEnforced: boolean
+  /** Of the account. */
+  readonly balanceNanos: Nanos
+}
+
+export type Caller =
+  | {
+      readonly kind: 'api_key'
+      readonly keyId: string
+      readonly accountId: string
+      readonly means: KeyMeans
+    }
+  | { readonly kind: 'admin_key'; readonly keyId: string; readonly accountId: string }
+
+export type Recognition = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }
+
+/**
+ * Nothing about a key is remembered between requests: each one asks, so that a key revoked on any node is refused
+ * by all of them from the moment the revocation returned.
+ */
+export interface RecognitionStore {
+  /** Whose key this is and whether it may be used now. If it is an API key and may, its use is recorded. */
+  recognise(digest: Uint8Array, atMs: number): Promise<Recognition>
 }

@@ -75,3 +75,83 @@ export const CREDIT_BACK = 'credit_back'
 export function money(nanos: Nanos | null): string {
   return nanos === null ? 'none' : `${formatUsd(nanos)} USD`
 }
+
+/** The columns that are sums over calls and credits, by the names they have in the store. */
+export const MONTH_SUMS = ['spent_nanos', 'held_nanos', 'lost_nanos'] as const
+export const DAY_SUMS = [
+  'requests',
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'cost_nanos',
+  'list_nanos',
+  'credited_nanos',
+  'unpriced_requests',
+  'estimated_requests',
+] as const
+
+/** Not sums: the largest of their calls, and whether the month says that there is something to look up. */
+export const FLOOR_FIGURES = ['cost_nanos', 'list_nanos', 'mark'] as const
+
+/** A row of sums as it is kept and as it should be. Null: there is none, or there should be none. */
+export interface SumsRow {
+  readonly where: string
+  readonly stored: Readonly<Record<string, bigint>> | null
+  readonly derived: Readonly<Record<string, bigint>> | null
+}
+
+export interface AccountSums {
+  readonly id: string
+  readonly stored: AccountFigures & { readonly enforced: bigint }
+  readonly derived: AccountFigures
+  readonly topUps: bigint
+  /** Of calls: those marked as credited back, and those of which the journal says so. */
+  readonly callsMarkedCredited: bigint
+  readonly callsCreditedBack: bigint
+  /** A key of another account, or of none, that calls of this account name. */
+  readonly foreignKey: string | null
+}
+
+export interface AccountFigures {
+  readonly creditedNanos: Nanos
+  readonly chargedNanos: Nanos
+  readonly heldNanos: Nanos
+}
+
+/** How much there is to check. */
+export interface AuditCounts {
+  readonly calls: number
+  readonly keys: number
+  readonly months: number
+  readonly days: number
+  readonly credits: number
+}
+
+/**
+ * The books as they stood at one instant. Nothing that is booked meanwhile is seen. What is read comes in batches:
+ * to wait for each row by itself would cost more than to check it.
+ */
+export interface BooksReader {
+  /** Such as "2025-01": its calls were put away by the operator, and what is known of them is taken as it stands. */
+  readonly monthsAway: readonly string[]
+  counts(): Promise<AuditCounts>
+  /** In the order of their ids. */
+  calls(): Batches<AuditedCall>
+  /** Those about calls come call by call, in the order in which they were booked. */
+  credits(): Batches<AuditedCredit>
+  /** Adds up all calls and credits anew. Must be done before those below are asked. */
+  addUp(onCalls: (count: number) => void): Promise<void>
+  /** Each of these gives the rows whose sums differ, and may give others too. */
+  months(): Batches<SumsRow>
+  days(): Batches<SumsRow>
+  accounts(): Batches<AccountSums>
+  /** None in books from before there were floors. */
+  floors(): Batches<SumsRow>
+}
+
+export type Batches<T> = AsyncIterable<readonly T[]>
+
+export interface OpenBooks extends BooksReader {
+  close(): Promise<void>
+}

@@ -102,7 +102,7 @@ export const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
 /** Ten thousand holds of this size still fit a 64-bit column. */
 export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
-/** A call that nothing bounds takes all that is left of its key's cap: nobody else is let in until it is settled. */
+/** A call that nothing bounds takes all that is left of its key's cap: no other call of the key is admitted until it is settled. */
 function sizeOfHold({ hold }: CallOpening, standing: Standing): { holdNanos: Nanos; holdListNanos: Nanos } {
   if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
   if (hold.kind === 'bound') {

@@ -67,7 +67,7 @@ export function creditOf(changed: ChangedCall): Nanos {
 
 export function rerateCall(call: RerateCandidate, prices: CurrentPrices): Rerated {
   if (call.usage === null) return { kind: 'kept', because: 'no_usage' }
-  // Whoever got the whole call back is owed nothing more by a lower price, and owes nothing by a higher one.
+  // A customer that got the whole call back is owed nothing more by a lower price, and owes nothing by a higher one.
   if (call.creditedBack) return { kind: 'kept', because: 'credited_back' }
   const version = prices.versionAt(call.startedAtMs)
   let rated: ReturnType<RateAgain>
@@ -151,4 +151,19 @@ export class RerateSummary {
 
 function emptyLine(): RerateLine {
   return { calls: 0, oldListNanos: 0n, newListNanos: 0n, oldCostNanos: 0n, newCostNanos: 0n }
+}
+
+/** The books as `tollgate rerate` works on them, beside nodes that serve. */
+export interface RerateWriter {
+  count(selection: RerateSelection): Promise<number>
+  /** The selected calls after an id, in the order of their ids. The empty id comes before all. */
+  read(selection: RerateSelection, afterId: string): Promise<readonly RerateCandidate[]>
+  /** One transaction. What was booked before, or has changed since it was read, is left out. */
+  book(changed: readonly ChangedCall[]): Promise<Booked>
+  close(): Promise<void>
+}
+
+export interface Booked {
+  readonly calls: number
+  readonly nanos: Nanos
 }

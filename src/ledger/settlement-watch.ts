@@ -1,4 +1,4 @@
-/** Tells whoever waits for it that a call was settled on this node. */
+/** Wakes requests that wait for a call to be settled on this node. */
 export interface SettlementWatch {
   settled(requestId: string): void
   /** Resolves when the call is settled here, or after the time, whichever comes first. */

@@ -80,7 +80,8 @@ export function changeRows(db: DatabaseSync, takenIds: readonly string[], rows: 
 export function readSpoolFile(path: string): { left: readonly CallClosing[]; damagedFile: string | null } {
   const { left, isDamaged } = readRows(path)
   if (!isDamaged) return { left, damagedFile: null }
-  const damagedFile = `${path}.${Date.now()}.damaged`
+  let damagedFile = `${path}.1.damaged`
+  for (let i = 2; existsSync(damagedFile); i++) damagedFile = `${path}.${i}.damaged`
   // With the log that SQLite may have left beside it, which it finds by its name.
   for (const suffix of ['', '-wal']) {
     if (existsSync(path + suffix)) renameSync(path + suffix, damagedFile + suffix)

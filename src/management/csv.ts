@@ -1,5 +1,5 @@
 import { type RawHeaders, tokensOf } from '../http/raw-headers.ts'
-import type { RawNumber } from '../kernel/raw-number.ts'
+import type { RawNumber } from '../kernel/money.ts'
 
 export type CsvCell = string | number | bigint | boolean | null | RawNumber
 

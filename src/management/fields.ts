@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { formatUsd, type Nanos, parseUsd } from '../kernel/money.ts'
-import { type RawNumber, rawNumber } from '../kernel/raw-number.ts'
+import { formatUsd, type Nanos, parseUsd, type RawNumber, rawNumber } from '../kernel/money.ts'
 import { dayOf } from '../ledger/calendar.ts'
 
 // What comes in

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { rawInteger } from '../kernel/raw-number.ts'
+import { rawInteger } from '../kernel/money.ts'
 import { dayOf, monthOf } from '../ledger/calendar.ts'
 import {
   USAGE_DIMENSIONS,

@@ -1,5 +1,5 @@
+import type { RecognitionStore } from '../keys/identity.ts'
 import type { KeyStore } from '../keys/key-store.ts'
-import type { RecognitionStore } from '../keys/recognition.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
-import { requestInstantMs } from '../../src/kernel/request-instant.ts'
+import { requestInstantMs } from '../../src/kernel/ids.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { Cluster } from './cluster.ts'
 import { closeConnections, sendCall } from './send-call.ts'

@@ -6,9 +6,9 @@ import {
   type CurrentPrices,
   type Rerated,
   type RerateSelection,
+  type RerateWriter,
   rerateCall,
 } from '../../src/ledger/rerate.ts'
-import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
 import { doneValue, NOON } from '../store/conformance/fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { audit, type Books, fillBooks, rateAgain, versionJson, withStore } from './books.ts'

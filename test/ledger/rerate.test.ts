@@ -6,9 +6,9 @@ import {
   creditOf,
   type RerateSelection,
   RerateSummary,
+  type RerateWriter,
   rerateCall,
 } from '../../src/ledger/rerate.ts'
-import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { audit, type Books, fillBooks, rateAgain, V1, versionJson } from './books.ts'
 import { BOTH } from './both-books.ts'

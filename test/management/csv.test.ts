@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { rawInteger, rawNumber } from '../../src/kernel/raw-number.ts'
+import { rawInteger, rawNumber } from '../../src/kernel/money.ts'
 import { csvRow, prefersCsv } from '../../src/management/csv.ts'
 import { readCsv } from './read-csv.ts'
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { rawNumber } from '../../src/kernel/raw-number.ts'
+import { rawNumber } from '../../src/kernel/money.ts'
 
 /** What a piece of a request lets upstream do. Written down from the providers' documents, and from nothing else. */
 export interface Effect {

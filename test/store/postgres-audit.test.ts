@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { type AuditReport, type BooksReader, runAudit } from '../../src/ledger/audit.ts'
+import { type AuditReport, runAudit } from '../../src/ledger/audit.ts'
+import type { BooksReader } from '../../src/ledger/audited.ts'
 import {
   type ChangedCall,
   type CurrentPrices,
   type RerateSelection,
+  type RerateWriter,
   rerateCall,
 } from '../../src/ledger/rerate.ts'
-import type { RerateWriter } from '../../src/ledger/rerate-writer.ts'
 import { booksIn } from '../../src/store/operations/audit-reader.ts'
 import { sql } from '../../src/store/operations/sql.ts'
+import { openPool } from '../../src/store/postgres/database.ts'
 import {
   askAtLength,
   askOn,
@@ -19,7 +21,6 @@ import {
   openRerateWriter,
   openSnapshot,
 } from '../../src/store/postgres/ledger-snapshot.ts'
-import { openPool } from '../../src/store/postgres/pool.ts'
 import type { Store } from '../../src/store/store.ts'
 import { billed, rateAgain, rated, V1, versionJson } from '../ledger/books.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'

@@ -4,9 +4,10 @@ import pg from 'pg'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
 import { FUNCTIONS_HASH } from '../../src/store/postgres/functions.ts'
 import { migrate, SCHEMA_VERSION } from '../../src/store/postgres/migrate.ts'
-import { tables } from '../../src/store/postgres/migrations/0001-tables.ts'
-import { booking } from '../../src/store/postgres/migrations/0003-booking.ts'
+import { migrations } from '../../src/store/postgres/migrations.ts'
 import { createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
+
+const [tables = '', , booking = ''] = migrations
 
 after(stopPostgres)
 

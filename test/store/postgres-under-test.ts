@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { createLog } from '../../src/kernel/log.ts'
-import { openPool } from '../../src/store/postgres/pool.ts'
+import { openPool } from '../../src/store/postgres/database.ts'
 import { openPostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/postgres-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDatabase } from '../support/postgres.ts'

@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { accountsAndKeys } from '../../src/store/sqlite/migrations/0001-accounts-and-keys.ts'
-import { ledger } from '../../src/store/sqlite/migrations/0002-ledger.ts'
+import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { digestOf, NOON } from './conformance/fixtures.ts'
+
+const [accountsAndKeys = '', ledger = ''] = migrations
 
 test('a key from before allowlists keeps its meaning: every model, no bodies kept, its month as it was', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-migrate-'))

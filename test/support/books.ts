@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { Database } from '../../src/store/postgres/database.ts'
-import { openPool } from '../../src/store/postgres/pool.ts'
+import { type Database, openPool } from '../../src/store/postgres/database.ts'
 import { runOn } from './postgres.ts'
 import type { BooksPlace } from './test-store.ts'
 

@@ -1,6 +1,6 @@
 import pg from 'pg'
+import { failureOf, unconnected } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
-import { failureOf, unconnected } from '../postgres/outcome.ts'
 import { copyRows } from './copy-rows.ts'
 import { describeMoved, type MovedTo, type MoveState, parseState, shownInstant } from './move-state.ts'
 import { MOVED_TABLES, type MovedTable, STORE_MOVE } from './moved-tables.ts'

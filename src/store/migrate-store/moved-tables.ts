@@ -63,7 +63,7 @@ const LIMIT_AS = { 'nanos?': integer, 'count?': integer, 'names?': json, flag } 
 export const STORE_MOVE = 'store_move'
 export const MOVED_TO = 'moved_to'
 
-/** What PostgreSQL calls the node that admitted the calls from before. None of them is open, so nobody looks for it. */
+/** What PostgreSQL calls the node that admitted the calls from before. None of them is open, so it is never looked up. */
 const FORMER_NODE = "'sqlite'"
 
 const MOVED_AS: Readonly<Record<ColumnKind, MovedKind>> = {

@@ -1,5 +1,11 @@
-import type { AuditCounts, Batches, BooksReader } from '../../ledger/audit.ts'
-import { type AuditedCall, type AuditedCredit, RERATE } from '../../ledger/audited.ts'
+import {
+  type AuditCounts,
+  type AuditedCall,
+  type AuditedCredit,
+  type Batches,
+  type BooksReader,
+  RERATE,
+} from '../../ledger/audited.ts'
 import { bookSums } from './audit-sums.ts'
 import { type Ask, number, present, type Row, text, textOrNull } from './operation.ts'
 import { byStore, onPostgres, raw, type Sql, sql } from './sql.ts'

@@ -1,11 +1,12 @@
-import type { Batches, BooksReader } from '../../ledger/audit.ts'
 import {
   type AccountSums,
+  type Batches,
+  type BooksReader,
   DAY_SUMS,
   FLOOR_FIGURES,
   MONTH_SUMS,
   type SumsRow,
-} from '../../ledger/audit-sums.ts'
+} from '../../ledger/audited.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { type Ask, bool, nanos, type Row, sum, text, textOrNull } from './operation.ts'
 import { byStore, join, onPostgres, raw, type Sql, sql } from './sql.ts'

@@ -11,7 +11,7 @@ import type {
 } from '../../ledger/ledger-store.ts'
 import { claimKey, keepSubject } from './idempotency.ts'
 import { atomic, bool, nanos, number, type Operation, present, type Row, text } from './operation.ts'
-import { FOR_UPDATE, join, onPostgres, raw, rowsSql, type Sql, sql } from './sql.ts'
+import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**
  * The account's balance and the journal of credits. Whatever moves an account locks calls first, then the account, then
@@ -73,11 +73,12 @@ export const creditBack = atomic(function* (
 
   // After this point the calls are credited back. A second entry of the kind would break the unique index, and with it
   // the whole command.
-  const entries = credited.map(({ requestId, creditId, amountNanos }) => [
-    ...[creditId, accountId, 'credit_back', amountNanos, reason, requestId, CREDIT_BACK, atMs],
-  ])
+  const entries = credited.map(
+    ({ requestId, creditId, amountNanos }) => sql`(${creditId}, ${accountId}, 'credit_back', ${amountNanos},
+      ${reason}, ${requestId}, ${CREDIT_BACK}, ${atMs})`,
+  )
   yield sql`
-    INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms) VALUES ${rowsSql(entries)}`
+    INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms) VALUES ${join(entries)}`
   const parts = credited.map(({ requestId, amountNanos }) => dayOf(found, requestId, accountId, amountNanos))
   yield sql`
     UPDATE call SET credited = true WHERE id IN (${join(credited.map(({ requestId }) => requestId))})
@@ -102,7 +103,8 @@ function* lockCalls({ accountId, calls }: CreditBack): Operation<ReadonlyMap<str
 }
 
 /** What entries about a call have given back so far. */
-export const CREDITED_NANOS: Sql = sql`CAST((SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE credit.call_id = call.id) AS bigint)`
+export const CREDITED_NANOS: Sql = sql`CAST(
+  (SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE credit.call_id = call.id) AS bigint)`
 
 function outcomesOf({ calls }: CreditBack, found: ReadonlyMap<string, Row>): CreditBackOutcome[] {
   const credited = new Set<string>()
@@ -130,16 +132,19 @@ function* readCreditedBack(subject: string, command: CreditBack): Operation<Cred
   const calls: CreditBackOutcome[] = []
   for (const [i, { requestId }] of asked.entries()) {
     const kind = KINDS[Number(subject[SUBJECT.length + i])]
+    if (kind === undefined) return null
+    if (kind !== 'credited') {
+      calls.push({ kind, requestId })
+      continue
+    }
     const entry = entries.get(requestId)
-    if (kind === undefined || (kind === 'credited' && entry === undefined)) return null
-    if (kind !== 'credited' || entry === undefined) calls.push({ kind: kind as 'not_found', requestId })
-    else
-      calls.push({ kind, requestId, creditId: text(entry, 'id'), amountNanos: nanos(entry, 'amount_nanos') })
+    if (entry === undefined) return null
+    calls.push({ kind, requestId, creditId: text(entry, 'id'), amountNanos: nanos(entry, 'amount_nanos') })
   }
   return { calls, balance: yield* getBalance(accountId) }
 }
 
-/** Only a top-up makes credit count: who never prepaid must not be held to a balance by getting money back. */
+/** Only a top-up makes credit count: an account that was never prepaid is not held to a balance by getting money back. */
 export function* moveAccount(accountId: string, amountNanos: Nanos): Operation<Balance> {
   const [row] = yield sql`
     UPDATE account SET credited_nanos = credited_nanos + ${amountNanos} WHERE id = ${accountId}
@@ -175,11 +180,12 @@ export function* creditDays(parts: readonly DayPart[]): Operation<void> {
     const amountNanos = (days.get(name)?.amountNanos ?? 0n) + part.amountNanos
     days.set(name, { ...part, amountNanos })
   }
-  const rows = [...days.values()].map((part) => [
-    ...[part.accountId, part.day, part.model, part.keyId, part.amountNanos],
-  ])
+  const rows = [...days.values()].map(
+    ({ accountId, day, model, keyId, amountNanos }) =>
+      sql`(${accountId}, ${day}, ${model}, ${keyId}, ${amountNanos})`,
+  )
   const moved = yield sql`
-    WITH part (account_id, day, model, key_id, nanos) AS (VALUES ${rowsSql(rows)})
+    WITH part (account_id, day, model, key_id, nanos) AS (VALUES ${join(rows)})
     UPDATE rollup SET credited_nanos = credited_nanos + part.nanos FROM part
     WHERE rollup.account_id = part.account_id AND rollup.day = part.day AND rollup.model = part.model
       AND rollup.key_id = part.key_id RETURNING 1 AS moved`

@@ -1,6 +1,6 @@
 import { limits } from '../../kernel/limits.ts'
 import type { Once, OnceResult } from '../../kernel/once.ts'
-import { type Operation, present, type Row, text } from './operation.ts'
+import { bool, type Operation, present, type Row, text } from './operation.ts'
 import { FOR_DELETE, now, raw, sql } from './sql.ts'
 
 /** How a command is done at most once per idempotency key, and its answer found again when it is repeated. */
@@ -28,6 +28,7 @@ export function* claimKey<T>(
   if (once === null) return null
   const { accountId, name, fingerprint } = once
   const at = now(once.atMs)
+  const outdated = sql`at_ms <= (SELECT ${at} - ${AGE})`
   const [row] = yield sql`
     INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms)
     VALUES (${accountId}, ${name}, ${fingerprint}, ${subject}, ${at})
@@ -35,15 +36,16 @@ export function* claimKey<T>(
       fingerprint = CASE WHEN ${FRESH} THEN idempotency.fingerprint ELSE excluded.fingerprint END,
       subject = CASE WHEN ${FRESH} THEN idempotency.subject ELSE excluded.subject END,
       at_ms = CASE WHEN ${FRESH} THEN idempotency.at_ms ELSE excluded.at_ms END
-    RETURNING subject, fingerprint`
+    RETURNING subject, fingerprint, EXISTS (SELECT 1 FROM idempotency AS old WHERE old.${outdated}) AS has_outdated`
   const kept = present(row)
   if (text(kept, 'subject') !== subject) return yield* replay(kept, once, read)
-  yield sql`
-    WITH outdated AS MATERIALIZED (
-      SELECT account_id, name FROM idempotency WHERE at_ms <= (SELECT ${at} - ${AGE})
-      ORDER BY at_ms LIMIT ${FORGOTTEN_AT_ONCE_MAX} ${FOR_DELETE}
-    )
-    DELETE FROM idempotency WHERE (account_id, name) IN (SELECT account_id, name FROM outdated)`
+  if (bool(kept, 'has_outdated'))
+    yield sql`
+      WITH outdated AS MATERIALIZED (
+        SELECT account_id, name FROM idempotency WHERE ${outdated}
+        ORDER BY at_ms LIMIT ${FORGOTTEN_AT_ONCE_MAX} ${FOR_DELETE}
+      )
+      DELETE FROM idempotency WHERE (account_id, name) IN (SELECT account_id, name FROM outdated)`
   return null
 }
 

@@ -44,17 +44,17 @@ import {
 
 /** API keys: every statement that changes one, but for the mark of its use, is in this file. */
 
-export const createKey = atomic(function* (key: NewKey, once: Once | null): Operation<KeyCreation> {
+function* create(key: NewKey, once: Once | null): Operation<KeyCreation> {
   const readNow = (id: string) => getKey(key.accountId, id, once?.atMs ?? key.createdAtMs)
-  const nowMs = yield* currentTime(key.createdAtMs)
-  const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= nowMs
+  const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= (yield* currentTime(key.createdAtMs))
   // A repeated command must find its key even if that has expired since.
   const replay = bornExpired ? yield* findReplay(once, readNow) : yield* claimKey(once, key.id, readNow)
   if (replay !== null) return replay
   if (bornExpired) return { kind: 'born_expired' }
-  yield insertKey(key, null)
-  return { kind: 'done', value: yield* mustGetKey(key.accountId, key.id, key.createdAtMs) }
-})
+  return { kind: 'done', value: yield* insertKey(key, null) }
+}
+
+export const createKey = atomic(create, (_key, once) => once !== null)
 
 export function* getKey(accountId: string, id: string, atMs: number): Operation<KeyRecord | null> {
   const [row] = yield sql`
@@ -62,7 +62,7 @@ export function* getKey(accountId: string, id: string, atMs: number): Operation<
   return row === undefined ? null : keyRecord(row)
 }
 
-export function* updateKey(
+export const updateKey = atomic(function* (
   accountId: string,
   id: string,
   changes: KeyChanges,
@@ -71,16 +71,20 @@ export function* updateKey(
   const isChanged = yield* changeUsable(accountId, id, atMs, changesSql(changes))
   const key = yield* getKey(accountId, id, atMs)
   return key === null ? { kind: 'none' } : { kind: isChanged ? 'changed' : 'final', key }
-}
+})
 
-export function* revokeKey(accountId: string, id: string, atMs: number): Operation<KeyRecord | null> {
+export const revokeKey = atomic(function* (
+  accountId: string,
+  id: string,
+  atMs: number,
+): Operation<KeyRecord | null> {
   yield* changeUsable(accountId, id, atMs, sql`revoked_at_ms = looked.at_ms`)
   return yield* getKey(accountId, id, atMs)
-}
+})
 
 /**
- * Changes the key if it is usable, in one statement: a node that is paused holds no lock that admissions wait for. What
- * the decision depends on is read under the lock, and the time after it.
+ * Changes the key if it is usable, in one statement: admissions wait for its lock. What the decision depends on is read
+ * under the lock, and the time after it.
  */
 function* changeUsable(accountId: string, id: string, atMs: number, set: Sql): Operation<boolean> {
   const changed = yield sql`
@@ -112,14 +116,14 @@ export const rotateKey = atomic(function* (
   if (!isUsable) return { kind: 'final', key: old }
 
   // After this point the key is rotated. The new one gets the old one's expiry as it was before this.
-  yield insertKey({ ...old, ...successor }, id)
+  const key = yield* insertKey({ ...old, ...successor }, id)
   if (oldExpiresAtMs !== null) {
     // From the instant at which the store looks, not from that of the node that asks.
     const endMs = nowMs + oldExpiresAtMs - createdAtMs
     if (endMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
       yield sql`UPDATE api_key SET expires_at_ms = ${endMs} WHERE id = ${id}`
   }
-  return { kind: 'done', value: yield* mustGetKey(accountId, successor.id, createdAtMs) }
+  return { kind: 'done', value: key }
 })
 
 export function* listKeys(query: KeyQuery): Operation<Page<KeyRecord>> {
@@ -179,19 +183,18 @@ function withMonth(keys: Sql, atMs: number): Sql {
   return sql`${keys} AS k LEFT JOIN key_month ON key_month.key_id = k.id AND key_month.month = ${monthNow(atMs)}`
 }
 
-function* mustGetKey(accountId: string, id: string, atMs: number): Operation<KeyRecord> {
-  const key = yield* getKey(accountId, id, atMs)
-  if (key === null) throw new Error(`key ${id} is not there after it was written`)
-  return key
-}
-
-function insertKey(key: NewKey, rotatedFrom: string | null): Sql {
-  return sql`
+function* insertKey(key: NewKey, rotatedFrom: string | null): Operation<KeyRecord> {
+  yield sql`
     INSERT INTO api_key (id, account_id, name, ${onPostgres('name_upper, ')} digest, prefix, last4, created_at_ms,
       rotated_from, ${LIMIT_COLUMNS})
     VALUES (${key.id}, ${key.accountId}, ${key.name}, ${onPostgres(sql`${key.name.toUpperCase()}, `)} ${key.digest},
       ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${rotatedFrom},
       ${join(KEY_LIMITS.map(({ name }) => limitValue(key[name])))})`
+  const { digest: _, ...shown } = key
+  return {
+    ...{ ...shown, revokedAtMs: null, lastUsedAtMs: null, rotatedFrom },
+    month: { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n },
+  }
 }
 
 /** Names of models are the only limit that is a list. */

@@ -39,12 +39,19 @@ export function methodsOf<O extends Operations>(
   ) as unknown as Methods<O>
 }
 
-export function atomic<O extends Operate>(operate: O): O {
-  return Object.assign(operate, { isAtomic: true })
+/** Whether it is depends on the command where a command of one statement need not be. */
+export function atomic<O extends Operate>(
+  operate: O,
+  isAtomic: (...args: Parameters<O>) => boolean = () => true,
+): O {
+  return Object.assign(operate, { isAtomic })
 }
 
-export function isAtomic(operate: Operate): boolean {
-  return 'isAtomic' in operate
+export function isAtomic(
+  operate: Operate & { isAtomic?: (...args: never[]) => boolean },
+  args: never[],
+): boolean {
+  return operate.isAtomic?.(...args) ?? false
 }
 
 /** The present instant, by the clock of the store. */

@@ -1,18 +1,19 @@
 import type { RefusedCall } from '../../ledger/request-log.ts'
 import { number, type Operation, text } from './operation.ts'
-import { FOR_DELETE, rowsSql, type Sql, sql } from './sql.ts'
+import { FOR_DELETE, join, type Sql, sql } from './sql.ts'
 
 export function* keepRefused(calls: readonly RefusedCall[]): Operation<void> {
   if (calls.length === 0) return
   // Of two that are told at once the first counts, as it does of two that are told one after the other.
   const first = new Map(calls.toReversed().map((call) => [call.requestId, call]))
-  const rows = [...first.values()].map((call) => [
-    ...[call.requestId, call.digest, call.startedAtMs, call.endedAtMs, call.method, call.path, call.surface],
-    ...[call.modelAsked, call.status, call.code, call.clientIp, call.userAgent],
-  ])
+  const rows = [...first.values()].map(
+    (call) => sql`(${call.requestId}, ${call.digest}, ${call.startedAtMs}, ${call.endedAtMs}, ${call.method},
+      ${call.path}, ${call.surface}, ${call.modelAsked}, ${call.status}, ${call.code}, ${call.clientIp},
+      ${call.userAgent})`,
+  )
   yield sql`
     WITH refused (request_id, digest, started_at_ms, ended_at_ms, method, path, surface, model_asked, status, code,
-      client_ip, user_agent) AS (VALUES ${rowsSql(rows)})
+      client_ip, user_agent) AS (VALUES ${join(rows)})
     INSERT INTO refused_call (id, account_id, key_id, started_at_ms, ended_at_ms, method, path, surface, model_asked,
       status, code, client_ip, user_agent)
     SELECT request_id, account_id, id, started_at_ms, ended_at_ms, method, path, surface, model_asked, status, code,

@@ -2,12 +2,13 @@ import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import { RERATE } from '../../ledger/audited.ts'
 import {
+  type Booked,
   type ChangedCall,
   creditOf,
   type RerateCandidate,
   type RerateSelection,
+  type RerateWriter,
 } from '../../ledger/rerate.ts'
-import type { Booked, RerateWriter } from '../../ledger/rerate-writer.ts'
 import { CREDITED_NANOS, creditDays, moveAccount } from './credits.ts'
 import { withinMonths } from './month-range.ts'
 import {
@@ -22,7 +23,7 @@ import {
   textOrNull,
 } from './operation.ts'
 import { keepPriceVersion } from './settings.ts'
-import { FOR_UPDATE, now, onPostgres, rowsSql, type Sql, sql } from './sql.ts'
+import { FOR_UPDATE, join, now, onPostgres, type Sql, sql } from './sql.ts'
 
 /** Calls per batch: some tens of milliseconds during which settlements of the account wait. */
 export const RERATE_BATCH_CALLS = 2_000
@@ -93,9 +94,9 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
   for (const [id, json] of new Map(changed.map(({ version }) => [version.id, version.json])))
     yield* keepPriceVersion(id, json)
 
-  const calls = rowsSql(changed.map(({ call }) => [call.id, call.day.slice(0, 7)]))
+  const calls = changed.map(({ call }) => sql`(${call.id}, ${call.day.slice(0, 7)})`)
   yield onPostgres(sql`
-    WITH changed (id, month) AS (VALUES ${calls})
+    WITH changed (id, month) AS (VALUES ${join(calls)})
     SELECT 1 FROM call JOIN changed ON call.id = changed.id AND call.month = changed.month
     ORDER BY call.id ${FOR_UPDATE} OF call`)
 
@@ -113,12 +114,13 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
 
 /** The condition holds off what was credited since the call was read; the unique index holds off a second run. */
 function insertEntries(entries: ReadonlyMap<string, ChangedCall>, atMs: number): Sql {
-  const rows = [...entries].map(([id, one]) => [
-    ...[id, one.call.accountId, creditOf(one), `Priced again with ${one.version.id}`],
-    ...[one.call.id, `${RERATE}${one.version.id}`, one.call.creditedNanos],
-  ])
+  const rows = [...entries].map(([id, one]) => {
+    const { call, version } = one
+    return sql`(${id}, ${call.accountId}, ${creditOf(one)}, ${`Priced again with ${version.id}`}, ${call.id},
+      ${`${RERATE}${version.id}`}, ${call.creditedNanos})`
+  })
   return sql`
-    WITH entry (id, account_id, nanos, reason, call_id, once, credited) AS (VALUES ${rowsSql(rows)})
+    WITH entry (id, account_id, nanos, reason, call_id, once, credited) AS (VALUES ${join(rows)})
     INSERT INTO credit (id, account_id, kind, amount_nanos, reason, call_id, once, at_ms)
     SELECT id, account_id, 'rerate', nanos, reason, call_id, once, ${now(atMs)} FROM entry
     WHERE (SELECT coalesce(sum(amount_nanos), 0) FROM credit WHERE credit.call_id = entry.call_id) = credited

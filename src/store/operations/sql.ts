@@ -36,11 +36,6 @@ export function and(conditions: readonly Sql[]): Sql {
   return join(conditions, ' AND ')
 }
 
-/** A list of rows, as the text after `VALUES`. */
-export function rowsSql(rows: readonly (readonly SqlValue[])[]): Sql {
-  return join(rows.map((row) => sql`(${join(row)})`))
-}
-
 class ByStore {
   readonly sqlite: Sql
   readonly postgres: Sql

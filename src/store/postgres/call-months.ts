@@ -1,6 +1,5 @@
 import { monthOf } from '../../ledger/calendar.ts'
-import type { Database } from './database.ts'
-import { sqlState } from './outcome.ts'
+import { type Database, sqlState } from './database.ts'
 
 /** This month and the two after it are made ahead of time. */
 const MONTHS_AHEAD = 3

@@ -1,13 +1,14 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { StoreRefused } from '../../kernel/errors.ts'
-import { requestInstantMs } from '../../kernel/request-instant.ts'
+import { requestInstantMs } from '../../kernel/ids.ts'
 import { monthOf } from '../../ledger/calendar.ts'
 import type { CallClosing, CallRecord, Settled } from '../../ledger/call.ts'
+import { CLOSING_COLUMNS } from '../../ledger/call-columns.ts'
 import { callRecord, refusedRecord } from '../call-record.ts'
+import type { StoreClock } from '../operations/sql.ts'
 import { toKeptJson } from './any-text.ts'
+import type { Outcome } from './batcher.ts'
 import type { Database } from './database.ts'
-import type { Outcome } from './lane.ts'
-import type { StoreClock } from './store-clock.ts'
 
 export interface SettlementParts {
   readonly db: Database
@@ -38,25 +39,20 @@ export async function settleCalls(
   })
 }
 
-/** Amounts travel as text: as JSON numbers they would pass through doubles. */
 function toJson(closing: CallClosing, clock: StoreClock, nowMs: number) {
-  const { tokens, costNanos, listNanos, atMs, ...rest } = closing
+  const { requestId, state, atMs } = closing
   return {
-    ...rest,
+    ...{ requestId, state },
     // By the database's clock it ended as long ago as it did by ours.
     ...(clock === 'caller' ? { atMs: Math.trunc(atMs) } : { agoMs: Math.max(0, Math.trunc(nowMs - atMs)) }),
-    costNanos: String(costNanos),
-    listNanos: String(listNanos),
-    inputTokens: Math.trunc(tokens.input),
-    outputTokens: Math.trunc(tokens.output),
-    cacheReadTokens: Math.trunc(tokens.cacheRead),
-    cacheWriteTokens: Math.trunc(tokens.cacheWrite),
-    status: closing.status === null ? null : Math.trunc(closing.status),
-    upstreamMs: closing.upstreamMs === null ? null : Math.trunc(closing.upstreamMs),
-    overheadMs: Math.trunc(closing.overheadMs),
-    bytesIn: Math.trunc(closing.bytesIn),
-    bytesOut: Math.trunc(closing.bytesOut),
+    ...Object.fromEntries(CLOSING_COLUMNS.map(({ name, of }) => [name, jsonOf(of(closing))])),
   }
+}
+
+/** Amounts travel as text: as JSON numbers they would pass through doubles. */
+function jsonOf(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value)
+  return typeof value === 'number' ? Math.trunc(value) : value
 }
 
 export async function getCall(db: Database, requestId: string): Promise<CallRecord | null> {

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { admission } from './functions/admission.ts'
-import { holdFloors } from './functions/hold-floors.ts'
 import { nodes } from './functions/nodes.ts'
-import { settlement } from './functions/settlement.ts'
+import { holdFloors, settlement } from './functions/settlement.ts'
 
 /**
  * What runs inside the database. These texts may be edited: a start finds by the hash that they have changed and

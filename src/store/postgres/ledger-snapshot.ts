@@ -1,14 +1,12 @@
 import type { Clock } from '../../kernel/clock.ts'
-import type { OpenBooks } from '../../ledger/audit.ts'
-import type { RerateWriter } from '../../ledger/rerate-writer.ts'
+import type { OpenBooks } from '../../ledger/audited.ts'
+import type { RerateWriter } from '../../ledger/rerate.ts'
 import { booksIn } from '../operations/audit-reader.ts'
-import type { Ask } from '../operations/operation.ts'
+import { type Ask, bool, number, present } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'
 import type { Sql } from '../operations/sql.ts'
-import type { Database } from './database.ts'
+import { type Database, openPool, type Pool } from './database.ts'
 import { newerSchema, SCHEMA_VERSION } from './migrate.ts'
-import { openPool, type Pool } from './pool.ts'
-import { bool, number, present } from './rows.ts'
 import { dialectOf, runAtomically, runStatement } from './run-operation.ts'
 
 /** Longer than any command should take; there is no other deadline. */

@@ -1,31 +1,7 @@
 import pg from 'pg'
+import { failureOf, unconnected } from './database.ts'
 import { FUNCTIONS, FUNCTIONS_HASH } from './functions.ts'
-import { tables } from './migrations/0001-tables.ts'
-import { booking } from './migrations/0003-booking.ts'
-import { functionsApplied } from './migrations/0007-functions-applied.ts'
-import { holdFloors } from './migrations/0008-hold-floors.ts'
-import { refusedCalls } from './migrations/0009-refused-calls.ts'
-import { failureOf, unconnected } from './outcome.ts'
-
-/** It made functions, which are in functions.ts now. */
-const FUNCTIONS_ONLY = ''
-
-/**
- * Tables, indexes and types, in the order in which they are applied. A migration that has shipped is never edited; a
- * new one follows it. Nodes of the version before still run while it is applied and afterwards: it may add, it must
- * not take away.
- */
-export const migrations: readonly string[] = [
-  tables,
-  FUNCTIONS_ONLY,
-  booking,
-  FUNCTIONS_ONLY,
-  FUNCTIONS_ONLY,
-  FUNCTIONS_ONLY,
-  functionsApplied,
-  holdFloors,
-  refusedCalls,
-]
+import { migrations } from './migrations.ts'
 
 export const SCHEMA_VERSION = migrations.length
 

@@ -1,9 +1,9 @@
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
+import { number, text } from '../operations/operation.ts'
 import type { CallMonths } from './call-months.ts'
 import type { Database } from './database.ts'
 import type { DatabaseClock } from './database-clock.ts'
-import { number, text } from './rows.ts'
 
 export interface NodeOptions {
   /** What this node is called in the log and the tables. */

@@ -3,21 +3,19 @@ import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
+import { number, present } from '../operations/operation.ts'
+import type { StoreClock } from '../operations/sql.ts'
 import type { Store } from '../store.ts'
-import { admitCalls } from './admit.ts'
+import { admitCalls, recogniseOperation } from './admit.ts'
+import { createBatcher } from './batcher.ts'
 import { createCallMonths } from './call-months.ts'
 import { getCall, settleCalls } from './calls.ts'
+import { openPool, probeSettings } from './database.ts'
 import { createDatabaseClock } from './database-clock.ts'
-import { createDoubts } from './doubts.ts'
-import { createLane } from './lane.ts'
 import { migrate } from './migrate.ts'
 import { createNode, type NodeOptions } from './node.ts'
-import { openPool } from './pool.ts'
-import { recogniseOperation } from './recognise.ts'
-import { number, present } from './rows.ts'
+import { createOrphanedAdmissions } from './orphaned-admissions.ts'
 import { operationsOn } from './run-operation.ts'
-import { probeSettings } from './session-settings.ts'
-import type { StoreClock } from './store-clock.ts'
 
 export interface PostgresStoreOptions {
   /** Whose clock decides. In production the database's, of which there is one; tests move the caller's. */
@@ -58,7 +56,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   const nodeClock = clock === 'database' ? databaseClock : ownClock
   const settings = await probeSettings(url)
   await migrate(url)
-  const lanes = openPool({ url, settings, connectionsMax: 2, statementMs: STATEMENT_MS })
+  const batches = openPool({ url, settings, connectionsMax: 2, statementMs: STATEMENT_MS })
   const work = openPool({ url, settings, connectionsMax: 4, statementMs: STATEMENT_MS })
   const reads = openPool({ url, settings, connectionsMax: 2, statementMs: READ_MS })
   const life = openPool({ url, settings, connectionsMax: 1, statementMs: STATEMENT_MS })
@@ -68,30 +66,30 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     { db: life, months, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
     { ...NODE, ...options.node },
   )
-  const admissions = createLane<CallOpening, Admission>({
-    send: (openings) => admitCalls({ db: lanes, node, months, clock }, openings),
+  const admissions = createBatcher<CallOpening, Admission>({
+    send: (openings) => admitCalls({ db: batches, node, months, clock }, openings),
     batchMax: BATCH_MAX,
     answerMs,
     onLate: (opening, admission) => {
-      if (admission.kind === 'admitted') doubts.add([opening])
+      if (admission.kind === 'admitted') orphans.add([opening])
     },
-    onDoubt: (openings) => doubts.add(openings),
+    onDoubt: (openings) => orphans.add(openings),
   })
-  const settlements = createLane<CallClosing, Settled>({
-    send: (closings) => settleCalls({ db: lanes, clock, nodeClock }, closings),
+  const settlements = createBatcher<CallClosing, Settled>({
+    send: (closings) => settleCalls({ db: batches, clock, nodeClock }, closings),
     batchMax: BATCH_MAX,
     answerMs,
   })
-  const doubts = createDoubts({ node, settle: settlements.ask, log })
+  const orphans = createOrphanedAdmissions({ node, settle: settlements.ask, log })
   let closing: Promise<void> | null = null
 
   async function close(): Promise<void> {
     // In the order in which they lean on each other.
     await admissions.close()
-    await doubts.close()
+    await orphans.close()
     await settlements.close()
     await node.stop()
-    await Promise.all([lanes, work, reads, life].map((pool) => pool.close()))
+    await Promise.all([batches, work, reads, life].map((pool) => pool.close()))
   }
 
   try {

@@ -1,3 +1,4 @@
+import type { Row } from '../operations/operation.ts'
 import {
   isAtomic,
   type Methods,
@@ -8,10 +9,9 @@ import {
 import { type Dialect, render, type Sql, type StoreClock } from '../operations/sql.ts'
 import { toKeptJson } from './any-text.ts'
 import type { Database } from './database.ts'
-import type { Row } from './rows.ts'
 
-/** A node that is paused in a transaction must not keep its locks: admissions may wait for them. */
-const IDLE_MS = 2_000
+/** A node that is paused in a transaction must not keep its locks for long: admissions may wait for them. */
+const IDLE_MS_MAX = 2_000
 
 export function dialectOf(clock: StoreClock): Dialect {
   return { store: 'postgres', clock, toJson: toKeptJson }
@@ -31,10 +31,7 @@ export async function runToEnd<T>(db: Database, operation: Operation<T>, dialect
 
 /** The whole operation is started again where the database gave it up for another. */
 export function runAtomically<T>(db: Database, operate: () => Operation<T>, dialect: Dialect): Promise<T> {
-  return db.transaction(async (tx) => {
-    await tx.query(`SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`)
-    return await runToEnd(tx, operate(), dialect)
-  })
+  return db.transaction((tx) => runToEnd(tx, operate(), dialect), IDLE_MS_MAX)
 }
 
 export function operationsOn<O extends Operations>(
@@ -45,7 +42,7 @@ export function operationsOn<O extends Operations>(
   const dialect = dialectOf(clock)
   return methodsOf(operations, (name, args) => {
     const operate = operations[name] as Operations[string]
-    return isAtomic(operate)
+    return isAtomic(operate, args)
       ? runAtomically(db, () => operate(...args), dialect)
       : runToEnd(db, operate(...args), dialect)
   })

@@ -1,15 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite'
+import type { KeyMeans } from '../../keys/identity.ts'
 import { keyStatus } from '../../keys/key-store.ts'
-import type { KeyMeans } from '../../keys/recognition.ts'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Admission, CallOpening, CallRefusal, HoldFloor } from '../../ledger/call.ts'
 import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
 import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts'
 import { modelsOf } from '../operations/keys.ts'
+import { bool, nanos, nanosOrNull, numberOrNull, type Row, text } from '../operations/operation.ts'
 import type { AccountRow, BatchRows, KeyRow, MonthMoves } from './batch-rows.ts'
 import type { OpenCalls } from './calls.ts'
 import type { Operations } from './operations.ts'
-import { bind, inArrays, integer, nanos, nanosOrNull, numberOrNull, type Row, text } from './rows.ts'
+import { bind, inArrays, integer } from './rows.ts'
 
 /** Admission: the checks of a call and its hold, in the transaction of the batch that it came with. */
 export function admitOperation(
@@ -164,7 +165,7 @@ function meansOf(key: Row): KeyMeans {
     capNanos: nanosOrNull(key, 'monthly_budget_nanos'),
     spentNanos: nanos(key, 'spent_nanos'),
     heldNanos: nanos(key, 'held_nanos'),
-    creditEnforced: key['credit_enforced'] === 1n,
+    creditEnforced: bool(key, 'credit_enforced'),
     balanceNanos: nanos(key, 'balance_nanos'),
   }
 }

@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { Clock } from '../../kernel/clock.ts'
-import type { OpenBooks } from '../../ledger/audit.ts'
-import type { RerateWriter } from '../../ledger/rerate-writer.ts'
+import type { OpenBooks } from '../../ledger/audited.ts'
+import type { RerateWriter } from '../../ledger/rerate.ts'
 import { booksIn } from '../operations/audit-reader.ts'
-import type { Operation } from '../operations/operation.ts'
+import { number, type Operation, present } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'
-import { number, present } from './rows.ts'
 import { runToEnd, statementRunner } from './run-operation.ts'
 
 /** The books of a data directory, for commands that work on them beside a running gateway. */

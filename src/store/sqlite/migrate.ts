@@ -1,20 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { accountsAndKeys } from './migrations/0001-accounts-and-keys.ts'
-import { ledger } from './migrations/0002-ledger.ts'
-import { keyLimits } from './migrations/0003-key-limits.ts'
-import { requestLog } from './migrations/0004-request-log.ts'
-import { holdFloors } from './migrations/0005-hold-floors.ts'
-import { refusedCalls } from './migrations/0006-refused-calls.ts'
-
-/** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
-const migrations: readonly string[] = [
-  accountsAndKeys,
-  ledger,
-  keyLimits,
-  requestLog,
-  holdFloors,
-  refusedCalls,
-]
+import { migrations } from './migrations.ts'
 
 export const SCHEMA_VERSION = migrations.length
 

@@ -1,4 +1,4 @@
-import type { Recognition } from '../../keys/recognition.ts'
+import type { Recognition } from '../../keys/identity.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
 import type { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import type { Answers } from '../operations/operation.ts'

@@ -1,5 +1,5 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
-import type { Recognition } from '../../keys/recognition.ts'
+import type { Recognition } from '../../keys/identity.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
 import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { Command } from './operations.ts'

@@ -130,11 +130,12 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
         { ...newKey(name), createdAtMs: atMs, oldExpiresAtMs: NOON + 5 },
         once('n', 'rotate', { atMs }),
       )
-    const [first, second] = await Promise.all([rotate('b', NOON), rotate('c', NOON)])
-    assert.equal(first.kind, 'done')
+    const both = await Promise.all([rotate('b', NOON), rotate('c', NOON)])
+    const [first, second] = both.toSorted((one, other) => one.kind.localeCompare(other.kind))
+    assert.ok(first?.kind === 'done')
     assert.deepEqual(second, { ...first, kind: 'repeated' })
     const late = await rotate('d', NOON + 60)
-    assert.ok(late.kind === 'repeated' && late.value.id === 'key_b')
+    assert.ok(late.kind === 'repeated' && late.value.id === first.value.id)
     assert.equal((await subject.rows('api_key')).length, 2)
   })
 

@@ -1,4 +1,5 @@
-import { STEADY } from './steady.ts'
+import { OPENING_COLUMNS } from '../../../ledger/call-columns.ts'
+import { HOT_SETTINGS, inJson } from './settings.ts'
 
 /**
  * Admission of a batch in one round trip. Everything that a decision depends on is locked before it is read, in a fixed
@@ -36,7 +37,7 @@ export const admission = `
   END $$;
 
   CREATE OR REPLACE FUNCTION admit_calls(p_node text, p_epoch bigint, p_caller_clock boolean, p_calls jsonb)
-  RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
+  RETURNS jsonb LANGUAGE plpgsql ${HOT_SETTINGS} AS $$
   DECLARE
     v_now      bigint;
     -- How things stood before this batch: keys by digest, months by key and month, accounts by id.
@@ -259,14 +260,12 @@ export const admission = `
         WHERE id IN (SELECT r ->> 'requestId' FROM unnest(v_rows) r)) THEN
       RAISE unique_violation USING MESSAGE = 'the request id is that of another call';
     END IF;
-    INSERT INTO call (id, month, account_id, key_id, node_id, state, started_at_ms, day, method, path, endpoint,
-      surface, model_asked, hold_nanos, hold_list_nanos, price_version, rating, client_ip, user_agent)
-    SELECT r."requestId", r.month, r."accountId", r."keyId", p_node, 'in_flight', r.at, r.day, r.method, r.path,
-      r.endpoint, r.surface, r."modelAsked", r."holdNanos", r."holdListNanos", r."priceVersion", r.rating,
-      r."clientIp", r."userAgent"
-    FROM jsonb_to_recordset(to_jsonb(v_rows)) AS r("requestId" text, month text, "accountId" text, "keyId" text,
-      at bigint, day text, method text, path text, endpoint text, surface text, "modelAsked" text,
-      "holdNanos" bigint, "holdListNanos" bigint, "priceVersion" text, rating text, "clientIp" text, "userAgent" text);
+    INSERT INTO call (month, account_id, key_id, node_id, state, started_at_ms, day, hold_nanos, hold_list_nanos,
+      ${OPENING_COLUMNS.map(({ column }) => column).join(', ')})
+    SELECT r.month, r."accountId", r."keyId", p_node, 'in_flight', r.at, r.day, r."holdNanos", r."holdListNanos",
+      ${OPENING_COLUMNS.map(({ name }) => `r."${name}"`).join(', ')}
+    FROM jsonb_to_recordset(to_jsonb(v_rows)) AS r(month text, "accountId" text, "keyId" text, at bigint, day text,
+      "holdNanos" bigint, "holdListNanos" bigint, ${inJson(OPENING_COLUMNS)});
     UPDATE key_month m SET held_nanos = m.held_nanos + h.value::bigint FROM jsonb_each_text(v_month_held) h
     WHERE m.key_id = split_part(h.key, ' ', 1) AND m.month = split_part(h.key, ' ', 2);
     IF v_account_held <> '{}' THEN

@@ -1,4 +1,4 @@
-import { STEADY } from './steady.ts'
+import { HOT_SETTINGS } from './settings.ts'
 
 /**
  * The life of nodes: they register, are seen, are given up by the others, and what they left open is closed. And the
@@ -53,7 +53,7 @@ export const nodes = `
 
   -- Gives back the holds of some calls that the node has open. How many they were.
   CREATE OR REPLACE FUNCTION interrupt_calls(p_node text, p_at_ms bigint, p_limit integer)
-  RETURNS integer LANGUAGE plpgsql ${STEADY} AS $$
+  RETURNS integer LANGUAGE plpgsql ${HOT_SETTINGS} AS $$
   DECLARE
     v_open jsonb;
   BEGIN

@@ -1,4 +1,26 @@
-import { STEADY } from './steady.ts'
+import { limits } from '../../../kernel/limits.ts'
+import { CLOSING_COLUMNS } from '../../../ledger/call-columns.ts'
+import { HOLD_NANOS_MAX } from '../../../ledger/decide-admission.ts'
+import { HOT_SETTINGS, inJson, PLAN_SETTINGS } from './settings.ts'
+
+/** What a call that cost more than it held teaches the holds after it. Its month is locked by settlement. */
+export const holdFloors = `
+  CREATE OR REPLACE FUNCTION raise_hold_floor(p_key text, p_month text, p_endpoint text, p_model text,
+    p_nanos bigint, p_list_nanos bigint)
+  RETURNS void LANGUAGE plpgsql ${PLAN_SETTINGS} AS $$
+  DECLARE
+    v_own boolean := EXISTS (SELECT FROM hold_floor
+      WHERE key_id = p_key AND month = p_month AND endpoint = p_endpoint AND model = p_model)
+      OR (SELECT count(*) FROM hold_floor WHERE key_id = p_key AND month = p_month) < ${limits.holdFloorsMax};
+  BEGIN
+    INSERT INTO hold_floor AS f (key_id, month, endpoint, model, nanos, list_nanos)
+    VALUES (p_key, p_month, CASE WHEN v_own THEN p_endpoint ELSE '' END, CASE WHEN v_own THEN p_model ELSE '' END,
+      least(p_nanos, ${HOLD_NANOS_MAX}), least(p_list_nanos, ${HOLD_NANOS_MAX}))
+    ON CONFLICT (key_id, month, endpoint, model) DO UPDATE SET nanos = greatest(f.nanos, excluded.nanos),
+      list_nanos = greatest(f.list_nanos, excluded.list_nanos);
+    UPDATE key_month SET has_floors = true WHERE key_id = p_key AND month = p_month AND NOT has_floors;
+  END $$;
+`
 
 /**
  * Settlement of a batch in one round trip: each call is closed once, and its cost booked on the key's month, the
@@ -7,7 +29,7 @@ import { STEADY } from './steady.ts'
  */
 export const settlement = `
   CREATE OR REPLACE FUNCTION settle_calls(p_month text, p_closings jsonb)
-  RETURNS jsonb LANGUAGE plpgsql ${STEADY} AS $$
+  RETURNS jsonb LANGUAGE plpgsql ${HOT_SETTINGS} AS $$
   DECLARE
     v_ids      text[];
     v_before   text := to_char(to_date(p_month, 'YYYY-MM') - interval '1 month', 'YYYY-MM');
@@ -106,18 +128,11 @@ export const settlement = `
       unpriced_requests = r.unpriced_requests + excluded.unpriced_requests,
       estimated_requests = r.estimated_requests + excluded.estimated_requests;
 
-    UPDATE call k SET state = b.state, ended_at_ms = b.at_ms, status = c.status, model_served = c."modelServed",
-      stop_reason = c."stopReason", streamed = c.streamed, estimated = b.estimated, unpriced = b.unpriced,
-      overrun = b.hold_nanos < b.cost_nanos, priced_as_requested = c."pricedAsRequested", usage = c.usage,
-      input_tokens = b.input_tokens, output_tokens = b.output_tokens, cache_read_tokens = b.cache_read_tokens,
-      cache_write_tokens = b.cache_write_tokens, cost_nanos = b.cost_nanos, list_nanos = b.list_nanos,
+    UPDATE call k SET state = b.state, ended_at_ms = b.at_ms, overrun = b.hold_nanos < b.cost_nanos,
       lost_list_nanos = CASE WHEN b.state = 'interrupted' THEN k.hold_list_nanos ELSE 0 END,
-      balance_nanos = (v_results -> b.id ->> 'balance')::bigint, upstream_ms = c."upstreamMs",
-      overhead_ms = c."overheadMs", upstream_request_id = c."upstreamRequestId", bytes_in = c."bytesIn",
-      bytes_out = c."bytesOut"
-    FROM unnest(v_booked) b, LATERAL jsonb_to_record(p_closings -> b.n) AS c(status integer, "modelServed" text,
-      "stopReason" text, streamed boolean, "pricedAsRequested" boolean, usage text, "upstreamMs" bigint,
-      "overheadMs" bigint, "upstreamRequestId" text, "bytesIn" bigint, "bytesOut" bigint)
+      balance_nanos = (v_results -> b.id ->> 'balance')::bigint,
+      ${CLOSING_COLUMNS.map(({ column, name }) => `${column} = c."${name}"`).join(', ')}
+    FROM unnest(v_booked) b, LATERAL jsonb_to_record(p_closings -> b.n) AS c(${inJson(CLOSING_COLUMNS)})
     WHERE k.id = b.id AND k.month = b.month;
 
     SELECT jsonb_agg(CASE

@@ -3,19 +3,20 @@ import { StoreRefused } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import { NOTHING_USED } from '../../ledger/call-columns.ts'
 import type { Node } from './node.ts'
 
 /**
- * Admissions of which the answer was lost or came too late. Who asked was told that nothing was sent, and nothing was;
- * but the hold may stand, and nobody would ever settle it. They are released as soon as the database answers again.
+ * Admissions of which the answer was lost or came too late. The caller was told that nothing was sent, and nothing was;
+ * but the hold may stand, and no call would ever settle it. They are released as soon as the database answers again.
  */
-export interface Doubts {
+export interface OrphanedAdmissions {
   add(openings: readonly CallOpening[]): void
-  /** Those that are left are closed as interrupted by whoever comes next. */
+  /** Those that are left are closed as interrupted when the next node gives this one up. */
   close(): Promise<void>
 }
 
-export interface DoubtParts {
+export interface OrphanParts {
   readonly node: Pick<Node, 'raiseEpoch'>
   settle(closing: CallClosing): Promise<Settled>
   readonly log: Log
@@ -24,7 +25,7 @@ export interface DoubtParts {
 const RETRY_FIRST_MS = 50
 const RETRY_MAX_MS = 2_000
 
-export function createDoubts({ node, settle, log }: DoubtParts): Doubts {
+export function createOrphanedAdmissions({ node, settle, log }: OrphanParts): OrphanedAdmissions {
   const open = new Map<string, CallOpening>()
   const closing = new AbortController()
   let working: Promise<void> | null = null
@@ -76,11 +77,5 @@ export function createDoubts({ node, settle, log }: DoubtParts): Doubts {
 }
 
 function releaseOf({ requestId, atMs }: CallOpening): CallClosing {
-  return {
-    ...{ requestId, state: 'released', atMs, status: null, modelServed: null, stopReason: null },
-    ...{ streamed: false, estimated: false, unpriced: false, pricedAsRequested: false, usage: null },
-    tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-    ...{ costNanos: 0n, listNanos: 0n, upstreamMs: null, overheadMs: 0, upstreamRequestId: null },
-    ...{ bytesIn: 0, bytesOut: 0 },
-  }
+  return { ...NOTHING_USED, requestId, state: 'released', atMs }
 }

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../src/kernel/errors.ts'
-import { createLane, type LaneParts, type Outcome } from '../../src/store/postgres/lane.ts'
-import { StoreInDoubt } from '../../src/store/postgres/outcome.ts'
+import { type BatcherParts, createBatcher, type Outcome } from '../../src/store/postgres/batcher.ts'
+import { StoreInDoubt } from '../../src/store/postgres/database.ts'
 
 /** A lane whose batches are answered when the test says so. */
-function laneUnderTest(more: Partial<LaneParts<string, string>> = {}) {
+function laneUnderTest(more: Partial<BatcherParts<string, string>> = {}) {
   const sent: { readonly batch: readonly string[]; answer(): void; fail(error: Error): void }[] = []
   const arrivals: (() => void)[] = []
-  const lane = createLane<string, string>({
+  const lane = createBatcher<string, string>({
     send: (batch) =>
       new Promise((resolve, reject) => {
         const outcomes: Outcome<string>[] = batch.map((word) => ({ ok: true, value: word.toUpperCase() }))
@@ -48,7 +48,7 @@ test('what is asked for in one turn, and while a batch is under way, goes togeth
 })
 
 test('a command that cannot be done fails alone', async () => {
-  const lane = createLane<string, string>({
+  const lane = createBatcher<string, string>({
     async send(batch) {
       if (batch.includes('bad')) throw new StoreRefused(`${batch.length} at once`)
       return batch.map((word) => ({ ok: true, value: word }))

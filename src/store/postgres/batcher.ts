@@ -1,22 +1,22 @@
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import { StoreInDoubt } from './outcome.ts'
+import { StoreInDoubt } from './database.ts'
 
 /** What came of one command of a batch. */
 export type Outcome<Answer> =
   | { readonly ok: true; readonly value: Answer }
   | { readonly ok: false; readonly error: Error }
 
-export interface LaneParts<Command, Answer> {
+export interface BatcherParts<Command, Answer> {
   /** One transaction, answers in the order of the commands. If it throws, none of them was done. */
   send(batch: readonly Command[]): Promise<readonly Outcome<Answer>[]>
   /** So many at once: a statement must not take long, others wait for the rows that it has locked. */
   readonly batchMax: number
   /** The longest that a command waits for its answer, its turn included. Then: StoreUnavailable. */
   readonly answerMs: number
-  /** It was done, and whoever asked has been told that it could not be. */
+  /** It was done, and its caller has been told that it could not be. */
   onLate?(command: Command, answer: Answer): void
-  /** Nobody can say whether these were done. */
+  /** Whether these were done is not known. */
   onDoubt?(commands: readonly Command[]): void
 }
 
@@ -29,7 +29,7 @@ interface Waiting<Command, Answer> {
   reject(error: Error): void
 }
 
-export interface Lane<Command, Answer> {
+export interface Batcher<Command, Answer> {
   ask(command: Command): Promise<Answer>
   /** What was asked for before is still answered. */
   close(): Promise<void>
@@ -39,7 +39,9 @@ export interface Lane<Command, Answer> {
  * Commands on their way to the database, one batch at a time. Those that come while a batch is under way go together
  * as the next one: under load the batches grow by themselves, and a lone command never waits.
  */
-export function createLane<Command, Answer>(parts: LaneParts<Command, Answer>): Lane<Command, Answer> {
+export function createBatcher<Command, Answer>(
+  parts: BatcherParts<Command, Answer>,
+): Batcher<Command, Answer> {
   type Item = Waiting<Command, Answer>
   let queue: Item[] = []
   let underWay: Promise<void> | null = null
@@ -47,7 +49,7 @@ export function createLane<Command, Answer>(parts: LaneParts<Command, Answer>): 
 
   function sendNext(): void {
     if (underWay !== null) return
-    // Who has been told already is not asked for any more.
+    // A command whose caller has been answered already is not sent any more.
     queue = queue.filter((item) => !item.told)
     if (queue.length === 0) return
     const batch = queue.splice(0, parts.batchMax)

@@ -1,1 +1,0 @@
-export type { StoreClock } from '../operations/sql.ts'

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  byStore,
+  type Dialect,
+  join,
+  json,
+  now,
+  onPostgres,
+  raw,
+  render,
+  sql,
+} from '../../../src/store/operations/sql.ts'
+
+const sqlite: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
+const postgres: Dialect = { ...sqlite, store: 'postgres' }
+
+test('a value is a parameter, and a statement within a statement is part of its text', () => {
+  const whose = sql`account_id = ${'a'} AND at_ms <= ${1_999.9}`
+  const statement = sql`SELECT ${raw('id')} FROM t WHERE ${whose} AND flag = ${true} AND n = ${7n}`
+  assert.deepEqual(render(statement, sqlite), {
+    text: 'SELECT id FROM t WHERE account_id = ? AND at_ms <= ? AND flag = ? AND n = ?',
+    values: ['a', 1_999n, true, 7n],
+  })
+  assert.deepEqual(render(statement, postgres), {
+    text: 'SELECT id FROM t WHERE account_id = $1::text AND at_ms <= $2::bigint AND flag = $3::boolean AND n = $4::bigint',
+    values: ['a', 1_999n, true, 7n],
+  })
+})
+
+test('text from outside never becomes text of a statement', () => {
+  const hostile = "'; DROP TABLE call; --"
+  for (const dialect of [sqlite, postgres]) {
+    const { text, values } = render(sql`SELECT ${join([hostile, json([hostile])])}`, dialect)
+    assert.ok(!text.includes('DROP'), text)
+    assert.deepEqual(values, [hostile, JSON.stringify([hostile])])
+  }
+})
+
+test('nothing is NULL, without a type that it might not fit', () => {
+  const statement = sql`INSERT INTO t VALUES ${join([sql`(${null}, ${1})`, sql`(${'x'}, ${json(null)})`])}`
+  assert.equal(render(statement, sqlite).text, 'INSERT INTO t VALUES (NULL, ?), (?, NULL)')
+  assert.equal(render(statement, postgres).text, 'INSERT INTO t VALUES (NULL, $1::bigint), ($2::text, NULL)')
+})
+
+test('a store gets its own text, and only the values of that', () => {
+  const statement = sql`${byStore({ sqlite: sql`a = ${1}`, postgres: sql`b = ${'x'}` })}${onPostgres(' FOR UPDATE')}`
+  assert.deepEqual(render(statement, sqlite), { text: 'a = ?', values: [1n] })
+  assert.deepEqual(render(statement, postgres), { text: 'b = $1::text FOR UPDATE', values: ['x'] })
+  assert.equal(render(onPostgres('SELECT 1'), sqlite).text, '')
+})
+
+test('the present instant is that of the clock that decides', () => {
+  assert.deepEqual(render(now(5), postgres), { text: '$1::bigint', values: [5n] })
+  assert.deepEqual(render(now(5), { ...postgres, clock: 'database' }), { text: 'now_ms()', values: [] })
+})
