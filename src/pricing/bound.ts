@@ -189,7 +189,7 @@ type Dearest = Readonly<Record<Exclude<Side, 'tool'>, bigint>>
 
 /**
  * Over every set of rates the call may be rated with: the tier asked for, and prompts up to the limit. Of the listed
- * rates: whatever stands in for a missing one is among them.
+ * rates: the one that stands in for a missing rate is among them.
  */
 function dearestFor(
   model: ModelPrice,

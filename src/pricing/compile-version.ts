@@ -99,7 +99,7 @@ function withImages(rates: Rates): Tariff {
   return tariff
 }
 
-/** The file was checked before: whatever it holds as a decimal can be read as one. */
+/** The file was checked before: each decimal in it can be read as one. */
 function nanos(text: string): bigint {
   const value = parseUsd(text)
   if (value === null) throw new TypeError(`not a decimal: ${text}`)

@@ -14,7 +14,7 @@ export interface Discount {
 
 export const NO_DISCOUNT: Discount = { keep: ONE, overrides: [] }
 
-export type ReadDiscount =
+type ReadDiscount =
   | { readonly kind: 'discount'; readonly discount: Discount }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 

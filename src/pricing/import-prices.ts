@@ -12,7 +12,7 @@ import type {
 } from './price-file.ts'
 import { type Catalog, type CatalogModel, type CatalogRates, readCatalog } from './read-catalogs.ts'
 
-export interface ImportOptions {
+interface ImportOptions {
   /** The list prices that the overlay will lie on. */
   readonly shipped: PriceVersion
   /** The prices in force, which the differences are against. What an overlay in use added is carried over. */
@@ -62,9 +62,12 @@ export function importPrices(text: string, options: ImportOptions): Import {
     differencesOf(current.names.get(model.id)?.entry, model),
   )
   const models = new Map([...current.models.map((model) => [model.id, model.entry] as const), ...changed])
+  // Null takes a default away.
+  const noDefaults = Object.fromEntries([...shipped.defaultModels.keys()].map((endpoint) => [endpoint, null]))
+  const defaults = { ...noDefaults, ...Object.fromEntries(current.defaultModels) }
   const overlay: OverlayEntry = {
-    ...toolChanges(shipped, current),
-    ...defaultChanges(shipped, current),
+    tools: changesOf(shipped.entry.tools, current.entry.tools),
+    default_models: changesOf(Object.fromEntries(shipped.defaultModels), defaults),
     models: [...models.values()].flatMap((model) => overlayModel(shipped.names.get(model.id)?.entry, model)),
   }
   return {
@@ -108,28 +111,17 @@ function flatten(value: unknown, path = '', into = new Map<string, string>()): R
 /** What of a model has to stand in an overlay on the shipped prices. */
 function overlayModel(shipped: ModelEntry | undefined, model: ModelEntry): OverlayModelEntry[] {
   if (shipped === undefined) return [model]
-  const was = new Map<string, unknown>(Object.entries(shipped))
-  const changed = Object.entries(model).filter(
+  const changed = changesOf(shipped, model)
+  return changed === undefined ? [] : [{ id: model.id, ...changed }]
+}
+
+/** The members that are not what they were before, if there are any. */
+function changesOf(before: object, now: object) {
+  const was = new Map<string, unknown>(Object.entries(before))
+  const changed = Object.entries(now).filter(
     ([key, value]) => JSON.stringify(value) !== JSON.stringify(was.get(key)),
   )
-  return changed.length === 0 ? [] : [{ id: model.id, ...Object.fromEntries(changed) }]
-}
-
-function defaultChanges(
-  { defaultModels: before }: PriceVersion,
-  { defaultModels: now }: PriceVersion,
-): Pick<OverlayEntry, 'default_models'> {
-  const changed = [...new Set([...before.keys(), ...now.keys()])]
-    .filter((endpoint) => before.get(endpoint) !== now.get(endpoint))
-    .map((endpoint) => [endpoint, now.get(endpoint) ?? null])
-  return changed.length === 0 ? {} : { default_models: Object.fromEntries(changed) }
-}
-
-function toolChanges(shipped: PriceVersion, current: PriceVersion): Pick<OverlayEntry, 'tools'> {
-  const changed = Object.entries(current.entry.tools).filter(
-    ([provider, prices]) => JSON.stringify(prices) !== JSON.stringify(shipped.entry.tools[provider]),
-  )
-  return changed.length === 0 ? {} : { tools: Object.fromEntries(changed) }
+  return changed.length === 0 ? undefined : Object.fromEntries(changed)
 }
 
 /**

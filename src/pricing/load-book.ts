@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { z } from 'zod'
 import { compileVersion } from './compile-version.ts'
 import { type JsonPath, type JsonRead, readJsonWithLines } from './json-with-lines.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
@@ -16,7 +17,7 @@ import {
 import { PriceProblems } from './price-problems.ts'
 import { instantMs } from './rate-keys.ts'
 
-export type LoadedBook =
+type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
@@ -31,26 +32,45 @@ export function loadListPrices(overlayText?: string): LoadedBook {
 }
 
 function assemble(book: JsonRead, overlayText: string | undefined): LoadedBook {
-  const versions = readBook(book)
+  const versions = parse(book, () => bookFile)
   if (versions.kind === 'refused') return versions
-  const overlays = readOverlays(overlayText)
+  checkVersions(versions.data.versions, versions.problems)
+  if (versions.problems.any) return { kind: 'refused', problems: versions.problems.list }
+
+  const json = readJsonWithLines(overlayText ?? '[]')
+  const overlays = parse<OverlayEntry | OverlayEntry[]>(json, (value) =>
+    Array.isArray(value) ? overlayListFile : overlayFile,
+  )
   if (overlays.kind === 'refused') return overlays
-  return combine(versions.read, overlays.read, overlays.problems)
+  const { data, problems } = overlays
+  const dated = Array.isArray(data)
+    ? data.map((entry, index) => dateOverlay(entry, [index]))
+    : [dateOverlay(data, [])]
+  for (const { entry, path } of dated) checkNames(entry.models ?? [], [...path, 'models'], problems)
+  if (problems.any) return { kind: 'refused', problems: problems.list }
+  return combine(
+    versions.data.versions,
+    dated.sort((a, b) => a.fromMs - b.fromMs),
+    problems,
+  )
 }
 
-type Read<T> =
-  | { readonly kind: 'read'; readonly read: readonly T[]; readonly problems: PriceProblems }
-  | { readonly kind: 'refused'; readonly problems: readonly string[] }
-
-function readBook(json: JsonRead): Read<BookVersionEntry> {
-  if (json.kind === 'bad') return notJson(json)
+/** What a file says, if it has the form that `formOf` tells by its JSON. */
+function parse<T>(
+  json: JsonRead,
+  formOf: (value: unknown) => z.ZodType<T>,
+):
+  | { readonly kind: 'read'; readonly data: T; readonly problems: PriceProblems }
+  | { readonly kind: 'refused'; readonly problems: readonly string[] } {
+  if (json.kind === 'bad') return { kind: 'refused', problems: [`line ${json.line}: ${json.message}`] }
   const problems = new PriceProblems(json.lineOf)
-  const parsed = bookFile.safeParse(json.value, { reportInput: true })
-  if (!parsed.success) {
-    problems.addIssues(parsed.error)
-    return { kind: 'refused', problems: problems.list }
-  }
-  const { versions } = parsed.data
+  const parsed = formOf(json.value).safeParse(json.value, { reportInput: true })
+  if (parsed.success) return { kind: 'read', data: parsed.data, problems }
+  problems.addIssues(parsed.error)
+  return { kind: 'refused', problems: problems.list }
+}
+
+function checkVersions(versions: readonly BookVersionEntry[], problems: PriceProblems): void {
   for (const [index, version] of versions.entries()) {
     const path = ['versions', index]
     const before = versions[index - 1]
@@ -62,8 +82,6 @@ function readBook(json: JsonRead): Read<BookVersionEntry> {
     for (const [at, model] of version.models.entries()) checkModel(model, [...path, 'models', at], problems)
     checkDefaults(version.default_models ?? {}, version.models, [...path, 'default_models'], problems)
   }
-  if (problems.any) return { kind: 'refused', problems: problems.list }
-  return { kind: 'read', read: versions, problems }
 }
 
 /** An overlay file is one overlay, or a list of them for changes at several dates. */
@@ -73,28 +91,12 @@ interface DatedOverlay {
   readonly fromMs: number
 }
 
-function readOverlays(text: string | undefined): Read<DatedOverlay> {
-  if (text === undefined) return { kind: 'read', read: [], problems: new PriceProblems(() => 0) }
-  const json = readJsonWithLines(text)
-  if (json.kind === 'bad') return notJson(json)
-  const problems = new PriceProblems(json.lineOf)
-  const listed = Array.isArray(json.value)
-  const parsed = listed
-    ? overlayListFile.safeParse(json.value, { reportInput: true })
-    : overlayFile.safeParse(json.value, { reportInput: true })
-  if (!parsed.success) {
-    problems.addIssues(parsed.error)
-    return { kind: 'refused', problems: problems.list }
-  }
-  const entries = Array.isArray(parsed.data) ? parsed.data : [parsed.data]
-  const overlays = entries.map((entry, index) => ({
+function dateOverlay(entry: OverlayEntry, path: readonly number[]): DatedOverlay {
+  return {
     entry,
-    path: listed ? [index] : [],
+    path,
     fromMs: entry.effective_from === undefined ? -Infinity : instantMs(entry.effective_from),
-  }))
-  for (const { entry, path } of overlays) checkNames(entry.models ?? [], [...path, 'models'], problems)
-  if (problems.any) return { kind: 'refused', problems: problems.list }
-  return { kind: 'read', read: overlays.sort((a, b) => a.fromMs - b.fromMs), problems }
+  }
 }
 
 type Prices = Pick<BookVersionEntry, 'models' | 'tools' | 'default_models'>
@@ -135,10 +137,6 @@ function mark(applied: readonly DatedOverlay[]): string {
   if (applied.length === 0) return ''
   const content = JSON.stringify(applied.map(({ entry }) => entry))
   return `+${createHash('sha256').update(content).digest('hex').slice(0, 8)}`
-}
-
-function notJson(bad: Extract<JsonRead, { kind: 'bad' }>): { kind: 'refused'; problems: readonly string[] } {
-  return { kind: 'refused', problems: [`line ${bad.line}: ${bad.message}`] }
 }
 
 /**

@@ -3,9 +3,17 @@ import { type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '.
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { plainAmountOf } from './exact-amount.ts'
-import { type FoundRate, findRate, type Tariffs, tariffsFor } from './find-rate.ts'
 import { multiplierOf } from './modifiers.ts'
-import { findModel, type ModelPrice, type PriceVersion, tableFor } from './price-book.ts'
+import {
+  type FoundRate,
+  findModel,
+  findRate,
+  type ModelPrice,
+  type PriceVersion,
+  type Tariffs,
+  tableFor,
+  tariffsFor,
+} from './price-book.ts'
 import type { Mode } from './price-file.ts'
 import { UNITS_OF } from './rate-keys.ts'
 import { type RatingContext, tierOf } from './rating-context.ts'

@@ -2,9 +2,8 @@ import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import { type Discount, keepFor } from './discount.ts'
 import { multipliedBy, plainAmountOf, Totals } from './exact-amount.ts'
-import type { FoundRate } from './find-rate.ts'
 import { describeModifiers, MULTIPLIER_ONE } from './modifiers.ts'
-import type { PriceVersion } from './price-book.ts'
+import type { FoundRate, PriceVersion } from './price-book.ts'
 import {
   isTool,
   type PartPrice,
@@ -18,7 +17,7 @@ import { UNIT_PRICES } from './rate-keys.ts'
 import type { RatingContext } from './rating-context.ts'
 
 /** What a call comes to. */
-export interface RatedFigures {
+interface RatedFigures {
   /** `unpriced`: none of the models that did something has a price. The figures are 0 and mean nothing. */
   readonly kind: 'rated' | 'unpriced'
   readonly listNanos: Nanos
@@ -109,7 +108,7 @@ function isUnit(name: string): name is Unit {
 }
 
 /** How a rating comes about, for people. */
-export interface RatedLine {
+interface RatedLine {
   /** Its id in the price book. */
   readonly model: string
   readonly unit: Unit

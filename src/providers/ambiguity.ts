@@ -50,7 +50,7 @@ const REASONS: Readonly<Record<Reason, string>> = {
   too_dense: 'decoded it is far longer than it came',
 }
 
-/** Parsers differ on these. The others are of bodies that nobody can read, or that are beyond what is looked at. */
+/** Parsers differ on these. The others are of bodies that no parser can read, or that are beyond what is looked at. */
 const ALWAYS: ReadonlySet<string> = new Set<Reason>(['ambiguous_name', 'name_too_long', 'ambiguous_part'])
 
 /** Null for a body that is clear or was not read. */
@@ -106,7 +106,7 @@ export function ambiguityFor(endpoint: Endpoint | null, facts: RequestFacts): Am
   return odd === null ? found : always(odd)
 }
 
-/** Some servers take 1, "true" or [] for what they want to read, and others refuse it, so nobody knows what is metered. */
+/** Some servers take 1, "true" or [] for what they want to read, and others refuse it, so it is not known what is metered. */
 function oddMember(facts: RequestFacts, hasBackground: boolean): string | null {
   if (facts.kind === 'json') {
     const { members } = facts.scan

@@ -28,13 +28,13 @@ const MODEL_PLACES = {
   none: 'nothing',
 } as const
 
-export type ModelPlace = keyof typeof MODEL_PLACES
+type ModelPlace = keyof typeof MODEL_PLACES
 
 /**
  * Which body has to be read before the call can be admitted. This is the form that SDKs send; some form
  * endpoints take JSON as well (image edits by URL, for one), so the request's content type has the last word.
  */
-export type BodyReading = 'json' | 'multipart' | 'nothing'
+type BodyReading = 'json' | 'multipart' | 'nothing'
 
 /** Which reader finds the usage in the reply (or, over a WebSocket, in the server's events). */
 export type UsageReader =
@@ -63,7 +63,7 @@ type Billing =
   | { readonly billing: 'metered'; readonly usage: UsageReader }
   | { readonly billing: 'free' | 'deferred' | 'unmeterable' | 'mints_credential' }
 
-export type Template = `/v1/${string}`
+type Template = `/v1/${string}`
 
 export type Endpoint = Billing & {
   readonly surface: Surface

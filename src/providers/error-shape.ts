@@ -5,7 +5,7 @@ import { SURFACES } from './surfaces.ts'
 /** The client that reads the error: one of a surface, or of our own endpoints. */
 export type Audience = Surface | 'own'
 
-export interface ShapedError {
+interface ShapedError {
   readonly status: number
   /** Flat name, value pairs. */
   readonly headers: readonly string[]

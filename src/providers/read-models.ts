@@ -76,7 +76,7 @@ export function readOtherModels(body: PickedObject, names: ModelNames): void {
 }
 
 /** Tools bring models: one they name, or one that upstream takes if they name none. */
-export function readTools(tools: Picked, names: ModelNames): void {
+function readTools(tools: Picked, names: ModelNames): void {
   if (tools === null) return
   const list: readonly Picked[] = isPickedArray(tools) ? tools : [tools]
   for (const tool of list) {

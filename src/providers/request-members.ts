@@ -124,7 +124,7 @@ export function withItems(name: string): Place {
 export const PROMPTS: Place = objectAt({ prompt: streamOf(sparseArrayOf(TEXT)) })
 
 /** What the members say that lead to models. */
-export interface PickedMembers {
+interface PickedMembers {
   readonly body: PickedObject
   /** Inside of them. */
   readonly duplicates: readonly string[]

@@ -86,7 +86,7 @@ function typeOf(tool: Tool): string {
 /** A namespace holds tools, and no namespaces: one inside of another is not read. */
 const NAMESPACE_DEPTH_MAX = 1
 
-/** Tools can hold tools: all of them, whoever holds them. False if there is something that cannot be read. */
+/** Tools can hold tools: all of them, at every level. False if there is something that cannot be read. */
 function collectTools(tools: unknown, depthLeft: number, list: Tool[]): boolean {
   if (!Array.isArray(tools)) return false
   for (const tool of tools as readonly unknown[]) {

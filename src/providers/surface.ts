@@ -35,7 +35,7 @@ export interface SurfaceSpec {
   readonly pricing: SurfacePricing
 }
 
-export interface UpstreamSpec {
+interface UpstreamSpec {
   /** The variables for its URL and its key, and the provider's own for the key. */
   readonly variables: { readonly url: string; readonly key: string; readonly providerKey: string }
   /** Headers in which clients choose an organisation, a project or a workspace to be billed. */
@@ -51,7 +51,7 @@ export interface UpstreamSpec {
 }
 
 /** How SDKs of the surface expect an error of our own. */
-export interface ErrorSpec {
+interface ErrorSpec {
   readonly requestIdHeader: string
   /** Where the provider says the same with another status than ours. */
   readonly statuses: Readonly<Partial<Record<ErrorCode, number>>>
@@ -103,7 +103,7 @@ export interface RequestFees {
   readonly codeRunsFree: boolean
 }
 
-export interface SurfacePricing {
+interface SurfacePricing {
   /** Of its models in the price book. */
   readonly provider: string
   /** What upstream calls a tier, and which rates it means. */

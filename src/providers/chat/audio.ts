@@ -13,7 +13,7 @@ import type { RequestFacts } from '../../metering/request-facts.ts'
 const HEARD_MS_PER_TOKEN = 100
 const SPOKEN_MS_PER_TOKEN = 50
 
-/** 16 kbit/s, a voice note: what an upload of a format that nobody here knows is taken for. Few encode speech in less. */
+/** 16 kbit/s, a voice note: what an upload of unknown format is taken for. Speech is rarely encoded in less. */
 const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
 
 /**
@@ -23,7 +23,7 @@ const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
 const UPLOAD_MS_PER_BYTE_MOST = 10
 const UPLOAD_MS_BELIEVED = 60_000
 
-/** Nobody speaks faster for long: 200 words a minute are 20 characters a second. So much text took so much audio. */
+/** Speech is not faster for long: 200 words a minute are 20 characters a second. So much text took so much audio. */
 const CHARACTERS_PER_SECOND_MOST = 25
 
 /**
@@ -45,7 +45,7 @@ export function assumedUploadMs(bytes: number): number {
 }
 
 /** The longest that a file of so many bytes can say it is. */
-export function uploadMsMost(bytes: number): number {
+function uploadMsMost(bytes: number): number {
   return Math.max(bytes * UPLOAD_MS_PER_BYTE_MOST, UPLOAD_MS_BELIEVED)
 }
 

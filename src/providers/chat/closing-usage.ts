@@ -22,7 +22,7 @@ import {
   textAt,
   type WireObject,
 } from '../usage/reading.ts'
-import { readImageTokens, svgParts } from './response-tools.ts'
+import { readImageTokens, svgParts } from './images.ts'
 import { errorNameOf, partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /** What one usage object says, ready to be priced. */
@@ -69,7 +69,7 @@ function usageOf(tokens: ReportedTokens, otherParts: readonly UsagePart[] = []):
 
 const NO_OUTPUT = { total: 0, quantities: {} }
 
-export const CLOSING_KINDS = {
+const CLOSING_KINDS = {
   /** POST /v1/embeddings: input only. The vectors are megabytes of numbers and are not looked at. */
   embeddings: {
     layout: layoutOf(['model', 'usage', 'error']),

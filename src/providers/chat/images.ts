@@ -1,4 +1,15 @@
+import type { UsagePart } from '../../kernel/usage.ts'
 import type { RequestFacts, RequestMember } from '../../metering/request-facts.ts'
+import {
+  type Counts,
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  quantitiesOf,
+  type WireObject,
+} from '../usage/reading.ts'
+import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 /**
  * The model of a part whose tokens an image tool used, where the reply does not name it. It is no model: the part is
@@ -60,4 +71,32 @@ function wordOf(facts: RequestFacts, name: 'size' | 'quality'): string {
 function textOf(facts: Extract<RequestFacts, { kind: 'json' }>, name: RequestMember): string | null {
   const member = facts.scan.members.get(name)
   return member?.kind === 'string' ? member.value : null
+}
+
+/** What the model that drew a vector image used: another model than the one that renders it. */
+export function svgParts(value: unknown, counts: Counts): UsagePart[] {
+  if (!isObject(value)) return []
+  return [partOf(nameAt(value['model']) ?? IMAGE_TOOL_MODEL, readTokens(value, counts))]
+}
+
+/** Tokens of an image model: output without details is images. */
+export function readImageTokens(usage: WireObject, counts: Counts): ReportedTokens {
+  const tokens = readTokens(usage, counts)
+  if (tokens.output === null || isObject(usage['output_tokens_details'])) return tokens
+  const { total } = tokens.output
+  return { ...tokens, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
+}
+
+/** What image tools used besides the model itself, from `tool_usage`. */
+export function imageToolParts(response: WireObject, counts: Counts): UsagePart[] {
+  const usage = objectAt(response['tool_usage'])['image_gen']
+  if (!isObject(usage)) return []
+  const part = partOf(imageToolModel(response), readImageTokens(usage, counts))
+  return Object.keys(part.quantities).length > 0 ? [part] : []
+}
+
+/** The response repeats the tools of the request; the model is among them if the request named it. */
+function imageToolModel(response: WireObject): string {
+  const tool = listAt(response['tools']).find((value) => objectAt(value)['type'] === 'image_generation')
+  return nameAt(objectAt(tool)['model']) ?? IMAGE_TOOL_MODEL
 }

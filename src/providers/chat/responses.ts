@@ -1,4 +1,4 @@
-import type { UsagePart } from '../../kernel/usage.ts'
+import type { Quantities, UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import type { TextPlace } from '../../metering/learn-template.ts'
 import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
@@ -10,12 +10,13 @@ import {
   listAt,
   nameAt,
   objectAt,
+  quantitiesOf,
   readingOf,
   takeText,
   textAt,
   type WireObject,
 } from '../usage/reading.ts'
-import { imageToolParts, SeenTools } from './response-tools.ts'
+import { imageToolParts, svgParts } from './images.ts'
 import { errorNameOf, laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './tokens.ts'
 
 const LAYOUT: ReplyLayout = {
@@ -201,5 +202,53 @@ export class ResponsesReader implements ReplyReader {
     }
     for (const name of ['arguments', 'input', 'code'])
       this.#output.channel('tool', 0).append(textAt(item[name]))
+  }
+}
+
+/** No response makes more calls than this; beyond it they are neither told apart nor counted. */
+const CALLS_MAX = 10_000
+
+/** Calls of tools that are seen as output items; most of these costs stand nowhere in the usage. */
+class SeenTools {
+  readonly #ids = new Set<string>()
+  readonly #containers = new Set<string>()
+  #webSearches = 0
+  #fileSearches = 0
+  readonly #svgParts: UsagePart[] = []
+
+  /** An item that is done. One that is shown twice counts once. */
+  read(item: WireObject, counts: Counts): void {
+    this.noteContainer(item, counts)
+    const type = nameAt(item['type'])
+    if (type !== 'web_search_call' && type !== 'file_search_call' && type !== 'image_generation_call') return
+    const id = nameAt(item['id']) ?? `unnamed ${this.#ids.size}`
+    if (this.#ids.size === CALLS_MAX) counts.doubt()
+    if (this.#ids.size === CALLS_MAX || this.#ids.has(id)) return
+    this.#ids.add(id)
+    if (type === 'file_search_call') this.#fileSearches++
+    else if (type === 'image_generation_call') this.#svgParts.push(...svgParts(item['svg_usage'], counts))
+    // Opening a page and looking for words on it are free.
+    else if (objectAt(item['action'])['type'] === 'search') this.#webSearches++
+  }
+
+  /** The machine that an item runs code or a shell in. It is paid from when it is there, done or not, and once. */
+  noteContainer(item: WireObject, counts: Counts): void {
+    const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
+    if (id === null || this.#containers.has(id)) return
+    if (this.#containers.size === CALLS_MAX) counts.doubt()
+    else this.#containers.add(id)
+  }
+
+  get svgParts(): readonly UsagePart[] {
+    return this.#svgParts
+  }
+
+  /** Where upstream says how many searches it charges for, that counts: it leaves out the discounted ones. */
+  calls(webSearches: number | null): Quantities {
+    return quantitiesOf({
+      web_searches: webSearches ?? this.#webSearches,
+      file_searches: this.#fileSearches,
+      containers: this.#containers.size,
+    })
   }
 }

@@ -2,7 +2,7 @@ import type { Quantities, UsagePart } from '../../kernel/usage.ts'
 import { type Counts, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
 
 /** One side of a call: what went in, or what came out. */
-export interface TokenSide {
+interface TokenSide {
   readonly total: number
   readonly quantities: Quantities
 }
