@@ -1,7 +1,7 @@
 import type { Surface } from '../kernel/surface.ts'
 import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
-import { leastBodyTokens, roughBodyTokens } from '../metering/rough-request.ts'
+import { leastBodyTokens, roughBodyTokens } from '../metering/rough-tokens.ts'
 import { countMessagesTokens, type TokenCounter } from '../metering/token-counter.ts'
 import type { SpeechRequest } from '../providers/chat/audio.ts'
 import {

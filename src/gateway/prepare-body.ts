@@ -6,10 +6,11 @@ import { kept } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { askForUsage } from '../providers/chat-usage/ask-for-usage.ts'
-import { reencodeRequest, reencodeWhole } from '../providers/chat-usage/reencode-request.ts'
 import {
   applySplices,
   lengthChange,
+  reencodeRequest,
+  reencodeWhole,
   type Splice,
   spliceChunks,
 } from '../providers/chat-usage/splice-bytes.ts'

@@ -8,7 +8,7 @@ import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Once } from '../kernel/once.ts'
 import { kept } from '../kernel/read-buffer.ts'
-import { scanJson } from '../metering/json-scanner.ts'
+import { scanJson } from '../metering/json-walker.ts'
 import { parseOwnJson } from './fields.ts'
 import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
 

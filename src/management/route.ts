@@ -10,11 +10,10 @@ import type { Caller } from '../keys/identity.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
-import type { RefusedCalls } from '../ledger/refused-calls.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
+import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
-import type { WaitingCalls } from '../ledger/waiting-calls.ts'
 
 /** What the endpoints of the service itself work with. */
 export interface Management {

@@ -1,7 +1,5 @@
-import { MatroskaTrack, OggTrack, ProgramStreamTrack, WavTrack } from './audio-containers.ts'
-import { FlacTrack, id3Bytes, MpegTrack } from './audio-frames.ts'
-import { Mp4Track } from './audio-mp4.ts'
-import type { AudioTrack } from './audio-track.ts'
+import { MatroskaTrack, Mp4Track, OggTrack, ProgramStreamTrack, WavTrack } from './audio-containers.ts'
+import { type AudioTrack, FlacTrack, id3Bytes, MpegTrack } from './audio-frames.ts'
 
 /** What is looked at to tell a format. */
 const HEAD_BYTES = 16
@@ -22,7 +20,7 @@ export class AudioClock {
   #failed = false
   #bytes = 0
 
-  /** `mayBePcm`: somebody says that these are bare samples, which counts where they are nothing else. */
+  /** `mayBePcm`: the request or the reply says that these are bare samples, which counts where they are nothing else. */
   constructor(mayBePcm = false) {
     this.#mayBePcm = mayBePcm
   }

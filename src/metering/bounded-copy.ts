@@ -7,9 +7,10 @@ interface Size {
 }
 
 /**
- * Buffers that nobody uses at present, by their size: for an event, for a reply, for a reply with a long text. Memory
- * outside of V8's heap takes 5 µs to get and to give back, and much of it has V8 walk its heap; a copy is needed for a
- * few microseconds at a time, so 10,000 streams that wait for their next event need none.
+ * Buffers that are not in use at present, by their size: for an event, for a reply,
+ * for a reply with a long text. Memory outside of V8's heap takes 5 µs to get and to give back, and much of it has V8
+ * walk its heap; a copy is needed for a few microseconds at a time, so 10,000 streams that wait for their next event need
+ * none.
  */
 const SIZES: readonly Size[] = [
   { bytes: 4 * 1024, sparesMax: 64, spares: [] },
@@ -17,10 +18,19 @@ const SIZES: readonly Size[] = [
   { bytes: 192 * 1024, sparesMax: 16, spares: [] },
 ]
 
-/** A copy of bytes that can be taken back to an earlier length. Whoever appends keeps the bound. */
+/**
+ * A copy of the first bytes of something that arrives in pieces, never more than its limit, so that the pieces
+ * themselves may be overwritten. It can be taken back to an earlier length.
+ */
 export class BoundedCopy {
+  readonly #bytesMax: number
   #bytes: Buffer = NOTHING
   #length = 0
+
+  /** Without a limit the caller keeps one. The default is a small integer, since Infinity would make all sums slower. */
+  constructor(bytesMax = 2 ** 30 - 1) {
+    this.#bytesMax = bytesMax
+  }
 
   get length(): number {
     return this.#length
@@ -32,13 +42,14 @@ export class BoundedCopy {
   }
 
   append(chunk: Buffer, from: number, to: number): void {
-    const length = this.#length + to - from
+    const taken = Math.min(to - from, this.#bytesMax - this.#length)
+    const length = this.#length + taken
     if (length > this.#bytes.length) this.#grow(length)
     const bytes = this.#bytes
     const shift = this.#length - from
     // Of most members little is copied, and for so little a native copy costs more for its call alone.
-    if (to - from <= 32) for (let i = from; i < to; i++) bytes[i + shift] = chunk[i] as number
-    else chunk.copy(bytes, this.#length, from, to)
+    if (taken <= 32) for (let i = from; i < from + taken; i++) bytes[i + shift] = chunk[i] as number
+    else chunk.copy(bytes, this.#length, from, from + taken)
     this.#length = length
   }
 
@@ -50,6 +61,13 @@ export class BoundedCopy {
     return this.#bytes.toString('utf8', 0, this.#length)
   }
 
+  /** A view of the first `length` bytes, to be used at once; null when those were more than the limit. Starts anew. */
+  take(length: number): Buffer | null {
+    const bytes = length <= this.#length ? this.#bytes.subarray(0, length) : null
+    this.clear()
+    return bytes
+  }
+
   clear(): void {
     this.#length = 0
     this.#release()
@@ -59,7 +77,7 @@ export class BoundedCopy {
     const size = SIZES.find((candidate) => bytes <= candidate.bytes)
     const grown =
       size === undefined
-        ? Buffer.allocUnsafeSlow(Math.max(bytes, this.#bytes.length * 2))
+        ? Buffer.allocUnsafeSlow(Math.min(this.#bytesMax, Math.max(bytes, this.#bytes.length * 2)))
         : (size.spares.pop() ?? Buffer.allocUnsafeSlow(size.bytes))
     this.#bytes.copy(grown, 0, 0, this.#length)
     this.#release()
@@ -68,6 +86,7 @@ export class BoundedCopy {
 
   #release(): void {
     const { length } = this.#bytes
+    if (length === 0) return
     const size = SIZES.find((candidate) => candidate.bytes === length)
     if (size !== undefined && size.spares.length < size.sparesMax) size.spares.push(this.#bytes)
     this.#bytes = NOTHING

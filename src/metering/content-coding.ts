@@ -22,7 +22,7 @@ export type FlushWhen = 'each_chunk' | 'full'
 
 /** Compresses or decompresses one chunk after the other. */
 export interface Coder {
-  /** What the chunk gives, as it is asked for: who takes the next piece late holds the work up, not the memory. */
+  /** What the chunk gives, as it is asked for: a piece that is taken late holds up the work, and takes no memory. */
   feed(chunk: Buffer): AsyncGenerator<Buffer>
   /** What is left when no chunk follows. Throws if a compressed text is not complete. */
   finish(): AsyncGenerator<Buffer>

@@ -90,7 +90,7 @@ export class MarkWatch {
     return markOf(last, 0, last.length)
   }
 
-  /** The same for a string that has escaped what nobody must escape, and so may spell one unseen. */
+  /** The same for a string that has escaped what need not be escaped, and so may spell one unseen. */
   closeEscaped(chunk: Uint8Array, i: number): number {
     const last = this.#lastBytes(chunk, i)
     if (last.length > ESCAPED_BYTES_MAX) return MARKS.elsewhere
@@ -98,7 +98,7 @@ export class MarkWatch {
       const text = Buffer.from(JSON.parse(`"${Buffer.from(last).toString()}"`) as string)
       return markOf(text, 0, text.length)
     } catch {
-      // Control characters are not looked for in strings that nobody reads.
+      // Control characters are not looked for in strings that are not read.
       return EVERY_MARK
     }
   }

@@ -21,7 +21,7 @@ export interface CopyLimits {
 
 /**
  * Decodes a copy of a body for reading, while the body itself passes as it is. Output beyond the limit ends it, and so
- * does bad input; from then on nothing is taken and nobody has to wait.
+ * does bad input; from then on nothing is taken and `write` never asks to wait.
  */
 export function decodeCopy(
   coding: string,
@@ -48,7 +48,7 @@ class QueuedDecoder implements CopyDecoder {
   #outputBytes = 0
   #work: Promise<void> = NOTHING_TO_DO
   #isWorking = false
-  /** One wait for all who wait. */
+  /** One promise for all writes that are to wait. */
   #room: PromiseWithResolvers<void> | null = null
 
   constructor(coding: string, onBytes: (bytes: Buffer) => void, copyLimits: AllLimits) {

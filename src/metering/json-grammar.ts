@@ -1,56 +1,61 @@
+import { MARK_ENDS, markOf } from './content-marks.ts'
+import { ESCAPES, NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
+
 /**
  * RFC 8259 outside strings, as one table: `STEP[state * 256 + byte]` is the next state, or one of the actions below,
- * which the scanner carries out. Strings and containers come back to `AFTER[state]`, the state they were met in; the
- * scanner's stack holds nothing else. Members of the top-level object have states of their own, so that what lies
- * deeper, which is nearly all there is, never asks how deep it is.
+ * which the walker carries out. Strings and containers come back to `AFTER[state]`, the state they were met in; the
+ * walker's stack holds nothing else. Containers that a selector looks into ("seen" ones) have states of their own, so
+ * that all others, which are nearly all there is, never ask whether they are looked at.
  */
 
-export const BEFORE_OBJECT = 0
-export const AFTER_OBJECT = 1
+export const BEFORE_ROOT = 0
+export const AFTER_ROOT = 1
 /** Strings are not in the table: json-string.ts crosses them. */
 export const IN_STRING = 2
 
 /** Behind `{`, a name or `}`; behind a comma, a name. */
-export const TOP_FIRST_NAME = 3
-const TOP_NAME = 4
-export const TOP_COLON = 5
-/** A top-level value is due: the same bytes as TOP_VALUE, but its first one is an action. */
-const TOP_VALUE_AHEAD = 6
-export const TOP_AFTER_VALUE = 7
+export const SEEN_FIRST_NAME = 3
+const SEEN_NAME = 4
+export const SEEN_COLON = 5
+/** A value of a seen container is due: the same bytes as SEEN_VALUE, but its first one is an action. */
+const SEEN_MEMBER_AHEAD = 6
+export const SEEN_AFTER_MEMBER = 7
+export const SEEN_FIRST_ELEMENT = 8
+const SEEN_ELEMENT_AHEAD = 9
+export const SEEN_AFTER_ELEMENT = 10
 
-export const FIRST_NAME = 8
-const NAME = 9
-const COLON = 10
-const AFTER_MEMBER = 11
+const FIRST_NAME = 11
+const NAME = 12
+const COLON = 13
+const AFTER_MEMBER = 14
 /** Behind `[`: a value or `]`. */
-export const FIRST_ELEMENT = 12
-const AFTER_ELEMENT = 13
+const FIRST_ELEMENT = 15
+const AFTER_ELEMENT = 16
 
 /** Each of the three is a value that is due, followed by the states inside a number and inside a literal. */
 const VALUE_STATES = 19
-export const TOP_VALUE = 14
-const MEMBER = TOP_VALUE + VALUE_STATES
+export const SEEN_VALUE = 17
+const MEMBER = SEEN_VALUE + VALUE_STATES
 const ELEMENT = MEMBER + VALUE_STATES
 const STATES = ELEMENT + VALUE_STATES
 
 /** Every entry from here on is an action, every one below is a state. */
-export const ACTION = 128
-export const REFUSE = ACTION
+const ACTION = 128
+const REFUSE = ACTION
 export const OPEN_STRING = ACTION + 1
 export const OPEN_OBJECT = ACTION + 2
 export const OPEN_ARRAY = ACTION + 3
 export const CLOSE = ACTION + 4
-export const OPEN_TOP_OBJECT = ACTION + 5
-export const OPEN_TOP_NAME = ACTION + 6
-/** The first byte of a top-level value, to be looked at again in TOP_VALUE. */
-export const START_TOP_VALUE = ACTION + 7
-/** The byte is behind the number and not part of it, to be looked at again in TOP_AFTER_VALUE. */
-export const END_TOP_NUMBER = ACTION + 8
-export const END_TOP_LITERAL = ACTION + 9
-/** Only in AFTER: the end of a top-level name, of a top-level string or container, of the object itself. */
-export const END_TOP_NAME = ACTION + 10
-export const END_TOP_VALUE = ACTION + 11
-export const END_OBJECT = ACTION + 12
+export const OPEN_SEEN_NAME = ACTION + 5
+/** The first byte of the outermost value, or of one in a seen container. */
+export const START_SEEN_VALUE = ACTION + 6
+/** The byte is behind the number and not part of it. */
+export const END_SEEN_NUMBER = ACTION + 7
+export const END_SEEN_LITERAL = ACTION + 8
+/** Only in AFTER and on the stack: the end of a name, of a string or unseen container, and of a seen container. */
+export const END_SEEN_NAME = ACTION + 9
+export const END_SEEN_VALUE = ACTION + 10
+export const END_SEEN_CONTAINER = ACTION + 11
 
 const WHITESPACE = ' \t\n\r'
 const DIGITS = '0123456789'
@@ -101,21 +106,22 @@ function buildValue(value: number, afterLiteral: number, followers: Followers): 
   }
 }
 
-onSpace(BEFORE_OBJECT, AFTER_OBJECT)
-on(BEFORE_OBJECT, '{', OPEN_TOP_OBJECT)
-AFTER[BEFORE_OBJECT] = END_OBJECT
+onSpace(BEFORE_ROOT, AFTER_ROOT)
+on(BEFORE_ROOT, '{[', START_SEEN_VALUE)
 
-onSpace(TOP_FIRST_NAME, TOP_NAME, TOP_COLON, TOP_VALUE_AHEAD, TOP_AFTER_VALUE)
-for (const state of [TOP_FIRST_NAME, TOP_NAME]) {
-  on(state, '"', OPEN_TOP_NAME)
-  AFTER[state] = END_TOP_NAME
+onSpace(SEEN_FIRST_NAME, SEEN_NAME, SEEN_COLON, SEEN_MEMBER_AHEAD, SEEN_AFTER_MEMBER)
+onSpace(SEEN_FIRST_ELEMENT, SEEN_ELEMENT_AHEAD, SEEN_AFTER_ELEMENT)
+for (const state of [SEEN_FIRST_NAME, SEEN_NAME]) on(state, '"', OPEN_SEEN_NAME)
+on(SEEN_COLON, ':', SEEN_MEMBER_AHEAD)
+for (const state of [SEEN_MEMBER_AHEAD, SEEN_FIRST_ELEMENT, SEEN_ELEMENT_AHEAD]) {
+  on(state, `"{[-${DIGITS}tfn`, START_SEEN_VALUE)
 }
-on(TOP_COLON, ':', TOP_VALUE_AHEAD)
-on(TOP_VALUE_AHEAD, '"{[-0123456789tfn', START_TOP_VALUE)
-buildValue(TOP_VALUE, END_TOP_LITERAL, [[`${WHITESPACE},}`, END_TOP_NUMBER]])
-AFTER[TOP_VALUE] = END_TOP_VALUE
-on(TOP_AFTER_VALUE, ',', TOP_NAME)
-for (const state of [TOP_FIRST_NAME, TOP_AFTER_VALUE]) on(state, '}', CLOSE)
+buildValue(SEEN_VALUE, END_SEEN_LITERAL, [[`${WHITESPACE},}]`, END_SEEN_NUMBER]])
+AFTER[SEEN_VALUE] = END_SEEN_VALUE
+on(SEEN_AFTER_MEMBER, ',', SEEN_NAME)
+on(SEEN_AFTER_ELEMENT, ',', SEEN_ELEMENT_AHEAD)
+for (const state of [SEEN_FIRST_NAME, SEEN_AFTER_MEMBER]) on(state, '}', CLOSE)
+for (const state of [SEEN_FIRST_ELEMENT, SEEN_AFTER_ELEMENT]) on(state, ']', CLOSE)
 
 onSpace(FIRST_NAME, NAME, COLON, AFTER_MEMBER)
 for (const state of [FIRST_NAME, NAME]) {
@@ -143,3 +149,78 @@ onSpace(FIRST_ELEMENT, AFTER_ELEMENT)
 AFTER[FIRST_ELEMENT] = AFTER_ELEMENT
 on(AFTER_ELEMENT, ',', ELEMENT)
 for (const state of [FIRST_ELEMENT, AFTER_ELEMENT]) on(state, ']', CLOSE)
+
+/** The compiler treats a constant of this module as known, an imported one not: a tenth of the speed. */
+const markEnds = MARK_ENDS
+const escapes = ESCAPES
+const BACKSLASH = 0x5c
+
+/** Where a scan stands: the next byte of the chunk, the grammar's state, and how many containers are open. */
+export interface Cursor {
+  i: number
+  state: number
+  depth: number
+  /** What the strings mark that came by, as content-marks.ts says. */
+  marks: number
+}
+
+/** The chunk is used up. */
+export const END_OF_CHUNK = 0
+
+/**
+ * Walks through what no selector looks into until something has to be done about a byte: answers the action of the
+ * grammar for `cursor.i`, or END_OF_CHUNK. Strings that are short and whole and have no escapes but those of one
+ * character, and containers within an unseen one, which together are nearly everything, never leave this function; it holds no call and no field access in its loops, but for the rare string that may be a mark,
+ * because either one halves its speed.
+ */
+export function walk(chunk: Buffer, words: DataView, stack: Uint8Array, cursor: Cursor): number {
+  const length = chunk.length
+  let { i, state, depth } = cursor
+  let action = END_OF_CHUNK
+  while (i < length) {
+    let next = STEP[(state << 8) | (chunk[i] as number)] as number
+    while (next < ACTION) {
+      state = next
+      i++
+      if (i === length) break
+      next = STEP[(state << 8) | (chunk[i] as number)] as number
+    }
+    if (i === length) break
+    const back = AFTER[state] as number
+    if (next === OPEN_STRING) {
+      const near = Math.min(i + NEAR_BYTES, length)
+      let stop = nextStop(chunk, words, i + 1, near)
+      while (stop + 1 < near && chunk[stop] === BACKSLASH && escapes[chunk[stop + 1] as number] === 1) {
+        stop = nextStop(chunk, words, stop + 2, near)
+      }
+      if (stop < length && chunk[stop] === QUOTE && back < ACTION) {
+        if (markEnds[chunk[stop - 1] as number] === 1) cursor.marks |= markOf(chunk, i + 1, stop)
+        i = stop + 1
+        state = back
+        continue
+      }
+    } else if (next === OPEN_OBJECT || next === OPEN_ARRAY) {
+      if (depth < stack.length) {
+        stack[depth] = back
+        depth++
+        state = next === OPEN_OBJECT ? FIRST_NAME : FIRST_ELEMENT
+        i++
+        continue
+      }
+    } else if (next === CLOSE) {
+      const outside = stack[depth - 1] as number
+      if (outside < ACTION) {
+        depth--
+        state = outside
+        i++
+        continue
+      }
+    }
+    action = next
+    break
+  }
+  cursor.i = i
+  cursor.state = state
+  cursor.depth = depth
+  return action
+}

@@ -1,5 +1,5 @@
-import { JsonPicker } from './json-picker.ts'
 import type { Picked, Place } from './json-place.ts'
+import { JsonWalker } from './json-walker.ts'
 
 const CR = 0x0d
 const LF = 0x0a
@@ -15,7 +15,7 @@ const LINES_MAX = 1_000_000
  * is a blank to JSON and a line's end to many readers of lines. Lines of any length are read without being kept.
  */
 export class JsonLines {
-  readonly #picker: JsonPicker
+  readonly #walker: JsonWalker
   /** Answers whether to go on. */
   readonly #onLine: (line: Picked) => boolean
   #failed = false
@@ -25,7 +25,7 @@ export class JsonLines {
   #fullLines = 0
 
   constructor(place: Place, onLine: (line: Picked) => boolean) {
-    this.#picker = new JsonPicker(place, () => {})
+    this.#walker = new JsonWalker(place)
     this.#onLine = onLine
   }
 
@@ -57,8 +57,8 @@ export class JsonLines {
     this.#endsInCr = cr >= 0
     if (!this.#open && bytes.every((byte) => BLANKS.has(byte))) return
     this.#open = true
-    this.#picker.write(bytes)
-    if (this.#picker.failed) this.#failed = true
+    this.#walker.write(bytes)
+    if (this.#walker.failed) this.#failed = true
   }
 
   #endLine(): void {
@@ -68,8 +68,8 @@ export class JsonLines {
     if (!this.#open || this.#failed) return
     this.#open = false
     this.#fullLines++
-    const pick = this.#picker.end()
-    const isRead = pick.kind === 'picked' && pick.duplicates.length === 0
-    if (!isRead || this.#fullLines > FULL_LINES_MAX || !this.#onLine(pick.value)) this.#failed = true
+    const scan = this.#walker.end()
+    const isRead = scan.kind === 'object' && scan.picked.duplicates.length === 0
+    if (!isRead || this.#fullLines > FULL_LINES_MAX || !this.#onLine(scan.picked.value)) this.#failed = true
   }
 }

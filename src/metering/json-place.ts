@@ -1,6 +1,93 @@
-import { AMBIGUOUS, WatchedNames } from './watched-names.ts'
+/** Answers for a name that is not watched, but that a server may read as one that is. */
+export const AMBIGUOUS: unique symbol = Symbol('ambiguous')
 
-/** Something is there that was not read: a number, a literal, what is too long, or a container nobody looks into. */
+const BACKSLASH = 0x5c
+/** The bit in which an ASCII letter differs from the same one in the other case. */
+const CASE_BIT = 0x20
+
+interface Watched<Name> {
+  readonly name: Name
+  readonly bytes: Buffer
+}
+
+/**
+ * The names a scanner looks for, and the names that some servers would take for one of them: Go's encoding/json and
+ * .NET's web defaults ignore letter case (Go even takes U+017F for `s` and U+212A for `k`), parsers in C end a name
+ * at U+0000, and a lone surrogate is kept, replaced or dropped depending on the parser.
+ */
+export class WatchedNames<Name extends string> {
+  readonly #exact = new Map<string, Name>()
+  readonly #folded = new Set<string>()
+  /** By their length in bytes. */
+  readonly #byLength = new Map<number, Watched<Name>[]>()
+
+  constructor(names: Iterable<Name>) {
+    for (const name of names) {
+      this.#exact.set(name, name)
+      this.#folded.add(fold(name))
+      const bytes = Buffer.from(name)
+      this.#byLength.set(bytes.length, [...(this.#byLength.get(bytes.length) ?? []), { name, bytes }])
+    }
+  }
+
+  find(name: string): Name | undefined {
+    return this.#exact.get(name)
+  }
+
+  /** True for a name that is not watched, but that a server may read as one that is. */
+  isAmbiguous(name: string): boolean {
+    if (this.#exact.has(name)) return false
+    return name.includes('\0') || !name.isWellFormed() || this.#folded.has(fold(name))
+  }
+
+  /**
+   * The watched name that stands between the quotes, as it is written, or null. Nearly every name is told apart by its
+   * bytes, without making a string of it: one that some parser could take for a watched name has as many bytes and
+   * the same letters, or it has other than ASCII characters, or escapes. Control characters are refused before.
+   */
+  read(bytes: Buffer, from: number, to: number): Name | null | typeof AMBIGUOUS {
+    const candidates = this.#byLength.get(to - from)
+    let seemsWatched = false
+    for (let k = 0; candidates !== undefined && k < candidates.length; k++) {
+      const candidate = candidates[k] as Watched<Name>
+      const likeness = compare(candidate.bytes, bytes, from)
+      if (likeness === 'same') return candidate.name
+      seemsWatched ||= likeness === 'similar'
+    }
+    if (!seemsWatched && isPlain(bytes, from, to)) return null
+    return this.readText(bytes.toString('utf8', from, to))
+  }
+
+  /** The same for a name as it is written that is at hand as text. */
+  readText(text: string): Name | null | typeof AMBIGUOUS {
+    const name = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text
+    return this.isAmbiguous(name) ? AMBIGUOUS : (this.find(name) ?? null)
+  }
+}
+
+/** Upper case first: it is what folds the letters whose lower case is themselves, such as U+017F. */
+function fold(name: string): string {
+  return name.toUpperCase().toLowerCase()
+}
+
+function compare(name: Buffer, bytes: Buffer, from: number): 'same' | 'similar' | 'other' {
+  let differences = 0
+  for (let i = 0; i < name.length; i++) {
+    differences |= (name[i] as number) ^ (bytes[from + i] as number)
+    if ((differences & ~CASE_BIT) !== 0) return 'other'
+  }
+  return differences === 0 ? 'same' : 'similar'
+}
+
+function isPlain(bytes: Buffer, from: number, to: number): boolean {
+  for (let i = from; i < to; i++) {
+    const byte = bytes[i] as number
+    if (byte >= 0x80 || byte === BACKSLASH) return false
+  }
+  return true
+}
+
+/** Something is there that was not read: a number, a literal, what is too long, or a container that is not looked into. */
 export const UNREAD: unique symbol = Symbol('unread')
 
 /** What a picker found at a place: of an object or array only what it was to look at. */
@@ -27,7 +114,7 @@ export const TEXT: Place = { members: null, elements: null, streams: false, spar
 export const PRESENCE: Place = { ...TEXT, text: false }
 
 export function objectAt(members: Readonly<Record<string, Place>>): Place {
-  return { ...TEXT, members: new PlaceMembers(members) }
+  return { ...TEXT, members: new PlaceMembers(new Map(Object.entries(members))) }
 }
 
 export function arrayOf(elements: Place): Place {
@@ -43,9 +130,15 @@ export function sparseArrayOf(elements: Place): Place {
   return { ...TEXT, elements, sparse: true }
 }
 
+/** An object of which members are captured as they are written: with their spans, and not looked into. */
+export function capturing(names: Iterable<string>): Place {
+  return { ...TEXT, members: new PlaceMembers(new Map(Array.from(names, (name) => [name, null]))) }
+}
+
 export interface FoundMember {
   readonly name: string
-  readonly place: Place
+  /** Null for one that is captured as it is written. */
+  readonly place: Place | null
 }
 
 /** The members of an object that are looked at. */
@@ -53,16 +146,14 @@ export class PlaceMembers {
   readonly #names: WatchedNames<string>
   readonly #found = new Map<string, FoundMember>()
 
-  constructor(members: Readonly<Record<string, Place>>) {
-    const names = Object.keys(members)
-    this.#names = new WatchedNames(names)
-    for (const [name, place] of Object.entries(members)) this.#found.set(name, { name, place })
+  constructor(members: ReadonlyMap<string, Place | null>) {
+    this.#names = new WatchedNames(members.keys())
+    for (const [name, place] of members) this.#found.set(name, { name, place })
   }
 
-  /** The member whose name stands between the quotes, null for one that nobody looks at. */
-  find(bytes: Buffer, from: number, to: number): FoundMember | 'ambiguous' | null {
+  /** The member whose name stands between the quotes, null for one that is not looked at. */
+  find(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
     const name = this.#names.read(bytes, from, to)
-    if (name === AMBIGUOUS) return 'ambiguous'
-    return name === null ? null : (this.#found.get(name) ?? null)
+    return name === null || name === AMBIGUOUS ? name : (this.#found.get(name) ?? null)
   }
 }

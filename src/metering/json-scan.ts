@@ -1,3 +1,5 @@
+import { AMBIGUOUS, type FoundMember, type Picked, type Place } from './json-place.ts'
+
 /** Where a member stands in the document, in bytes. `nameStart` is the name's opening quote; `end` is exclusive. */
 export interface JsonSpan {
   readonly nameStart: number
@@ -31,18 +33,21 @@ export type UnreadableJson =
   | 'trailing_bytes'
   | 'too_deep'
   | 'too_large'
-  /** A top-level name longer than `nameBytesMax`. */
+  /** A name of an object that is looked into, longer than `nameBytesMax`. */
   | 'name_too_long'
   /** More top-level members than `membersMax`. */
   | 'too_many_members'
-  /** A top-level name that is not watched, but that some parsers read as one that is. */
+  /** A name that is not looked at, but that some parsers read as one that is. */
   | 'ambiguous_name'
+  /** More was found at the places that are looked into than is kept at a time. */
+  | 'too_much'
 
 export type JsonScan<Name extends string = string> =
   | {
       readonly kind: 'object'
+      /** The captured members. */
       readonly members: ReadonlyMap<Name, JsonMember>
-      /** Watched names given more than once; `members` has the first of each, parsers differ on which counts. */
+      /** Captured names given more than once; `members` has the first of each, parsers differ on which counts. */
       readonly duplicates: readonly Name[]
       /** The offset of the closing brace, before which a member can be inserted. */
       readonly objectEnd: number
@@ -50,6 +55,8 @@ export type JsonScan<Name extends string = string> =
       readonly empty: boolean
       /** What the strings mark, at any depth and however they are spelled: bits of content-marks.ts. */
       readonly marks: number
+      /** What was found in what was looked into. */
+      readonly picked: Selection
     }
   | { readonly kind: 'unreadable'; readonly reason: UnreadableJson; readonly at: number }
 
@@ -57,17 +64,195 @@ export interface JsonScanLimits {
   /** The top-level object is depth 1. Parsers in use stop between 64 (.NET) and 10,000 (Go). */
   readonly depthMax: number
   readonly documentBytesMax: number
-  /** Each captured value's length as written in the document; memory is at most this times the watched names. */
+  /** Each captured value's length as written in the document; memory is at most this times the captured names. */
   readonly captureBytesMax: number
+  /** The same for a text that is read where the walker looks into the document. */
+  readonly stringBytesMax: number
   readonly nameBytesMax: number
   /** Members of the top-level object: each costs a look-up, 0.6 µs, where other bytes cost a few nanoseconds. */
   readonly membersMax: number
+  /** Values that are kept at a time of what is looked into. */
+  readonly valuesMax: number
 }
 
 export const JSON_SCAN_LIMITS: JsonScanLimits = {
   depthMax: 512,
   documentBytesMax: 512 * 1024 * 1024,
   captureBytesMax: 256 * 1024,
+  stringBytesMax: 2048,
   nameBytesMax: 1024,
   membersMax: 4096,
+  valuesMax: 20_000,
+}
+
+const [QUOTE, OPEN_BRACE, OPEN_BRACKET] = [0x22, 0x7b, 0x5b]
+const [LETTER_T, LETTER_F, LETTER_N] = [0x74, 0x66, 0x6e]
+
+/** The grammar was verified, so JSON.parse cannot throw here; the text is at most `captureBytesMax` long. */
+export function memberOf(
+  { nameStart, start, end }: JsonSpan,
+  firstByte: number,
+  text: string | null,
+): JsonMember {
+  switch (firstByte) {
+    case QUOTE:
+      if (text === null) return { kind: 'too_long', type: 'string', nameStart, start, end }
+      return { kind: 'string', value: stringOf(text), nameStart, start, end }
+    case OPEN_BRACE:
+      if (text === null) return { kind: 'too_long', type: 'object', nameStart, start, end }
+      return { kind: 'object', json: text, nameStart, start, end }
+    case OPEN_BRACKET:
+      if (text === null) return { kind: 'too_long', type: 'array', nameStart, start, end }
+      return { kind: 'array', json: text, nameStart, start, end }
+    case LETTER_T:
+      return { kind: 'boolean', value: true, nameStart, start, end }
+    case LETTER_F:
+      return { kind: 'boolean', value: false, nameStart, start, end }
+    case LETTER_N:
+      return { kind: 'null', nameStart, start, end }
+    default:
+      if (text === null) return { kind: 'too_long', type: 'number', nameStart, start, end }
+      return { kind: 'number', value: Number(text), raw: text, nameStart, start, end }
+  }
+}
+
+/** Hardly any has an escape; what has none stands there as it is. */
+function stringOf(json: string): string {
+  return json.includes('\\') ? (JSON.parse(json) as string) : json.slice(1, -1)
+}
+
+/** A container that is open and looked into. Exactly one of `object` and `array` is there. */
+interface Frame {
+  readonly outer: Frame | null
+  readonly place: Place
+  readonly object: Map<string, Picked> | null
+  readonly array: Picked[] | null
+  /** How many values were kept when it was opened. */
+  readonly valuesBefore: number
+  /** The member whose value is due, if it is to be kept. */
+  member: FoundMember | null
+}
+
+/** What was found at the places that are looked into. */
+export interface Selection {
+  readonly value: Picked
+  /** The places of members given more than once; the first counts here, parsers differ. */
+  readonly duplicates: readonly string[]
+}
+
+const NONE: readonly string[] = []
+
+/** Puts together what a walker finds where it looks into a text, and keeps no more than it may. */
+export class PickedTree {
+  readonly #root: Place
+  readonly #onElement: ((element: Picked) => void) | null
+  readonly #valuesMax: number
+  #frame: Frame | null = null
+  #duplicates: Set<string> | null = null
+  #values = 0
+  #value: Picked = null
+
+  constructor(root: Place, onElement: ((element: Picked) => void) | null, valuesMax: number) {
+    this.#root = root
+    this.#onElement = onElement
+    this.#valuesMax = valuesMax
+  }
+
+  get inObject(): boolean {
+    return this.#frame !== null && this.#frame.object !== null
+  }
+
+  /** What is to be read of the value that is due; null if it is not looked at, or captured. */
+  get place(): Place | null {
+    const frame = this.#frame
+    if (frame === null) return this.#root
+    if (frame.object === null) return frame.place.elements
+    return frame.member === null ? null : frame.member.place
+  }
+
+  get picked(): Selection {
+    return { value: this.#value, duplicates: this.#duplicates === null ? NONE : [...this.#duplicates] }
+  }
+
+  /** The name of a member stands between `from` and `to`. */
+  name(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
+    const frame = this.#frame
+    const found = frame?.place.members?.find(bytes, from, to) ?? null
+    if (frame === null || found === AMBIGUOUS) return found
+    frame.member = found?.place == null ? null : found
+    if (frame.member !== null && frame.object?.has(frame.member.name) === true) {
+      this.#duplicates ??= new Set()
+      this.#duplicates.add(pathOf(frame))
+      frame.member = null
+    }
+    return found
+  }
+
+  /** False if that is more than is kept. */
+  open(place: Place, isObject: boolean): boolean {
+    this.#frame = {
+      outer: this.#frame,
+      place,
+      object: isObject ? new Map() : null,
+      array: isObject ? null : [],
+      valuesBefore: this.#values,
+      member: null,
+    }
+    return this.#count()
+  }
+
+  /** Takes the value that was due. False if that is more than is kept. */
+  add(value: Picked): boolean {
+    const frame = this.#frame
+    if (frame === null || (frame.object !== null && frame.member === null)) return true
+    return this.#put(frame, value) ? this.#count() : true
+  }
+
+  /** Ends the container at hand. True if it is the outermost one. */
+  close(): boolean {
+    const closed = this.#frame
+    if (closed === null) return true
+    const value = closed.object ?? closed.array
+    this.#frame = closed.outer
+    if (closed.outer === null) {
+      this.#value = value
+      return true
+    }
+    if (!this.#put(closed.outer, value)) this.#values = closed.valuesBefore
+    return false
+  }
+
+  clear(): void {
+    this.#frame = null
+    this.#duplicates = null
+    this.#values = 0
+    this.#value = null
+  }
+
+  /** Whether the value was kept. */
+  #put(frame: Frame, value: Picked): boolean {
+    if (frame.array === null) {
+      if (frame.member !== null) frame.object?.set(frame.member.name, value)
+      return frame.member !== null
+    }
+    if (frame.place.streams) {
+      this.#onElement?.(value)
+      return false
+    }
+    if (frame.place.sparse && !(value instanceof Map && value.size > 0)) return false
+    frame.array.push(value)
+    return true
+  }
+
+  #count(): boolean {
+    this.#values++
+    return this.#values <= this.#valuesMax
+  }
+}
+
+/** The way from the outermost container to the member at hand. */
+function pathOf(frame: Frame): string {
+  const outer = frame.outer === null ? '' : pathOf(frame.outer)
+  if (frame.array !== null) return `${outer}[]`
+  return `${outer}${outer === '' ? '' : '.'}${frame.member?.name ?? ''}`
 }

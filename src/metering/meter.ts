@@ -1,8 +1,7 @@
-import type { Usage } from '../kernel/usage.ts'
-import type { JsonDocument } from './json-document.ts'
-import type { TextPlace } from './learn-template.ts'
-import type { NameSet } from './name-set.ts'
-import type { DeliveredOutput } from './output-text.ts'
+import { NO_USAGE, type Usage } from '../kernel/usage.ts'
+import type { TextPlace } from './event-template.ts'
+import type { JsonDocument, NameSet } from './json-document.ts'
+import { type DeliveredOutput, OutputText } from './output-text.ts'
 
 /**
  * How far a reply has come.
@@ -33,7 +32,7 @@ export interface Meter {
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. */
   write(chunk: Buffer): void
-  /** The reply ended: `whole`, or cut by whoever. To be called once. */
+  /** The reply ended: `whole`, or cut by upstream or the client. To be called once. */
   end(whole: boolean): Metered
 }
 
@@ -114,4 +113,142 @@ export interface ReplyReader {
   /** What the model wrote in that document. Asked for only where it has to be counted, which is hardly ever. */
   readText(document: JsonDocument): void
   reading(): Reading
+}
+
+/** The meter of a reply that says nothing about usage: audio, text, an error. */
+export class SilentMeter implements Meter {
+  readonly stage: Stage = 'content'
+  readonly shown: Shown = NOTHING_SHOWN
+  readonly visibleBytes = 0
+
+  write(_chunk: Buffer): void {}
+
+  end(whole: boolean): Metered {
+    return {
+      usage: NO_USAGE,
+      inputKnown: false,
+      outputKnown: false,
+      outputTokensSeen: 0,
+      error: null,
+      objectId: null,
+      imagesBegun: 0,
+      stage: whole ? 'over' : 'content',
+      shown: NOTHING_SHOWN,
+      output: new OutputText().delivered(),
+      faults: [],
+    }
+  }
+}
+
+/**
+ * Keeps a fault of ours from breaking a reply: a meter that fails once is not asked again, and says so at the end.
+ * Nothing that upstream can send is known to lead here.
+ */
+export class GuardedMeter implements Meter {
+  #meter: Meter
+  #failed = false
+
+  constructor(meter: Meter) {
+    this.#meter = meter
+  }
+
+  get stage(): Stage {
+    return this.#meter.stage
+  }
+
+  get shown(): Shown {
+    return this.#meter.shown
+  }
+
+  get visibleBytes(): number {
+    return this.#meter.visibleBytes
+  }
+
+  write(chunk: Buffer): void {
+    try {
+      this.#meter.write(chunk)
+    } catch {
+      this.#fail()
+    }
+  }
+
+  end(whole: boolean): Metered {
+    try {
+      const metered = this.#meter.end(whole)
+      return this.#failed ? { ...metered, faults: ['failed'] } : metered
+    } catch {
+      this.#fail()
+      return { ...this.#meter.end(whole), faults: ['failed'] }
+    }
+  }
+
+  #fail(): void {
+    this.#failed = true
+    this.#meter = new SilentMeter()
+  }
+}
+
+export type SniffedForm = 'json' | 'events'
+
+/** What may stand before a document or a stream: blanks, the ends of lines, and a byte order mark. */
+const BEFORE: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf])
+
+/** How lines of events begin; one without a name is a comment. */
+const EVENT_LINE = /^(?:data|event|id|retry)?:/
+const EVENT_LINE_LENGTH = 'event:'.length
+
+/** The meter of a reply that does not say what it is: its first bytes do, and most say that it has no usage. */
+export class SniffingMeter implements Meter {
+  readonly #create: (form: SniffedForm | 'other') => Meter
+  /** Null until the first bytes are there. */
+  #meter: Meter | null = null
+  #start = ''
+
+  constructor(create: (form: SniffedForm | 'other') => Meter) {
+    this.#create = create
+  }
+
+  get stage(): Stage {
+    return this.#meter?.stage ?? 'content'
+  }
+
+  get shown(): Shown {
+    return this.#meter?.shown ?? NOTHING_SHOWN
+  }
+
+  get visibleBytes(): number {
+    return this.#meter?.visibleBytes ?? 0
+  }
+
+  write(chunk: Buffer): void {
+    if (this.#meter !== null) {
+      this.#meter.write(chunk)
+      return
+    }
+    let from = 0
+    if (this.#start === '') while (from < chunk.length && BEFORE.has(chunk[from] ?? 0)) from++
+    const read = this.#start.length
+    this.#start += chunk.toString('latin1', from, from + EVENT_LINE_LENGTH - read)
+    if (this.#start === '' || !this.#isEnough()) return
+    this.#meter = this.#choose()
+    if (read > 0) this.#meter.write(Buffer.from(this.#start.slice(0, read), 'latin1'))
+    this.#meter.write(chunk.subarray(from))
+  }
+
+  end(whole: boolean): Metered {
+    if (this.#meter === null) {
+      this.#meter = this.#choose()
+      this.#meter.write(Buffer.from(this.#start, 'latin1'))
+    }
+    return this.#meter.end(whole)
+  }
+
+  #isEnough(): boolean {
+    return this.#start.length === EVENT_LINE_LENGTH || this.#start[0] === '{' || this.#start.includes(':')
+  }
+
+  #choose(): Meter {
+    if (this.#start[0] === '{') return this.#create('json')
+    return this.#create(EVENT_LINE.test(this.#start) ? 'events' : 'other')
+  }
 }

@@ -1,15 +1,135 @@
 import { isAscii, isUtf8 } from 'node:buffer'
-import { Capture } from './capture.ts'
-import { looseName, readPartHead } from './multipart-head.ts'
-import {
-  MULTIPART_SCAN_LIMITS,
-  type MultipartField,
-  type MultipartScan,
-  type MultipartScanLimits,
-  type PartSink,
-  type UnreadableMultipart,
-} from './multipart-scan.ts'
-import { WatchedNames } from './watched-names.ts'
+import { BoundedCopy } from './bounded-copy.ts'
+import { WatchedNames } from './json-place.ts'
+
+/** A field of a form. `start` and `end` are where its value stands in the body, in bytes; `end` is exclusive. */
+export type MultipartField = { readonly start: number; readonly end: number } & (
+  | { readonly kind: 'text'; readonly value: string }
+  /** Longer than `valueBytesMax`: what it says is not known, only that it is there. */
+  | { readonly kind: 'too_long' }
+)
+
+export type UnreadableMultipart =
+  | 'empty'
+  /** Bytes before the first boundary: some parsers skip them, some refuse. */
+  | 'preamble'
+  /** The boundary stands where it is not, beyond doubt, a delimiter line of its own. */
+  | 'stray_boundary'
+  | 'no_closing_boundary'
+  | 'trailing_bytes'
+  | 'bad_part_head'
+  | 'part_head_too_large'
+  | 'too_many_parts'
+  | 'too_large'
+  /** A field name that is not watched, but that some parsers read as one that is. */
+  | 'ambiguous_name'
+  /** A watched field that some parsers would take for a file, or decode in another way than we do. */
+  | 'ambiguous_part'
+  | 'not_utf8'
+
+export type MultipartScan<Name extends string = string> =
+  | {
+      readonly kind: 'form'
+      readonly fields: ReadonlyMap<Name, MultipartField>
+      /** Watched names given more than once; `fields` has the first of each, parsers differ on which counts. */
+      readonly duplicates: readonly Name[]
+      readonly lengthBytes: number
+    }
+  | { readonly kind: 'unreadable'; readonly reason: UnreadableMultipart; readonly at: number }
+
+/** Looks at the parts that are no watched field as they pass. What it is given is overwritten afterwards. */
+export interface PartSink {
+  /** A part begins. Its bytes are given if the answer is true. */
+  open(head: PartHead): boolean
+  write(bytes: Buffer): void
+}
+
+export interface MultipartScanLimits {
+  readonly bodyBytesMax: number
+  readonly partHeadBytesMax: number
+  readonly partsMax: number
+  readonly valueBytesMax: number
+}
+
+export const MULTIPART_SCAN_LIMITS: MultipartScanLimits = {
+  bodyBytesMax: 512 * 1024 * 1024,
+  partHeadBytesMax: 16 * 1024,
+  partsMax: 1000,
+  valueBytesMax: 1024,
+}
+
+/** What the head of a part says. `plain` means that every parser takes the part for a text field of that name. */
+export interface PartHead {
+  readonly name: string
+  readonly plain: boolean
+  /** Text that is not ASCII would be read in another charset than UTF-8. */
+  readonly asciiOnly: boolean
+  /** A file name is given. */
+  readonly isFile: boolean
+  /** Nothing says that the bytes stand for others, or for text in another charset than UTF-8. */
+  readonly verbatim: boolean
+}
+
+const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
+/** The form every client in use writes: the name first, quoted, or bare if it is a word. */
+const DISPOSITION = /^form-data[ \t]*;[ \t]*name=(?:"([^"\\]*)"|([0-9A-Za-z_.-]+))(?![^ \t;])/i
+/** What may stand behind the name: `filename=` and `filename*=`, once each, are no second name. */
+const FILENAME = /;[ \t]*filename=/i
+const FILENAME_EXTENDED = /;[ \t]*filename\*=/i
+const ANOTHER_NAME = /name[ \t*0-9]*=/i
+const TEXT_TYPE = /^text\/plain(?:[ \t]*;[ \t]*charset=("?)(utf-8|us-ascii|iso-8859-1)\1)?$/i
+const PLAIN_ENCODING = /^(?:7bit|8bit|binary)$/i
+export const FOREIGN_CHARSET = /charset(?![ \t]*=[ \t]*"?(?:utf-?8|us-ascii)"?[ \t]*(?:;|$))/i
+
+/**
+ * Reads the head of a part (without its empty line), or answers null where parsers could differ: folded lines, bare
+ * CR or LF, no or two `Content-Disposition`, anything but `form-data`, a name that is absent, escaped by backslash,
+ * given as `name*=` or given again, be it inside a quoted filename, where parsers that split at `;` find it.
+ */
+export function readPartHead(bytes: Buffer): PartHead | null {
+  const headers = new Map<string, string>()
+  for (const line of bytes.toString('latin1').split('\r\n')) {
+    const [, field, value] = HEADER_LINE.exec(line) ?? []
+    if (field === undefined || value === undefined) return null
+    const key = field.toLowerCase()
+    if (headers.has(key) && key.startsWith('content-')) return null
+    headers.set(key, withoutBlanks(value))
+  }
+  const disposition = headers.get('content-disposition') ?? ''
+  const match = DISPOSITION.exec(disposition)
+  if (match === null) return null
+  const rest = disposition.slice(match[0].length)
+  if (ANOTHER_NAME.test(rest.replace(FILENAME, ';').replace(FILENAME_EXTENDED, ';'))) return null
+
+  const raw = Buffer.from(match[1] ?? match[2] ?? '', 'latin1')
+  if (!isUtf8(raw)) return null
+  const contentType = headers.get('content-type') ?? 'text/plain'
+  const type = TEXT_TYPE.exec(contentType)
+  const isPlainEncoding = PLAIN_ENCODING.test(headers.get('content-transfer-encoding') ?? 'binary')
+  return {
+    name: raw.toString('utf8'),
+    plain: rest === '' && type !== null && isPlainEncoding,
+    asciiOnly: (type?.[2] ?? 'utf-8').toLowerCase() !== 'utf-8',
+    isFile: FILENAME.test(rest) || FILENAME_EXTENDED.test(rest),
+    verbatim: isPlainEncoding && !headers.has('content-encoding') && !FOREIGN_CHARSET.test(contentType),
+  }
+}
+
+/** `trim` would also take U+00A0, one byte here, which other parsers keep; a pattern for the end would be quadratic. */
+function withoutBlanks(value: string): string {
+  let [start, end] = [0, value.length]
+  while (start < end && ' \t'.includes(value.charAt(start))) start++
+  while (start < end && ' \t'.includes(value.charAt(end - 1))) end--
+  return value.slice(start, end)
+}
+
+/** The name as parsers may see it that undo percent escapes, which browsers write, trim, and take `a[]` for a list `a`. */
+export function looseName(name: string): string {
+  return name
+    .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/\[.*/s, '')
+    .trim()
+}
 
 const CR = 0x0d
 const LF = 0x0a
@@ -46,7 +166,7 @@ type Fault = UnreadableMultipart | null
 /**
  * Finds the text fields of a multipart/form-data body that arrives in pieces, without keeping it. It reads only what
  * all parsers read alike: lines end in CRLF, and the boundary stands nowhere but in delimiter lines, without
- * padding, so whoever finds delimiters in a more generous way finds the same ones. The answer does not depend on how
+ * padding, so a parser that finds delimiters in a more generous way finds the same ones. The answer does not depend on how
  * the body was cut, and no chunk is referred to after `write` returns.
  */
 export class MultipartScanner<Name extends string = string> {
@@ -55,8 +175,8 @@ export class MultipartScanner<Name extends string = string> {
   readonly #needle: Buffer
   readonly #fields = new Map<Name, MultipartField>()
   readonly #duplicates = new Set<Name>()
-  readonly #head: Capture
-  readonly #value: Capture
+  readonly #head: BoundedCopy
+  readonly #value: BoundedCopy
   #failure: Extract<MultipartScan, { kind: 'unreadable' }> | null = null
   #ended = false
   /** The body's offset of the first byte of the chunk at hand, and the byte of that chunk to be looked at next. */
@@ -88,8 +208,8 @@ export class MultipartScanner<Name extends string = string> {
     this.#names = new WatchedNames(names)
     this.#limits = { ...MULTIPART_SCAN_LIMITS, ...limits }
     this.#needle = Buffer.from(`--${boundary}`, 'latin1')
-    this.#head = new Capture(this.#limits.partHeadBytesMax)
-    this.#value = new Capture(this.#limits.valueBytesMax)
+    this.#head = new BoundedCopy(this.#limits.partHeadBytesMax)
+    this.#value = new BoundedCopy(this.#limits.valueBytesMax)
   }
 
   write(chunk: Uint8Array): void {

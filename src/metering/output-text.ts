@@ -1,7 +1,7 @@
 /** Prose and refusals; thinking as far as it is shown; what is written for tools to read. */
 export type OutputKind = 'text' | 'thinking' | 'tool'
 
-/** What a call delivered, for counting its output when nobody says how much that was. */
+/** What a call delivered, for counting its output where upstream does not say how much that was. */
 export interface DeliveredOutput {
   /** UTF-8 bytes of all that was delivered, kept or not. */
   readonly bytes: Readonly<Record<OutputKind, number>>
@@ -21,7 +21,7 @@ const CHANNELS_MAX = 128
 const SMALL_BYTES = 256
 const NOTHING = Buffer.alloc(0)
 
-/** What a document delivered, which nobody looks for before it is asked for. */
+/** What a document delivered, which is not looked for before it is asked for. */
 export class LateOutput implements DeliveredOutput {
   #read: (() => DeliveredOutput) | null
   #delivered: DeliveredOutput | null = null

@@ -1,6 +1,6 @@
+import { capturing, type Place } from './json-place.ts'
 import type { JsonScan } from './json-scan.ts'
-import type { MultipartScan } from './multipart-scan.ts'
-import { WatchedNames } from './watched-names.ts'
+import type { MultipartScan } from './multipart-scanner.ts'
 
 /** The members of a request that decide what it may do and what it can cost. Nothing else of a body is looked at. */
 export const REQUEST_MEMBERS = [
@@ -46,14 +46,14 @@ export const REQUEST_MEMBERS = [
   'chunking_strategy',
 ] as const
 
-/** Where speech is made, what is to be said as well: elsewhere `input` is long, and would be copied for nobody. */
+/** Where speech is made, what is to be said as well: elsewhere `input` is long, and would be copied in vain. */
 const SPEECH_MEMBERS = [...REQUEST_MEMBERS, 'input', 'response_format'] as const
 
 export type RequestMember = (typeof SPEECH_MEMBERS)[number]
 
 /** The same, ready to be looked for: making this for every request took as long as scanning 10 kB of it. */
-export const REQUEST_NAMES = new WatchedNames<RequestMember>(REQUEST_MEMBERS)
-export const SPEECH_NAMES = new WatchedNames<RequestMember>(SPEECH_MEMBERS)
+export const REQUEST_NAMES: Place = capturing(REQUEST_MEMBERS)
+export const SPEECH_NAMES: Place = capturing(SPEECH_MEMBERS)
 
 /** What was found in a request's body. */
 export type RequestFacts =
@@ -62,7 +62,7 @@ export type RequestFacts =
   | {
       readonly kind: 'json'
       readonly scan: Extract<JsonScan<RequestMember>, { kind: 'object' }>
-      /** Null where nobody looked into them. */
+      /** Null where they were not looked into. */
       readonly records: RecordsFound | null
       readonly doubt: Doubt | null
     }

@@ -1,12 +1,10 @@
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from './content-coding.ts'
 import { decodeCopy } from './decode-copy.ts'
-import { JsonPicker, type Pick } from './json-picker.ts'
 import type { Picked, Place } from './json-place.ts'
-import { JsonScanner } from './json-scanner.ts'
-import { FOREIGN_CHARSET } from './multipart-head.ts'
-import type { PartSink } from './multipart-scan.ts'
-import { boundaryOf, MultipartScanner } from './multipart-scanner.ts'
+import type { JsonScan } from './json-scan.ts'
+import { JsonWalker } from './json-walker.ts'
+import { boundaryOf, FOREIGN_CHARSET, MultipartScanner, type PartSink } from './multipart-scanner.ts'
 import {
   type Doubt,
   REQUEST_MEMBERS,
@@ -15,7 +13,6 @@ import {
   type RequestFacts,
   type RequestMember,
 } from './request-facts.ts'
-import type { WatchedNames } from './watched-names.ts'
 
 /** Reads a request's body from its chunks as they pass. It looks, and can neither change nor stop anything. */
 export interface RequestReader {
@@ -28,19 +25,19 @@ export interface RequestReader {
 export interface RecordWatch {
   readonly place: Place
   take(record: Picked): void
-  /** `pick` is what was found around the records. */
-  found(pick: Pick): RecordsFound
+  /** `scan` has what was found around the records. */
+  found(scan: JsonScan): RecordsFound
 }
 
 /** What few endpoints want besides: other members of a JSON body, the files of a form. */
 export interface AlsoRead {
-  readonly names?: WatchedNames<RequestMember>
+  readonly names?: Place
   readonly files?: PartSink
 }
 
 const NOTHING_ELSE: AlsoRead = {}
 
-/** A reader that nobody has to wait for. */
+/** A reader that is never behind. */
 interface Scanner {
   write(chunk: Buffer): null
   end(): RequestFacts
@@ -142,12 +139,14 @@ function jsonScanner(records: RecordWatch | null, { names = REQUEST_NAMES }: Als
   return records === null ? new RequestJson(names) : jsonScannerWith(records, names)
 }
 
-class RequestJson implements Scanner {
-  readonly #json: JsonScanner<RequestMember>
+/** Schemas of tools have properties called `url` or `id`. What tools cost is read from them as a whole. */
+const TOOLS_UNMARKED = { unmarked: 'tools' }
 
-  constructor(names: WatchedNames<RequestMember>) {
-    // Schemas of tools have properties called `url` or `id`. What tools cost is read from them as a whole.
-    this.#json = new JsonScanner(names, null, 'tools')
+class RequestJson implements Scanner {
+  readonly #json: JsonWalker
+
+  constructor(names: Place) {
+    this.#json = new JsonWalker(names, TOOLS_UNMARKED)
   }
 
   write(chunk: Buffer): null {
@@ -156,23 +155,23 @@ class RequestJson implements Scanner {
   }
 
   end(): RequestFacts {
-    const scan = this.#json.end()
+    const scan = this.#json.end() as JsonScan<RequestMember>
     if (scan.kind === 'unreadable') return { kind: 'unreadable', reason: scan.reason }
     return { kind: 'json', scan, records: null, doubt: null }
   }
 }
 
-function jsonScannerWith(records: RecordWatch, names: WatchedNames<RequestMember>): Scanner {
+function jsonScannerWith(records: RecordWatch, names: Place): Scanner {
   const json = new RequestJson(names)
-  const picker = new JsonPicker(records.place, (record) => records.take(record))
+  const walker = new JsonWalker(records.place, { onElement: (record) => records.take(record) })
   return {
     write(chunk) {
-      picker.write(chunk)
+      walker.write(chunk)
       return json.write(chunk)
     },
     end() {
       const facts = json.end()
-      return facts.kind === 'json' ? { ...facts, records: records.found(picker.end()) } : facts
+      return facts.kind === 'json' ? { ...facts, records: records.found(walker.end()) } : facts
     },
   }
 }

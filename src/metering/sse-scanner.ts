@@ -2,12 +2,12 @@ const LF = 0x0a
 const CR = 0x0d
 const SPACE = 0x20
 const COLON = 0x3a
-const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf]
 const LINE_FEED = Buffer.from('\n')
 
 /** The longest field name that means something is `event`; a longer one is no field of ours. */
 const FIELD_BYTES_MAX = 5
-/** Names of events are short; one that is longer is cut, which makes it a name nobody asks for. */
+/** Names of events are short; one that is longer is cut, which makes it the name of no event that is read. */
 const NAME_BYTES_MAX = 128
 
 /** At the first byte of an event, in the name of a field, or in a value: of `data`, of `event`, of anything else. */
@@ -16,6 +16,56 @@ const FIELD = 1
 const DATA = 2
 const NAME = 3
 const IGNORED = 4
+
+/**
+ * Splits a stream of server-sent events that arrives in pieces into lines, by the rules of the HTML standard: LF, CRLF
+ * and CR end one, and a byte order mark may come first.
+ */
+export class SseLines {
+  /** Bytes of the byte order mark seen so far; all of them once it is over with. */
+  #mark = 0
+  /** The last byte was a CR that ended a line: a LF behind it belongs to it. */
+  #endedInCr = false
+  /** The next LF and CR of this chunk: both are searched natively, and no byte twice. */
+  #lf = -1
+  #cr = -1
+  /** What began like a byte order mark in an earlier chunk and is none was the beginning of a line. */
+  hasFalseMark = false
+
+  /** Takes up a chunk that begins at `first`. Answers where its first line begins or goes on. */
+  enter(chunk: Buffer, first: number): number {
+    this.#lf = -1
+    this.#cr = -1
+    this.hasFalseMark = false
+    let i = first
+    if (this.#endedInCr && chunk[i] === LF) i++
+    this.#endedInCr = false
+    while (this.#mark < BYTE_ORDER_MARK.length && i < chunk.length) {
+      if (chunk[i] !== BYTE_ORDER_MARK[this.#mark]) {
+        this.hasFalseMark = this.#mark > 0
+        this.#mark = BYTE_ORDER_MARK.length
+        break
+      }
+      this.#mark++
+      i++
+    }
+    return i
+  }
+
+  /** Where the line at `from` ends: the offset of its CR or LF, or the chunk's length. */
+  end(chunk: Buffer, from: number): number {
+    if (this.#lf < from) this.#lf = indexOrLength(chunk, LF, from)
+    if (this.#cr < from) this.#cr = indexOrLength(chunk, CR, from)
+    return Math.min(this.#lf, this.#cr)
+  }
+
+  /** A line's last byte is the one before `next`. Answers where the next line begins, which is behind a LF that follows a CR. */
+  behind(chunk: Buffer, next: number): number {
+    if (chunk[next - 1] !== CR) return next
+    this.#endedInCr = next === chunk.length
+    return chunk[next] === LF ? next + 1 : next
+  }
+}
 
 export interface SseSink {
   /** An event begins at `from`: the offset behind it, if it lies whole in the chunk and is known, else `from`. */
@@ -27,19 +77,16 @@ export interface SseSink {
 }
 
 /**
- * Finds the events in a stream of server-sent events that arrives in pieces, by the rules of the HTML standard: lines
- * end with LF, CRLF or CR, a byte order mark may come first, comments and other fields say nothing. It differs in
- * one point: an event that the end of the stream leaves without its blank line counts, as it does for the SDKs.
+ * Finds the events in a stream of server-sent events that arrives in pieces, by the rules of the HTML standard: comments
+ * and other fields say nothing. It differs in one point: an event that the end of the stream leaves without its blank
+ * line counts, as it does for the SDKs.
  *
  * It keeps nothing but a few bytes of the current line: what an event says goes to the sink as it comes.
  */
 export class SseScanner {
   readonly #sink: SseSink
+  readonly #lines = new SseLines()
   #state = EVENT_START
-  /** Bytes of the byte order mark seen so far; -1 once it is over with. */
-  #mark = 0
-  /** The last byte was CR: a line feed here belongs to it. */
-  #afterCr = false
   /** The one space behind the colon belongs to no value. */
   #atValueStart = false
   #field = ''
@@ -47,9 +94,6 @@ export class SseScanner {
   #hasData = false
   /** Where in this chunk the event began, or -1 when it began in an earlier one. */
   #rawFrom = -1
-  /** The next LF and CR of this chunk: both are searched natively, and no byte twice. */
-  #lf = -1
-  #cr = -1
 
   constructor(sink: SseSink) {
     this.#sink = sink
@@ -57,23 +101,14 @@ export class SseScanner {
 
   write(chunk: Buffer): void {
     const words = new DataView(chunk.buffer, chunk.byteOffset, chunk.length)
-    this.#lf = -1
-    this.#cr = -1
     this.#rawFrom = -1
-    let i = this.#mark < 0 ? 0 : this.#skipMark(chunk)
+    let i = this.#lines.enter(chunk, 0)
+    if (this.#lines.hasFalseMark) this.#state = IGNORED
     while (i < chunk.length) {
-      if (this.#afterCr) {
-        this.#afterCr = false
-        if (chunk[i] === LF) {
-          i++
-          continue
-        }
-      }
       if (this.#state === EVENT_START) {
         const behind = this.#sink.recognise(chunk, words, i)
         if (behind > i) {
-          this.#afterCr = chunk[behind - 1] === CR
-          i = behind
+          i = this.#lines.behind(chunk, behind)
           continue
         }
         this.#rawFrom = i
@@ -89,30 +124,16 @@ export class SseScanner {
     this.#reset()
   }
 
-  #skipMark(chunk: Buffer): number {
-    let i = 0
-    for (; i < chunk.length && this.#mark >= 0; i++) {
-      if (chunk[i] !== BYTE_ORDER_MARK[this.#mark]) {
-        // What began like a mark and is none was the beginning of a field that nobody knows.
-        if (this.#mark > 0) this.#state = IGNORED
-        this.#mark = -1
-        return i
-      }
-      this.#mark = this.#mark === 2 ? -1 : this.#mark + 1
-    }
-    return i
-  }
-
   /** Reads on in the line at hand: up to its end and over it, or up to the end of the chunk. */
   #readLine(chunk: Buffer, from: number): number {
-    const end = this.#lineEnd(chunk, from)
+    const end = this.#lines.end(chunk, from)
     let i = from
     if (this.#state === FIELD) i = this.#readField(chunk, from, end)
     if (this.#state !== FIELD && i < end) this.#readValue(chunk, i, end)
     if (end === chunk.length) return end
-    this.#afterCr = chunk[end] === CR
-    this.#endLine(chunk, end + 1)
-    return end + 1
+    const next = this.#lines.behind(chunk, end + 1)
+    this.#endLine(chunk, next)
+    return next
   }
 
   /** The offset behind the colon, or the end when there is none yet. */
@@ -170,12 +191,6 @@ export class SseScanner {
     this.#field = ''
     this.#name = ''
     this.#hasData = false
-  }
-
-  #lineEnd(chunk: Buffer, from: number): number {
-    if (this.#lf < from) this.#lf = indexOrLength(chunk, LF, from)
-    if (this.#cr < from) this.#cr = indexOrLength(chunk, CR, from)
-    return Math.min(this.#lf, this.#cr)
   }
 }
 

@@ -2,8 +2,7 @@ import type { Worker } from 'node:worker_threads'
 import { limits } from '../kernel/limits.ts'
 import { startThread } from '../kernel/start-thread.ts'
 import type { CountAnswer, CountOrder } from './count-turns.ts'
-import { roughBodyTokens, roughRequestTokens } from './rough-request.ts'
-import { type CountedAs, roughTokens } from './rough-tokens.ts'
+import { type CountedAs, roughBodyTokens, roughRequestTokens, roughTokens } from './rough-tokens.ts'
 
 /**
  * Counts the tokens of text that upstream did not count for us: the output of a call that was cut, the input of one
@@ -17,7 +16,7 @@ export interface TokenCounter {
   countRequest(countedAs: CountedAs, body: Buffer | readonly Buffer[]): Promise<number>
   /** Something is about to be counted for Chat: what takes a while to load is loaded meanwhile. */
   warm(): void
-  /** All who wait get a rough count at once, and so does whoever asks from now on. */
+  /** All counts under way end roughly at once, and so does every later one. */
   close(): Promise<void>
 }
 
@@ -106,7 +105,7 @@ export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCo
     for (const [id, { asked }] of waiting) end(id, asked.roughly())
   }
 
-  /** Nobody waits for it. Whoever comes next gets another one. */
+  /** Ends the idle thread. The next count starts another one. */
   function letGo(): void {
     const idler = worker
     worker = null

@@ -10,6 +10,12 @@ export class Utf8Check {
   #low = 0x80
   #high = 0xbf
 
+  restart(): void {
+    this.#due = 0
+    this.#low = 0x80
+    this.#high = 0xbf
+  }
+
   /**
    * The offset of the first byte with which the text can no longer be UTF-8, or the chunk's length. The offset is
    * the same however the text is cut. A sequence left open at the end is no fault yet: the next chunk may end it.

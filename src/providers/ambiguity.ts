@@ -1,6 +1,5 @@
-import type { UnreadablePick } from '../metering/json-picker.ts'
 import type { JsonMember, UnreadableJson } from '../metering/json-scan.ts'
-import type { MultipartField, UnreadableMultipart } from '../metering/multipart-scan.ts'
+import type { MultipartField, UnreadableMultipart } from '../metering/multipart-scanner.ts'
 import type { Ambiguity, Doubt, RequestFacts } from '../metering/request-facts.ts'
 import { askInOptions, type CannotAsk } from './chat-usage/ask-for-usage.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -9,7 +8,6 @@ import { pickMembers } from './request-members.ts'
 type Reason =
   | UnreadableJson
   | UnreadableMultipart
-  | UnreadablePick
   | 'no_boundary'
   | 'ambiguous_content_type'
   | Doubt

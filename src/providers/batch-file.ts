@@ -1,11 +1,14 @@
 import { codingOf } from '../metering/content-coding.ts'
 import { JsonLines } from '../metering/json-lines.ts'
-import type { Picked } from '../metering/json-place.ts'
-import { scanJson } from '../metering/json-scanner.ts'
-import { looseName, type PartHead } from '../metering/multipart-head.ts'
-import type { PartSink } from '../metering/multipart-scan.ts'
-import { boundaryOf, MultipartScanner } from '../metering/multipart-scanner.ts'
-import { WatchedNames } from '../metering/watched-names.ts'
+import { type Picked, WatchedNames } from '../metering/json-place.ts'
+import { scanJson } from '../metering/json-walker.ts'
+import {
+  boundaryOf,
+  looseName,
+  MultipartScanner,
+  type PartHead,
+  type PartSink,
+} from '../metering/multipart-scanner.ts'
 import { ModelNames, readModels } from './read-models.ts'
 import { BATCH_LINE, isPickedObject } from './request-members.ts'
 

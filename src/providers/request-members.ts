@@ -1,4 +1,3 @@
-import { JsonPicker, type UnreadablePick } from '../metering/json-picker.ts'
 import {
   arrayOf,
   objectAt,
@@ -11,7 +10,8 @@ import {
   TEXT,
   UNREAD,
 } from '../metering/json-place.ts'
-import type { JsonMember } from '../metering/json-scan.ts'
+import type { JsonMember, UnreadableJson } from '../metering/json-scan.ts'
+import { scanJson } from '../metering/json-walker.ts'
 import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
 
 type JsonFacts = Extract<RequestFacts, { kind: 'json' }>
@@ -128,7 +128,7 @@ interface PickedMembers {
   readonly body: PickedObject
   /** Inside of them. */
   readonly duplicates: readonly string[]
-  readonly unreadable: UnreadablePick | null
+  readonly unreadable: UnreadableJson | null
 }
 
 /**
@@ -161,18 +161,18 @@ const NAMES = Object.keys(MODEL_MEMBERS) as readonly (keyof typeof MODEL_MEMBERS
 function pickAll({ scan }: JsonFacts): PickedMembers {
   const body = new Map<string, Picked>()
   const duplicates: string[] = []
-  let unreadable: UnreadablePick | null = null
+  let unreadable: UnreadableJson | null = null
   for (const name of NAMES) {
     const member = scan.members.get(name)
     if (member === undefined) continue
     const value = pickMember(member, MODEL_MEMBERS[name])
     if ('value' in value) body.set(name, value.value)
     else {
-      const pick = pickInside(value.json, value.place)
-      body.set(name, pick.kind === 'picked' ? pick.value : UNREAD)
-      if (pick.kind === 'unreadable') unreadable ??= pick.reason
+      const scan = scanJson(Buffer.from(value.json), value.place)
+      body.set(name, scan.kind === 'object' ? scan.picked.value : UNREAD)
+      if (scan.kind === 'unreadable') unreadable ??= scan.reason
       else
-        for (const path of pick.duplicates)
+        for (const path of scan.picked.duplicates)
           duplicates.push(`${name}${path.startsWith('[') ? '' : '.'}${path}`)
     }
   }
@@ -200,10 +200,4 @@ function pickMember(
     case 'number':
       return { value: UNREAD }
   }
-}
-
-function pickInside(json: string, place: Place) {
-  const picker = new JsonPicker(place, () => {})
-  picker.write(Buffer.from(json))
-  return picker.end()
 }

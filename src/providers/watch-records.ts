@@ -1,5 +1,5 @@
-import type { Pick } from '../metering/json-picker.ts'
 import type { PickedObject } from '../metering/json-place.ts'
+import type { JsonScan } from '../metering/json-scan.ts'
 import type { Ambiguity, RecordsFound } from '../metering/request-facts.ts'
 import type { RecordWatch } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
@@ -34,10 +34,10 @@ function watchBatch(): RecordWatch {
       if (isPickedObject(body)) readModels(body, names)
       else names.cannotRead('"requests"')
     },
-    found(pick) {
+    found(scan) {
       if (entries === 0) names.leaveOpen('The batch names no models.')
       if (entries > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
-      return summarise(pick, names)
+      return summarise(scan, names)
     },
   }
 }
@@ -56,7 +56,7 @@ function watchItems(name: string): RecordWatch {
       refersElsewhere ||= isReference(item)
       compacts ||= item.get('type') === 'compaction_trigger'
     },
-    found: (pick) => summarise(pick, names, { bringsTools, refersElsewhere, compacts }),
+    found: (scan) => summarise(scan, names, { bringsTools, refersElsewhere, compacts }),
   }
 }
 
@@ -67,7 +67,7 @@ function watchPrompts(): RecordWatch {
     take() {
       prompts++
     },
-    found: (pick) => summarise(pick, new ModelNames(), { prompts: Math.max(1, prompts) }),
+    found: (scan) => summarise(scan, new ModelNames(), { prompts: Math.max(1, prompts) }),
   }
 }
 
@@ -91,8 +91,8 @@ function isReference(item: PickedObject): boolean {
   return HIDDEN.test(type) || !ITEM_CONTENT.some((name) => isGiven(item, name))
 }
 
-function summarise(pick: Pick, names: ModelNames, more: Partial<RecordsFound> = {}): RecordsFound {
-  const ambiguity = ambiguityOfPick(pick)
+function summarise(scan: JsonScan, names: ModelNames, more: Partial<RecordsFound> = {}): RecordsFound {
+  const ambiguity = ambiguityOfScan(scan)
   return {
     models: names.names,
     unknown: ambiguity?.detail ?? names.unknown,
@@ -105,8 +105,8 @@ function summarise(pick: Pick, names: ModelNames, more: Partial<RecordsFound> = 
   }
 }
 
-function ambiguityOfPick(pick: Pick): Ambiguity | null {
-  if (pick.kind === 'unreadable') return unreadable(pick.reason)
-  const [twice] = pick.duplicates
+function ambiguityOfScan(scan: JsonScan): Ambiguity | null {
+  if (scan.kind === 'unreadable') return unreadable(scan.reason)
+  const [twice] = scan.picked.duplicates
   return twice === undefined ? null : givenTwice(twice)
 }

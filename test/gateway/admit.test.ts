@@ -8,7 +8,7 @@ import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { Listeners } from '../../src/kernel/listeners.ts'
 import type { Admission } from '../../src/ledger/call.ts'
-import { WaitingCalls } from '../../src/ledger/waiting-calls.ts'
+import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 
 /** Only what admission looks at. */
 function callOf(res: ReturnType<typeof client>): PlannedCall {

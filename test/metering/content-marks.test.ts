@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { EVERY_MARK, MARKS } from '../../src/metering/content-marks.ts'
-import { JsonScanner } from '../../src/metering/json-scanner.ts'
+import { capturing } from '../../src/metering/json-place.ts'
+import { JsonWalker } from '../../src/metering/json-walker.ts'
 
 const ELSEWHERE = [
   ...['file_id', 'url', 'image_url', '_url', 'container', 'mcp_servers', 'base64', 'file_data'],
@@ -16,7 +17,7 @@ const BITS: ReadonlyMap<string, number> = new Map([
 ])
 
 function marksOf(text: string, pieceBytes: number): number {
-  const scanner = new JsonScanner(['model'])
+  const scanner = new JsonWalker(capturing(['model']))
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += pieceBytes) scanner.write(bytes.subarray(at, at + pieceBytes))
   const scan = scanner.end()
@@ -76,7 +77,7 @@ test('a chunk may be overwritten once it was looked at', () => {
     ['{"a":"file_', 'id"}'],
     [`{"a":"${'x'.repeat(20)}_u`, 'rl"}'],
   ] as const) {
-    const scanner = new JsonScanner(['model'])
+    const scanner = new JsonWalker(capturing(['model']))
     const chunk = Buffer.from(first)
     scanner.write(chunk)
     chunk.fill('!')
@@ -150,7 +151,7 @@ test('what a body marks is what its strings mark, and does not depend on the cut
 
 test('schemas of tools mark nothing, and what follows them does', () => {
   const marksOf = (body: string): number => {
-    const scanner = new JsonScanner(['model', 'tools'], null, 'tools')
+    const scanner = new JsonWalker(capturing(['model', 'tools']), { unmarked: 'tools' })
     scanner.write(Buffer.from(body))
     const scan = scanner.end()
     assert.equal(scan.kind, 'object')

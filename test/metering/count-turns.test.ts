@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
-import { type CountAnswer, CountTurns } from '../../src/metering/count-turns.ts'
+import { type CountAnswer, CountTurns, SLICE_CHARS_MAX } from '../../src/metering/count-turns.ts'
 import { roughTokens } from '../../src/metering/rough-tokens.ts'
-import { SLICE_CHARS_MAX } from '../../src/metering/text-slices.ts'
 
 /** Turns with a tokenizer that takes every character for a token and notes what it was given. */
 function start() {

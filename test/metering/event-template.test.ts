@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { learnTemplate } from '../../src/metering/learn-template.ts'
+import { learnTemplate } from '../../src/metering/event-template.ts'
 import { OutputText } from '../../src/metering/output-text.ts'
 
 const noise = new Set(['n', 'pad'])

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Condensed, CondenseLimits } from '../../src/metering/condensed.ts'
 import { JsonCondenser } from '../../src/metering/json-condenser.ts'
-import { readDocument } from '../../src/metering/json-document.ts'
-import { NameSet } from '../../src/metering/name-set.ts'
+import {
+  type Condensed,
+  type CondenseLimits,
+  NameSet,
+  readDocument,
+} from '../../src/metering/json-document.ts'
 
 const rules = { keep: new NameSet(['a', 'b', 'usage']), drop: new NameSet(['drop', 'logprobs']) }
 

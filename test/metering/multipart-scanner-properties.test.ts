@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { MultipartField, MultipartScan } from '../../src/metering/multipart-scan.ts'
-import { boundaryOf, MultipartScanner } from '../../src/metering/multipart-scanner.ts'
+import {
+  boundaryOf,
+  type MultipartField,
+  type MultipartScan,
+  MultipartScanner,
+} from '../../src/metering/multipart-scanner.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 
 const NAMES = ['model', 'n', 'stream'] as const

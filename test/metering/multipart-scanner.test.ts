@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { MultipartScan, MultipartScanLimits } from '../../src/metering/multipart-scan.ts'
-import { boundaryOf, MultipartScanner } from '../../src/metering/multipart-scanner.ts'
+import {
+  boundaryOf,
+  type MultipartScan,
+  type MultipartScanLimits,
+  MultipartScanner,
+} from '../../src/metering/multipart-scanner.ts'
 import { inPieces } from './slices.ts'
 
 const NAMES = ['model', 'n', 'stream', 'prompt'] as const

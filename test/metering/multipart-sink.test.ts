@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { PartHead } from '../../src/metering/multipart-head.ts'
-import { MultipartScanner } from '../../src/metering/multipart-scanner.ts'
+import { MultipartScanner, type PartHead } from '../../src/metering/multipart-scanner.ts'
 import { inPieces, pieceSizes } from './slices.ts'
 
 const piece = fc.oneof(

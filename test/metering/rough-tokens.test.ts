@@ -7,7 +7,7 @@ import { realTokens } from './real-tokens.ts'
 
 const TEXTS: Readonly<Record<string, string>> = {
   English: readFileSync(new URL('../../docs/ARCHITECTURE.md', import.meta.url), 'utf8'),
-  code: readFileSync(new URL('../../src/metering/json-picker.ts', import.meta.url), 'utf8'),
+  code: readFileSync(new URL('../../src/metering/json-walker.ts', import.meta.url), 'utf8'),
   JSON: JSON.stringify({ model: 'gpt-4o', prices: [1.25, 10, 0.125], tiers: { flex: '0.5', priority: '2' } }),
   German: 'Die Würde des Menschen ist unantastbar. Sie zu achten ist Verpflichtung aller staatlichen Gewalt.',
   Vietnamese: 'Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi.',

@@ -1,6 +1,6 @@
+import { capturing } from '../../metering/json-place.ts'
 import type { JsonMember } from '../../metering/json-scan.ts'
-import { scanJson } from '../../metering/json-scanner.ts'
-import { WatchedNames } from '../../metering/watched-names.ts'
+import { scanJson } from '../../metering/json-walker.ts'
 import type { Splice } from './splice-bytes.ts'
 
 /** What has to be known of a request; every scan of it that watched these two names will do. */
@@ -68,7 +68,7 @@ export function askInOptions(options: JsonMember): UsageAsk {
   }
 }
 
-const OPTION_NAMES = new WatchedNames(['include_usage'])
+const OPTION_NAMES = capturing(['include_usage'])
 
 /** `json` is what stands at `start`: it was read as UTF-8 without a fault, so encoding it gives the same bytes. */
 function askInside(start: number, json: string): UsageAsk {

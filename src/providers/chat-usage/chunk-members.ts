@@ -73,7 +73,7 @@ function skipBlanks(bytes: Buffer, from: number, to: number): number {
   return i
 }
 
-function isBlank(byte: number): boolean {
+export function isBlank(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }
 

@@ -1,12 +1,10 @@
-import { dataStart } from './data-lines.ts'
-import { HeldEvent } from './held-event.ts'
-import { judgeEvent, judgeLine, type Verdict } from './judge-event.ts'
-import { judgeUnfinished } from './judge-unfinished.ts'
+import { EventShape, type JsonPath } from '../../metering/event-template.ts'
+import { SseLines } from '../../metering/sse-scanner.ts'
+import { dataStart, judgeEvent, judgeLine, judgeUnfinished, type Verdict } from './judge-event.ts'
 
 const LF = 0x0a
 const CR = 0x0d
 const COLON = 0x3a
-const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 const USAGE = Buffer.from('usage')
 /** A letter of a name may be written as an escape; those of `usage` are all below U+0080. */
 const ESCAPED_LETTER = Buffer.from('\\u00')
@@ -16,6 +14,17 @@ const BEGUN = -1
 const NONE = -1
 
 export const EVENT_BYTES_MAX = 4 * 1024 * 1024
+
+const NO_WORDS = new DataView(new ArrayBuffer(0))
+
+/** After so many shapes in a row that fitted nothing, this stream is not of the kind that has them. */
+const FRUITLESS_MAX = 8
+
+/** The texts of a chunk, and the padding that hides their lengths: all that differs from one chunk to the next. */
+function holeAt(at: JsonPath): 'text' | 'noise' | null {
+  if (at[0] === 'choices' && at[2] === 'delta') return 'text'
+  return at.length === 1 && at[0] === 'obfuscation' ? 'noise' : null
+}
 
 /** What was done to a stream. */
 export interface CutTally {
@@ -44,16 +53,21 @@ export class UsageCutter {
   #lineEnd = NONE
   /** All lines up to the next empty one pass. */
   #passing = false
-  /** The last byte was a CR that ended a line: a LF behind it belongs to it and shares its fate. */
-  #afterCr: 'no' | 'passed' | 'removed' = 'no'
-  #byteOrderMark = 0
+  /** The last bytes were an event that was removed: if they end in CR, a LF behind it belongs to it and goes as well. */
+  #hasRemovedLast = false
+  readonly #lines = new SseLines()
   #ended = false
-  /** Where in the bytes at hand the next CR, the next mention of usage and the next such escape are. */
-  #crAt = NONE
+  /** Where in the bytes at hand the next mention of usage and the next such escape are. */
   #usageAt = NONE
   #escapeAt = NONE
   /** What is cut out of the bytes at hand: start, end, start, end … in order. */
   #cuts: number[] = []
+  /** The last event that was cut in one place: those that follow are mostly like it, and are cut without being judged. */
+  #shape: EventShape | null = null
+  #shapeCutBytes = 0
+  /** Of the bytes at hand. */
+  #words: DataView = NO_WORDS
+  #fruitless = 0
   #tally = { eventsRemoved: 0, eventsCut: 0, eventsTooLong: 0 }
 
   constructor(eventBytesMax: number = EVENT_BYTES_MAX) {
@@ -69,15 +83,15 @@ export class UsageCutter {
     if (this.#ended) throw new Error('UsageCutter: write after end')
     if (chunk.length === 0) return null
     const bytes = this.#held === null ? chunk : this.#held.append(chunk)
-    this.#crAt = NONE
     this.#usageAt = NONE
     this.#escapeAt = NONE
     let from = this.#enter(bytes, bytes.length - chunk.length)
+    this.#words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     for (;;) {
-      const end = this.#nextLineEnd(bytes, from)
+      from = this.#cutKnown(bytes, from)
+      const end = this.#lines.end(bytes, from)
       if (end === bytes.length) break
-      from = end + 1
-      if (bytes[end] === CR && bytes[from] === LF) from++
+      from = this.#lines.behind(bytes, end + 1)
       this.#endLine(bytes, end, from)
     }
     return this.#leave(bytes)
@@ -95,30 +109,50 @@ export class UsageCutter {
 
   /** What the first bytes of a chunk mean depends on the last of the one before it. Answers where to go on. */
   #enter(bytes: Buffer, first: number): number {
-    let from = first
-    if (this.#afterCr !== 'no' && bytes[from] === LF) {
-      if (this.#afterCr === 'removed') this.#cuts.push(from, from + 1)
-      from++
+    const from = this.#lines.enter(bytes, first)
+    if (from > first) {
+      if (this.#hasRemovedLast && bytes[first] === LF) this.#cuts.push(first, from)
       this.#lineStart = from
     }
-    this.#afterCr = 'no'
-    while (this.#byteOrderMark < BYTE_ORDER_MARK.length && from < bytes.length) {
-      if (bytes[from] !== BYTE_ORDER_MARK[this.#byteOrderMark]) {
-        if (this.#byteOrderMark > 0) this.#lineStart = BEGUN
-        this.#byteOrderMark = BYTE_ORDER_MARK.length
-        break
-      }
-      this.#byteOrderMark++
-      from++
-      this.#lineStart = from
-    }
+    if (this.#lines.hasFalseMark) this.#lineStart = BEGUN
+    this.#hasRemovedLast = false
     return from
   }
 
-  #nextLineEnd(bytes: Buffer, from: number): number {
-    if (this.#crAt < from) this.#crAt = indexOrEnd(bytes, CR, from)
-    const lf = indexOrEnd(bytes, LF, from)
-    return Math.min(lf, this.#crAt)
+  /** Cuts the events at `from` that are like the last one. Answers where the first that is not begins. */
+  #cutKnown(bytes: Buffer, from: number): number {
+    if (this.#passing || this.#eventStart !== NONE || this.#lineStart !== from) return from
+    let start = from
+    for (;;) {
+      const behind = this.#cutLike(bytes, start)
+      if (behind < 0) break
+      start = this.#lines.behind(bytes, behind)
+    }
+    this.#lineStart = start
+    return start
+  }
+
+  /** Cuts the event at `start` if it is like the last one. Answers the offset behind it, or -1. */
+  #cutLike(bytes: Buffer, start: number): number {
+    const shape = this.#shape
+    if (shape === null) return -1
+    const behind = shape.match(bytes, this.#words, start)
+    if (behind < 0 || shape.hasCodes || behind - start > this.#eventBytesMax) return -1
+    this.#cuts.push(shape.markedAt, shape.markedAt + this.#shapeCutBytes)
+    this.#tally.eventsCut++
+    this.#fruitless = 0
+    return behind
+  }
+
+  /** The cut is that of an event which stands at bytes[start..next). */
+  #learn(bytes: Buffer, start: number, next: number, cuts: readonly number[]): void {
+    const [from, to] = cuts
+    if (from === undefined || to === undefined || cuts.length > 2 || this.#fruitless === FRUITLESS_MAX) return
+    this.#fruitless++
+    this.#shapeCutBytes = to - from
+    const shape = EventShape.of(bytes.subarray(start, next), holeAt, from - start)
+    const hasHole = shape?.gaps.some((gap) => start + gap.to > from && start + gap.from < to) === true
+    this.#shape = hasHole ? null : shape
   }
 
   /** The line at hand ends at `end`, and the next one begins at `next`. */
@@ -134,7 +168,7 @@ export class UsageCutter {
       this.#lineCount++
       this.#lineEnd = end
     }
-    if (next === bytes.length && bytes[next - 1] === CR) this.#afterCr = removed ? 'removed' : 'passed'
+    if (next === bytes.length) this.#hasRemovedLast = removed
   }
 
   #beginEvent(start: number): void {
@@ -150,10 +184,12 @@ export class UsageCutter {
       this.#tally.eventsTooLong++
       return false
     }
-    if (!this.#mentionsUsage(bytes, start, end)) return false
+    // One that came in two chunks may be like the others too.
+    if (this.#cutLike(bytes, start) >= 0 || !this.#mentionsUsage(bytes, start, end)) return false
     const verdict =
       this.#lineCount === 1 ? judgeLine(bytes, start, this.#lineEnd) : judgeEvent(bytes, start, end)
     this.#carryOut(verdict, start, next)
+    if (verdict.kind === 'cut' && this.#lineCount === 1) this.#learn(bytes, start, next, verdict.cuts)
     return verdict.kind === 'remove'
   }
 
@@ -242,4 +278,38 @@ function isNoObject(byte: number | undefined): boolean {
 function indexOrEnd(bytes: Buffer, what: number | Buffer, from: number): number {
   const at = bytes.indexOf(what, from)
   return at < 0 ? bytes.length : at
+}
+
+/** At least so much is reserved for an event that is held. */
+const HELD_BYTES_MIN = 1024
+
+/**
+ * The beginning of an event whose end has not arrived: a copy, because a slice would keep the whole buffer of the
+ * socket alive, and a sender of single bytes could have us keep thousands of them.
+ */
+class HeldEvent {
+  #bytes: Buffer
+  #length: number
+
+  constructor(bytes: Buffer) {
+    this.#bytes = Buffer.allocUnsafe(Math.max(HELD_BYTES_MIN, bytes.length * 2))
+    this.#length = bytes.copy(this.#bytes)
+  }
+
+  /** All bytes so far. Once slices of them were given away, nothing may be appended. */
+  bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  append(chunk: Buffer): Buffer {
+    const length = this.#length + chunk.length
+    if (length > this.#bytes.length) {
+      const grown = Buffer.allocUnsafe(Math.max(length, this.#bytes.length * 2))
+      this.#bytes.copy(grown, 0, 0, this.#length)
+      this.#bytes = grown
+    }
+    chunk.copy(this.#bytes, this.#length)
+    this.#length = length
+    return this.bytes()
+  }
 }

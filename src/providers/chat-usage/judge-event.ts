@@ -1,6 +1,110 @@
-import { readChunkMembers } from './chunk-members.ts'
-import { dataLinesOf, dataStart, JoinedData } from './data-lines.ts'
-import { loneNullCut, usageCuts } from './usage-cuts.ts'
+import { type ChunkObject, isBlank, mayBeEmptyArray, readChunkMembers } from './chunk-members.ts'
+
+const LF = 0x0a
+const CR = 0x0d
+const SPACE = 0x20
+const DATA = Buffer.from('data')
+const COLON = 0x3a
+
+/** What one `data` line of an event says, without the name, the colon and the one blank behind it. */
+export interface DataLine {
+  readonly start: number
+  readonly end: number
+  /** Whether the line right before it is a `data` line too. */
+  readonly continues: boolean
+}
+
+/** One line without its end; `next` is where the line behind it begins. */
+export interface EventLine {
+  readonly start: number
+  readonly end: number
+  readonly next: number
+}
+
+/** The lines of bytes[from..to): LF, CR and CR LF end one. The last may have no end. */
+export function* linesOf(bytes: Buffer, from: number, to: number): Generator<EventLine> {
+  let start = from
+  while (start < to) {
+    let end = start
+    while (end < to && bytes[end] !== LF && bytes[end] !== CR) end++
+    let next = Math.min(end + 1, to)
+    if (bytes[end] === CR && next < to && bytes[next] === LF) next++
+    yield { start, end, next }
+    start = next
+  }
+}
+
+/** Where the content of a `data` line begins, or -1 if it is no such line. A name without a colon has no content. */
+export function dataStart(bytes: Buffer, start: number, end: number): number {
+  const colon = start + DATA.length
+  if (end < colon) return -1
+  for (let i = 0; i < DATA.length; i++) if (bytes[start + i] !== DATA[i]) return -1
+  if (end === colon) return end
+  if (bytes[colon] !== COLON) return -1
+  return colon + 1 < end && bytes[colon + 1] === SPACE ? colon + 2 : colon + 1
+}
+
+/** The `data` lines among the lines of an event. */
+export function dataLinesOf(bytes: Buffer, from: number, to: number): DataLine[] {
+  const lines: DataLine[] = []
+  let continues = false
+  for (const { start, end } of linesOf(bytes, from, to)) {
+    const content = dataStart(bytes, start, end)
+    if (content >= 0) lines.push({ start: content, end, continues })
+    continues = content >= 0
+  }
+  return lines
+}
+
+/** What an event says as a whole: its `data` lines with a line feed between them. */
+export class JoinedData {
+  readonly #lines: readonly DataLine[]
+  readonly bytes: Buffer
+
+  constructor(bytes: Buffer, lines: readonly DataLine[]) {
+    this.#lines = lines
+    const length = lines.reduce((sum, { start, end }) => sum + end - start + 1, 0)
+    this.bytes = Buffer.alloc(Math.max(length - 1, 0), LF)
+    let offset = 0
+    for (const { start, end } of lines) offset += bytes.copy(this.bytes, offset, start, end) + 1
+  }
+
+  /** Where in the event a byte of the joined text stands; a line feed stands where its line ends. */
+  placeInEvent(at: number): number {
+    let offset = 0
+    for (const { start, end } of this.#lines) {
+      if (at <= offset + end - start) return start + at - offset
+      offset += end - start + 1
+    }
+    throw new RangeError(`there is no byte ${at}`)
+  }
+
+  /**
+   * The cuts of the joined text as cuts of the event, both in order. A cut from one line into the next takes the line's
+   * end and the next line's name with it, so that no empty line of data is left; lines of other fields between the two
+   * stay. One pass over both lists: a hostile event can have a hundred thousand of each.
+   */
+  toEvent(cuts: readonly number[]): number[] {
+    const out: number[] = []
+    let offset = 0
+    let next = 0
+    for (const [i, line] of this.#lines.entries()) {
+      const length = line.end - line.start
+      // The line feed before this line is the byte at offset - 1.
+      const before = this.#lines[i - 1]
+      const from = cuts[next] ?? Number.POSITIVE_INFINITY
+      if (before !== undefined && line.continues && from < offset) out.push(before.end, line.start)
+      for (; next < cuts.length; next += 2) {
+        const start = Math.max(cuts[next] as number, offset)
+        const end = Math.min(cuts[next + 1] as number, offset + length)
+        if (start < end) out.push(line.start + start - offset, line.start + end - offset)
+        if ((cuts[next + 1] as number) > offset + length) break
+      }
+      offset += length + 1
+    }
+    return out
+  }
+}
 
 /** What becomes of an event. `cuts` are the bytes to take out of it: start, end, start, end … in order. */
 export type Verdict =
@@ -8,8 +112,8 @@ export type Verdict =
   | { readonly kind: 'remove' }
   | { readonly kind: 'cut'; readonly cuts: readonly number[] }
 
-export const PASS: Verdict = { kind: 'pass' }
-export const REMOVE: Verdict = { kind: 'remove' }
+const PASS: Verdict = { kind: 'pass' }
+const REMOVE: Verdict = { kind: 'remove' }
 
 /** Of an event that is the one line bytes[start..end), as all are that chat servers are known to send. */
 export function judgeLine(bytes: Buffer, start: number, end: number): Verdict {
@@ -53,4 +157,90 @@ function parseObject(text: string): Chunk | null {
   } catch {
     return null
   }
+}
+
+const FIELDS = ['data', 'event', 'id', 'retry']
+
+/**
+ * Of the lines that a stream ended in, before their event did. What is given on is the beginning of what the client
+ * would have got: as long as the event may be the chunk that reports usage, nothing of it; then all but its usage.
+ */
+export function judgeUnfinished(bytes: Buffer, start: number, end: number): Verdict {
+  const lines = dataLinesOf(bytes, start, end)
+  const data = new JoinedData(bytes, lines)
+  const text = data.bytes
+  if (isBlankText(text)) return mayBecomeData(bytes, start, end) ? REMOVE : PASS
+  const object = readChunkMembers(text, 0, text.length)
+  if (object === null) return PASS
+  if (object.end !== null) return judgeEvent(bytes, start, end)
+
+  const { members } = object
+  const isOrdinary = members.some(
+    (member) => member.name === 'error' || (member.name === 'choices' && !mayBeEmptyArray(text, member)),
+  )
+  if (!isOrdinary) return REMOVE
+  // A comma or half a name behind the last member may be the beginning of `usage`.
+  const lastEnd = members.at(-1)?.end ?? 0
+  return { kind: 'cut', cuts: [...data.toEvent(usageCuts(object)), data.placeInEvent(lastEnd), end] }
+}
+
+function isBlankText(text: Buffer): boolean {
+  return text.every(isBlank)
+}
+
+/** Whether all lines are such as may stand before the data of an event, and not a text that is no event stream. */
+function mayBecomeData(bytes: Buffer, start: number, end: number): boolean {
+  for (const line of linesOf(bytes, start, end)) {
+    const [field = '', ...content] = bytes.toString('latin1', line.start, line.end).split(':', 2)
+    const isUnfinished = content.length === 0 && line.end === end
+    const isKnown = isUnfinished ? FIELDS.some((name) => name.startsWith(field)) : FIELDS.includes(field)
+    if (!isKnown && field !== '') return false
+  }
+  return true
+}
+
+/**
+ * The bytes of all members `usage`: start, end, start, end … in order. Each goes with the comma and the blanks that
+ * join it to the member before it or, when none before it stays, to the member behind it: what is left is what the same
+ * writer would have written without it.
+ */
+function usageCuts({ members }: ChunkObject): number[] {
+  const cuts: number[] = []
+  let before = 0
+  let anyStays = false
+  for (const [i, { name, nameStart, end }] of members.entries()) {
+    if (name !== 'usage') anyStays = true
+    else if (anyStays) cuts.push(before, end)
+    else cuts.push(nameStart, members[i + 1]?.nameStart ?? end)
+    before = end
+  }
+  return cuts
+}
+
+/**
+ * The same for nearly every chunk there is, where `usage` is null and the word is nowhere else: then the member needs
+ * no search through the others, which takes longer than everything else that is done to a chunk. The text is JSON and
+ * has the member; null when it has to be searched for.
+ */
+function loneNullCut(text: string): readonly [start: number, end: number] | null {
+  const word = text.indexOf('usage')
+  if (word < 0 || text.indexOf('usage', word + 5) >= 0 || text.includes('\\u00')) return null
+  const nameStart = word - 1
+  const valueEnd = text.indexOf('null', word) + 4
+  const comma = skipBlanksBack(text, nameStart)
+  if (text[comma - 1] === ',') return [skipBlanksBack(text, comma - 1), valueEnd]
+  const next = skipBlanks(text, valueEnd)
+  return [nameStart, text[next] === ',' ? skipBlanks(text, next + 1) : valueEnd]
+}
+
+function skipBlanks(text: string, from: number): number {
+  let i = from
+  while (isBlank(text.charCodeAt(i))) i++
+  return i
+}
+
+function skipBlanksBack(text: string, from: number): number {
+  let i = from
+  while (isBlank(text.charCodeAt(i - 1))) i--
+  return i
 }

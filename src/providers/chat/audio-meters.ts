@@ -1,7 +1,6 @@
 import { StringDecoder } from 'node:string_decoder'
 import { AudioClock } from '../../metering/audio-clock.ts'
-import { SilentMeter } from '../../metering/guarded-meter.ts'
-import type { Meter, Metered, Shown, Stage } from '../../metering/meter.ts'
+import { type Meter, type Metered, type Shown, SilentMeter, type Stage } from '../../metering/meter.ts'
 import { OutputText } from '../../metering/output-text.ts'
 
 /** Speech as bytes of audio. */

@@ -1,8 +1,7 @@
 import type { Quantities } from '../../kernel/usage.ts'
 import { AudioClock, PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
 import type { AudioSeen, Metered } from '../../metering/meter.ts'
-import { looseName, type PartHead } from '../../metering/multipart-head.ts'
-import type { PartSink } from '../../metering/multipart-scan.ts'
+import { looseName, type PartHead, type PartSink } from '../../metering/multipart-scanner.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { UsagePart } from '../../kernel/usage.ts'
-import type { JsonDocument } from '../../metering/json-document.ts'
-import type { TextPlace } from '../../metering/learn-template.ts'
+import type { TextPlace } from '../../metering/event-template.ts'
+import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
 import {
   type AudioSeen,
   NOTHING_SHOWN,
@@ -9,7 +9,6 @@ import {
   type ReplyReader,
   type Stage,
 } from '../../metering/meter.ts'
-import { NameSet } from '../../metering/name-set.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import {
   Counts,

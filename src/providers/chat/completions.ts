@@ -1,5 +1,5 @@
-import type { JsonDocument } from '../../metering/json-document.ts'
-import type { TextPlace } from '../../metering/learn-template.ts'
+import type { TextPlace } from '../../metering/event-template.ts'
+import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
 import {
   NOTHING_SHOWN,
   type Reading,
@@ -7,7 +7,6 @@ import {
   type ReplyReader,
   type Stage,
 } from '../../metering/meter.ts'
-import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import {
   Counts,

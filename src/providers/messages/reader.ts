@@ -1,7 +1,6 @@
-import type { JsonDocument } from '../../metering/json-document.ts'
-import type { TextPlace } from '../../metering/learn-template.ts'
+import type { TextPlace } from '../../metering/event-template.ts'
+import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
 import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
-import { NameSet } from '../../metering/name-set.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import {
   isObject,

@@ -1,9 +1,12 @@
-import { BodyMeter } from '../../metering/body-meter.ts'
-import { GuardedMeter, SilentMeter } from '../../metering/guarded-meter.ts'
-import type { Meter } from '../../metering/meter.ts'
+import {
+  GuardedMeter,
+  type Meter,
+  SilentMeter,
+  type SniffedForm,
+  SniffingMeter,
+} from '../../metering/meter.ts'
 import { OutputText } from '../../metering/output-text.ts'
-import { type SniffedForm, SniffingMeter } from '../../metering/sniffing-meter.ts'
-import { StreamMeter } from '../../metering/stream-meter.ts'
+import { BodyMeter, StreamMeter } from '../../metering/reply-meter.ts'
 import type { UsageReader } from '../endpoint.ts'
 import type { ReaderSpec } from '../surface.ts'
 import { READERS } from '../surfaces.ts'

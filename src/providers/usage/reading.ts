@@ -1,5 +1,5 @@
 import { NO_USAGE, type Quantities, type Unit, type Usage, type UsagePart } from '../../kernel/usage.ts'
-import type { TextPlace } from '../../metering/learn-template.ts'
+import type { TextPlace } from '../../metering/event-template.ts'
 import type { Reading } from '../../metering/meter.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { scanJson } from '../../../src/metering/json-scanner.ts'
+import { scanJson } from '../../../src/metering/json-walker.ts'
 import { REQUEST_MEMBERS } from '../../../src/metering/request-facts.ts'
 import { askForUsage, type UsageAsk } from '../../../src/providers/chat-usage/ask-for-usage.ts'
 import { applySplices, lengthChange } from '../../../src/providers/chat-usage/splice-bytes.ts'

@@ -63,3 +63,26 @@ test('what passes unchanged is not copied', () => {
     { numRuns: 200 },
   )
 })
+
+test('an event is cut alike whether or not the ones before it were like it', () => {
+  const texts = fc.oneof(
+    fc.string({ unit: 'grapheme' }).map((text) => JSON.stringify(text)),
+    fc.constantFrom('"\\u0041"', '"\\q"', '"a\u0001b"', '"","usage":null,"x":""', '"\\"usage\\":null"', '1'),
+  )
+  const ends = fc.constantFrom('\n', '\r\n', '\r')
+  const event = fc
+    .tuple(texts, fc.constantFrom('null', 'null', 'null', '{"total_tokens":1}'), ends)
+    .map(
+      ([text, usage, end]) =>
+        `data: {"choices":[{"index":0,"delta":{"content":${text}}}],"usage":${usage},"obfuscation":"x"}${end}${end}`,
+    )
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 8 }), (events) => {
+      const chunks = events.map((text) => Buffer.from(text))
+      const expected = Buffer.concat(chunks.map((chunk) => cut([chunk])))
+      assert.equal(cut(chunks).toString(), expected.toString())
+      assert.equal(cut([Buffer.concat(chunks)]).toString(), expected.toString())
+    }),
+    { numRuns: 400 },
+  )
+})

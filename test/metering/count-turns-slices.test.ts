@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { SLICE_CHARS_MAX, TextSlices } from '../../src/metering/text-slices.ts'
+import { SLICE_CHARS_MAX, TextSlices } from '../../src/metering/count-turns.ts'
 import { realTokens } from './real-tokens.ts'
 
 /** The slices of texts that come in pieces of so many characters. */

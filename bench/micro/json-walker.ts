@@ -1,8 +1,10 @@
-import { JsonScanner } from '../../src/metering/json-scanner.ts'
+import { capturing } from '../../src/metering/json-place.ts'
+import { JsonWalker } from '../../src/metering/json-walker.ts'
 
-/** How fast the scanner reads request bodies, beside JSON.parse of the same text. Run: node bench/micro/json-scanner.ts */
+/** How fast the walker reads request bodies, beside JSON.parse of the same text. Run: node bench/micro/json-walker.ts */
 
 const NAMES = ['model', 'stream', 'max_tokens', 'service_tier', 'stream_options', 'tools', 'prompt']
+const PLACE = capturing(NAMES)
 const CHUNK_BYTES = 64 * 1024
 const MEASURE_MS = 400
 const ROUNDS = 3
@@ -83,7 +85,7 @@ console.log(
 for (const [shape, text] of Object.entries(shapes)) {
   const bytes = Buffer.from(text)
   const scanned = megabytesPerSecond(bytes.length, () => {
-    const scanner = new JsonScanner(NAMES)
+    const scanner = new JsonWalker(PLACE)
     for (let at = 0; at < bytes.length; at += CHUNK_BYTES) scanner.write(bytes.subarray(at, at + CHUNK_BYTES))
     const scan = scanner.end()
     if (scan.kind !== 'object') throw new Error(`${shape}: ${scan.reason} at ${scan.at}`)

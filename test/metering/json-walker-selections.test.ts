@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { JsonPicker, type Pick, type PickLimits } from '../../src/metering/json-picker.ts'
 import {
   arrayOf,
   objectAt,
@@ -10,13 +9,20 @@ import {
   TEXT,
   UNREAD,
 } from '../../src/metering/json-place.ts'
+import type { JsonScan, JsonScanLimits, Selection } from '../../src/metering/json-scan.ts'
+import { JsonWalker } from '../../src/metering/json-walker.ts'
 
 const PLACE = objectAt({ a: TEXT, o: objectAt({ a: TEXT }), l: arrayOf(objectAt({ a: TEXT })) })
 
-function pick(text: string, limits: Partial<PickLimits> = {}, place = PLACE): Pick {
-  const picker = new JsonPicker(place, () => {}, limits)
-  for (const byte of Buffer.from(text)) picker.write(Buffer.of(byte))
-  return picker.end()
+function scan(text: string, limits: Partial<JsonScanLimits> = {}, place = PLACE): JsonScan {
+  const walker = new JsonWalker(place, { limits })
+  for (const byte of Buffer.from(text)) walker.write(Buffer.of(byte))
+  return walker.end()
+}
+
+function picked(found: JsonScan): Selection {
+  assert(found.kind === 'object', found.kind === 'unreadable' ? found.reason : '')
+  return found.picked
 }
 
 const values: readonly [what: string, text: string, expected: Picked][] = [
@@ -37,32 +43,30 @@ const values: readonly [what: string, text: string, expected: Picked][] = [
 ]
 for (const [what, text, expected] of values) {
   test(`picks ${what}`, () => {
-    assert.deepEqual(pick(text), { kind: 'picked', value: expected, duplicates: [] })
+    assert.deepEqual(picked(scan(text)), { value: expected, duplicates: [] })
   })
 }
 
 test('what is longer than may be kept is there, and not read', () => {
-  assert.deepEqual(pick('{"a":"123456789"}', { stringBytesMax: 8 }), {
-    kind: 'picked',
+  assert.deepEqual(picked(scan('{"a":"123456789"}', { stringBytesMax: 8 })), {
     value: new Map([['a', UNREAD]]),
     duplicates: [],
   })
-  assert.deepEqual(pick('{"a":"12345678"}', { stringBytesMax: 8 }), {
-    kind: 'picked',
+  assert.deepEqual(picked(scan('{"a":"12345678"}', { stringBytesMax: 8 })), {
     value: new Map([['a', '12345678']]),
     duplicates: [],
   })
 })
 
-const refused: readonly [what: string, text: string, limits: Partial<PickLimits>, reason: string][] = [
+const refused: readonly [what: string, text: string, limits: Partial<JsonScanLimits>, reason: string][] = [
   ['a name that is too long', `{"${'n'.repeat(9)}":1}`, { nameBytesMax: 8 }, 'name_too_long'],
   ['more values than are kept', '{"l":[{"a":"1"},{"a":"2"}]}', { valuesMax: 5 }, 'too_much'],
   ['what is nested too deeply', '{"x":[[[[1]]]]}', { depthMax: 3 }, 'too_deep'],
-  ['a list at the top', '[{"a":"x"}]', {}, 'not_json'],
-  ['a string at the top', '"a"', {}, 'not_json'],
-  ['a number at the top', '1 ', {}, 'not_json'],
-  ['nothing', '', {}, 'truncated'],
-  ['a second value', '{"a":"x"} {', {}, 'not_json'],
+  ['a list at the top', '[{"a":"x"}]', {}, 'not_an_object'],
+  ['a string at the top', '"a"', {}, 'not_an_object'],
+  ['a number at the top', '1 ', {}, 'not_an_object'],
+  ['nothing', '', {}, 'empty'],
+  ['a second value', '{"a":"x"} {', {}, 'trailing_bytes'],
   ['a control character in a name', '{"a\u0001":"x"}', {}, 'not_json'],
   ['a control character in what is read', '{"a":"\u0001"}', {}, 'not_json'],
   ['a comma too many', '{"a":"x",}', {}, 'not_json'],
@@ -72,37 +76,36 @@ const refused: readonly [what: string, text: string, limits: Partial<PickLimits>
 ]
 for (const [what, text, limits, reason] of refused) {
   test(`refuses ${what}`, () => {
-    assert.deepEqual(pick(text, limits), { kind: 'unreadable', reason })
+    const found = scan(text, limits)
+    assert.equal(found.kind === 'unreadable' && found.reason, reason)
   })
 }
 
 test('as many values as may be kept are kept, and elements that are handed over do not count', () => {
-  assert.equal(pick('{"l":[{"a":"1"}]}', { valuesMax: 4 }).kind, 'picked')
+  assert.equal(scan('{"l":[{"a":"1"}]}', { valuesMax: 4 }).kind, 'object')
   const stream = objectAt({ l: streamOf(objectAt({ a: TEXT })) })
-  assert.equal(pick(`{"l":[${'{"a":"1"},'.repeat(50)}{}]}`, { valuesMax: 4 }, stream).kind, 'picked')
+  assert.equal(scan(`{"l":[${'{"a":"1"},'.repeat(50)}{}]}`, { valuesMax: 4 }, stream).kind, 'object')
 })
 
-test('a picker starts anew after each end', () => {
-  const picker = new JsonPicker(PLACE, () => {})
+test('a walker starts anew after each end', () => {
+  const walker = new JsonWalker(PLACE)
   for (const name of ['x', 'y']) {
-    picker.write(Buffer.from(`{"a":"${name}","a":1}`))
-    assert.deepEqual(picker.end(), { kind: 'picked', value: new Map([['a', name]]), duplicates: ['a'] })
+    walker.write(Buffer.from(`{"a":"${name}","a":1}`))
+    assert.deepEqual(picked(walker.end()), { value: new Map([['a', name]]), duplicates: ['a'] })
   }
-  picker.write(Buffer.from('{"a":"z"}'))
-  assert.deepEqual(picker.end(), { kind: 'picked', value: new Map([['a', 'z']]), duplicates: [] })
+  walker.write(Buffer.from('{"a":"z"}'))
+  assert.deepEqual(picked(walker.end()), { value: new Map([['a', 'z']]), duplicates: [] })
 })
 
 test('of a place that only is to be there nothing is read, and null is nothing', () => {
   const place = objectAt({ a: PRESENCE, b: PRESENCE, c: PRESENCE, d: PRESENCE })
   const text = JSON.stringify({ a: 'short', b: 'x'.repeat(5_000), c: null, d: { e: 1 } })
   for (const pieceBytes of [3, 100_000]) {
-    const picker = new JsonPicker(place, () => {})
+    const walker = new JsonWalker(place)
     for (let at = 0; at < text.length; at += pieceBytes)
-      picker.write(Buffer.from(text.slice(at, at + pieceBytes)))
-    const pick = picker.end()
-    assert.ok(pick.kind === 'picked')
+      walker.write(Buffer.from(text.slice(at, at + pieceBytes)))
     assert.deepEqual(
-      pick.value,
+      picked(walker.end()).value,
       new Map<string, unknown>([
         ['a', UNREAD],
         ['b', UNREAD],

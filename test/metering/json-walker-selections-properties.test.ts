@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { JsonPicker, type Pick } from '../../src/metering/json-picker.ts'
 import type { Picked } from '../../src/metering/json-place.ts'
+import type { JsonScan } from '../../src/metering/json-scan.ts'
+import { JsonWalker } from '../../src/metering/json-walker.ts'
 import { documents, nearDocuments } from './json-documents.ts'
 import { expectedPick, parseAll, placeOf, type Spec } from './picked-reference.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
@@ -29,14 +30,15 @@ const PLACE = placeOf(SPEC)
 const LIMITS = { nameBytesMax: 64 * 1024, stringBytesMax: 64 * 1024 }
 
 interface Seen {
-  readonly pick: Pick
+  readonly scan: JsonScan
   readonly streamed: readonly Picked[]
 }
 
 function pickPieces(bytes: Uint8Array, sizes: readonly number[]): Seen {
   const streamed: Picked[] = []
-  const pick = inPieces(new JsonPicker(PLACE, (element) => streamed.push(element), LIMITS), bytes, sizes)
-  return { pick, streamed: pick.kind === 'picked' ? streamed : [] }
+  const walker = new JsonWalker(PLACE, { limits: LIMITS, onElement: (element) => streamed.push(element) })
+  const scan = inPieces(walker, bytes, sizes)
+  return { scan, streamed: scan.kind === 'object' ? streamed : [] }
 }
 
 function parse(bytes: Uint8Array): string | null {
@@ -50,25 +52,25 @@ function parse(bytes: Uint8Array): string | null {
 }
 
 /** What JSON.parse accepts is picked from as the reference says; what it refuses is, but for control characters. */
-function assertAsReference({ pick, streamed }: Seen, bytes: Buffer): void {
+function assertAsReference({ scan, streamed }: Seen, bytes: Buffer): void {
   const strict = parse(bytes)
   const text = strict ?? parse(bytes.map((byte) => (byte < 0x20 ? 0x20 : byte)))
-  if (pick.kind === 'unreadable' && pick.reason !== 'ambiguous_name') {
+  if (scan.kind === 'unreadable' && scan.reason !== 'ambiguous_name') {
     const isObject = strict !== null && typeof parseAll(strict) === 'object' && strict.trim().startsWith('{')
-    assert(!isObject, `refused as ${pick.reason}: ${bytes.toString()}`)
+    assert(!isObject, `refused as ${scan.reason}: ${bytes.toString()}`)
     return
   }
   if (text === null) {
     // The name that is ambiguous may stand before the fault.
-    assert.equal(pick.kind, 'unreadable', `accepted: ${bytes.toString()}`)
+    assert.equal(scan.kind, 'unreadable', `accepted: ${bytes.toString()}`)
     return
   }
   const expected = expectedPick(parseAll(text), SPEC)
-  assert.equal(pick.kind === 'unreadable', expected.ambiguous)
-  if (pick.kind === 'unreadable') return
-  assert.deepEqual(pick.value, expected.value)
+  assert.equal(scan.kind === 'unreadable', expected.ambiguous)
+  if (scan.kind === 'unreadable') return
+  assert.deepEqual(scan.picked.value, expected.value)
   assert.deepEqual(streamed, expected.streamed)
-  assert.deepEqual([...pick.duplicates].sort(), [...expected.duplicates].sort())
+  assert.deepEqual([...scan.picked.duplicates].sort(), [...expected.duplicates].sort())
 }
 
 test('what is picked of any document is what JSON.parse finds there, however the document is cut', () => {

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { reencodeRequest, reencodeWhole } from '../../../src/providers/chat-usage/reencode-request.ts'
-import { applySplices } from '../../../src/providers/chat-usage/splice-bytes.ts'
+import {
+  applySplices,
+  reencodeRequest,
+  reencodeWhole,
+} from '../../../src/providers/chat-usage/splice-bytes.ts'
 import { CODINGS } from './codings.ts'
 import { slicesOf } from './two-versions.ts'
 

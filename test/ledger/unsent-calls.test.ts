@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
 import type { Log } from '../../src/kernel/log.ts'
-import { RefusedCalls } from '../../src/ledger/refused-calls.ts'
 import type { RefusedCall } from '../../src/ledger/request-log.ts'
+import { RefusedCalls } from '../../src/ledger/unsent-calls.ts'
 
 const call = (n: number): RefusedCall => ({ requestId: `req_${n}` }) as RefusedCall
 const add = (calls: RefusedCalls, count: number) => {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { capturing } from '../../src/metering/json-place.ts'
 import type { JsonMember, JsonScan } from '../../src/metering/json-scan.ts'
-import { JsonScanner, scanJson } from '../../src/metering/json-scanner.ts'
+import { JsonWalker, scanJson } from '../../src/metering/json-walker.ts'
 import { type Document, documents, nearDocuments, WATCHED } from './json-documents.ts'
 import { inPieces, mutate, mutations, pieceSizes } from './slices.ts'
 
@@ -16,7 +17,7 @@ function scanWhole(bytes: Uint8Array): JsonScan<Name> {
 }
 
 function scanPieces(bytes: Uint8Array, sizes: readonly number[]): JsonScan<Name> {
-  return inPieces(new JsonScanner(WATCHED, LIMITS), bytes, sizes)
+  return inPieces(new JsonWalker(capturing(WATCHED), { limits: LIMITS }), bytes, sizes) as JsonScan<Name>
 }
 
 function meaning(member: JsonMember): unknown {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { NameSet, readSmall } from '../../src/metering/json-document.ts'
 import type { Metered } from '../../src/metering/meter.ts'
-import { NameSet } from '../../src/metering/name-set.ts'
-import { readSmall } from '../../src/metering/small-document.ts'
 import { createMeter } from '../../src/providers/usage/create-meter.ts'
 
 type Reader = Parameters<typeof createMeter>[0]

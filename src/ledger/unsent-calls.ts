@@ -1,6 +1,72 @@
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
-import type { RefusedCall, RequestLogStore } from './request-log.ts'
+import type { CallRecord } from './call.ts'
+import { NOTHING_RECORDED } from './call-columns.ts'
+import type { CallFilter, RefusedCall, RequestLogStore } from './request-log.ts'
+
+/** Calls that have not gone upstream: those that wait are in memory alone, those that were refused are recorded. */
+
+type Known =
+  | 'requestId'
+  | 'accountId'
+  | 'keyId'
+  | 'state'
+  | 'startedAtMs'
+  | 'method'
+  | 'path'
+  | 'surface'
+  | 'modelAsked'
+  | 'clientIp'
+  | 'userAgent'
+
+/** The record of a call that never went upstream: one that waits, or one that was refused. */
+export function unsentCall(parts: Pick<CallRecord, Known> & Partial<CallRecord>): CallRecord {
+  return { ...NOTHING_RECORDED, ...parts }
+}
+
+/** The calls that wait for room under a cap or for credit, on this node. They are in no store. */
+export class WaitingCalls {
+  readonly #calls = new Map<string, CallRecord>()
+  readonly #ofKey = new Map<string, number>()
+
+  add(call: CallRecord): void {
+    this.#calls.set(call.requestId, call)
+    this.#ofKey.set(call.keyId, this.countOf(call.keyId) + 1)
+  }
+
+  remove(requestId: string): void {
+    const call = this.#calls.get(requestId)
+    if (call === undefined) return
+    this.#calls.delete(requestId)
+    const left = this.countOf(call.keyId) - 1
+    if (left === 0) this.#ofKey.delete(call.keyId)
+    else this.#ofKey.set(call.keyId, left)
+  }
+
+  find(requestId: string): CallRecord | null {
+    return this.#calls.get(requestId) ?? null
+  }
+
+  countOf(keyId: string): number {
+    return this.#ofKey.get(keyId) ?? 0
+  }
+
+  /** Newest first. What is known only of calls that have ended matches none of these. */
+  list(filter: CallFilter): readonly CallRecord[] {
+    const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
+    if (status !== null || minCostNanos !== null || flag !== null) return []
+    return [...this.#calls.values()]
+      .filter(
+        (call) =>
+          call.accountId === accountId &&
+          (keyId === null || call.keyId === keyId) &&
+          (fromMs === null || call.startedAtMs >= fromMs) &&
+          (toMs === null || call.startedAtMs < toMs) &&
+          (model === null || call.modelAsked === model),
+      )
+      .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.requestId < b.requestId ? 1 : -1))
+  }
+}
 
 /**
  * Takes the records of refused calls to the store, in batches, after their answers have left. No call waits for it and

@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { capturing } from '../../src/metering/json-place.ts'
 import type { JsonMember, JsonScan, JsonScanLimits } from '../../src/metering/json-scan.ts'
-import { JsonScanner, scanJson } from '../../src/metering/json-scanner.ts'
+import { JsonWalker, scanJson } from '../../src/metering/json-walker.ts'
 import { inPieces } from './slices.ts'
 
 const NAMES = ['model', 'stream', 'max_tokens', 'tools', '__proto__'] as const
 type Name = (typeof NAMES)[number]
+const PLACE = capturing(NAMES)
 
 /** The answer for the whole text, which must also be the answer for its single bytes and for pieces of seven. */
 function scan(text: string | Uint8Array, limits: Partial<JsonScanLimits> = {}): JsonScan<Name> {
   const bytes = Buffer.from(text)
   const whole = scanJson(bytes, NAMES, limits)
-  assert.deepEqual(inPieces(new JsonScanner(NAMES, limits), bytes, [1]), whole)
-  assert.deepEqual(inPieces(new JsonScanner(NAMES, limits), bytes, [7]), whole)
+  assert.deepEqual(inPieces(new JsonWalker(PLACE, { limits }), bytes, [1]), whole)
+  assert.deepEqual(inPieces(new JsonWalker(PLACE, { limits }), bytes, [7]), whole)
   return whole
 }
 
@@ -322,17 +324,20 @@ test('names and their number are bounded', () => {
   assert.deepEqual(scan('{"a":1,"b":1,"c":1}', { membersMax: 2 }), tooMany)
 })
 
-test('what follows a fault is not looked at, and what follows the end is an error of the caller', () => {
-  const scanner = new JsonScanner(NAMES)
+test('what follows a fault is not looked at, and what follows the end is another text', () => {
+  const scanner = new JsonWalker(PLACE)
   scanner.write(Buffer.from('{]'))
   scanner.write(Buffer.alloc(1 << 20, '{'))
   assert.deepEqual(scanner.end(), { kind: 'unreadable', reason: 'not_json', at: 1 })
   assert.deepEqual(scanner.end(), { kind: 'unreadable', reason: 'not_json', at: 1 })
-  assert.throws(() => scanner.write(Buffer.from('x')), /write after end/)
+  scanner.write(Buffer.from('{"model":"m"}'))
+  const next = scanner.end()
+  assert(next.kind === 'object')
+  assert.equal(next.members.get('model')?.kind, 'string')
 })
 
 test('empty chunks and views into larger memory are read like any other', () => {
-  const scanner = new JsonScanner(NAMES)
+  const scanner = new JsonWalker(PLACE)
   const memory = new Uint8Array(Buffer.from('xxx{"model":"m"}yyy'))
   scanner.write(new Uint8Array(0))
   scanner.write(memory.subarray(3, 10))

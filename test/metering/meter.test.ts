@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { GuardedMeter, SilentMeter } from '../../src/metering/guarded-meter.ts'
-import { type Meter, type Metered, NOTHING_SHOWN } from '../../src/metering/meter.ts'
+import {
+  GuardedMeter,
+  type Meter,
+  type Metered,
+  NOTHING_SHOWN,
+  SilentMeter,
+} from '../../src/metering/meter.ts'
 
 class FailingMeter implements Meter {
   readonly shown = NOTHING_SHOWN
