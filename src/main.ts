@@ -2,20 +2,17 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, UpstreamConfig } from './config.ts'
-import { Afterwards } from './gateway/afterwards.ts'
-import { createByteBudget } from './gateway/byte-budget.ts'
-import { createPricer } from './gateway/create-pricer.ts'
+import { AdmissionQueues } from './gateway/admission-queue.ts'
+import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
 import { deny } from './gateway/deny.ts'
-import { audienceOf, openFrontDoor } from './gateway/front-door.ts'
+import { OutputSpeeds } from './gateway/estimate-usage.ts'
+import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
 import type { CallPoint, Gateway, ShowCall } from './gateway/gateway.ts'
-import { BodyRoom, freeBytesOf } from './gateway/held-body.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
-import { KeyShares } from './gateway/key-shares.ts'
-import { createLines } from './gateway/lines.ts'
-import { OutputSpeeds } from './gateway/output-speed.ts'
+import { BodyRoom, createByteBudget, freeBytesOf, KeyShares } from './gateway/key-shares.ts'
+import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
-import { shapeBroken } from './gateway/shape-broken.ts'
 import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
@@ -34,8 +31,8 @@ import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
 import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
-import { answerHealth, createWriteProbe, isHealthPath } from './management/answer-health.ts'
-import type { OwnedParts } from './management/handle-owned.ts'
+import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
+import type { OwnedParts } from './management/router.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
@@ -171,8 +168,8 @@ async function serveFrom(
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
   const settler = createSettler({ store, watch: settlements, spool, log })
-  const afterwards = new Afterwards()
-  const lines = createLines(config.budgetWaitMs)
+  const background = new BackgroundQueue()
+  const queues = new AdmissionQueues(config.budgetWaitMs)
   const waitingCalls = new WaitingCalls()
   const refusedCalls = new RefusedCalls(store, log)
   const tokenCounter = createTokenCounter()
@@ -213,8 +210,8 @@ async function serveFrom(
     inFlight: { count: 0, preflights: 0 },
     keyShares: new KeyShares(config.callsInFlightPerKeyMax),
     disk,
-    afterwards,
-    lines,
+    background,
+    queues,
     waitingCalls,
     refusedCalls,
     showCall: surroundings.showCall ?? null,
@@ -239,12 +236,12 @@ async function serveFrom(
       settlements,
       waitingCalls,
       refusedCalls,
-      limitsMoved: () => lines.stirAll(),
+      limitsMoved: () => queues.signalAll(),
     },
     recognition: store,
     bodyTimes,
   }
-  const management = loadLater(() => import('./management/handle-owned.ts'), MANAGEMENT_AFTER_MS)
+  const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
   const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
 
@@ -288,7 +285,7 @@ async function serveFrom(
       ready = false
       retention.stop()
       management.leave()
-      lines.close()
+      queues.close()
       const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)
       // Calls whose clients have left may still be read to their end.
@@ -297,7 +294,7 @@ async function serveFrom(
       // Calls that were cut are still being settled, by a rough count where they waited for one; the store stays open for them.
       await tokenCounter.close()
       await untilQuiet(
-        () => gateway.inFlight.count === 0 && settler.waiting === 0 && afterwards.count === 0,
+        () => gateway.inFlight.count === 0 && settler.waiting === 0 && background.count === 0,
         limits.settleOnStopMs,
       )
       await refusedCalls.written()

@@ -31,7 +31,7 @@ const create = defineCommand({
   examples: ['ADMIN_KEY=$(tollgate admin-key create --name "second operator")'],
   sections: [`${WHERE}\n`],
   async run({ name = 'command line' }) {
-    const { textField } = await import('../management/text-field.ts')
+    const { textField } = await import('../management/fields.ts')
     const [issue] = textField('--name', 120).safeParse(name).error?.issues ?? []
     if (issue !== undefined) throw new UsageError(issue.message)
     await withBooks(async ({ store, digestKey }, config) => {

@@ -160,7 +160,7 @@ async function checkedParts(ids: readonly string[]): Promise<string[][]> {
     if (known.has(id)) throw new UsageError(`<request-id>: ${shownText(id)} is there twice`)
     known.add(id)
   }
-  const { requestIds } = await import('../management/credit-back.ts')
+  const { requestIds } = await import('../management/credits.ts')
   const parts: string[][] = []
   for (let at = 0; at < ids.length; at += limits.creditBackCallsMax) {
     const part = ids.slice(at, at + limits.creditBackCallsMax)

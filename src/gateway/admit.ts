@@ -5,25 +5,15 @@ import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { type KeyMeans, refuseKey } from '../keys/identity.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
-import {
-  type Admission,
-  type Ahead,
-  type CallRefusal,
-  type NamedModels,
-  NOBODY_AHEAD,
-  type Unratable,
-} from '../ledger/call.ts'
+import { type Admission, type Ahead, type CallRefusal, NOBODY_AHEAD, type Unratable } from '../ledger/call.ts'
 import { unsentCall } from '../ledger/unsent-calls.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
-import type { Endpoint } from '../providers/endpoint.ts'
-import type { Surface } from '../providers/surface.ts'
+import type { QueueEntry } from './admission-queue.ts'
+import type { PlannedCall } from './call.ts'
 import type { Denial } from './deny.ts'
-import { type AskedFor, explainHeld, explainRefusal } from './explain-refusal.ts'
 import type { Gateway } from './gateway.ts'
-import type { Place } from './lines.ts'
-import type { BillPlan } from './pricer.ts'
-import { recordable } from './recordable.ts'
-import { describeUnsent } from './refuse-call.ts'
+import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
+import { describeUnsent, recordable } from './refuse-call.ts'
 
 export type AdmitResult =
   | (Admission & { readonly kind: 'admitted' })
@@ -63,32 +53,19 @@ function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
   return means.creditEnforced && means.balanceNanos <= 0n ? { reason: 'credit_exhausted' } : null
 }
 
-/** What is asked of the store about one call. */
-export interface AdmitRequest {
-  readonly exchange: Exchange
-  readonly path: string
-  readonly endpoint: Endpoint | null
-  readonly surface: Surface
-  readonly digest: Buffer
-  readonly modelAsked: string | null
-  readonly models: NamedModels
-  readonly ambiguity: Ambiguity | null
-  readonly plan: BillPlan
-}
-
 /**
  * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call
  * only; nothing of it is kept.
  */
-export async function admit(request: AdmitRequest, gateway: Gateway): Promise<AdmitResult> {
-  const { exchange, modelAsked, plan } = request
-  // Who left while its body was being read will not leave again.
+export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
+  const { exchange, plan, digest } = call
+  // A client that left while its body was being read will not leave again.
   if (clientLeft(exchange)) return CLIENT_LEFT
-  const place = gateway.lines.enter(request.digest)
+  const entry = gateway.queues.enter(digest)
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
-  const first = await ask(request, place.ahead(), false, gateway)
-  const answer = first.kind === 'held' ? await askInTurn(request, place, first, gateway) : first
+  const first = await ask(call, entry.ahead(), false, gateway)
+  const answer = first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first
   switch (answer.kind) {
     case 'admitted':
     case 'client_left':
@@ -99,18 +76,18 @@ export async function admit(request: AdmitRequest, gateway: Gateway): Promise<Ad
       return refused(explainHeld(answer.by, exchange.names), answer.balanceNanos)
     case 'refused': {
       const { balanceNanos } = answer
-      const refusal = blameBody(answer.refusal, request.ambiguity)
+      const refusal = blameBody(answer.refusal, plan.ambiguity)
       if (refusal.reason !== 'unknown_key') {
         const asked = {
-          endpoint: `${exchange.method} ${recordable(request.path, exchange.names)}`,
-          unmeteredMember: plan.unmeteredMember,
-          model: plan.unpricedModel ?? modelAsked,
-          allowedModels: isForModels(refusal) ? await allowedModelsOf(request.digest, gateway) : [],
+          endpoint: `${exchange.method} ${recordable(call.target.path, exchange.names)}`,
+          unmeteredMember: plan.bill.unmeteredMember,
+          model: plan.bill.unpricedModel ?? plan.modelAsked,
+          allowedModels: isForModels(refusal) ? await allowedModelsOf(digest, gateway) : [],
         }
         return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)
       }
       // It may be an admin key, whose holder deserves to be told so.
-      const caller = await gateway.store.recognise(request.digest, gateway.clock.nowMs())
+      const caller = await gateway.store.recognise(digest, gateway.clock.nowMs())
       return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
     }
   }
@@ -128,7 +105,7 @@ function isForModels({ reason }: CallRefusal): boolean {
   return reason === 'model_not_allowed' || reason === 'models_unknown'
 }
 
-/** Asked for only where a call was refused for its models: an admission need not carry a list that hardly anybody reads. */
+/** Asked for only where a call was refused for its models: an admission need not carry a list for that. */
 async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): Promise<readonly string[]> {
   const atMs = clock.nowMs()
   try {
@@ -155,39 +132,39 @@ type TurnAnswer =
  * still held when the wait is over is the answer.
  */
 async function askInTurn(
-  request: AdmitRequest,
-  place: Place,
+  call: PlannedCall,
+  entry: QueueEntry,
   first: Held,
   gateway: Gateway,
 ): Promise<TurnAnswer> {
-  const { exchange } = request
-  // Who left while the store was asked will not leave again either.
+  const { exchange, plan } = call
+  // A client that left while the store was asked will not leave again either.
   if (clientLeft(exchange)) return CLIENT_LEFT
-  const leave = () => place.leave()
+  const leave = () => entry.leave()
   exchange.res.whenClosed.add(leave)
   let held = first
   let admitted = false
   const { keyId, accountId } = first
   gateway.waitingCalls.add(
-    unsentCall({ ...describeUnsent(request, gateway), state: 'waiting', keyId, accountId }),
+    unsentCall({ ...describeUnsent(call, plan.modelAsked, gateway), state: 'waiting', keyId, accountId }),
   )
   try {
     for (;;) {
-      const turn = await place.turn(held.by, held.accountId)
+      const turn = await entry.turn(held.by, held.accountId)
       if (turn === 'left') return CLIENT_LEFT
       const refusal = refuseOverload(gateway)
       if (refusal !== null) return { kind: 'overloaded', refusal }
-      // Those before a late one are late too: whatever room there is now is for whoever asks.
-      const ahead = turn === 'late' ? NOBODY_AHEAD : place.ahead()
-      const answer = await ask(request, ahead, true, gateway)
+      // A call whose wait has timed out ignores the queue: all before it have timed out as well.
+      const ahead = turn === 'timed_out' ? NOBODY_AHEAD : entry.ahead()
+      const answer = await ask(call, ahead, true, gateway)
       admitted = answer.kind === 'admitted'
-      if (answer.kind !== 'held' || turn === 'late') return answer
+      if (answer.kind !== 'held' || turn === 'timed_out') return answer
       held = answer
     }
   } finally {
     exchange.res.whenClosed.remove(leave)
     gateway.waitingCalls.remove(exchange.requestId)
-    place.done(admitted)
+    entry.done(admitted)
   }
 }
 
@@ -209,31 +186,27 @@ function refuseOverload({ inFlight, settler, disk }: Gateway): Refusal | null {
 }
 
 /** The instant of this question is the instant of the call, if it is admitted now: after a wait it may be next month. */
-function ask(
-  request: AdmitRequest,
-  ahead: Ahead,
-  askedBefore: boolean,
-  gateway: Gateway,
-): Promise<Admission> {
-  const { exchange, plan } = request
-  const path = recordable(request.path, exchange.names)
+function ask(call: PlannedCall, ahead: Ahead, askedBefore: boolean, gateway: Gateway): Promise<Admission> {
+  const { exchange, plan, surface } = call
+  const { bill, ambiguity } = plan
+  const path = recordable(call.target.path, exchange.names)
   return gateway.store.admit({
     requestId: exchange.requestId,
-    digest: request.digest,
+    digest: call.digest,
     atMs: gateway.clock.nowMs(),
     method: exchange.method,
     path,
-    endpoint: request.endpoint?.template ?? path,
-    surface: request.surface,
-    modelAsked: recordable(request.modelAsked, exchange.names),
+    endpoint: call.endpoint?.template ?? path,
+    surface,
+    modelAsked: recordable(plan.modelAsked, exchange.names),
     clientIp: exchange.clientIp,
     userAgent: recordable(firstValue(exchange.headers, 'user-agent') ?? null, exchange.names),
-    hold: plan.hold,
-    models: request.models,
-    ambiguity: request.ambiguity?.detail ?? null,
-    priceVersion: plan.priceVersion,
-    rating: exchange.names.redact(plan.rating),
-    unratable: request.ambiguity?.refuse === 'always' ? REFUSED_TO_ALL : plan.unratable,
+    hold: bill.hold,
+    models: plan.models,
+    ambiguity: ambiguity?.detail ?? null,
+    priceVersion: bill.priceVersion,
+    rating: exchange.names.redact(bill.rating),
+    unratable: ambiguity?.refuse === 'always' ? REFUSED_TO_ALL : bill.unratable,
     heldCounts: gateway.budgetMode === 'exact',
     ahead,
     askedBefore,

@@ -3,9 +3,9 @@ import { hasHeader } from '../http/raw-headers.ts'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
-import type { ByteBudget } from './byte-budget.ts'
 import { announcedTrailers, type Figures, figureLines } from './figures.ts'
 import { toReplyHeaders } from './forwarded-headers.ts'
+import type { ByteBudget } from './key-shares.ts'
 
 /** Upstream's head, as it came. */
 export interface ReplyHead {

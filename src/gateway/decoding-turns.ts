@@ -9,7 +9,7 @@ interface KeyTurns {
 }
 
 /**
- * Who may decode a body now. A few do at once, and fewer of one key; the others wait. Bodies of one key follow each other
+ * Turns of decoding bodies. A few are decoded at once, and fewer of one key; the others wait. Bodies of one key follow each other
  * in their order, and keys take turns: however many bodies one of them sends, another waits for a few of them only.
  */
 export class DecodingTurns {

@@ -4,7 +4,7 @@ import type { Nanos } from '../kernel/money.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
 import { figureLines } from './figures.ts'
 
-/** A refusal, and how the account stands where whoever is refused may know. */
+/** A refusal, and the balance of the account where the client may know it. */
 export interface Denial {
   readonly refusal: Refusal
   readonly balanceNanos: Nanos | null

@@ -1,3 +1,4 @@
+import type { Surface } from '../kernel/surface.ts'
 import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import { leastBodyTokens, roughBodyTokens } from '../metering/rough-tokens.ts'
@@ -12,14 +13,12 @@ import {
 } from '../providers/chat/audio.ts'
 import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import type { Surface } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
-import type { OutputSpeeds } from './output-speed.ts'
 import type { BillPlan } from './pricer.ts'
 
 /** The request as far as its input can be counted: its bytes where they are at hand and plain, and their number. */
-export interface CountableRequest {
+export interface CountableInput {
   /** As they lie in memory: joining those of a large body takes longer than a call may keep others waiting. */
   readonly pieces: Buffer | readonly Buffer[] | null
   readonly lengthBytes: number
@@ -37,7 +36,7 @@ export interface CountedCall {
   readonly reader: UsageReader | null
   readonly plan: Pick<BillPlan, 'tokensHeld' | 'asked'>
   readonly modelAsked: string | null
-  readonly request: CountableRequest
+  readonly request: CountableInput
   /** Upstream answered to the end, and did not say what that took. */
   readonly whole: boolean
   readonly unseen: UnseenWork
@@ -106,7 +105,7 @@ async function countOutput(metered: Metered, call: CountedCall, counting: Counti
   if (reader === 'transcription' && isSoldByDuration(call.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * unseen.images }
   const held = call.plan.tokensHeld(metered.usage.modelServed)
-  // Of a request that could not be read nobody knows what it turned off, the usage for one.
+  // What a request that could not be read has turned off is not known: its usage, for one.
   if (unseen.request && call.whole && held.output !== null) return { output_tokens: held.output }
   const written = await countWritten(metered, call.surface, counting)
   const reasons = unseen.reasoning || metered.shown.reasons
@@ -140,4 +139,68 @@ function drawnImages({ imagesBegun }: Metered, { unseen }: CountedCall): readonl
 async function count(surface: Surface, texts: readonly string[], counting: Counting): Promise<number> {
   const { countedAs } = SURFACES[surface]
   return countedAs === 'chat' ? await counting.tokenCounter.countChat(texts) : countMessagesTokens(texts)
+}
+
+/** Calls of a model that its speed is taken from, and models that are remembered. Beyond either the oldest go. */
+const CALLS_MAX = 20
+const MODELS_MAX = 500
+
+/** Taken for a model that has completed no call here yet: what the slower reasoning models write in a millisecond. */
+const TOKENS_PER_MS_UNKNOWN = 0.05
+
+interface Shown {
+  readonly tokens: number
+  readonly ms: number
+}
+
+/** How fast models write, as their last complete calls on this node have shown. */
+export class OutputSpeeds {
+  readonly #models = new Map<string, Shown[]>()
+
+  note(model: string, tokens: number, ms: number): void {
+    if (tokens <= 0 || ms <= 0) return
+    let calls = this.#models.get(model)
+    if (calls === undefined) {
+      const [oldest] = this.#models.keys()
+      if (this.#models.size >= MODELS_MAX && oldest !== undefined) this.#models.delete(oldest)
+      calls = []
+      this.#models.set(model, calls)
+    }
+    if (calls.length === CALLS_MAX) calls.shift()
+    calls.push({ tokens, ms })
+  }
+
+  tokensPerMs(model: string | null): number {
+    const calls = model === null ? undefined : this.#models.get(model)
+    if (calls === undefined) return TOKENS_PER_MS_UNKNOWN
+    return calls.reduce((sum, { tokens }) => sum + tokens, 0) / calls.reduce((sum, { ms }) => sum + ms, 0)
+  }
+}
+
+/** Pauses between pieces of output that are the network's and not the model's. */
+const PAUSE_MS_MAX = 1_000
+
+/** Adds up the time in which a reply showed nothing: before its first visible output, and in gaps of more than a second. */
+export class Silence {
+  #visibleBytes = 0
+  #lastMs: number
+  #silentMs = 0
+
+  constructor(startedMs: number) {
+    this.#lastMs = startedMs
+  }
+
+  /** After each chunk, with all that was visible until then. */
+  see(visibleBytes: number, nowMs: number): void {
+    if (visibleBytes === this.#visibleBytes) return
+    this.#silentMs = this.until(nowMs)
+    this.#visibleBytes = visibleBytes
+    this.#lastMs = nowMs
+  }
+
+  /** The silence in all, if the reply ends now. */
+  until(nowMs: number): number {
+    const gapMs = nowMs - this.#lastMs
+    return this.#silentMs + (this.#visibleBytes === 0 || gapMs > PAUSE_MS_MAX ? gapMs : 0)
+  }
 }

@@ -1,9 +1,10 @@
-import type { Exchange } from '../http/exchange.ts'
+import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { Identity } from '../keys/identity.ts'
-import type { Audience } from '../providers/error-shape.ts'
+import { type Audience, shapeError } from '../providers/error-shape.ts'
+import { chooseSurface } from '../providers/find-endpoint.ts'
 import { deny } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
@@ -52,8 +53,20 @@ function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal 
   return refuse('internal_error', 'The gateway failed. Report this with the request id.')
 }
 
-/** Who reads an error about this target, which may not have been judged yet. */
+/** The audience of an error about this target, which may not have been judged yet. */
 export function audienceOf(exchange: Exchange, rawTarget: string): Audience {
   const path = rawTarget.split('?', 1)[0] ?? ''
   return isOwnedPath(path) ? 'own' : surfaceOf(path, exchange.method, exchange.headers)
+}
+
+/**
+ * The error for bytes that never became a request, in the shape of the surface they seem to be meant for. The
+ * text may be any part of a head, or garbage; it is only searched, never used.
+ */
+export function shapeBroken(refusal: Refusal, head: string, requestId: string): WholeReply {
+  const target = /^[A-Za-z]+ ([^ ?]+)/.exec(head)?.[1] ?? ''
+  if (isOwnedPath(target)) return shapeError('own', refusal, requestId)
+  const lines = head.toLowerCase().split(/[\r\n]/)
+  const surface = chooseSurface(target, (name) => lines.some((line) => line.startsWith(`${name}:`)))
+  return shapeError(surface, refusal, requestId)
 }

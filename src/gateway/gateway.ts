@@ -9,15 +9,14 @@ import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
-import type { Afterwards } from './afterwards.ts'
-import type { ByteBudget } from './byte-budget.ts'
+import type { AdmissionQueues } from './admission-queue.ts'
+import type { BackgroundQueue } from './background-queue.ts'
+import type { OutputSpeeds } from './estimate-usage.ts'
 import type { IdentifyParts } from './identify.ts'
-import type { KeyShares } from './key-shares.ts'
-import type { Lines } from './lines.ts'
-import type { OutputSpeeds } from './output-speed.ts'
+import type { ByteBudget, KeyShares } from './key-shares.ts'
+import type { OnLeave } from './leave.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
-import type { OnLeave } from './read-on.ts'
 import type { Settler } from './settle.ts'
 import type { Upstream } from './upstream-pool.ts'
 
@@ -38,14 +37,14 @@ export interface Gateway {
   /** While it is full nothing is admitted: what room there is belongs to what is in flight. */
   readonly disk: { readonly isFull: boolean }
   /** What goes on after its call was answered. */
-  readonly afterwards: Afterwards
+  readonly background: BackgroundQueue
   /** Where calls wait for room under a cap or for credit. */
-  readonly lines: Lines
-  /** Those of them that wait now, for whoever asks what became of a call. */
+  readonly queues: AdmissionQueues
+  /** Those of them that wait now, for the management API. */
   readonly waitingCalls: WaitingCalls
   /** Where records of refused calls go. */
   readonly refusedCalls: RefusedCalls
-  /** Told of every call that has ended or was refused, when all is done; null where nobody watches. */
+  /** Told of every call that has ended or was refused, when all is done; null without a terminal. */
   readonly showCall: ShowCall | null
   /** What the logged bodies of all calls may take together. */
   readonly bodiesBytesMax: number
@@ -66,10 +65,10 @@ export interface Gateway {
   reached(point: CallPoint): void
 }
 
-/** Must not fail, and must not wait for anybody. */
+/** Must not fail, and must not wait. */
 export type ShowCall = (call: ShownCall) => void
 
-/** A call for the eyes of whoever sits at the terminal. */
+/** A call as the terminal shows it. */
 export interface ShownCall {
   readonly atMs: number
   readonly method: string

@@ -62,9 +62,8 @@ export function identify(
 }
 
 /**
- * Null for what is no key of ours: a wrong checksum is told apart from an unknown key by nobody but us; no lookup, the
- * same answer. It is two thirds of identifying, so a connection remembers the digest of its last key. Whether
- * a key is in force is not remembered.
+ * Null for what is no key of ours: a wrong checksum is answered like an unknown key, without a lookup. The digest is
+ * two thirds of identifying, so a connection remembers that of its last key. Whether a key is in force is not remembered.
  */
 function digestOf(key: string, parts: IdentifyParts): Buffer | null {
   const wellFormed = keyKindOf(key, parts.servicePrefix) !== null

@@ -3,50 +3,22 @@ import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
-import { type Meter, type Metered, NOTHING_SHOWN, type Shown, type Stage } from '../metering/meter.ts'
+import type { Meter, Metered, Shown, Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
 
-/** Looks at a reply as it passes. It cannot change or fail it, and never looks away: rather upstream waits. */
-export interface Observer {
-  /** A promise means: the observer is behind, upstream has to wait for it. Null for every reply that is not encoded. */
-  see(chunk: Borrowed): Promise<void> | null
-  readonly stage: Stage
-  readonly shown: Shown
-  readonly visibleBytes: number
-  end(whole: boolean): Metered | Promise<Metered>
-}
-
 /**
- * The meter reads a copy of what was encoded; nothing that goes to the client is touched. A reply that is held back
- * until it was read anyway may as well wait for the reading; one that streams is delayed only where memory would grow.
+ * Looks at a reply as it passes. It cannot change or fail it, and never looks away: rather upstream waits. Of a reply
+ * that is encoded the meter reads a decoded copy; nothing that goes to the client is touched.
  */
-export function observe(reader: UsageReader, status: number, headers: RawHeaders, isHeld: boolean): Observer {
-  const meter = createMeter(reader, { status, contentType: firstValue(headers, 'content-type') })
-  const coding = codingOf(firstValue(headers, 'content-encoding'))
-  if (coding === 'identity') return new PlainObserver(meter)
-  if (coding === 'unknown') {
-    return {
-      see: () => null,
-      stage: 'content',
-      shown: NOTHING_SHOWN,
-      visibleBytes: 0,
-      end: () => meter.end(false),
-    }
-  }
-  const backlogBytesMax = isHeld ? limits.heldObserverBacklogBytesMax : limits.observerBacklogBytesMax
-  const look = (bytes: Buffer) => meter.write(bytes)
-  return observeEncoded(
-    meter,
-    decodeCopy(coding.coding, limits.decodedReplyBytesMax, look, { backlogBytesMax }),
-  )
-}
-
-class PlainObserver implements Observer {
+export class Observer {
   readonly #meter: Meter
+  /** Null where there is nothing to decode; `unreadable` where we do not know how. */
+  readonly #decoder: CopyDecoder | 'unreadable' | null
 
-  constructor(meter: Meter) {
+  constructor(meter: Meter, decoder: CopyDecoder | 'unreadable' | null) {
     this.#meter = meter
+    this.#decoder = decoder
   }
 
   get stage(): Stage {
@@ -61,31 +33,31 @@ class PlainObserver implements Observer {
     return this.#meter.visibleBytes
   }
 
-  see(chunk: Borrowed): null {
-    this.#meter.write(chunk)
+  /** A promise means: the observer is behind, upstream has to wait for it. Null for every reply that is not encoded. */
+  see(chunk: Borrowed): Promise<void> | null {
+    if (this.#decoder === null) this.#meter.write(chunk)
+    else if (this.#decoder !== 'unreadable') return this.#decoder.write(chunk)
     return null
   }
 
-  end(whole: boolean): Metered {
-    return this.#meter.end(whole)
+  end(whole: boolean): Metered | Promise<Metered> {
+    if (this.#decoder === null) return this.#meter.end(whole)
+    if (this.#decoder === 'unreadable') return this.#meter.end(false)
+    return this.#decoder.end().then((state) => this.#meter.end(whole && state === 'whole'))
   }
 }
 
-function observeEncoded(meter: Meter, decoder: CopyDecoder): Observer {
-  return {
-    see: (chunk) => decoder.write(chunk),
-    get stage() {
-      return meter.stage
-    },
-    get shown() {
-      return meter.shown
-    },
-    get visibleBytes() {
-      return meter.visibleBytes
-    },
-    async end(whole) {
-      const state = await decoder.end()
-      return meter.end(whole && state === 'whole')
-    },
-  }
+/**
+ * A reply that is held back until it was read anyway may as well wait for the reading; one that streams is delayed only
+ * where memory would grow.
+ */
+export function observe(reader: UsageReader, status: number, headers: RawHeaders, isHeld: boolean): Observer {
+  const meter = createMeter(reader, { status, contentType: firstValue(headers, 'content-type') })
+  const coding = codingOf(firstValue(headers, 'content-encoding'))
+  if (coding === 'identity') return new Observer(meter, null)
+  if (coding === 'unknown') return new Observer(meter, 'unreadable')
+  const backlogBytesMax = isHeld ? limits.heldObserverBacklogBytesMax : limits.observerBacklogBytesMax
+  const look = (bytes: Borrowed) => meter.write(bytes)
+  const decoder = decodeCopy(coding.coding, limits.decodedReplyBytesMax, look, { backlogBytesMax })
+  return new Observer(meter, decoder)
 }

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
-import type { Exchange } from '../http/exchange.ts'
-import type { BodyTimes } from '../http/incoming-request.ts'
+import { discardRest, type Exchange } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue } from '../http/raw-headers.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { askForUsage } from '../providers/chat-usage/ask-for-usage.ts'
@@ -18,7 +18,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { READERS } from '../providers/surfaces.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { KeyShare } from './key-shares.ts'
-import { bodyForUpstream, type RequestBody } from './read.ts'
+import type { RequestBody } from './read.ts'
 import type { UpstreamBody } from './send-request.ts'
 
 /** The body as it goes upstream. */
@@ -90,4 +90,68 @@ function usageSplices(facts: RequestFacts, endpoint: Endpoint | null): readonly 
   if (READERS[endpoint.usage]?.usageOnRequest !== true) return null
   const ask = askForUsage(facts.scan)
   return ask.kind === 'edit' ? ask.splices : null
+}
+
+/**
+ * The body in the form it is sent: bytes go with their length, a stream goes chunked unless a length is given.
+ * What the client sent chunked is sent chunked.
+ */
+function bodyForUpstream(
+  exchange: Exchange,
+  body: RequestBody,
+  times: BodyTimes,
+  look: (chunk: Borrowed) => void,
+): UpstreamBody {
+  switch (body.kind) {
+    case 'none':
+      return null
+    case 'held':
+      return (body.lengthBytes === null ? null : body.held.pieces()) ?? body.held.stream()
+    case 'flowing':
+      return bridge(exchange, times, look)
+  }
+}
+
+/** The client stopped sending a body that flows through, or sends it too slowly; the message is for it. */
+export class BodyIdle extends Error {
+  readonly code = 'TOLLGATE_BODY_IDLE'
+}
+
+/** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
+function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed) => void): Readable {
+  const pace = new BodyPace(times, (message) => out.destroy(new BodyIdle(message)))
+  pace.watchSilence()
+  const out = new Readable({
+    highWaterMark: 64 * 1024,
+    read() {
+      pace.resumed()
+      req.resume()
+    },
+    destroy(error, done) {
+      pace.stop()
+      res.whenClosed.remove(onLeft)
+      discardRest(req)
+      done(error)
+    },
+  })
+  // Without a listener an error would end the process; where upstream cannot be reached, there is no other one.
+  out.on('error', () => {})
+  function onData(chunk: Borrowed): boolean {
+    if (!pace.arrived(chunk.length)) return true
+    look(chunk)
+    if (out.push(copyIfBorrowed(chunk))) return true
+    pace.paused()
+    return false
+  }
+  function onEnd(): void {
+    pace.stop()
+    out.push(null)
+  }
+  // The client left in mid-upload: upstream must not see a body that looks complete.
+  function onLeft(): void {
+    if (!req.complete) out.destroy(new Error('the client left'))
+  }
+  res.whenClosed.add(onLeft)
+  req.receive({ data: onData, end: onEnd })
+  return out
 }

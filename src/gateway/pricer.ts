@@ -1,13 +1,28 @@
+import { limits as kernelLimits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Surface } from '../kernel/surface.ts'
-import type { Usage } from '../kernel/usage.ts'
+import type { Quantities, Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
+import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
+import { type Bound, boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
+import type { Discount } from '../pricing/discount.ts'
+import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
+import { resolve } from '../pricing/priced-parts.ts'
+import { rateFigures } from '../pricing/rate.ts'
+import type { RatingContext } from '../pricing/rating-context.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import type { UnseenWork } from '../providers/unseen-work.ts'
+import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
+import { membersOf } from '../providers/request-members.ts'
+import { storingMember } from '../providers/request-tools.ts'
+import type { RequestFees } from '../providers/surface.ts'
+import { SURFACES } from '../providers/surfaces.ts'
+import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
+import { addToolCalls } from '../providers/usage/reading.ts'
+import { writeRating } from './rating-text.ts'
 
-/** What has to be known of a call to say what it may cost. */
-export interface PlannedCall {
+/** What has to be known of a request to say what its call may cost. */
+export interface PricedRequest {
   readonly surface: Surface
   readonly method: string
   readonly path: string
@@ -62,7 +77,229 @@ export interface RatedCall {
   readonly pricedAsRequested: boolean
 }
 
+export interface PricerSettings {
+  readonly discount: Discount
+  readonly unpriced: 'auto' | 'refuse' | 'pass'
+  /** The tier that the upstream project gives requests which name none. */
+  readonly chatDefaultTier: string | null
+  /** The Chat upstream processes in one region only. */
+  readonly chatRegional: boolean
+}
+
 /** Knows the prices in force. */
 export interface Pricer {
-  plan(call: PlannedCall): BillPlan
+  plan(call: PricedRequest): BillPlan
+  /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
+  use(book: PriceBook): void
+}
+
+/** Decides before a call goes what it may cost and how it will be rated. */
+export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pricer {
+  let book = firstBook
+  return {
+    use(next) {
+      book = next
+    },
+    plan(call) {
+      const version = versionAt(book, call.atMs)
+      const context = contextOf(call, settings)
+      const { endpoint } = call
+      if (endpoint?.billing !== 'metered') {
+        if (!isFree(call)) {
+          return unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
+        }
+        const unmeteredMember = storingMember(endpoint, call.facts)
+        if (unmeteredMember === null) return unmetered(version, context, settings, null)
+        const stores = unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
+        return { ...stores, unmeteredMember }
+      }
+      const limits = limitsOf(endpoint, call, version)
+      const imageToolModel = recorded(limits.tools.imageModel)
+      const tierAsked = recorded(tierFor(call.surface, limits, settings))
+      const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
+      // Other endpoints do nothing in the background, whatever a request says.
+      if (!limits.background || endpoint.usage !== 'responses') return plan
+      const unratable = refusal('endpoint_not_metered', settings)
+      return { ...plan, unratable, unpricedModel: null, unmeteredMember: 'background', counts: false }
+    },
+  }
+}
+
+/** Some models search the web for every answer they give to a chat. */
+function limitsOf(
+  endpoint: Endpoint,
+  { facts, modelAsked }: PricedRequest,
+  version: PriceVersion,
+): RequestLimits {
+  const limits = readLimits(endpoint, facts)
+  if (modelAsked === null || endpoint.template !== '/v1/chat/completions') return limits
+  return findModel(version, modelAsked)?.searchesEachCall === true ? withSearch(limits) : limits
+}
+
+/** What is not byte for byte in our table cannot be known to be free, unless it only reads. */
+function isFree({ endpoint, method }: PricedRequest): boolean {
+  if (endpoint !== null) return endpoint.billing === 'free'
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
+}
+
+function refusal(reason: Unratable['reason'], { unpriced }: PricerSettings): Unratable {
+  if (unpriced === 'pass') return { reason, refuse: 'never' }
+  return { reason, refuse: unpriced === 'refuse' ? 'always' : 'limited' }
+}
+
+function unmetered(
+  version: PriceVersion,
+  context: RatingContext,
+  settings: PricerSettings,
+  unratable: Unratable | null,
+): BillPlan {
+  return {
+    // What cannot be rated is no free call: where it is let pass, a spent cap still stops it.
+    hold: unratable === null ? { kind: 'none' } : { kind: 'bound', nanos: 0n, listNanos: 0n },
+    priceVersion: version.id,
+    rating: writeRating(context, settings.discount),
+    unratable,
+    unpricedModel: null,
+    unmeteredMember: null,
+    metered: false,
+    counts: false,
+    unseen: () => NOTHING_UNSEEN,
+    tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
+    modelDefault: null,
+    asked: { serviceTier: null, speed: null },
+    withFees: (usage) => usage,
+    rate: () => ({ costNanos: 0n, listNanos: 0n, unpriced: unratable !== null, pricedAsRequested: false }),
+  }
+}
+
+function metered(
+  call: PricedRequest,
+  limits: RequestLimits,
+  context: RatingContext,
+  version: PriceVersion,
+  settings: PricerSettings,
+): BillPlan {
+  const reader = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
+  const modelDefault = defaultModel(call, limits, version)
+  const model = call.modelAsked ?? modelDefault
+  const fees = SURFACES[call.surface].fees(call.facts)
+  const limited = boundOf(
+    {
+      ...limits,
+      surface: call.surface,
+      endpoint: context.endpoint,
+      model,
+      bodyBytes: call.bodyBytes,
+    },
+    version,
+    { defaultTier: settings.chatDefaultTier, regional: context.regional, geographyPossible: true },
+    settings.discount,
+  )
+  const bound: Bound =
+    limits.unlimited && limited.kind === 'bound'
+      ? { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
+      : limited
+  return {
+    hold: holdOf(bound),
+    priceVersion: version.id,
+    rating: writeRating(context, settings.discount),
+    unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', settings) : null,
+    unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
+    unmeteredMember: null,
+    metered: true,
+    counts: true,
+    unseen: () => unseenWork(reader, call.facts, limits, model, call.bodyBytes),
+    tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
+    modelDefault,
+    asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
+    withFees: (usage) => settleFees(usage, fees, context, version),
+    rate: (usage) => rateFigures(usage, context, version, settings.discount),
+  }
+}
+
+function tokensHeld(
+  name: string | null,
+  { endpoint, bodyBytes }: PricedRequest,
+  limits: RequestLimits,
+  version: PriceVersion,
+): TokensHeld {
+  const model = name === null ? null : findModel(version, name)
+  const stated = limits.maxOutputTokens
+  const contextWindow =
+    model === null ? null : inputTokensMax(model, endpoint?.template ?? '', limits.prompts)
+  const output = model === null ? stated : outputTokensMax(model, stated, limits.predictedTokensMax)
+  return {
+    input: limits.refersElsewhere ? contextWindow : Math.min(bodyBytes, contextWindow ?? bodyBytes),
+    output: output === null ? null : output * limits.n,
+    contextWindow,
+  }
+}
+
+/** What upstream takes for a request that leaves its model out. A name that cannot be read is no such request. */
+function defaultModel(call: PricedRequest, limits: RequestLimits, version: PriceVersion): string | null {
+  if (call.modelAsked !== null || call.endpoint === null || limits.stored) return null
+  if ((membersOf(call.facts).get('model') ?? null) !== null) return null
+  return version.defaultModels.get(call.endpoint.template) ?? null
+}
+
+/** A request for `auto`, or for none, leaves the tier to the settings of the upstream project. */
+function tierFor(
+  surface: PricedRequest['surface'],
+  { serviceTier }: RequestLimits,
+  settings: PricerSettings,
+): string | null {
+  const left = serviceTier === null || serviceTier === 'auto'
+  return left && SURFACES[surface].pricing.hasProjectTier ? settings.chatDefaultTier : serviceTier
+}
+
+function holdOf(bound: Bound): Hold {
+  switch (bound.kind) {
+    case 'bound':
+      return { kind: 'bound', nanos: atMost(bound.costNanos), listNanos: atMost(bound.listNanos) }
+    case 'unbounded':
+      return { kind: 'unbounded' }
+    case 'unpriced':
+      return { kind: 'bound', nanos: 0n, listNanos: 0n }
+  }
+}
+
+function atMost(nanos: bigint): bigint {
+  return nanos < HOLD_NANOS_MAX ? nanos : HOLD_NANOS_MAX
+}
+
+/** How a call is rated is kept with it. No name that has a price is longer. */
+function recorded<T extends string | null>(name: T): T
+function recorded(name: string | null): string | null {
+  return name === null ? null : name.slice(0, kernelLimits.recordedCharsMax)
+}
+
+function contextOf(call: PricedRequest, settings: PricerSettings): RatingContext {
+  return {
+    surface: call.surface,
+    modelAsked: call.modelAsked,
+    endpoint: call.endpoint?.template ?? recorded(call.path),
+    regional: call.surface === 'chat' && settings.chatRegional,
+    batch: false,
+    imageToolModel: null,
+  }
+}
+
+/** The usage of an answered call with the fees that only its request or its model tells of, and without those that are none. */
+export function settleFees(
+  usage: Usage,
+  fees: RequestFees,
+  context: RatingContext,
+  version: PriceVersion,
+): Usage {
+  if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
+  if (context.endpoint !== '/v1/chat/completions') return usage
+  const searches = fees.asksForSearch || resolve(usage.modelServed, context, version).model?.searchesEachCall
+  return searches ? { ...usage, parts: addToolCalls(usage.parts, ONE_SEARCH) } : usage
+}
+
+const ONE_SEARCH: Quantities = { web_searches: 1 }
+
+function withoutCode(part: Usage['parts'][number]): Usage['parts'][number] {
+  const { code_executions: _free, ...quantities } = part.quantities
+  return { ...part, quantities }
 }

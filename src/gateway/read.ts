@@ -1,10 +1,7 @@
-import { Readable } from 'node:stream'
-import { clientLeft, discardRest, type Exchange, sendContinue } from '../http/exchange.ts'
-import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
+import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { NOT_READ, type RequestFacts, SPEECH_NAMES } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
@@ -13,10 +10,9 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { Denial } from './deny.ts'
-import type { CountableRequest } from './estimate-usage.ts'
+import type { CountableInput } from './estimate-usage.ts'
 import type { HeldBody } from './held-body.ts'
 import { type ReceiveOptions, receiveBody, refuseAnnouncedLength, type Sender } from './receive-body.ts'
-import type { UpstreamBody } from './send-request.ts'
 
 /** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
 export type RequestBody =
@@ -55,7 +51,7 @@ export function announcedBody(exchange: Exchange): Announced {
  * A body that is large, or may become so here or when it is decoded, is worth asking the store about the key before it is
  * taken in.
  */
-export function worthKeyCheck(exchange: Exchange): boolean {
+export function checkKeyBeforeBody(exchange: Exchange): boolean {
   if (exchange.expectsContinue) return true
   const { present, lengthBytes } = announcedBody(exchange)
   if (!present) return false
@@ -67,7 +63,7 @@ function isEncoded({ headers }: Exchange): boolean {
 }
 
 /** Of two lines that disagree, we would believe the first and upstream may believe the last. */
-export function saysTwice(headers: RawHeaders, name: string): boolean {
+export function hasConflictingValues(headers: RawHeaders, name: string): boolean {
   const values = valuesOf(headers, name)
   return values.length > 1 && new Set(values).size > 1
 }
@@ -93,7 +89,8 @@ export async function readBody(
 
   const { headers } = exchange
   const also = alsoRead(endpoint)
-  const doubtful = saysTwice(headers, 'content-type') || saysTwice(headers, 'content-encoding')
+  const doubtful =
+    hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
   const reader = doubtful
     ? unreadable('two_content_types')
     : readerFor(
@@ -159,72 +156,8 @@ function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
 }
 
-/**
- * The body in the form it is sent: bytes go with their length, a stream goes chunked unless a length is given.
- * What the client sent chunked is sent chunked.
- */
-export function bodyForUpstream(
-  exchange: Exchange,
-  body: RequestBody,
-  times: BodyTimes,
-  look: (chunk: Borrowed) => void,
-): UpstreamBody {
-  switch (body.kind) {
-    case 'none':
-      return null
-    case 'held':
-      return (body.lengthBytes === null ? null : body.held.pieces()) ?? body.held.stream()
-    case 'flowing':
-      return bridge(exchange, times, look)
-  }
-}
-
-/** The client stopped sending a body that flows through, or sends it too slowly; the message is for it. */
-export class BodyIdle extends Error {
-  readonly code = 'TOLLGATE_BODY_IDLE'
-}
-
-/** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
-function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed) => void): Readable {
-  const pace = new BodyPace(times, (message) => out.destroy(new BodyIdle(message)))
-  pace.watchSilence()
-  const out = new Readable({
-    highWaterMark: 64 * 1024,
-    read() {
-      pace.resumed()
-      req.resume()
-    },
-    destroy(error, done) {
-      pace.stop()
-      res.whenClosed.remove(onLeft)
-      discardRest(req)
-      done(error)
-    },
-  })
-  // Whoever reads it may have lost interest, if upstream cannot be reached, and nobody else listens.
-  out.on('error', () => {})
-  function onData(chunk: Borrowed): boolean {
-    if (!pace.arrived(chunk.length)) return true
-    look(chunk)
-    if (out.push(copyIfBorrowed(chunk))) return true
-    pace.paused()
-    return false
-  }
-  function onEnd(): void {
-    pace.stop()
-    out.push(null)
-  }
-  // The client left in mid-upload: upstream must not see a body that looks complete.
-  function onLeft(): void {
-    if (!req.complete) out.destroy(new Error('the client left'))
-  }
-  res.whenClosed.add(onLeft)
-  req.receive({ data: onData, end: onEnd })
-  return out
-}
-
 /** What the request's input can be counted and bounded by: plain bytes, or only how many there are once decoded. */
-export function countable(exchange: Exchange, { body, facts, audio }: ReadBody): CountableRequest {
+export function countableInput(exchange: Exchange, { body, facts, audio }: ReadBody): CountableInput {
   if (body.kind !== 'held') return NOTHING_COUNTABLE
   const isForm = facts.kind === 'form'
   const audioMs = isForm && audio !== null ? audio.milliseconds : null
@@ -242,7 +175,7 @@ function decodedBytes(facts: RequestFacts): number | null {
   return facts.kind === 'form' ? facts.scan.lengthBytes : null
 }
 
-const NOTHING_COUNTABLE: CountableRequest = {
+const NOTHING_COUNTABLE: CountableInput = {
   pieces: null,
   lengthBytes: 0,
   isForm: false,
@@ -250,7 +183,7 @@ const NOTHING_COUNTABLE: CountableRequest = {
   speech: null,
 }
 
-class CountableBytes implements CountableRequest {
+class CountableBytes implements CountableInput {
   readonly lengthBytes: number
   readonly isForm: boolean
   readonly audioMs: number | null

@@ -4,8 +4,8 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Denial } from './deny.ts'
-import { type BodyRoom, HeldBody, NoBodyRoom } from './held-body.ts'
-import type { KeyShare } from './key-shares.ts'
+import { HeldBody } from './held-body.ts'
+import { type BodyRoom, type KeyShare, NoBodyRoom } from './key-shares.ts'
 
 export interface ReceiveOptions {
   readonly room: BodyRoom
@@ -31,7 +31,7 @@ export type Received =
 
 /**
  * Takes the request's body in, whole, with a limit on its size, on its silence and on its slowness. The key of one that
- * does not come at once is asked about meanwhile, so that a slow body keeps no connection without a key.
+ * does not come at once is asked about meanwhile: without one a slow client would keep its connection.
  */
 export function receiveBody(
   exchange: Exchange,

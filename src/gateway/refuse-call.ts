@@ -1,31 +1,26 @@
-import type { Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import type { Refusal } from '../kernel/errors.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'
+import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { statusOf } from '../providers/error-shape.ts'
-import type { Surface } from '../providers/surface.ts'
+import type { Call } from './call.ts'
 import { deny } from './deny.ts'
 import type { Gateway } from './gateway.ts'
-import { recordable } from './recordable.ts'
 
-/** A call that is not sent: it waits, or it is refused. */
-export interface UnsentCall {
-  readonly exchange: Exchange
-  readonly path: string
-  readonly surface: Surface
-  /** Null where nothing is known of the body yet. */
-  readonly modelAsked: string | null
-}
-
-/** What its record says of it. */
-export function describeUnsent({ exchange, path, surface, modelAsked }: UnsentCall, { clock }: Gateway) {
+/** What the record of a call says that is not sent: it waits, or it is refused. */
+export function describeUnsent(
+  { exchange, target, surface }: Call,
+  modelAsked: string | null,
+  { clock }: Gateway,
+) {
   const { names, requestId, method, headers } = exchange
   return {
     requestId,
     startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
     method,
-    path: recordable(path, names),
+    path: recordable(target.path, names),
     surface,
     modelAsked: recordable(modelAsked, names),
     clientIp: exchange.clientIp,
@@ -38,16 +33,16 @@ export function describeUnsent({ exchange, path, surface, modelAsked }: UnsentCa
  * that is none of ours leaves nothing.
  */
 export function refuseCall(
-  call: UnsentCall & { readonly digest: Buffer },
+  call: Call,
   refusal: Refusal,
   gateway: Gateway,
-  known: { readonly balanceNanos?: Nanos | null } = {},
+  known: { readonly balanceNanos?: Nanos | null; readonly modelAsked?: string | null } = {},
 ): void {
   const { exchange, surface, digest } = call
   deny(exchange, surface, refusal, known)
   const { clock, refusedCalls, showCall } = gateway
   if (refusal.stranger === true && showCall === null) return
-  const unsent = describeUnsent(call, gateway)
+  const unsent = describeUnsent(call, known.modelAsked ?? null, gateway)
   const status = statusOf(surface, refusal.code)
   const endedAtMs = Math.trunc(clock.nowMs())
   if (refusal.stranger !== true) {
@@ -58,4 +53,11 @@ export function refuseCall(
     ...{ atMs: endedAtMs, method, path, model, status, code: refusal.code },
     ...{ tokens: null, costNanos: 0n, ms: endedAtMs - unsent.startedAtMs },
   })
+}
+
+/** Text of a request as its record keeps it: not too much of it, and without secrets. */
+export function recordable<T extends string | null>(text: T, names: HeaderNames): T
+export function recordable(text: string | null, { redact }: HeaderNames): string | null {
+  if (text === null) return null
+  return redact(text).slice(0, limits.recordedCharsMax)
 }

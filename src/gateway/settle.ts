@@ -87,7 +87,7 @@ export function createSettler(parts: SettlerParts): Settler {
     const atLast = kept
       .then(() => settleAtLast(closing, onSettled, failure))
       .finally(() => underWay.delete(closing.requestId))
-    // Whoever waits for it is told; there may be nobody.
+    // Callers that wait for it are told; without one, this would be an unhandled rejection.
     atLast.catch(() => {})
     return new Late(kept, atLast)
   }

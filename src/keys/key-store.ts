@@ -5,15 +5,42 @@ import type { Once, OnceResult } from '../kernel/once.ts'
 
 export type KeyStatus = 'usable' | 'revoked' | 'expired'
 
-/** What a key may do. Every limit is looked up anew for each call, in the transaction that admits it. */
-export interface KeyLimits {
-  /** Null is no cap; 0 is a cap that is spent from the start. */
-  readonly monthlyBudgetNanos: Nanos | null
-  /** Exact names; null is every model. Never empty. */
-  readonly allowedModels: readonly string[] | null
-  readonly logRequests: boolean
-  readonly expiresAtMs: number | null
+/** What the column of a limit holds; with a question mark it may be null. `names` are kept as JSON. */
+interface LimitKinds {
+  readonly 'nanos?': Nanos | null
+  readonly 'count?': number | null
+  readonly 'names?': readonly string[] | null
+  readonly flag: boolean
 }
+
+interface KeyLimitColumn {
+  readonly name: string
+  readonly column: string
+  readonly kind: keyof LimitKinds
+}
+
+/**
+ * The limits of a key, each a column of its row. Both stores write, read and change them by this list, and move them
+ * from one to the other. CONTRIBUTING.md shows what one more limit takes.
+ */
+export const KEY_LIMITS = [
+  /** Null is no cap; 0 is a cap that is spent from the start. */
+  { name: 'monthlyBudgetNanos', column: 'monthly_budget_nanos', kind: 'nanos?' },
+  /** Exact names; null is every model. Never empty. */
+  { name: 'allowedModels', column: 'allowed_models', kind: 'names?' },
+  { name: 'logRequests', column: 'log_requests', kind: 'flag' },
+  { name: 'expiresAtMs', column: 'expires_at_ms', kind: 'count?' },
+] as const satisfies readonly KeyLimitColumn[]
+
+/** What a key may do. Every limit is looked up anew for each call, in the transaction that admits it. */
+export type KeyLimits = {
+  readonly [Limit in (typeof KEY_LIMITS)[number] as Limit['name']]: LimitKinds[Limit['kind']]
+}
+
+/** What a call is refused for by the limits of its key, but for money. */
+export type LimitRefusal =
+  | { readonly reason: 'model_not_allowed'; readonly model: string }
+  | { readonly reason: 'models_unknown'; readonly detail: string }
 
 /** What a key's calls of one month come to. `lost` is the list price of what a crash took from the books. */
 export interface KeyMonth {

@@ -1,5 +1,6 @@
 import type { Nanos } from '../kernel/money.ts'
 import type { KeyRefusal } from '../keys/identity.ts'
+import type { LimitRefusal } from '../keys/key-store.ts'
 import type { ClosingColumns, OpeningColumns, RecordColumns, TokenCounts } from './call-columns.ts'
 
 /**
@@ -78,8 +79,7 @@ export interface Unratable {
 export type CallRefusal =
   | { readonly reason: KeyRefusal | Unratable['reason'] }
   | { readonly reason: 'ambiguous_body'; readonly detail: string }
-  | { readonly reason: 'model_not_allowed'; readonly model: string }
-  | { readonly reason: 'models_unknown'; readonly detail: string }
+  | LimitRefusal
   /** The cap is spent. */
   | { readonly reason: 'budget_exceeded'; readonly budget: Budget }
   | { readonly reason: 'credit_exhausted' }

@@ -3,12 +3,19 @@ import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos, parseUsd } from '../kernel/money.ts'
 import type { CallState } from '../ledger/call.ts'
 import { CALL_FLAGS, type CallCursor, type CallFilter } from '../ledger/request-log.ts'
-import { parseInstant } from './instant-field.ts'
-import { AFTER_EXPECTED } from './list-page.ts'
-import { parseCursor } from './request-cursor.ts'
-import { CALL_STATES } from './request-object.ts'
+import { AFTER_EXPECTED, DATE, parameter, parseInstant, REQUEST_ID, wordParameter } from './fields.ts'
 
-export const FORMATS = ['json', 'ndjson', 'csv'] as const
+export const CALL_STATES = [
+  'waiting',
+  'in_flight',
+  'settled',
+  'released',
+  'interrupted',
+  'refused',
+] as const satisfies readonly CallState[]
+
+const FORMATS = ['json', 'ndjson', 'csv'] as const
+const FLAGS = [...CALL_FLAGS, 'refused'] as const
 
 /** Of a page, and of an export. */
 const PAGE_MAX = 1_000
@@ -17,21 +24,6 @@ const EXPORT_MAX = 10_000_000
 
 const COST_MAX: Nanos = 1_000_000_000n * NANOS_PER_USD
 const DAY_MS = 24 * 60 * 60 * 1_000
-const DATE = /^\d{4}-\d\d-\d\d$/
-
-/** A parameter that is read from its text, with what the document says of it. */
-function parameter<T>(expected: string, schema: Record<string, unknown>, read: (text: string) => T | null) {
-  return z
-    .unknown()
-    .transform((value, context): T => {
-      const found = typeof value === 'string' ? read(value) : null
-      if (found !== null) return found
-      context.addIssue(expected)
-      return z.NEVER
-    })
-    .optional()
-    .meta(schema)
-}
 
 /** A day in UTC, or an instant, which is a time without length. */
 interface Time {
@@ -51,13 +43,9 @@ function timeParameter(name: string, description: string) {
   )
 }
 
-const FLAGS = [...CALL_FLAGS, 'refused'] as const
-
-const ASKED_FOR =
-  'Refused calls, and those that wait on the node that answers, are listed only where their state is asked for.'
-
 type Status = { readonly state: CallState } | { readonly status: number }
 
+/** What selects calls of the log, and in which format they are answered. */
 export const requestQuery = z
   .strictObject({
     start: timeParameter('start', 'Calls that began at this instant or later; a date is a day in UTC.'),
@@ -102,14 +90,13 @@ export const requestQuery = z
         return nanos === null || nanos > COST_MAX ? null : nanos
       },
     ),
-    state: z
-      .enum(CALL_STATES, `state must be one of ${CALL_STATES.join(', ')}.`)
-      .optional()
-      .meta({ description: `The state of the call. ${ASKED_FOR}` }),
-    flag: z
-      .enum(FLAGS, `flag must be one of ${FLAGS.join(', ')}.`)
-      .optional()
-      .meta({ description: 'Calls of which this is true; `refused` is the state.' }),
+    state: wordParameter(
+      'state',
+      CALL_STATES,
+      'The state of the call. Refused calls, and those that wait on the node that answers, are listed only where ' +
+        'their state is asked for.',
+    ),
+    flag: wordParameter('flag', FLAGS, 'Calls of which this is true; `refused` is the state.'),
     limit: parameter(
       `limit must be a whole number from 1 to ${PAGE_MAX}; of an export, to ${EXPORT_MAX}.`,
       {
@@ -133,31 +120,30 @@ export const requestQuery = z
     format: z
       .enum(FORMATS, `format must be one of ${FORMATS.join(', ')}.`)
       .default('json')
-      .meta({ description: 'A page as JSON, or all of it to be kept: a JSON object on each line, or CSV.' }),
+      .describe('A page as JSON, or all of it to be kept: a JSON object on each line, or CSV.'),
   })
   .superRefine((query, context) => {
     const { start, end, limit, format } = query
-    if (statesOf(query).size > 1) {
-      const message = 'state, status and flag must not name different states.'
-      context.addIssue({ code: 'custom', path: ['state'], message })
-    }
+    const refuseField = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [field], message })
+    if (statesOf(query).size > 1)
+      refuseField('state', 'state, status and flag must not name different states.')
     if (start !== undefined && end !== undefined && isAfter(start, end)) {
-      context.addIssue({ code: 'custom', path: ['start'], message: 'start must not be after end.' })
+      refuseField('start', 'start must not be after end.')
     }
     if (format === 'json' && limit !== undefined && limit > PAGE_MAX) {
-      const message = `limit must be a whole number from 1 to ${PAGE_MAX}.`
-      context.addIssue({ code: 'custom', path: ['limit'], message })
+      refuseField('limit', `limit must be a whole number from 1 to ${PAGE_MAX}.`)
     }
   })
+
+export type RequestQuery = z.infer<typeof requestQuery>
 
 /** From an instant to the same one is a time in which nothing begins, but not a mistake. */
 function isAfter(start: Time, end: Time): boolean {
   return start.fromMs > end.fromMs && start.fromMs >= end.fromMs + end.lengthMs
 }
 
-export type RequestQuery = z.infer<typeof requestQuery>
-
-/** A state can be named in three places. */
+/** A state can be named by three parameters. */
 function statesOf({ status, state, flag }: Partial<Pick<RequestQuery, 'status' | 'state' | 'flag'>>) {
   const inStatus = status !== undefined && 'state' in status ? status.state : undefined
   const named: (CallState | undefined)[] = [state, inStatus, flag === 'refused' ? flag : undefined]
@@ -183,4 +169,18 @@ export function filterOf(query: RequestQuery, accountId: string, keyId: string |
 /** How many calls the answer may have. */
 export function limitOf({ format, limit }: RequestQuery): number {
   return limit ?? (format === 'json' ? PAGE_DEFAULT : Number.POSITIVE_INFINITY)
+}
+
+/** A position in the log as `next` and `after` show it. Encoded, so that it is not taken for something to be made up. */
+export function formatCursor({ startedAtMs, requestId }: CallCursor): string {
+  return Buffer.from(`${startedAtMs}.${requestId}`).toString('base64url')
+}
+
+function parseCursor(text: string): CallCursor | null {
+  const decoded = Buffer.from(text, 'base64url').toString('latin1')
+  const [, startedAtMs = '', requestId = ''] = /^(\d{1,15})\.(.*)$/.exec(decoded) ?? []
+  if (!REQUEST_ID.test(requestId)) return null
+  const cursor = { startedAtMs: Number(startedAtMs), requestId }
+  // Buffer skips characters that are not base64, and a position has one way to be written.
+  return formatCursor(cursor) === text ? cursor : null
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { ErrorCode, Refusal } from '../kernel/errors.ts'
+import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import type { Listeners } from '../kernel/listeners.ts'
 import type { Once } from '../kernel/once.ts'
@@ -33,7 +33,7 @@ export interface Management {
 /** What an endpoint may know of how it was reached. A command on the host reaches it without a connection. */
 export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
   readonly res: {
-    /** Whoever asked has gone. */
+    /** The client has left. */
     readonly destroyed: boolean
     readonly whenClosed: Pick<Listeners, 'add' | 'remove'>
   }
@@ -51,16 +51,23 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly once: Once | null
 }
 
+export interface Refused {
+  readonly kind: 'refused'
+  readonly refusal: Refusal
+}
+
 export type OwnReply =
   | { readonly kind: 'reply'; readonly reply: WholeReply }
   /** For what may be too large to be held as a whole. */
   | { readonly kind: 'stream'; readonly reply: StreamedReply }
-  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | Refused
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 export interface RouteParts<Query, Body> {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method: Method
   readonly template: string
-  /** Who may call it. What an API key may, an admin key may too. */
+  /** Which keys may call it: `any_key` are API keys and admin keys. */
   readonly access: 'admin' | 'any_key'
   /** For the document at /gateway/openapi.json: a name for generated clients, a line, and more where it helps. */
   readonly operationId: string
@@ -78,31 +85,61 @@ export interface RouteParts<Query, Body> {
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>
   }
-  /** What can go wrong here besides what can on every route. */
+  /** What can go wrong here besides what can on every route of its kind. */
   readonly errors: readonly ErrorCode[]
   handle(request: OwnRequest<Query, Body>, management: Management): Promise<OwnReply>
 }
 
-/** One endpoint. Each has a file of its own. */
+/** One endpoint, in the file of its resource. */
 export type Route = RouteParts<unknown, unknown>
 
-/** Inside its file a route knows the types of its query and body; outside, the schemas vouch for them. */
-export function defineRoute<Query, Body>(parts: RouteParts<Query, Body>): Route {
-  return parts as unknown as Route
-}
-
-export function replyJson(status: number, value: unknown, headers: readonly string[] = []): OwnReply {
-  const body = Buffer.from(JSON.stringify(value))
-  return {
-    kind: 'reply',
-    reply: {
-      status,
-      headers: ['content-type', 'application/json', 'content-length', String(body.length), ...headers],
-      body,
-    },
+type Defaulted = 'access' | 'query' | 'body' | 'repeatable' | 'errors'
+type Definition<Query, Body> = Omit<RouteParts<Query, Body>, Defaulted | 'method' | 'template'> &
+  Partial<Pick<RouteParts<Query, Body>, Defaulted>> & {
+    /** Method and template of the path. */
+    readonly endpoint: `${Method} /${string}`
   }
+
+/**
+ * In its file a route knows the types of its query and body; outside, the schemas vouch for them. Unless it says
+ * otherwise it is for admin keys, takes no query and no body, and is not repeatable.
+ */
+export function defineRoute<Query, Body>({ endpoint, ...parts }: Definition<Query, Body>): Route {
+  const [method, template] = endpoint.split(' ')
+  const defaults = { access: 'admin', query: null, body: null, repeatable: false, errors: [] }
+  return { ...defaults, method, template, ...parts } as unknown as Route
 }
 
-export function replyRefused(refusal: Refusal): OwnReply {
-  return { kind: 'refused', refusal }
+/** What no cache between us and the client may keep. */
+export const UNSTORED = ['cache-control', 'no-store'] as const
+
+export function replyJson(status: number, value: unknown, headers: readonly string[] = UNSTORED): OwnReply {
+  return replyWhole(status, 'application/json', JSON.stringify(value), headers)
+}
+
+export function replyWhole(
+  status: number,
+  contentType: string,
+  text: string,
+  headers: readonly string[],
+): OwnReply {
+  const body = Buffer.from(text)
+  const described = ['content-type', contentType, 'content-length', String(body.length), ...headers]
+  return { kind: 'reply', reply: { status, headers: described, body } }
+}
+
+/** The answer to a command that was carried out, now or by an earlier request with the same `Idempotency-Key`. */
+export function replyOnce(result: { readonly kind: 'done' | 'repeated' }, value: unknown): OwnReply {
+  const headers = result.kind === 'repeated' ? [...UNSTORED, 'idempotent-replayed', 'true'] : UNSTORED
+  return replyJson(201, value, headers)
+}
+
+export function refused(code: ErrorCode, message: string, param?: string): Refused {
+  return { kind: 'refused', refusal: refuse(code, message, param === undefined ? {} : { param }) }
+}
+
+export const ONCE_HEADER = 'Idempotency-Key'
+
+export function refusedOtherCommand(): Refused {
+  return refused('conflict', `This ${ONCE_HEADER} was used for another request.`, ONCE_HEADER)
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type AdmitRequest, admit } from '../../src/gateway/admit.ts'
+import { AdmissionQueues } from '../../src/gateway/admission-queue.ts'
+import { admit } from '../../src/gateway/admit.ts'
+import type { PlannedCall } from '../../src/gateway/call.ts'
 import type { Gateway } from '../../src/gateway/gateway.ts'
-import { createLines } from '../../src/gateway/lines.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { Listeners } from '../../src/kernel/listeners.ts'
@@ -10,7 +11,7 @@ import type { Admission } from '../../src/ledger/call.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 
 /** Only what admission looks at. */
-function callOf(res: ReturnType<typeof client>): AdmitRequest {
+function callOf(res: ReturnType<typeof client>): PlannedCall {
   return {
     exchange: {
       requestId: 'req_1',
@@ -20,14 +21,22 @@ function callOf(res: ReturnType<typeof client>): AdmitRequest {
       req: { socket: { remoteAddress: '127.0.0.1' } },
       res,
     },
-    path: '/v1/messages',
+    target: { path: '/v1/messages', query: '' },
     surface: 'messages',
     digest: Buffer.from('d'),
-    modelAsked: null,
-    models: { names: [], unknown: null, batchFile: null },
-    ambiguity: null,
-    plan: { hold: { kind: 'unbounded' }, priceVersion: '', rating: '', unratable: null, unpricedModel: null },
-  } as unknown as AdmitRequest
+    plan: {
+      modelAsked: null,
+      models: { names: [], unknown: null, batchFile: null },
+      ambiguity: null,
+      bill: {
+        hold: { kind: 'unbounded' },
+        priceVersion: '',
+        rating: '',
+        unratable: null,
+        unpricedModel: null,
+      },
+    },
+  } as unknown as PlannedCall
 }
 
 function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
@@ -37,7 +46,7 @@ function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
     inFlight: { count: 0, preflights: 0 },
     disk: { isFull: false },
     settler: { waiting: 0, isSound: true },
-    lines: createLines(60_000),
+    queues: new AdmissionQueues(60_000),
     waitingCalls: new WaitingCalls(),
     budgetMode: 'exact',
     store: {
@@ -86,10 +95,10 @@ test('a client that leaves while it waits goes out of line', async () => {
   const res = client(false)
   const admitted = admit(callOf(res), gateway)
   while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
-  assert.equal(gateway.lines.waiting, 1)
+  assert.equal(gateway.queues.waiting, 1)
   res.whenClosed.tell()
   assert.deepEqual(await admitted, { kind: 'client_left' })
-  assert.equal(gateway.lines.waiting, 0)
+  assert.equal(gateway.queues.waiting, 0)
   assert.equal(res.whenClosed.count, 0)
 })
 
@@ -101,13 +110,13 @@ test('a client that left while the store was asked does not stand in line', asyn
   res.whenClosed.tell()
   assert.deepEqual(await admitted, { kind: 'client_left' })
   assert.equal(gateway.asked, 1)
-  assert.equal(gateway.lines.waiting, 0)
+  assert.equal(gateway.queues.waiting, 0)
 })
 
 test('a store that fails while a call waits leaves nobody in line', async () => {
   const gateway = gatewayWith([held])
   await assert.rejects(admit(callOf(client(false)), gateway), /nobody was to ask/)
-  assert.equal(gateway.lines.waiting, 0)
+  assert.equal(gateway.queues.waiting, 0)
 })
 
 test('a call that waited is refused if there are too many in flight by then', async () => {
@@ -115,7 +124,7 @@ test('a call that waited is refused if there are too many in flight by then', as
   const admitted = admit(callOf(client(false)), gateway)
   while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
   gateway.inFlight.count = limits.callsInFlightMax
-  gateway.lines.stirAll()
+  gateway.queues.signalAll()
   const answer = await admitted
   assert.equal(answer.kind === 'refused' && answer.refusal.code, 'overloaded')
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createByteBudget } from '../../src/gateway/byte-budget.ts'
+import { createByteBudget } from '../../src/gateway/key-shares.ts'
 
 test('replies of one key take half of what others leave, and however many keys take theirs the next has room', () => {
   const budget = createByteBudget(10_000)

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPricer } from '../../src/gateway/create-pricer.ts'
-import type { Pricer } from '../../src/gateway/pricer.ts'
+import { createPricer, type Pricer } from '../../src/gateway/pricer.ts'
 import { readRating } from '../../src/gateway/rating-text.ts'
 import type { Surface } from '../../src/kernel/surface.ts'
 import type { Usage } from '../../src/kernel/usage.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type CountedCall, estimateUsage } from '../../src/gateway/estimate-usage.ts'
-import { OutputSpeeds } from '../../src/gateway/output-speed.ts'
+import { type CountedCall, estimateUsage, OutputSpeeds } from '../../src/gateway/estimate-usage.ts'
 import { SilentMeter } from '../../src/metering/meter.ts'
 import type { TokenCounter } from '../../src/metering/token-counter.ts'
 import { NOTHING_UNSEEN } from '../../src/providers/unseen-work.ts'

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { rawInteger, rawNumber } from '../../src/kernel/money.ts'
-import { csvRow } from '../../src/management/csv.ts'
-import { prefersCsv } from '../../src/management/prefers-csv.ts'
+import { csvRow, prefersCsv } from '../../src/management/csv.ts'
 import { readCsv } from './read-csv.ts'
 
 test('a row ends in CRLF, and cells that need no quotes have none', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { REQUEST_COLUMNS } from '../../src/management/request-cells.ts'
+import { REQUEST_COLUMNS } from '../../src/management/requests.ts'
 import { clockAt } from '../limits/clock-at.ts'
 import { startGateway } from '../support/gateway.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'

@@ -3,8 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { z } from 'zod'
 import { formatUsd } from '../../src/kernel/money.ts'
-import { parseInstant } from '../../src/management/instant-field.ts'
-import { parseOwnJson, usdField } from '../../src/management/usd.ts'
+import { parseInstant, parseOwnJson, usdField } from '../../src/management/fields.ts'
 
 const daysIn = (year: number, month: number): number => {
   if (month !== 2) return [4, 6, 9, 11].includes(month) ? 30 : 31

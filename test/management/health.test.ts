@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
-import { createWriteProbe } from '../../src/management/answer-health.ts'
+import { createWriteProbe } from '../../src/management/health.ts'
 import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'

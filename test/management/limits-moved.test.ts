@@ -3,13 +3,9 @@ import { test } from 'node:test'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { KeyRecord } from '../../src/keys/key-store.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
-import { addCredit } from '../../src/management/add-credit.ts'
-import { createKey } from '../../src/management/create-key.ts'
-import { deleteKey } from '../../src/management/delete-key.ts'
-import { revokeKey } from '../../src/management/revoke-key.ts'
-import { rotateKey } from '../../src/management/rotate-key.ts'
+import { addCredit } from '../../src/management/credits.ts'
+import { createKey, deleteKey, revokeKey, rotateKey, updateKey } from '../../src/management/keys.ts'
 import type { Management, Route } from '../../src/management/route.ts'
-import { updateKey } from '../../src/management/update-key.ts'
 
 /** Calls that wait would find out by themselves a second later; here it is seen that they need not. */
 

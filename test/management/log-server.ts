@@ -6,8 +6,8 @@ import { headerNames } from '../../src/kernel/header-names.ts'
 import { createUlidSource } from '../../src/kernel/ids.ts'
 import type { CallRecord } from '../../src/ledger/call.ts'
 import type { CallFilter, CallPage } from '../../src/ledger/request-log.ts'
-import { handleOwned } from '../../src/management/handle-owned.ts'
 import type { Management } from '../../src/management/route.ts'
+import { handleOwned } from '../../src/management/router.ts'
 
 export interface LogServer {
   readonly host: string

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { ERRORS } from '../../src/kernel/errors.ts'
 import { openApiDocument } from '../../src/management/openapi.ts'
 import type { Route } from '../../src/management/route.ts'
-import { routes } from '../../src/management/routes.ts'
+import { routes } from '../../src/management/router.ts'
 import { Documented, schemasIn } from './documented.ts'
 
 /** As it goes over the wire. */

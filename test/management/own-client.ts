@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { openApiDocument } from '../../src/management/openapi.ts'
-import { findRoute, routes } from '../../src/management/routes.ts'
+import { findRoute, routes } from '../../src/management/router.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { Documented } from './documented.ts'
 

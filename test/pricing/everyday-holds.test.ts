@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPricer } from '../../src/gateway/create-pricer.ts'
+import { createPricer } from '../../src/gateway/pricer.ts'
 import { modelAsked } from '../../src/metering/request-facts.ts'
 import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createPricer } from '../../src/gateway/create-pricer.ts'
+import { createPricer } from '../../src/gateway/pricer.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { modelAsked } from '../../src/metering/request-facts.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'

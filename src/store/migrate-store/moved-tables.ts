@@ -1,3 +1,4 @@
+import { KEY_LIMITS } from '../../keys/key-store.ts'
 import { CALL_COLUMNS, type ColumnKind, TOKEN_COLUMNS, UNSHOWN_COLUMNS } from '../../ledger/call-columns.ts'
 import { lastUsedInSqlite } from '../operations/keys.ts'
 
@@ -55,6 +56,9 @@ const flag = 'flag'
 const bytes = 'bytes'
 const json = 'json'
 
+/** How the limits of keys are moved. */
+const LIMIT_AS = { 'nanos?': integer, 'count?': integer, 'names?': json, flag } as const
+
 /** Settings that say something about a move, and are no part of what is moved. */
 export const STORE_MOVE = 'store_move'
 export const MOVED_TO = 'moved_to'
@@ -86,9 +90,9 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     'keys',
     {
       ...{ id: text, account_id: text, name: text, name_upper: 'upper', digest: bytes, prefix: text },
-      ...{ last4: text, created_at_ms: integer, expires_at_ms: integer, revoked_at_ms: integer },
-      ...{ last_used_at_ms: integer, monthly_budget_nanos: integer, allowed_models: json },
-      ...{ log_requests: flag, rotated_from: text },
+      ...{ last4: text, created_at_ms: integer, revoked_at_ms: integer, last_used_at_ms: integer },
+      ...{ rotated_from: text },
+      ...Object.fromEntries(KEY_LIMITS.map(({ column, kind }) => [column, LIMIT_AS[kind]])),
     },
     { orderBy: 'rowid', from: { name_upper: 'name', last_used_at_ms: lastUsedInSqlite('api_key') } },
   ),

@@ -1,8 +1,10 @@
 import type { Once } from '../../kernel/once.ts'
 import {
+  KEY_LIMITS,
   type KeyChanges,
   type KeyCreation,
   type KeyEdit,
+  type KeyLimits,
   type KeyQuery,
   type KeyRecord,
   type KeySuccessor,
@@ -14,7 +16,20 @@ import {
 import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay } from './idempotency.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { and, byStore, FOR_UPDATE, join, json, monthNow, now, onPostgres, type Sql, sql } from './sql.ts'
+import {
+  and,
+  byStore,
+  FOR_UPDATE,
+  join,
+  json,
+  monthNow,
+  now,
+  onPostgres,
+  raw,
+  type Sql,
+  type SqlValue,
+  sql,
+} from './sql.ts'
 
 /** API keys: every statement that changes one, but for the mark of its use, is in this file. */
 
@@ -145,8 +160,9 @@ export function lastUsedInSqlite(keys: string): string {
     (SELECT started_at_ms FROM call WHERE key_id = ${keys}.id ORDER BY started_at_ms DESC LIMIT 1), 0)), 0)`
 }
 
-const COLUMNS = sql`id, account_id, name, prefix, last4, monthly_budget_nanos, allowed_models, log_requests,
-  created_at_ms, expires_at_ms, revoked_at_ms, rotated_from,
+const LIMIT_COLUMNS = raw(KEY_LIMITS.map(({ column }) => column).join(', '))
+
+const COLUMNS = sql`id, account_id, name, prefix, last4, ${LIMIT_COLUMNS}, created_at_ms, revoked_at_ms, rotated_from,
   ${byStore({ sqlite: lastUsedInSqlite('k'), postgres: 'last_used_at_ms' })} AS last_used_at_ms,
   coalesce(spent_nanos, 0) AS spent_nanos, coalesce(held_nanos, 0) AS held_nanos,
   coalesce(lost_nanos, 0) AS lost_nanos`
@@ -159,28 +175,30 @@ function withMonth(keys: Sql, atMs: number): Sql {
 function* insertKey(key: NewKey, rotatedFrom: string | null): Operation<KeyRecord> {
   yield sql`
     INSERT INTO api_key (id, account_id, name, ${onPostgres('name_upper, ')} digest, prefix, last4, created_at_ms,
-      rotated_from, monthly_budget_nanos, allowed_models, log_requests, expires_at_ms)
+      rotated_from, ${LIMIT_COLUMNS})
     VALUES (${key.id}, ${key.accountId}, ${key.name}, ${onPostgres(sql`${key.name.toUpperCase()}, `)} ${key.digest},
-      ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${rotatedFrom}, ${key.monthlyBudgetNanos},
-      ${json(key.allowedModels)}, ${key.logRequests}, ${key.expiresAtMs})`
-  const { id, accountId, name, prefix, last4, createdAtMs } = key
-  const { monthlyBudgetNanos, allowedModels, logRequests, expiresAtMs } = key
+      ${key.prefix}, ${key.last4}, ${key.createdAtMs}, ${rotatedFrom},
+      ${join(KEY_LIMITS.map(({ name }) => limitValue(key[name])))})`
+  const { digest: _, ...shown } = key
   return {
-    ...{ id, accountId, name, prefix, last4, monthlyBudgetNanos, allowedModels, logRequests, createdAtMs },
-    ...{ expiresAtMs, revokedAtMs: null, lastUsedAtMs: null, rotatedFrom },
+    ...{ ...shown, revokedAtMs: null, lastUsedAtMs: null, rotatedFrom },
     month: { spentNanos: 0n, heldNanos: 0n, lostNanos: 0n },
   }
 }
 
+/** Names of models are the only limit that is a list. */
+function limitValue(value: KeyLimits[keyof KeyLimits]): SqlValue {
+  return typeof value === 'object' ? json(value) : value
+}
+
 /** What is absent stays. */
-function changesSql({ name, monthlyBudgetNanos, allowedModels, logRequests, expiresAtMs }: KeyChanges): Sql {
-  const set: Sql[] = []
+function changesSql({ name, ...limits }: KeyChanges): Sql {
+  const set = KEY_LIMITS.flatMap((limit) => {
+    const value = limits[limit.name]
+    return value === undefined ? [] : [sql`${raw(limit.column)} = ${limitValue(value)}`]
+  })
   if (name !== undefined)
     set.push(sql`name = ${name} ${onPostgres(sql`, name_upper = ${name.toUpperCase()}`)}`)
-  if (monthlyBudgetNanos !== undefined) set.push(sql`monthly_budget_nanos = ${monthlyBudgetNanos}`)
-  if (allowedModels !== undefined) set.push(sql`allowed_models = ${json(allowedModels)}`)
-  if (logRequests !== undefined) set.push(sql`log_requests = ${logRequests}`)
-  if (expiresAtMs !== undefined) set.push(sql`expires_at_ms = ${expiresAtMs}`)
   return set.length === 0 ? sql`name = api_key.name` : join(set)
 }
 
@@ -191,11 +209,8 @@ function keyRecord(row: Row): KeyRecord {
     name: text(row, 'name'),
     prefix: text(row, 'prefix'),
     last4: text(row, 'last4'),
-    monthlyBudgetNanos: nanosOrNull(row, 'monthly_budget_nanos'),
-    allowedModels: modelsOf(row['allowed_models']),
-    logRequests: bool(row, 'log_requests'),
+    ...limitsOf(row),
     createdAtMs: number(row, 'created_at_ms'),
-    expiresAtMs: numberOrNull(row, 'expires_at_ms'),
     revokedAtMs: numberOrNull(row, 'revoked_at_ms'),
     lastUsedAtMs: numberOrNull(row, 'last_used_at_ms'),
     rotatedFrom: textOrNull(row, 'rotated_from'),
@@ -205,6 +220,18 @@ function keyRecord(row: Row): KeyRecord {
       lostNanos: nanos(row, 'lost_nanos'),
     },
   }
+}
+
+const READ_LIMIT = {
+  'nanos?': nanosOrNull,
+  'count?': numberOrNull,
+  'names?': (row: Row, column: string) => modelsOf(row[column]),
+  flag: bool,
+}
+
+function limitsOf(row: Row): KeyLimits {
+  const limits = KEY_LIMITS.map(({ name, column, kind }) => [name, READ_LIMIT[kind](row, column)])
+  return Object.fromEntries(limits) as KeyLimits
 }
 
 /** Names of models from a column of JSON, which SQLite gives as text. */

@@ -38,7 +38,7 @@ export function admitOperation(
       const month = monthOf(opening.atMs)
       const key = rows.key(opening.digest, month)
       if (key === undefined) return refused({ reason: 'unknown_key' }, null)
-      const [keyId, accountId] = key
+      const [keyId, accountId, , , , , , , logRequests] = key
       const account = rows.account(accountId)
       const moves = rows.month(keyId, month)
       const { balanceNanos } = account
@@ -64,7 +64,7 @@ export function admitOperation(
       openCalls.set(opening.requestId, {
         ...{ accountId, keyId, month, day, modelAsked, endpoint, holdNanos, holdListNanos },
       })
-      return { kind: 'admitted', keyId, accountId, logRequests: key[6] === 1n, balanceNanos }
+      return { kind: 'admitted', keyId, accountId, logRequests: logRequests === 1n, balanceNanos }
     },
   }
 
@@ -75,7 +75,8 @@ export function admitOperation(
     { atMs, models, hold, endpoint, modelAsked }: CallOpening,
     month: string,
   ): Standing {
-    const [keyId, accountId, expiresAtMs, revokedAtMs, capNanos, allowedModels, , spentNanos, heldNanos] = key
+    const [keyId, accountId, revokedAtMs, spentNanos, heldNanos, hasFloors] = key
+    const [, , , , , , capNanos, allowedModels, , expiresAtMs] = key
     const file =
       models.batchFile === null ? undefined : selectBatchFile.get(accountId, models.batchFile, keyId)
     return {
@@ -98,7 +99,7 @@ export function admitOperation(
       heldNanos: account.heldNanos,
       // For nearly all months there is none to look up.
       holdFloor:
-        key[9] === 1n && hold.kind === 'bound' ? findFloor(keyId, month, endpoint, modelAsked) : null,
+        hasFloors === 1n && hold.kind === 'bound' ? findFloor(keyId, month, endpoint, modelAsked) : null,
     }
   }
 

@@ -1,20 +1,30 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import { KEY_LIMITS } from '../../keys/key-store.ts'
 import type { CallClosing } from '../../ledger/call.ts'
 import { TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
 import { flag, inArrays, integer } from './rows.ts'
 
-/** A key with its figures of the month, in the order of the statement's columns. */
+/** How SQLite gives the columns of a key's limits. */
+interface LimitCells {
+  readonly 'nanos?': bigint | null
+  readonly 'count?': bigint | null
+  readonly 'names?': string | null
+  readonly flag: bigint
+}
+
+type CellsOf<Limits extends readonly { readonly kind: keyof LimitCells }[]> = {
+  readonly [At in keyof Limits]: LimitCells[Limits[At]['kind']]
+}
+
+/** A key with its figures of the month and its limits, in the order of the statement's columns. */
 export type KeyRow = readonly [
   id: string,
   accountId: string,
-  expiresAtMs: bigint | null,
   revokedAtMs: bigint | null,
-  monthlyBudgetNanos: bigint | null,
-  allowedModels: string | null,
-  logRequests: bigint,
   spentNanos: bigint,
   heldNanos: bigint,
   hasFloors: bigint,
+  ...limits: CellsOf<typeof KEY_LIMITS>,
 ]
 
 /** How an account stands, with all that this batch has moved so far. */
@@ -87,8 +97,8 @@ export interface BatchRows {
 export function prepareBatchRows(db: DatabaseSync): BatchRows {
   const selectKey = inArrays(
     db.prepare(
-      `SELECT k.id, k.account_id, k.expires_at_ms, k.revoked_at_ms, k.monthly_budget_nanos, k.allowed_models,
-              k.log_requests, coalesce(m.spent_nanos, 0), coalesce(m.held_nanos, 0), coalesce(m.has_floors, 0)
+      `SELECT k.id, k.account_id, k.revoked_at_ms, coalesce(m.spent_nanos, 0), coalesce(m.held_nanos, 0),
+              coalesce(m.has_floors, 0), ${KEY_LIMITS.map(({ column }) => `k.${column}`).join(', ')}
        FROM api_key k LEFT JOIN key_month m ON m.key_id = k.id AND m.month = ? WHERE k.digest = ?`,
     ),
   )

@@ -1,0 +1,244 @@
+import { limits } from '../kernel/limits.ts'
+import { type Ahead, type HeldBy, NOBODY_AHEAD } from '../ledger/call.ts'
+
+export type Turn =
+  /** The call is at the front of its queue, and something may have changed since it asked last. */
+  | 'ask'
+  /** The wait is over, or there is no room to wait. */
+  | 'timed_out'
+  /** The client has left. */
+  | 'left'
+
+/** A key by its digest, or in tests by a name. It becomes a string only while there is a queue. */
+export type QueueKey = string | Buffer
+
+function nameOf(key: QueueKey): string {
+  return typeof key === 'string' ? key : key.toString('latin1')
+}
+
+/**
+ * The queues in which calls wait for admission: one for each key whose cap is used up but for what calls in flight
+ * hold, one for each account with its credit. They are in the order of arrival. Calls at the front ask the store, and
+ * only when something may have changed, so that a thousand waiting calls cost no more than one. Where there turns out
+ * to be room, ever more of them ask together: a queue whose cause is gone must dissolve faster than calls arrive.
+ *
+ * No key state is kept here: a queue is the calls in it, and is gone with the last of them.
+ */
+export class AdmissionQueues {
+  readonly waitMs: number
+  readonly ofKey = new Map<string, Queue>()
+  readonly ofAccount = new Map<string, Queue>()
+  readonly entries = new Set<QueueEntry>()
+  /** How many calls wait. */
+  waiting = 0
+  closed = false
+  #tickets = 0
+
+  constructor(waitMs: number) {
+    this.waitMs = waitMs
+  }
+
+  /** Takes a number for a call that comes with this key. */
+  enter(key: QueueKey): QueueEntry {
+    return new QueueEntry(this, key, this.#tickets++)
+  }
+
+  /** A call of this key and account was settled: there may be room. */
+  settled(key: QueueKey, accountId: string): void {
+    if (this.waiting === 0) return
+    this.ofKey.get(nameOf(key))?.signal()
+    this.ofAccount.get(accountId)?.signal()
+  }
+
+  /** Limits or credit were changed: the first call of every queue asks again. */
+  signalAll(): void {
+    for (const queue of [...this.ofKey.values(), ...this.ofAccount.values()]) queue.signal()
+  }
+
+  /** The service stops: every wait is over. */
+  close(): void {
+    this.closed = true
+    for (const entry of [...this.entries]) entry.end('timed_out')
+  }
+}
+
+/** A call's position in the order of arrival. Most calls never wait, and have nothing here but their number. */
+export class QueueEntry {
+  readonly #all: AdmissionQueues
+  readonly #key: QueueKey
+  readonly #ticket: number
+  #waiter: Waiter | null = null
+  #deadline: NodeJS.Timeout | null = null
+  /** The queue that the call is in, and where that queue is found. */
+  #queued: { readonly queue: Queue; readonly queues: Map<string, Queue>; readonly name: string } | null = null
+  #over: 'timed_out' | 'left' | null = null
+
+  constructor(all: AdmissionQueues, key: QueueKey, ticket: number) {
+    this.#all = all
+    this.#key = key
+    this.#ticket = ticket
+  }
+
+  /** The queues that have calls before this one which are not asking at the same time. For the next question alone. */
+  ahead(): Ahead {
+    const { waiting, ofKey, ofAccount } = this.#all
+    if (waiting === 0) return NOBODY_AHEAD
+    const accounts = [...ofAccount].filter(([, queue]) => queue.isAhead(this.#ticket)).map(([id]) => id)
+    return { key: ofKey.get(nameOf(this.#key))?.isAhead(this.#ticket) ?? false, accounts }
+  }
+
+  /** Waits in the queue of the limit that holds the call back until it is worth asking again. */
+  async turn(by: HeldBy, accountId: string): Promise<Turn> {
+    const all = this.#all
+    if (all.closed) this.#over ??= 'timed_out'
+    if (this.#over !== null) return this.#over
+    this.#waiter ??= new Waiter(this.#ticket)
+    const queue =
+      by.limit === 'budget'
+        ? this.#join(this.#waiter, all.ofKey, nameOf(this.#key))
+        : this.#join(this.#waiter, all.ofAccount, accountId)
+    if (queue === null) return 'timed_out'
+    this.#deadline ??= setTimeout(() => this.end('timed_out'), all.waitMs)
+    all.entries.add(this)
+    const turn = this.#waiter.wait()
+    queue.wakeFront()
+    return await turn
+  }
+
+  /** The client has left; a turn that is waited for ends. */
+  leave(): void {
+    this.end('left')
+  }
+
+  end(how: 'timed_out' | 'left'): void {
+    this.#over ??= how
+    this.#waiter?.wake(this.#over)
+  }
+
+  /** Gives the position up. If there was room for this call, there may be more. */
+  done(admitted: boolean): void {
+    if (this.#waiter === null) return
+    if (this.#deadline !== null) clearTimeout(this.#deadline)
+    this.#all.entries.delete(this)
+    this.#quit(this.#waiter, admitted)
+  }
+
+  /** Null: there are too many calls in it, or in all of them. */
+  #join(waiter: Waiter, queues: Map<string, Queue>, name: string): Queue | null {
+    const queued = this.#queued
+    if (queued !== null && queued.queues === queues && queued.name === name) {
+      queued.queue.heldAgain()
+      return queued.queue
+    }
+    this.#quit(waiter, false)
+    const there = queues.get(name)
+    if (this.#all.waiting >= limits.callsWaitingMax) return null
+    if ((there?.length ?? 0) >= limits.callsWaitingInLineMax) return null
+    const queue = there ?? new Queue()
+    queues.set(name, queue)
+    queue.add(waiter)
+    this.#all.waiting += 1
+    this.#queued = { queue, queues, name }
+    return queue
+  }
+
+  #quit(waiter: Waiter, admitted: boolean): void {
+    if (this.#queued === null) return
+    const { queue, queues, name } = this.#queued
+    this.#queued = null
+    this.#all.waiting -= 1
+    queue.remove(waiter, admitted)
+    if (queue.length === 0) queues.delete(name)
+  }
+}
+
+class Waiter {
+  readonly ticket: number
+  /** It has been told to ask and has not come back to wait. */
+  asking = false
+  #resolve: ((turn: Turn) => void) | null = null
+
+  constructor(ticket: number) {
+    this.ticket = ticket
+  }
+
+  wait(): Promise<Turn> {
+    this.asking = false
+    return new Promise((resolve) => {
+      this.#resolve = resolve
+    })
+  }
+
+  wake(turn: Turn): void {
+    if (this.#resolve === null) return
+    this.asking = turn === 'ask'
+    this.#resolve(turn)
+    this.#resolve = null
+  }
+}
+
+/** How many may ask together; a batch of the store decides them in their order. */
+const FRONT_MAX = 256
+
+/** The calls that wait for the same room. */
+class Queue {
+  /** By ticket. */
+  readonly #waiters: Waiter[] = []
+  /** How many at the front may ask together. */
+  #front = 1
+  /** Something may have changed since the calls at the front asked. */
+  #signalled = false
+  readonly #poll: NodeJS.Timeout
+
+  constructor() {
+    this.#poll = setInterval(() => this.signal(), limits.lineLookAgainMs).unref()
+  }
+
+  get length(): number {
+    return this.#waiters.length
+  }
+
+  signal(): void {
+    this.#signalled = true
+    this.wakeFront()
+  }
+
+  /** Whether a call with a smaller number is here and is not asking right now. */
+  isAhead(ticket: number): boolean {
+    for (const waiter of this.#waiters) {
+      if (waiter.ticket >= ticket) return false
+      if (!waiter.asking) return true
+    }
+    return false
+  }
+
+  add(waiter: Waiter): void {
+    // What happened between the store's answer and the beginning of a queue was signalled to no queue.
+    if (this.#waiters.length === 0) this.#signalled = true
+    const at = this.#waiters.findLastIndex((other) => other.ticket < waiter.ticket)
+    this.#waiters.splice(at + 1, 0, waiter)
+  }
+
+  /** A call of it asked and was held back again. */
+  heldAgain(): void {
+    this.#front = 1
+  }
+
+  remove(waiter: Waiter, admitted: boolean): void {
+    const at = this.#waiters.indexOf(waiter)
+    if (at === -1) return
+    this.#waiters.splice(at, 1)
+    if (this.#waiters.length === 0) clearInterval(this.#poll)
+    if (admitted) this.#front = Math.min(this.#front * 2, FRONT_MAX)
+    this.signal()
+  }
+
+  /** To be called when a call has begun to wait, too: its answer may be out of date already. */
+  wakeFront(): void {
+    if (!this.#signalled) return
+    // The answers of calls that ask now are news. Calls that asked together are answered together.
+    if (this.#waiters.some((waiter, i) => i < FRONT_MAX && waiter.asking)) return
+    this.#signalled = false
+    for (const waiter of this.#waiters.slice(0, this.#front)) waiter.wake('ask')
+  }
+}

@@ -1,0 +1,216 @@
+import { firstValue } from '../http/raw-headers.ts'
+import { NANOS_PER_USD } from '../kernel/money.ts'
+import type { Redact } from '../kernel/secret.ts'
+import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
+import type { CallClosing } from '../ledger/call.ts'
+import { NOTHING_USED, type TokenCounts } from '../ledger/call-columns.ts'
+import type { Metered } from '../metering/meter.ts'
+import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
+import { soldByCharacter } from '../providers/chat/audio.ts'
+import type { ReplyHead } from './answer.ts'
+import type { AdmittedCall } from './call.ts'
+import { type Counting, estimateUsage } from './estimate-usage.ts'
+import type { CallEnd } from './forward.ts'
+import type { BillPlan, RatedCall } from './pricer.ts'
+
+/** How a call ended, as far as its bill depends on it. */
+export interface CallOutcome {
+  readonly end: CallEnd
+  /** Upstream's head, if one came. */
+  readonly head: ReplyHead | null
+  /** What the meter read, where there was one: on a metered endpoint that answered with success, or not at all. */
+  readonly metered: Metered | null
+  /** Of the reply, as far as it was given on. */
+  readonly bytesOut: number
+  /** How long the reply showed nothing that the model wrote. */
+  readonly silentMs: number
+}
+
+type BilledCall = Pick<AdmittedCall, 'surface' | 'plan' | 'request'>
+
+/** The closing but for what is about time and bytes, which the caller knows. */
+export type Bill = Omit<
+  CallClosing,
+  'requestId' | 'atMs' | 'streamed' | 'upstreamMs' | 'overheadMs' | 'bytesIn' | 'bytesOut'
+>
+
+/** The bill of a call of which nothing was consumed. */
+export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
+
+/** The bill of a call of which it cannot be known what it consumed. Its hold counts as lost. */
+const LOST: Bill = { ...NOTHING_BILLED, state: 'interrupted' }
+
+/**
+ * What a call costs, however it ended. A call that upstream never received is released. One that upstream received and
+ * broke off before it said a word costs the customer nothing and is counted as lost. One that upstream answered with
+ * an error costs nothing. Every other call of a metered endpoint costs what upstream says it used; what
+ * upstream did not get to say is counted, and the bill says `estimated`.
+ */
+export function billCall(call: BilledCall, outcome: CallOutcome, counting: Counting): Bill | Promise<Bill> {
+  const plan = call.plan.bill
+  const { end, head, metered } = outcome
+  if (head === null && end.kind === 'failed') {
+    return end.whole && plan.hold.kind !== 'none' ? LOST : NOTHING_BILLED
+  }
+  if (head === null && end.kind === 'abandoned' && !end.sent) return NOTHING_BILLED
+  if (!plan.metered || metered === null || !isSuccess(head) || failedAtOnce(metered)) {
+    return freeBill(plan, head)
+  }
+  const charged = head === null ? metered : withFees(metered, plan)
+  const said = rateSaid(call, charged)
+  if (said !== null) return billOf(plan, head, said)
+  return plan.counts ? countAndBill(call, outcome, charged, counting) : freeBill(plan, head)
+}
+
+function withFees(metered: Metered, plan: BillPlan): Metered {
+  const usage = plan.withFees(metered.usage)
+  return usage === metered.usage ? metered : { ...metered, usage }
+}
+
+/** The bill of a call that costs nothing, or of which it cannot be said what it costs. */
+function freeBill(plan: BillPlan, head: ReplyHead | null): Bill {
+  return {
+    ...NOTHING_BILLED,
+    state: 'settled',
+    status: head?.status ?? null,
+    unpriced: plan.unratable !== null && isSuccess(head),
+    upstreamRequestId: upstreamRequestId(head),
+  }
+}
+
+function billOf(plan: BillPlan, head: ReplyHead | null, { usage, rated, estimated }: RatedUsage): Bill {
+  return {
+    state: 'settled',
+    status: head?.status ?? null,
+    modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? plan.modelDefault,
+    stopReason: usage.stopReason,
+    estimated,
+    unpriced: rated.unpriced,
+    pricedAsRequested: rated.pricedAsRequested,
+    usage: JSON.stringify(usage),
+    tokens: tokenCounts(usage),
+    costNanos: rated.costNanos,
+    listNanos: rated.listNanos,
+    upstreamRequestId: upstreamRequestId(head),
+  }
+}
+
+/** What a closing says of time and bytes. */
+type Measured = Pick<
+  CallClosing,
+  'requestId' | 'atMs' | 'streamed' | 'upstreamMs' | 'overheadMs' | 'bytesIn' | 'bytesOut'
+>
+
+/** Of what upstream calls a call or its end. */
+const RECORDED_CHARS_MAX = 256
+
+/**
+ * The bill as the store keeps it, without secrets: upstreams that echo the name of the model they were asked for echo
+ * whatever was put there.
+ */
+export function closingOf(bill: Bill, measured: Measured, redact: Redact): CallClosing {
+  const clean = (text: string | null) => (text === null ? null : redact(text))
+  const short = (text: string | null) => clean(text?.slice(0, RECORDED_CHARS_MAX) ?? null)
+  return {
+    ...bill,
+    modelServed: clean(bill.modelServed),
+    usage: clean(bill.usage),
+    stopReason: short(bill.stopReason),
+    upstreamRequestId: short(bill.upstreamRequestId),
+    ...measured,
+  }
+}
+
+/** A stream that began with 200 and said nothing but an error is an error, and errors cost nothing. */
+function failedAtOnce({ error, inputKnown, outputTokensSeen, output }: Metered): boolean {
+  if (error === null || inputKnown || outputTokensSeen > 0) return false
+  const { text, thinking, tool } = output.bytes
+  return text + thinking + tool === 0
+}
+
+/** No call costs a million dollars or has a trillion tokens. What says so is wrong, and would not fit the columns. */
+const PLAUSIBLE_NANOS_MAX = 1_000_000n * NANOS_PER_USD
+const PLAUSIBLE_TOKENS_MAX = 1_000_000_000_000
+
+interface RatedUsage {
+  readonly usage: Usage
+  readonly rated: RatedCall
+  readonly estimated: boolean
+}
+
+/** What the call costs by what was said about it, and without counting. Null where that is not all, or cannot be. */
+function rateSaid(
+  { plan: { bill: plan, modelAsked }, request }: BilledCall,
+  metered: Metered,
+): RatedUsage | null {
+  if (!metered.inputKnown) {
+    const speech = soldByCharacter(modelAsked, request.speech)
+    if (speech === null) return null
+    const part = { model: null, quantities: { input_characters: speech.characters }, promptTokens: 0 }
+    const usage = { ...metered.usage, parts: [part] }
+    return { usage, rated: plan.rate(usage), estimated: !speech.exact }
+  }
+  if (!metered.outputKnown) return null
+  const { usage } = metered
+  const rated = plan.rate(usage)
+  return isPlausible(usage, rated) ? { usage, rated, estimated: usage.suspect } : null
+}
+
+async function countAndBill(
+  { surface, plan: { bill: plan, modelAsked, reader }, request }: BilledCall,
+  { end, head, bytesOut, silentMs }: CallOutcome,
+  metered: Metered,
+  counting: Counting,
+): Promise<Bill> {
+  const whole = end.kind === 'complete'
+  const unseen = plan.unseen()
+  const counted = { surface, reader, plan, modelAsked, request, whole, unseen, bytesOut, silentMs }
+  if (!metered.inputKnown || !metered.outputKnown) {
+    const usage = await estimateUsage(metered, counted, counting)
+    const rated = plan.rate(usage)
+    if (isPlausible(usage, rated)) return billOf(plan, head, { usage, rated, estimated: true })
+  }
+  const silent = { ...metered, inputKnown: false, outputKnown: false, outputTokensSeen: 0 }
+  const usage = await estimateUsage(
+    { ...silent, usage: { ...metered.usage, parts: [], suspect: true } },
+    counted,
+    counting,
+  )
+  return billOf(plan, head, { usage, rated: plan.rate(usage), estimated: true })
+}
+
+function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
+  const { input, output, cacheRead, cacheWrite } = tokenCounts(usage)
+  return listNanos <= PLAUSIBLE_NANOS_MAX && input + output + cacheRead + cacheWrite <= PLAUSIBLE_TOKENS_MAX
+}
+
+/** No head at all counts as a success here: the client left before upstream could answer. */
+function isSuccess(head: ReplyHead | null): boolean {
+  return head === null || (head.status >= 200 && head.status < 300)
+}
+
+function upstreamRequestId(head: ReplyHead | null): string | null {
+  if (head === null) return null
+  const { headers } = head
+  return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null
+}
+
+/** Which of the four counts a unit of tokens belongs to. */
+const COUNTED_AS: ReadonlyMap<string, keyof TokenCounts> = new Map(
+  UNITS.filter((unit) => unit.endsWith('_tokens')).map((unit) => {
+    if (unit.includes('cache_read')) return [unit, 'cacheRead']
+    if (unit.startsWith('cache_write')) return [unit, 'cacheWrite']
+    return [unit, unit.includes('output') ? 'output' : 'input']
+  }),
+)
+
+export function tokenCounts(usage: Usage): TokenCounts {
+  const counts = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+  for (const { quantities } of usage.parts) {
+    for (const unit in quantities) {
+      const kind = COUNTED_AS.get(unit)
+      if (kind !== undefined) counts[kind] += quantities[unit as Unit] ?? 0
+    }
+  }
+  return counts
+}

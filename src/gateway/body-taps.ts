@@ -1,0 +1,256 @@
+import { promisify } from 'node:util'
+import { zstdCompress } from 'node:zlib'
+import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import { type Redact, redactBody } from '../kernel/secret.ts'
+import type { LoggedBody } from '../ledger/request-log.ts'
+import { codingOf } from '../metering/content-coding.ts'
+import { decodeCopy } from '../metering/decode-copy.ts'
+import { BatchFileScanner, UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/batch-file.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
+import { SURFACES } from '../providers/surfaces.ts'
+import type { ReplyHead } from './answer.ts'
+import type { AdmittedCall } from './call.ts'
+import type { Gateway } from './gateway.ts'
+import { hasConflictingValues, type RequestBody } from './read.ts'
+
+/**
+ * Sees the bytes of a call as they pass, in both directions, and how it ended. Like the meter it sees a view of each
+ * chunk and can neither change, delay nor fail what passes. Most calls have none.
+ */
+interface BodyTap {
+  /** A chunk of the request's body on its way upstream. */
+  readonly sent: (chunk: Borrowed) => void
+  /** A chunk of the reply as upstream sent it. */
+  readonly received: (chunk: Borrowed) => void
+  /** Whether a JSON reply is kept back until this tap is done: the client may build on what it found. */
+  readonly beforeAnswer: boolean
+  /** The call is settled. */
+  ended(call: SeenCall): Promise<void>
+}
+
+interface SeenCall {
+  readonly head: ReplyHead | null
+  /** The reply came to its end. */
+  readonly whole: boolean
+  readonly sentBytes: number
+}
+
+/** The body taps of a call. Counts what was sent for all of them. */
+export class BodyTaps {
+  readonly #all: readonly BodyTap[]
+  readonly #requestId: string
+  readonly #gateway: Gateway
+  #sentBytes = 0
+
+  constructor(call: AdmittedCall, gateway: Gateway) {
+    this.#all = tapsOf(call, gateway)
+    this.#requestId = call.exchange.requestId
+    this.#gateway = gateway
+  }
+
+  /** Of the request's body, as far as it has gone. */
+  get sentBytes(): number {
+    return this.#sentBytes
+  }
+
+  /** A tap has to be done before the client gets a JSON reply. */
+  get holdJson(): boolean {
+    return this.#all.some((tap) => tap.beforeAnswer)
+  }
+
+  /** A body that was held back goes in one piece; one that flows through is seen as it does. */
+  async seeHeld(body: RequestBody): Promise<void> {
+    if (body.kind !== 'held') return
+    if (this.#all.length > 0) this.sent(await body.held.beginning(limits.loggedBodyBytesMax))
+    this.#sentBytes = body.held.length
+  }
+
+  sent(chunk: Borrowed): void {
+    this.#sentBytes += chunk.length
+    for (const tap of this.#all) tap.sent(chunk)
+  }
+
+  received(chunk: Borrowed): void {
+    for (const tap of this.#all) tap.received(chunk)
+  }
+
+  /** The call is settled and not answered yet: taps whose work the client may build on do it now. */
+  async callSettled(head: ReplyHead | null, whole: boolean): Promise<void> {
+    for (const tap of this.#all) if (tap.beforeAnswer) await this.#tell(tap, head, whole)
+  }
+
+  /** The call is over, however it ended. The other taps do their work in the background. */
+  callOver(head: ReplyHead | null, whole: boolean): void {
+    for (const tap of this.#all) {
+      if (!tap.beforeAnswer) this.#gateway.background.add(() => this.#tell(tap, head, whole))
+    }
+  }
+
+  /** A tap that fails leaves the call as it is. */
+  async #tell(tap: BodyTap, head: ReplyHead | null, whole: boolean): Promise<void> {
+    try {
+      await tap.ended({ head, whole, sentBytes: this.#sentBytes })
+    } catch (error) {
+      const about = { request: this.#requestId, cause: (error as Error).message }
+      this.#gateway.log.error(about, 'what was seen of a call could not be kept')
+    }
+  }
+}
+
+const NO_TAPS: readonly BodyTap[] = []
+
+function tapsOf(call: AdmittedCall, gateway: Gateway): readonly BodyTap[] {
+  const { admission, exchange } = call
+  const uploads = mayUploadBatch(call.endpoint)
+  if (!uploads && !admission.logRequests) return NO_TAPS
+  const atMs = gateway.clock.nowMs()
+  const taps: BodyTap[] = []
+  if (uploads) taps.push(watchBatchFile(call, atMs, gateway))
+  if (!admission.logRequests) return taps
+  if (gateway.background.reserve(limits.bodiesBeingLoggedMax)) taps.push(logBodies(call, atMs, gateway))
+  else {
+    const about = { request: exchange.requestId }
+    gateway.log.warn(about, 'too many bodies are being logged; those of this call are not')
+  }
+  return taps
+}
+
+/** Whether this is the upload of a file from which a batch can be made later. */
+function mayUploadBatch(endpoint: Endpoint | null): boolean {
+  if (endpoint === null || endpoint.method !== 'POST') return false
+  return SURFACES[endpoint.surface].batchUpload === endpoint.template
+}
+
+/**
+ * Looks at the upload of a file: if its lines are requests, the models that they name are kept under the id that
+ * upstream gives the file, so that a key with an allowlist can make a batch of it.
+ */
+function watchBatchFile({ exchange, admission }: AdmittedCall, atMs: number, { store }: Gateway): BodyTap {
+  const { headers } = exchange
+  const { accountId, keyId } = admission
+  const scanner = new BatchFileScanner(
+    firstValue(headers, 'content-type'),
+    firstValue(headers, 'content-encoding'),
+  )
+  const doubtful =
+    hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
+  const reply = new BodyPrefix(UPLOAD_REPLY_BYTES_MAX)
+  return {
+    sent: (chunk) => scanner.write(chunk),
+    received: (chunk) => reply.append(chunk),
+    beforeAnswer: true,
+    async ended({ head, whole }) {
+      const found = doubtful ? null : scanner.end()
+      if (found === null || head === null || head.status !== 200 || !whole || reply.truncated) return
+      const coding = codingOf(firstValue(head.headers, 'content-encoding'))
+      if (coding === 'unknown') return
+      const decoded = await decodePrefix(reply.bytes(), coding, UPLOAD_REPLY_BYTES_MAX)
+      const fileId = decoded.whole ? uploadedFileId(decoded.bytes) : null
+      if (fileId !== null) await store.keepBatchFile({ accountId, keyId, atMs, fileId, models: found.models })
+    },
+  }
+}
+
+const compress = promisify(zstdCompress)
+
+/** Keeps what was said in a call, for keys that have logging switched on: readable, without secrets, and bounded. */
+function logBodies({ exchange }: AdmittedCall, atMs: number, { store, bodiesBytesMax }: Gateway): BodyTap {
+  const { requestId, names } = exchange
+  const request = new BodyPrefix(limits.loggedBodyBytesMax)
+  const reply = new BodyPrefix(limits.loggedBodyBytesMax)
+
+  async function logged(
+    body: BodyPrefix,
+    headers: RawHeaders,
+    lengthBytes: number,
+  ): Promise<LoggedBody | null> {
+    const coding = codingOf(firstValue(headers, 'content-encoding'))
+    // What cannot be read cannot be rid of secrets.
+    if (lengthBytes === 0 || coding === 'unknown') return null
+    const { bytes, whole } = await decodePrefix(body.bytes(), coding, limits.loggedBodyBytesMax)
+    const truncated = lengthBytes > body.keptBytes || !whole
+    return {
+      contentType: firstValue(headers, 'content-type') ?? null,
+      compressed: await compress(withoutSecrets(truncated ? withoutEdge(bytes) : bytes, names.redact)),
+      lengthBytes,
+      truncated,
+    }
+  }
+
+  return {
+    sent: (chunk) => request.append(chunk),
+    received: (chunk) => reply.append(chunk),
+    beforeAnswer: false,
+    async ended({ head, sentBytes }) {
+      const [sent, received] = await Promise.all([
+        logged(request, exchange.headers, sentBytes),
+        head === null ? null : logged(reply, head.headers, reply.lengthBytes),
+      ])
+      if (sent !== null || received !== null) {
+        await store.keepBodies({ requestId, request: sent, response: received, atMs })
+        // One step: what is left over, many small bodies for a large one, the next call or the hour takes away.
+        await store.trimBodies(bodiesBytesMax, limits.bodiesDeletedAtOnce)
+      }
+    },
+  }
+}
+
+/** A secret that the limit cut in two would not be found. */
+const EDGE_BYTES = 512
+
+function withoutEdge(bytes: Buffer): Buffer {
+  return bytes.subarray(0, Math.max(0, bytes.length - EDGE_BYTES))
+}
+
+/** A secret is ASCII, so it is found and cut in Latin-1, whatever the bytes around it are. */
+function withoutSecrets(bytes: Buffer, redact: Redact): Buffer {
+  const text = bytes.toString('latin1')
+  const clean = redactBody(text, redact)
+  return clean === text ? bytes : Buffer.from(clean, 'latin1')
+}
+
+/** The first bytes of a body, up to a limit, and how long the whole of it was. */
+class BodyPrefix {
+  readonly #bytesMax: number
+  readonly #chunks: Buffer[] = []
+  keptBytes = 0
+  lengthBytes = 0
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
+
+  append(chunk: Borrowed): void {
+    this.lengthBytes += chunk.length
+    const room = this.#bytesMax - this.keptBytes
+    if (room <= 0) return
+    // Copied in any case: a small piece of a large buffer would keep the whole of it alive.
+    const copy = Buffer.from(chunk.subarray(0, room))
+    this.keptBytes += copy.length
+    this.#chunks.push(copy)
+  }
+
+  get truncated(): boolean {
+    return this.lengthBytes > this.keptBytes
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks)
+  }
+}
+
+/** As it was before it was encoded for the way, as far as that can be told from what was kept. */
+async function decodePrefix(
+  bytes: Buffer,
+  coding: Exclude<ReturnType<typeof codingOf>, 'unknown'>,
+  bytesMax: number,
+): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
+  if (coding === 'identity') return { bytes, whole: true }
+  const decoded: Buffer[] = []
+  const decoder = decodeCopy(coding.coding, bytesMax, (part) => decoded.push(part))
+  await decoder.write(bytes)
+  const whole = (await decoder.end()) === 'whole'
+  return { bytes: Buffer.concat(decoded), whole }
+}

@@ -1,0 +1,60 @@
+import type { Exchange } from '../http/exchange.ts'
+import type { Target } from '../http/judge-head.ts'
+import type { Surface } from '../kernel/surface.ts'
+import type { Admission, NamedModels } from '../ledger/call.ts'
+import type { Ambiguity } from '../metering/request-facts.ts'
+import type { Endpoint, UsageReader } from '../providers/endpoint.ts'
+import type { CountableInput } from './estimate-usage.ts'
+import type { KeyShare } from './key-shares.ts'
+import type { BillPlan } from './pricer.ts'
+import type { ReadBody } from './read.ts'
+import type { Upstream } from './upstream-pool.ts'
+
+/**
+ * A request that came with a key. It is one object from its head to its bill: each phase gets what the phases before it
+ * have found, and adds what it finds.
+ */
+export interface Call {
+  readonly exchange: Exchange
+  readonly target: Target
+  readonly surface: Surface
+  /** Null for a path that is in no table. */
+  readonly endpoint: Endpoint | null
+  /** Of the key. */
+  readonly digest: Buffer
+}
+
+/** After `identify`: there is an upstream for it, and its key may have one more call here. */
+export interface IdentifiedCall extends Call {
+  readonly upstream: Upstream
+  readonly share: KeyShare
+}
+
+/** After `read`. */
+export interface ReadCall extends IdentifiedCall {
+  readonly read: ReadBody
+  /** The body as far as its tokens can be counted. */
+  readonly request: CountableInput
+}
+
+/** After `plan`. */
+export interface PlannedCall extends ReadCall {
+  readonly plan: CallPlan
+}
+
+/** After `admit`: there is a hold, and every way out closes it. */
+export interface AdmittedCall extends PlannedCall {
+  readonly admission: Admission & { readonly kind: 'admitted' }
+}
+
+/** What is decided of a call before anything is asked of the store. */
+export interface CallPlan {
+  readonly modelAsked: string | null
+  /** All models that the request names, for the key's allowlist. */
+  readonly models: NamedModels
+  readonly ambiguity: Ambiguity | null
+  /** What the call may cost, and how it will be rated. */
+  readonly bill: BillPlan
+  /** What reads the usage in the reply; null where the reply costs nothing. */
+  readonly reader: UsageReader | null
+}

@@ -1,0 +1,31 @@
+import { modelAsked as modelIn } from '../metering/request-facts.ts'
+import { ambiguityFor } from '../providers/ambiguity.ts'
+import { namedModels } from '../providers/named-models.ts'
+import type { CallPlan, ReadCall } from './call.ts'
+import type { Gateway } from './gateway.ts'
+
+/** What the call may cost, which models it names and how it will be priced, by what was read of it. Asks no store. */
+export function planCall(call: ReadCall, { pricer, clock }: Gateway): CallPlan {
+  const { exchange, target, surface, endpoint, request } = call
+  const { facts } = call.read
+  const { method } = exchange
+  const { path, query } = target
+  const modelAsked = modelIn(facts)
+  const bill = pricer.plan({
+    surface,
+    method,
+    path,
+    endpoint,
+    facts,
+    modelAsked,
+    bodyBytes: request.lengthBytes,
+    atMs: clock.nowMs(),
+  })
+  return {
+    modelAsked,
+    models: namedModels(endpoint, surface, method, path, facts, query, bill.modelDefault),
+    ambiguity: ambiguityFor(endpoint, facts),
+    bill,
+    reader: bill.metered && endpoint?.billing === 'metered' ? endpoint.usage : null,
+  }
+}

@@ -1,0 +1,262 @@
+import { firstValue } from '../http/raw-headers.ts'
+import type { Nanos } from '../kernel/money.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { type Metered, NOTHING_SHOWN, type Shown, SilentMeter, type Stage } from '../metering/meter.ts'
+import type { UsageReader } from '../providers/endpoint.ts'
+import { isJsonType } from '../providers/usage/create-meter.ts'
+import type { Answer, FiguresCome, ReplyHead } from './answer.ts'
+import { Silence } from './estimate-usage.ts'
+import type { Figures } from './figures.ts'
+import type { Call, ReplyReceiver } from './forward.ts'
+import { type Observer, observe } from './observe.ts'
+import { createUsageRemover, type UsageRemover, withoutOutdated } from './usage-remover.ts'
+
+export interface PipelineParts {
+  /** Makes the answer that the reply goes to. `onDrain`: the client has room again. */
+  createAnswer(onDrain: () => void): Answer
+  /** What reads the usage; null where the reply costs nothing. */
+  readonly reader: UsageReader | null
+  /** Before this call. */
+  readonly balanceNanos: Nanos | null
+  /** A JSON reply is kept back though its figures are known, until the body taps are done with it. */
+  readonly holdJson: boolean
+  nowMs(): number
+  onFirstByte(): void
+  /** Sees each chunk as upstream sent it. */
+  look(chunk: Borrowed): void
+}
+
+/** The way of a reply from upstream to the client: observed, rid of the usage that we asked for, and answered with. */
+export class ReplyPipeline implements ReplyReceiver {
+  readonly #parts: PipelineParts
+  readonly #answer: Answer
+  #replyHead: ReplyHead | null = null
+  #observer: Observer | null = null
+  #remover: UsageRemover | null = null
+  #isHeld = false
+  #isStreamed = false
+  #drained: (() => void) | null = null
+  #call: Call | null = null
+  #usageAdded = false
+  #begun = false
+  #keepsLast = false
+  #isLast = false
+  // What upstream waits for, each until it is over: the client, the usage remover, the observer.
+  #isClientFull = false
+  #lastWait: Promise<unknown> | null = null
+  #behind: Promise<void> | null = null
+  readonly #silence: Silence
+
+  constructor(parts: PipelineParts) {
+    this.#parts = parts
+    this.#answer = parts.createAnswer(() => this.onDrain())
+    this.#silence = new Silence(parts.nowMs())
+  }
+
+  /** The call that this is the reply of; `usageAdded`: usage was asked for in the client's place. */
+  attach(call: Call, usageAdded: boolean): void {
+    this.#call = call
+    this.#usageAdded = usageAdded
+  }
+
+  /** Upstream's head, if it has come. */
+  get replyHead(): ReplyHead | null {
+    return this.#replyHead
+  }
+
+  /** Of the body, what was written to the client. */
+  get bytesOut(): number {
+    return this.#answer.bytesOut
+  }
+
+  /** Of the body, what is held to be written with the figures. */
+  get bytesHeld(): number {
+    return this.#answer.bytesHeld
+  }
+
+  get isStreamed(): boolean {
+    return this.#isStreamed
+  }
+
+  /** Nothing of what the model writes has come. */
+  get isSilent(): boolean {
+    return (this.#observer?.visibleBytes ?? 0) === 0
+  }
+
+  /** Worth reading to its end though the client has left: what says how much it cost is on its way. */
+  get isNearlyDone(): boolean {
+    return this.#isHeld || this.#stage !== 'content'
+  }
+
+  /** Upstream refused. */
+  get isError(): boolean {
+    return this.#replyHead !== null && this.#replyHead.status >= 300
+  }
+
+  get shown(): Shown {
+    return this.#observer?.shown ?? NOTHING_SHOWN
+  }
+
+  /** How long it has shown nothing that the model wrote. */
+  get silentMs(): number {
+    return this.#silence.until(this.#parts.nowMs())
+  }
+
+  get #stage(): Stage {
+    return this.#observer?.stage ?? 'content'
+  }
+
+  head(head: ReplyHead): void {
+    const { reader } = this.#parts
+    const answer = this.#answer
+    const { status, reason, headers } = head
+    if (status < 200) {
+      answer.interim(head)
+      return
+    }
+    this.#replyHead = head
+    const costs = reader !== null && status >= 200 && status < 300
+    const come = this.#figuresCome(costs, headers)
+    this.#isHeld = come.when === 'whole'
+    if (costs) this.#observer = observe(reader, status, headers, this.#isHeld)
+    if (this.#usageAdded) this.#remover = createUsageRemover(status, headers)
+    this.#isStreamed = come.when === 'after' || isEventStream(headers)
+    answer.begin(
+      { status, reason, headers: this.#remover === null ? headers : withoutOutdated(headers) },
+      come,
+    )
+    // Of an encoded stream it is not known in time which bytes are the last event, and images end more than once.
+    this.#keepsLast =
+      answer.hasTrailers &&
+      isEventStream(headers) &&
+      reader !== 'images' &&
+      firstValue(headers, 'content-encoding') === undefined
+  }
+
+  data(chunk: Borrowed): boolean {
+    if (!this.#begun) {
+      this.#begun = true
+      this.#parts.onFirstByte()
+    }
+    if (this.#observer !== null) {
+      const behind = this.#observer.see(chunk)
+      if (behind !== null && behind !== this.#behind) this.#waitForObserver(behind)
+      this.#silence.see(this.#observer.visibleBytes, this.#parts.nowMs())
+    }
+    this.#parts.look(chunk)
+    if (this.#remover === null) this.#isClientFull = !this.#deliver(chunk)
+    else {
+      const wait = this.#remover.write(copyIfBorrowed(chunk), this.#take)
+      if (wait !== null) this.#waitForRemover(wait)
+    }
+    return this.#mayGoOn
+  }
+
+  get #mayGoOn(): boolean {
+    return !this.#isClientFull && this.#lastWait === null && this.#behind === null
+  }
+
+  #resume(): void {
+    if (this.#mayGoOn) this.#call?.resume()
+  }
+
+  #waitForRemover(wait: Promise<'open' | 'broken'>): void {
+    // One read may bring many chunks: upstream goes on when the last of them has found room.
+    this.#lastWait = wait
+    wait.then((state) => {
+      if (state !== 'open') this.#call?.abandon()
+      else if (this.#lastWait === wait) {
+        this.#lastWait = null
+        this.#resume()
+      }
+    })
+  }
+
+  /** It catches up by itself, whatever becomes of the client and of upstream, so this always ends. */
+  #waitForObserver(behind: Promise<void>): void {
+    this.#behind = behind
+    behind.then(() => {
+      if (this.#behind !== behind) return
+      this.#behind = null
+      this.#resume()
+    })
+  }
+
+  /** The client has room again, or is gone. */
+  onDrain(): void {
+    this.#isClientFull = false
+    if (this.#drained !== null) {
+      this.#drained()
+      this.#drained = null
+    } else this.#resume()
+  }
+
+  /** What the observer found, where there was one. */
+  async observed(whole: boolean): Promise<Metered | null> {
+    if (this.#observer !== null) return await this.#observer.end(whole)
+    // The client left before upstream answered: there is a bill, and nothing was read that it could be made from.
+    return this.#replyHead === null && this.#parts.reader !== null ? new SilentMeter().end(false) : null
+  }
+
+  async finish(figures: Figures | null, trailers: string[]): Promise<void> {
+    const answer = this.#answer
+    const whole = this.#remover === null || (await this.#remover.end(this.#take)) === 'whole'
+    if (whole) answer.finish(figures, this.#remover === null ? trailers : withoutOutdated(trailers))
+    else answer.cut()
+  }
+
+  async cut(): Promise<void> {
+    await this.#remover?.breakOff(this.#take)
+    this.#answer.cut()
+  }
+
+  /** Gives back what the way it took has kept. */
+  dispose(): void {
+    this.#remover?.destroy()
+    this.#drained?.()
+  }
+
+  /** False: the client has no room. The last event of a stream is kept back for the figures; all else passes. */
+  #deliver(bytes: Borrowed): boolean {
+    const answer = this.#answer
+    if (!this.#keepsLast || this.#stage !== 'over') return answer.data(bytes)
+    const at = this.#isLast ? 0 : lastEventAt(bytes)
+    this.#isLast = true
+    const hasRoom = at === 0 || answer.data(bytes.subarray(0, at))
+    answer.keepLast(bytes.subarray(at))
+    return hasRoom
+  }
+
+  readonly #take = (bytes: Borrowed): Promise<void> | null => {
+    if (this.#deliver(bytes)) return null
+    return new Promise((resolve) => {
+      this.#drained = resolve
+    })
+  }
+
+  #figuresCome(costs: boolean, headers: string[]): FiguresCome {
+    const isJson = isJsonType(firstValue(headers, 'content-type') ?? '')
+    if (!costs && !(isJson && this.#parts.holdJson)) {
+      return {
+        when: 'now',
+        figures: { costNanos: 0n, listNanos: 0n, balanceNanos: this.#parts.balanceNanos },
+      }
+    }
+    return { when: isJson ? 'whole' : 'after' }
+  }
+}
+
+/** Where the last event that ends in these bytes begins, or 0 if that was before them. */
+function lastEventAt(bytes: Borrowed): number {
+  let end = bytes.length
+  while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--
+  const unix = bytes.lastIndexOf('\n\n', Math.max(0, end - 1))
+  const dos = bytes.lastIndexOf('\r\n\r\n', Math.max(0, end - 1))
+  return Math.max(unix === -1 ? 0 : unix + 2, dos === -1 ? 0 : dos + 4)
+}
+
+const [NEWLINE, RETURN] = [0x0a, 0x0d]
+
+function isEventStream(headers: string[]): boolean {
+  return /^\s*text\/event-stream\b/i.test(firstValue(headers, 'content-type') ?? '')
+}

@@ -1,0 +1,120 @@
+import { Readable } from 'node:stream'
+import { clientLeft, type Exchange } from '../http/exchange.ts'
+import type { Target } from '../http/judge-head.ts'
+import { refuse } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Surface } from '../kernel/surface.ts'
+import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
+import { Answer } from './answer.ts'
+import type { BodyTaps } from './body-taps.ts'
+import type { AdmittedCall } from './call.ts'
+import { deny } from './deny.ts'
+import { type CallEnd, forward, type ReplyReceiver, type Call as UpstreamCall } from './forward.ts'
+import { toUpstreamHeaders } from './forwarded-headers.ts'
+import type { Gateway } from './gateway.ts'
+import { leaveWithClient } from './leave.ts'
+import { type PreparedBody, prepareBody } from './prepare-body.ts'
+import { explainFailure } from './refusals.ts'
+import type { ReplyPipeline } from './reply-pipeline.ts'
+import type { Upstream } from './upstream-pool.ts'
+
+const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
+
+/** Sends an admitted call upstream and waits for its end. The reply goes to `reply` as it comes. */
+export async function send(
+  call: AdmittedCall,
+  reply: ReplyPipeline,
+  taps: BodyTaps,
+  gateway: Gateway,
+): Promise<CallEnd> {
+  const { exchange, endpoint, upstream, read, share } = call
+  if (clientLeft(exchange)) return NEVER_SENT
+  const { times, decoding: turns } = gateway.reading
+  const look = (chunk: Borrowed) => taps.sent(chunk)
+  const settings = { injectUsage: gateway.injectUsage, times, turns, share, look }
+  const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
+  // Encoding a body again takes a while, and the client may have left meanwhile.
+  if (clientLeft(exchange)) return NEVER_SENT
+  gateway.reached('before_send')
+  const upstreamCall = sendUpstream(call, upstream, prepared, reply)
+  reply.attach(upstreamCall, prepared.usageAdded)
+  leaveWithClient(call, upstreamCall, reply, gateway.onLeave)
+  const end = await upstreamCall.ended
+  // A body that upstream did not take to its end is let go of, or the client would wait to send the rest of it.
+  if (prepared.content instanceof Readable) prepared.content.destroy()
+  return end
+}
+
+interface Sendable {
+  readonly exchange: Exchange
+  readonly target: Target
+  readonly surface: Surface
+}
+
+/** `prepared`: null where there is neither a body nor a credential to send. */
+function sendUpstream(
+  { exchange, target, surface }: Sendable,
+  { pool, url, key }: Upstream,
+  prepared: PreparedBody | null,
+  receiver: ReplyReceiver,
+): UpstreamCall {
+  const { method, headers, names } = exchange
+  return forward(
+    pool,
+    {
+      method,
+      target: upstreamTarget(surface, url, target),
+      headers: toUpstreamHeaders(headers, {
+        credential: prepared === null || key === null ? null : providerCredential(surface, key),
+        host: url.host,
+        contentLength: prepared?.lengthBytes ?? null,
+        ownPrefix: names.prefix,
+        bodyEdited: prepared?.usageAdded ?? false,
+      }),
+      body: prepared?.content ?? null,
+    },
+    receiver,
+  )
+}
+
+/** A preflight belongs to no account, so there is no balance to tell. */
+const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
+
+/**
+ * A browser's question before the real request. It has no credential to check and none to pay with, and no body; the
+ * browser sees upstream's own answer. It is no call: nothing is admitted, held or recorded.
+ */
+export async function passPreflight(
+  preflight: Sendable,
+  upstream: Upstream,
+  { clock, inFlight, heldReplies }: Gateway,
+): Promise<void> {
+  const { exchange, surface } = preflight
+  if (inFlight.preflights >= limits.preflightsInFlightMax) {
+    return deny(exchange, surface, refuse('overloaded', 'Too many preflights are in flight.'))
+  }
+  const sentMs = clock.monotonicMs()
+  const answer = new Answer(exchange, {
+    memory: heldReplies,
+    keyName: '',
+    upstreamMs: () => Math.round(clock.monotonicMs() - sentMs),
+    onDrain: () => upstreamCall.resume(),
+  })
+  const upstreamCall = sendUpstream(preflight, upstream, null, {
+    head(head) {
+      if (head.status < 200) answer.interim(head)
+      else answer.begin(head, { when: 'now', figures: FREE })
+    },
+    data: (chunk) => answer.data(chunk),
+  })
+  exchange.res.whenClosed.add(() => {
+    if (!exchange.res.writableFinished) upstreamCall.abandon()
+  })
+  inFlight.preflights += 1
+  const end = await upstreamCall.ended
+  inFlight.preflights -= 1
+  if (end.kind === 'complete') answer.finish(FREE, end.trailers)
+  else if (end.kind === 'cut') answer.cut()
+  else if (end.kind === 'failed') deny(exchange, surface, explainFailure(end))
+}

@@ -1,0 +1,40 @@
+import { type Exchange, sendWhole } from '../http/exchange.ts'
+import type { Target } from '../http/judge-head.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { limits } from '../kernel/limits.ts'
+import { replyJson } from './route.ts'
+
+export const isHealthPath = ({ path }: Target): boolean => path === '/healthz' || path === '/readyz'
+
+/**
+ * Whether something can be written to the store, which on a full disk it cannot. No credential is needed to ask and each
+ * probe is a write of the disk, so requests at the same time, or soon after, share one.
+ */
+export function createWriteProbe(write: () => Promise<void>, clock: Clock): () => Promise<boolean> {
+  let answer: Promise<boolean> | null = null
+  let goodUntilMs = Infinity
+  return () => {
+    if (answer !== null && clock.monotonicMs() < goodUntilMs) return answer
+    goodUntilMs = Infinity
+    answer = write()
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => {
+        goodUntilMs = clock.monotonicMs() + limits.readyProbeMs
+      })
+    return answer
+  }
+}
+
+/** /healthz: the process answers. /readyz: it can serve. Neither needs a credential. */
+export async function answerHealth(
+  exchange: Exchange,
+  { path }: Target,
+  isReady: () => Promise<boolean>,
+): Promise<void> {
+  const serving = path === '/healthz' || (await isReady())
+  const answer = replyJson(serving ? 200 : 503, { status: serving ? 'ok' : 'unavailable' })
+  if (answer.kind === 'reply') sendWhole(exchange, answer.reply)
+}

@@ -1,0 +1,390 @@
+import { z } from 'zod'
+import { limits } from '../kernel/limits.ts'
+import { NANOS_PER_USD } from '../kernel/money.ts'
+import { mintKey, shownParts } from '../keys/key-format.ts'
+import {
+  type KeyChanges,
+  type KeyLimits,
+  type KeyRecord,
+  type KeyStatus,
+  keyStatus,
+} from '../keys/key-store.ts'
+import { nextMonthMs } from '../ledger/calendar.ts'
+import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
+import {
+  AFTER_EXPECTED,
+  formatInstant,
+  instant,
+  instantField,
+  keyId,
+  limitParameter,
+  listObject,
+  listSchema,
+  type Members,
+  objectOf,
+  schemaOf,
+  textField,
+  usd,
+  usdAmount,
+  usdField,
+  wordParameter,
+} from './fields.ts'
+import {
+  defineRoute,
+  type Management,
+  type OwnReply,
+  type OwnRequest,
+  type Refused,
+  refused,
+  refusedOtherCommand,
+  replyJson,
+  replyOnce,
+} from './route.ts'
+
+const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const satisfies readonly KeyStatus[]
+
+// What can be said of a key
+
+const keyFields = {
+  name: textField('name', 120, { blank: false }).describe('What people call this key.'),
+  monthly_budget_usd: usdField('monthly_budget_usd', { min: 0n, max: 1_000_000_000n * NANOS_PER_USD })
+    .nullable()
+    .optional()
+    .describe(
+      'The most this key may spend in a calendar month (UTC), in US dollars with at most 9 decimals. ' +
+        'Null is no cap; 0 lets no billed call through.',
+    ),
+  allowed_models: z
+    .array(
+      // What no request can name must not be on a list as if it could.
+      textField('Each of allowed_models', MODEL_NAME_CHARS_MAX, { unitsMax: MODEL_NAME_CHARS_MAX }),
+      `allowed_models must be null or a list of 1 to ${limits.allowedModelsMax} model names.`,
+    )
+    .min(1, 'allowed_models must not be an empty list; null allows every model.')
+    .max(limits.allowedModelsMax, `allowed_models must have at most ${limits.allowedModelsMax} entries.`)
+    .refine((names) => new Set(names).size === names.length, 'allowed_models must not name a model twice.')
+    .meta({ uniqueItems: true })
+    .nullable()
+    .optional()
+    .describe('The models this key may call, by their exact names. Null is every model.'),
+  log_requests: z
+    .boolean('log_requests must be true or false.')
+    .optional()
+    .describe('Whether the bodies of calls with this key are kept with their records.'),
+  expires_at: instantField('expires_at')
+    .nullable()
+    .optional()
+    .describe('When the key stops working: a future instant in UTC. Null is never.'),
+}
+
+const newKeyFields = z.strictObject(keyFields)
+
+/** Any of them; null takes a limit away. */
+const keyEditFields = z.strictObject({ ...keyFields, name: keyFields.name.optional() })
+
+/** The limits of a key about which nothing was said. */
+const NO_LIMITS: KeyLimits = {
+  monthlyBudgetNanos: null,
+  allowedModels: null,
+  logRequests: false,
+  expiresAtMs: null,
+}
+
+/** Only what was said: an edit must not touch the rest. */
+function keyChanges(fields: z.infer<typeof keyEditFields>): KeyChanges {
+  const { name, monthly_budget_usd, allowed_models, log_requests, expires_at } = fields
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(monthly_budget_usd === undefined ? {} : { monthlyBudgetNanos: monthly_budget_usd }),
+    ...(allowed_models === undefined ? {} : { allowedModels: allowed_models }),
+    ...(log_requests === undefined ? {} : { logRequests: log_requests }),
+    ...(expires_at === undefined ? {} : { expiresAtMs: expires_at }),
+  }
+}
+
+// How a key is shown
+
+interface ShownKey extends KeyRecord {
+  readonly nowMs: number
+  /** Its calls that wait, on this node. */
+  readonly waiting: number
+}
+
+/** The secret is not part of a key: only its creation tells it, once. */
+const keyMembers: Members<ShownKey> = {
+  id: [keyId(), 'id'],
+  object: [z.literal('key'), () => 'key'],
+  name: [z.string(), 'name'],
+  prefix: [z.string().describe('The first characters of the key, to tell keys apart.'), 'prefix'],
+  last4: [z.string().describe('The last four characters of the key.'), 'last4'],
+  status: [
+    z.enum(KEY_STATUSES).describe('Revoked and expired are final.'),
+    (key) => keyStatus(key, key.nowMs),
+  ],
+  monthly_budget_usd: [
+    usdAmount('The cap of each month, or null where there is none.').nullable(),
+    (key) => usd(key.monthlyBudgetNanos),
+  ],
+  month_spend_usd: [
+    usdAmount('What the calls admitted in this month (UTC) have cost.'),
+    (key) => usd(key.month.spentNanos),
+  ],
+  month_held_usd: [
+    usdAmount('What calls in flight may still cost at most.'),
+    (key) => usd(key.month.heldNanos),
+  ],
+  month_waiting: [
+    z
+      .int()
+      .min(0)
+      .describe('Calls that wait for room under the cap or for credit, on the node that answers.'),
+    'waiting',
+  ],
+  month_lost_usd: [
+    usdAmount('What the interrupted calls of this month may have cost at list price.'),
+    (key) => usd(key.month.lostNanos),
+  ],
+  budget_resets_at: [
+    instant().describe('When the next month begins.'),
+    ({ nowMs }) => formatInstant(nextMonthMs(nowMs)),
+  ],
+  allowed_models: [
+    z.array(z.string()).nullable().describe('The models this key may call; null is every model.'),
+    'allowedModels',
+  ],
+  log_requests: [z.boolean(), 'logRequests'],
+  expires_at: [instant().nullable(), (key) => formatInstant(key.expiresAtMs)],
+  created_at: [instant(), (key) => formatInstant(key.createdAtMs)],
+  revoked_at: [instant().nullable(), (key) => formatInstant(key.revokedAtMs)],
+  last_used_at: [
+    instant().nullable().describe('The last request that came with this key.'),
+    (key) => formatInstant(key.lastUsedAtMs),
+  ],
+  rotated_from: [keyId().nullable().describe('The key in whose place this one was made.'), 'rotatedFrom'],
+}
+
+const keySchema = schemaOf(keyMembers).meta({
+  id: 'key',
+  description: 'An API key and its limits. The secret is not part of it.',
+})
+
+const createdKeySchema = keySchema
+  .extend({
+    key: z
+      .string()
+      .optional()
+      .describe('The secret. It is told once, and not when an Idempotency-Key repeats the request.'),
+  })
+  .meta({ id: 'created_key', description: 'A new API key.' })
+
+function keyObject(key: KeyRecord, nowMs: number, { waitingCalls }: Management): Record<string, unknown> {
+  return objectOf(keyMembers, { ...key, nowMs, waiting: waitingCalls.countOf(key.id) })
+}
+
+// What can go wrong with a key
+
+export function refusedMissingKey(): Refused {
+  return refused('not_found', 'There is no key with this id.')
+}
+
+function refusedFinalKey(key: KeyRecord): Refused {
+  const how = key.revokedAtMs === null ? 'has expired' : 'is revoked'
+  return refused('conflict', `This key ${how} and cannot be changed any more.`)
+}
+
+/** A key that is born expired, or that an edit ends, is more likely a mistake; to end one there is revocation. */
+function refusedPastExpiry(): Refused {
+  return refused('bad_request', 'expires_at must be in the future.', 'expires_at')
+}
+
+// The endpoints
+
+/** A new secret, and what the store is told of it. */
+function mint({ clock, nextUlid, digestKey, servicePrefix }: Management) {
+  const secret = mintKey(servicePrefix, 'live')
+  const record = {
+    id: `key_${nextUlid()}`,
+    digest: digestKey(secret.reveal()),
+    ...shownParts(secret, servicePrefix),
+    createdAtMs: clock.nowMs(),
+  }
+  return { secret, record }
+}
+
+export const createKey = defineRoute({
+  endpoint: 'POST /v1/keys',
+  operationId: 'create_key',
+  summary: 'Create an API key',
+  description:
+    'The secret is in this answer and nowhere else. Unknown fields are refused, so that a misspelt limit ' +
+    'does not create a key without it.',
+  body: newKeyFields,
+  repeatable: true,
+  success: { status: 201, schema: createdKeySchema },
+  async handle({ caller, body, once }, management) {
+    const { secret, record } = mint(management)
+    const limitsAndName = { ...NO_LIMITS, ...keyChanges(body), name: body.name }
+    const key = { ...limitsAndName, ...record, accountId: caller.accountId }
+    const result = await management.store.createKey(key, once)
+    if (result.kind === 'conflict') return refusedOtherCommand()
+    if (result.kind === 'born_expired') return refusedPastExpiry()
+    const object = keyObject(result.value, record.createdAtMs, management)
+    // The secret of the first attempt is not known any more, and this one belongs to no key.
+    return replyOnce(result, result.kind === 'repeated' ? object : { ...object, key: secret.reveal() })
+  },
+})
+
+const listKeys = defineRoute({
+  endpoint: 'GET /v1/keys',
+  operationId: 'list_keys',
+  summary: 'List API keys, newest first',
+  query: z.strictObject({
+    limit: limitParameter(),
+    after: keyId(AFTER_EXPECTED).optional().describe('The `next` of the page before.'),
+    status: wordParameter('status', KEY_STATUSES, 'Only keys in this state.'),
+    search: textField('search', 200)
+      .optional()
+      .describe('Part of a name in any case, of an id, of a prefix or of the last four characters.'),
+  }),
+  success: { status: 200, schema: listSchema(keySchema) },
+  async handle({ caller, query }, management) {
+    const { status = null, search = null, after = null, limit } = query
+    const atMs = management.clock.nowMs()
+    const asked = { accountId: caller.accountId, status, search, after, limit, atMs }
+    const { rows, more } = await management.store.listKeys(asked)
+    const shown = rows.map((key) => keyObject(key, atMs, management))
+    return replyJson(200, listObject(shown, more ? (rows.at(-1)?.id ?? null) : null))
+  },
+})
+
+async function showKey(accountId: string, id: string, management: Management): Promise<OwnReply> {
+  const nowMs = management.clock.nowMs()
+  const key = await management.store.getKey(accountId, id, nowMs)
+  return key === null ? refusedMissingKey() : replyJson(200, keyObject(key, nowMs, management))
+}
+
+/** What the holder of a key may know of it: its limits, and how much of them is left. */
+const getOwnKey = defineRoute({
+  endpoint: 'GET /v1/keys/me',
+  access: 'any_key',
+  operationId: 'get_own_key',
+  summary: 'Show the API key that this request comes with',
+  success: { status: 200, schema: keySchema },
+  errors: ['not_found'],
+  async handle({ caller }, management) {
+    if (caller.kind === 'admin_key') {
+      return refused('not_found', 'An admin key has no record; this is for API keys.')
+    }
+    return await showKey(caller.accountId, caller.keyId, management)
+  },
+})
+
+const getKey = defineRoute({
+  endpoint: 'GET /v1/keys/{id}',
+  operationId: 'get_key',
+  summary: 'Show an API key',
+  success: { status: 200, schema: keySchema },
+  errors: ['not_found'],
+  handle: async ({ caller, params: [id = ''] }, management) => showKey(caller.accountId, id, management),
+})
+
+/** A new limit counts from the next admission on, and leaves what was spent as it is. */
+export const updateKey = defineRoute({
+  endpoint: 'PATCH /v1/keys/{id}',
+  operationId: 'update_key',
+  summary: 'Change an API key',
+  description:
+    'Changes the fields that are sent and leaves the others; null takes a limit away. It counts from the next ' +
+    'call on, and what was spent stays spent. A revoked or expired key cannot be changed.',
+  body: keyEditFields,
+  success: { status: 200, schema: keySchema },
+  errors: ['not_found', 'conflict'],
+  async handle({ caller, params: [id = ''], body }, management) {
+    const nowMs = management.clock.nowMs()
+    const expiresAtMs = body.expires_at ?? Number.POSITIVE_INFINITY
+    if (expiresAtMs <= nowMs) return refusedPastExpiry()
+    const edit = await management.store.updateKey(caller.accountId, id, keyChanges(body), nowMs)
+    if (edit.kind === 'none') return refusedMissingKey()
+    if (edit.kind === 'final') return refusedFinalKey(edit.key)
+    management.limitsMoved()
+    return replyJson(200, keyObject(edit.key, nowMs, management))
+  },
+})
+
+/**
+ * Revocation is immediate and final. When this answers, the store holds it durably, and since key state is kept
+ * nowhere else, no request with the key is admitted any more. Repeating it answers the same record. A body that comes
+ * with it is ignored, so that nothing about it can delay a revocation.
+ */
+async function revoke({ caller, params: [id = ''] }: OwnRequest, management: Management): Promise<OwnReply> {
+  const nowMs = management.clock.nowMs()
+  const key = await management.store.revokeKey(caller.accountId, id, nowMs)
+  if (key === null) return refusedMissingKey()
+  // Its calls that wait for room are refused now, not when their time is up.
+  management.limitsMoved()
+  return replyJson(200, keyObject(key, nowMs, management))
+}
+
+/** The record stays: what a key has spent must be shown as long as there are books. */
+export const deleteKey = defineRoute({
+  endpoint: 'DELETE /v1/keys/{id}',
+  operationId: 'delete_key',
+  summary: 'Revoke an API key, like POST /v1/keys/{id}/revoke',
+  description:
+    'The record stays, so that what the key has spent can be shown. Repeating it answers the same.',
+  success: { status: 200, schema: keySchema },
+  errors: ['not_found'],
+  handle: revoke,
+})
+
+export const revokeKey = defineRoute({
+  endpoint: 'POST /v1/keys/{id}/revoke',
+  operationId: 'revoke_key',
+  summary: 'Revoke an API key, at once and for good',
+  description:
+    'Calls that are running finish. Repeating it answers the same record. A body that comes with it is ignored.',
+  success: { status: 200, schema: keySchema },
+  errors: ['not_found'],
+  handle: revoke,
+})
+
+const YEAR_SECONDS = 31_536_000
+const secondsExpected = `old_expires_in_seconds must be a whole number from 0 to ${YEAR_SECONDS}.`
+
+/** Rotation is additive: both keys work until the traffic has moved, and then the old one ends. */
+export const rotateKey = defineRoute({
+  endpoint: 'POST /v1/keys/{id}/rotate',
+  operationId: 'rotate_key',
+  summary: 'Create a key in the place of another',
+  description:
+    'The new key has the name and the limits of the old one and a month of its own. Its secret is in this answer ' +
+    'and nowhere else. A revoked or expired key cannot be rotated.',
+  body: z.strictObject({
+    old_expires_in_seconds: z
+      .int(secondsExpected)
+      .min(0, secondsExpected)
+      .max(YEAR_SECONDS, secondsExpected)
+      .optional()
+      .describe(
+        'Ends the old key this many seconds from now, unless it ends earlier anyway. Absent leaves it as it is.',
+      ),
+  }),
+  repeatable: true,
+  success: { status: 201, schema: createdKeySchema },
+  errors: ['not_found', 'conflict'],
+  async handle({ caller, params: [id = ''], body, once }, management) {
+    const { secret, record } = mint(management)
+    const nowMs = record.createdAtMs
+    const { old_expires_in_seconds: seconds } = body
+    const successor = { ...record, oldExpiresAtMs: seconds === undefined ? null : nowMs + seconds * 1_000 }
+    const rotation = await management.store.rotateKey(caller.accountId, id, successor, once)
+    if (rotation.kind === 'none') return refusedMissingKey()
+    if (rotation.kind === 'final') return refusedFinalKey(rotation.key)
+    if (rotation.kind === 'conflict') return refusedOtherCommand()
+    management.limitsMoved()
+    const object = keyObject(rotation.value, nowMs, management)
+    return replyOnce(rotation, rotation.kind === 'repeated' ? object : { ...object, key: secret.reveal() })
+  },
+})
+
+export const keyRoutes = [createKey, listKeys, getOwnKey, getKey, updateKey, deleteKey, revokeKey, rotateKey]

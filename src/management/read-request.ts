@@ -1,0 +1,243 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
+import type { Target } from '../http/judge-head.ts'
+import { firstValue, valuesOf } from '../http/raw-headers.ts'
+import { refuse } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
+import type { Once } from '../kernel/once.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { scanJson } from '../metering/json-walker.ts'
+import { parseOwnJson } from './fields.ts'
+import { ONCE_HEADER, type Refused, type Route, refused } from './route.ts'
+
+export type Message = Pick<Exchange, 'method' | 'headers'>
+
+export interface Sender {
+  readonly accountId: string
+  readonly atMs: number
+}
+
+export type ReadRequest =
+  | { readonly kind: 'request'; readonly query: unknown; readonly body: unknown; readonly once: Once | null }
+  | Refused
+  | { readonly kind: 'client_left' }
+
+export type OwnBody =
+  | { readonly kind: 'body'; readonly bytes: Buffer }
+  | Refused
+  | { readonly kind: 'client_left' }
+
+/** Where the body of a request comes from: a connection, or a command in this process. */
+export interface BodySource {
+  receive(): Promise<OwnBody>
+  /** No body is expected. What comes all the same must not keep us from seeing that the client left. */
+  discard(): void
+}
+
+type Checked<T> = { readonly kind: 'ok'; readonly value: T } | Refused
+
+/** Reads and checks what the route takes: the query, then the body, then the name of the command. */
+export async function readRequest(
+  message: Message,
+  target: Target,
+  route: Route,
+  sender: Sender,
+  source: BodySource,
+): Promise<ReadRequest> {
+  const query = checkQuery(route.query, target.query)
+  if (query.kind === 'refused') return query
+  if (route.body === null) {
+    source.discard()
+    return { kind: 'request', query: query.value, body: null, once: null }
+  }
+  const received = await source.receive()
+  if (received.kind !== 'body') return received
+  const body = checkBody(route.body, received.bytes)
+  if (body.kind === 'refused') return body
+  const once = route.repeatable ? readOnce(message, target.path, received.bytes, sender) : NOT_NAMED
+  if (once.kind === 'refused') return once
+  return { kind: 'request', query: query.value, body: body.value, once: once.value }
+}
+
+const NO_QUERY = z.strictObject({})
+
+/**
+ * Checks the part behind `?`. A parameter that is repeated or cannot be decoded is refused, because whichever
+ * reading we chose, the sender may have meant the other.
+ */
+function checkQuery(schema: z.ZodType | null, query: string): Checked<unknown> {
+  const values = new Map<string, string>()
+  for (const pair of query.slice(1).split('&')) {
+    if (pair === '') continue
+    const equals = pair.indexOf('=')
+    const rawName = equals === -1 ? pair : pair.slice(0, equals)
+    const name = decode(rawName)
+    if (name === null) return malformed(rawName)
+    if (values.has(name)) return refused('bad_request', `${name} is there more than once.`, name)
+    const value = decode(equals === -1 ? '' : pair.slice(equals + 1))
+    if (value === null) return malformed(name)
+    values.set(name, value)
+  }
+  return checkInput(schema ?? NO_QUERY, Object.fromEntries(values), 'is not a parameter of this endpoint')
+}
+
+function malformed(name: string): Refused {
+  return refused('bad_request', `${name} is not percent-encoded UTF-8.`, name)
+}
+
+/** As forms and URLSearchParams write it: a plus is a blank. */
+function decode(text: string): string | null {
+  // Node hands bytes beyond ASCII on as if they were Latin-1; what they were meant to be is not known.
+  if (/[^\x21-\x7e]/.test(text)) return null
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return null
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** An absent body is `{}`. */
+function checkBody(schema: z.ZodType, bytes: Buffer): Checked<unknown> {
+  let text = '{}'
+  let json: unknown = {}
+  try {
+    if (bytes.length > 0) text = utf8.decode(bytes)
+    json = parseOwnJson(text)
+  } catch {
+    return refused('bad_request', 'The body is not JSON in UTF-8.')
+  }
+  const twice = findRepeatedName(text, json)
+  if (twice !== null) return refused('bad_request', `${twice} is there twice.`, twice)
+  return checkInput(schema, json, 'is not a field of this request')
+}
+
+/** The scanner guards against texts of any size; these have a limit of their own and were parsed already. */
+const SCAN_LIMITS = {
+  depthMax: limits.ownBodyBytesMax,
+  nameBytesMax: limits.ownBodyBytesMax,
+  membersMax: limits.ownBodyBytesMax,
+}
+
+/**
+ * A name that the top-level object of a JSON text has twice, escapes decoded, or null. JSON.parse takes the last one,
+ * so that `"monthly_budget_usd":5` with a null behind it would make a key without the cap that its sender reads.
+ */
+export function findRepeatedName(text: string, parsed: unknown): string | null {
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return null
+  const scan = scanJson(Buffer.from(text), Object.keys(parsed), SCAN_LIMITS)
+  // What JSON.parse has read and the scanner cannot read would be a defect, and not one to let a limit slip through.
+  if (scan.kind === 'unreadable') throw new Error(`a parsed body is unreadable: ${scan.reason}`)
+  return scan.duplicates[0] ?? null
+}
+
+/** Checks what came against its schema; a failure names the first field at fault and what it should be. */
+function checkInput<T>(schema: z.ZodType<T>, input: unknown, unknownField: string): Checked<T> {
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return { kind: 'ok', value: parsed.data }
+  const [issue] = parsed.error.issues
+  if (issue?.code === 'unrecognized_keys') {
+    const [field = ''] = issue.keys
+    return refused('bad_request', `${field} ${unknownField}.`, field)
+  }
+  const path = issue?.path ?? []
+  if (path.length === 0) return refused('bad_request', 'The body must be a JSON object.')
+  const field = path.join('.')
+  const message = isMissing(input, path) ? `${field} is required.` : (issue?.message ?? '')
+  return refused('bad_request', message, field)
+}
+
+function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
+  let value = input
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return true
+    value = (value as Record<PropertyKey, unknown>)[name]
+  }
+  return false
+}
+
+const NOT_NAMED = { kind: 'ok', value: null } as const
+
+/** The name that the sender gave this command by an `Idempotency-Key`, or null. */
+function readOnce(
+  { method, headers }: Message,
+  path: string,
+  body: Buffer,
+  sender: Sender,
+): Checked<Once | null> {
+  const refuseHeader = (message: string) => refused('bad_request', `${ONCE_HEADER} ${message}`, ONCE_HEADER)
+  const names = new Set(valuesOf(headers, ONCE_HEADER.toLowerCase()))
+  if (names.size > 1) return refuseHeader('is there twice with different values.')
+  const [name] = names
+  if (name === undefined) return NOT_NAMED
+  if (!/^[\x20-\x7e]{1,255}$/.test(name))
+    return refuseHeader('must have 1 to 255 printable ASCII characters.')
+  // Neither a method nor a path has a blank or a line end in it, so the three cannot be mistaken for one another.
+  const fingerprint = createHash('sha256').update(`${method} ${path}\n`).update(body).digest()
+  return { kind: 'ok', value: { ...sender, name, fingerprint } }
+}
+
+/** The body that comes over the connection, whole, with a limit on its size and on its silence. */
+export function bodyOfExchange(exchange: Exchange, times: BodyTimes): BodySource {
+  return { receive: () => receiveBody(exchange, times), discard: () => exchange.req.discard() }
+}
+
+/** A body that is there already. */
+export function bodyOfCommand(bytes: Buffer): BodySource {
+  return {
+    receive: async () =>
+      bytes.length > limits.ownBodyBytesMax ? refusedTooLarge() : { kind: 'body', bytes },
+    discard() {},
+  }
+}
+
+function receiveBody(exchange: Exchange, times: BodyTimes): Promise<OwnBody> {
+  return new Promise((resolve) => {
+    const { req, res, headers } = exchange
+    if (clientLeft(exchange)) return resolve({ kind: 'client_left' })
+    if (Number(firstValue(headers, 'content-length') ?? 0) > limits.ownBodyBytesMax) {
+      return resolve(refusedTooLarge())
+    }
+    const chunks: Buffer[] = []
+    let bytes = 0
+
+    function finish(result: OwnBody): void {
+      pace.stop()
+      req.release()
+      res.whenClosed.remove(onLeft)
+      resolve(result)
+    }
+
+    function tooLate(message: string): void {
+      finish({ kind: 'refused', refusal: refuse('request_timeout', message, { close: true }) })
+    }
+
+    const pace = new BodyPace(times, tooLate)
+    pace.watchSilence()
+
+    function onData(chunk: Borrowed): boolean {
+      bytes += chunk.length
+      if (!pace.arrived(chunk.length)) return true
+      if (bytes > limits.ownBodyBytesMax) finish(refusedTooLarge())
+      else chunks.push(copyIfBorrowed(chunk))
+      return true
+    }
+    function onEnd(): void {
+      finish({ kind: 'body', bytes: Buffer.concat(chunks) })
+    }
+    function onLeft(): void {
+      finish({ kind: 'client_left' })
+    }
+
+    res.whenClosed.add(onLeft)
+    sendContinue(exchange)
+    req.receive({ data: onData, end: onEnd })
+  })
+}
+
+function refusedTooLarge(): Refused {
+  return refused('body_too_large', `The body is larger than ${limits.ownBodyBytesMax / 1024} KiB.`)
+}

@@ -1,0 +1,171 @@
+import {
+  type Exchange,
+  type StreamedReply,
+  sendStream,
+  sendWhole,
+  type WholeReply,
+} from '../http/exchange.ts'
+import type { BodyTimes } from '../http/incoming-request.ts'
+import type { Target } from '../http/judge-head.ts'
+import type { RawHeaders } from '../http/raw-headers.ts'
+import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
+import { headerNames } from '../kernel/header-names.ts'
+import { Listeners } from '../kernel/listeners.ts'
+import type { Caller, RecognitionStore } from '../keys/identity.ts'
+import { type Identity, refuseKey } from '../keys/identity.ts'
+import { shapeError } from '../providers/error-shape.ts'
+import { creditRoutes } from './credits.ts'
+import { keyRoutes } from './keys.ts'
+import { openApiRoute } from './openapi.ts'
+import { bodyOfCommand, bodyOfExchange, readRequest } from './read-request.ts'
+import { bodiesRoute } from './request-bodies.ts'
+import { requestRoutes } from './requests.ts'
+import { type Management, ONCE_HEADER, type Route } from './route.ts'
+import { usageRoute } from './usage.ts'
+
+/** All endpoints of the service itself. */
+export const routes: readonly Route[] = [
+  ...keyRoutes,
+  usageRoute,
+  ...requestRoutes,
+  bodiesRoute,
+  ...creditRoutes,
+  openApiRoute(() => routes),
+]
+
+export type FoundRoute =
+  | { readonly kind: 'route'; readonly route: Route; readonly params: readonly string[] }
+  | { readonly kind: 'other_methods'; readonly allowed: readonly string[] }
+  | { readonly kind: 'none' }
+
+/** A linear walk: there are a few routes, and none is on the hot path. HEAD is GET, of which no body is sent. */
+export function findRoute(method: string, path: string): FoundRoute {
+  const matching = routes.flatMap((route) => {
+    const params = matchTemplate(route.template, path)
+    return params === null ? [] : [{ kind: 'route' as const, route, params }]
+  })
+  // A path that is a template by itself is no other one's parameter: `me` is not the id of a key.
+  const exact = matching.filter(({ params }) => params.length === 0)
+  const candidates = exact.length > 0 ? exact : matching
+  const asked = method === 'HEAD' ? 'GET' : method
+  const found = candidates.find(({ route }) => route.method === asked)
+  if (found !== undefined) return found
+  if (candidates.length === 0) return { kind: 'none' }
+  const allowed = candidates.flatMap(({ route }) =>
+    route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
+  )
+  return { kind: 'other_methods', allowed }
+}
+
+function matchTemplate(template: string, path: string): string[] | null {
+  const wanted = template.split('/')
+  const given = path.split('/')
+  if (wanted.length !== given.length) return null
+  const params: string[] = []
+  for (const [i, segment] of wanted.entries()) {
+    const value = given[i] ?? ''
+    if (!segment.startsWith('{')) {
+      if (segment !== value) return null
+    } else if (value === '') return null
+    else params.push(value)
+  }
+  return params
+}
+
+export interface OwnedParts {
+  readonly management: Management
+  readonly recognition: RecognitionStore
+  readonly bodyTimes: BodyTimes
+}
+
+/**
+ * Requests for our own paths. The credential is checked before the path is looked up, so that without one it cannot be
+ * learned which paths exist, and a leaked API key learns nothing at all.
+ */
+export async function handleOwned(
+  exchange: Exchange,
+  target: Target,
+  identity: Identity,
+  { management, recognition, bodyTimes }: OwnedParts,
+): Promise<void> {
+  const deny = (refusal: Refusal) => {
+    const clean = redactRefusal(refusal, exchange.names.redact)
+    sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
+  }
+  if (identity.kind === 'refused') return deny(identity.refusal)
+  // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
+  if (identity.kind === 'preflight') return deny(refuseKey('unknown_key'))
+  const atMs = management.clock.nowMs()
+  const caller = await recognition.recognise(identity.digest, atMs)
+  if (caller.kind === 'refused') return deny(refuseKey(caller.reason))
+  const found = findRoute(exchange.method, target.path)
+  // What an API key may call is looked up first; that something else does not exist, it does not learn.
+  if (caller.kind === 'api_key' && !(found.kind === 'route' && found.route.access === 'any_key')) {
+    return deny(refuse('admin_key_required', 'This endpoint needs an admin key.'))
+  }
+  if (found.kind === 'none') return deny(noSuchEndpoint())
+  if (found.kind === 'other_methods') return deny(refuseMethod(exchange, found.allowed))
+  const { route, params } = found
+  const sender = { accountId: caller.accountId, atMs }
+  const request = await readRequest(exchange, target, route, sender, bodyOfExchange(exchange, bodyTimes))
+  if (request.kind === 'client_left') return
+  if (request.kind === 'refused') return deny(request.refusal)
+  const answer = await route.handle({ ...request, exchange, caller, params }, management)
+  if (answer.kind === 'refused') deny(answer.refusal)
+  // All of it would have to be made for its length to be known.
+  else if (answer.kind === 'stream' && exchange.method === 'HEAD') deny(refuseMethod(exchange, ['GET']))
+  else if (answer.kind === 'stream') await sendStream(exchange, answer.reply)
+  else sendWhole(exchange, answer.reply)
+}
+
+function noSuchEndpoint(): Refusal {
+  return refuse('not_found', 'There is no such endpoint.')
+}
+
+function refuseMethod({ method }: Exchange, methods: readonly string[]): Refusal {
+  const allowed = methods.join(', ')
+  const message = `This endpoint has ${allowed}, not ${method}.`
+  return refuse('method_not_allowed', message, { headers: ['allow', allowed] })
+}
+
+export interface InProcessRequest {
+  readonly method: string
+  readonly target: Target
+  /** JSON, or nothing. */
+  readonly body: Buffer
+  /** What an `Idempotency-Key` would say. */
+  readonly onceName: string | null
+}
+
+export type InProcessReply =
+  | { readonly kind: 'reply'; readonly reply: WholeReply }
+  | { readonly kind: 'stream'; readonly reply: StreamedReply }
+
+/**
+ * Answers a command in this process as a connection would have been answered: the same routes, checks and messages,
+ * refusals included. The command must be allowed to ask as this caller; that is not checked here.
+ */
+export async function answerInProcess(
+  { method, target, body, onceName }: InProcessRequest,
+  caller: Caller,
+  management: Management,
+): Promise<InProcessReply> {
+  const deny = (refusal: Refusal): InProcessReply => ({
+    kind: 'reply',
+    reply: shapeError('own', refusal, `req_${management.nextUlid()}`),
+  })
+  const found = findRoute(method, target.path)
+  if (found.kind !== 'route') return deny(noSuchEndpoint())
+  const { route, params } = found
+  const headers: RawHeaders = onceName === null ? [] : [ONCE_HEADER, onceName]
+  const sender = { accountId: caller.accountId, atMs: management.clock.nowMs() }
+  const request = await readRequest({ method, headers }, target, route, sender, bodyOfCommand(body))
+  if (request.kind === 'client_left') throw new Error('a command in this process has left')
+  if (request.kind === 'refused') return deny(request.refusal)
+  const exchange = { headers, names: headerNames(management.servicePrefix), res: STAYS }
+  const answer = await route.handle({ ...request, exchange, caller, params }, management)
+  return answer.kind === 'refused' ? deny(answer.refusal) : answer
+}
+
+/** A command does not leave before its answer: it ends with the process. */
+const STAYS = { destroyed: false, whenClosed: new Listeners() }

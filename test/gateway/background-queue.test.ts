@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BackgroundQueue } from '../../src/gateway/background-queue.ts'
+
+test('as many pieces of work are reserved as may be, and one more when one is done', async () => {
+  const background = new BackgroundQueue()
+  assert.deepEqual(
+    [1, 2, 3].map(() => background.reserve(2)),
+    [true, true, false],
+  )
+  assert.equal(background.count, 2)
+  await new Promise<void>((resolve) => background.add(async () => resolve()))
+  while (background.count === 2) await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(background.reserve(2), true)
+})
+
+test('pieces of work are done one after the other, in their order', async () => {
+  const background = new BackgroundQueue()
+  const steps: string[] = []
+  const gate = Promise.withResolvers<void>()
+  for (const name of ['first', 'second']) {
+    background.reserve(2)
+    background.add(async () => {
+      steps.push(`${name} begins`)
+      await gate.promise
+      steps.push(`${name} ends`)
+    })
+  }
+  while (steps.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(steps, ['first begins'])
+  gate.resolve()
+  while (background.count > 0) await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(steps, ['first begins', 'first ends', 'second begins', 'second ends'])
+})
