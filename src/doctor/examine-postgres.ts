@@ -1,9 +1,9 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { bool, number, present, type Row, text, textOrNull } from '../store/operations/operation.ts'
 import { type Database, openPool, probeSettings } from '../store/postgres/database.ts'
 import { SCHEMA_VERSION } from '../store/postgres/migrate.ts'
 import { NODE } from '../store/postgres/postgres-store.ts'
+import { bool, number, present, type Row, text, textOrNull } from '../store/rows.ts'
 import type { BooksFacts, NodesFacts, PostgresFacts, ServerFacts } from './postgres-facts.ts'
 
 const ROUND_TRIPS = 9

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StoreUnavailable } from '../../src/kernel/errors.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import type { Row } from '../../src/store/operations/operation.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
 import { createNode, type Node } from '../../src/store/postgres/node.ts'
+import type { Row } from '../../src/store/rows.ts'
 
 const SILENT_MS = 15_000
 

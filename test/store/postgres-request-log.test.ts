@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { CallFilter } from '../../src/ledger/request-log.ts'
-import { text } from '../../src/store/operations/operation.ts'
 import { edgeSql, IN_ORDER_OF_AN_INDEX, matchingSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
 import { openPool } from '../../src/store/postgres/database.ts'
 import { dialectOf, runStatement } from '../../src/store/postgres/run-operation.ts'
+import { text } from '../../src/store/rows.ts'
 import { createDatabase, stopPostgres } from '../support/postgres.ts'
 
 after(stopPostgres)

@@ -1,5 +1,6 @@
 import type { AdminKeyRecord, NewAdminKey } from '../../keys/key-store.ts'
-import { atomic, bool, number, numberOrNull, type Operation, present, type Row, text } from './operation.ts'
+import { bool, number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { atomic, type Operation } from './operation.ts'
 import { now, onPostgres, raw, sql } from './sql.ts'
 
 const COLUMNS = raw('id, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, bootstrap')

@@ -6,8 +6,9 @@ import {
   type BooksReader,
   RERATE,
 } from '../../ledger/audited.ts'
+import { number, present, type Row, text, textOrNull } from '../rows.ts'
 import { bookSums } from './audit-sums.ts'
-import { type Ask, number, present, type Row, text, textOrNull } from './operation.ts'
+import type { Ask } from './operation.ts'
 import { byStore, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Rows in memory at once. */

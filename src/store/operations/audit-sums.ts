@@ -8,7 +8,8 @@ import {
   type SumsRow,
 } from '../../ledger/audited.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
-import { type Ask, bool, nanos, type Row, sum, text, textOrNull } from './operation.ts'
+import { bool, nanos, type Row, sum, text, textOrNull } from '../rows.ts'
+import type { Ask } from './operation.ts'
 import { byStore, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 const MODEL = raw("coalesce(model_served, model_asked, '')")

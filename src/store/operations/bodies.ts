@@ -1,5 +1,6 @@
 import type { CallBodies, LoggedBody } from '../../ledger/request-log.ts'
-import { bool, number, type Operation, present, type Row, text, textOrNull } from './operation.ts'
+import { bool, number, present, type Row, text, textOrNull } from '../rows.ts'
+import type { Operation } from './operation.ts'
 import { FOR_DELETE, join, onPostgres, raw, type SqlValue, sql } from './sql.ts'
 
 /** What a row takes besides its bodies: a megabyte of zeros is compressed to a hundred bytes. */

@@ -9,8 +9,9 @@ import type {
   CreditedBack,
   NewCredit,
 } from '../../ledger/ledger-store.ts'
+import { bool, nanos, number, present, type Row, text } from '../rows.ts'
 import { claimKey, keepSubject } from './idempotency.ts'
-import { atomic, bool, nanos, number, type Operation, present, type Row, text } from './operation.ts'
+import { atomic, type Operation } from './operation.ts'
 import { FOR_UPDATE, join, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /**

@@ -1,24 +1,17 @@
 import { limits } from '../../kernel/limits.ts'
 import type { Once, OnceResult } from '../../kernel/once.ts'
-import { bool, type Operation, present, type Row, text } from './operation.ts'
-import { FOR_DELETE, now, raw, sql } from './sql.ts'
+import { bool, type Row, text } from '../rows.ts'
+import type { Operation } from './operation.ts'
+import { FOR_DELETE, now, raw, type Sql, sql } from './sql.ts'
 
 /** How a command is done at most once per idempotency key, and its answer found again when it is repeated. */
 
 type Read<T> = (subject: string) => Operation<T | null>
 
-/** More than one per new key, so that a backlog shrinks, and few, so that no command takes long because of it. */
-const FORGOTTEN_AT_ONCE_MAX = 100
-
-const AGE = raw(`${limits.onceMs}`)
-
-/** A key that is there by now and is older than this is as good as a new one. */
-const FRESH = sql`idempotency.at_ms > excluded.at_ms - ${AGE}`
-
 /**
  * Takes the key, in the transaction that does the command. Null: it is taken, and the command is to be done now.
  * Otherwise the command was done before, and nothing may be done. Where another command is about to take the key, this
- * waits to see whether it does. The subject is the id of what the command makes, which no command before has made.
+ * waits to see whether it does, and locks nothing itself: twenty that repeat a command read its answer side by side.
  */
 export function* claimKey<T>(
   once: Once | null,
@@ -27,26 +20,36 @@ export function* claimKey<T>(
 ): Operation<OnceResult<T> | null> {
   if (once === null) return null
   const { accountId, name, fingerprint } = once
-  const at = now(once.atMs)
-  const outdated = sql`at_ms <= (SELECT ${at} - ${AGE})`
-  const [row] = yield sql`
-    INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms)
-    VALUES (${accountId}, ${name}, ${fingerprint}, ${subject}, ${at})
-    ON CONFLICT (account_id, name) DO UPDATE SET
-      fingerprint = CASE WHEN ${FRESH} THEN idempotency.fingerprint ELSE excluded.fingerprint END,
-      subject = CASE WHEN ${FRESH} THEN idempotency.subject ELSE excluded.subject END,
-      at_ms = CASE WHEN ${FRESH} THEN idempotency.at_ms ELSE excluded.at_ms END
-    RETURNING subject, fingerprint, EXISTS (SELECT 1 FROM idempotency AS old WHERE old.${outdated}) AS has_outdated`
-  const kept = present(row)
-  if (text(kept, 'subject') !== subject) return yield* replay(kept, once, read)
-  if (bool(kept, 'has_outdated'))
-    yield sql`
-      WITH outdated AS MATERIALIZED (
-        SELECT account_id, name FROM idempotency WHERE ${outdated}
-        ORDER BY at_ms LIMIT ${FORGOTTEN_AT_ONCE_MAX} ${FOR_DELETE}
-      )
-      DELETE FROM idempotency WHERE (account_id, name) IN (SELECT account_id, name FROM outdated)`
-  return null
+  const outdated = sql`at_ms <= (SELECT ${now(once.atMs)} - ${AGE})`
+  for (;;) {
+    const [claimed] = yield sql`
+      INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms)
+      VALUES (${accountId}, ${name}, ${fingerprint}, ${subject}, ${now(once.atMs)})
+      ON CONFLICT (account_id, name) DO NOTHING
+      RETURNING EXISTS (SELECT 1 FROM idempotency AS old WHERE old.${outdated}) AS has_outdated`
+    if (claimed !== undefined) {
+      if (bool(claimed, 'has_outdated')) yield forgetSome(outdated)
+      return null
+    }
+    const replay = yield* findReplay(once, read)
+    if (replay !== null) return replay
+    // One that is too old to be recognised makes room.
+    yield sql`DELETE FROM idempotency WHERE account_id = ${accountId} AND name = ${name} AND ${outdated}`
+  }
+}
+
+const AGE = raw(`${limits.onceMs}`)
+
+/** More than one per new key, so that a backlog shrinks, and few, so that no command takes long because of it. */
+const FORGOTTEN_AT_ONCE_MAX = 100
+
+function forgetSome(outdated: Sql): Sql {
+  return sql`
+    WITH old AS MATERIALIZED (
+      SELECT account_id, name FROM idempotency WHERE ${outdated}
+      ORDER BY at_ms LIMIT ${FORGOTTEN_AT_ONCE_MAX} ${FOR_DELETE}
+    )
+    DELETE FROM idempotency WHERE (account_id, name) IN (SELECT account_id, name FROM old)`
 }
 
 /** The same for a command that cannot be done: it may be that because it was done before. Null: it was not. */

@@ -11,20 +11,9 @@ import {
   type Page,
   type Rotation,
 } from '../../keys/key-store.ts'
+import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay } from './idempotency.ts'
-import {
-  atomic,
-  bool,
-  currentTime,
-  nanos,
-  nanosOrNull,
-  number,
-  numberOrNull,
-  type Operation,
-  type Row,
-  text,
-  textOrNull,
-} from './operation.ts'
+import { atomic, currentTime, type Operation } from './operation.ts'
 import { and, byStore, FOR_UPDATE, join, json, monthNow, now, onPostgres, type Sql, sql } from './sql.ts'
 
 /** API keys: every statement that changes one, but for the mark of its use, is in this file. */

@@ -9,21 +9,11 @@ import {
   type RerateSelection,
   type RerateWriter,
 } from '../../ledger/rerate.ts'
+import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
 import { CREDITED_NANOS, creditDays, moveAccount } from './credits.ts'
-import { withinMonths } from './month-range.ts'
-import {
-  type Ask,
-  bool,
-  nanos,
-  number,
-  type Operation,
-  present,
-  type Row,
-  text,
-  textOrNull,
-} from './operation.ts'
+import type { Ask, Operation } from './operation.ts'
 import { keepPriceVersion } from './settings.ts'
-import { FOR_UPDATE, join, now, onPostgres, type Sql, sql } from './sql.ts'
+import { FOR_UPDATE, join, now, onPostgres, type Sql, sql, withinMonths } from './sql.ts'
 
 /** Calls per batch: some tens of milliseconds during which settlements of the account wait. */
 export const RERATE_BATCH_CALLS = 2_000

@@ -1,5 +1,6 @@
 import type { BatchFile } from '../../ledger/ledger-store.ts'
-import { type Operation, present, text } from './operation.ts'
+import { present, text } from '../rows.ts'
+import type { Operation } from './operation.ts'
 import { json, sql } from './sql.ts'
 
 /** Small things that are written once and looked up: settings, price versions, batch files. */

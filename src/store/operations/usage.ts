@@ -7,7 +7,8 @@ import {
   type UsageReport,
   type UsageSums,
 } from '../../ledger/usage-report.ts'
-import { type Operation, present, type Row, sum, textOrNull } from './operation.ts'
+import { present, type Row, sum, textOrNull } from '../rows.ts'
+import type { Operation } from './operation.ts'
 import { byStore, join, raw, type Sql, sql } from './sql.ts'
 
 const COLUMN = { day: 'day', model: 'model', key: 'key_id' } as const satisfies Record<UsageDimension, string>

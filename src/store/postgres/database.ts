@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { StoreGone, StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { Row } from '../operations/operation.ts'
+import type { Row } from '../rows.ts'
 import { fromKept, fromKeptJson, toKept } from './any-text.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { IdSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
-import { number, text } from '../operations/operation.ts'
+import { number, text } from '../rows.ts'
 import type { CallMonths } from './call-months.ts'
 import type { Database } from './database.ts'
 import type { DatabaseClock } from './database-clock.ts'

@@ -1,4 +1,3 @@
-import type { Row } from '../operations/operation.ts'
 import {
   isAtomic,
   type Methods,
@@ -7,6 +6,7 @@ import {
   type Operations,
 } from '../operations/operation.ts'
 import { type Dialect, render, type Sql, type StoreClock } from '../operations/sql.ts'
+import type { Row } from '../rows.ts'
 import { toKeptJson } from './any-text.ts'
 import type { Database } from './database.ts'
 

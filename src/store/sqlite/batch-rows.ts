@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import type { CallClosing } from '../../ledger/call.ts'
 import { TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
-import { flag, inArrays, integer } from './rows.ts'
+import { flag, inArrays, integer } from './bind.ts'
 
 /** A key with its figures of the month, in the order of the statement's columns. */
 export type KeyRow = readonly [

@@ -4,8 +4,9 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { OpenBooks } from '../../ledger/audited.ts'
 import type { RerateWriter } from '../../ledger/rerate.ts'
 import { booksIn } from '../operations/audit-reader.ts'
-import { number, type Operation, present } from '../operations/operation.ts'
+import type { Operation } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'
+import { number, present } from '../rows.ts'
 import { runToEnd, statementRunner } from './run-operation.ts'
 
 /** The books of a data directory, for commands that work on them beside a running gateway. */

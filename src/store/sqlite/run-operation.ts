@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { Answers, Operation, Operations, Row } from '../operations/operation.ts'
+import type { Answers, Operation, Operations } from '../operations/operation.ts'
 import { type Dialect, render, type Sql } from '../operations/sql.ts'
+import type { Row } from '../rows.ts'
 
 export const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 
