@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { limits } from './kernel/limits.ts'
-import { LOG_LEVELS, type LogLevel } from './kernel/log.ts'
+import { LOG_LEVELS, type LogLevel } from './kernel/log-level.ts'
 import { Secret } from './kernel/secret.ts'
 import {
   listOf,

@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
+import { InstallationError } from './kernel/errors.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import type { Log } from './kernel/log.ts'
 import { Secret } from './kernel/secret.ts'
@@ -16,11 +17,6 @@ import { isOpenToOthers, makePrivateDir, modeOf, tightenFiles } from './store/pr
 import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
-
-/** A problem with the installation that its operator can mend; the message says how. */
-export class InstallationError extends Error {
-  override readonly name = 'InstallationError'
-}
 
 /** What lives in the data directory or the shared database: the store, the pepper, the first admin key. */
 export interface Installation {

@@ -3,30 +3,33 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config, UpstreamConfig } from './config.ts'
 import { Afterwards } from './gateway/afterwards.ts'
-import { BodyRoom, freeBytesOf } from './gateway/body-room.ts'
 import { createByteBudget } from './gateway/byte-budget.ts'
 import { createPricer } from './gateway/create-pricer.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
 import { deny } from './gateway/deny.ts'
 import { audienceOf, openFrontDoor } from './gateway/front-door.ts'
 import type { CallPoint, Gateway, ShowCall } from './gateway/gateway.ts'
+import { BodyRoom, freeBytesOf } from './gateway/held-body.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
 import { KeyShares } from './gateway/key-shares.ts'
 import { createLines } from './gateway/lines.ts'
 import { OutputSpeeds } from './gateway/output-speed.ts'
 import { createSettler } from './gateway/settle.ts'
 import { shapeBroken } from './gateway/shape-broken.ts'
-import { openUpstream } from './gateway/upstream.ts'
+import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
-import type { BodyTimes } from './http/body-pace.ts'
+import type { BodyTimes } from './http/incoming-request.ts'
 import { createHttpServer } from './http/server.ts'
-import { type Installation, InstallationError, openInstallation } from './installation.ts'
+import { type Installation, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
+import { InstallationError } from './kernel/errors.ts'
 import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
 import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
+import { checkNodeInternals } from './kernel/node-internals.ts'
+import { SURFACE_NAMES } from './kernel/surface.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
@@ -36,6 +39,7 @@ import type { OwnedParts } from './management/handle-owned.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
+import { SURFACES } from './providers/surfaces.ts'
 import { readPricing } from './read-pricing.ts'
 
 export interface RunningTollgate {
@@ -103,6 +107,7 @@ async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<voi
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
 export async function startTollgate(config: Config, surroundings: Surroundings): Promise<RunningTollgate> {
   const { clock = systemClock } = surroundings
+  await checkNodeInternals()
   const { book, discount } = await readPricing(config)
   const installation = await openInstallation(config, {
     log: surroundings.log,
@@ -161,7 +166,7 @@ async function serveFrom(
     discount,
     unpriced: config.unpriced,
     chatDefaultTier: config.chatDefaultTier,
-    chatRegional: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/.test(config.chat?.url.hostname ?? ''),
+    chatRegional: SURFACES.chat.upstream.regionalHost?.test(config.chat?.url.hostname ?? '') ?? false,
   })
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
@@ -173,7 +178,9 @@ async function serveFrom(
   const tokenCounter = createTokenCounter()
   const names = headerNames(config.prefix, secretsIn(config))
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
-  const upstreams = { messages: open(config.messages), chat: open(config.chat) }
+  const upstreams = Object.fromEntries(
+    SURFACE_NAMES.map((surface) => [surface, open(config[surface])]),
+  ) as Gateway['upstreams']
   const bodyTimes: BodyTimes = {
     idleTimeoutMs: config.bodyIdleTimeoutMs,
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
@@ -286,7 +293,7 @@ async function serveFrom(
       const cutStreams = await server.drain(config.drainMs)
       // Calls whose clients have left may still be read to their end.
       await untilQuiet(() => gateway.inFlight.count === 0, drainedByMs - performance.now())
-      await Promise.all([upstreams.messages?.pool.destroy(), upstreams.chat?.pool.destroy()])
+      await Promise.all(SURFACE_NAMES.map((surface) => upstreams[surface]?.pool.destroy()))
       // Calls that were cut are still being settled, by a rough count where they waited for one; the store stays open for them.
       await tokenCounter.close()
       await untilQuiet(

@@ -1,44 +1,38 @@
-import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../config.ts'
 import { type AuditReport, runAudit } from '../ledger/audit.ts'
-import type { AuditCounts, RateAgain } from '../ledger/audited.ts'
-import { openBooks as openBooksInDatabase } from '../store/postgres/ledger-snapshot.ts'
+import type { AuditCounts } from '../ledger/audited.ts'
 import { openBooks as openBooksInFile } from '../store/sqlite/ledger-file.ts'
-import { openLedger, placeOfBooks } from './open-ledger.ts'
-import { print } from './print.ts'
-import { printable } from './printable.ts'
+import { openLedger, placeOfBooks } from './books.ts'
+import { defineCommand } from './command.ts'
 import { createProgress } from './progress.ts'
-import { runCommand } from './run-command.ts'
+import { createRateAgain } from './rate-again.ts'
+import { counted, print, shownText } from './terminal.ts'
 
-const HELP = `Usage
-  tollgate audit   derive every balance, key month, rollup, hold and price again and compare
-
-Reads the data directory (TOLLGATE_DATA_DIR), or the database of TOLLGATE_DATABASE_URL, as it stands at one instant,
-while gateways serve from it or not, and writes nothing.
-
-Example
-  tollgate audit && echo "the books balance"
-
-Exit codes
-  0 no difference   1 a difference or a failure   2 the command line or the configuration is wrong
-`
-
-export async function audit(args: readonly string[], rateAgain: RateAgain): Promise<void> {
-  const run = async (given: string[]): Promise<void> => {
-    parseArgs({ args: given, options: {} })
+export const command = defineCommand({
+  name: 'audit',
+  usage: 'tollgate audit   derive every balance, key month, rollup, hold and price again and compare',
+  about: `Reads the data directory (TOLLGATE_DATA_DIR), or the database of TOLLGATE_DATABASE_URL, as it stands at one instant,
+while gateways serve from it or not, and writes nothing.`,
+  options: {},
+  examples: ['tollgate audit && echo "the books balance"'],
+  exitCodes:
+    '0 no difference   1 a difference or a failure   2 the command line or the configuration is wrong',
+  async run() {
     const config = readConfig(process.env)
-    const report = await auditBooks(config, rateAgain)
+    const report = await auditBooks(config)
     if (report.difference !== null) process.exitCode = 1
     await print(`${describe(report)}These are the books in ${placeOfBooks(config)}.\n`)
-  }
-  await runCommand({ name: 'audit', help: HELP, run }, args)
-}
+  },
+})
 
-async function auditBooks(config: Config, rateAgain: RateAgain): Promise<AuditReport> {
-  const books = await openLedger(config, { inFile: openBooksInFile, inDatabase: openBooksInDatabase })
+async function auditBooks(config: Config): Promise<AuditReport> {
+  const books = await openLedger(config, {
+    inFile: openBooksInFile,
+    inDatabase: async (url) => (await import('../store/postgres/ledger-snapshot.ts')).openBooks(url),
+  })
   const progress = createProgress('Auditing')
   try {
-    return await runAudit(books, rateAgain, progress.show)
+    return await runAudit(books, createRateAgain(), progress.show)
   } finally {
     progress.end()
     await books.close()
@@ -53,22 +47,20 @@ function describe({ counts, monthsAway, difference }: AuditReport): string {
   if (difference === null) return `No difference in ${listed(counts)}.\n${away}`
   return [
     `Difference: ${difference.what}`,
-    `  where    ${printable(difference.where)}`,
-    `  stored   ${printable(difference.stored)}`,
-    `  derived  ${printable(difference.derived)}`,
+    `  where    ${shownText(difference.where)}`,
+    `  stored   ${shownText(difference.stored)}`,
+    `  derived  ${shownText(difference.derived)}`,
     `This is the first one; there may be more in ${listed(counts)}.`,
     away,
   ].join('\n')
 }
 
 function listed({ calls, keys, months, days, credits }: AuditCounts): string {
-  const count = (n: number, noun: string): string =>
-    `${n.toLocaleString('en-US')} ${noun}${n === 1 ? '' : 's'}`
   return [
-    count(calls, 'call'),
-    count(keys, 'key'),
-    count(months, 'key month'),
-    count(days, 'daily rollup'),
-    count(credits, 'credit'),
+    counted(calls, 'call'),
+    counted(keys, 'key'),
+    counted(months, 'key month'),
+    counted(days, 'daily rollup'),
+    counted(credits, 'credit'),
   ].join(', ')
 }

@@ -1,4 +1,8 @@
-import type { LoggedCall, LogQuery } from './logged-call.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Api } from './api.ts'
+import { callTable, type LoggedCall, type LogQuery, readCalls } from './logged-call.ts'
+import { print, type TerminalStyle } from './terminal.ts'
+import { Unreachable } from './transport.ts'
 
 /**
  * Finds each call once, when it is final. The log is ordered by when calls began, but they end in any order, so what
@@ -132,4 +136,51 @@ function startOf({ started_at }: LoggedCall): number {
 
 function endOf({ ended_at, started_at }: LoggedCall): number {
   return Date.parse(ended_at ?? started_at)
+}
+
+const LOOK_EVERY_MS = 1_000
+
+interface Followed {
+  readonly path: string
+  readonly filter: LogQuery
+  /** How many earlier calls are shown first. */
+  readonly limit: number
+  readonly asJson: boolean
+}
+
+/** Prints calls as they become final, until it is interrupted. */
+export async function followRequests(api: Api, followed: Followed, style: TerminalStyle): Promise<void> {
+  const { path, filter, limit, asJson } = followed
+  const stopping = new AbortController()
+  const stop = () => stopping.abort()
+  // Only once: a second Ctrl-C ends the process whatever it is doing.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
+  const { signal } = stopping
+  const list = (query: LogQuery) => readCalls(api, path, query, signal)
+  const follower = new CallFollower(list, filter)
+  const table = callTable(style)
+  const show = async (calls: readonly LoggedCall[]) => {
+    for (const call of calls) await print(asJson ? `${call.json}\n` : table.line(call))
+  }
+  try {
+    const earlier = await follower.begin(limit)
+    if (!asJson) await print(table.title)
+    await show(earlier)
+    let isLost = false
+    while (!signal.aborted) {
+      await pause(LOOK_EVERY_MS, undefined, { signal })
+      try {
+        await show(await follower.look())
+        if (isLost) process.stderr.write('The gateway answers again.\n')
+        isLost = false
+      } catch (error) {
+        if (signal.aborted || !(error instanceof Unreachable)) throw error
+        // A gateway that restarts is no reason to stop looking; what ends meanwhile is found afterwards.
+        if (!isLost) process.stderr.write(`${error.message}\nTrying again until it answers, or Ctrl-C.\n`)
+        isLost = true
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
 }

@@ -1,119 +1,126 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { createInterface } from 'node:readline/promises'
-import { parseArgs } from 'node:util'
+import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { type Difference, importPrices } from '../pricing/import-prices.ts'
 import { JSON_CHARS_MAX } from '../pricing/json-with-lines.ts'
 import { loadListPrices } from '../pricing/load-book.ts'
-import { findModel, type PriceBook, versionAt } from '../pricing/price-book.ts'
-import { showModel, showModels } from './show-prices.ts'
+import { factorsIn, MODIFIER_NAMES, MODIFIERS } from '../pricing/modifiers.ts'
+import {
+  findModel,
+  type ModelPrice,
+  type PriceBook,
+  type PriceVersion,
+  tariffsOf,
+  versionAt,
+} from '../pricing/price-book.ts'
+import type { ModelEntry, RateTableEntry } from '../pricing/price-file.ts'
+import { defineCommand, defineGroup, Failure, flag, option, UsageError } from './command.ts'
+import { confirm, left, PLAIN, print, renderTable, right } from './terminal.ts'
 
-const USAGE = `Usage
-  tollgate prices show [model] [--at <date>] [--json]        the prices in force, of all models or of one
-  tollgate prices check <file>                               is this overlay file good?
-  tollgate prices import <file> [--out <overlay>] [--yes]    make an overlay of a public price catalog
-                  [--model <id> …]                           of these models only
+const overlay = option('<file>', 'take this overlay instead of the one in TOLLGATE_PRICES')
+const exitCodes = '0 done   1 failed, or the file is not good   2 the command line is wrong'
 
-  import reads the data file of @pydantic/genai-prices or LiteLLM's model_prices_and_context_window.json, shows
-  what would change, and writes after a typed y or with --yes. What the overlay in use changed is carried over.
+const show = defineCommand({
+  name: 'prices show',
+  summary: ['[model] [--at <date>] [--json]', 'the prices in force, of all models or of one'],
+  usage: 'tollgate prices show [model] [--at <date>] [--overlay <file>] [--json]',
+  about: 'Shows the prices in force: of all models in a line each, or all that the book says of one.',
+  options: {
+    at: option('<date>', 'the prices of another day, such as 2026-12-01, in UTC'),
+    overlay,
+    json: flag('print JSON instead'),
+  },
+  examples: ['tollgate prices show', 'tollgate prices show claude-haiku-5-5 --at 2026-12-01'],
+  exitCodes,
+  takesArguments: true,
+  async run(values, [name, ...more]) {
+    if (more.length > 0) throw new UsageError('name one model, or none')
+    const atMs = values.at === undefined ? systemClock.nowMs() : instantOf(values.at)
+    const version = versionAt(bookWith(overlayInUse(values)), atMs)
+    if (name === undefined) {
+      const { id, effective_from, tools, models } = version.entry
+      return await print(values.json ? asJson({ id, effective_from, tools, models }) : showModels(version))
+    }
+    const model = findModel(version, name)
+    if (model === null) throw new Failure(`there is no price for ${name} in ${version.id}.`)
+    const { entry } = model
+    await print(values.json ? asJson({ price_version: version.id, ...entry }) : showModel(model, version))
+  },
+})
 
-  --overlay <file>   take this overlay instead of the one in TOLLGATE_PRICES
+const check = defineCommand({
+  name: 'prices check',
+  summary: ['<file>', 'is this overlay file good?'],
+  usage: 'tollgate prices check <file>',
+  about: 'Reads an overlay as a gateway would, and says what it changes and from when on.',
+  options: {},
+  examples: ['tollgate prices check overlay.json'],
+  exitCodes,
+  takesArguments: true,
+  async run(_, args) {
+    const file = oneFile(args)
+    const book = bookWith(file)
+    const last = book.versions.at(-1) ?? book.versions[0]
+    const shipped = bookWith(undefined).versions[0]
+    const added = last.models.filter(({ id }) => !shipped.names.has(id)).length
+    const changed = last.models.filter(({ id, entry }) => {
+      const before = shipped.names.get(id)?.entry
+      return before !== undefined && JSON.stringify(before) !== JSON.stringify(entry)
+    }).length
+    const versions = book.versions.map(({ id, effectiveFromMs: fromMs }) => {
+      const from = fromMs === null ? 'always' : `from ${new Date(fromMs).toISOString()}`
+      return `  ${id}  ${from}\n`
+    })
+    await print(`${file} is good. Models added: ${added}, changed: ${changed}.\n${versions.join('')}`)
+  },
+})
 
-Exit codes
-  0 done   1 failed, or the file is not good   2 the command line is wrong
-`
+const importCatalog = defineCommand({
+  name: 'prices import',
+  summary: ['<file> [--out <overlay>] [--yes]', 'make an overlay of a public price catalog'],
+  usage: 'tollgate prices import <file> [--out <overlay>] [--model <id> …] [--overlay <file>] [--yes]',
+  about: `Reads the data file of @pydantic/genai-prices or LiteLLM's model_prices_and_context_window.json, shows what would
+change, and writes after a typed y or with --yes. What the overlay in use changed is carried over.`,
+  options: {
+    out: option('<overlay>', 'write the overlay to this file, which must not be there yet'),
+    model: { ...option('<id>', 'only this model; may be given several times'), multiple: true },
+    overlay,
+    yes: flag('do not ask before writing'),
+  },
+  examples: ['tollgate prices import model_prices_and_context_window.json --out overlay.json'],
+  exitCodes,
+  takesArguments: true,
+  async run(values, args) {
+    const file = oneFile(args)
+    const nowMs = systemClock.nowMs()
+    const result = importPrices(readText(file), {
+      shipped: versionAt(bookWith(undefined), nowMs),
+      current: versionAt(bookWith(overlayInUse(values)), nowMs),
+      nowMs,
+      only: values.model ?? [],
+    })
+    if (result.kind === 'refused') throw new Failure(`${file} cannot be used:\n${bullets(result.problems)}`)
+    for (const note of result.notes) process.stderr.write(`note: ${note}\n`)
+    await print(showDifferences(result.differences))
+    const own = loadListPrices(result.overlay)
+    if (own.kind === 'refused') throw new Failure(`${file} gives no good overlay:\n${bullets(own.problems)}`)
+    if (result.differences.length === 0 || values.out === undefined) return
+    if (!values.yes && !(await confirm(`Write ${values.out}?`)))
+      throw new Failure('nothing was written. Add --yes, or answer y on a terminal.')
+    writeOverlay(values.out, result.overlay)
+    await print(`Wrote ${values.out}. Set TOLLGATE_PRICES to it.\n`)
+  },
+})
 
 /** Looks at prices and prepares overlays. It changes nothing that a running gateway uses. */
-export async function prices(args: readonly string[], overlayPath: string | null = null): Promise<void> {
-  const [action, ...rest] = args
-  try {
-    if (action === 'show') show(rest, overlayPath)
-    else if (action === 'check') check(rest)
-    else if (action === 'import') await importCatalog(rest, overlayPath)
-    else if (action === undefined || action === '--help' || action === '-h') process.stdout.write(USAGE)
-    else throw new UsageError(`there is no action "${action}"`)
-  } catch (error) {
-    if (error instanceof UsageError || (error instanceof TypeError && 'code' in error)) {
-      process.stderr.write(`tollgate prices: ${error.message}\n\n${USAGE}`)
-      process.exitCode = 2
-    } else if (error instanceof Failure) {
-      process.stderr.write(`tollgate prices: ${error.message}\n`)
-      process.exitCode = 1
-    } else throw error
-  }
-}
+export const command = defineGroup(
+  'prices',
+  'Each has options of its own: tollgate prices show --help, and so on.',
+  [show, check, importCatalog],
+)
 
-class UsageError extends Error {}
-class Failure extends Error {}
-
-function show(args: string[], overlayPath: string | null): void {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: { at: { type: 'string' }, json: { type: 'boolean' }, overlay: { type: 'string' } },
-  })
-  const [name, ...more] = positionals
-  if (more.length > 0) throw new UsageError('name one model, or none')
-  const atMs = values.at === undefined ? systemClock.nowMs() : instantOf(values.at)
-  const version = versionAt(bookWith(values.overlay ?? overlayPath), atMs)
-  if (name === undefined) {
-    const { id, effective_from, tools, models } = version.entry
-    if (values.json) printJson({ id, effective_from, tools, models })
-    else process.stdout.write(showModels(version))
-    return
-  }
-  const model = findModel(version, name)
-  if (model === null) throw new Failure(`there is no price for ${name} in ${version.id}.`)
-  if (values.json) printJson({ price_version: version.id, ...model.entry })
-  else process.stdout.write(showModel(model, version))
-}
-
-function check(args: string[]): void {
-  const { positionals } = parseArgs({ args, allowPositionals: true, options: {} })
-  const file = oneFile(positionals)
-  const book = bookWith(file)
-  const last = book.versions.at(-1) ?? book.versions[0]
-  const shipped = bookWith(null).versions[0]
-  const added = last.models.filter(({ id }) => !shipped.names.has(id)).length
-  const changed = last.models.filter(({ id, entry }) => {
-    const before = shipped.names.get(id)?.entry
-    return before !== undefined && JSON.stringify(before) !== JSON.stringify(entry)
-  }).length
-  process.stdout.write(`${file} is good. Models added: ${added}, changed: ${changed}.\n`)
-  for (const { id, effectiveFromMs } of book.versions) {
-    const from = effectiveFromMs === null ? 'always' : `from ${new Date(effectiveFromMs).toISOString()}`
-    process.stdout.write(`  ${id}  ${from}\n`)
-  }
-}
-
-async function importCatalog(args: string[], overlayPath: string | null): Promise<void> {
-  const { values, positionals } = parseArgs({
-    args,
-    allowPositionals: true,
-    options: {
-      out: { type: 'string' },
-      yes: { type: 'boolean', default: false },
-      model: { type: 'string', multiple: true, default: [] },
-      overlay: { type: 'string' },
-    },
-  })
-  const file = oneFile(positionals)
-  const nowMs = systemClock.nowMs()
-  const result = importPrices(readText(file), {
-    shipped: versionAt(bookWith(null), nowMs),
-    current: versionAt(bookWith(values.overlay ?? overlayPath), nowMs),
-    nowMs,
-    only: values.model,
-  })
-  if (result.kind === 'refused') throw new Failure(`${file} cannot be used:\n${bullets(result.problems)}`)
-  for (const note of result.notes) process.stderr.write(`note: ${note}\n`)
-  process.stdout.write(showDifferences(result.differences))
-  const own = loadListPrices(result.overlay)
-  if (own.kind === 'refused') throw new Failure(`${file} gives no good overlay:\n${bullets(own.problems)}`)
-  if (result.differences.length === 0 || values.out === undefined) return
-  if (!values.yes && !(await confirm(`Write ${values.out}?`)))
-    throw new Failure('nothing was written. Add --yes, or answer y on a terminal.')
-  writeOverlay(values.out, result.overlay)
+function overlayInUse(values: { readonly overlay: string | undefined }): string | undefined {
+  return values.overlay ?? readConfig(process.env).prices?.file
 }
 
 function showDifferences(differences: readonly Difference[]): string {
@@ -129,28 +136,17 @@ function showDifferences(differences: readonly Difference[]): string {
   return `${text}Differences: ${differences.length}, in models: ${models.size}.\n`
 }
 
-async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) return false
-  const terminal = createInterface({ input: process.stdin, output: process.stdout })
-  try {
-    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
-  } finally {
-    terminal.close()
-  }
-}
-
-/** Never over a file that is there: it may hold what somebody wrote by hand. */
+/** Never over a file that is there: it may have been written by hand. */
 function writeOverlay(file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx' })
   } catch (error) {
     throw new Failure(`${file} cannot be written: ${(error as Error).message}`)
   }
-  process.stdout.write(`Wrote ${file}. Set TOLLGATE_PRICES to it.\n`)
 }
 
-function bookWith(overlayPath: string | null): PriceBook {
-  const loaded = loadListPrices(overlayPath === null ? undefined : readText(overlayPath))
+function bookWith(overlayPath: string | undefined): PriceBook {
+  const loaded = loadListPrices(overlayPath === undefined ? undefined : readText(overlayPath))
   if (loaded.kind === 'refused')
     throw new Failure(`${overlayPath} cannot be used:\n${bullets(loaded.problems)}`)
   return loaded.book
@@ -165,8 +161,8 @@ function readText(file: string): string {
   }
 }
 
-function oneFile(positionals: readonly string[]): string {
-  const [file, ...more] = positionals
+function oneFile(args: readonly string[]): string {
+  const [file, ...more] = args
   if (file === undefined || more.length > 0) throw new UsageError('name one file')
   return file
 }
@@ -177,10 +173,83 @@ function instantOf(text: string): number {
   return ms
 }
 
-function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
+function asJson(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`
 }
 
 function bullets(problems: readonly string[]): string {
   return problems.map((problem) => `  - ${problem}`).join('\n')
+}
+
+const COLUMNS = [
+  left('model'),
+  left('provider'),
+  right('input'),
+  right('cached'),
+  right('output'),
+  left('other tiers'),
+]
+
+/** One line per model: enough to see what there is, and to choose which one to look at. */
+function showModels(version: PriceVersion): string {
+  const rows = version.models.map(({ entry }) => rowOf(entry))
+  return `${titleOf(version)}, USD per million tokens\n\n${renderTable(COLUMNS, rows, PLAIN)}`
+}
+
+function rowOf(entry: ModelEntry): string[] {
+  const { input, cache_read: cached, output } = entry.rates.standard
+  const tiers = tariffsOf(entry.rates)
+    .map(([tier]) => tier)
+    .filter((tier) => tier !== 'standard')
+  const long = entry.rates.long_context_above === undefined ? [] : ['long context']
+  return [
+    entry.id,
+    entry.provider,
+    input ?? '-',
+    cached ?? '-',
+    output ?? '-',
+    [...tiers, ...long, ...(entry.retired ? ['retired'] : [])].join(' '),
+  ]
+}
+
+/** Everything that the book says about a model, as it stands in the file. */
+function showModel(model: ModelPrice, version: PriceVersion): string {
+  const { entry } = model
+  const lines = [
+    `${entry.id} (${entry.provider}), ${titleOf(version).toLowerCase()}`,
+    `  mode             ${model.mode}${entry.retired ? ', retired' : ''}`,
+    `  aliases          ${entry.aliases?.join(', ') || '-'}`,
+    `  context window   ${entry.context_window_tokens ?? 'unknown'}`,
+    `  output at most   ${entry.max_output_tokens ?? 'unknown'}`,
+  ]
+  const defaultOf = [...version.defaultModels].filter(([, name]) => version.names.get(name) === model)
+  if (defaultOf.length > 0) lines.push(`  default of       ${defaultOf.map(([path]) => path).join(', ')}`)
+  if (model.searchesEachCall) lines.push('  web searches     one for each chat')
+  for (const member of MODIFIER_NAMES)
+    for (const [name, factor] of factorsIn(entry, member))
+      lines.push(`  ${`${MODIFIERS[member].label} ${name}`.padEnd(16)} × ${factor}`)
+  for (const [key, price] of Object.entries(entry.tools ?? {}))
+    lines.push(`  ${key.padEnd(24)} ${price ?? '-'}`)
+  lines.push(...tableLines(entry.rates, ''))
+  for (const [endpoint, table] of Object.entries(entry.endpoints ?? {}))
+    lines.push(...tableLines(table, ` on ${endpoint}`))
+  return `${lines.join('\n')}\n`
+}
+
+function tableLines(table: RateTableEntry, where: string): string[] {
+  return tariffsOf(table).flatMap(([tier, { long_context: long, ...short }]) => [
+    `\n  ${tier}${where}`,
+    ...rateLines(short),
+    ...(long === undefined ? [] : [`  ${tier}${where}, prompts above ${table.long_context_above} tokens`]),
+    ...rateLines(long ?? {}),
+  ])
+}
+
+function rateLines(rates: Readonly<Record<string, string | null | undefined>>): string[] {
+  return Object.entries(rates).map(([key, price]) => `    ${key.padEnd(30)} ${price ?? '-'}`)
+}
+
+function titleOf(version: PriceVersion): string {
+  const from = version.effectiveFromMs
+  return `Prices ${version.id}${from === null ? '' : `, in force from ${new Date(from).toISOString()}`}`
 }

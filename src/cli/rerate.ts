@@ -1,49 +1,111 @@
-import { createInterface } from 'node:readline/promises'
 import { setTimeout as pause } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
-import { type Config, readConfig } from '../config.ts'
+import { readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { formatUsd } from '../kernel/money.ts'
 import {
   type Booked,
   type CurrentPrices,
   creditOf,
   type RerateCandidate,
+  type RerateLine,
   type RerateSelection,
   RerateSummary,
   type RerateWriter,
   rerateCall,
 } from '../ledger/rerate.ts'
-import { openRerateWriter as openWriterInDatabase } from '../store/postgres/ledger-snapshot.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
-import { openLedger } from './open-ledger.ts'
-import { print } from './print.ts'
+import { openLedger } from './books.ts'
+import { defineCommand, flag, option, UsageError, type Values } from './command.ts'
 import { createProgress } from './progress.ts'
-import { describeBooked, describeSummary } from './rerate-table.ts'
-import { runCommand, UsageError } from './run-command.ts'
+import { currentPrices } from './rate-again.ts'
+import {
+  confirm,
+  counted,
+  left,
+  PLAIN,
+  print,
+  renderTable,
+  right,
+  shownCount,
+  shownText,
+} from './terminal.ts'
 
-const HELP = `Usage
-  tollgate rerate --from <date or instant> [--to <date or instant>] [--model <id>] [--unpriced-only]
-                  [--apply [--charge] [--yes]]
+const OPTIONS = {
+  from: option(
+    '<time>',
+    'calls admitted then or later, in UTC: a day such as 2026-11-01, or an instant such as 2026-11-01T12:00:00Z',
+  ),
+  to: option('<time>', 'calls admitted before then; of a day, the whole day. Without it, up to now'),
+  model: option('<id>', 'only calls that asked for or were served by the model of exactly this name'),
+  'unpriced-only': flag('only calls that had no price, or not for all they used'),
+  apply: flag('book the difference of each call, once: what it costs less is credited'),
+  charge: flag('also book what calls cost more, as charges; without it that is only reported'),
+  yes: flag('do not ask before booking'),
+} as const
 
-Prices settled calls again with the price book in force and shows what would change. Calls are never edited.
-  --from, --to      by when a call was admitted, in UTC: 2026-11-01, both days included, or an instant such as
-                    2026-11-01T12:00:00Z, from it on and up to it; without --to, up to now
-  --model           only calls that asked for or were served by the model of exactly this name
-  --unpriced-only   only calls that had no price, or not for all they used
-  --apply           book the difference of each call, once: what it costs less is credited
-  --charge          also book what calls cost more, as charges; without it that is only reported
-  --yes             do not ask before booking
+export const command = defineCommand({
+  name: 'rerate',
+  usage:
+    'tollgate rerate --from <date or instant> [--to <date or instant>] [--model <id>] [--unpriced-only] ' +
+    '[--apply [--charge] [--yes]]',
+  about:
+    'Prices settled calls again with the price book in force and shows what would change. Calls are never edited.',
+  options: OPTIONS,
+  notes: `Works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, while gateways serve
+from it or not.`,
+  examples: [
+    'tollgate rerate --from 2026-11-01 --unpriced-only',
+    'tollgate rerate --from 2026-11-01 --to 2026-11-30 --apply',
+  ],
+  exitCodes: '0 done   1 failed or declined   2 the command line or the configuration is wrong',
+  async run(values) {
+    const selection = selectionOf(values)
+    if (values.apply && !values.yes && !process.stdin.isTTY)
+      throw new UsageError('there is no terminal to ask on: --apply needs --yes')
+    const config = readConfig(process.env)
+    const prices = await currentPrices(config)
+    const writer = await openLedger(config, {
+      inFile: (file) => openWriterInFile(file, systemClock),
+      inDatabase: async (url) => {
+        const { openRerateWriter } = await import('../store/postgres/ledger-snapshot.ts')
+        return await openRerateWriter(url, systemClock)
+      },
+    })
+    try {
+      await rerateCalls({ ...values, selection }, prices, writer)
+    } finally {
+      await writer.close()
+    }
+  },
+})
 
-Works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, while gateways serve
-from it or not.
+function selectionOf(values: Values<typeof OPTIONS>): RerateSelection {
+  if (values.from === undefined) throw new UsageError('say from when on, with --from')
+  const selection = {
+    fromMs: instantOf('--from', values.from).startMs,
+    toMs: values.to === undefined ? systemClock.nowMs() + 1 : instantOf('--to', values.to).endMs,
+    model: values.model ?? null,
+    unpricedOnly: values['unpriced-only'],
+  }
+  if (selection.fromMs >= selection.toMs) throw new UsageError('--from is not before --to')
+  return selection
+}
 
-Examples
-  tollgate rerate --from 2026-11-01 --unpriced-only
-  tollgate rerate --from 2026-11-01 --to 2026-11-30 --apply
+const DAY_MS = 86_400_000
 
-Exit codes
-  0 done   1 failed or declined   2 the command line or the configuration is wrong
-`
+/** A day has a start and an end; an instant is both. */
+function instantOf(option: string, text: string): { readonly startMs: number; readonly endMs: number } {
+  const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
+  const ms =
+    isDay || /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z$/.test(text) ? Date.parse(text) : Number.NaN
+  // The parser takes the 31st of a shorter month for the 1st of the next.
+  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10)) {
+    throw new UsageError(
+      `${option} must be a date such as 2026-11-01 or an instant such as 2026-11-01T12:00:00Z`,
+    )
+  }
+  return { startMs: ms, endMs: isDay ? ms + DAY_MS : ms }
+}
 
 interface Request {
   readonly selection: RerateSelection
@@ -52,41 +114,20 @@ interface Request {
   readonly yes: boolean
 }
 
-export async function rerate(
-  args: readonly string[],
-  loadPrices: (config: Config) => Promise<CurrentPrices>,
-): Promise<void> {
-  const run = async (given: string[]): Promise<void> => {
-    const request = readArguments(given)
-    const config = readConfig(process.env)
-    const prices = await loadPrices(config)
-    const writer = await openLedger(config, {
-      inFile: (file) => openWriterInFile(file, systemClock),
-      inDatabase: (url) => openWriterInDatabase(url, systemClock),
-    })
-    try {
-      await rerateCalls(request, prices, writer)
-    } finally {
-      await writer.close()
-    }
-  }
-  await runCommand({ name: 'rerate', help: HELP, run }, args)
-}
-
 async function rerateCalls(request: Request, prices: CurrentPrices, writer: RerateWriter): Promise<void> {
   const { selection, apply, charge, yes } = request
   const summary = new RerateSummary()
   await passOver('Pricing', selection, writer, async (calls) => {
     for (const call of calls) summary.add(rerateCall(call, prices))
   })
-  await print(describeSummary(summary, { charge }))
+  await print(describeSummary(summary, charge))
   const toBook = summary.creditCalls + (charge ? summary.chargeCalls : 0)
   if (toBook === 0) return
   if (!apply) {
     await print('Nothing is booked without --apply.\n')
     return
   }
-  if (!yes && !(await confirm())) {
+  if (!yes && !(await confirm('Book this?'))) {
     process.exitCode = 1
     await print('Nothing was booked.\n')
     return
@@ -140,55 +181,57 @@ async function passOver(
   }
 }
 
-async function confirm(): Promise<boolean> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  try {
-    // It fails if the input is ended or interrupted: that is no agreement.
-    const answer = await terminal.question('Book this? [y/N] ').catch(() => '')
-    return /^y(es)?$/i.test(answer.trim())
-  } finally {
-    terminal.close()
+/** What would change, as lines of text. Amounts are USD. */
+function describeSummary(summary: RerateSummary, charge: boolean): string {
+  const { creditCalls, creditNanos, chargeCalls, chargeNanos, kept } = summary
+  let text = summary.total.calls === 0 ? 'No call costs anything else.\n' : table(summary)
+  if (creditCalls > 0)
+    text += `To credit: ${formatUsd(creditNanos)} USD for ${counted(creditCalls, 'call')}.\n`
+  if (chargeCalls > 0) {
+    const amount = `${formatUsd(chargeNanos)} USD for ${counted(chargeCalls, 'call')}`
+    text += charge ? `To charge: ${amount}.\n` : `Not charged: ${amount} that cost more. --charge books it.\n`
   }
+  for (const [why, told, more = ''] of KEPT) {
+    if (kept[why] > 0) text += `${told}: ${counted(kept[why], 'call')}.${more}\n`
+  }
+  return text
 }
 
-function readArguments(args: string[]): Request {
-  const { values } = parseArgs({
-    args,
-    options: {
-      from: { type: 'string' },
-      to: { type: 'string' },
-      model: { type: 'string' },
-      'unpriced-only': { type: 'boolean', default: false },
-      apply: { type: 'boolean', default: false },
-      charge: { type: 'boolean', default: false },
-      yes: { type: 'boolean', default: false },
-    },
-  })
-  if (values.from === undefined) throw new UsageError('say from when on, with --from')
-  if (values.apply && !values.yes && !process.stdin.isTTY)
-    throw new UsageError('there is no terminal to ask on: --apply needs --yes')
-  const selection = {
-    fromMs: instantOf('--from', values.from).startMs,
-    toMs: values.to === undefined ? systemClock.nowMs() + 1 : instantOf('--to', values.to).endMs,
-    model: values.model ?? null,
-    unpricedOnly: values['unpriced-only'],
-  }
-  if (selection.fromMs >= selection.toMs) throw new UsageError('--from is not before --to')
-  return { selection, apply: values.apply, charge: values.charge, yes: values.yes }
+/** Why calls cost what they did, in the order in which it is told. */
+const KEPT: readonly (readonly [keyof RerateSummary['kept'], string, string?])[] = [
+  ['same_price', 'Unchanged'],
+  ['no_usage', 'Left as they are, without usage'],
+  ['no_price', 'Left as they are, still without a price'],
+  ['credited_back', 'Left as they are, credited back before'],
+  ['rerated_before', 'Left as they are, priced with this version once before'],
+  ['unreadable', 'Left as they are, not readable', ' tollgate audit names the first.'],
+]
+
+function describeBooked({ calls: count, nanos }: Booked): string {
+  if (count === 0) return 'Nothing was booked: all of it had been booked before.\n'
+  const net = nanos < 0n ? `${formatUsd(-nanos)} USD charged` : `${formatUsd(nanos)} USD credited`
+  return `Booked ${counted(count, 'call')}: ${net} in all.\n`
 }
 
-const DAY_MS = 86_400_000
+const COLUMNS = [
+  left('model'),
+  ...['calls', 'old list', 'new list', 'old cost', 'new cost', 'difference'].map(right),
+]
 
-/** A day has a start and an end; an instant is both. */
-function instantOf(option: string, text: string): { readonly startMs: number; readonly endMs: number } {
-  const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
-  const ms =
-    isDay || /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z$/.test(text) ? Date.parse(text) : Number.NaN
-  // The parser takes the 31st of a shorter month for the 1st of the next.
-  if (Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text.slice(0, 10)) {
-    throw new UsageError(
-      `${option} must be a date such as 2026-11-01 or an instant such as 2026-11-01T12:00:00Z`,
-    )
-  }
-  return { startMs: ms, endMs: isDay ? ms + DAY_MS : ms }
+function table(summary: RerateSummary): string {
+  const byName = [...summary.models].sort(([a], [b]) => (a < b ? -1 : 1))
+  const rows = [...byName.map(([model, line]) => cells(model, line)), cells('total', summary.total)]
+  return renderTable(COLUMNS, rows, PLAIN)
+}
+
+function cells(model: string, line: RerateLine): string[] {
+  return [
+    shownText(model),
+    shownCount(line.calls),
+    formatUsd(line.oldListNanos),
+    formatUsd(line.newListNanos),
+    formatUsd(line.oldCostNanos),
+    formatUsd(line.newCostNanos),
+    formatUsd(line.newCostNanos - line.oldCostNanos),
+  ]
 }

@@ -1,16 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
-import { setFlagsFromString } from 'node:v8'
 import { type Config, ConfigError, readConfig } from '../config.ts'
-import { InstallationError } from '../installation.ts'
-import { createLog, droppingStream, tells } from '../kernel/log.ts'
+import { InstallationError } from '../kernel/errors.ts'
+import { createLog, droppingStream } from '../kernel/log.ts'
+import { tells } from '../kernel/log-level.ts'
+import { tuneHeap, UnsupportedNode } from '../kernel/node-internals.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type RunningTollgate, startTollgate } from '../main.ts'
-import { banner } from './banner.ts'
-import { createCallLines } from './call-lines.ts'
-import { HELP } from './help.ts'
-import { lookOf } from './look.ts'
+import { banner, createCallLines } from './serve-output.ts'
+import { terminalStyle } from './terminal.ts'
 
 /** A key that only our own simulator accepts, so that the made-up upstream checks credentials like a real one. */
 const SIMULATOR_KEY = 'simulator-provider-key'
@@ -19,8 +18,14 @@ const SIMULATOR_KEY = 'simulator-provider-key'
 const STARTED_AFTER_MS = 2_000
 
 export async function serve(args: readonly string[]): Promise<void> {
-  if (!acceptArguments(args)) return
-  // Whoever read the terminal may go away (a closed pipe, a dead multiplexer). That is no reason to stop serving.
+  try {
+    parseArgs({ args: [...args], options: {} })
+  } catch (error) {
+    process.stderr.write(`tollgate serve: ${(error as Error).message} See tollgate --help.\n`)
+    process.exitCode = 2
+    return
+  }
+  // The reader of the terminal may go away (a closed pipe, a dead multiplexer). That is no reason to stop serving.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   let config: Config
   try {
@@ -38,8 +43,8 @@ export async function serve(args: readonly string[]): Promise<void> {
   const served: Config = simulator === null ? config : { ...config, ...simulator.upstreams }
 
   try {
-    const terminal = lookOf(process.stdout, process.env, false)
-    // Not process.stdout: a terminal that is held makes whoever writes to it wait, and every call with them.
+    const terminal = terminalStyle(process.stdout, process.env, false)
+    // Not process.stdout: a terminal that is held blocks the thread that writes to it, and every call with it.
     const lines = terminal.isTerminal && tells(config.logLevel, 'info') ? droppingStream(1) : null
     const running = await startTollgate(served, {
       log,
@@ -50,7 +55,7 @@ export async function serve(args: readonly string[]): Promise<void> {
         process.stderr.write(`tollgate: ${error.message}\n`, () => process.exit(1))
       },
     })
-    // Before the banner, which tells whoever reads it that signals are welcome.
+    // Before the banner: its reader may send a signal at once.
     const stop = Promise.race([stopSignal(), npmGone()])
     reloadOnHangup(running, config.prices?.file ?? null)
     const url = `http://${shownHost(running.host)}:${running.port}`
@@ -75,24 +80,7 @@ function endStart(): void {
   // Not only at the end, which may be a kill, and days later what only a start needs is compiled no more. It takes some 30 ms
   // after an upgrade and next to nothing otherwise.
   flushCompileCache()
-  // Old objects are to be cleared away when they have become twice as many. V8 waits for a tenth more at times and for four
-  // times as many at others, and malloc keeps what those held: with 2,000 requests a second 40 MB, in one minute or another
-  // of the first ten. Half as many again would take a tenth more time with 256 callers; this takes none. Only now, because
-  // what Node brings compiled is compiled anew under another option: the start would take 85 ms more, and threads that start
-  // later take 50 more.
-  setFlagsFromString('--heap-growing-percent=100')
-}
-
-function acceptArguments(args: readonly string[]): boolean {
-  try {
-    const { values } = parseArgs({ args: [...args], options: { help: { type: 'boolean', short: 'h' } } })
-    if (values.help !== true) return true
-    process.stdout.write(HELP)
-  } catch (error) {
-    process.stderr.write(`tollgate serve: ${(error as Error).message} See tollgate --help.\n`)
-    process.exitCode = 2
-  }
-  return false
+  tuneHeap()
 }
 
 async function startBuiltInSimulator() {
@@ -154,7 +142,7 @@ function isUnderNpm(): boolean {
 
 const PARENT_CHECK_MS = 500
 
-/** Who started the gateway through npm stops it through npm. If that was killed, nobody else would stop it. */
+/** A gateway that npm started is stopped through npm. If npm was killed, no signal would reach the gateway. */
 function npmGone(): Promise<void> {
   return new Promise((resolve) => {
     if (!isUnderNpm()) return
@@ -172,7 +160,9 @@ function shownHost(host: string): string {
 }
 
 function explain(error: unknown, config: Config): string {
-  if (error instanceof InstallationError || error instanceof ConfigError) return error.message
+  const isExplained =
+    error instanceof InstallationError || error instanceof ConfigError || error instanceof UnsupportedNode
+  if (isExplained) return error.message
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE') {

@@ -3,19 +3,8 @@ import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { DataDirFacts, Observation } from './data-dir-facts.ts'
-import { fsyncFileName } from './measure-fsync.ts'
-
-export interface Deadlines {
-  readonly checkMs: number
-  /** Of the one check whose time grows with the database. */
-  readonly integrityMs: number
-}
-
-export interface ProgressBar {
-  show(done: number, total: number): void
-  end(): void
-}
+import type { DoctorContext } from './check.ts'
+import type { DataDirFacts, Observation } from './examiner.ts'
 
 export interface Examination {
   readonly facts: Partial<DataDirFacts>
@@ -33,11 +22,12 @@ const PROGRESS_EVERY_MS = 200
 export async function askExaminer(
   dataDir: string,
   books: 'books-here' | 'books-elsewhere',
-  deadlines: Deadlines,
-  progress: ProgressBar,
+  { deadlines, progress }: DoctorContext,
 ): Promise<Examination> {
-  // It needs no environment, and the secrets in ours are none of its business.
-  const child = fork(EXAMINER, [dataDir, books], {
+  // Written for a measurement and removed after it.
+  const fsyncFile = join(dataDir, `.doctor-${process.pid}.tmp`)
+  // It needs no environment, and gets none of the secrets in ours.
+  const child = fork(EXAMINER, [dataDir, books, fsyncFile], {
     env: {},
     execArgv: [],
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
@@ -65,7 +55,7 @@ export async function askExaminer(
   if (cutShort === 'late') {
     child.kill('SIGKILL')
     // A disk that hangs hangs this too: it is tried, not waited for.
-    if (child.pid !== undefined) rm(join(dataDir, fsyncFileName(child.pid)), { force: true }).catch(() => {})
+    rm(fsyncFile, { force: true }).catch(() => {})
   }
   return { facts, cutShort }
 }
@@ -77,7 +67,7 @@ export async function askExaminer(
 function watchReading(
   child: ChildProcess,
   database: DataDirFacts['database'] | undefined,
-  progress: ProgressBar,
+  progress: DoctorContext['progress'],
 ): () => void {
   if (database?.kind !== 'open') return () => {}
   const totalBytes = 2 * (database.bytes + database.bodiesBytes)

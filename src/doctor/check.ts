@@ -1,3 +1,23 @@
+import type { Environment } from '../config.ts'
+import type { Clock } from '../kernel/clock.ts'
+
+/** What the doctor is to look at, and how long it may take. */
+export interface DoctorContext {
+  readonly environment: Environment
+  readonly workingDir: string
+  readonly clock: Clock
+  readonly offline: boolean
+  readonly deadlines: Deadlines
+  /** For the one check that may take long. */
+  readonly progress: { show(done: number, total: number): void; end(): void }
+}
+
+export interface Deadlines {
+  readonly checkMs: number
+  /** Of the one check whose time grows with the database. */
+  readonly integrityMs: number
+}
+
 /**
  * What was looked at, how it is, and, where something is to be done, what. `skipped` is what could not or should not
  * be looked at this time: it is neither good nor bad.
@@ -33,18 +53,41 @@ export type CheckName =
   | 'clock'
   | 'prices'
 
-export function ok(name: CheckName, found: string): Check {
-  return { name, state: 'ok', found, todo: null }
+/** The verdicts of one check: `const { ok, problem } = verdicts('disk_space')`. */
+export function verdicts(name: CheckName) {
+  return {
+    ok: (found: string): Check => ({ name, state: 'ok', found, todo: null }),
+    skipped: (found: string): Check => ({ name, state: 'skipped', found, todo: null }),
+    warning: (found: string, todo: string): Check => ({ name, state: 'warning', found, todo }),
+    problem: (found: string, todo: string): Check => ({ name, state: 'problem', found, todo }),
+  }
 }
 
-export function skipped(name: CheckName, found: string): Check {
-  return { name, state: 'skipped', found, todo: null }
+const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'] as const
+
+export function inBytes(bytes: number): string {
+  let amount = bytes
+  let at = 0
+  while (amount >= 1_000 && at < UNITS.length - 1) {
+    amount /= 1_000
+    at += 1
+  }
+  return `${at === 0 || amount >= 100 ? Math.round(amount) : amount.toFixed(1)} ${UNITS[at]}`
 }
 
-export function warning(name: CheckName, found: string, todo: string): Check {
-  return { name, state: 'warning', found, todo }
+export function inMs(ms: number): string {
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
 }
 
-export function problem(name: CheckName, found: string, todo: string): Check {
-  return { name, state: 'problem', found, todo }
+export function inTime(ms: number): string {
+  const seconds = Math.round(ms / 1_000)
+  if (seconds < 120) return `${seconds} s`
+  const minutes = Math.round(seconds / 60)
+  if (minutes < 120) return `${minutes} min`
+  const hours = Math.round(minutes / 60)
+  return hours < 48 ? `${hours} h` : `${Math.round(hours / 24)} days`
+}
+
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -1,47 +1,39 @@
 import { readFileSync } from 'node:fs'
-import type { Config, Environment, UpstreamConfig } from '../config.ts'
-import type { Clock } from '../kernel/clock.ts'
-import type { Surface } from '../providers/surface.ts'
+import type { Config } from '../config.ts'
+import type { Secret } from '../kernel/secret.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
-import { askExaminer, type Deadlines, type ProgressBar } from './ask-examiner.ts'
-import { askUpstream, type UpstreamAnswer } from './ask-upstream.ts'
-import { type Check, problem, skipped } from './check.ts'
-import { checkClock, type HostClock } from './check-clock.ts'
-import { checkConfiguration, checkSurfaces } from './check-configuration.ts'
-import { checkDatabase, checkIntegrity, checkServing } from './check-database.ts'
-import { checkAdminKey, checkDirectory, checkPepper } from './check-directory.ts'
-import { checkSpace, checkSpeed } from './check-disk.ts'
-import { checkPostgres } from './check-postgres.ts'
-import { checkPrices, readPrices } from './check-prices.ts'
-import { checkOpenFiles, checkRuntime } from './check-runtime.ts'
-import { checkUpstream, keyVariableOf, upstreamCheckName } from './check-upstream.ts'
-import type { KnownBooks } from './data-dir-facts.ts'
-import { examinePostgres } from './examine-postgres.ts'
-import { hideSecretsOf } from './hide-secrets.ts'
-import type { PostgresFacts } from './postgres-facts.ts'
-import { readSettings, type Settings } from './read-settings.ts'
-
-export interface Patient {
-  readonly environment: Environment
-  readonly workingDir: string
-  readonly clock: Clock
-  readonly offline: boolean
-  readonly deadlines: Deadlines
-  /** For the one check that may take long. */
-  readonly progress: ProgressBar
-}
+import { askExaminer } from './ask-examiner.ts'
+import { type Check, type DoctorContext, verdicts } from './check.ts'
+import { checkClock, checkOpenFiles, checkRuntime, checkSpace, checkSpeed } from './check-machine.ts'
+import {
+  checkAdminKey,
+  checkDatabase,
+  checkDirectory,
+  checkIntegrity,
+  checkPepper,
+  checkServing,
+} from './check-store.ts'
+import {
+  checkConfiguration,
+  checkPrices,
+  checkSurfaces,
+  hideSecretsOf,
+  readSettings,
+  type Settings,
+} from './configuration.ts'
+import { checkUpstream } from './upstream.ts'
 
 /** Looks at everything that a gateway with this environment would depend on, and changes nothing. */
-export async function* examine(patient: Patient): AsyncGenerator<Check> {
-  const hide = hideSecretsOf(patient.environment)
-  for await (const check of allChecks(patient)) {
+export async function* examine(context: DoctorContext): AsyncGenerator<Check> {
+  const hide = hideSecretsOf(context.environment)
+  for await (const check of allChecks(context)) {
     const found = hide(check.found)
     yield check.todo === null ? { ...check, found } : { ...check, found, todo: hide(check.todo) }
   }
 }
 
-async function* allChecks(patient: Patient): AsyncGenerator<Check> {
-  const { environment, workingDir } = patient
+async function* allChecks(context: DoctorContext): AsyncGenerator<Check> {
+  const { environment, workingDir, clock } = context
   yield checkRuntime({ version: process.versions.node, execArgv: process.execArgv, environment })
   yield checkOpenFiles(textOf('/proc/self/limits'))
   const settings = readSettings(environment, workingDir)
@@ -49,24 +41,29 @@ async function* allChecks(patient: Patient): AsyncGenerator<Check> {
   yield checkSurfaces(settings)
   const { config } = settings
   if (config === null) return
-  const answers = askUpstreams(settings, config, patient)
-  yield* checkDataDir(settings, config, patient)
-  yield* checkUpstreams(config, await answers, patient)
+  const surfaces = ['messages', 'chat'] as const
+  const asked = Promise.all(surfaces.map((surface) => checkUpstream(surface, config, settings, context)))
+  yield* checkDataDir(settings, config, context)
+  const upstreams = await asked
+  for (const { check } of upstreams) yield check
+  yield checkClock(upstreams.flatMap(({ clock: read }) => read ?? []))
+  const lists = upstreams.flatMap(({ models }) => (models === null ? [] : [models]))
+  yield* checkPrices(config, lists.length === 0 ? null : [...new Set(lists.flat())], clock.nowMs())
 }
 
 async function* checkDataDir(
   { booksAreDoubtful }: Settings,
   config: Config,
-  { deadlines, progress, clock }: Patient,
+  context: DoctorContext,
 ): AsyncGenerator<Check> {
   const { databaseUrl } = config
-  const asked = databaseUrl === null ? null : examinePostgres(databaseUrl, deadlines.checkMs, clock)
+  const asked = databaseUrl === null ? null : askPostgres(databaseUrl, context)
   const place = asked === null && !booksAreDoubtful ? 'books-here' : 'books-elsewhere'
-  const { facts, cutShort } = await askExaminer(config.dataDir, place, deadlines, progress)
+  const { facts, cutShort } = await askExaminer(config.dataDir, place, context)
   const shared = await asked
   const { directory, disk, database, integrity } = facts
   if (directory !== undefined) {
-    const known = place === 'books-here' ? database : knownBooks(shared)
+    const known = place === 'books-here' ? database : (shared?.books ?? { kind: 'broken' as const })
     yield checkDirectory(config.dataDir, directory)
     yield checkPepper(config, { directory, database: known })
     yield checkAdminKey(config, { directory, database: known })
@@ -75,82 +72,26 @@ async function* checkDataDir(
     yield checkSpace(disk)
     yield checkSpeed(disk.fsync)
   }
-  if (shared !== null && databaseUrl !== null) yield* checkPostgres(shownDatabase(databaseUrl), shared)
-  if (booksAreDoubtful) yield skipped('database', 'not looked at before its configuration is good')
+  if (shared !== null) yield* shared.checks
+  if (booksAreDoubtful) yield verdicts('database').skipped('not looked at before its configuration is good')
   if (database !== undefined) {
     yield checkDatabase(database)
     yield checkServing(database)
-    yield checkIntegrity(database, integrity, cutShort, deadlines.integrityMs)
+    yield checkIntegrity(database, integrity, cutShort, context.deadlines.integrityMs)
   } else if (cutShort !== null && (place === 'books-here' || disk === undefined)) {
-    yield problem(
-      directory === undefined ? 'data_directory' : disk === undefined ? 'disk_speed' : 'database',
+    const name = directory === undefined ? 'data_directory' : disk === undefined ? 'disk_speed' : 'database'
+    yield verdicts(name).problem(
       cutShort === 'late' ? 'no answer from the disk before the deadline' : 'it could not be looked at',
       'See that the disk works and that a network file system is reachable, then run the doctor again.',
     )
   }
 }
 
-function knownBooks(shared: PostgresFacts | null): KnownBooks {
-  if (shared?.kind !== 'open') return { kind: 'broken' }
-  if (shared.schemaVersion === null) return { kind: 'missing' }
-  const { books } = shared
-  return {
-    kind: 'open',
-    serving: books === null ? null : books.nodes.alive > 0,
-    contents: books?.contents ?? null,
-  }
-}
-
-type Reached =
-  | { readonly kind: 'asked'; readonly upstream: UpstreamConfig; readonly answer: UpstreamAnswer }
-  | { readonly kind: 'not_asked'; readonly reason: string }
-
-type Answers = Readonly<Record<Surface, Reached>>
-
-async function askUpstreams(settings: Settings, config: Config, patient: Patient): Promise<Answers> {
-  const ask = async (surface: Surface): Promise<Reached> => {
-    const upstream = config[surface]
-    if (settings.doubtful.has(surface))
-      return { kind: 'not_asked', reason: 'not asked before its configuration is good' }
-    if (upstream === null) return { kind: 'not_asked', reason: 'not configured' }
-    if (patient.offline) return { kind: 'not_asked', reason: 'not asked (--offline)' }
-    const answer = await askUpstream(surface, upstream, patient.deadlines.checkMs, patient.clock)
-    return { kind: 'asked', upstream, answer }
-  }
-  const [messages, chat] = await Promise.all([ask('messages'), ask('chat')])
-  return { messages, chat }
-}
-
-async function* checkUpstreams(config: Config, answers: Answers, patient: Patient): AsyncGenerator<Check> {
-  const clocks: HostClock[] = []
-  const listed: string[] = []
-  let compared = false
-  for (const surface of ['messages', 'chat'] as const) {
-    const reached = answers[surface]
-    if (reached.kind === 'not_asked') {
-      yield skipped(upstreamCheckName(surface), reached.reason)
-      continue
-    }
-    const { upstream, answer } = reached
-    yield checkUpstream(
-      {
-        surface,
-        url: upstream.url,
-        keyVariable: keyVariableOf(surface, patient.environment),
-        deadlineMs: patient.deadlines.checkMs,
-      },
-      answer,
-    )
-    if (answer.kind !== 'answered') continue
-    if (answer.clock !== null) clocks.push({ host: upstream.url.host, reading: answer.clock })
-    if (answer.models === null) continue
-    compared = true
-    listed.push(...answer.models)
-  }
-  yield checkClock(clocks)
-  const prices = await readPrices(config, patient.clock.nowMs())
-  if ('names' in prices) yield checkPrices(prices, compared ? [...new Set(listed)] : null, config)
-  else yield* prices
+async function askPostgres(databaseUrl: Secret, { deadlines, clock }: DoctorContext) {
+  // Loaded only here: the driver of PostgreSQL is 35 modules.
+  const { checkPostgres, examinePostgres, knownBooks } = await import('./postgres.ts')
+  const facts = await examinePostgres(databaseUrl, deadlines.checkMs, clock)
+  return { books: knownBooks(facts), checks: checkPostgres(shownDatabase(databaseUrl), facts) }
 }
 
 function textOf(file: string): string | null {

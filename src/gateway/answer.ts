@@ -2,10 +2,10 @@ import type { Exchange } from '../http/exchange.ts'
 import { hasHeader } from '../http/raw-headers.ts'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { kept } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { announcedTrailers, type Figures, figureLines } from './figures.ts'
-import { toReplyHeaders } from './reply-headers.ts'
+import { toReplyHeaders } from './forwarded-headers.ts'
 
 /** Upstream's head, as it came. */
 export interface ReplyHead {
@@ -79,7 +79,7 @@ export class Answer {
     return this.#trailing
   }
 
-  interim(status: number, headers: string[]): void {
+  interim({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): void {
     const { res, names } = this.#exchange
     if (!this.#speaks11) return
     res.writeInterim(status, toReplyHeaders(headers, { chunkable: false, ownPrefix: names.prefix }))
@@ -98,7 +98,7 @@ export class Answer {
   }
 
   /** False: the client has no room, wait for `onDrain`. */
-  data(chunk: Buffer): boolean {
+  data(chunk: Borrowed): boolean {
     // Nobody is there to wait for; what still comes is only looked at.
     if (this.#exchange.res.destroyed) return true
     if (this.#heldHead === null) return this.#write(chunk)
@@ -118,9 +118,9 @@ export class Answer {
    * The last event of a stream, or more of it. It waits for `finish`: clients stop reading there, and would drop the
    * connection and miss the figures behind it.
    */
-  keepLast(bytes: Buffer): void {
+  keepLast(bytes: Borrowed): void {
     if (this.#exchange.res.destroyed) return
-    this.#lastEvent.push(kept(bytes))
+    this.#lastEvent.push(copyIfBorrowed(bytes))
     this.#lastEventBytes += bytes.length
     if (this.#lastEventBytes > limits.lastEventBytesMax) this.#releaseLast()
     else this.#lastEventTimer ??= setTimeout(() => this.#releaseLast(), limits.lastEventWaitMs)
@@ -190,7 +190,7 @@ export class Answer {
     res.writeHead(status, printable(reason), lines)
   }
 
-  #write(chunk: Buffer): boolean {
+  #write(chunk: Borrowed): boolean {
     this.#bytesOut += chunk.length
     if (this.#exchange.res.write(chunk)) return true
     this.#watchStall()

@@ -2,11 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { firstValue } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
-import { providerCredential } from '../providers/credentials.ts'
-import { upstreamTarget } from '../providers/upstream-target.ts'
+import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
 import { forward } from './forward.ts'
-import type { Upstream } from './upstream.ts'
+import type { Upstream } from './upstream-pool.ts'
 
 /** An id that can stand in a path as it is. */
 const RESPONSE_ID = /^[A-Za-z0-9_-]{1,256}$/
@@ -46,8 +45,7 @@ async function ask(id: string, upstream: Upstream): Promise<Metered | null> {
       body: null,
     },
     {
-      interim() {},
-      head(status, _reason, headers) {
+      head({ status, headers }) {
         const contentType = firstValue(headers, 'content-type')
         if (status === 200) meter = createMeter('responses', { status, contentType })
       },

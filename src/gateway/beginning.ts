@@ -1,3 +1,5 @@
+import type { Borrowed } from '../kernel/read-buffer.ts'
+
 /** The beginning of a body, up to a limit, and how long the whole of it was. */
 export class Beginning {
   readonly #bytesMax: number
@@ -9,14 +11,14 @@ export class Beginning {
     this.#bytesMax = bytesMax
   }
 
-  append(chunk: Buffer): void {
+  append(chunk: Borrowed): void {
     this.lengthBytes += chunk.length
     const room = this.#bytesMax - this.keptBytes
     if (room <= 0) return
-    // Copied: a small piece of a socket's buffer would keep the whole of it alive.
-    const kept = Buffer.from(chunk.subarray(0, room))
-    this.keptBytes += kept.length
-    this.#chunks.push(kept)
+    // Copied in any case: a small piece of a large buffer would keep the whole of it alive.
+    const copy = Buffer.from(chunk.subarray(0, room))
+    this.keptBytes += copy.length
+    this.#chunks.push(copy)
   }
 
   get truncated(): boolean {

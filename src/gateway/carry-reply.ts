@@ -1,6 +1,6 @@
 import { firstValue } from '../http/raw-headers.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { kept } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { type Metered, NOTHING_SHOWN, type Shown, SilentMeter, type Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { isJsonType } from '../providers/usage/create-meter.ts'
@@ -22,7 +22,7 @@ export interface CarryParts {
   nowMs(): number
   onFirstByte(): void
   /** Sees each chunk as upstream sent it. */
-  look(chunk: Buffer): void
+  look(chunk: Borrowed): void
 }
 
 /** A reply on its way from upstream to the client: observed, rid of what we asked into it, and answered with. */
@@ -93,13 +93,14 @@ export class CarriedReply implements ReplyReceiver {
     return this.#observer?.stage ?? 'content'
   }
 
-  interim(status: number, headers: string[]): void {
-    this.#parts.answer.interim(status, headers)
-  }
-
-  head(status: number, reason: string, headers: string[]): void {
+  head(head: ReplyHead): void {
     const { answer, reader } = this.#parts
-    this.#replyHead = { status, reason, headers }
+    const { status, reason, headers } = head
+    if (status < 200) {
+      answer.interim(head)
+      return
+    }
+    this.#replyHead = head
     const costs = reader !== null && status >= 200 && status < 300
     const come = this.#figuresCome(costs, headers)
     this.#isHeld = come.when === 'whole'
@@ -118,7 +119,7 @@ export class CarriedReply implements ReplyReceiver {
       firstValue(headers, 'content-encoding') === undefined
   }
 
-  data(chunk: Buffer): boolean {
+  data(chunk: Borrowed): boolean {
     if (!this.#begun) {
       this.#begun = true
       this.#parts.onFirstByte()
@@ -131,7 +132,7 @@ export class CarriedReply implements ReplyReceiver {
     this.#parts.look(chunk)
     if (this.#remover === null) this.#isClientFull = !this.#deliver(chunk)
     else {
-      const wait = this.#remover.write(kept(chunk), this.#take)
+      const wait = this.#remover.write(copyIfBorrowed(chunk), this.#take)
       if (wait !== null) this.#waitForRemover(wait)
     }
     return this.#mayGoOn
@@ -202,7 +203,7 @@ export class CarriedReply implements ReplyReceiver {
   }
 
   /** False: the client has no room. The last event of a stream is kept back for the figures; all else passes. */
-  #deliver(bytes: Buffer): boolean {
+  #deliver(bytes: Borrowed): boolean {
     const { answer } = this.#parts
     if (!this.#keepsLast || this.#stage !== 'over') return answer.data(bytes)
     const at = this.#isLast ? 0 : lastEventAt(bytes)
@@ -232,7 +233,7 @@ export class CarriedReply implements ReplyReceiver {
 }
 
 /** Where the last event that ends in these bytes begins, or 0 if that was before them. */
-function lastEventAt(bytes: Buffer): number {
+function lastEventAt(bytes: Borrowed): number {
   let end = bytes.length
   while (end > 0 && (bytes[end - 1] === NEWLINE || bytes[end - 1] === RETURN)) end--
   const unix = bytes.lastIndexOf('\n\n', Math.max(0, end - 1))

@@ -7,11 +7,11 @@ import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pric
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { membersOf } from '../providers/pick-members.ts'
-import { readFees } from '../providers/request-fees.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
+import { membersOf } from '../providers/request-members.ts'
+import { storingMember } from '../providers/request-tools.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, unseenWork } from '../providers/unseen-work.ts'
-import { storingMember } from '../providers/vector-stores.ts'
 import type { BillPlan, PlannedCall, Pricer, TokensHeld } from './pricer.ts'
 import { writeRating } from './rating-text.ts'
 import { settleFees } from './settle-fees.ts'
@@ -119,7 +119,7 @@ function metered(
   const reader = call.endpoint?.billing === 'metered' ? call.endpoint.usage : null
   const modelDefault = defaultModel(call, limits, version)
   const model = call.modelAsked ?? modelDefault
-  const fees = readFees(call.surface, call.facts)
+  const fees = SURFACES[call.surface].fees(call.facts)
   const limited = boundOf(
     {
       ...limits,
@@ -186,7 +186,7 @@ function tierFor(
   settings: PricerSettings,
 ): string | null {
   const left = serviceTier === null || serviceTier === 'auto'
-  return left && surface === 'chat' ? settings.chatDefaultTier : serviceTier
+  return left && SURFACES[surface].pricing.hasProjectTier ? settings.chatDefaultTier : serviceTier
 }
 
 function holdOf(bound: Bound): Hold {

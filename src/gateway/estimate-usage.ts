@@ -2,18 +2,19 @@ import type { Quantities, Usage, UsagePart } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import { leastBodyTokens, roughBodyTokens } from '../metering/rough-tokens.ts'
 import { countMessagesTokens, type TokenCounter } from '../metering/token-counter.ts'
+import type { SpeechRequest } from '../providers/chat/audio.ts'
 import {
   assumedUploadMs,
   countHeard,
   countSpoken,
   isSoldByDuration,
   spokenTokens,
-} from '../providers/audio-estimate.ts'
+} from '../providers/chat/audio.ts'
+import { IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import type { SpeechRequest } from '../providers/request-characters.ts'
 import type { Surface } from '../providers/surface.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
-import { IMAGE_TOOL_MODEL } from '../providers/usage/response-tools.ts'
 import type { OutputSpeeds } from './output-speed.ts'
 import type { BillPlan } from './pricer.ts'
 
@@ -95,7 +96,7 @@ async function countInput(metered: Metered, call: CountedCall, counting: Countin
   const tokens =
     pieces === null
       ? roughBodyTokens(lengthBytes)
-      : Math.max(least, await counting.tokenCounter.countRequest(call.surface, pieces))
+      : Math.max(least, await counting.tokenCounter.countRequest(SURFACES[call.surface].countedAs, pieces))
   return { input_tokens: Math.min(tokens, held.contextWindow ?? tokens) }
 }
 
@@ -137,6 +138,6 @@ function drawnImages({ imagesBegun }: Metered, { unseen }: CountedCall): readonl
 }
 
 async function count(surface: Surface, texts: readonly string[], counting: Counting): Promise<number> {
-  if (surface === 'chat') return await counting.tokenCounter.countChat(texts)
-  return countMessagesTokens(texts)
+  const { countedAs } = SURFACES[surface]
+  return countedAs === 'chat' ? await counting.tokenCounter.countChat(texts) : countMessagesTokens(texts)
 }

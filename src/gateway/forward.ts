@@ -1,18 +1,12 @@
 import { Readable } from 'node:stream'
-import { composeHead, Unsendable, type UpstreamRequest } from './request-head.ts'
-import type { Sendable } from './upload.ts'
+import type { MessageHead, MessageReceiver } from '../http/message-reader.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import { composeHead, type Sendable, Unsendable, type UpstreamRequest } from './send-request.ts'
 import type { UpstreamConnection } from './upstream-connection.ts'
 import type { Placed, UpstreamPool } from './upstream-pool.ts'
 
-/**
- * What upstream says, in order. A chunk is good until `data` returns; what that returns says whether more may come at
- * once. If not, `resume()` the call later.
- */
-export interface ReplyReceiver {
-  interim(status: number, headers: string[]): void
-  head(status: number, reason: string, headers: string[]): void
-  data(chunk: Buffer): boolean
-}
+/** Takes what upstream says. Where `data` wants no more at once, `resume()` the call later. */
+export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
 
 /** How a call ended. Exactly one of these, once, whatever happened. */
 export type CallEnd =
@@ -88,24 +82,16 @@ class ForwardedCall implements Call, Placed {
     this.#isSent = true
   }
 
-  interim(status: number, headers: string[]): void {
+  head(head: MessageHead): void {
+    this.#hasHead = head.status >= 200
     try {
-      this.#receiver.interim(status, headers)
+      this.#receiver.head(head)
     } catch (error) {
       this.#breakOff(error)
     }
   }
 
-  head(status: number, reason: string, headers: string[]): void {
-    this.#hasHead = true
-    try {
-      this.#receiver.head(status, reason, headers)
-    } catch (error) {
-      this.#breakOff(error)
-    }
-  }
-
-  data(chunk: Buffer): boolean {
+  data(chunk: Borrowed): boolean {
     try {
       return this.#receiver.data(chunk)
     } catch (error) {
@@ -114,7 +100,7 @@ class ForwardedCall implements Call, Placed {
     }
   }
 
-  whole(trailers: string[]): void {
+  end(trailers: string[]): void {
     this.#end({ kind: 'complete', trailers })
   }
 
@@ -133,7 +119,7 @@ class ForwardedCall implements Call, Placed {
     this.#end({ kind: 'abandoned', sent: this.#isSent })
   }
 
-  /** The body broke, or whoever takes the reply: neither may go on. */
+  /** The body broke, or the receiver of the reply: neither may go on. */
   #breakOff(cause: unknown): void {
     if (this.#isOver) return
     this.#connection?.abandon(this)

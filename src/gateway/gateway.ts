@@ -19,7 +19,7 @@ import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
 import type { OnLeave } from './read-on.ts'
 import type { Settler } from './settle.ts'
-import type { Upstream } from './upstream.ts'
+import type { Upstream } from './upstream-pool.ts'
 
 /** What the data plane works with. Made once by the composition root, the same for every request. */
 export interface Gateway {

@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
-import type { Target } from '../http/target.ts'
+import type { Target } from '../http/judge-head.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Admission } from '../ledger/call.ts'
 import type { Metered } from '../metering/meter.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
-import { providerCredential } from '../providers/credentials.ts'
+import { ambiguityFor } from '../providers/ambiguity.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { namedModels } from '../providers/named-models.ts'
-import { ambiguityFor } from '../providers/odd-members.ts'
 import type { Surface } from '../providers/surface.ts'
-import { upstreamTarget } from '../providers/upstream-target.ts'
+import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
 import { askForStored } from './ask-for-stored.ts'
@@ -19,6 +19,7 @@ import { CarriedReply } from './carry-reply.ts'
 import { deny } from './deny.ts'
 import type { CountableRequest } from './estimate-usage.ts'
 import { type Call, type CallEnd, forward } from './forward.ts'
+import { toUpstreamHeaders } from './forwarded-headers.ts'
 import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
 import type { KeyShare } from './key-shares.ts'
@@ -37,8 +38,7 @@ import {
   refuseWebSocket,
 } from './refusals.ts'
 import { refuseCall } from './refuse-call.ts'
-import type { Upstream } from './upstream.ts'
-import { toUpstreamHeaders } from './upstream-headers.ts'
+import type { Upstream } from './upstream-pool.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
@@ -293,7 +293,7 @@ async function send(
 ): Promise<CallEnd> {
   const { exchange, target, surface, endpoint, upstream, read, share } = admitted
   const { times, decoding: turns } = gateway.reading
-  const look = (chunk: Buffer) => onlookers.sent(chunk)
+  const look = (chunk: Borrowed) => onlookers.sent(chunk)
   const settings = { injectUsage: gateway.injectUsage, times, turns, share, look }
   const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
   // Encoding a body again takes a while, and the client may have left meanwhile.

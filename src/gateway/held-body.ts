@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { type FileHandle, open, statfs, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { kept } from '../kernel/read-buffer.ts'
-import type { BodyRoom } from './body-room.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import type { KeyShare } from './key-shares.ts'
 
 /**
@@ -30,7 +29,7 @@ export class HeldBody {
   }
 
   /** Keeps a chunk. Null if that is done; otherwise wait before offering more, or memory would grow. */
-  append(chunk: Buffer): Promise<void> | null {
+  append(chunk: Borrowed): Promise<void> | null {
     this.length += chunk.length
     const fits = this.#file === null && this.#memoryBytes + chunk.length <= limits.bodyMemoryBytesMax
     if (fits && this.#room.tryMemory(chunk.length, this.#share)) {
@@ -38,7 +37,7 @@ export class HeldBody {
       this.#chunks.append(chunk)
       return null
     }
-    return this.#spill(kept(chunk))
+    return this.#spill(copyIfBorrowed(chunk))
   }
 
   /** The whole body, or null if part of it is in a file. */
@@ -122,4 +121,95 @@ export class HeldBody {
       this.#room.wrote(bytesWritten)
     }
   }
+}
+
+export interface BodyRoomParts {
+  readonly tempDir: string
+  readonly memoryBytesMax: number
+  readonly spilledBytesMax: number
+  /** What is left of the disk that the temporary files are on. */
+  freeBytes(): Promise<number>
+}
+
+/** Why a body cannot be held, as a sentence for the client. */
+export class NoBodyRoom extends Error {}
+
+/** Memory and disk for bodies that wait for admission: how much all of them take, and those of one key. */
+export class BodyRoom {
+  readonly tempDir: string
+  readonly #parts: BodyRoomParts
+  #memoryBytes = 0
+  #spilledBytes = 0
+  /** Of that, what was promised to bodies and is not on the disk yet. */
+  #unwrittenBytes = 0
+
+  constructor(parts: BodyRoomParts) {
+    this.tempDir = parts.tempDir
+    this.#parts = parts
+  }
+
+  get memoryBytes(): number {
+    return this.#memoryBytes
+  }
+
+  get spilledBytes(): number {
+    return this.#spilledBytes
+  }
+
+  tryMemory(bytes: number, share: KeyShare): boolean {
+    const { memoryBytesMax } = this.#parts
+    if (share.memoryBytes + bytes > partOf(memoryBytesMax, this.#memoryBytes - share.memoryBytes))
+      return false
+    this.#memoryBytes += bytes
+    share.memoryBytes += bytes
+    return true
+  }
+
+  giveMemoryBack(bytes: number, share: KeyShare): void {
+    this.#memoryBytes -= bytes
+    share.memoryBytes -= bytes
+  }
+
+  /** Takes disk for a body, or throws why there is none. The books may be on it, and must never find it full. */
+  async takeDisk(bytes: number, share: KeyShare): Promise<void> {
+    const { spilledBytesMax } = this.#parts
+    if (share.spilledBytes + bytes > partOf(spilledBytesMax, this.#spilledBytes - share.spilledBytes)) {
+      const whose =
+        share.spilledBytes === 0 ? 'too many large ones are held' : 'those of this key fill its part'
+      throw new NoBodyRoom(`There is no room to hold the request body: ${whose} already.`)
+    }
+    // Before the disk is looked at, so that two that look at the same time do not take the same room.
+    this.#spilledBytes += bytes
+    share.spilledBytes += bytes
+    this.#unwrittenBytes += bytes
+    try {
+      const freeBytes = await this.#parts.freeBytes()
+      if (freeBytes - this.#unwrittenBytes >= limits.diskFreeBytesMin) return
+    } catch (error) {
+      this.giveDiskBack(bytes, bytes, share)
+      throw error
+    }
+    this.giveDiskBack(bytes, bytes, share)
+    throw new NoBodyRoom('There is no room to hold the request body: the disk is nearly full.')
+  }
+
+  wrote(bytes: number): void {
+    this.#unwrittenBytes -= bytes
+  }
+
+  giveDiskBack(bytes: number, unwrittenBytes: number, share: KeyShare): void {
+    this.#spilledBytes -= bytes
+    share.spilledBytes -= bytes
+    this.#unwrittenBytes -= unwrittenBytes
+  }
+}
+
+/** What one key may take beside the others: however many fill their parts, there is room for the next. */
+function partOf(bytesMax: number, othersBytes: number): number {
+  return (bytesMax - othersBytes) * limits.bodiesPartPerKeyMax
+}
+
+export async function freeBytesOf(dir: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dir)
+  return bavail * bsize
 }

@@ -6,8 +6,9 @@ import type { Secret } from '../kernel/secret.ts'
 import { type Identity, refuseKey } from '../keys/identity.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { claimsToBeOurs, keyKindOf } from '../keys/key-format.ts'
-import { CREDENTIAL_HEADERS, keyInHeader } from '../providers/credentials.ts'
-import { chooseSurface, type Surface, type SurfaceSignals } from '../providers/surface.ts'
+import { chooseSurface } from '../providers/find-endpoint.ts'
+import type { Surface } from '../providers/surface.ts'
+import { CREDENTIAL_HEADERS, keyInHeader } from '../providers/surfaces.ts'
 
 export interface IdentifyParts {
   readonly servicePrefix: string
@@ -16,33 +17,13 @@ export interface IdentifyParts {
   readonly bootstrapDigest: Buffer | null
 }
 
+/** Nearly every path decides by itself, and then no header is looked for. */
 export function surfaceOf(path: string, method: string, headers: RawHeaders): Surface {
-  return chooseSurface(path, new SignalsIn(method, headers))
-}
-
-/** Nearly every path decides by itself, and then nothing is looked for. */
-class SignalsIn implements SurfaceSignals {
-  readonly #method: string
-  readonly #headers: RawHeaders
-
-  constructor(method: string, headers: RawHeaders) {
-    this.#method = method
-    this.#headers = headers
-  }
-
-  get hasAnthropicVersion(): boolean {
-    return this.#has('anthropic-version')
-  }
-
-  get hasXApiKey(): boolean {
-    return this.#has('x-api-key')
-  }
-
-  #has(name: string): boolean {
-    if (hasHeader(this.#headers, name)) return true
-    if (!isPreflight(this.#method, this.#headers)) return false
-    return tokensOf(this.#headers, 'access-control-request-headers').includes(name)
-  }
+  return chooseSurface(path, (name) => {
+    if (hasHeader(headers, name)) return true
+    if (!isPreflight(method, headers)) return false
+    return tokensOf(headers, 'access-control-request-headers').includes(name)
+  })
 }
 
 export function identify(

@@ -1,5 +1,6 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import { type Meter, type Metered, NOTHING_SHOWN, type Shown, type Stage } from '../metering/meter.ts'
@@ -9,7 +10,7 @@ import { createMeter } from '../providers/usage/create-meter.ts'
 /** Looks at a reply as it passes. It cannot change or fail it, and never looks away: rather upstream waits. */
 export interface Observer {
   /** A promise means: the observer is behind, upstream has to wait for it. Null for every reply that is not encoded. */
-  see(chunk: Buffer): Promise<void> | null
+  see(chunk: Borrowed): Promise<void> | null
   readonly stage: Stage
   readonly shown: Shown
   readonly visibleBytes: number
@@ -60,7 +61,7 @@ class PlainObserver implements Observer {
     return this.#meter.visibleBytes
   }
 
-  see(chunk: Buffer): null {
+  see(chunk: Borrowed): null {
     this.#meter.write(chunk)
     return null
   }

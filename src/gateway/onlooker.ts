@@ -1,3 +1,4 @@
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { ReplyHead } from './answer.ts'
 
 /**
@@ -6,9 +7,9 @@ import type { ReplyHead } from './answer.ts'
  */
 export interface Onlooker {
   /** A chunk of the request's body on its way upstream. */
-  sent(chunk: Buffer): void
+  readonly sent: (chunk: Borrowed) => void
   /** A chunk of the reply as upstream sent it. */
-  received(chunk: Buffer): void
+  readonly received: (chunk: Borrowed) => void
   /** Whether a JSON reply is kept back until this onlooker is done: the client may build on what it found. */
   readonly beforeAnswer: boolean
   /** The call is settled. */

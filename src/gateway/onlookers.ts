@@ -1,5 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
 import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Admission } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import type { ReplyHead } from './answer.ts'
@@ -45,12 +46,12 @@ export class Onlookers {
     this.#sentBytes = body.held.length
   }
 
-  sent(chunk: Buffer): void {
+  sent(chunk: Borrowed): void {
     this.#sentBytes += chunk.length
     for (const onlooker of this.#all) onlooker.sent(chunk)
   }
 
-  received(chunk: Buffer): void {
+  received(chunk: Borrowed): void {
     for (const onlooker of this.#all) onlooker.received(chunk)
   }
 

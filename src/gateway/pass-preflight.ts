@@ -1,16 +1,16 @@
 import type { Exchange } from '../http/exchange.ts'
-import type { Target } from '../http/target.ts'
+import type { Target } from '../http/judge-head.ts'
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Surface } from '../providers/surface.ts'
-import { upstreamTarget } from '../providers/upstream-target.ts'
+import { upstreamTarget } from '../providers/surfaces.ts'
 import { Answer } from './answer.ts'
 import { deny } from './deny.ts'
 import { forward } from './forward.ts'
+import { toUpstreamHeaders } from './forwarded-headers.ts'
 import type { Gateway } from './gateway.ts'
 import { explainFailure } from './refusals.ts'
-import type { Upstream } from './upstream.ts'
-import { toUpstreamHeaders } from './upstream-headers.ts'
+import type { Upstream } from './upstream-pool.ts'
 
 /** It belongs to no account, so there is no balance to tell. */
 const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
@@ -52,9 +52,10 @@ export async function passPreflight(
       body: null,
     },
     {
-      interim: (status, headers) => answer.interim(status, headers),
-      head: (status, reason, headers) =>
-        answer.begin({ status, reason, headers }, { when: 'now', figures: FREE }),
+      head: (head) => {
+        if (head.status < 200) answer.interim(head)
+        else answer.begin(head, { when: 'now', figures: FREE })
+      },
       data: (chunk) => answer.data(chunk),
     },
   )

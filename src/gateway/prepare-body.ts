@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream'
-import type { BodyTimes } from '../http/body-pace.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { BodyTimes } from '../http/incoming-request.ts'
 import { firstValue } from '../http/raw-headers.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { askForUsage } from '../providers/chat-usage/ask-for-usage.ts'
@@ -14,10 +15,11 @@ import {
   spliceChunks,
 } from '../providers/chat-usage/splice-bytes.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
+import { READERS } from '../providers/surfaces.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { KeyShare } from './key-shares.ts'
 import { bodyForUpstream, type RequestBody } from './read.ts'
-import type { UpstreamBody } from './request-head.ts'
+import type { UpstreamBody } from './send-request.ts'
 
 /** The body as it goes upstream. */
 export interface PreparedBody {
@@ -44,7 +46,7 @@ export async function prepareBody(
     readonly turns: DecodingTurns
     readonly share: KeyShare
     /** Sees what flows through. */
-    look(chunk: Buffer): void
+    look(chunk: Borrowed): void
   },
 ): Promise<PreparedBody> {
   const splices = settings.injectUsage ? usageSplices(facts, endpoint) : null
@@ -85,7 +87,7 @@ async function encodedAnew(
 
 function usageSplices(facts: RequestFacts, endpoint: Endpoint | null): readonly Splice[] | null {
   if (facts.kind !== 'json' || endpoint?.billing !== 'metered') return null
-  if (endpoint.usage !== 'chat' && endpoint.usage !== 'completions') return null
+  if (READERS[endpoint.usage]?.usageOnRequest !== true) return null
   const ask = askForUsage(facts.scan)
   return ask.kind === 'edit' ? ask.splices : null
 }

@@ -1,8 +1,9 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { Surface } from '../kernel/surface.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
-import type { Endpoint, Surface } from '../providers/endpoint.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
 
 /** What has to be known of a call to say what it may cost. */

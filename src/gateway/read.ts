@@ -1,23 +1,22 @@
 import { Readable } from 'node:stream'
-import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
-import { clientLeft, discardRest, type Exchange, inviteBody } from '../http/exchange.ts'
+import { clientLeft, discardRest, type Exchange, sendContinue } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { kept } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { NOT_READ, type RequestFacts, SPEECH_NAMES } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
-import { AudioUpload } from '../providers/audio-upload.ts'
+import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { type SpeechRequest, speechRequest } from '../providers/request-characters.ts'
 import { watchRecords } from '../providers/watch-records.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { Denial } from './deny.ts'
 import type { CountableRequest } from './estimate-usage.ts'
 import type { HeldBody } from './held-body.ts'
 import { type ReceiveOptions, receiveBody, refuseAnnouncedLength, type Sender } from './receive-body.ts'
-import type { UpstreamBody } from './request-head.ts'
+import type { UpstreamBody } from './send-request.ts'
 
 /** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
 export type RequestBody =
@@ -84,7 +83,7 @@ export async function readBody(
   sender: Sender,
 ): Promise<ReadResult> {
   const { present, lengthBytes } = announcedBody(exchange)
-  if (present) inviteBody(exchange)
+  if (present) sendContinue(exchange)
   if (!present) return { kind: 'read', body: { kind: 'none' }, facts: NOT_READ, audio: null }
   if (endpoint === null || endpoint.reads === 'nothing') {
     return { kind: 'read', body: { kind: 'flowing', lengthBytes }, facts: NOT_READ, audio: null }
@@ -168,7 +167,7 @@ export function bodyForUpstream(
   exchange: Exchange,
   body: RequestBody,
   times: BodyTimes,
-  look: (chunk: Buffer) => void,
+  look: (chunk: Borrowed) => void,
 ): UpstreamBody {
   switch (body.kind) {
     case 'none':
@@ -186,22 +185,17 @@ export class BodyIdle extends Error {
 }
 
 /** The request as a stream of its own, which may be destroyed: the request must survive to be answered. */
-function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) => void): Readable {
-  const watchIdle = () =>
-    setTimeout(() => out.destroy(new BodyIdle('The request body stopped arriving.')), times.idleTimeoutMs)
-  let idle = watchIdle()
-  const pace = new BodyPace(times)
+function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Borrowed) => void): Readable {
+  const pace = new BodyPace(times, (message) => out.destroy(new BodyIdle(message)))
+  pace.watchSilence()
   const out = new Readable({
     highWaterMark: 64 * 1024,
     read() {
-      // One that was cleared cannot be refreshed.
-      clearTimeout(idle)
-      if (!req.complete) idle = watchIdle()
       pace.resumed()
       req.resume()
     },
     destroy(error, done) {
-      clearTimeout(idle)
+      pace.stop()
       res.whenClosed.remove(onLeft)
       discardRest(req)
       done(error)
@@ -209,22 +203,15 @@ function bridge({ req, res }: Exchange, times: BodyTimes, look: (chunk: Buffer) 
   })
   // Whoever reads it may have lost interest, if upstream cannot be reached, and nobody else listens.
   out.on('error', () => {})
-  function onData(chunk: Buffer): void {
-    idle.refresh()
-    if (!pace.arrived(chunk.length)) {
-      out.destroy(new BodyIdle(slowBody(times.bytesPerSecondMin)))
-      return
-    }
+  function onData(chunk: Borrowed): boolean {
+    if (!pace.arrived(chunk.length)) return true
     look(chunk)
-    // While upstream has no room the client cannot send, and its silence says nothing.
-    if (!out.push(kept(chunk))) {
-      clearTimeout(idle)
-      pace.paused()
-      req.pause()
-    }
+    if (out.push(copyIfBorrowed(chunk))) return true
+    pace.paused()
+    return false
   }
   function onEnd(): void {
-    clearTimeout(idle)
+    pace.stop()
     out.push(null)
   }
   // The client left in mid-upload: upstream must not see a body that looks complete.

@@ -1,10 +1,10 @@
-import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type BodyRoom, NoBodyRoom } from './body-room.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Denial } from './deny.ts'
-import { HeldBody } from './held-body.ts'
+import { type BodyRoom, HeldBody, NoBodyRoom } from './held-body.ts'
 import type { KeyShare } from './key-shares.ts'
 
 export interface ReceiveOptions {
@@ -12,7 +12,7 @@ export interface ReceiveOptions {
   readonly times: BodyTimes
 }
 
-/** Whose body it is. */
+/** The key that sends the body. */
 export interface Sender {
   readonly share: KeyShare
   /** Asks whether the key may send a body. Null: that was asked already. */
@@ -20,8 +20,8 @@ export interface Sender {
 }
 
 /** Sees each chunk as it arrives. A promise means: wait for it before the next one. */
-export interface Looker {
-  write(chunk: Buffer): Promise<void> | null
+interface Looker {
+  readonly write: (chunk: Borrowed) => Promise<void> | null
 }
 
 export type Received =
@@ -31,7 +31,7 @@ export type Received =
 
 /**
  * Takes the request's body in, whole, with a limit on its size, on its silence and on its slowness. The key of one that
- * does not come at once is asked about meanwhile: nobody without one keeps a connection by sending slowly.
+ * does not come at once is asked about meanwhile, so that a slow body keeps no connection without a key.
  */
 export function receiveBody(
   exchange: Exchange,
@@ -49,29 +49,28 @@ export function receiveBody(
     function finish(result: Received | null): void {
       if (finished) return
       finished = true
-      if (timer !== null) clearTimeout(timer)
+      clearTimeout(keyTimer)
+      pace?.stop()
       req.release()
       res.whenClosed.remove(onLeft)
       if (result?.kind !== 'received') body.dispose()
       if (result !== null) resolve(result)
     }
 
-    let timer: NodeJS.Timeout | null = null
     let pace: BodyPace | null = null
     /** Arriving bytes do not put the question off. */
-    let isKeyChecked = sender.checkKey === null
-    /** Most bodies come in one piece with their head, and are whole before anybody could wait for them. */
+    let keyTimer: NodeJS.Timeout | undefined
+    /** Most bodies come in one piece with their head, and need no timers. */
     function waitForMore(): void {
       if (finished) return
       res.whenClosed.add(onLeft)
-      pace = new BodyPace(times)
-      if (isKeyChecked) watchIdle()
-      else timer = setTimeout(checkKey, Math.min(limits.bodyMsBeforeKeyCheck, times.idleTimeoutMs))
+      pace = new BodyPace(times, tooLate)
+      if (sender.checkKey === null) pace.watchSilence()
+      else keyTimer = setTimeout(checkKey, Math.min(limits.bodyMsBeforeKeyCheck, times.idleTimeoutMs))
     }
 
     function checkKey(): void {
-      isKeyChecked = true
-      watchIdle()
+      pace?.watchSilence()
       sender.checkKey?.().then(
         (denial) => {
           if (denial !== null) finish({ kind: 'refused', ...denial })
@@ -83,34 +82,25 @@ export function receiveBody(
       )
     }
 
-    function watchIdle(): void {
-      timer = setTimeout(() => {
-        tooLate(`The request body stopped arriving for ${Math.round(times.idleTimeoutMs / 1_000)} s.`)
-      }, times.idleTimeoutMs)
-    }
-
     function tooLate(message: string): void {
       finish(refused(refuse('request_timeout', message, { close: true })))
     }
 
-    function onData(chunk: Buffer): void {
-      if (isKeyChecked) timer?.refresh()
+    function onData(chunk: Borrowed): boolean {
       if (body.length + chunk.length > limits.bodyBytesMax) finish(refused(tooLarge()))
-      else if (pace?.arrived(chunk.length) === false) tooLate(slowBody(times.bytesPerSecondMin))
-      else take(chunk)
+      else if (pace?.arrived(chunk.length) !== false) return take(chunk)
+      return true
     }
 
-    function take(chunk: Buffer): void {
+    /** False: no more before the promises below have resolved. */
+    function take(chunk: Borrowed): boolean {
       const looked = looker?.write(chunk) ?? null
       const appended = body.append(chunk)
-      if (looked === null && appended === null) return
-      req.pause()
+      if (looked === null && appended === null) return true
       pace?.paused()
       Promise.all([looked, appended]).then(
         () => {
-          // Our own slowness is not the client's silence.
-          if (!finished && isKeyChecked) timer?.refresh()
-          pace?.resumed()
+          if (!finished) pace?.resumed()
           req.resume()
         },
         (error: unknown) => {
@@ -119,6 +109,7 @@ export function receiveBody(
           finish(refused(refuse('overloaded', message)))
         },
       )
+      return false
     }
     function onEnd(): void {
       finish({ kind: 'received', body })

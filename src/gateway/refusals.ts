@@ -3,8 +3,10 @@ import { TOO_MANY_LINES } from '../http/message-reader.ts'
 import { tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Endpoint, Surface } from '../providers/endpoint.ts'
+import type { Surface } from '../kernel/surface.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-meant.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import type { CallEnd } from './forward.ts'
 import { BodyIdle } from './read.ts'
 
@@ -24,11 +26,8 @@ export function refuseTooManyCalls(callsMax: number): Refusal {
 }
 
 export function refuseUnconfigured(surface: Surface): Refusal {
-  const [variable, other] =
-    surface === 'messages'
-      ? ['TOLLGATE_MESSAGES_KEY', 'TOLLGATE_MESSAGES_URL']
-      : ['TOLLGATE_CHAT_KEY', 'TOLLGATE_CHAT_URL']
-  const message = `No upstream is configured for this surface. Its operator sets ${variable} (or ${other}).`
+  const { key, url } = SURFACES[surface].upstream.variables
+  const message = `No upstream is configured for this surface. Its operator sets ${key} (or ${url}).`
   return refuse('surface_not_configured', message)
 }
 

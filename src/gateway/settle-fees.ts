@@ -2,8 +2,8 @@ import type { Quantities, Usage } from '../kernel/usage.ts'
 import type { PriceVersion } from '../pricing/price-book.ts'
 import { resolve } from '../pricing/priced-parts.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
-import type { RequestFees } from '../providers/request-fees.ts'
-import { addToolCalls } from '../providers/usage/known-sides.ts'
+import type { RequestFees } from '../providers/surface.ts'
+import { addToolCalls } from '../providers/usage/reading.ts'
 
 /** The usage of an answered call with the fees that only its request or its model tells of, and without those that are none. */
 export function settleFees(

@@ -1,24 +1,27 @@
 import type { Socket } from 'node:net'
-import type { MessageHead } from '../http/message-head.ts'
-import { MessageReader, type MessageReceiver } from '../http/message-reader.ts'
+import { type MessageHead, MessageReader, type MessageReceiver } from '../http/message-reader.ts'
+import { firstValue, hasHeader } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Connect } from './connect-upstream.ts'
-import { holdFailedWrites } from './hold-failed-writes.ts'
-import { reusableMs } from './reuse.ts'
-import { type Sendable, sendRequest, type Upload } from './upload.ts'
+import { holdFailedWrites } from '../kernel/node-internals.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import { type Sendable, sendRequest, type Upload } from './send-request.ts'
 
-/** A request with its reply, as a connection sees it. `whole` or `broken` comes last, and once. */
-export interface Carried {
+/** A socket that has begun to connect, and what it says when it is ready. */
+export interface Connecting {
+  readonly socket: Socket
+  readonly readyEvent: 'connect' | 'secureConnect'
+}
+
+/** `onChunk` gets what arrives. It is good until that returns. */
+export type Connect = (onChunk: (chunk: Borrowed) => void) => Connecting
+
+/** A request with its reply, as a connection sees it. `end` or `broken` comes last, and once. */
+export interface CarriedCall extends MessageReceiver {
   readonly method: string
   /** To be asked for once: nothing is sent twice, and what was sent is not kept. */
   takeSendable(): Sendable
   /** From here on upstream may have seen it. */
   begun(): void
-  interim(status: number, headers: string[]): void
-  head(status: number, reason: string, headers: string[]): void
-  /** Whether more may come at once. The chunk is good until this returns. */
-  data(chunk: Buffer): boolean
-  whole(trailers: string[]): void
   /** `whole`: nothing of the request was left to be handed to the socket. */
   broken(error: Error, whole: boolean): void
 }
@@ -49,7 +52,7 @@ export class UpstreamConnection implements MessageReceiver {
   readonly #socket: Socket
   readonly #owner: ConnectionOwner
   readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
-  #carried: Carried | null
+  #carried: CarriedCall | null
   #upload: Upload | null = null
   #isInterim = false
   #hasHead = false
@@ -59,7 +62,7 @@ export class UpstreamConnection implements MessageReceiver {
   /** After the reply; 0 if the connection has to close. */
   #reusableMs = 0
 
-  constructor(connect: Connect, first: Carried, owner: ConnectionOwner) {
+  constructor(connect: Connect, first: CarriedCall, owner: ConnectionOwner) {
     const { socket, readyEvent } = connect((chunk) => this.#onData(chunk))
     this.#socket = socket
     this.#owner = owner
@@ -91,26 +94,27 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   /** Sends a request. The connection is ready, and nothing else is on it. */
-  carry(carried: Carried): void {
+  carry(carried: CarriedCall): void {
     this.#carried = carried
     this.#hasHead = false
     this.#isInterim = false
     this.#reusableMs = 0
+    this.#reader.hasNoBody = carried.method === 'HEAD'
     carried.begun()
     this.#upload = sendRequest(this.#socket, carried.takeSendable(), (error) => this.fail(error))
   }
 
   /** The receiver has room again. */
-  resume(carried: Carried): void {
+  resume(carried: CarriedCall): void {
     if (this.#carried === carried) this.#socket.resume()
   }
 
-  /** Nobody wants the reply any more. Upstream sees the connection close, and never the end of a body it lacks. */
-  abandon(carried: Carried): void {
+  /** The reply is not wanted any more. Upstream sees the connection close, and never the end of a body it lacks. */
+  abandon(carried: CarriedCall): void {
     if (this.#carried === carried) this.close()
   }
 
-  /** Nobody hears of it. */
+  /** Closes it without telling the call on it. */
   close(): void {
     this.#carried = null
     this.#upload?.stop()
@@ -119,7 +123,7 @@ export class UpstreamConnection implements MessageReceiver {
     this.#owner.gone(this)
   }
 
-  /** Closes it; whoever is on it hears why. */
+  /** Closes it, and tells the call on it why. */
   fail(error: Error): void {
     const carried = this.#carried
     const whole = this.#upload?.isDone ?? true
@@ -127,29 +131,25 @@ export class UpstreamConnection implements MessageReceiver {
     carried?.broken(error, whole)
   }
 
-  head(head: MessageHead): 'as_framed' | 'none' {
+  head(head: MessageHead): void {
     const carried = this.#carried
-    const { status, headers } = head
+    const { status } = head
     if (carried === null) this.#hasUnasked = true
     else if (status === 100 || status === 101) {
-      this.fail(new UpstreamBroke('UPSTREAM_UNASKED', `upstream answered ${status}, which nobody asked for`))
+      this.fail(new UpstreamBroke('UPSTREAM_UNASKED', `upstream answered ${status}, which was not asked for`))
     } else if (status < 100 || status > 999) {
       this.fail(new Error(`upstream answered with status ${status}`))
-    } else if (status < 200) {
-      this.#isInterim = true
-      carried.interim(status, headers)
     } else {
-      const { method } = carried
-      this.#hasHead = true
-      this.#reusableMs = reusableMs(head, method)
-      carried.head(status, head.reason, headers)
-      return method === 'HEAD' ? 'none' : 'as_framed'
+      this.#isInterim = status < 200
+      this.#hasHead = !this.#isInterim
+      if (this.#hasHead) this.#reusableMs = reusableMs(head, carried.method)
+      carried.head(head)
     }
-    return 'none'
   }
 
-  body(chunk: Buffer): void {
+  data(chunk: Borrowed): boolean {
     if (this.#carried !== null && !this.#carried.data(chunk)) this.#socket.pause()
+    return true
   }
 
   end(trailers: string[]): void {
@@ -165,10 +165,10 @@ export class UpstreamConnection implements MessageReceiver {
     if (!isSent) this.#reusableMs = 0
     this.#upload?.stop()
     this.#upload = null
-    carried.whole(trailers)
+    carried.end(trailers)
   }
 
-  #onData(chunk: Buffer): void {
+  #onData(chunk: Borrowed): void {
     if (this.#carried === null) {
       this.#refuseUnasked()
       return
@@ -181,7 +181,7 @@ export class UpstreamConnection implements MessageReceiver {
 
   /** The reply is over. */
   #rest(error: Error | null): void {
-    if (error !== null || this.#hasUnasked || this.#reader.isWithin) this.#refuseUnasked()
+    if (error !== null || this.#hasUnasked || this.#reader.hasPartialMessage) this.#refuseUnasked()
     else if (this.#reusableMs === 0) this.close()
     else {
       if (this.#socket.isPaused()) this.#socket.resume()
@@ -200,4 +200,29 @@ export class UpstreamConnection implements MessageReceiver {
     if (this.#hasHead && !this.#wasReset) this.#reader.finish()
     this.fail(new UpstreamBroke('UPSTREAM_CLOSED', 'upstream closed the connection'))
   }
+}
+
+/** How long an idle connection is kept where upstream does not say. */
+const IDLE_MS = 4_000
+const IDLE_MS_MAX = 600_000
+
+/** So much earlier than upstream we close, lest a request cross its close. */
+const MARGIN_MS = 2_000
+
+/** How long the connection of this reply may wait for another request; 0 if it may not carry one. */
+function reusableMs(head: MessageHead, method: string): number {
+  const { headers } = head
+  // An upstream that sends a body to HEAD after all would send it into the next reply, which is another key's.
+  if (method === 'HEAD' || !head.keepAlive || mayHaveUnannouncedBody(head)) return 0
+  // A 408 may have been sent before our request came.
+  if (head.status === 408) return 0
+  const timeout = /timeout=(\d+)/.exec(firstValue(headers, 'keep-alive') ?? '')?.[1]
+  if (timeout === undefined) return IDLE_MS
+  return Math.max(0, Math.min(Number(timeout) * 1_000 - MARGIN_MS, IDLE_MS_MAX))
+}
+
+/** These have no body. Where they announce one, upstream may send it, and it would be read as the next reply. */
+function mayHaveUnannouncedBody({ status, headers }: MessageHead): boolean {
+  if (status !== 204 && status !== 304) return false
+  return Number(firstValue(headers, 'content-length') ?? 0) > 0 || hasHeader(headers, 'transfer-encoding')
 }

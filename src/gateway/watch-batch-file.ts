@@ -2,16 +2,17 @@ import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import type { BatchFile, LedgerStore } from '../ledger/ledger-store.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { decodeCopy } from '../metering/decode-copy.ts'
-import { BatchFileScanner } from '../providers/batch-file-scanner.ts'
+import { BatchFileScanner, UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/batch-file.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/file-id.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import { Beginning } from './beginning.ts'
 import type { Onlooker } from './onlooker.ts'
 import { saysTwice } from './read.ts'
 
 /** Whether this is the upload of a file from which a batch can be made later. */
 export function mayUploadBatch(endpoint: Endpoint | null): boolean {
-  return endpoint?.surface === 'chat' && endpoint.method === 'POST' && endpoint.template === '/v1/files'
+  if (endpoint === null || endpoint.method !== 'POST') return false
+  return SURFACES[endpoint.surface].batchUpload === endpoint.template
 }
 
 /**

@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { type RawHeaders, valuesOf } from './raw-headers.ts'
 
-/** Proxies in front of us, whose word about where a request comes from counts. */
+/** Proxies in front of us, which are believed about where a request comes from. */
 export class TrustedProxies {
   readonly #list = new BlockList()
 
@@ -20,7 +20,7 @@ export class TrustedProxies {
   }
 
   /**
-   * Who sent the request: the last address of `X-Forwarded-For` that is no trusted proxy's own. Those before it are what
+   * The sender of the request: the last address of `X-Forwarded-For` that is no trusted proxy's own. Those before it are what
    * the client says. Where a proxy wrote no address, the proxy is the client.
    */
   clientOf(peer: string, headers: RawHeaders): string {

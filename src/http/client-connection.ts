@@ -1,16 +1,14 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { limits } from '../kernel/limits.ts'
-import { adoptSocket } from './adopt-socket.ts'
-import { ConnectionMemory } from './connection-memory.ts'
-import { IncomingRequest, type RequestSource } from './incoming-request.ts'
-import type { MessageHead } from './message-head.ts'
-import { MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
+import { adoptSocket } from '../kernel/node-internals.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import { ConnectionMemory, IncomingRequest, type RequestSource } from './incoming-request.ts'
+import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
-import { Patience } from './patience.ts'
 import { firstValue } from './raw-headers.ts'
 
-/** What a connection tells whoever accepted it. None of these may throw. */
+/** What a connection tells the server that accepted it. None of these may throw. */
 export interface ConnectionOwner {
   /** Whether connections still end with the reply they carry. */
   readonly isDraining: boolean
@@ -18,7 +16,7 @@ export interface ConnectionOwner {
   /** The time of day. */
   nowMs(): number
   onRequest(request: IncomingRequest, reply: OutgoingReply, expects: Expects): void
-  /** The bytes are no request, and nobody has been answered for them. The connection is the owner's to end. */
+  /** The bytes are no request, and no reply has begun for them. The connection is the owner's to end. */
   onBroken(socket: Socket, error: WireError, head: string): void
   onConnect(socket: Socket, head: string): void
   onClosed(connection: ClientConnection): void
@@ -33,7 +31,7 @@ interface Turn {
   readonly expects: Expects
 }
 
-/** For whoever wants to see from beside what comes and goes: a request is whole, its reply has left. */
+/** For diagnostics: a request is whole, its reply has left. */
 const requestWhole = channel('tollgate.request.whole')
 const replyFinished = channel('tollgate.reply.finished')
 
@@ -50,13 +48,13 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly memory = new ConnectionMemory()
   readonly #owner: ConnectionOwner
   readonly #reader: MessageReader
-  /** Whose turn it is first; then those sent ahead. */
+  /** The request that is being answered; then those sent ahead. */
   readonly #turns: Turn[] = []
-  /** Whose body is being read. */
+  /** The request whose body is being read. */
   #arriving: IncomingRequest | null = null
   /** No further request is read: the last one said so, or what came after it is none. */
   #isLast = false
-  readonly #patience: Patience
+  readonly #timeouts: ConnectionTimeouts
   readonly remoteAddress: string
 
   constructor(accepted: Socket, owner: ConnectionOwner) {
@@ -64,7 +62,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const socket = adoptSocket(accepted, (chunk) => this.#onData(chunk))
     this.socket = socket
     this.#owner = owner
-    this.#patience = new Patience(owner.monotonicMs())
+    this.#timeouts = new ConnectionTimeouts(owner.monotonicMs())
     this.#reader = new MessageReader('request', this, limits)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
@@ -74,7 +72,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   get isIdle(): boolean {
-    return this.#turns.length === 0 && !this.#patience.headBegun
+    return this.#turns.length === 0 && !this.#timeouts.headBegun
   }
 
   get replies(): readonly OutgoingReply[] {
@@ -85,11 +83,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   checkTime(nowMs: number): void {
     const reply = this.#turns[0]?.reply
     const takenBytes = reply?.ended === true && !reply.writableFinished ? reply.bytesTaken : null
-    const impatience = this.#patience.check(nowMs, takenBytes)
-    if (impatience === 'head_late' && this.#turns.length === 0) {
+    const timeout = this.#timeouts.check(nowMs, takenBytes)
+    if (timeout === 'head_late' && this.#turns.length === 0) {
       this.#isLast = true
-      this.#owner.onBroken(this.socket, timeout(), '')
-    } else if (impatience === 'not_taken' || (impatience === 'rests' && this.#turns.length === 0)) {
+      this.#owner.onBroken(this.socket, headTimeout(), '')
+    } else if (timeout === 'not_taken' || (timeout === 'idle' && this.#turns.length === 0)) {
       this.socket.destroy()
     }
   }
@@ -105,19 +103,19 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     else if (this.socket.isPaused()) this.socket.resume()
   }
 
-  head(head: MessageHead): 'as_framed' {
-    if (this.#isLast) return 'as_framed'
-    this.#patience.headCame()
+  head(head: MessageHead): void {
+    if (this.#isLast) return
+    this.#timeouts.headCame()
     // What is sent ahead beyond the limit is dropped, and `Connection: close` tells: if it were left unread, we would
     // not see either that the client has left. An answer to a CONNECT would stand before those to others.
     if (this.#turns.length > (head.method === 'CONNECT' ? 0 : limits.requestsAheadMax)) {
       this.#endWithLastTurn()
-      return 'as_framed'
+      return
     }
     if (head.method === 'CONNECT') {
       this.#isLast = true
       this.#owner.onConnect(this.socket, headTextOf(head))
-      return 'as_framed'
+      return
     }
     const request = new IncomingRequest(head, this)
     const expects = expectationOf(head)
@@ -135,11 +133,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#arriving = request
     this.#turns.push({ request, reply, expects })
     if (this.#turns.length === 1) this.#owner.onRequest(request, reply, expects)
-    return 'as_framed'
   }
 
-  body(chunk: Buffer): void {
+  data(chunk: Borrowed): boolean {
     this.#arriving?.arrived(chunk)
+    return true
   }
 
   end(): void {
@@ -152,9 +150,9 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#goOn()
   }
 
-  #onData(chunk: Buffer): void {
+  #onData(chunk: Borrowed): void {
     if (this.#isLast && this.#arriving === null) return
-    if (this.isIdle) this.#patience.headBegins(this.#owner.monotonicMs())
+    if (this.isIdle) this.#timeouts.headBegins(this.#owner.monotonicMs())
     const error = this.#reader.read(chunk)
     if (error !== null) this.#onBroken(error, chunk)
     this.flowChanged()
@@ -162,7 +160,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
   readonly #onEnd = (): void => {
     const error = this.#isLast ? null : this.#reader.finish()
-    if (error !== null && (this.#arriving !== null || this.#patience.headBegun)) this.#onBroken(error, null)
+    if (error !== null && (this.#arriving !== null || this.#timeouts.headBegun)) this.#onBroken(error, null)
     // A half-closed client is treated as gone: otherwise one that left could not be told from one that waits.
     else if (this.#turns[0]?.reply.ended !== true) this.socket.destroy()
   }
@@ -184,7 +182,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     const request = this.#turns[0]?.request
     if (replyFinished.hasSubscribers) replyFinished.publish({ request })
     if (!reusable) this.#isLast = true
-    // Whoever answered may have left the body to nobody.
+    // The handler may have answered without taking the body in.
     if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
     if (reusable) this.#goOn()
     else if (request?.complete === true) this.socket.destroySoon()
@@ -200,7 +198,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     return this.#turns.at(-2)?.reply.headersSent !== true
   }
 
-  /** A request that nobody takes in yet is larger than what may wait. */
+  /** A request without a receiver is larger than what may wait. */
   #dropAhead(): void {
     this.#arriving = null
     this.#turns.pop()
@@ -224,10 +222,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       this.#owner.onRequest(next.request, next.reply, next.expects)
       this.flowChanged()
     } else if (this.#isLast || this.#owner.isDraining) this.socket.destroySoon()
-    else this.#patience.allAnswered(this.#owner.monotonicMs(), this.#reader.isWithin)
+    else this.#timeouts.allAnswered(this.#owner.monotonicMs(), this.#reader.hasPartialMessage)
   }
 
-  #onBroken(error: WireError, chunk: Buffer | null): void {
+  #onBroken(error: WireError, chunk: Borrowed | null): void {
     this.#isLast = true
     const last = this.#turns.at(-1)
     if (last === undefined) {
@@ -244,7 +242,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
 
 function ignore(): void {}
 
-function timeout(): WireError {
+function headTimeout(): WireError {
   return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })
 }
 
@@ -265,4 +263,59 @@ function headTextOf({
   const lines = [`${method} ${target} HTTP/${httpVersion}`]
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`)
   return lines.join('\r\n')
+}
+
+/** Why a connection is to end: it says nothing for too long, a head takes too long, or a reply is not taken. */
+type ConnectionTimeout = 'idle' | 'head_late' | 'not_taken'
+
+/** How long a client may be silent, and how long it may take nothing of a reply that is over. */
+export class ConnectionTimeouts {
+  /** Since when a head is being waited for; null while one is being answered. */
+  #waitingSinceMs: number | null
+  #headBegun = false
+  /** The first head must come in time; before another one the connection may rest. */
+  #isNew = true
+  #taken: number | null = null
+  #takenSinceMs = 0
+
+  constructor(nowMs: number) {
+    this.#waitingSinceMs = nowMs
+  }
+
+  /** Of a head something has come, but not all. */
+  get headBegun(): boolean {
+    return this.#headBegun
+  }
+
+  headBegins(nowMs: number): void {
+    this.#headBegun = true
+    if (!this.#isNew) this.#waitingSinceMs = nowMs
+  }
+
+  headCame(): void {
+    this.#headBegun = false
+    this.#isNew = false
+    this.#waitingSinceMs = null
+  }
+
+  /** All that was asked is answered. Some of the next head may have come meanwhile. */
+  allAnswered(nowMs: number, headBegun: boolean): void {
+    this.#waitingSinceMs = nowMs
+    this.#headBegun = headBegun
+  }
+
+  /** `takenBytes` is how much was taken of a reply that is over and has not left yet; null if there is none. */
+  check(nowMs: number, takenBytes: number | null): ConnectionTimeout | null {
+    if (takenBytes === null || takenBytes !== this.#taken) this.#takenSinceMs = nowMs
+    this.#taken = takenBytes
+    if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) return 'not_taken'
+    if (this.#waitingSinceMs === null) return null
+    const waitedMs = nowMs - this.#waitingSinceMs
+    // A connection that never sent a byte was opened ahead of need, by a browser or a pool: a 408 on it would be taken for
+    // the answer to the request that it is used for next.
+    if (!this.#headBegun) {
+      return waitedMs >= (this.#isNew ? limits.headTimeoutMs : limits.keepAliveTimeoutMs) ? 'idle' : null
+    }
+    return waitedMs >= limits.headTimeoutMs ? 'head_late' : null
+  }
 }

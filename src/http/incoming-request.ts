@@ -1,16 +1,11 @@
 import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { lend } from '../kernel/read-buffer.ts'
-import type { ConnectionMemory } from './connection-memory.ts'
-import type { MessageHead } from './message-head.ts'
+import { type Borrowed, withBorrowed } from '../kernel/read-buffer.ts'
+import type { MessageHead, MessageReceiver } from './message-reader.ts'
+import { ownText } from './raw-headers.ts'
 
-/** Who takes a body in. */
-export interface BodySink {
-  /** The chunk is good until this returns. */
-  data(chunk: Buffer): void
-  /** The body is whole. */
-  end(): void
-}
+/** Takes a body in. */
+export type BodyReceiver = Pick<MessageReceiver, 'data' | 'end'>
 
 /** The connection that a request comes in on. */
 export interface RequestSource {
@@ -21,9 +16,9 @@ export interface RequestSource {
   destroy(): void
 }
 
-const NOWHERE: BodySink = { data() {}, end() {} }
+const NOWHERE: BodyReceiver = { data: () => true, end() {} }
 
-/** A request as it comes in: its head at once, its body when somebody takes it. */
+/** A request as it comes in: its head at once, its body when there is a receiver for it. */
 export class IncomingRequest {
   readonly method: string
   readonly target: string
@@ -34,9 +29,9 @@ export class IncomingRequest {
   #complete = false
   #closed = false
   #ended = false
-  #sink: BodySink | null = null
+  #receiver: BodyReceiver | null = null
   #paused = false
-  /** What has come while nobody took it, and how much of that has been given since. */
+  /** What has come while there was no receiver, and how much of that has been given since. */
   #waiting: ChunkList | null = null
   #given = 0
   #waitingBytes = 0
@@ -71,15 +66,15 @@ export class IncomingRequest {
   }
 
   /** From here on the body goes there, beginning with what has come already, before this returns. */
-  receive(sink: BodySink): void {
-    this.#sink = sink
+  receive(receiver: BodyReceiver): void {
+    this.#receiver = receiver
     this.#paused = false
     this.#flow()
   }
 
-  /** Nobody takes it in any more. */
+  /** The receiver wants no more of it. */
   release(): void {
-    this.#sink = null
+    this.#receiver = null
   }
 
   pause(): void {
@@ -104,9 +99,9 @@ export class IncomingRequest {
 
   // What follows is the connection's to call.
 
-  arrived(chunk: Buffer): void {
-    if (this.#sink !== null && !this.#paused && this.#waiting === null) {
-      this.#sink.data(chunk)
+  arrived(chunk: Borrowed): void {
+    if (this.#receiver !== null && !this.#paused && this.#waiting === null) {
+      if (!this.#receiver.data(chunk)) this.pause()
       return
     }
     this.#waiting ??= new ChunkList()
@@ -127,7 +122,7 @@ export class IncomingRequest {
   }
 
   #flow(): void {
-    while (this.#waiting !== null && this.#sink !== null && !this.#paused) {
+    while (this.#waiting !== null && this.#receiver !== null && !this.#paused) {
       const chunk = this.#waiting.all()[this.#given]
       if (chunk === undefined) {
         this.#waiting.clear()
@@ -137,21 +132,110 @@ export class IncomingRequest {
       }
       this.#given += 1
       this.#waitingBytes -= chunk.length
-      const sink = this.#sink
-      lend(chunk, (bytes) => sink.data(bytes))
+      const receiver = this.#receiver
+      withBorrowed(chunk, (bytes) => {
+        if (!receiver.data(bytes)) this.#paused = true
+      })
     }
     if (this.#waiting === null) this.#end()
     this.#source.flowChanged()
   }
 
   #end(): void {
-    if (!this.#complete || this.#ended || this.#sink === null || this.#paused) return
+    if (!this.#complete || this.#ended || this.#receiver === null || this.#paused) return
     this.#ended = true
-    this.#sink.end()
+    this.#receiver.end([])
   }
 
   #stopDiscarding(): void {
     if (this.#discardTimer !== null) clearTimeout(this.#discardTimer)
     this.#discardTimer = null
+  }
+}
+
+/** How long a client may take to send a body. */
+export interface BodyTimes {
+  /** Without a byte. */
+  readonly idleTimeoutMs: number
+  /** Over any stretch of that length; 0 without a limit. */
+  readonly bytesPerSecondMin: number
+  monotonicMs(): number
+}
+
+/**
+ * Ends a body that stops arriving or comes too slowly. How fast it comes is judged when a byte arrives, once a stretch is as
+ * long as a silence may be, so that a short stall of a mobile uplink is nothing.
+ */
+export class BodyPace {
+  readonly #times: BodyTimes
+  readonly #onLate: (message: string) => void
+  #silence: NodeJS.Timeout | null = null
+  #sinceMs: number
+  #bytes = 0
+  #pausedMs: number | null = null
+
+  /** `onLate` gets a sentence for the client. */
+  constructor(times: BodyTimes, onLate: (message: string) => void) {
+    this.#times = times
+    this.#onLate = onLate
+    this.#sinceMs = times.monotonicMs()
+  }
+
+  /** From here on silence is limited, too. */
+  watchSilence(): void {
+    const { idleTimeoutMs } = this.#times
+    if (this.#silence !== null) clearTimeout(this.#silence)
+    const message = `The request body stopped arriving for ${Math.round(idleTimeoutMs / 1_000)} s.`
+    this.#silence = setTimeout(() => this.#onLate(message), idleTimeoutMs)
+  }
+
+  /** False: too slow. */
+  arrived(bytes: number): boolean {
+    const { idleTimeoutMs, bytesPerSecondMin } = this.#times
+    this.#silence?.refresh()
+    this.#bytes += bytes
+    const nowMs = this.#times.monotonicMs()
+    const tookMs = nowMs - this.#sinceMs
+    if (tookMs < idleTimeoutMs) return true
+    const isEnough = this.#bytes * 1_000 >= bytesPerSecondMin * tookMs
+    this.#sinceMs = nowMs
+    this.#bytes = 0
+    if (!isEnough)
+      this.#onLate(`The request body comes too slowly: less than ${bytesPerSecondMin} bytes a second.`)
+    return isEnough
+  }
+
+  /** While we take nothing in, the client cannot send, and its silence says nothing. */
+  paused(): void {
+    this.#pausedMs ??= this.#times.monotonicMs()
+    if (this.#silence !== null) clearTimeout(this.#silence)
+  }
+
+  resumed(): void {
+    if (this.#pausedMs === null) return
+    this.#sinceMs += this.#times.monotonicMs() - this.#pausedMs
+    this.#pausedMs = null
+    if (this.#silence !== null) this.watchSilence()
+  }
+
+  stop(): void {
+    if (this.#silence !== null) clearTimeout(this.#silence)
+    this.#silence = null
+  }
+}
+
+/** What is remembered from one request of a connection to the next. It ends with the connection. */
+export class ConnectionMemory {
+  #key = ''
+  #digest: Buffer | null = null
+
+  /** The digest that the key had last time, or what `compute` makes of it. What has none is not remembered. */
+  digestOf(key: string, compute: (key: string) => Buffer | null): Buffer | null {
+    if (this.#digest !== null && this.#key === key) return this.#digest
+    const digest = compute(key)
+    if (digest === null) return null
+    this.#key = ownText(key)
+    this.#digest = digest
+    return digest
   }
 }

@@ -1,16 +1,51 @@
-import { HTTPParser } from 'node:_http_common'
-import { type HeadGiven, headOf, type MessageHead, sizeOf } from './message-head.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import {
+  BODY,
+  BODY_ELSEWHERE,
+  FIELD,
+  Llhttp,
+  NO_BODY,
+  OK,
+  PAUSED,
+  PAUSED_UPGRADE,
+  REASON,
+  REQUEST,
+  RESPONSE,
+  RUN_BYTES_MAX,
+  type SpanKind,
+  STOPPED,
+  TARGET,
+  VALUE,
+} from './llhttp.ts'
+import { firstValue, hasHeader, valuesOf } from './raw-headers.ts'
 
-/** None of these may throw. */
+/** What a message says before its body. The lines are flat name, value pairs, as they came. */
+export interface MessageHead {
+  /** Such as `1.1`. */
+  readonly httpVersion: string
+  readonly headers: string[]
+  /** Of requests; empty otherwise. */
+  readonly method: string
+  readonly target: string
+  /** Of replies; 0 and empty otherwise. */
+  readonly status: number
+  readonly reason: string
+  /** Whether the connection may carry another message after this one, as far as this one says. */
+  readonly keepAlive: boolean
+  /** A CONNECT, or a wish to speak something else than HTTP from here on. */
+  readonly isUpgrade: boolean
+}
+
+/** Takes a message in. None of these may throw. */
 export interface MessageReceiver {
-  /** `none`: no body follows, whatever the head says, as in a reply to HEAD. */
-  head(head: MessageHead): 'as_framed' | 'none'
-  /** The chunk is good as long as the one that was read. */
-  body(chunk: Buffer): void
+  /** Replies with a status below 200 are messages of their own. */
+  head(head: MessageHead): void
+  /** Whether more may come at once. A property, so that a method which takes a Buffer does not compile in its place. */
+  readonly data: (chunk: Borrowed) => boolean
   end(trailers: string[]): void
 }
 
-export interface HeadLimits {
+interface HeadLimits {
   readonly headBytesMax: number
   readonly headLinesMax: number
 }
@@ -21,260 +56,327 @@ export interface WireError extends Error {
 }
 
 export const TOO_MANY_LINES = 'TOLLGATE_TOO_MANY_LINES'
-
-const ON_BEGIN = HTTPParser.kOnMessageBegin | 0
-const ON_LINES = HTTPParser.kOnHeaders | 0
-const ON_HEAD = HTTPParser.kOnHeadersComplete | 0
-const ON_BODY = HTTPParser.kOnBody | 0
-const ON_END = HTTPParser.kOnMessageComplete | 0
-
-const NOTHING = Buffer.alloc(0)
-const CR = 0x0d
-const LF = 0x0a
-/** Behind the line before it. */
-const EMPTY_LINE = Buffer.from('\n\r\n')
-/** `RTSP/1.0` and the carriage return behind it. */
-const VERSION_CHARS = 9
-const OTHER_PROTOCOL = /^(?:RTSP| ICE)\//
-
-/** What the parser is answered when it has read a head. With the last it stops there, as if HTTP ended with the head. */
-const BODY_AS_FRAMED = 0
-const NO_BODY = 1
-const BODY_OURS = 2
-
-/** The parser with whose reader it is. It calls back with itself as `this`. */
-type Reading = HTTPParser & { reader: MessageReader }
-type Callbacks = Record<number, (this: Reading, ...args: never[]) => unknown>
+const HEADER_OVERFLOW = 'HPE_HEADER_OVERFLOW'
 
 /**
- * Reads HTTP/1 messages off a connection. Grammar and framing are decided by Node's own parser alone, as they are in
- * `node:http`; of a body with a length the bytes are counted here. What is left out are the streams above it, which take
- * twice as long as everything below.
+ * Up to here the strings of a head are parts of one, which takes a third of the time of making each alone. Such a part keeps
+ * the whole in memory, so the whole must not be large.
+ */
+const SLICED_HEAD_BYTES_MAX = 4 * 1024
+
+/** Protocols whose request lines llhttp takes for ones of HTTP. */
+const OTHER_PROTOCOL = /^(?:RTSP|ICE\/)$/
+const PROTOCOL_CHARS = 4
+const BLANK = 0x20
+const TAB = 0x09
+
+/** The reader whose parser runs, and the spans of that run: kind, from, to. */
+let running: MessageReader
+const spans: number[] = []
+let spanCount = 0
+/** Tells whether the input of the parser is still what a reader has put there. */
+let loads = 0
+
+/**
+ * Reads HTTP/1 messages off a connection. Grammar and framing are llhttp's alone; of a body with a length the bytes are
+ * counted here, and pass as views of the chunks they came in. What a run finds is told when it is over, so that no receiver
+ * is called from within the parser.
  */
 export class MessageReader {
-  readonly #parser = new HTTPParser()
-  readonly #readsRequests: boolean
-  readonly #limits: HeadLimits
+  static readonly #llhttp = new Llhttp({
+    onBegin: () => running.#onBegin(),
+    onSpan: (kind, from, to) => running.#onSpan(kind, from, to),
+    onHead: (status, isUpgrade, keepAlive) => running.#onHead(status, isUpgrade, keepAlive),
+    onEnd: () => running.#onEnd(),
+  })
+
+  /** Of replies to HEAD: no body follows, whatever the head says. */
+  hasNoBody = false
   readonly #receiver: MessageReceiver
-  /** Of a request line that is not whole yet, its last characters; null where there is none. */
-  #lineSoFar: string | null = null
-  #lines: string[] = []
-  #target = ''
-  #inBody = false
-  #switches = false
+  readonly #limits: HeadLimits
+  readonly #isRequest: boolean
+  readonly #parser: number
   /** What follows a CONNECT is not ours to read. */
-  #isLeft = false
-  #begun = false
-  #heads = 0
-  #keepsErrors = false
-  #keepAlive = true
-  #tooManyLines = false
-  /** How much is to come of a body that the parser does not see; null where it does. */
-  #bodyLeft: number | null = null
+  #isOver = false
+  #isClosed = false
+  #hasBegun = false
+  #hasHead = false
+  // Of the head or the trailers that are being read.
+  #lines: string[] = []
+  #lineCount = 0
+  #target = ''
+  #reason = ''
+  /** What follows the target: the first characters of the protocol's name. */
+  #protocol = ''
+  #lastKind: SpanKind = BODY
+  /** Of its spans. */
+  #spanBytes = 0
+  #bytesSinceBody = 0
+  // What the run has found.
+  #head: MessageHead | null = null
+  #bodies: number[] = []
+  #hasEnded = false
+  #error: WireError | null = null
+  /** How much is to come of a body that the parser does not see. */
+  #sizedLeft = 0
+  #runFrom = 0
+  #runTo = 0
 
   constructor(kind: 'request' | 'response', receiver: MessageReceiver, limits: HeadLimits) {
     this.#receiver = receiver
     this.#limits = limits
-    this.#readsRequests = kind === 'request'
-    this.#begin()
-    Object.assign(this.#parser, { reader: this }, MessageReader.#callbacks)
-  }
-
-  /** The same for all: with closures of its own, a reader would take half a kilobyte more. */
-  static readonly #callbacks: Callbacks = {
-    [ON_BEGIN]() {
-      this.reader.#begun = true
-    },
-    [ON_LINES](lines: string[], target: string) {
-      this.reader.#onLines(lines, target)
-    },
-    [ON_HEAD](...given: HeadGiven) {
-      return this.reader.#onHead(given)
-    },
-    [ON_BODY](chunk: Buffer) {
-      this.reader.#onBody(chunk)
-    },
-    [ON_END]() {
-      this.reader.#onEnd()
-    },
+    this.#isRequest = kind === 'request'
+    this.#parser = MessageReader.#llhttp.exports.llhttp_alloc(this.#isRequest ? REQUEST : RESPONSE)
   }
 
   /** A message has begun that has not ended yet. */
-  get isWithin(): boolean {
-    return this.#begun
+  get hasPartialMessage(): boolean {
+    return this.#hasBegun
   }
 
   /** Takes in what has arrived. An error is the end: nothing may be read after it. */
-  read(chunk: Buffer): WireError | null {
-    let rest = chunk
-    while (rest.length > 0) {
-      if (this.#isLeft) return null
-      if (this.#inBody && this.#bodyLeft !== null) {
-        rest = this.#readSized(rest, this.#bodyLeft)
-        continue
-      }
-      // Nothing may follow a message that ended the connection. It knows that too, and keeps it to itself.
-      if (this.#keepsErrors && !this.#keepAlive) return isLineEnds(rest) ? null : closed()
-      const piece = this.#readsRequests ? pieceOf(rest) : rest
-      if (this.#readsRequests && this.#isOfOtherProtocol(piece)) {
-        return wireError('the request line is of another protocol', 'HPE_INVALID_CONSTANT')
-      }
-      const heads = this.#heads
-      const keptErrors = this.#keepsErrors
-      let taken = this.#execute(piece)
-      if (keptErrors && this.#heads === heads) taken = this.#executeAnew(piece)
-      if (typeof taken !== 'number') return taken
-      // It stops behind a head that was told to, or that wants to switch protocols. Whether to is not its decision.
-      const stopsRightly = this.#bodyLeft !== null || (this.#switches && !this.#inBody)
-      if (taken !== piece.length && (taken <= 0 || !stopsRightly)) return this.#stopped()
-      rest = rest.subarray(taken)
+  read(chunk: Borrowed): WireError | null {
+    for (let from = 0; from < chunk.length; from += RUN_BYTES_MAX) {
+      const fits = chunk.length <= RUN_BYTES_MAX
+      const error = this.#readPiece(fits ? chunk : chunk.subarray(from, from + RUN_BYTES_MAX))
+      if (error !== null) return error
     }
     return null
   }
 
-  /**
-   * The parser takes the request lines of RTSP and Icecast for ones of HTTP, and does not tell which it was. What it is given
-   * here has at most one request line, at its beginning: see `pieceOf`.
-   */
-  #isOfOtherProtocol(piece: Buffer): boolean {
-    if (this.#lineSoFar === null && this.#begun) return false
-    let start = 0
-    // Line ends before a message are skipped.
-    if (this.#lineSoFar === null) while (piece[start] === CR || piece[start] === LF) start += 1
-    if (start === piece.length) return false
-    const lineEnd = piece.indexOf(LF, start)
-    const end = lineEnd === -1 ? piece.length : lineEnd
-    const come = piece.toString('latin1', Math.max(start, end - VERSION_CHARS), end)
-    const last = this.#lineSoFar === null ? come : (this.#lineSoFar + come).slice(-VERSION_CHARS)
-    this.#lineSoFar = lineEnd === -1 ? last : null
-    return lineEnd !== -1 && OTHER_PROTOCOL.test(last)
-  }
-
-  /**
-   * Of a body whose length the parser has found, it need not see anything: it would copy what it gives out. What is
-   * behind the body is returned.
-   */
-  #readSized(bytes: Buffer, left: number): Buffer {
-    if (bytes.length < left) {
-      this.#bodyLeft = left - bytes.length
-      this.#receiver.body(bytes)
-      return NOTHING
-    }
-    const isAll = bytes.length === left
-    this.#receiver.body(isAll ? bytes : bytes.subarray(0, left))
-    this.#bodyLeft = null
-    this.#keepsErrors = true
-    this.#onEnd()
-    return isAll ? NOTHING : bytes.subarray(left)
-  }
-
-  /** The parser takes no more. Behind a CONNECT that is right; of a broken body it does not tell where it has stopped so. */
-  #stopped(): WireError | null {
-    return this.#inBody ? wireError('the body is broken', 'HPE_INVALID_CHUNK_SIZE') : null
-  }
-
   /** The connection has ended. An error if that was in the middle of a message. */
   finish(): WireError | null {
-    if (this.#inBody && this.#bodyLeft !== null) {
-      return wireError('the connection ended within a body', 'HPE_INVALID_EOF_STATE')
-    }
-    return this.#parser.finish() ?? null
+    if (!this.#hasBegun || this.#isOver) return null
+    if (this.#sizedLeft > 0) return wireError('HPE_INVALID_EOF_STATE')
+    running = this
+    const code = MessageReader.#llhttp.exports.llhttp_finish(this.#parser)
+    if (code !== OK && code !== PAUSED) return wireError(MessageReader.#llhttp.errorName(code))
+    if (this.#hasEnded) this.#tellEnd()
+    return null
   }
 
-  /** Gives its memory back, once whoever called it is done. */
+  /** Gives the parser's memory back. May be called again. */
   close(): void {
-    setImmediate(() => this.#parser.close())
+    if (!this.#isClosed) MessageReader.#llhttp.exports.llhttp_free(this.#parser)
+    this.#isClosed = true
+    this.#isOver = true
   }
 
-  #begin(): void {
-    const kind = this.#readsRequests ? HTTPParser.REQUEST : HTTPParser.RESPONSE
-    this.#parser.initialize(kind, this, this.#limits.headBytesMax)
+  #readPiece(piece: Borrowed): WireError | null {
+    let load = -1
+    for (let at = 0; at < piece.length && !this.#isOver; ) {
+      if (this.#sizedLeft > 0) {
+        at = this.#readSized(piece, at)
+        continue
+      }
+      if (load !== loads) {
+        MessageReader.#llhttp.load(piece)
+        loads += 1
+        load = loads
+      }
+      const to = this.#run(piece, at)
+      if (typeof to !== 'number') return to
+      at = to
+    }
+    return null
   }
 
-  #execute(bytes: Buffer): number | WireError {
-    const taken = this.#parser.execute(bytes)
-    return this.#tooManyLines ? wireError('too many header lines', TOO_MANY_LINES) : taken
+  /** Of a body whose length is known the parser need not see anything. */
+  #readSized(piece: Borrowed, from: number): number {
+    const to = Math.min(piece.length, from + this.#sizedLeft)
+    this.#sizedLeft -= to - from
+    this.#receiver.data(from === 0 && to === piece.length ? piece : piece.subarray(from, to))
+    if (this.#sizedLeft === 0) this.#tellEnd()
+    return to
   }
 
-  /**
-   * A parser that has stopped behind a head keeps errors to itself until the next head is whole. Nearly every head comes
-   * in one piece and is none; for others the parser begins anew, which takes longer than to read a head.
-   */
-  #executeAnew(bytes: Buffer): number | WireError {
-    this.#keepsErrors = false
-    this.#lines = []
-    this.#target = ''
-    this.#begun = false
-    this.#begin()
-    return this.#execute(bytes)
+  /** How far it was read: to the end of a message at most. */
+  #run(piece: Borrowed, from: number): number | WireError {
+    const llhttp = MessageReader.#llhttp
+    running = this
+    this.#runFrom = from
+    this.#runTo = piece.length
+    const code = llhttp.run(this.#parser, from, piece.length)
+    this.#collectLines()
+    const to = code === OK ? piece.length : llhttp.position(this.#parser)
+    const isPaused = code === PAUSED || code === PAUSED_UPGRADE
+    if (isPaused) llhttp.resume(this.#parser, code)
+    else if (code !== OK) this.#error ??= wireError(llhttp.errorName(code))
+    this.#tell(piece, to - from)
+    return this.#error ?? to
   }
 
-  #onLines(lines: string[], target: string): void {
-    if (target !== '') this.#target += target
-    // More than 31 lines come in parts; nearly all heads come in one.
-    if (this.#lines.length === 0) this.#lines = lines
-    else for (const part of lines) this.#lines.push(part)
-    // The parser cannot be stopped from here; what it still finds is not passed on.
-    if (this.#lines.length > this.#limits.headLinesMax * 2) this.#tooManyLines = true
+  /** Tells the receiver what the run has found, in its order. */
+  #tell(piece: Borrowed, bytes: number): void {
+    const head = this.#head
+    const bodies = this.#bodies
+    if (head !== null) {
+      this.#head = null
+      this.#receiver.head(head)
+    }
+    if (bodies.length > 0) {
+      this.#bodies = []
+      this.#bytesSinceBody = 0
+      for (let i = 0; i < bodies.length; i += 2) this.#receiver.data(piece.subarray(bodies[i], bodies[i + 1]))
+    } else if (this.#hasHead) {
+      // What a peer writes between two chunks of a body is limited like a head.
+      this.#bytesSinceBody += bytes
+      if (this.#bytesSinceBody > this.#limits.headBytesMax) this.#error ??= wireError(HEADER_OVERFLOW)
+    }
+    if (this.#hasEnded) this.#tellEnd()
   }
 
-  #onHead(given: HeadGiven): number {
-    const [, , lines, , target, , , switches, keepAlive] = given
-    this.#heads += 1
-    this.#keepsErrors = false
-    this.#keepAlive = keepAlive
-    if (lines !== undefined) this.#onLines(lines, target ?? '')
-    if (this.#tooManyLines) return NO_BODY
-    const head = headOf(given, this.#lines, this.#target)
-    this.#lines = []
-    this.#target = ''
-    this.#isLeft = head.method === 'CONNECT'
-    this.#switches = switches && !this.#isLeft
-    this.#inBody = true
-    if (this.#receiver.head(head) === 'none') return NO_BODY
-    this.#bodyLeft = sizeOf(head)
-    return this.#bodyLeft === null ? BODY_AS_FRAMED : BODY_OURS
-  }
-
-  #onBody(chunk: Buffer): void {
-    if (!this.#tooManyLines) this.#receiver.body(chunk)
-  }
-
-  #onEnd(): void {
-    // Where the body is ours, the parser says so behind the head already.
-    if (this.#tooManyLines || this.#bodyLeft !== null) return
-    const trailers = this.#lines
-    this.#lines = []
-    this.#target = ''
-    this.#inBody = false
-    this.#begun = false
-    if (this.#switches) this.#keepsErrors = true
+  #tellEnd(): void {
+    const trailers = this.#takeLines()
+    this.#hasEnded = false
+    this.#hasBegun = false
+    this.#hasHead = false
     this.#receiver.end(trailers)
+  }
+
+  // What follows is called by the parser.
+
+  #onBegin(): void {
+    this.#hasBegun = true
+    this.#spanBytes = 0
+    this.#target = ''
+    this.#reason = ''
+    this.#protocol = ''
+  }
+
+  #onSpan(kind: SpanKind, from: number, to: number): number {
+    if (kind === BODY) {
+      this.#bodies.push(from, to)
+      return OK
+    }
+    spans[spanCount] = kind
+    spans[spanCount + 1] = from
+    spans[spanCount + 2] = to
+    spanCount += 3
+    this.#spanBytes += to - from
+    if (kind === FIELD && this.#lastKind !== FIELD) this.#lineCount += 1
+    this.#lastKind = kind
+    if (this.#spanBytes >= this.#limits.headBytesMax) this.#error = wireError(HEADER_OVERFLOW)
+    else if (this.#lineCount > this.#limits.headLinesMax) this.#error = wireError(TOO_MANY_LINES)
+    return this.#error === null ? OK : STOPPED
+  }
+
+  #onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number {
+    const llhttp = MessageReader.#llhttp
+    this.#collectLines()
+    const head: MessageHead = {
+      httpVersion: llhttp.httpVersion(this.#parser),
+      headers: this.#takeLines(),
+      method: this.#isRequest ? llhttp.method(this.#parser) : '',
+      target: this.#target,
+      status,
+      reason: this.#reason,
+      keepAlive,
+      isUpgrade,
+    }
+    const isCoded = hasHeader(head.headers, 'transfer-encoding')
+    if (OTHER_PROTOCOL.test(this.#protocol)) this.#error = wireError('HPE_INVALID_CONSTANT')
+    // An empty line frames nothing for llhttp, and may for others.
+    else if (isCoded && valuesOf(head.headers, 'transfer-encoding').includes('')) {
+      this.#error = wireError('HPE_INVALID_TRANSFER_ENCODING')
+    }
+    if (this.#error !== null) return STOPPED
+    this.#head = head
+    this.#hasHead = true
+    this.#bytesSinceBody = 0
+    this.#spanBytes = 0
+    this.#isOver = head.method === 'CONNECT'
+    const isInterim = status >= 100 && status < 200
+    if (this.hasNoBody || isInterim) return NO_BODY
+    this.#sizedLeft = isCoded ? 0 : sizeOf(head)
+    return this.#sizedLeft > 0 ? BODY_ELSEWHERE : OK
+  }
+
+  #onEnd(): number {
+    // Where the body is not the parser's, the message ends for it with the head.
+    if (this.#sizedLeft > 0) return OK
+    this.#hasEnded = true
+    return PAUSED
+  }
+
+  /** Makes strings of the spans that the run has found so far. */
+  #collectLines(): void {
+    let protocolAt = this.#runFrom
+    if (spanCount > 0) {
+      const start = spans[1] ?? 0
+      const end = spans[spanCount - 1] ?? 0
+      const whole = end - start <= SLICED_HEAD_BYTES_MAX ? MessageReader.#llhttp.text(start, end) : null
+      for (let i = 0; i < spanCount; i += 3) {
+        const kind = spans[i]
+        const from = spans[i + 1] ?? 0
+        const to = spans[i + 2] ?? 0
+        // Targets outlive the head, in records of calls.
+        const text =
+          whole === null || kind === TARGET
+            ? MessageReader.#llhttp.text(from, to)
+            : whole.slice(from - start, to - start)
+        if (kind === FIELD || kind === VALUE) this.#addLine(kind, text)
+        else if (kind === REASON) this.#reason += text
+        else {
+          this.#target += text
+          this.#protocol = ''
+          protocolAt = to
+        }
+      }
+      spanCount = 0
+    }
+    if (this.#target !== '' && !this.#hasHead) this.#readProtocol(protocolAt)
+  }
+
+  /** Names stand at even places. What comes at the wrong place goes on with the text before it. */
+  #addLine(kind: typeof FIELD | typeof VALUE, text: string): void {
+    const lines = this.#lines
+    const isNext = lines.length % 2 === (kind === FIELD ? 0 : 1)
+    if (isNext) lines.push(text)
+    else lines[lines.length - 1] += text
+  }
+
+  #readProtocol(from: number): void {
+    for (let at = from; at < this.#runTo && this.#protocol.length < PROTOCOL_CHARS; at++) {
+      const byte = MessageReader.#llhttp.byte(at)
+      if (byte !== BLANK) this.#protocol += String.fromCharCode(byte)
+    }
+  }
+
+  #takeLines(): string[] {
+    const lines = this.#lines
+    this.#lines = []
+    this.#lineCount = 0
+    this.#lastKind = BODY
+    for (let i = 1; i < lines.length; i += 2) {
+      lines[i] = withoutBlanksBehind(lines[i] ?? '')
+    }
+    return lines
   }
 }
 
 /**
- * What the parser is given of requests at once. A message ends nowhere but behind an empty line, so that another one begins
- * nowhere but at the beginning of a piece.
+ * The size of the body behind a head without a transfer coding, where it is certain that there is one; in every other case
+ * the parser decides. It has refused lengths that are no number or that differ.
  */
-function pieceOf(bytes: Buffer): Buffer {
-  // The line end before this one may have been the last of the chunk before.
-  const lineEnd = bytes[0] === LF ? 1 : bytes[0] === CR && bytes[1] === LF ? 2 : 0
-  const emptyLine = lineEnd === 0 ? bytes.indexOf(EMPTY_LINE) : -1
-  const end = emptyLine === -1 ? lineEnd : emptyLine + EMPTY_LINE.length
-  return end === 0 || end === bytes.length ? bytes : bytes.subarray(0, end)
+function sizeOf({ method, status, headers }: MessageHead): number {
+  const mayLack = status === 0 ? method === 'CONNECT' : status < 200 || status === 204 || status === 304
+  const length = mayLack ? undefined : firstValue(headers, 'content-length')
+  const bytes = Number(length ?? 0)
+  return Number.isSafeInteger(bytes) ? bytes : 0
 }
 
-/** The parser skips them between messages. */
-function isLineEnds(bytes: Buffer): boolean {
-  return bytes.every((byte) => byte === CR || byte === LF)
+/** A regular expression would take the square of the blanks within a value. */
+function withoutBlanksBehind(value: string): string {
+  let end = value.length
+  while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1
+  return end === value.length ? value : value.slice(0, end)
 }
 
-/** The code is the parser's own. */
-function closed(): WireError {
-  return wireError('bytes behind the last message', 'HPE_CLOSED_CONNECTION')
+function isBlank(code: number): boolean {
+  return code === BLANK || code === TAB
 }
 
-function wireError(message: string, code: string): WireError {
-  return Object.assign(new Error(message), { code })
+function wireError(code: string): WireError {
+  return Object.assign(new Error(`the bytes are not a message: ${code}`), { code })
 }

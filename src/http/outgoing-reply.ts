@@ -1,12 +1,11 @@
-import { STATUS_CODES } from 'node:_http_server'
 import type { Socket } from 'node:net'
 import { Listeners } from '../kernel/listeners.ts'
-import { kept } from '../kernel/read-buffer.ts'
-import { dateLine, linesSay, textOf } from './head-text.ts'
-import { sendTogether } from './send-together.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { writeCoalesced } from './coalesced-write.ts'
+import { dateLine, framingHeaders, serialiseHeaders, statusLine } from './header-serialisation.ts'
 
 /** What the reply has to know of the request and of the connection that carries both. */
-export interface ReplySetting {
+interface ReplySetting {
   readonly socket: Socket
   readonly method: string
   readonly httpVersion: string
@@ -47,7 +46,7 @@ export class OutgoingReply {
   #head = ''
   #framing: Framing = 'none'
   #trailers = ''
-  #invited = false
+  #hasContinued = false
   #ended = false
   #unwritten = 0
 
@@ -69,23 +68,23 @@ export class OutgoingReply {
 
   writeContinue(): void {
     if (this.destroyed || this.headersSent) return
-    this.#invited = true
+    this.#hasContinued = true
     this.#socket.write('HTTP/1.1 100 Continue\r\n\r\n', 'latin1')
   }
 
   writeInterim(status: number, lines: readonly string[]): void {
     if (this.destroyed || this.headersSent) return
-    this.#socket.write(`${statusLine(status, undefined)}${textOf(lines)}\r\n`, 'latin1')
+    this.#socket.write(`${statusLine(status, undefined)}${serialiseHeaders(lines)}\r\n`, 'latin1')
   }
 
   /** The head is made now and leaves with the first of the body, or when it is flushed. */
   writeHead(status: number, reason: string | undefined, lines: readonly string[]): void {
     const { method, httpVersion, expectsContinue, keepAliveSeconds } = this.#setting
-    const { hasLength, hasCoding, hasDate } = linesSay(lines)
+    const { hasLength, hasCoding, hasDate } = framingHeaders(lines)
     const speaks11 = httpVersion === '1.1'
     const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
-    // Who was not invited may send its body or not, and where the next request begins nobody knows.
-    if (expectsContinue && !this.#invited) this.shouldKeepAlive = false
+    // Without the 100 a client may send its body or not, so it is not known where the next request begins.
+    if (expectsContinue && !this.#hasContinued) this.shouldKeepAlive = false
     if (!hasBody) this.#framing = 'none'
     else if (hasCoding) this.#framing = 'chunked'
     else if (hasLength) this.#framing = 'length'
@@ -93,7 +92,7 @@ export class OutgoingReply {
     if (this.#framing === 'close') this.shouldKeepAlive = false
     this.#head =
       statusLine(status, reason) +
-      textOf(lines) +
+      serialiseHeaders(lines) +
       (this.sendDate && !hasDate ? dateLine(this.#setting.nowMs()) : '') +
       (this.shouldKeepAlive
         ? `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`
@@ -120,7 +119,7 @@ export class OutgoingReply {
    * False: there is no room for more before `drain`. What arrived is not needed any more when this returns; memory of
    * the caller's own is, until the reply is closed.
    */
-  write(chunk: Buffer): boolean {
+  write(chunk: Borrowed): boolean {
     if (this.destroyed || this.#ended || this.#framing === 'none' || chunk.length === 0) return true
     if (this.#framing !== 'chunked') return this.#send('', chunk, '')
     return this.#send(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
@@ -128,10 +127,10 @@ export class OutgoingReply {
 
   /** Lines behind the body; only a chunked one has a place for them. */
   addTrailers(lines: readonly string[]): void {
-    this.#trailers += textOf(lines)
+    this.#trailers += serialiseHeaders(lines)
   }
 
-  end(chunk: Buffer = EMPTY): void {
+  end(chunk: Borrowed = EMPTY): void {
     if (this.destroyed || this.#ended) return
     const last = this.#framing === 'none' ? EMPTY : chunk
     const closing = this.#framing === 'chunked' ? `0\r\n${this.#trailers}\r\n` : ''
@@ -170,7 +169,7 @@ export class OutgoingReply {
     this.whenDrained.tell()
   }
 
-  /** Somebody else answers in its place. */
+  /** Another reply is written in its place. */
   supersede(): void {
     this.destroyed = true
   }
@@ -182,13 +181,13 @@ export class OutgoingReply {
     this.whenClosed.tell()
   }
 
-  #send(before: string, chunk: Buffer, after: string): boolean {
+  #send(before: string, chunk: Borrowed, after: string): boolean {
     const socket = this.#socket
     const head = this.#head + before
     this.#head = ''
     this.#unwritten += 1
-    if (chunk.length <= COPIED_BYTES_MAX) return sendTogether(socket, head, chunk, after, this.#onWritten)
-    const body = kept(chunk)
+    if (chunk.length <= COPIED_BYTES_MAX) return writeCoalesced(socket, head, chunk, after, this.#onWritten)
+    const body = copyIfBorrowed(chunk)
     if (head === '' && after === '') return socket.write(body, this.#onWritten)
     socket.cork()
     if (head !== '') socket.write(head, 'latin1')
@@ -213,8 +212,4 @@ export class OutgoingReply {
     this.whenClosed.tell()
     this.#setting.onFinished(this.shouldKeepAlive)
   }
-}
-
-function statusLine(status: number, reason: string | undefined): string {
-  return `HTTP/1.1 ${status} ${reason ?? STATUS_CODES[status] ?? 'unknown'}\r\n`
 }

@@ -4,6 +4,11 @@
  */
 export type RawHeaders = readonly string[]
 
+/** A copy of a string for as long as one wants: a part of a head keeps all of the head in memory. */
+export function ownText(part: string): string {
+  return Buffer.from(part, 'latin1').toString('latin1')
+}
+
 /** As a bit, what makes an ASCII letter a small one. */
 const SMALL = 0x20
 
@@ -57,4 +62,92 @@ export function addTokens(value: string, tokens: string[]): void {
     if (token !== '') tokens.push(token)
     start = end + 1
   }
+}
+
+/** Headers that belong to one connection and not to the message. `te` and `trailer` count: trailers end at a hop. */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+])
+
+/**
+ * Headers that a `Connection` line cannot nominate away. A client that names `content-length` or its credential
+ * there would otherwise have us drop what the request's meaning, or our own check, rests on.
+ */
+const END_TO_END =
+  /^(?:host|date|age|vary|etag|range|cookie|set-cookie|origin|expect|user-agent|authorization|x-api-key|api-key|x-request-id|request-id|retry-after|cache-control|content-.*|accept.*|anthropic-.*|openai-.*|x-stainless-.*|x-ratelimit-.*|idempotency-key)$/
+
+/** Whether lines of this name belong to the connection in every message. */
+export function isHopByHop(lowerName: string): boolean {
+  return HOP_BY_HOP.has(lowerName)
+}
+
+const NOTHING: ReadonlySet<string> = new Set()
+
+/** What else a message's own `Connection` lines keep on this hop; mostly they say `keep-alive`, which adds nothing. */
+export function nominatedIn(headers: RawHeaders): ReadonlySet<string> {
+  let names: string[] | null = null
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!isNamed(headers[i] ?? '', 'connection')) continue
+    const value = headers[i + 1] ?? ''
+    if (value === 'keep-alive') continue
+    names ??= []
+    addTokens(value, names)
+  }
+  if (names === null) return NOTHING
+  const nominated = names.filter((name) => !HOP_BY_HOP.has(name) && !END_TO_END.test(name))
+  return nominated.length === 0 ? NOTHING : new Set(nominated)
+}
+
+/** Of the spellings that are known. A power of two. */
+const PLACES = 2_048
+const NAME_CHARS_MAX = 64
+
+interface Remembered<Known> {
+  readonly spelling: string
+  readonly known: Known
+}
+
+/**
+ * What is known of the names of header lines, by their spelling: the same few come with every request. A name has one
+ * place, and the last name that came there has it; a new one costs what it would cost without this. A Map would hash each
+ * string anew, which takes twice as long as all of this.
+ */
+export class NameMemo<Known> {
+  readonly #remembered: (Remembered<Known> | null)[] = new Array<null>(PLACES).fill(null)
+  readonly #judge: (lowerName: string) => Known
+
+  constructor(judge: (lowerName: string) => Known) {
+    this.#judge = judge
+  }
+
+  get(name: string): Known {
+    const place = placeOf(name)
+    const found = this.#remembered[place] ?? null
+    return found !== null && found.spelling === name ? found.known : this.#learn(name, place)
+  }
+
+  #learn(name: string, place: number): Known {
+    const known = this.#judge(name.toLowerCase())
+    if (name.length <= NAME_CHARS_MAX) this.#remembered[place] = { spelling: ownText(name), known }
+    return known
+  }
+}
+
+/** By such letters and factors that no two of the 160 names that SDKs and providers send, as they spell them, meet. */
+function placeOf(name: string): number {
+  const { length } = name
+  if (length < 3) return 0
+  const first = name.charCodeAt(0) * 199
+  const middle = name.charCodeAt(length >> 1) * 257
+  const third = name.charCodeAt(length - 3) * 211
+  const last = name.charCodeAt(length - 1) * 149
+  return (length * 59 + first + middle + third + last) & (PLACES - 1)
 }

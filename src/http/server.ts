@@ -5,10 +5,11 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import { AddressCounts, networkOf, type TrustedProxies } from './addresses.ts'
-import { explainClientError, writeRawReply } from './broken-request.ts'
-import { ClientConnection, type ConnectionOwner, type Expects } from './client-connection.ts'
+import { ClientConnection, type ConnectionOwner, type Expects, HEAD_TIMEOUT } from './client-connection.ts'
 import type { Exchange, WholeReply } from './exchange.ts'
+import { serialiseHeaders, statusLine } from './header-serialisation.ts'
 import type { IncomingRequest } from './incoming-request.ts'
+import { TOO_MANY_LINES, type WireError } from './message-reader.ts'
 import type { OutgoingReply } from './outgoing-reply.ts'
 
 export interface ServerParts {
@@ -27,7 +28,7 @@ export interface ServerParts {
   readonly connectionsPerAddressMax?: number | null
   /** A connection was closed for that reason. */
   onCrowded?(address: string): void
-  /** Null: nobody else's word is taken for where a request comes from. */
+  /** Null: `X-Forwarded-For` is not believed. */
   readonly trustedProxies?: TrustedProxies | null
 }
 
@@ -160,4 +161,33 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       return cut
     },
   }
+}
+
+/** What to tell a client whose bytes are not a request, or null if the client is gone. */
+function explainClientError(error: WireError): Refusal | null {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+    case TOO_MANY_LINES:
+      return refuse('head_too_large', 'The request head is larger than 64 KiB or has more than 1,000 lines.')
+    case HEAD_TIMEOUT:
+      return refuse('request_timeout', 'The request head did not arrive in time.')
+    default:
+      if (!error.code.startsWith('HPE_')) return null
+      return refuse('bad_request', 'The request is not well-formed HTTP/1.1.')
+  }
+}
+
+/** A response on the bare socket, for when there is no request to reply to. The connection closes. */
+function writeRawReply(socket: Socket, reply: WholeReply, requestIdName: string, requestId: string): void {
+  if (!socket.writable) {
+    socket.destroy()
+    return
+  }
+  const lines = [...reply.headers, requestIdName, requestId, 'connection', 'close']
+  const head = `${statusLine(reply.status, undefined)}${serialiseHeaders(lines)}\r\n`
+  socket.end(Buffer.concat([Buffer.from(head, 'latin1'), reply.body]))
+  // A peer that never reads its answer nor closes must not keep the socket.
+  const timer = setTimeout(() => socket.destroy(), 1_000)
+  timer.unref()
+  socket.once('close', () => clearTimeout(timer))
 }

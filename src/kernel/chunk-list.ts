@@ -1,9 +1,49 @@
-import { borrowSlab, giveSlabBack } from './slabs.ts'
+import type { Borrowed } from './read-buffer.ts'
+
+const KiB = 1024
+const MiB = 1024 * KiB
+
+interface Size {
+  readonly bytes: number
+  /** Of those that were given back, as many are kept: 40 MiB of all sizes together. */
+  readonly sparesMax: number
+  readonly spares: Buffer[]
+}
+
+function sizeOf(bytes: number, spareBytesMax: number): Size {
+  return { bytes, sparesMax: spareBytesMax / bytes, spares: [] }
+}
+
+/** As much as one read of a socket brings. */
+const LARGEST = sizeOf(64 * KiB, 16 * MiB)
+
+/** Most bodies are small, and many wait at once: from a KiB on none in one piece gets twice the memory it needs. */
+const SIZES: readonly Size[] = [
+  ...[KiB, 2 * KiB, 4 * KiB, 8 * KiB, 16 * KiB, 32 * KiB].map((bytes) => sizeOf(bytes, 4 * MiB)),
+  LARGEST,
+]
+
+/**
+ * Memory for bodies that wait until they are whole, used again and again. As buffers of their own, the pieces of large
+ * bodies outlive the young generation, and V8 walks its whole heap to find out that they can go: that was a third of
+ * what a body of 1 MB cost. Small ones cost 2 µs each to get and to give back.
+ *
+ * A slab may be given back only when no socket has it to send any more.
+ */
+function borrowSlab(bytes: number): Buffer {
+  const size = SIZES.find((candidate) => bytes <= candidate.bytes) ?? LARGEST
+  return size.spares.pop() ?? Buffer.allocUnsafeSlow(size.bytes)
+}
+
+function giveSlabBack(slab: Buffer): void {
+  const size = SIZES.find((candidate) => candidate.bytes === slab.length)
+  if (size !== undefined && size.spares.length < size.sparesMax) size.spares.push(slab)
+}
 
 /** What comes in small pieces gets little memory at first: 20,000 connections could send two bytes each. */
 const SLAB_GROWTH = 2
 
-/** Up to this size memory is given away to whoever wants to keep what is in it, rather than copied from. */
+/** Up to this size a slab is given away with the bytes in it, rather than copied from. */
 const GIVEN_AWAY_BYTES_MAX = 16 * 1024
 
 /** Bytes that are kept until they are whole. What it costs follows the bytes, however small the pieces come. */
@@ -15,7 +55,7 @@ export class ChunkList {
   #at = 0
   #from = 0
 
-  append(chunk: Buffer): void {
+  append(chunk: Borrowed): void {
     for (let taken = 0; taken < chunk.length; ) {
       const slab = this.#roomySlab(chunk.length - taken)
       const bytes = Math.min(chunk.length - taken, slab.length - this.#at)
@@ -31,7 +71,7 @@ export class ChunkList {
     return this.#pieces
   }
 
-  /** All of it in one piece. It is joined once; whoever asks again gets the same bytes, and may keep them. */
+  /** All of it in one piece, which may be kept. It is joined once. */
   joined(): Buffer {
     if (this.#whole !== null) return this.#whole
     this.#seal()
@@ -42,13 +82,13 @@ export class ChunkList {
       this.#whole = only
       this.#slabs = []
     }
-    // The slabs themselves stay: somebody may still be sending them.
+    // The slabs themselves stay: a socket may still have them to send.
     else this.#whole = Buffer.concat(this.#pieces)
     this.#pieces = [this.#whole]
     return this.#whole
   }
 
-  /** Nobody has any of it to send any more. */
+  /** Gives the memory back. No socket may have any of it to send any more. */
   clear(): void {
     for (const slab of this.#slabs) giveSlabBack(slab)
     this.#slabs = []

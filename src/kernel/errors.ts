@@ -1,8 +1,8 @@
 import type { Redact } from './secret.ts'
 
 /**
- * The one table of failures the service itself can answer with. For each: the status, the `type` that the two
- * surfaces give it, whose fault it is, whether the same request may be sent again, and what it means.
+ * The one table of failures the service itself can answer with. For each: the status, whose fault it is, whether the same
+ * request may be sent again, and what it means. The `type` of it is a word of the surface (`errors` of its SurfaceSpec).
  * `docs/ERRORS.md` shows the same table; a test holds the two together in both directions.
  *
  * fault   client: the request must change · operator: the configuration must change
@@ -12,10 +12,6 @@ import type { Redact } from './secret.ts'
  */
 export interface ErrorRow {
   readonly status: number
-  /** Where upstream's Messages surface says the same with another status. */
-  readonly messagesStatus?: number
-  readonly messagesType: string
-  readonly chatType: string
   readonly fault: 'client' | 'operator' | 'gateway' | 'upstream'
   readonly retry: 'never' | 'safe' | 'unknown'
   readonly retryAfterSeconds?: number
@@ -25,8 +21,6 @@ export interface ErrorRow {
 export const ERRORS = {
   bad_request: {
     status: 400,
-    messagesType: 'invalid_request_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning:
@@ -34,24 +28,18 @@ export const ERRORS = {
   },
   invalid_api_key: {
     status: 401,
-    messagesType: 'authentication_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning: 'No key, a malformed, unknown, revoked or expired key, or a key of the wrong kind.',
   },
   budget_exceeded: {
     status: 402,
-    messagesType: 'billing_error',
-    chatType: 'billing_error',
     fault: 'client',
     retry: 'never',
     meaning: "The key's monthly cap is spent. `error.details` says how much, and when the month ends.",
   },
   model_not_allowed: {
     status: 403,
-    messagesType: 'permission_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning:
@@ -59,40 +47,30 @@ export const ERRORS = {
   },
   admin_key_required: {
     status: 403,
-    messagesType: 'permission_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning: 'An API key was used where an admin key is needed.',
   },
   endpoint_not_allowed: {
     status: 403,
-    messagesType: 'permission_error',
-    chatType: 'invalid_request_error',
     fault: 'operator',
     retry: 'never',
     meaning: 'The operator refuses endpoints that show objects stored under the shared upstream account.',
   },
   not_found: {
     status: 404,
-    messagesType: 'not_found_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning: 'No such endpoint or object of the gateway itself.',
   },
   model_not_priced: {
     status: 404,
-    messagesType: 'not_found_error',
-    chatType: 'invalid_request_error',
     fault: 'operator',
     retry: 'never',
     meaning: 'The model has no price in this gateway yet, and the call could not be held against a limit.',
   },
   endpoint_not_metered: {
     status: 404,
-    messagesType: 'not_found_error',
-    chatType: 'invalid_request_error',
     fault: 'operator',
     retry: 'never',
     meaning:
@@ -100,32 +78,24 @@ export const ERRORS = {
   },
   minting_refused: {
     status: 404,
-    messagesType: 'not_found_error',
-    chatType: 'invalid_request_error',
     fault: 'operator',
     retry: 'never',
     meaning: 'The endpoint hands out an upstream credential, which would outlive the revocation of the key.',
   },
   method_not_allowed: {
     status: 405,
-    messagesType: 'invalid_request_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning: 'TRACE, CONNECT, or a method that the gateway endpoint does not have.',
   },
   request_timeout: {
     status: 408,
-    messagesType: 'timeout_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'safe',
     meaning: 'The head or the body of the request stopped arriving, or came too slowly.',
   },
   conflict: {
     status: 409,
-    messagesType: 'invalid_request_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning:
@@ -133,8 +103,6 @@ export const ERRORS = {
   },
   body_too_large: {
     status: 413,
-    messagesType: 'request_too_large',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning:
@@ -142,24 +110,18 @@ export const ERRORS = {
   },
   expectation_failed: {
     status: 417,
-    messagesType: 'invalid_request_error',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning: 'An Expect header other than 100-continue.',
   },
   websocket_not_supported: {
     status: 426,
-    messagesType: 'invalid_request_error',
-    chatType: 'invalid_request_error',
     fault: 'gateway',
     retry: 'never',
     meaning: 'WebSocket upgrades are not served yet; use the HTTP form of the endpoint.',
   },
   budget_held: {
     status: 429,
-    messagesType: 'rate_limit_error',
-    chatType: 'budget',
     fault: 'client',
     retry: 'safe',
     retryAfterSeconds: 2,
@@ -168,8 +130,6 @@ export const ERRORS = {
   },
   too_many_calls: {
     status: 429,
-    messagesType: 'rate_limit_error',
-    chatType: 'requests',
     fault: 'client',
     retry: 'safe',
     retryAfterSeconds: 1,
@@ -178,49 +138,36 @@ export const ERRORS = {
   },
   credit_balance_exhausted: {
     status: 429,
-    messagesStatus: 400,
-    messagesType: 'invalid_request_error',
-    chatType: 'insufficient_quota',
     fault: 'operator',
     retry: 'never',
     meaning: "The account's prepaid credit is used up, or calls in flight hold what is left of it.",
   },
   head_too_large: {
     status: 431,
-    messagesType: 'request_too_large',
-    chatType: 'invalid_request_error',
     fault: 'client',
     retry: 'never',
     meaning: 'The request head is larger than 64 KiB or has more than 1,000 lines.',
   },
   internal_error: {
     status: 500,
-    messagesType: 'api_error',
-    chatType: 'server_error',
     fault: 'gateway',
     retry: 'unknown',
     meaning: 'A defect of the gateway. Report it with the request id.',
   },
   upstream_unreachable: {
     status: 502,
-    messagesType: 'api_error',
-    chatType: 'server_error',
     fault: 'upstream',
     retry: 'unknown',
     meaning: 'No connection to upstream, or it ended before the head of the answer.',
   },
   upstream_invalid_response: {
     status: 502,
-    messagesType: 'api_error',
-    chatType: 'server_error',
     fault: 'upstream',
     retry: 'unknown',
     meaning: 'Upstream answered with something that is not HTTP/1.1.',
   },
   store_unavailable: {
     status: 503,
-    messagesType: 'api_error',
-    chatType: 'server_error',
     fault: 'gateway',
     retry: 'safe',
     retryAfterSeconds: 1,
@@ -228,8 +175,6 @@ export const ERRORS = {
   },
   overloaded: {
     status: 503,
-    messagesType: 'api_error',
-    chatType: 'server_error',
     fault: 'gateway',
     retry: 'safe',
     retryAfterSeconds: 1,
@@ -238,8 +183,6 @@ export const ERRORS = {
   },
   surface_not_configured: {
     status: 503,
-    messagesType: 'api_error',
-    chatType: 'server_error',
     fault: 'operator',
     retry: 'never',
     meaning: 'No upstream is configured for this surface; the message names the variable to set.',
@@ -293,4 +236,9 @@ export class StoreRefused extends Error {
 /** The store will not answer again in the life of this process. */
 export class StoreGone extends StoreUnavailable {
   override readonly name = 'StoreGone'
+}
+
+/** A problem with the installation that its operator can mend; the message says how. */
+export class InstallationError extends Error {
+  override readonly name = 'InstallationError'
 }

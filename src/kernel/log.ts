@@ -1,10 +1,8 @@
 import { destination, type Logger, pino } from 'pino'
 import { limits } from './limits.ts'
+import type { LogLevel } from './log-level.ts'
 
-export type Log = Logger
-
-export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
+export type Log = Pick<Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'>
 
 /**
  * JSON lines on standard error. Writes are buffered and asynchronous; when the reader is slow, lines beyond the
@@ -14,11 +12,6 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 export function createLog(level: LogLevel): Log {
   const stream = droppingStream(2)
   return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, stream)
-}
-
-/** Whether a log of this level has lines of that importance. */
-export function tells(level: LogLevel, importance: LogLevel): boolean {
-  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(importance)
 }
 
 /** Writes to a file descriptor without blocking: what its reader is too slow for is dropped. */

@@ -31,6 +31,14 @@ export const UNITS = [
 
 export type Unit = (typeof UNITS)[number]
 
+/**
+ * `standard` is what every model has. `batch` is half price for work without a deadline, `flex` the same for work
+ * that may be refused, `priority` and `ultrafast` are paid for speed on the Chat surface, `fast` on Messages.
+ */
+export const TIERS = ['standard', 'batch', 'flex', 'priority', 'fast', 'ultrafast'] as const
+
+export type Tier = (typeof TIERS)[number]
+
 /** Whole numbers from 0 to 2^53 - 1. A unit that is absent is 0. */
 export type Quantities = { readonly [U in Unit]?: number }
 
@@ -60,4 +68,16 @@ export interface Usage {
   readonly freeRefusal: boolean
   /** Something reported could not be true (negative, fractional, too large, falling) and was left out or bounded. */
   readonly suspect: boolean
+}
+
+/** Of a reply that says nothing about usage. */
+export const NO_USAGE: Usage = {
+  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
+  modelServed: null,
+  serviceTier: null,
+  speed: null,
+  geography: null,
+  stopReason: null,
+  freeRefusal: false,
+  suspect: false,
 }

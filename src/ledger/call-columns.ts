@@ -1,4 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { Surface } from '../kernel/surface.ts'
 
 /**
  * The columns of a call, each written once. The types of an opening, a closing and a record are made from this list, as
@@ -84,7 +85,7 @@ type Name = keyof Columns
 
 /** Texts of which only some are possible. */
 interface Words {
-  readonly surface: 'messages' | 'chat'
+  readonly surface: Surface
   /** A waiting call is in the memory of its node alone; a refused one is kept apart from those that were admitted. */
   readonly state: 'waiting' | 'in_flight' | 'settled' | 'released' | 'interrupted' | 'refused'
 }

@@ -1,4 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { Surface } from '../kernel/surface.ts'
 import type { CallRecord, CallState } from './call.ts'
 
 /** The log of calls: a metadata record of every call, kept as long as the ledger. */
@@ -71,7 +72,7 @@ export interface RefusedCall {
   readonly endedAtMs: number
   readonly method: string
   readonly path: string
-  readonly surface: 'messages' | 'chat'
+  readonly surface: Surface
   readonly modelAsked: string | null
   /** HTTP status. */
   readonly status: number

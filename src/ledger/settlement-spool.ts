@@ -218,7 +218,7 @@ class Spool implements SettlementSpool {
     // What was under way may have failed just now, and it would not be tried again.
     if (this.#failed) this.#write()
     await this.#writing
-    await this.#parts.writer.close()
+    await this.#parts.writer.close().catch(() => {})
   }
 
   #add(closing: CallClosing, row: SpoolRow): Kept {

@@ -1,5 +1,5 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
-import type { Target } from '../http/target.ts'
+import type { Target } from '../http/judge-head.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import { replyJson } from './route.ts'

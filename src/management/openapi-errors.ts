@@ -1,4 +1,5 @@
 import { ERRORS, type ErrorCode, type ErrorRow } from '../kernel/errors.ts'
+import { errorType } from '../providers/error-shape.ts'
 import type { JsonObject } from './openapi-schemas.ts'
 import type { Route } from './route.ts'
 
@@ -52,7 +53,7 @@ export function errorSchema(routes: readonly Route[]): JsonObject {
         type: 'object',
         properties: {
           message: { type: 'string', description: 'What is wrong and what to change. For people.' },
-          type: { type: 'string', enum: [...new Set(sorted.map((code) => ERRORS[code].chatType))].sort() },
+          type: { type: 'string', enum: [...new Set(sorted.map((code) => errorType('own', code)))].sort() },
           param: { type: ['string', 'null'], description: 'The field or parameter at fault.' },
           code: { type: 'string', enum: sorted, description: 'What is wrong. For programs.' },
           details: {

@@ -1,9 +1,9 @@
-import { BodyPace, type BodyTimes, slowBody } from '../http/body-pace.ts'
-import { clientLeft, type Exchange, inviteBody } from '../http/exchange.ts'
+import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
+import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { kept } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 
 export type OwnBody =
   | { readonly kind: 'body'; readonly bytes: Buffer }
@@ -22,7 +22,7 @@ export function readOwnBody(exchange: Exchange, times: BodyTimes): Promise<OwnBo
     let bytes = 0
 
     function finish(result: OwnBody): void {
-      clearTimeout(idle)
+      pace.stop()
       req.release()
       res.whenClosed.remove(onLeft)
       resolve(result)
@@ -32,17 +32,15 @@ export function readOwnBody(exchange: Exchange, times: BodyTimes): Promise<OwnBo
       finish({ kind: 'refused', refusal: refuse('request_timeout', message, { close: true }) })
     }
 
-    const idle = setTimeout(() => {
-      tooLate(`The request body stopped arriving for ${Math.round(times.idleTimeoutMs / 1_000)} s.`)
-    }, times.idleTimeoutMs)
-    const pace = new BodyPace(times)
+    const pace = new BodyPace(times, tooLate)
+    pace.watchSilence()
 
-    function onData(chunk: Buffer): void {
-      idle.refresh()
+    function onData(chunk: Borrowed): boolean {
       bytes += chunk.length
-      if (!pace.arrived(chunk.length)) tooLate(slowBody(times.bytesPerSecondMin))
-      else if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
-      else chunks.push(kept(chunk))
+      if (!pace.arrived(chunk.length)) return true
+      if (bytes > limits.ownBodyBytesMax) finish({ kind: 'refused', refusal: refuseTooLarge() })
+      else chunks.push(copyIfBorrowed(chunk))
+      return true
     }
     function onEnd(): void {
       finish({ kind: 'body', bytes: Buffer.concat(chunks) })
@@ -52,7 +50,7 @@ export function readOwnBody(exchange: Exchange, times: BodyTimes): Promise<OwnBo
     }
 
     res.whenClosed.add(onLeft)
-    inviteBody(exchange)
+    sendContinue(exchange)
     req.receive({ data: onData, end: onEnd })
   })
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { RawNumber } from '../kernel/money.ts'
+import { SURFACE_NAMES } from '../kernel/surface.ts'
 import type { CallRecord, CallState } from '../ledger/call.ts'
 import { formatInstant, instant } from './instant-field.ts'
 import { keyId } from './key-object.ts'
@@ -38,7 +39,7 @@ export const requestSchema = z
     ended_at: instant().nullable(),
     method: z.string(),
     path: z.string(),
-    surface: z.enum(['messages', 'chat']),
+    surface: z.enum(SURFACE_NAMES),
     model: z.string().nullable().meta({ description: 'The model asked for.' }),
     model_served: z.string().nullable(),
     status: z.int().min(100).max(999).nullable().meta({

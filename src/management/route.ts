@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import type { Exchange, WholeReply } from '../http/exchange.ts'
-import type { StreamedReply } from '../http/send-stream.ts'
+import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ErrorCode, Refusal } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'

@@ -1,3 +1,4 @@
+import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
 import { MatroskaTrack, Mp4Track, OggTrack, ProgramStreamTrack, WavTrack } from './audio-containers.ts'
 import { type AudioTrack, FlacTrack, id3Bytes, MpegTrack } from './audio-frames.ts'
 
@@ -36,11 +37,11 @@ export class AudioClock {
     return this.#mayBePcm ? Math.ceil(this.#bytes / PCM_BYTES_PER_MS) : null
   }
 
-  write(chunk: Buffer): void {
+  write(chunk: Borrowed): void {
     this.#bytes += chunk.length
     if (this.#failed) return
     try {
-      if (this.#track === null) this.#open(chunk)
+      if (this.#track === null) this.#open(viewOf(chunk))
       else this.#track.write(chunk)
     } catch {
       // A fault of ours: the audio counts as one of an unknown format.

@@ -1,6 +1,7 @@
+import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
 /** How long the audio of one format is, as far as its bytes have passed; null where they do not tell. */
 export interface AudioTrack {
-  write(chunk: Buffer): void
+  write(chunk: Borrowed): void
   readonly milliseconds: number | null
 }
 
@@ -26,8 +27,9 @@ export abstract class ByteWalker {
   /** At `at` there are `need` bytes or more. Answers how far to go on; 0 after having raised `need`. */
   protected abstract step(bytes: Buffer, at: number): number
 
-  write(chunk: Buffer): void {
-    const bytes = this.#tail.length === 0 ? chunk : Buffer.concat([this.#tail, chunk])
+  write(chunk: Borrowed): void {
+    const come = viewOf(chunk)
+    const bytes = this.#tail.length === 0 ? come : Buffer.concat([this.#tail, come])
     const start = this.length - this.#tail.length
     this.length += chunk.length
     let at = 0

@@ -1,10 +1,10 @@
 import { limits } from '../kernel/limits.ts'
-import { kept } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { type Coder, openDecoder } from './content-coding.ts'
 
 export interface CopyDecoder {
   /** A promise means: the copy is behind, wait for it before the next chunk, or compressed bytes would pile up. */
-  write(chunk: Buffer): Promise<void> | null
+  write(chunk: Borrowed): Promise<void> | null
   /** Resolves when all output was seen: whole, or broken by bad input or by a limit. */
   end(): Promise<DecodedState>
 }
@@ -57,9 +57,9 @@ class QueuedDecoder implements CopyDecoder {
     this.#limits = copyLimits
   }
 
-  write(chunk: Buffer): Promise<void> | null {
+  write(chunk: Borrowed): Promise<void> | null {
     if (this.#state !== 'whole' || chunk.length === 0) return null
-    this.#queue.push(kept(chunk))
+    this.#queue.push(copyIfBorrowed(chunk))
     this.#pendingBytes += chunk.length
     if (!this.#isWorking) this.#work = this.#decodeQueue()
     if (this.#pendingBytes > this.#limits.backlogBytesMax) this.#room ??= Promise.withResolvers<void>()

@@ -1,3 +1,4 @@
+import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
 import type { Picked, Place } from './json-place.ts'
 import { JsonWalker } from './json-walker.ts'
 
@@ -33,11 +34,11 @@ export class JsonLines {
     return this.#failed
   }
 
-  write(chunk: Buffer): void {
+  write(chunk: Borrowed): void {
     let from = 0
     while (from < chunk.length && !this.#failed) {
       const lf = chunk.indexOf(LF, from)
-      this.#take(chunk.subarray(from, lf < 0 ? chunk.length : lf))
+      this.#take(viewOf(chunk).subarray(from, lf < 0 ? chunk.length : lf))
       if (lf < 0) return
       this.#endLine()
       from = lf + 1

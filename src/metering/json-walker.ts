@@ -1,3 +1,4 @@
+import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
 import { BoundedCopy } from './bounded-copy.ts'
 import { MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
@@ -110,11 +111,11 @@ export class JsonWalker {
   }
 
   /** The next bytes. Behind an end they begin another text. */
-  write(chunk: Uint8Array): void {
+  write(chunk: Borrowed): void {
     if (this.#ended) this.#restart()
     if (this.#failure !== null || chunk.length === 0) return
     const room = this.#limits.documentBytesMax - this.#offset
-    const whole = asBuffer(chunk, room)
+    const whole = asBuffer(viewOf(chunk), room)
     const valid = this.#utf8.validPrefix(whole)
     this.#scan(valid === whole.length ? whole : whole.subarray(0, valid))
     if (valid < whole.length) this.#fail('not_utf8', valid)

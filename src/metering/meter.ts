@@ -1,4 +1,5 @@
-import type { Usage } from '../kernel/usage.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import type { TextPlace } from './event-template.ts'
 import type { JsonDocument, NameSet } from './json-document.ts'
 import { type DeliveredOutput, OutputText } from './output-text.ts'
@@ -31,7 +32,7 @@ export interface Meter {
   /** Bytes of what the model wrote, as far as a stream has shown it. */
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. */
-  write(chunk: Buffer): void
+  readonly write: (chunk: Borrowed) => void
   /** The reply ended: `whole`, or cut by upstream or the client. To be called once. */
   end(whole: boolean): Metered
 }
@@ -115,24 +116,13 @@ export interface ReplyReader {
   reading(): Reading
 }
 
-const NO_USAGE: Usage = {
-  parts: [{ model: null, quantities: {}, promptTokens: 0 }],
-  modelServed: null,
-  serviceTier: null,
-  speed: null,
-  geography: null,
-  stopReason: null,
-  freeRefusal: false,
-  suspect: false,
-}
-
 /** The meter of a reply that says nothing about usage: audio, text, an error. */
 export class SilentMeter implements Meter {
   readonly stage: Stage = 'content'
   readonly shown: Shown = NOTHING_SHOWN
   readonly visibleBytes = 0
 
-  write(_chunk: Buffer): void {}
+  write(_chunk: Borrowed): void {}
 
   end(whole: boolean): Metered {
     return {
@@ -175,7 +165,7 @@ export class GuardedMeter implements Meter {
     return this.#meter.visibleBytes
   }
 
-  write(chunk: Buffer): void {
+  write(chunk: Borrowed): void {
     try {
       this.#meter.write(chunk)
     } catch {
@@ -231,7 +221,7 @@ export class SniffingMeter implements Meter {
     return this.#meter?.visibleBytes ?? 0
   }
 
-  write(chunk: Buffer): void {
+  write(chunk: Borrowed): void {
     if (this.#meter !== null) {
       this.#meter.write(chunk)
       return

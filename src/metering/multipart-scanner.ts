@@ -1,4 +1,5 @@
 import { isAscii, isUtf8 } from 'node:buffer'
+import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
 import { BoundedCopy } from './bounded-copy.ts'
 import { WatchedNames } from './json-place.ts'
 
@@ -41,7 +42,7 @@ export type MultipartScan<Name extends string = string> =
 export interface PartSink {
   /** A part begins. Its bytes are given if the answer is true. */
   open(head: PartHead): boolean
-  write(bytes: Buffer): void
+  write(bytes: Borrowed): void
 }
 
 export interface MultipartScanLimits {
@@ -212,11 +213,12 @@ export class MultipartScanner<Name extends string = string> {
     this.#value = new BoundedCopy(this.#limits.valueBytesMax)
   }
 
-  write(chunk: Uint8Array): void {
+  write(chunk: Borrowed): void {
     if (this.#ended) throw new Error('MultipartScanner: write after end')
     if (this.#failure !== null) return
     const room = this.#limits.bodyBytesMax - this.#offset
-    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.length, room))
+    const { buffer, byteOffset } = viewOf(chunk)
+    const bytes = Buffer.from(buffer, byteOffset, Math.min(chunk.length, room))
     this.#i = 0
     while (this.#i < bytes.length && this.#failure === null) {
       const fault = this.#step(bytes)

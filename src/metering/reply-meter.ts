@@ -1,3 +1,4 @@
+import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
 import { type EventTemplate, learnTemplate } from './event-template.ts'
 import { JsonCondenser } from './json-condenser.ts'
 import {
@@ -38,12 +39,13 @@ export class BodyMeter implements Meter {
   /** A document is seen when it is whole. */
   readonly visibleBytes = 0
 
-  write(chunk: Buffer): void {
+  write(chunk: Borrowed): void {
+    const bytes = viewOf(chunk)
     if (this.#condenser === null && this.#small === null) {
-      this.#small = readSmall(chunk, this.#rules)
+      this.#small = readSmall(bytes, this.#rules)
       if (this.#small !== null) return
     }
-    this.#condense().write(chunk, 0, chunk.length)
+    this.#condense().write(bytes, 0, bytes.length)
   }
 
   end(whole: boolean): Metered {
@@ -128,7 +130,7 @@ export class StreamMeter implements Meter, SseSink {
     return this.#output.seenBytes
   }
 
-  write(chunk: Buffer): void {
+  write(chunk: Borrowed): void {
     this.#scanner.write(chunk)
   }
 

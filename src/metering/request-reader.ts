@@ -1,4 +1,5 @@
 import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from './content-coding.ts'
 import { decodeCopy } from './decode-copy.ts'
 import type { Picked, Place } from './json-place.ts'
@@ -17,7 +18,7 @@ import {
 /** Reads a request's body from its chunks as they pass. It looks, and can neither change nor stop anything. */
 export interface RequestReader {
   /** A promise means: wait for it before the next chunk. */
-  write(chunk: Buffer): Promise<void> | null
+  readonly write: (chunk: Borrowed) => Promise<void> | null
   end(): RequestFacts | Promise<RequestFacts>
 }
 
@@ -39,7 +40,7 @@ const NOTHING_ELSE: AlsoRead = {}
 
 /** A reader that is never behind. */
 interface Scanner {
-  write(chunk: Buffer): null
+  write(chunk: Borrowed): null
   end(): RequestFacts
 }
 
@@ -149,7 +150,7 @@ class RequestJson implements Scanner {
     this.#json = new JsonWalker(names, TOOLS_UNMARKED)
   }
 
-  write(chunk: Buffer): null {
+  write(chunk: Borrowed): null {
     this.#json.write(chunk)
     return null
   }

@@ -1,3 +1,5 @@
+import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+
 const LF = 0x0a
 const CR = 0x0d
 const SPACE = 0x20
@@ -99,7 +101,8 @@ export class SseScanner {
     this.#sink = sink
   }
 
-  write(chunk: Buffer): void {
+  write(borrowed: Borrowed): void {
+    const chunk = viewOf(borrowed)
     const words = new DataView(chunk.buffer, chunk.byteOffset, chunk.length)
     this.#rawFrom = -1
     let i = this.#lines.enter(chunk, 0)

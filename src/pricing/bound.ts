@@ -1,7 +1,10 @@
 import type { Nanos } from '../kernel/money.ts'
+import type { Fallback } from '../providers/request-limits.ts'
+import type { Advisor, RequestTools } from '../providers/request-tools.ts'
+import { SURFACES } from '../providers/surfaces.ts'
 import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
-import { type Multipliers, multiplierOf, ONE, plainAmountOf, Totals } from './exact-amount.ts'
-import { dearer } from './find-rate.ts'
+import { plainAmountOf, Totals } from './exact-amount.ts'
+import { MULTIPLIER_ONE, maxRate, multiplierMax } from './modifiers.ts'
 import {
   findModel,
   type ModelPrice,
@@ -12,79 +15,7 @@ import {
   tableFor,
 } from './price-book.ts'
 import { type Side, UNITS_OF } from './rate-keys.ts'
-import { type ReportedTier, type Surface, tierOf } from './service-tier.ts'
-
-/** What a request says that limits what it can cost. */
-export interface BoundRequest {
-  readonly surface: Surface
-  /** The template of the endpoint, such as `/v1/messages`. */
-  readonly endpoint: string
-  /** Null where the request names none: it may come from a stored prompt or conversation. */
-  readonly model: string | null
-  /** Of the decoded body. */
-  readonly bodyBytes: number
-  /** The limit on output tokens that the request states. */
-  readonly maxOutputTokens: number | null
-  /** Of a predicted answer, which may all be paid for as output besides the answer. */
-  readonly predictedTokensMax: number
-  /** How many prompts there are, and how many answers are asked for to all of them together; each at least 1. */
-  readonly prompts: number
-  readonly n: number
-  readonly serviceTier: string | null
-  /** Messages only: speed was asked for. */
-  readonly mayBeFast: boolean
-  /** Messages only: where the request asks inference to run. */
-  readonly geography: string | null
-  /** URLs, file ids, stored prompts and responses, server tools: the model reads more than the body holds. */
-  readonly refersElsewhere: boolean
-  /** Perhaps audio of an earlier answer, by its id: only models that speak know such. */
-  readonly mayReferToAudio: boolean
-  /** From so many tokens on they may be summed up before they are answered; null where they are not. */
-  readonly compactsAbove: number | null
-  readonly tools: ToolLimits
-  /** Each of them may answer after the ones before it have been paid for. */
-  readonly fallbacks: readonly Answering[]
-}
-
-/** A model that answers, and the limit it is given; null is its own. */
-export interface Answering {
-  readonly model: string
-  readonly maxOutputTokens: number | null
-}
-
-export interface ToolLimits {
-  /** Instructions that upstream adds to the prompt for the tools that are declared. */
-  readonly promptTokens: number
-  /** How often tools may be used that upstream runs: the model reads its context once more each time. */
-  readonly usesMax: number | null
-  /** 0 without such a tool, null with one whose calls the request does not limit. */
-  readonly webSearchesMax: number | null
-  readonly fileSearchesMax: number | null
-  /** Containers that code runs in. */
-  readonly containers: number
-  /** The model that draws, if an image tool is there. */
-  readonly imageModel: string | null
-  /** Models that read the context too, and answer, each time that a tool is used. */
-  readonly advisors: readonly (Answering & { readonly usesMax: number })[]
-}
-
-export const NO_TOOLS: ToolLimits = {
-  promptTokens: 0,
-  usesMax: 0,
-  webSearchesMax: 0,
-  fileSearchesMax: 0,
-  containers: 0,
-  imageModel: null,
-  advisors: [],
-}
-
-export interface BoundSettings {
-  /** What `auto` and no service tier at all mean on the Chat surface; it is a setting of the upstream project. */
-  readonly defaultTier: string | null
-  readonly regional: boolean
-  /** A default of the upstream workspace may choose where inference runs. */
-  readonly geographyPossible: boolean
-}
+import { type BoundRequest, type BoundSettings, type ReportedTier, tierOf } from './rating-context.ts'
 
 export type Bound =
   | { readonly kind: 'bound'; readonly listNanos: Nanos; readonly costNanos: Nanos }
@@ -116,111 +47,105 @@ export function boundOf(
   discount: Discount = NO_DISCOUNT,
 ): Bound {
   const { model: asked, fallbacks, tools } = request
-  if (asked === null) return { kind: 'unbounded', reason: 'the request names no model' }
-  const unpriced = unpricedOf(asked, request, version)
-  if (unpriced !== null) return { kind: 'unpriced', model: unpriced }
-  if (tools.imageModel !== null)
-    return { kind: 'unbounded', reason: 'nothing limits how much the image tool draws' }
-  if (tools.usesMax === null) return { kind: 'unbounded', reason: 'nothing limits how often tools are used' }
-  const sum = new Sum(request, version, settings, discount)
-  const contexts = 1 + tools.usesMax
-  sum.addAttempt({ model: asked, maxOutputTokens: request.maxOutputTokens }, contexts)
-  for (const fallback of fallbacks) sum.addAttempt(fallback, contexts)
-  for (const advisor of tools.advisors) sum.addAdvisor(advisor, advisor.usesMax * (1 + fallbacks.length))
-  return sum.bound()
+  if (asked === null) return unbounded('the request names no model')
+  const attempts = [{ model: asked, maxOutputTokens: request.maxOutputTokens }, ...fallbacks]
+  const unpriced = [...attempts, ...tools.advisors, { model: tools.imageModel ?? asked }].find(
+    ({ model }) => findModel(version, model) === null,
+  )
+  if (unpriced !== undefined) return { kind: 'unpriced', model: unpriced.model }
+  if (tools.imageModel !== null) return unbounded('nothing limits how much the image tool draws')
+  if (tools.usesMax === null) return unbounded('nothing limits how often tools are used')
+  const steps = 1 + tools.usesMax
+  const totals = new Totals()
+  for (const work of [
+    ...attempts.flatMap((attempt) => workOfAttempt(attempt, steps, request, version)),
+    ...tools.advisors.flatMap((advisor) => workOfAdvisor(advisor, attempts.length, request, version)),
+  ]) {
+    const { model } = work
+    const amount = tokensAmount(work, request, settings)
+    const fees = work.paysFees ? feesAmount(model, tools) : 0n
+    if (typeof amount === 'string') return unbounded(amount)
+    if (typeof fees === 'string') return unbounded(fees)
+    const keep = keepFor(discount, model.id)
+    totals.add(amount, multiplierMax(model.factors, request, settings), keep)
+    if (fees !== 0n) totals.add(fees, MULTIPLIER_ONE, keep)
+  }
+  const { listNanos, costNanos } = totals.raised()
+  if (listNanos > BOUND_NANOS_MAX) return unbounded('the limits are beyond any cap')
+  return { kind: 'bound', listNanos, costNanos }
 }
 
-function unpricedOf(asked: string, { fallbacks, tools }: BoundRequest, version: PriceVersion): string | null {
-  if (findModel(version, asked) === null) return asked
-  for (const { model } of fallbacks) if (findModel(version, model) === null) return model
-  for (const { model } of tools.advisors) if (findModel(version, model) === null) return model
-  return tools.imageModel === null || findModel(version, tools.imageModel) !== null ? null : tools.imageModel
-}
-
-/** Adds up the most that each model of a request can cost. */
-class Sum {
-  readonly #request: BoundRequest
-  readonly #version: PriceVersion
-  readonly #settings: BoundSettings
-  readonly #discount: Discount
-  readonly #totals = new Totals()
-  /** Why there is no bound. */
-  #reason: string | null = null
-
-  constructor(request: BoundRequest, version: PriceVersion, settings: BoundSettings, discount: Discount) {
-    this.#request = request
-    this.#version = version
-    this.#settings = settings
-    this.#discount = discount
-  }
-
-  bound(): Bound {
-    if (this.#reason !== null) return { kind: 'unbounded', reason: this.#reason }
-    const { listNanos, costNanos } = this.#totals.raised()
-    if (listNanos > BOUND_NANOS_MAX) return { kind: 'unbounded', reason: 'the limits are beyond any cap' }
-    return { kind: 'bound', listNanos, costNanos }
-  }
-
-  /** A model that answers the request, tools and all. */
-  addAttempt({ model: name, maxOutputTokens }: Answering, contexts: number): void {
-    const model = findModel(this.#version, name)
-    if (model === null) return
-    const request = this.#request
-    const context = inputLimit(model, request)
-    const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
-    // The limit of a response is that of all its steps; of Messages it is not said whether it is that of each.
-    const answers = request.surface === 'messages' ? request.n * contexts : request.n
-    const compactions = mayCompact(request.compactsAbove, context, output) ? contexts : 0
-    this.#addTokens(model, { context, contexts, output, answers, compactions })
-    const fees = feesOf(model, request.tools)
-    if (typeof fees === 'string') this.#reason ??= fees
-    else if (fees !== 0n) this.#totals.add(fees, null, keepFor(this.#discount, model.id))
-  }
-
-  /** A model that is asked by a tool, and reads all that the one reads which asks it. */
-  addAdvisor({ model: name, maxOutputTokens }: Answering, times: number): void {
-    const model = findModel(this.#version, name)
-    if (model === null) return
-    const context = inputLimit(model, this.#request)
-    const output = outputTokensMax(model, maxOutputTokens, this.#request.predictedTokensMax)
-    this.#addTokens(model, { context, contexts: times, output, answers: times, compactions: 0 })
-  }
-
-  #addTokens(model: ModelPrice, { context, contexts, output, answers, compactions }: Passes): void {
-    const request = this.#request
-    // What one model reads in several passes may be reported, and so rated, as one prompt.
-    const passes = (contexts + compactions) * (1 + request.fallbacks.length)
-    const prompt = (context ?? Number.MAX_SAFE_INTEGER) * passes
-    const nanos = dearestFor(model, request, this.#settings, prompt)
-    let sum = 0n
-    if (nanos.duration > 0n) {
-      const milliseconds = BigInt(request.bodyBytes * AUDIO_MS_PER_BYTE)
-      sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
-    }
-    if (nanos.input > 0n) {
-      if (context === null) this.#reason ??= `no context window is known for ${model.id}`
-      const tokens = BigInt(context ?? 0) * BigInt(contexts + compactions)
-      sum += plainAmountOf('input_tokens', tokens, nanos.input)
-    }
-    if (nanos.output > 0n) {
-      // How long a summary may be is a matter of the model: what the request states is the limit of the answer.
-      const summary = compactions === 0 ? 0 : (model.maxOutputTokens ?? model.contextWindowTokens)
-      if (output === null || summary === null) this.#reason ??= `no output limit is known for ${model.id}`
-      const tokens = BigInt(output ?? 0) * BigInt(answers) + BigInt(summary ?? 0) * BigInt(compactions)
-      sum += plainAmountOf('output_tokens', tokens, nanos.output)
-    }
-    const multipliers = multipliersFor(model, request, this.#settings)
-    this.#totals.add(sum, multiplierOf(multipliers), keepFor(this.#discount, model.id))
-  }
+function unbounded(reason: string): Bound {
+  return { kind: 'unbounded', reason }
 }
 
 /** How much a model reads and writes at a time, and how often. */
-interface Passes {
+interface Work {
+  readonly model: ModelPrice
   readonly context: number | null
   readonly contexts: number
   readonly output: number | null
   readonly answers: number
   readonly compactions: number
+  /** The tools of the request are paid for beside it. */
+  readonly paysFees: boolean
+}
+
+/** Of a model that answers the request, tools and all. */
+function workOfAttempt(
+  { model: name, maxOutputTokens }: Fallback,
+  steps: number,
+  request: BoundRequest,
+  version: PriceVersion,
+): Work[] {
+  const model = findModel(version, name)
+  if (model === null) return []
+  const context = inputLimit(model, request)
+  const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
+  const answers = SURFACES[request.surface].pricing.limitsEachStep ? request.n * steps : request.n
+  const compactions = mayCompact(request.compactsAbove, context, output) ? steps : 0
+  return [{ model, context, contexts: steps, output, answers, compactions, paysFees: true }]
+}
+
+/** Of a model that is asked by a tool, and reads all that the one reads which asks it. */
+function workOfAdvisor(
+  { model: name, maxOutputTokens, usesMax }: Advisor,
+  attempts: number,
+  request: BoundRequest,
+  version: PriceVersion,
+): Work[] {
+  const model = findModel(version, name)
+  if (model === null) return []
+  const context = inputLimit(model, request)
+  const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
+  const times = usesMax * attempts
+  return [{ model, context, contexts: times, output, answers: times, compactions: 0, paysFees: false }]
+}
+
+/** What the tokens come to, or why there is no limit. */
+function tokensAmount(work: Work, request: BoundRequest, settings: BoundSettings): bigint | string {
+  const { model, context, output, compactions } = work
+  const readings = work.contexts + compactions
+  // What one model reads in several passes may be reported, and so rated, as one prompt.
+  const prompt = (context ?? Number.MAX_SAFE_INTEGER) * readings * (1 + request.fallbacks.length)
+  const nanos = dearestFor(model, request, settings, prompt)
+  let sum = 0n
+  if (nanos.duration > 0n) {
+    const milliseconds = BigInt(request.bodyBytes * AUDIO_MS_PER_BYTE)
+    sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
+  }
+  if (nanos.input > 0n) {
+    if (context === null) return `no context window is known for ${model.id}`
+    sum += plainAmountOf('input_tokens', BigInt(context) * BigInt(readings), nanos.input)
+  }
+  if (nanos.output > 0n) {
+    // How long a summary may be is a matter of the model: what the request states is the limit of the answer.
+    const summary = compactions === 0 ? 0 : (model.maxOutputTokens ?? model.contextWindowTokens)
+    if (output === null || summary === null) return `no output limit is known for ${model.id}`
+    const tokens = BigInt(output) * BigInt(work.answers) + BigInt(summary) * BigInt(compactions)
+    sum += plainAmountOf('output_tokens', tokens, nanos.output)
+  }
+  return sum
 }
 
 /** All that the prompts of one request can come to, where that is known. */
@@ -264,7 +189,7 @@ type Dearest = Readonly<Record<Exclude<Side, 'tool'>, bigint>>
 
 /**
  * Over every set of rates the call may be rated with: the tier asked for, and prompts up to the limit. Of the listed
- * rates: whatever stands in for a missing one is among them.
+ * rates: the one that stands in for a missing rate is among them.
  */
 function dearestFor(
   model: ModelPrice,
@@ -293,10 +218,11 @@ function dearestFor(
 
 function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
   const left = request.serviceTier === null || request.serviceTier === 'auto'
-  const serviceTier = left && request.surface === 'chat' ? settings.defaultTier : request.serviceTier
+  const serviceTier =
+    left && SURFACES[request.surface].pricing.hasProjectTier ? settings.defaultTier : request.serviceTier
   const speed = request.mayBeFast ? 'fast' : null
   const reported = tierOf(request.surface, { serviceTier, speed, batch: false })
-  // Nobody gets the price of a batch by asking for it.
+  // Asking for the price of a batch does not give it.
   return reported.tier === 'batch' ? { tier: 'standard', known: reported.known } : reported
 }
 
@@ -316,31 +242,20 @@ function dearestOf(rates: TierRates, mayBeLong: boolean): Dearest {
 
 function dearestIn(tariff: Tariff): Dearest {
   const most = (side: Exclude<Side, 'tool'>): bigint =>
-    UNITS_OF[side].reduce((sofar, unit) => dearer(sofar, tariff.get(unit) ?? 0n), 0n)
+    UNITS_OF[side].reduce((sofar, unit) => maxRate(sofar, tariff.get(unit) ?? 0n), 0n)
   return { input: most('input'), output: most('output'), duration: most('duration') }
 }
 
 function dearestOfBoth(a: Dearest, b: Dearest): Dearest {
   return {
-    input: dearer(a.input, b.input),
-    output: dearer(a.output, b.output),
-    duration: dearer(a.duration, b.duration),
+    input: maxRate(a.input, b.input),
+    output: maxRate(a.output, b.output),
+    duration: maxRate(a.duration, b.duration),
   }
 }
 
-/** The one place that is not dearer than others; whatever else is named may be how somebody spells a dearer one. */
-const ANYWHERE = 'global'
-
-function multipliersFor(model: ModelPrice, request: BoundRequest, settings: BoundSettings): Multipliers {
-  const { geography } = request
-  let place = ONE
-  if (geography === null ? settings.geographyPossible : geography !== ANYWHERE)
-    for (const factor of model.geography.values()) place = dearer(place, factor)
-  return [place, (settings.regional ? model.regionalUplift : null) ?? ONE]
-}
-
 /** What is paid by the call and not by the token. */
-function feesOf(model: ModelPrice, tools: ToolLimits): bigint | string {
+function feesAmount(model: ModelPrice, tools: RequestTools): bigint | string {
   if (tools.webSearchesMax === 0 && tools.fileSearchesMax === 0 && tools.containers === 0) return 0n
   let sum = 0n
   for (const [unit, most] of [

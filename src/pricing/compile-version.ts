@@ -1,10 +1,18 @@
 import { parseUsd } from '../kernel/money.ts'
-import { UNITS, type Unit } from '../kernel/usage.ts'
-import { TEXT_MODES } from './check-models.ts'
-import { DerivedTiers, TierRatios } from './derive-tiers.ts'
-import type { ModelPrice, PriceVersion, RateTable, Tariff, TierRates } from './price-book.ts'
+import { TIERS, type Tier, UNITS, type Unit } from '../kernel/usage.ts'
+import listPrices from './list-prices.json' with { type: 'json' }
+import { factorsIn, MODIFIER_NAMES, type ModelFactors } from './modifiers.ts'
+import {
+  type ModelPrice,
+  type PriceBook,
+  type PriceVersion,
+  type RateTable,
+  type Tariff,
+  TEXT_MODES,
+  type TierRates,
+} from './price-book.ts'
 import type { BookVersionEntry, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
-import { TIERS, type Tier, UNIT_PRICES } from './rate-keys.ts'
+import { instantMs, UNIT_PRICES } from './rate-keys.ts'
 
 /** From the words of a file to maps of whole numbers, once per version, so that rating a call only looks up. */
 export function compileVersion(entry: BookVersionEntry, effectiveFromMs: number | null): PriceVersion {
@@ -24,9 +32,6 @@ function compileModel(
   ratios: TierRatios | null,
 ): ModelPrice {
   const provided = Object.hasOwn(tools, entry.provider) ? tools[entry.provider] : undefined
-  const geography = Object.entries(entry.geography ?? {}).map(
-    ([place, factor]) => [place, nanos(factor)] as const,
-  )
   return {
     id: entry.id,
     provider: entry.provider,
@@ -41,11 +46,17 @@ function compileModel(
       ]),
     ),
     tools: compileTariff({ ...provided, ...entry.tools }),
-    regionalUplift: typeof entry.regional_uplift === 'string' ? nanos(entry.regional_uplift) : null,
-    geography: new Map(geography),
+    factors: compileFactors(entry),
     searchesEachCall: entry.searches_each_call ?? false,
     entry,
   }
+}
+
+function compileFactors(entry: ModelEntry): ModelFactors {
+  const factors = MODIFIER_NAMES.map((name) => {
+    return [name, new Map(factorsIn(entry, name).map(([of, factor]) => [of, nanos(factor)]))]
+  })
+  return Object.fromEntries(factors) as ModelFactors
 }
 
 function compileTable(table: RateTableEntry, model: ModelEntry, ratios: TierRatios | null): RateTable {
@@ -88,9 +99,110 @@ function withImages(rates: Rates): Tariff {
   return tariff
 }
 
-/** The file was checked before: whatever it holds as a decimal can be read as one. */
+/** The file was checked before: each decimal in it can be read as one. */
 function nanos(text: string): bigint {
   const value = parseUsd(text)
   if (value === null) throw new TypeError(`not a decimal: ${text}`)
   return value
+}
+
+/** What a tier costs of the standard rate, as a fraction. */
+type Ratio = readonly [over: bigint, under: bigint]
+
+/** What most families list. */
+const USUAL: Readonly<Record<Tier, Ratio>> = {
+  standard: [1n, 1n],
+  batch: [1n, 2n],
+  flex: [1n, 2n],
+  priority: [2n, 1n],
+  fast: [2n, 1n],
+  ultrafast: [6n, 1n],
+}
+
+/** `gpt-5.1` of `gpt-5.1-codex-max`, `o3` of `o3-mini`, `claude-opus` of `claude-opus-4-7`. */
+const FAMILY = /^(?:ft:)?(gpt-\d+(?:\.\d+)?o?|o\d+|claude-[a-z]+)(?=-|$)/
+
+function familyOf(id: string): string | null {
+  return FAMILY.exec(id)?.[1] ?? null
+}
+
+/** What tiers cost in each family of a book: the dearest ratio that a model of the family lists. */
+class TierRatios {
+  readonly #models: readonly ModelEntry[]
+  /** Looked through when first asked, not at every start: few calls need it. */
+  #listed: Map<string, Ratio> | null = null
+
+  constructor(models: readonly ModelEntry[]) {
+    this.#models = models
+  }
+
+  ratioOf(id: string, tier: Tier): Ratio {
+    this.#listed ??= listedRatios(this.#models)
+    return this.#listed.get(`${familyOf(id)} ${tier}`) ?? USUAL[tier]
+  }
+}
+
+function listedRatios(models: readonly ModelEntry[]): Map<string, Ratio> {
+  const ratios = new Map<string, Ratio>()
+  for (const { id, rates } of models) {
+    const family = familyOf(id)
+    const under = parseUsd(rates.standard.input ?? '') ?? 0n
+    if (family === null || under === 0n) continue
+    for (const tier of TIERS) {
+      const over = parseUsd(rates[tier]?.input ?? '')
+      const known = ratios.get(`${family} ${tier}`) ?? [0n, 1n]
+      if (over !== null && over * known[1] > known[0] * under) ratios.set(`${family} ${tier}`, [over, under])
+    }
+  }
+  return ratios
+}
+
+/** The rates of the tiers that the list does not name for a model. */
+class DerivedTiers {
+  readonly #id: string
+  readonly #standard: TierRates
+  readonly #ratios: TierRatios
+  readonly #known = new Map<Tier, TierRates>()
+
+  constructor(id: string, standard: TierRates, ratios: TierRatios) {
+    this.#id = id
+    this.#standard = standard
+    this.#ratios = ratios
+  }
+
+  get(tier: Tier): TierRates {
+    const known = this.#known.get(tier)
+    if (known !== undefined) return known
+    const { short, long } = this.#standard
+    const ratio = this.#ratios.ratioOf(this.#id, tier)
+    const rates = {
+      listed: false,
+      short: times(short, ratio),
+      long: long === null ? null : times(long, ratio),
+    }
+    this.#known.set(tier, rates)
+    return rates
+  }
+}
+
+/** A fraction of a billionth of a dollar for a million units is rounded up. */
+function times(tariff: Tariff, [over, under]: Ratio): Tariff {
+  const rates = new Map<Unit, bigint>()
+  for (const [unit, nanos] of tariff) rates.set(unit, (nanos * over + under - 1n) / under)
+  return rates
+}
+
+/**
+ * The list prices that come with the product, as they are. They are checked by a test, not at every start: that took
+ * a sixth of the time until the gateway served, most of it to load what checks.
+ */
+export function shippedBook(): PriceBook {
+  const [first, ...later] = listPrices.versions as readonly BookVersionEntry[]
+  if (first === undefined) throw new TypeError('the shipped book holds no version')
+  return {
+    versions: [
+      compileVersion(first, null),
+      ...later.map((entry) => compileVersion(entry, instantMs(entry.effective_from))),
+    ],
+  }
 }

@@ -1,5 +1,5 @@
 import { parseUsd } from '../kernel/money.ts'
-import { ONE } from './exact-amount.ts'
+import { ONE } from './modifiers.ts'
 
 /**
  * How much less than list is billed: one fraction for all models, and others for models whose id matches a pattern.
@@ -14,7 +14,7 @@ export interface Discount {
 
 export const NO_DISCOUNT: Discount = { keep: ONE, overrides: [] }
 
-export type ReadDiscount =
+type ReadDiscount =
   | { readonly kind: 'discount'; readonly discount: Discount }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 

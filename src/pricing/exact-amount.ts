@@ -1,25 +1,18 @@
-import { type Fraction, floorDivide, NANOS_PER_USD, type Nanos, roundHalfEven } from '../kernel/money.ts'
+import { type Fraction, floorDivide, type Nanos, roundHalfEven } from '../kernel/money.ts'
 import { UNITS, type Unit } from '../kernel/usage.ts'
+import { MULTIPLIER_ONE, ONE } from './modifiers.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
 
 /**
  * Amounts of one calculation share one denominator, so that adding them is adding numerators and nothing is rounded
  * before the end. 18,000,000 is the least common multiple of what prices are per (a thousand, a million, an hour of
- * milliseconds); the two billions are for the two multipliers that can apply at once.
+ * milliseconds); the billions are for the modifiers that can apply at once.
  */
 const PER_UNITS = 18_000_000n
 
-/** Multipliers and discounts are decimals with at most nine places, kept as whole billionths. */
-export const ONE = NANOS_PER_USD
+export const AMOUNT_DENOMINATOR = PER_UNITS * MULTIPLIER_ONE
 
-export const AMOUNT_DENOMINATOR = PER_UNITS * ONE * ONE
-
-/** What so many units cost, in nanodollars over the common denominator. */
-export function amountOf(unit: Unit, quantity: bigint, rateNanos: bigint, multipliers: Multipliers): bigint {
-  return plainAmountOf(unit, quantity, rateNanos) * (multipliers[0] * multipliers[1])
-}
-
-/** The same without multipliers, over what prices are per. */
+/** What so many units cost without modifiers, in nanodollars over what prices are per. */
 export function plainAmountOf(unit: Unit, quantity: bigint, rateNanos: bigint): bigint {
   return quantity * rateNanos * FACTORS[unit]
 }
@@ -29,18 +22,9 @@ const FACTORS = Object.fromEntries(
   UNITS.map((unit) => [unit, PER_UNITS / UNIT_PRICES[unit].units]),
 ) as Readonly<Record<Unit, bigint>>
 
-/** Two factors in billionths: for the geography, and for the region of the upstream host. */
-export type Multipliers = readonly [geography: bigint, regional: bigint]
-
-export const NO_MULTIPLIERS: Multipliers = [ONE, ONE]
-
-/** Both factors in one, over `ONE * ONE`, or null for none at all. */
-export function multiplierOf([place, region]: Multipliers): bigint | null {
-  return place === ONE && region === ONE ? null : place * region
-}
-
-export function asNanos(numerator: bigint): Fraction {
-  return { numerator, denominator: AMOUNT_DENOMINATOR }
+/** A plain amount with its multiplier, exactly. */
+export function multipliedBy(amount: bigint, multiplier: bigint): Fraction {
+  return { numerator: amount * multiplier, denominator: AMOUNT_DENOMINATOR }
 }
 
 /**
@@ -55,13 +39,13 @@ export class Totals {
   #multiplied = false
 
   /** `amount` is a plain one; `keep` billionths of it are to be paid. */
-  add(amount: bigint, multiplier: bigint | null, keep: bigint): void {
-    if (multiplier !== null && !this.#multiplied) {
+  add(amount: bigint, multiplier: bigint, keep: bigint): void {
+    if (multiplier !== MULTIPLIER_ONE && !this.#multiplied) {
       this.#multiplied = true
-      this.#list *= NO_MULTIPLIER
-      if (this.#cost !== null) this.#cost *= NO_MULTIPLIER
+      this.#list *= MULTIPLIER_ONE
+      if (this.#cost !== null) this.#cost *= MULTIPLIER_ONE
     }
-    const listed = this.#multiplied ? amount * (multiplier ?? NO_MULTIPLIER) : amount
+    const listed = this.#multiplied ? amount * multiplier : amount
     if (keep !== ONE) this.#cost ??= this.#list * ONE
     if (this.#cost !== null) this.#cost += listed * keep
     this.#list += listed
@@ -83,8 +67,6 @@ export class Totals {
     return { listNanos, costNanos: this.#cost === null ? listNanos : divide(this.#cost, denominator * ONE) }
   }
 }
-
-const NO_MULTIPLIER = ONE * ONE
 
 function nearest(numerator: bigint, denominator: bigint): bigint {
   return roundHalfEven({ numerator, denominator })

@@ -1,21 +1,23 @@
 import { createHash } from 'node:crypto'
-import { applyOverlay } from './apply-overlay.ts'
-import { checkDefaults, checkModel, checkNames } from './check-models.ts'
+import type { z } from 'zod'
 import { compileVersion } from './compile-version.ts'
-import { instantMs } from './instant-ms.ts'
-import { type JsonRead, readJsonWithLines } from './json-with-lines.ts'
+import { type JsonPath, type JsonRead, readJsonWithLines } from './json-with-lines.ts'
 import listPrices from './list-prices.json' with { type: 'json' }
-import type { PriceBook, PriceVersion } from './price-book.ts'
+import { type PriceBook, type PriceVersion, TEXT_MODES, tariffsOf } from './price-book.ts'
 import {
   type BookVersionEntry,
   bookFile,
+  type ModelEntry,
   type OverlayEntry,
+  type OverlayModelEntry,
   overlayFile,
   overlayListFile,
+  type RateTableEntry,
 } from './price-file.ts'
 import { PriceProblems } from './price-problems.ts'
+import { instantMs } from './rate-keys.ts'
 
-export type LoadedBook =
+type LoadedBook =
   | { readonly kind: 'book'; readonly book: PriceBook }
   | { readonly kind: 'refused'; readonly problems: readonly string[] }
 
@@ -30,26 +32,45 @@ export function loadListPrices(overlayText?: string): LoadedBook {
 }
 
 function assemble(book: JsonRead, overlayText: string | undefined): LoadedBook {
-  const versions = readBook(book)
+  const versions = parse(book, () => bookFile)
   if (versions.kind === 'refused') return versions
-  const overlays = readOverlays(overlayText)
+  checkVersions(versions.data.versions, versions.problems)
+  if (versions.problems.any) return { kind: 'refused', problems: versions.problems.list }
+
+  const json = readJsonWithLines(overlayText ?? '[]')
+  const overlays = parse<OverlayEntry | OverlayEntry[]>(json, (value) =>
+    Array.isArray(value) ? overlayListFile : overlayFile,
+  )
   if (overlays.kind === 'refused') return overlays
-  return combine(versions.read, overlays.read, overlays.problems)
+  const { data, problems } = overlays
+  const dated = Array.isArray(data)
+    ? data.map((entry, index) => dateOverlay(entry, [index]))
+    : [dateOverlay(data, [])]
+  for (const { entry, path } of dated) checkNames(entry.models ?? [], [...path, 'models'], problems)
+  if (problems.any) return { kind: 'refused', problems: problems.list }
+  return combine(
+    versions.data.versions,
+    dated.sort((a, b) => a.fromMs - b.fromMs),
+    problems,
+  )
 }
 
-type Read<T> =
-  | { readonly kind: 'read'; readonly read: readonly T[]; readonly problems: PriceProblems }
-  | { readonly kind: 'refused'; readonly problems: readonly string[] }
-
-function readBook(json: JsonRead): Read<BookVersionEntry> {
-  if (json.kind === 'bad') return notJson(json)
+/** What a file says, if it has the form that `formOf` tells by its JSON. */
+function parse<T>(
+  json: JsonRead,
+  formOf: (value: unknown) => z.ZodType<T>,
+):
+  | { readonly kind: 'read'; readonly data: T; readonly problems: PriceProblems }
+  | { readonly kind: 'refused'; readonly problems: readonly string[] } {
+  if (json.kind === 'bad') return { kind: 'refused', problems: [`line ${json.line}: ${json.message}`] }
   const problems = new PriceProblems(json.lineOf)
-  const parsed = bookFile.safeParse(json.value, { reportInput: true })
-  if (!parsed.success) {
-    problems.addIssues(parsed.error)
-    return { kind: 'refused', problems: problems.list }
-  }
-  const { versions } = parsed.data
+  const parsed = formOf(json.value).safeParse(json.value, { reportInput: true })
+  if (parsed.success) return { kind: 'read', data: parsed.data, problems }
+  problems.addIssues(parsed.error)
+  return { kind: 'refused', problems: problems.list }
+}
+
+function checkVersions(versions: readonly BookVersionEntry[], problems: PriceProblems): void {
   for (const [index, version] of versions.entries()) {
     const path = ['versions', index]
     const before = versions[index - 1]
@@ -61,8 +82,6 @@ function readBook(json: JsonRead): Read<BookVersionEntry> {
     for (const [at, model] of version.models.entries()) checkModel(model, [...path, 'models', at], problems)
     checkDefaults(version.default_models ?? {}, version.models, [...path, 'default_models'], problems)
   }
-  if (problems.any) return { kind: 'refused', problems: problems.list }
-  return { kind: 'read', read: versions, problems }
 }
 
 /** An overlay file is one overlay, or a list of them for changes at several dates. */
@@ -72,29 +91,15 @@ interface DatedOverlay {
   readonly fromMs: number
 }
 
-function readOverlays(text: string | undefined): Read<DatedOverlay> {
-  if (text === undefined) return { kind: 'read', read: [], problems: new PriceProblems(() => 0) }
-  const json = readJsonWithLines(text)
-  if (json.kind === 'bad') return notJson(json)
-  const problems = new PriceProblems(json.lineOf)
-  const listed = Array.isArray(json.value)
-  const parsed = listed
-    ? overlayListFile.safeParse(json.value, { reportInput: true })
-    : overlayFile.safeParse(json.value, { reportInput: true })
-  if (!parsed.success) {
-    problems.addIssues(parsed.error)
-    return { kind: 'refused', problems: problems.list }
-  }
-  const entries = Array.isArray(parsed.data) ? parsed.data : [parsed.data]
-  const overlays = entries.map((entry, index) => ({
+function dateOverlay(entry: OverlayEntry, path: readonly number[]): DatedOverlay {
+  return {
     entry,
-    path: listed ? [index] : [],
+    path,
     fromMs: entry.effective_from === undefined ? -Infinity : instantMs(entry.effective_from),
-  }))
-  for (const { entry, path } of overlays) checkNames(entry.models ?? [], [...path, 'models'], problems)
-  if (problems.any) return { kind: 'refused', problems: problems.list }
-  return { kind: 'read', read: overlays.sort((a, b) => a.fromMs - b.fromMs), problems }
+  }
 }
+
+type Prices = Pick<BookVersionEntry, 'models' | 'tools' | 'default_models'>
 
 /** A new version begins wherever the book or the overlay changes something. */
 function combine(
@@ -111,7 +116,7 @@ function combine(
     const base = versions[starts.findLastIndex((start) => start <= fromMs)]
     if (base === undefined) continue
     const applied = overlays.filter((overlay) => overlay.fromMs <= fromMs)
-    let prices: Pick<BookVersionEntry, 'models' | 'tools' | 'default_models'> = base
+    let prices: Prices = base
     for (const { entry, path } of applied) prices = applyOverlay(prices, entry, path, problems)
     const entry = {
       ...base,
@@ -134,6 +139,135 @@ function mark(applied: readonly DatedOverlay[]): string {
   return `+${createHash('sha256').update(content).digest('hex').slice(0, 8)}`
 }
 
-function notJson(bad: Extract<JsonRead, { kind: 'bad' }>): { kind: 'refused'; problems: readonly string[] } {
-  return { kind: 'refused', problems: [`line ${bad.line}: ${bad.message}`] }
+/**
+ * The prices with what the overlay replaces or adds. A model that exists keeps what the overlay does not mention
+ * (aliases, limits, multipliers), but its `rates` are replaced as a whole: half old and half new rates would be
+ * no price list at all.
+ */
+function applyOverlay(
+  prices: Prices,
+  overlay: OverlayEntry,
+  path: JsonPath,
+  problems: PriceProblems,
+): Prices {
+  const models = new Map(prices.models.map((model) => [model.id, model]))
+  for (const [index, change] of (overlay.models ?? []).entries()) {
+    const at = [...path, 'models', index]
+    const merged = mergeModel(models.get(change.id), change, at, problems)
+    if (merged === null) continue
+    checkModel(merged, at, problems)
+    for (const [aliasAt, alias] of (change.aliases ?? []).entries()) {
+      if (alias !== merged.id && models.has(alias))
+        problems.add([...at, 'aliases', aliasAt], `"${alias}" is the id of a model of its own`)
+    }
+    models.set(merged.id, merged)
+  }
+  const claimed = new Map((overlay.models ?? []).flatMap(namesOf))
+  const named = [...models.values()].map((model) => withoutNames(model, claimed))
+  const { default_models: defaults = {} } = overlay
+  checkDefaults(defaults, named, [...path, 'default_models'], problems)
+  return {
+    models: named,
+    tools: mergeTools(prices.tools, overlay.tools ?? {}),
+    default_models: mergeDefaults(prices.default_models, defaults),
+  }
+}
+
+function mergeModel(
+  existing: ModelEntry | undefined,
+  change: OverlayModelEntry,
+  path: JsonPath,
+  problems: PriceProblems,
+): ModelEntry | null {
+  const provider = change.provider ?? existing?.provider
+  const rates = change.rates ?? existing?.rates
+  if (provider === undefined || rates === undefined) {
+    const missing = provider === undefined ? '"provider"' : '"rates"'
+    problems.add(path, `"${change.id}" is not in the book, so it needs ${missing}`)
+    return null
+  }
+  return { ...existing, ...change, provider, rates }
+}
+
+function namesOf(model: OverlayModelEntry): [name: string, owner: string][] {
+  return [model.id, ...(model.aliases ?? [])].map((name) => [name, model.id])
+}
+
+/** A name that the overlay gives to one model is taken away from any other. */
+function withoutNames(model: ModelEntry, claimed: ReadonlyMap<string, string>): ModelEntry {
+  const aliases = model.aliases?.filter((alias) => (claimed.get(alias) ?? model.id) === model.id)
+  return aliases === undefined || aliases.length === model.aliases?.length ? model : { ...model, aliases }
+}
+
+function mergeDefaults(
+  defaults: Prices['default_models'],
+  changes: Readonly<Record<string, string | null>>,
+): Record<string, string> {
+  const merged: Record<string, string> = {}
+  for (const [endpoint, model] of Object.entries({ ...defaults, ...changes }))
+    if (model !== null) merged[endpoint] = model
+  return merged
+}
+
+function mergeTools(tools: Prices['tools'], changes: Prices['tools']): Prices['tools'] {
+  const merged = { ...tools }
+  for (const [provider, prices] of Object.entries(changes))
+    merged[provider] = { ...(Object.hasOwn(tools, provider) ? tools[provider] : {}), ...prices }
+  return merged
+}
+
+/** What the shape of a file cannot say: names are unique, and every table is complete enough to rate with. */
+
+interface NamedEntry {
+  readonly id: string
+  readonly aliases?: readonly string[] | undefined
+}
+
+function checkNames(models: readonly NamedEntry[], path: JsonPath, problems: PriceProblems): void {
+  const owners = new Map<string, string>()
+  const claim = (name: string, owner: string, at: JsonPath): void => {
+    const other = owners.get(name)
+    if (other === undefined) owners.set(name, owner)
+    else problems.add(at, `"${name}" is given twice, here and for "${other}"`)
+  }
+  for (const [index, model] of models.entries()) {
+    claim(model.id, model.id, [...path, index, 'id'])
+    for (const [at, alias] of (model.aliases ?? []).entries())
+      claim(alias, model.id, [...path, index, 'aliases', at])
+  }
+}
+
+function checkDefaults(
+  defaults: Readonly<Record<string, string | null>>,
+  models: readonly NamedEntry[],
+  path: JsonPath,
+  problems: PriceProblems,
+): void {
+  const names = new Set(models.flatMap(({ id, aliases }) => [id, ...(aliases ?? [])]))
+  for (const [endpoint, model] of Object.entries(defaults)) {
+    if (model !== null && !names.has(model))
+      problems.add([...path, endpoint], `"${model}" is no model of the book`)
+  }
+}
+
+function checkModel(model: ModelEntry, path: JsonPath, problems: PriceProblems): void {
+  checkTable(model.rates, [...path, 'rates'], problems)
+  for (const [endpoint, table] of Object.entries(model.endpoints ?? {}))
+    checkTable(table, [...path, 'endpoints', endpoint], problems)
+  if (!TEXT_MODES.includes(model.mode ?? 'chat')) return
+  for (const key of ['input', 'output'] as const) {
+    if (typeof model.rates.standard[key] === 'string') continue
+    problems.add([...path, 'rates', 'standard'], `a ${model.mode ?? 'chat'} model needs a rate for "${key}"`)
+  }
+}
+
+/** A tier that knew nothing of long prompts would rate them as short ones. */
+function checkTable(table: RateTableEntry, path: JsonPath, problems: PriceProblems): void {
+  for (const [tier, tariff] of tariffsOf(table)) {
+    const at = [...path, tier]
+    if (table.long_context_above === undefined && tariff.long_context !== undefined)
+      problems.add([...at, 'long_context'], 'needs "long_context_above" beside the tiers')
+    if (table.long_context_above !== undefined && tariff.long_context === undefined)
+      problems.add(at, 'needs "long_context", because the model has "long_context_above"')
+  }
 }

@@ -1,6 +1,10 @@
-import type { Unit } from '../kernel/usage.ts'
-import type { BookVersionEntry, Mode, ModelEntry } from './price-file.ts'
-import type { Tier } from './rate-keys.ts'
+import { TIERS, type Tier, type Unit } from '../kernel/usage.ts'
+import { type ModelFactors, maxRate } from './modifiers.ts'
+import type { BookVersionEntry, Mode, ModelEntry, RateTableEntry, TariffEntry } from './price-file.ts'
+import { UNIT_PRICES, UNITS_OF } from './rate-keys.ts'
+
+/** Models of these modes read and write text, so that one price without the other must be a slip. */
+export const TEXT_MODES: readonly string[] = ['chat', 'responses', 'completion', 'realtime']
 
 /** Nanodollars for as many units as UNIT_PRICES names. What is not in the map has no price. */
 export type Tariff = ReadonlyMap<Unit, bigint>
@@ -33,9 +37,7 @@ export interface ModelPrice {
   readonly endpoints: ReadonlyMap<string, RateTable>
   /** Prices per call, the model's own or else its provider's. */
   readonly tools: Tariff
-  /** In billionths. */
-  readonly regionalUplift: bigint | null
-  readonly geography: ReadonlyMap<string, bigint>
+  readonly factors: ModelFactors
   /** Each answer of Chat Completions includes a paid search of the web. */
   readonly searchesEachCall: boolean
   /** As it stands in the file, for showing and comparing. */
@@ -80,7 +82,8 @@ export function versionAt(book: PriceBook, instantMs: number): PriceVersion {
  * By exact id or alias. A fine-tuned model is called `ft:<base>:<organisation>:…` and costs what `ft:<base>` costs;
  * there is no other guessing, because names that begin alike differ in price.
  */
-export function findModel(version: PriceVersion, name: string): ModelPrice | null {
+export function findModel(version: PriceVersion, name: string | null): ModelPrice | null {
+  if (name === null) return null
   const own = version.names.get(name)
   if (own !== undefined) return own
   const fineTuned = /^(ft:[^:]+):/.exec(name)?.[1]
@@ -93,4 +96,70 @@ export function ratesOf({ standard, others, unlisted }: RateTable, tier: Tier): 
 
 export function tableFor(model: ModelPrice, endpoint: string): RateTable {
   return model.endpoints.get(endpoint) ?? model.rates
+}
+
+/** The tariffs of a table with their names, for a look at all of them. */
+export function tariffsOf(table: RateTableEntry): readonly (readonly [tier: Tier, TariffEntry])[] {
+  return TIERS.flatMap((tier) => {
+    const entry = table[tier]
+    return entry === undefined ? [] : [[tier, entry] as const]
+  })
+}
+
+/** Which of a model's rates a call is rated with. */
+export interface Tariffs {
+  readonly tier: Tier
+  /** False where the list has no rates for the tier: those of `standard` stand in, or others derived from them. */
+  readonly listed: boolean
+  readonly long: boolean
+  readonly tariff: Tariff
+  /** That it was taken from. */
+  readonly table: RateTable
+}
+
+export function tariffsFor(table: RateTable, tier: Tier, promptTokens: number): Tariffs {
+  const own = ratesOf(table, tier)
+  const rates: TierRates = own ?? table.standard
+  const long = table.longContextAbove !== null && promptTokens > table.longContextAbove && rates.long !== null
+  return {
+    tier,
+    listed: own?.listed ?? false,
+    long,
+    tariff: long && rates.long !== null ? rates.long : rates.short,
+    table,
+  }
+}
+
+/** OpenAI's. Its models before gpt-5.6 report writes and charge nothing extra for them. */
+const CHAT_CACHE_WRITES: readonly Unit[] = ['cache_write_30m_tokens', 'cache_write_12h_tokens']
+
+/**
+ * - `listed`: the price list names it.
+ * - `no_fee`: writing to the cache costs no more than reading the prompt.
+ * - `sibling`: the list names no rate for this unit, so the dearest one of the same side stands in.
+ * - `none`: nothing on the list can stand in.
+ */
+export interface FoundRate {
+  readonly nanos: bigint
+  readonly how: 'listed' | 'no_fee' | 'sibling' | 'none'
+}
+
+const NONE: FoundRate = { nanos: 0n, how: 'none' }
+
+/** Whether writing to a cache has a price of its own at all. */
+function writesCost({ standard }: RateTable): boolean {
+  return CHAT_CACHE_WRITES.some((unit) => standard.short.has(unit))
+}
+
+export function findRate({ tariff, table }: Tariffs, unit: Unit): FoundRate {
+  const listed = tariff.get(unit)
+  if (listed !== undefined) return { nanos: listed, how: 'listed' }
+  const plain = tariff.get('input_tokens')
+  if (plain !== undefined && CHAT_CACHE_WRITES.includes(unit) && !writesCost(table))
+    return { nanos: plain, how: 'no_fee' }
+  const { side } = UNIT_PRICES[unit]
+  if (side !== 'input' && side !== 'output') return NONE
+  const siblings = UNITS_OF[side].flatMap((other) => tariff.get(other) ?? [])
+  if (siblings.length === 0) return NONE
+  return { nanos: siblings.reduce(maxRate), how: 'sibling' }
 }

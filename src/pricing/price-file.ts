@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseUsd } from '../kernel/money.ts'
-import { instantMs } from './instant-ms.ts'
-import { RATE_KEYS, type RateKey, TOOL_KEYS, type ToolKey } from './rate-keys.ts'
+import { MODIFIERS, type ModifierName } from './modifiers.ts'
+import { instantMs, RATE_KEYS, type RateKey, TOOL_KEYS, type ToolKey } from './rate-keys.ts'
 
 /**
  * The format of price files, as it stands in them. A book holds whole versions; an overlay changes what it names.
@@ -80,6 +80,18 @@ export const MODES = [
   'video',
 ] as const
 
+/** Factors on every token. */
+const oneFactor = multiplier.nullish()
+const factorsByName = z.record(name, multiplier).optional()
+const factorShape = Object.fromEntries(
+  Object.entries(MODIFIERS).map(([member, { stated }]) => [
+    member,
+    stated === 'one' ? oneFactor : factorsByName,
+  ]),
+) as {
+  [M in ModifierName]: (typeof MODIFIERS)[M]['stated'] extends 'one' ? typeof oneFactor : typeof factorsByName
+}
+
 const modelMembers = {
   /** Names that mean this model. They match exactly, never by prefix. */
   aliases: z.array(name).max(200).optional(),
@@ -94,10 +106,7 @@ const modelMembers = {
   searches_each_call: z.boolean({ error: 'must be true or false' }).optional(),
   /** Prices per call that differ from the provider's. */
   tools: tools.optional(),
-  /** Factor on every token where the upstream host processes in one region only. */
-  regional_uplift: multiplier.nullish(),
-  /** Factor on every token by where upstream says that inference ran. */
-  geography: z.record(name, multiplier).optional(),
+  ...factorShape,
 }
 
 const bookModel = z.strictObject({ id: name, provider: name, rates: rateTable, ...modelMembers })

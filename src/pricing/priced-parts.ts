@@ -1,16 +1,61 @@
-import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
-import { candidates, dearestModel } from './dearest-model.ts'
-import { type Multipliers, ONE } from './exact-amount.ts'
-import { tariffsFor } from './find-rate.ts'
-import { type PartPrice, quantityOf, toolsOf } from './part-price.ts'
-import { findModel, type ModelPrice, type PriceVersion, tableFor } from './price-book.ts'
-import type { RatingContext } from './rating-context.ts'
-import { tierOf } from './service-tier.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
+import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
+import { SURFACES } from '../providers/surfaces.ts'
+import { plainAmountOf } from './exact-amount.ts'
+import { multiplierOf } from './modifiers.ts'
+import {
+  type FoundRate,
+  findModel,
+  findRate,
+  type ModelPrice,
+  type PriceVersion,
+  type Tariffs,
+  tableFor,
+  tariffsFor,
+} from './price-book.ts'
+import type { Mode } from './price-file.ts'
+import { UNITS_OF } from './rate-keys.ts'
+import { type RatingContext, tierOf } from './rating-context.ts'
 
-/** A part of usage whose `model` is this was made by the image tool of a Responses call. */
-export const IMAGE_TOOL = 'image_generation'
-/** What the tool uses when the request names no model for it. */
-export const IMAGE_TOOL_DEFAULT_MODEL = 'gpt-image-2'
+/** What a part of the usage goes by. */
+export interface PartPrice {
+  readonly model: ModelPrice
+  /** Upstream named a tier that is known. */
+  readonly tierKnown: boolean
+  readonly tariffs: Tariffs
+  /** Of all modifiers, over `MULTIPLIER_ONE`. */
+  readonly multiplier: bigint
+}
+
+/** Metering promises whole numbers; what is none must not become a credit, nor end the process in BigInt(). */
+export function quantityOf(quantities: Quantities, unit: Unit): number {
+  const quantity = quantities[unit] ?? 0
+  return Number.isSafeInteger(quantity) && quantity > 0 ? quantity : 0
+}
+
+const TOOLS: ReadonlySet<Unit> = new Set(UNITS_OF.tool)
+
+/** What is priced by the call: tiers and multipliers leave it alone. */
+export function isTool(unit: Unit): boolean {
+  return TOOLS.has(unit)
+}
+
+/** The rate that a unit of the part goes by. */
+export function rateOf({ model, tariffs }: PartPrice, unit: Unit): FoundRate {
+  return isTool(unit) ? findTool(model, unit) : findRate(tariffs, unit)
+}
+
+function findTool(model: ModelPrice, unit: Unit): FoundRate {
+  const nanos = model.tools.get(unit)
+  return nanos === undefined ? { nanos: 0n, how: 'none' } : { nanos, how: 'listed' }
+}
+
+/** The part of it that is priced by the call. */
+export function toolsOf(quantities: Quantities): Quantities {
+  const units = Object.entries(quantities).filter(([unit]) => isTool(unit as Unit))
+  return Object.fromEntries(units)
+}
 
 /** A part of the usage that did something, and what it goes by. */
 export interface PricedPart {
@@ -29,8 +74,8 @@ export function pricedParts(usage: Usage, context: RatingContext, version: Price
     // What was searched before upstream refused is paid all the same.
     const quantities = usage.freeRefusal ? toolsOf(part.quantities) : part.quantities
     if (!didSomething(quantities)) continue
-    // Only Messages has other models sample; on Chat a second model draws.
-    const isDrawn = version.rules === 2 && context.surface === 'chat' && part.model !== null
+    const { otherModelsDraw } = SURFACES[context.surface].pricing
+    const isDrawn = version.rules === 2 && otherModelsDraw && part.model !== null
     const { model, asRequested, standsIn } = modelOf(part, isDrawn, usage, context, version)
     const price = model === null ? null : priceOf(model, part.promptTokens, usage, context, isDrawn)
     priced.push({ quantities, asRequested, standsIn, price })
@@ -45,14 +90,14 @@ function priceOf(
   context: RatingContext,
   isDrawn: boolean,
 ): PartPrice {
-  const { speed, geography } = usage
+  const { speed } = usage
   const serviceTier = isDrawn ? null : (usage.serviceTier ?? tierUnstated(context))
   const { tier, known } = tierOf(context.surface, { serviceTier, speed, batch: context.batch })
   return {
     model,
     tierKnown: known,
     tariffs: tariffsFor(tableFor(model, context.endpoint), tier, promptTokens),
-    multipliers: multipliersFor(model, geography, context.regional),
+    multiplier: multiplierOf(model.factors, usage, context),
   }
 }
 
@@ -86,8 +131,7 @@ function modelOf(
 
 /** What a second model drew never goes by the price of the one that wrote. */
 function drawnBy(named: string | null, version: PriceVersion): Resolved {
-  const model = named === null ? null : findModel(version, named)
-  return { model, asRequested: false, standsIn: false }
+  return { model: findModel(version, named), asRequested: false, standsIn: false }
 }
 
 /**
@@ -99,10 +143,9 @@ export function resolve(
   { modelAsked, endpoint }: RatingContext,
   version: PriceVersion,
 ): Resolved {
-  const own = named === null ? null : findModel(version, named)
+  const own = findModel(version, named)
   if (own !== null) return { model: own, asRequested: false, standsIn: false }
-  const other = modelAsked ?? version.defaultModels.get(endpoint) ?? null
-  const model = other === null ? null : findModel(version, other)
+  const model = findModel(version, modelAsked ?? version.defaultModels.get(endpoint) ?? null)
   const instead = model !== null && named !== null
   return {
     model,
@@ -112,7 +155,7 @@ export function resolve(
 }
 
 function nameOf(part: UsagePart, usage: Usage, context: RatingContext): string | null {
-  if (part.model === IMAGE_TOOL) return context.imageToolModel ?? IMAGE_TOOL_DEFAULT_MODEL
+  if (part.model === IMAGE_TOOL_MODEL) return context.imageToolModel ?? DEFAULT_IMAGE_MODEL
   return part.model ?? usage.modelServed
 }
 
@@ -121,7 +164,55 @@ function didSomething(quantities: Quantities): boolean {
   return false
 }
 
-function multipliersFor(model: ModelPrice, geography: string | null, regional: boolean): Multipliers {
-  const place = geography === null ? undefined : model.geography.get(geography)
-  return [place ?? ONE, (regional ? model.regionalUplift : null) ?? ONE]
+const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
+  ['/v1/messages', ['chat']],
+  ['/v1/chat/completions', ['chat']],
+  ['/v1/completions', ['completion']],
+  ['/v1/embeddings', ['embedding']],
+  ['/v1/images/generations', ['image']],
+  ['/v1/images/edits', ['image']],
+  ['/v1/audio/speech', ['audio_speech']],
+  ['/v1/audio/transcriptions', ['audio_transcription']],
+])
+
+/** Of Responses, and of what answers in its form. */
+const RESPONSES_MODES: readonly Mode[] = ['chat', 'responses']
+
+/** Models of providers that no surface is made for are served by what speaks the Chat API. */
+function surfaceOfProvider(provider: string): Surface {
+  return SURFACE_NAMES.find((surface) => SURFACES[surface].pricing.provider === provider) ?? 'chat'
+}
+
+/** The models that an endpoint can be served by; all that draw, for what was drawn besides. */
+function candidates(
+  { surface, endpoint }: RatingContext,
+  isDrawn: boolean,
+  { models }: PriceVersion,
+): readonly ModelPrice[] {
+  const modes = isDrawn ? (['image'] as const) : (MODES_OF.get(endpoint) ?? RESPONSES_MODES)
+  return models.filter(
+    ({ mode, provider, entry }) =>
+      modes.includes(mode) && surfaceOfProvider(provider) === surface && entry.retired !== true,
+  )
+}
+
+/** The model that so much costs most at, or null if there is none. */
+function dearestModel(
+  models: readonly ModelPrice[],
+  quantities: Quantities,
+  priceOf: (model: ModelPrice) => PartPrice,
+): ModelPrice | null {
+  let dearest: ModelPrice | null = null
+  let most = -1n
+  for (const model of models) {
+    const price = priceOf(model)
+    let amount = 0n
+    for (const unit of UNITS)
+      amount += plainAmountOf(unit, BigInt(quantityOf(quantities, unit)), rateOf(price, unit).nanos)
+    if (amount > most) {
+      dearest = model
+      most = amount
+    }
+  }
+  return dearest
 }

@@ -38,14 +38,6 @@ export const TOOL_KEYS = [
 export type ToolKey = (typeof TOOL_KEYS)[number]
 
 /**
- * `standard` is what every model has. `batch` is half price for work without a deadline, `flex` the same for work
- * that may be refused, `priority` and `ultrafast` are paid for speed on the Chat surface, `fast` on Messages.
- */
-export const TIERS = ['standard', 'batch', 'flex', 'priority', 'fast', 'ultrafast'] as const
-
-export type Tier = (typeof TIERS)[number]
-
-/**
  * - `input` and `output`: a missing rate may be replaced by a dearer one of the same side.
  * - `duration`: nothing else is counted in time, so nothing can stand in for it.
  * - `tool`: priced by the call, and untouched by tiers and multipliers.
@@ -93,4 +85,9 @@ export const UNITS_OF: Readonly<Record<Side, readonly Unit[]>> = {
   output: bySide('output'),
   duration: bySide('duration'),
   tool: bySide('tool'),
+}
+
+/** Prices change at an instant, and a bare date means its first one in UTC. */
+export function instantMs(text: string): number {
+  return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
 }

@@ -1,15 +1,23 @@
-import type { Nanos } from '../kernel/money.ts'
+import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import { type Discount, keepFor } from './discount.ts'
-import { multiplierOf, plainAmountOf, Totals } from './exact-amount.ts'
-import { isTool, type PartPrice, quantityOf, rateOf } from './part-price.ts'
-import type { PriceVersion } from './price-book.ts'
-import { pricedParts, resolve } from './priced-parts.ts'
-import { type RatedLine, ratedLines } from './rated-lines.ts'
+import { multipliedBy, plainAmountOf, Totals } from './exact-amount.ts'
+import { describeModifiers, MULTIPLIER_ONE } from './modifiers.ts'
+import type { FoundRate, PriceVersion } from './price-book.ts'
+import {
+  isTool,
+  type PartPrice,
+  type PricedPart,
+  pricedParts,
+  quantityOf,
+  rateOf,
+  resolve,
+} from './priced-parts.ts'
+import { UNIT_PRICES } from './rate-keys.ts'
 import type { RatingContext } from './rating-context.ts'
 
 /** What a call comes to. */
-export interface RatedFigures {
+interface RatedFigures {
   /** `unpriced`: none of the models that did something has a price. The figures are 0 and mean nothing. */
   readonly kind: 'rated' | 'unpriced'
   readonly listNanos: Nanos
@@ -88,8 +96,8 @@ function addPart(totals: Totals, quantities: Quantities, price: PartPrice, disco
     else plain += amount
   }
   const keep = keepFor(discount, price.model.id)
-  totals.add(plain, multiplierOf(price.multipliers), keep)
-  if (tools !== 0n) totals.add(tools, null, keep)
+  totals.add(plain, price.multiplier, keep)
+  if (tools !== 0n) totals.add(tools, MULTIPLIER_ONE, keep)
   return allListed
 }
 
@@ -97,4 +105,68 @@ const KNOWN: ReadonlySet<string> = new Set(UNITS)
 
 function isUnit(name: string): name is Unit {
   return KNOWN.has(name)
+}
+
+/** How a rating comes about, for people. */
+interface RatedLine {
+  /** Its id in the price book. */
+  readonly model: string
+  readonly unit: Unit
+  readonly quantity: number
+  /** USD for `per` units, as listed. */
+  readonly rate: string
+  readonly per: number
+  /** What makes the amount differ from the plain standard rate, in words. */
+  readonly modifiers: readonly string[]
+  /** In nanodollars, exactly. */
+  readonly amount: Fraction
+}
+
+/** One line for each unit of each part that did something and has a price. */
+function ratedLines(usage: Usage, context: RatingContext, version: PriceVersion): RatedLine[] {
+  return pricedParts(usage, context, version).flatMap((part) => linesOf(part, usage, context))
+}
+
+function linesOf({ quantities, price }: PricedPart, usage: Usage, context: RatingContext): RatedLine[] {
+  if (price === null) return []
+  const circumstances = describe(price, usage, context)
+  const used = UNITS.filter((unit) => quantityOf(quantities, unit) > 0)
+  return used.map((unit) => lineOf(price, unit, quantityOf(quantities, unit), circumstances))
+}
+
+function lineOf(price: PartPrice, unit: Unit, quantity: number, circumstances: readonly string[]): RatedLine {
+  const { nanos, how } = rateOf(price, unit)
+  const byTheCall = isTool(unit)
+  return {
+    model: price.model.id,
+    unit,
+    quantity,
+    rate: formatUsd(nanos),
+    per: Number(UNIT_PRICES[unit].units),
+    modifiers: [...(byTheCall ? [] : circumstances), ...SAID[how]],
+    amount: multipliedBy(
+      plainAmountOf(unit, BigInt(quantity), nanos),
+      byTheCall ? MULTIPLIER_ONE : price.multiplier,
+    ),
+  }
+}
+
+const SAID: Readonly<Record<FoundRate['how'], readonly string[]>> = {
+  listed: [],
+  no_fee: ['no fee for cache writes'],
+  sibling: ['no rate listed: the dearest of its side'],
+  none: ['no rate listed'],
+}
+
+function describe({ model, tariffs }: PartPrice, usage: Usage, context: RatingContext): readonly string[] {
+  const { endpoint } = context
+  const said: string[] = []
+  if (model.endpoints.has(endpoint)) said.push(`endpoint ${endpoint}`)
+  if (!tariffs.listed) {
+    const rates = tariffs.table.unlisted !== null ? 'as usual of its family' : 'standard'
+    said.push(`no ${tariffs.tier} rates listed: ${rates}`)
+  }
+  if (tariffs.listed && tariffs.tier !== 'standard') said.push(tariffs.tier)
+  if (tariffs.long) said.push('long context')
+  return [...said, ...describeModifiers(model.factors, usage, context, formatUsd)]
 }

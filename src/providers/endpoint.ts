@@ -1,37 +1,40 @@
-export type Surface = 'messages' | 'chat'
+import type { Surface } from '../kernel/surface.ts'
 
 /** `WS` is a GET that asks to become a WebSocket; the two never mean the same on one path. */
 export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
 
-/**
- * Where a request names its model.
- * - `json`: top-level member `model` of a JSON body. Optional on some endpoints, and on agent and dream
- *   definitions it may be an object with an `id` instead of a string.
- * - `multipart`: form field `model`.
- * - `query`: parameter `model` of the request target.
- * - `path`: the segment that the template calls `{model}`.
- * - `batch_entries`: `requests[].params.model`, one per entry.
- * - `batch_file`: in a file of requests that was uploaded before; member `input_file_id` of a JSON body says which.
- * - `nested`: deeper in the body, at a place that only this endpoint has (`session.model`, `grader.model` …).
- * - `elsewhere`: in an object, a file or a socket event that this request only leads to.
- * - `none`: no model takes part.
- */
-export type ModelPlace =
-  | 'json'
-  | 'multipart'
-  | 'query'
-  | 'path'
-  | 'batch_entries'
-  | 'batch_file'
-  | 'nested'
-  | 'elsewhere'
-  | 'none'
+/** Which body has to be read for each place where a request can name its model. */
+const MODEL_PLACES = {
+  /**
+   * Top-level member `model` of a JSON body. Optional on some endpoints, and on agent and dream definitions it may be an
+   * object with an `id` instead of a string.
+   */
+  json: 'json',
+  /** Form field `model`. */
+  multipart: 'multipart',
+  /** Parameter `model` of the request target. */
+  query: 'nothing',
+  /** The segment that the template calls `{model}`. */
+  path: 'nothing',
+  /** `requests[].params.model`, one per entry. */
+  batch_entries: 'json',
+  /** In a file of requests that was uploaded before; member `input_file_id` of a JSON body says which. */
+  batch_file: 'json',
+  /** Deeper in the body, at a place that only this endpoint has (`session.model`, `grader.model` …). */
+  nested: 'json',
+  /** In an object, a file or a socket event that this request only leads to. */
+  elsewhere: 'nothing',
+  /** No model takes part. */
+  none: 'nothing',
+} as const
+
+type ModelPlace = keyof typeof MODEL_PLACES
 
 /**
  * Which body has to be read before the call can be admitted. This is the form that SDKs send; some form
  * endpoints take JSON as well (image edits by URL, for one), so the request's content type has the last word.
  */
-export type BodyReading = 'json' | 'multipart' | 'nothing'
+type BodyReading = 'json' | 'multipart' | 'nothing'
 
 /** Which reader finds the usage in the reply (or, over a WebSocket, in the server's events). */
 export type UsageReader =
@@ -53,14 +56,19 @@ export type UsageReader =
  * - `metered`: the reply carries the usage that is to be paid.
  * - `deferred`: the call starts work whose cost is known only later, and not from this reply.
  * - `unmeterable`: the call costs money and no reply ever says how much.
- * - `mints_credential`: the reply or its effect lets somebody reach upstream past the gateway, and goes on
- *   doing so after our key was revoked.
+ * - `mints_credential`: the reply or its effect gives access to upstream past the gateway, also after our key was
+ *   revoked.
  */
 type Billing =
   | { readonly billing: 'metered'; readonly usage: UsageReader }
   | { readonly billing: 'free' | 'deferred' | 'unmeterable' | 'mints_credential' }
 
-export type EndpointKind = Billing & {
+type Template = `/v1/${string}`
+
+export type Endpoint = Billing & {
+  readonly surface: Surface
+  readonly method: Method
+  readonly template: Template
   readonly model: ModelPlace
   readonly reads: BodyReading
   /** Shows or touches objects kept under the upstream account, which all gateway keys share. */
@@ -69,69 +77,62 @@ export type EndpointKind = Billing & {
   readonly mayStoreFiles?: true
 }
 
-export type Template = `/v1/${string}`
-
-export type EndpointRow = readonly [method: Method, template: Template, kind: EndpointKind]
-
-export type Endpoint = EndpointKind & {
-  readonly surface: Surface
-  readonly method: Method
-  readonly template: Template
+/** The words for billing in an endpoint table. */
+const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stateful: boolean]>> = {
+  /** Costs nothing and touches nothing stored. */
+  free: ['free', false],
+  /** Costs nothing per call, but shows or changes what is stored under the shared account. */
+  stored: ['free', true],
+  /** Stored, and its body can create vector stores. */
+  storing_files: ['free', true],
+  /** The next word is the usage reader. */
+  metered: ['metered', false],
+  /** The job, run or session that pays later is itself a stored object. */
+  deferred: ['deferred', true],
+  unmeterable: ['unmeterable', false],
+  /** A credential of the shared account reaches that account's objects, so this is always stateful. */
+  minting: ['mints_credential', true],
 }
 
-// The notation of the tables. A body is read exactly where it names the model, so `reads` follows from `model`.
-
-/** Costs nothing and touches nothing stored. */
-export function free(model: ModelPlace = 'none'): EndpointKind {
-  return { billing: 'free', model, reads: readingFor(model), stateful: false }
+/**
+ * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods, the
+ * template, the word for billing and, where it applies: the place of the model, `stored` for a call on an object that is
+ * stored under the shared account, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows
+ * that begin with `#` are comments.
+ */
+export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
+  return table.filter((row) => row !== '' && !row.startsWith('#')).flatMap((row) => readRow(surface, row))
 }
 
-/** Costs nothing per call, but shows or changes what is stored under the shared account. */
-export function stored(model: ModelPlace = 'none'): EndpointKind {
-  return onStored(free(model))
-}
-
-/** Stored, and its body can create vector stores. */
-export function storingFiles(model: ModelPlace = 'none'): EndpointKind {
-  return { ...stored(model), reads: 'json', mayStoreFiles: true }
-}
-
-export function metered(usage: UsageReader, model: ModelPlace): EndpointKind {
-  return { billing: 'metered', usage, model, reads: readingFor(model), stateful: false }
-}
-
-/** The job, run or session that pays later is itself a stored object. */
-export function deferred(model: ModelPlace): EndpointKind {
-  return { billing: 'deferred', model, reads: readingFor(model), stateful: true }
-}
-
-export function unmeterable(model: ModelPlace, reads: BodyReading = readingFor(model)): EndpointKind {
-  return { billing: 'unmeterable', model, reads, stateful: false }
-}
-
-/** A credential of the shared account reaches that account's objects, so this is always stateful. */
-export function minting(model: ModelPlace = 'none'): EndpointKind {
-  return { billing: 'mints_credential', model, reads: readingFor(model), stateful: true }
-}
-
-/** The same kind, on an object that is stored under the shared account. */
-export function onStored(kind: EndpointKind): EndpointKind {
-  return { ...kind, stateful: true }
-}
-
-function readingFor(model: ModelPlace): BodyReading {
-  switch (model) {
-    case 'json':
-    case 'batch_entries':
-    case 'batch_file':
-    case 'nested':
-      return 'json'
-    case 'multipart':
-      return 'multipart'
-    case 'query':
-    case 'path':
-    case 'elsewhere':
-    case 'none':
-      return 'nothing'
+function readRow(surface: Surface, row: string): Endpoint[] {
+  const words = row.split(' ')
+  const templateAt = words.findIndex((word) => word.startsWith('/v1/'))
+  const [template, billingWord = '', ...rest] = words.slice(templateAt)
+  const usage = billingWord === 'metered' ? { usage: rest.shift() as UsageReader } : {}
+  const model = rest.find(isModelPlace) ?? 'none'
+  const odd = rest.find((word) => word !== model && word !== 'stored' && word !== 'reads_multipart')
+  const billing = BILLING_WORDS[billingWord]
+  if (templateAt < 1 || billing === undefined || odd !== undefined) {
+    throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
   }
+  const storesFiles = billingWord === 'storing_files'
+  const kind = {
+    billing: billing[0],
+    ...usage,
+    model,
+    reads: readingOf(model, storesFiles, rest),
+    stateful: billing[1] || rest.includes('stored'),
+    ...(storesFiles ? { mayStoreFiles: true } : {}),
+  }
+  return words.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
+}
+
+function isModelPlace(word: string): word is ModelPlace {
+  return Object.hasOwn(MODEL_PLACES, word)
+}
+
+/** A body is read exactly where it names the model, or can create vector stores. */
+function readingOf(model: ModelPlace, storesFiles: boolean, words: readonly string[]): BodyReading {
+  if (words.includes('reads_multipart')) return 'multipart'
+  return storesFiles ? 'json' : MODEL_PLACES[model]
 }

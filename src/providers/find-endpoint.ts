@@ -1,9 +1,6 @@
-import { chatAdminEndpoints } from './chat-admin-endpoints.ts'
-import { chatEndpoints } from './chat-endpoints.ts'
-import { chatStoredEndpoints } from './chat-stored-endpoints.ts'
-import type { Endpoint, EndpointRow, Surface } from './endpoint.ts'
-import { messagesAdminEndpoints } from './messages-admin-endpoints.ts'
-import { messagesEndpoints } from './messages-endpoints.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { type Endpoint, readEndpoints } from './endpoint.ts'
+import { SURFACES } from './surfaces.ts'
 
 const SLASH = 0x2f
 const DOT = 0x2e
@@ -24,20 +21,33 @@ interface Directory {
   readonly endpoints: readonly Endpoint[]
 }
 
-const directories: Readonly<Record<Surface, Directory>> = {
-  messages: buildDirectory('messages', [...messagesEndpoints, ...messagesAdminEndpoints]),
-  chat: buildDirectory('chat', [...chatEndpoints, ...chatStoredEndpoints, ...chatAdminEndpoints]),
-}
+const directories = Object.fromEntries(
+  SURFACE_NAMES.map((surface) => [
+    surface,
+    buildDirectory(readEndpoints(surface, SURFACES[surface].endpoints)),
+  ]),
+) as Readonly<Record<Surface, Directory>>
 
-const noSurface: ReadonlySet<Surface> = new Set()
-const onlyMessages: ReadonlySet<Surface> = new Set(['messages'] as const)
-const onlyChat: ReadonlySet<Surface> = new Set(['chat'] as const)
-const bothSurfaces: ReadonlySet<Surface> = new Set(['messages', 'chat'] as const)
-
-const surfacesOfFixed = new Map<string, ReadonlySet<Surface>>()
+/** The surfaces of all paths without parameters. */
+const surfacesOfFixed = new Map<string, readonly Surface[]>()
 for (const { fixed } of Object.values(directories)) {
   for (const path of fixed.keys()) surfacesOfFixed.set(path, walkForSurfaces(path))
 }
+
+/**
+ * A path that only one surface has decides. Where several or none have it, the headers do by which the clients of a
+ * surface are known, as `hasHeader` finds them.
+ */
+export function chooseSurface(path: string, hasHeader: (name: string) => boolean): Surface {
+  const surfaces = surfacesOf(path)
+  const [only] = surfaces
+  if (only !== undefined && surfaces.length === 1) return only
+  const known = SURFACE_NAMES.find((surface) => SURFACES[surface].clientHeaders.some(hasHeader))
+  return known ?? DEFAULT_SURFACE
+}
+
+/** The one whose clients send no header of their own. */
+const DEFAULT_SURFACE: Surface = 'chat'
 
 /**
  * The endpoint that the path names byte for byte, or null. `method` is the HTTP method, or `WS` for an
@@ -50,20 +60,17 @@ export function findEndpoint(surface: Surface, method: string, path: string): En
 }
 
 /** The surfaces that have this path, with any method. */
-export function surfacesOf(path: string): ReadonlySet<Surface> {
+export function surfacesOf(path: string): readonly Surface[] {
   return surfacesOfFixed.get(path) ?? walkForSurfaces(path)
 }
 
 /** Every row of every table, in their order. */
 export function allEndpoints(): readonly Endpoint[] {
-  return [...directories.messages.endpoints, ...directories.chat.endpoints]
+  return SURFACE_NAMES.flatMap((surface) => directories[surface].endpoints)
 }
 
-function walkForSurfaces(path: string): ReadonlySet<Surface> {
-  const messages = walk(directories.messages.root, path) !== null
-  const chat = walk(directories.chat.root, path) !== null
-  if (messages) return chat ? bothSurfaces : onlyMessages
-  return chat ? onlyChat : noSurface
+function walkForSurfaces(path: string): readonly Surface[] {
+  return SURFACE_NAMES.filter((surface) => walk(directories[surface].root, path) !== null)
 }
 
 /**
@@ -105,8 +112,7 @@ function foldSegment(segment: string): string {
   return (dotAt === -1 ? segment : segment.slice(0, dotAt)).toLowerCase()
 }
 
-function buildDirectory(surface: Surface, rows: readonly EndpointRow[]): Directory {
-  const endpoints = rows.map(([method, template, kind]): Endpoint => ({ surface, method, template, ...kind }))
+function buildDirectory(endpoints: readonly Endpoint[]): Directory {
   const fixed = new Map<string, Methods>()
   const root = newNode()
   for (const endpoint of endpoints) {

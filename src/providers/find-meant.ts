@@ -73,7 +73,7 @@ function foldSegment(segment: string): string {
 
 /**
  * Every escape resolved, those too that only appear when others are, in one pass: a path can hold 20,000 levels. On bytes in
- * place: with a list of characters one of 60,000 kept everybody waiting for 10 to 40 ms.
+ * place: with a list of characters one of 60,000 blocked the event loop for 10 to 40 ms.
  */
 function decode(text: string): string {
   if (!text.includes('%')) return text

@@ -1,12 +1,13 @@
+import type { Surface } from '../kernel/surface.ts'
 import { MARKS } from '../metering/content-marks.ts'
 import { MODEL_NAME_CHARS_MAX, type RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityOf } from './ambiguity.ts'
-import type { Endpoint, Surface } from './endpoint.ts'
-import { isFileId } from './file-id.ts'
+import { isFileId } from './batch-file.ts'
+import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
-import { modelInPath } from './model-in-path.ts'
-import { membersOf } from './pick-members.ts'
 import { ModelNames, readModels } from './read-models.ts'
+import { membersOf } from './request-members.ts'
+import { SURFACES } from './surfaces.ts'
 
 /** The models that a request can lead to, as far as they can be known before it runs. */
 export interface NamedModels {
@@ -73,6 +74,11 @@ function named(name: string | null, otherwise: string): NamedModels {
   return { ...NOTHING, names: [name] }
 }
 
+/** `path` is one that found the endpoint. */
+function modelInPath({ template }: Endpoint, path: string): string | null {
+  return path.split('/')[template.split('/').indexOf('{model}')] ?? null
+}
+
 /** With these parameters a socket joins a call, or takes its model from an event. */
 function modelInQuery(query: string): string | null {
   const models: string[] = []
@@ -101,7 +107,7 @@ function namedInBody(endpoint: Endpoint, facts: RequestFacts, byDefault: string 
 
 /** A tool that is defined inside of a conversation can be an advisor, and names its model there. */
 function unseenTools({ surface, billing }: Endpoint, facts: RequestFacts): string | null {
-  if (surface !== 'messages' || billing === 'free' || facts.kind !== 'json') return null
+  if (!SURFACES[surface].toolsInConversation || billing === 'free' || facts.kind !== 'json') return null
   if ((facts.scan.marks & MARKS.tool) === 0) return null
   return 'The conversation defines tools, which may name models of their own.'
 }

@@ -1,7 +1,8 @@
 import { limits } from '../kernel/limits.ts'
 import type { Picked, PickedObject } from '../metering/json-place.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
-import { DEFAULT_IMAGE_MODEL } from './request-tools.ts'
+import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
+import { isPickedArray, isPickedObject } from './request-members.ts'
 
 /** The models that requests name, and why there may be more. */
 export class ModelNames {
@@ -37,14 +38,6 @@ export class ModelNames {
   leaveOpen(reason: string): void {
     this.#open ??= reason
   }
-}
-
-export function isPickedObject(picked: Picked | undefined): picked is PickedObject {
-  return picked instanceof Map
-}
-
-export function isPickedArray(picked: Picked | undefined): picked is readonly Picked[] {
-  return Array.isArray(picked)
 }
 
 /**
@@ -83,7 +76,7 @@ export function readOtherModels(body: PickedObject, names: ModelNames): void {
 }
 
 /** Tools bring models: one they name, or one that upstream takes if they name none. */
-export function readTools(tools: Picked, names: ModelNames): void {
+function readTools(tools: Picked, names: ModelNames): void {
   if (tools === null) return
   const list: readonly Picked[] = isPickedArray(tools) ? tools : [tools]
   for (const tool of list) {

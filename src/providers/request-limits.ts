@@ -2,12 +2,11 @@ import { MARKS } from '../metering/content-marks.ts'
 import type { PickedObject } from '../metering/json-place.ts'
 import type { JsonMember } from '../metering/json-scan.ts'
 import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
-import { compactsAbove } from './compaction.ts'
-import { count, LIMITLESS } from './count.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
-import { membersOf } from './pick-members.ts'
 import { asksForSvg, ModelNames, mayLeadToOthers, readOtherModels } from './read-models.ts'
+import { count, type GetMember, isGiven, LIMITLESS, memberGetter, membersOf } from './request-members.ts'
 import { NO_REQUEST_TOOLS, type RequestTools, readRequestTools, UNKNOWN_TOOLS } from './request-tools.ts'
+import { READERS, SURFACES } from './surfaces.ts'
 
 /** What a request says that limits what it can cost. */
 export interface RequestLimits {
@@ -45,10 +44,8 @@ export interface Fallback {
   readonly maxOutputTokens: number | null
 }
 
-type Get = (name: RequestMember) => JsonMember | undefined
-
 export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimits {
-  const get: Get = (name) => (facts.kind === 'json' ? facts.scan.members.get(name) : undefined)
+  const get = memberGetter(facts)
   const usage = endpoint.billing === 'metered' ? endpoint.usage : null
   const members = membersOf(facts)
   const tools = toolsOf(endpoint, usage, facts, get)
@@ -84,7 +81,7 @@ export function withSearch(limits: RequestLimits): RequestLimits {
 }
 
 /** Marks in JSON were looked for as it passed: to look for each of them in the bytes took 3 ms for a MB of them. */
-function refersElsewhere(usage: UsageReader | null, facts: RequestFacts, get: Get): boolean {
+function refersElsewhere(usage: UsageReader | null, facts: RequestFacts, get: GetMember): boolean {
   // Pixels are not counted by their bytes; sound is less than its bytes.
   if (facts.kind === 'form') return usage === 'images'
   if (facts.kind !== 'json') return true
@@ -92,7 +89,7 @@ function refersElsewhere(usage: UsageReader | null, facts: RequestFacts, get: Ge
   return goesOn(get('thread')) || namesStored(get)
 }
 
-function namesStored(get: Get): boolean {
+function namesStored(get: GetMember): boolean {
   if (get('prompt')?.kind === 'object') return true
   return isGiven(get('previous_response_id')) || isGiven(get('conversation'))
 }
@@ -102,7 +99,7 @@ function hasMarks(facts: RequestFacts, marks: number): boolean {
 }
 
 /** The request, or an item of it, asks for a summary. */
-function isToBeSummedUp(facts: RequestFacts, get: Get): boolean {
+function isToBeSummedUp(facts: RequestFacts, get: GetMember): boolean {
   return isGiven(get('compaction')) || (facts.kind === 'json' && facts.records?.compacts === true)
 }
 
@@ -114,11 +111,16 @@ function goesOn(thread: JsonMember | undefined): boolean {
   return type !== 'create' || (previous ?? null) !== null
 }
 
-function isUnlimited(endpoint: Endpoint, facts: RequestFacts, get: Get, members: PickedObject): boolean {
+function isUnlimited(
+  endpoint: Endpoint,
+  facts: RequestFacts,
+  get: GetMember,
+  members: PickedObject,
+): boolean {
   if (facts.kind === 'unreadable') return true
   // What a form says to an endpoint that reads JSON is not looked for.
   if (facts.kind === 'form') return endpoint.reads !== 'multipart' || drawsMore(facts, members)
-  if (endpoint.surface === 'messages' && hasMarks(facts, MARKS.tool)) return true
+  if (SURFACES[endpoint.surface].toolsInConversation && hasMarks(facts, MARKS.tool)) return true
   if (isFilled(get('mcp_servers')) || isGiven(get('multi_agent'))) return true
   return drawsMore(facts, members) || leavesOpen(members)
 }
@@ -142,7 +144,12 @@ function leavesOpen(members: PickedObject): boolean {
   return names.unknown !== null
 }
 
-function toolsOf(endpoint: Endpoint, usage: UsageReader | null, facts: RequestFacts, get: Get): RequestTools {
+function toolsOf(
+  endpoint: Endpoint,
+  usage: UsageReader | null,
+  facts: RequestFacts,
+  get: GetMember,
+): RequestTools {
   if (bringsTools(facts)) return UNKNOWN_TOOLS
   const tools = get('tools')
   if (!isGiven(tools)) return NO_REQUEST_TOOLS
@@ -174,34 +181,25 @@ function fallbacksOf(member: JsonMember | undefined, asked: number | null): read
   })
 }
 
-/** Any other word may be how somebody spells it. */
+/** Any other word may be another spelling of it. */
 function isFast(speed: unknown): boolean {
   return speed !== null && speed !== 'standard'
 }
 
-/** The limits that an endpoint knows: the names of the others mean nothing to it. */
-const OUTPUT_LIMITS: Partial<Record<UsageReader, readonly RequestMember[]>> = {
-  messages: ['max_tokens'],
-  completions: ['max_tokens'],
-  chat: ['max_completion_tokens', 'max_tokens'],
-  responses: ['max_output_tokens'],
-}
-/** Where no output can be asked for: elsewhere 0 is refused, or taken for no limit. */
-const MAY_BE_SILENT: ReadonlySet<UsageReader | null> = new Set<UsageReader>(['messages', 'completions'])
-
 /** Where a request gives several, the largest is the safe one. */
-function outputLimit(usage: UsageReader | null, get: Get): number | null {
+function outputLimit(usage: UsageReader | null, get: GetMember): number | null {
+  const { outputLimits = [], mayBeSilent = false } = (usage === null ? undefined : READERS[usage]) ?? {}
   let largest: number | null = null
-  for (const name of (usage === null ? undefined : OUTPUT_LIMITS[usage]) ?? []) {
+  for (const name of outputLimits) {
     const member = get(name)
     if (!isGiven(member)) continue
     const limit = countOf(member)
-    largest = Math.max(largest ?? 0, limit === 0 && !MAY_BE_SILENT.has(usage) ? LIMITLESS : limit)
+    largest = Math.max(largest ?? 0, limit === 0 && !mayBeSilent ? LIMITLESS : limit)
   }
   return largest
 }
 
-/** More answers than this, upstream gives to nobody; a number that cannot be read is taken for it. */
+/** Upstream gives no more answers than this; a number that cannot be read is taken for it. */
 const ANSWERS_MAX = 128
 
 /** To one prompt. */
@@ -235,15 +233,11 @@ function isFilled(member: JsonMember | undefined): boolean {
   return isGiven(member) && !(member.kind === 'array' && /^\[\s*\]$/.test(member.json))
 }
 
-function isGiven(member: JsonMember | undefined): member is JsonMember {
-  return member !== undefined && member.kind !== 'null'
-}
-
 function isTrue(member: JsonMember | undefined): boolean {
   return member?.kind === 'boolean' && member.value
 }
 
-/** What is there and is no text is a word that nobody knows. */
+/** What is there and is no text is a word that is not known. */
 function textOf(member: JsonMember | undefined): string | null {
   if (!isGiven(member)) return null
   return member.kind === 'string' ? member.value : ''
@@ -251,4 +245,43 @@ function textOf(member: JsonMember | undefined): string | null {
 
 function countOf(member: JsonMember | undefined): number {
   return count(member?.kind === 'number' ? member.value : null)
+}
+
+/** Where Messages begins to sum up unless it is told otherwise. */
+const DEFAULT_TRIGGER_TOKENS = 150_000
+
+type Entry = Readonly<Record<string, unknown>>
+
+/**
+ * From how many tokens on a `context_management` has upstream sum them up before it answers, which is a pass of its
+ * own; null if it does not, 0 where that cannot be read. Messages has a list of `edits`, Responses the list alone.
+ */
+function compactsAbove(member: JsonMember | undefined): number | null {
+  if (member === undefined || member.kind === 'null') return null
+  if (member.kind !== 'object' && member.kind !== 'array') return 0
+  const value = JSON.parse(member.json) as readonly unknown[] | Entry
+  const entries = Array.isArray(value) ? (value as readonly unknown[]) : (value as Entry)['edits']
+  if (entries === null || entries === undefined) return null
+  if (!Array.isArray(entries)) return 0
+  let least: number | null = null
+  for (const entry of entries as readonly unknown[]) {
+    const threshold = thresholdOf((entry ?? {}) as Entry)
+    if (threshold !== null) least = Math.min(least ?? threshold, threshold)
+  }
+  return least
+}
+
+function thresholdOf({ type, trigger, compact_threshold: threshold }: Entry): number | null {
+  // Edits that only leave something out.
+  if (typeof type === 'string' && type.startsWith('clear_')) return null
+  if (type === 'compaction') return readable(threshold)
+  if (trigger === null || trigger === undefined)
+    return type === 'compact_20260112' ? DEFAULT_TRIGGER_TOKENS : 0
+  const { type: unit, value } = trigger as Entry
+  return unit === 'input_tokens' ? readable(value) : 0
+}
+
+function readable(value: unknown): number {
+  const tokens = count(value)
+  return tokens === LIMITLESS ? 0 : tokens
 }

@@ -1,5 +1,12 @@
-import { count, LIMITLESS } from './count.ts'
-import type { Surface } from './endpoint.ts'
+import type { Surface } from '../kernel/surface.ts'
+import { MARKS } from '../metering/content-marks.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
+import { ambiguityOf } from './ambiguity.ts'
+import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
+import type { Endpoint } from './endpoint.ts'
+import { count, isPickedArray, isPickedObject, LIMITLESS, membersOf } from './request-members.ts'
+import type { ToolRules } from './surface.ts'
+import { SURFACES } from './surfaces.ts'
 
 /** What the `tools` of a request say about its cost. */
 export interface RequestTools {
@@ -43,43 +50,30 @@ export const UNKNOWN_TOOLS: RequestTools = {
   fileSearchesMax: null,
 }
 
-/** What upstream uses for an image tool that names no model. */
-export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
-
 /** What upstream puts before the prompt when tools are declared, and again for each that it describes itself. */
 const TOOL_PROMPT_TOKENS = 2_048
-/** One name for some thirty tools. */
 const TOOLSET_PROMPT_TOKENS = 8 * TOOL_PROMPT_TOKENS
 
 /** Tools that the client runs and describes. */
 const OWN_TOOLS = /^(?:function|custom|namespace)$/
-/** Those that upstream describes. Every other type runs upstream, the ones we have not heard of included. */
-const CLIENT_TOOLS: Readonly<Record<Surface, RegExp>> = {
-  messages: /^(?:bash_\d+|text_editor_\d+|memory_\d+|computer_(?:toolset_)?\d+|browser_toolset_\d+)$/,
-  chat: /^(?:local_shell|apply_patch|computer_use_preview|computer)$/,
-}
-/** On Messages these know `max_uses`, and no others. */
-const LIMITED_ONE_BY_ONE = /^(?:web_search|web_fetch|advisor)_\d+$/
-/** On Responses `max_tool_calls` counts the calls of these together. */
-const LIMITED_TOGETHER =
-  /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|file_search|code_interpreter|shell)$/
 
 /** Reads the JSON of a `tools` member. What cannot be read is taken for the dearest it could be. */
 export function readRequestTools(surface: Surface, json: string, callsMax: number | null): RequestTools {
   const list: Tool[] = []
   if (!collectTools(JSON.parse(json), NAMESPACE_DEPTH_MAX, list)) return UNKNOWN_TOOLS
   if (list.length === 0) return NO_REQUEST_TOOLS
-  const usesOf = surface === 'messages' ? usesOfOne : (tools: readonly Tool[]) => usesOfAll(tools, callsMax)
+  const rules = SURFACES[surface].tools
+  const usesOf = (tools: readonly Tool[]) => usesMax(rules, tools, callsMax)
   const ofType = (start: string) => list.filter((tool) => typeOf(tool).startsWith(start))
   const image = ofType('image_generation').at(0)
   return {
-    promptTokens: list.reduce((sum, tool) => sum + promptTokensOf(surface, tool), TOOL_PROMPT_TOKENS),
-    usesMax: usesOf(list.filter((tool) => runsUpstream(surface, tool))),
+    promptTokens: list.reduce((sum, tool) => sum + promptTokensOf(rules, tool), TOOL_PROMPT_TOKENS),
+    usesMax: usesOf(list.filter((tool) => runsUpstream(rules, tool))),
     webSearchesMax: usesOf(ofType('web_search')),
     fileSearchesMax: usesOf(ofType('file_search')),
-    containers: list.filter((tool) => hasContainer(surface, tool)).length,
+    containers: list.filter((tool) => hasContainer(rules, tool)).length,
     imageModel: image === undefined ? null : imageModelOf(image),
-    advisors: list.filter((tool) => tool !== image).flatMap(advisorOf),
+    advisors: list.filter((tool) => tool !== image).flatMap((tool) => advisorOf(rules, tool)),
   }
 }
 
@@ -92,7 +86,7 @@ function typeOf(tool: Tool): string {
 /** A namespace holds tools, and no namespaces: one inside of another is not read. */
 const NAMESPACE_DEPTH_MAX = 1
 
-/** Tools can hold tools: all of them, whoever holds them. False if there is something that cannot be read. */
+/** Tools can hold tools: all of them, at every level. False if there is something that cannot be read. */
 function collectTools(tools: unknown, depthLeft: number, list: Tool[]): boolean {
   if (!Array.isArray(tools)) return false
   for (const tool of tools as readonly unknown[]) {
@@ -105,51 +99,78 @@ function collectTools(tools: unknown, depthLeft: number, list: Tool[]): boolean 
   return true
 }
 
-function runsUpstream(surface: Surface, tool: Tool): boolean {
+function runsUpstream(rules: ToolRules, tool: Tool): boolean {
   const type = typeOf(tool)
-  if (OWN_TOOLS.test(type) || CLIENT_TOOLS[surface].test(type)) return false
+  if (OWN_TOOLS.test(type) || rules.runByClient.test(type)) return false
   if (type === 'tool_search') return tool['execution'] !== 'client'
-  return type !== 'shell' || hasContainer(surface, tool)
+  return type !== 'shell' || hasContainer(rules, tool)
 }
 
 /** A shell runs in a container, unless it is said to run where the client is. */
-function hasContainer(surface: Surface, tool: Tool): boolean {
-  if (surface !== 'chat') return false
-  if (typeOf(tool) === 'code_interpreter') return true
-  return typeOf(tool) === 'shell' && (tool['environment'] as Tool | null | undefined)?.['type'] !== 'local'
+function hasContainer({ container }: ToolRules, tool: Tool): boolean {
+  const type = typeOf(tool)
+  if (container?.test(type) !== true) return false
+  return type !== 'shell' || (tool['environment'] as Tool | null | undefined)?.['type'] !== 'local'
 }
 
-function promptTokensOf(surface: Surface, tool: Tool): number {
+function promptTokensOf({ toolset }: ToolRules, tool: Tool): number {
   const type = typeOf(tool)
   if (OWN_TOOLS.test(type)) return 0
-  return surface === 'messages' && type.includes('_toolset_') ? TOOLSET_PROMPT_TOKENS : TOOL_PROMPT_TOKENS
+  return toolset?.test(type) === true ? TOOLSET_PROMPT_TOKENS : TOOL_PROMPT_TOKENS
 }
 
-function usesOfOne(tools: readonly Tool[]): number | null {
+/** How often these tools may be used; null where nothing limits it. */
+function usesMax(rules: ToolRules, tools: readonly Tool[], callsMax: number | null): number | null {
+  if (tools.length === 0) return 0
+  if (!tools.every((tool) => rules.limited.test(typeOf(tool)))) return null
+  if (rules.limit === 'together') return callsMax
   let sum = 0
   for (const tool of tools) {
-    const uses = LIMITED_ONE_BY_ONE.test(typeOf(tool)) ? count(tool['max_uses']) : LIMITLESS
+    const uses = count(tool['max_uses'])
     if (uses === LIMITLESS || uses === 0) return null
     sum += uses
   }
   return sum
 }
 
-function usesOfAll(tools: readonly Tool[], callsMax: number | null): number | null {
-  if (tools.length === 0) return 0
-  return tools.every((tool) => LIMITED_TOGETHER.test(typeOf(tool))) ? callsMax : null
-}
-
-/** A name that is no text is nobody's: readModels refuses it, or leaves it to upstream to refuse. */
+/** A name that is not a text is no model's: readModels refuses it, or leaves it to upstream to refuse. */
 function imageModelOf({ model }: Tool): string | null {
   if (model === null || model === undefined) return DEFAULT_IMAGE_MODEL
   return typeof model === 'string' ? model : null
 }
 
-/** Whatever names a model has it asked. */
-function advisorOf(tool: Tool): Advisor[] {
+/** A tool that names a model has it asked. */
+function advisorOf(rules: ToolRules, tool: Tool): Advisor[] {
   const { model, max_tokens: limit } = tool
   if (typeof model !== 'string') return []
   const maxOutputTokens = limit === null || limit === undefined ? null : count(limit)
-  return [{ model, maxOutputTokens, usesMax: usesOfOne([tool]) ?? 1 }]
+  return [{ model, maxOutputTokens, usesMax: usesMax(rules, [tool], null) ?? 1 }]
+}
+
+/**
+ * The member by which a call that is free by itself has upstream store files for search, or may: what cannot be read may
+ * say anything. Null where there is none.
+ */
+export function storingMember(
+  endpoint: Endpoint | null,
+  facts: RequestFacts,
+): 'tool_resources' | 'attachments' | null {
+  if (endpoint?.mayStoreFiles !== true || facts.kind === 'not_read') return null
+  // Attachments that are to be searched are put into a store of the thread.
+  if (facts.kind === 'json' && (facts.scan.marks & MARKS.attachments) !== 0) return 'attachments'
+  return createsStores(facts) ? 'tool_resources' : null
+}
+
+function createsStores(facts: RequestFacts): boolean {
+  if (facts.kind !== 'json') return true
+  const given = facts.scan.members.get('tool_resources')
+  if (given === undefined || given.kind === 'null') return false
+  // Of one that is too long, nothing was looked at.
+  if (given.kind === 'too_long' || ambiguityOf(facts) !== null) return true
+  const resources = membersOf(facts).get('tool_resources')
+  if (!isPickedObject(resources)) return true
+  const search = resources.get('file_search') ?? null
+  if (!isPickedObject(search)) return search !== null
+  const stores = search.get('vector_stores') ?? null
+  return isPickedArray(stores) ? stores.length > 0 : stores !== null
 }

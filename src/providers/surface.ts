@@ -1,21 +1,119 @@
-import type { Surface } from './endpoint.ts'
-import { surfacesOf } from './find-endpoint.ts'
+import type { ErrorCode, Refusal } from '../kernel/errors.ts'
+import type { Surface } from '../kernel/surface.ts'
+import type { Tier } from '../kernel/usage.ts'
+import type { Meter, ReplyReader } from '../metering/meter.ts'
+import type { OutputText } from '../metering/output-text.ts'
+import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+import type { CountedAs } from '../metering/rough-tokens.ts'
+import type { UsageReader } from './endpoint.ts'
+import type { GetMember } from './request-members.ts'
 
 export type { Surface }
 
-/** What a client of the Messages surface sends and a client of the Chat surface does not. */
-export interface SurfaceSignals {
-  readonly hasAnthropicVersion: boolean
-  readonly hasXApiKey: boolean
+/** All that is particular to one of the APIs that the gateway serves. Each has a folder beside this file. */
+export interface SurfaceSpec {
+  readonly name: Surface
+  /** The rows of its endpoint table, as `readEndpoints` takes them. */
+  readonly endpoints: readonly string[]
+  /** Headers that its clients send and those of other surfaces do not. They decide where a path does not. */
+  readonly clientHeaders: readonly string[]
+  readonly upstream: UpstreamSpec
+  readonly errors: ErrorSpec
+  /** The kinds of replies that its metered endpoints give. */
+  readonly readers: Readonly<Partial<Record<UsageReader, ReaderSpec>>>
+  readonly tools: ToolRules
+  /** Messages of a conversation can define tools, and those can name models. */
+  readonly toolsInConversation: boolean
+  /** By endpoint, the member whose items can bring tools, and so models. */
+  readonly itemMembers: Readonly<Record<string, string>>
+  /** The endpoint that takes the file of a batch, where batches are made of files. */
+  readonly batchUpload: string | null
+  /** The fees that a request leads to and its reply does not state. */
+  fees(facts: RequestFacts): RequestFees
+  /** How tokens are counted that upstream did not state. */
+  readonly countedAs: CountedAs
+  readonly pricing: SurfacePricing
 }
 
-/**
- * A path that only one surface has decides. Where both or neither have it, `anthropic-version` does, which
- * Anthropic's API demands and OpenAI's SDKs never send. `Authorization: Bearer` tells nothing, since Anthropic's
- * SDKs send it too from 1.0 on; `x-api-key` is what hand-written clients without the version are known by.
- */
-export function chooseSurface(path: string, signals: SurfaceSignals): Surface {
-  const surfaces = surfacesOf(path)
-  if (surfaces.size === 1) return surfaces.has('messages') ? 'messages' : 'chat'
-  return signals.hasAnthropicVersion || signals.hasXApiKey ? 'messages' : 'chat'
+interface UpstreamSpec {
+  /** The variables for its URL and its key, and the provider's own for the key. */
+  readonly variables: { readonly url: string; readonly key: string; readonly providerKey: string }
+  /** Headers in which clients choose an organisation, a project or a workspace to be billed. */
+  readonly accountHeaders: readonly string[]
+  /** The header line that pays upstream. */
+  credential(key: string): readonly [name: string, value: string]
+  /** The path to ask upstream for. `basePath` is that of the configured URL, without a slash at its end. */
+  path(basePath: string, path: string): string
+  /** Hosts that process in one region only, which can cost more. */
+  readonly regionalHost: RegExp | null
+  /** What a request for the list of models needs. */
+  readonly modelList: { readonly query: string; readonly headers: Readonly<Record<string, string>> }
+}
+
+/** How SDKs of the surface expect an error of our own. */
+interface ErrorSpec {
+  readonly requestIdHeader: string
+  /** Where the provider says the same with another status than ours. */
+  readonly statuses: Readonly<Partial<Record<ErrorCode, number>>>
+  type(code: ErrorCode, status: number): string
+  body(type: string, refusal: Refusal, requestId: string): Readonly<Record<string, unknown>>
+}
+
+/** One kind of reply, and what goes with it of the requests that lead to it. */
+export interface ReaderSpec {
+  /** Null where usage is stated in the events of a socket. */
+  create: ((output: OutputText) => ReplyReader) | null
+  /** For replies that are neither a document nor events. */
+  other?(contentType: string): Meter
+  /** For streams whose events say more than the reader takes from them. */
+  wrapEvents?(meter: Meter): Meter
+  /** The reply can be bare samples, which may begin with any byte, that of a document too. */
+  readonly bareBytes?: true
+  /** Upstream states the usage of a stream only where the request asks for it. */
+  readonly usageOnRequest?: true
+  /** The members that limit the output: the names of the others mean nothing to the endpoint. */
+  readonly outputLimits?: readonly RequestMember[]
+  /** No output can be asked for. Elsewhere a limit of 0 is refused, or taken for no limit. */
+  readonly mayBeSilent?: true
+  /** Images or audio are made, and only the end of the reply says what they took. */
+  makesMedia?(get: GetMember): boolean
+  /** The model may reason without showing all of it. */
+  mayReason?(get: GetMember, model: string | null): boolean
+  /** Upstream keeps the reply, unless it is told not to, and can be asked for it. */
+  readonly stored?: true
+}
+
+/** The tools of a request by their types. Every other type runs upstream, those that are not known here included. */
+export interface ToolRules {
+  /** Tools that the client runs and upstream describes. */
+  readonly runByClient: RegExp
+  /** One name for some thirty tools. */
+  readonly toolset: RegExp | null
+  /** `limited` tools know `max_uses`, each of its own; or `max_tool_calls` of the request counts them all together. */
+  readonly limit: 'each' | 'together'
+  readonly limited: RegExp
+  /** Tools that run in containers which are paid for. */
+  readonly container: RegExp | null
+}
+
+export interface RequestFees {
+  /** Chat Completions searches the web once for it. */
+  readonly asksForSearch: boolean
+  /** Code that a message has run costs nothing beside web tools of February 2026 or later. */
+  readonly codeRunsFree: boolean
+}
+
+interface SurfacePricing {
+  /** Of its models in the price book. */
+  readonly provider: string
+  /** What upstream calls a tier, and which rates it means. */
+  readonly tiers: Readonly<Record<string, Tier>>
+  /** The same for a speed, on surfaces that have one: there every tier but `batch` costs the standard rates. */
+  readonly speeds: Readonly<Record<string, Tier>> | null
+  /** The upstream project has a tier for requests that leave it open. */
+  readonly hasProjectTier: boolean
+  /** Whether a stated limit of output may be that of each step that tools lead to, or is that of all together. */
+  readonly limitsEachStep: boolean
+  /** Whether a second model of a response draws for it, or samples like the first. */
+  readonly otherModelsDraw: boolean
 }

@@ -1,8 +1,9 @@
-import type { JsonMember } from '../metering/json-scan.ts'
-import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
+import { imageTokens } from './chat/images.ts'
 import type { UsageReader } from './endpoint.ts'
-import { imageTokens } from './image-tokens.ts'
 import type { RequestLimits } from './request-limits.ts'
+import { memberGetter } from './request-members.ts'
+import { READERS } from './surfaces.ts'
 
 /**
  * What of a call's work its reply does not show as it goes. It decides whether a call is read to its end after its
@@ -29,10 +30,6 @@ export interface UnseenWork {
   readonly images: number
 }
 
-/** Families of models that never reason: everything before gpt-5 but for the o-series, and the chat models since. */
-const NEVER_REASONS =
-  /^(?:ft:)?(?:gpt-(?:3|4)|chatgpt-4o|(?:gpt-)?chat-latest|gpt-5(?:\.\d+)?-chat|gpt-audio|babbage|davinci)/
-
 export const NOTHING_UNSEEN: UnseenWork = {
   media: false,
   context: false,
@@ -53,47 +50,19 @@ export function unseenWork(
   bodyBytes: number,
 ): UnseenWork {
   if (reader === null) return NOTHING_UNSEEN
-  const get = (name: RequestMember): JsonMember | undefined =>
-    facts.kind === 'json' ? facts.scan.members.get(name) : undefined
+  const get = memberGetter(facts)
+  const spec = READERS[reader]
   const store = get('store')
   const { compactsAbove } = limits
   return {
-    media:
-      reader === 'images' || reader === 'speech' || (reader === 'chat' && mentionsAudio(get('modalities'))),
+    media: spec?.makesMedia?.(get) ?? false,
     context: limits.refersElsewhere,
     compaction: compactsAbove !== null && (limits.refersElsewhere || bodyBytes > compactsAbove),
     tools: limits.tools.usesMax !== 0,
-    reasoning: mayReason(reader, get, model),
-    stored: reader === 'responses' && !(store?.kind === 'boolean' && !store.value),
+    reasoning: spec?.mayReason?.(get, model) ?? false,
+    stored: spec?.stored === true && !(store?.kind === 'boolean' && !store.value),
     request: facts.kind === 'unreadable',
     imageTokens: () => imageTokens(facts),
     images: limits.n,
   }
-}
-
-function mentionsAudio(modalities: JsonMember | undefined): boolean {
-  if (modalities === undefined || modalities.kind === 'null') return false
-  return modalities.kind !== 'array' || /audio|\\/.test(modalities.json)
-}
-
-/**
- * On the Messages surface thinking is asked for (and where a model thinks unasked, its blocks show that it does). On
- * the Chat surface the model decides, and a request can turn it off.
- */
-function mayReason(
-  reader: UsageReader,
-  get: (name: RequestMember) => JsonMember | undefined,
-  model: string | null,
-): boolean {
-  if (reader === 'messages') {
-    const thinking = get('thinking')
-    if (thinking === undefined || thinking.kind === 'null') return false
-    return thinking.kind !== 'object' || !/"type"\s*:\s*"disabled"/.test(thinking.json)
-  }
-  if (reader !== 'chat' && reader !== 'responses') return false
-  if (model !== null && NEVER_REASONS.test(model)) return false
-  const effort = get('reasoning_effort')
-  if (reader === 'chat') return !(effort?.kind === 'string' && effort.value === 'none')
-  const reasoning = get('reasoning')
-  return !(reasoning?.kind === 'object' && /"effort"\s*:\s*"none"/.test(reasoning.json))
 }

@@ -4,20 +4,12 @@ import type { Ambiguity, RecordsFound } from '../metering/request-facts.ts'
 import type { RecordWatch } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
-import { BATCH, ITEM_CONTENT, PROMPTS, withItems } from './model-places.ts'
-import { isPickedObject, ModelNames, readItem, readModels } from './read-models.ts'
+import { ModelNames, readItem, readModels } from './read-models.ts'
+import { BATCH, ITEM_CONTENT, isPickedObject, PROMPTS, withItems } from './request-members.ts'
+import { SURFACES } from './surfaces.ts'
 
 /** More than any batch may have. */
 const ENTRIES_MAX = 100_000
-
-/** Where a request of the Chat surface holds items, each of which can bring tools, and so models. */
-const ITEMS: ReadonlyMap<string, string> = new Map([
-  ['/v1/responses', 'input'],
-  ['/v1/responses/compact', 'input'],
-  ['/v1/responses/input_tokens', 'input'],
-  ['/v1/conversations', 'items'],
-  ['/v1/conversations/{conversation_id}/items', 'items'],
-])
 
 /**
  * What has to be looked at inside the body of a request, as it passes, to know its models and what it can cost; null
@@ -27,7 +19,7 @@ export function watchRecords(endpoint: Endpoint | null): RecordWatch | null {
   if (endpoint === null || endpoint.reads === 'nothing') return null
   if (endpoint.model === 'batch_entries') return watchBatch()
   if (endpoint.billing === 'metered' && endpoint.usage === 'completions') return watchPrompts()
-  const items = endpoint.surface === 'chat' ? ITEMS.get(endpoint.template) : undefined
+  const items = SURFACES[endpoint.surface].itemMembers[endpoint.template]
   return items === undefined ? null : watchItems(items)
 }
 
@@ -86,7 +78,7 @@ function isGiven(item: PickedObject, name: string): boolean {
 /** Items whose content is kept upstream, however much of them is sent along. */
 const KEPT_UPSTREAM =
   /^(?:item_reference|image_generation_call|(?:file_search|web_search|code_interpreter)_call)$/
-/** Items whose content nobody but upstream can read: they carry it only where they carry it encrypted. */
+/** Items whose content only upstream can read: they carry it only where they carry it encrypted. */
 const HIDDEN = /^(?:reasoning|compaction)$/
 
 /** Whether an item stands for more than it says: it is an id and nothing else, or one of upstream's own making. */

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
-import { callLine } from '../../src/cli/call-lines.ts'
-import { lookOf } from '../../src/cli/look.ts'
+import { callLine } from '../../src/cli/serve-output.ts'
+import { terminalStyle } from '../../src/cli/terminal.ts'
 import type { ShownCall } from '../../src/gateway/gateway.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
-const plain = lookOf({}, {}, false)
+const plain = terminalStyle({}, {}, false)
 
 const CALL: ShownCall = {
   ...{

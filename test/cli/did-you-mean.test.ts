@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { didYouMean } from '../../src/cli/did-you-mean.ts'
+import { didYouMean } from '../../src/cli/command.ts'
 import { runTollgate } from '../support/tollgate-process.ts'
 
 const KNOWN = ['serve', 'keys', 'usage', 'requests', 'credits', 'prices', 'doctor']

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
+import { hideSecretsOf } from '../../src/doctor/configuration.ts'
+import type { PostgresFacts } from '../../src/doctor/postgres.ts'
 import {
   checkDatabaseClock,
   checkDurability,
@@ -9,9 +11,7 @@ import {
   checkRoundTrip,
   checkSharedDatabase,
   checkWrites,
-} from '../../src/doctor/check-postgres.ts'
-import { hideSecretsOf } from '../../src/doctor/hide-secrets.ts'
-import type { PostgresFacts } from '../../src/doctor/postgres-facts.ts'
+} from '../../src/doctor/postgres.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'
 import {
   createDatabase,

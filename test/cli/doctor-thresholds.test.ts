@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { lookOf } from '../../src/cli/look.ts'
-import { showCheck, showSummary } from '../../src/cli/show-checks.ts'
-import { ok, problem, warning } from '../../src/doctor/check.ts'
-import { checkSurfaces } from '../../src/doctor/check-configuration.ts'
-import { checkDatabase, checkIntegrity } from '../../src/doctor/check-database.ts'
-import { checkSpace, checkSpeed } from '../../src/doctor/check-disk.ts'
-import { checkOpenFiles, checkRuntime } from '../../src/doctor/check-runtime.ts'
-import type { DatabaseFacts } from '../../src/doctor/data-dir-facts.ts'
-import { readSettings } from '../../src/doctor/read-settings.ts'
+import { showCheck, showSummary } from '../../src/cli/doctor.ts'
+import { terminalStyle } from '../../src/cli/terminal.ts'
+import { verdicts } from '../../src/doctor/check.ts'
+import { checkOpenFiles, checkRuntime, checkSpace, checkSpeed } from '../../src/doctor/check-machine.ts'
+import { checkDatabase, checkIntegrity } from '../../src/doctor/check-store.ts'
+import { checkSurfaces, readSettings } from '../../src/doctor/configuration.ts'
+import type { DatabaseFacts } from '../../src/doctor/examiner.ts'
 
 const MB = 1_000_000
 const GB = 1_000 * MB
@@ -93,23 +91,24 @@ test('a database too large for the deadline warns and says how to give it more t
 
 test('a terminal gets marks and colours, and no colours where they are not wanted', () => {
   const terminal = { isTTY: true, columns: 80 }
-  const check = problem('disk_space', 'full', 'Make room.')
+  const check = verdicts('disk_space').problem('full', 'Make room.')
   assert.equal(
-    showCheck(check, lookOf(terminal, {}, false)),
+    showCheck(check, terminalStyle(terminal, {}, false)),
     `\x1b[31m✗ \x1b[39mdisk space         full\n${' '.repeat(21)}→ Make room.\n`,
   )
   const plain = `✗ disk space         full\n${' '.repeat(21)}→ Make room.\n`
-  assert.equal(showCheck(check, lookOf(terminal, {}, true)), plain)
-  assert.equal(showCheck(check, lookOf(terminal, { NO_COLOR: '1' }, false)), plain)
+  assert.equal(showCheck(check, terminalStyle(terminal, {}, true)), plain)
+  assert.equal(showCheck(check, terminalStyle(terminal, { NO_COLOR: '1' }, false)), plain)
   assert.equal(
-    showCheck(check, lookOf({}, {}, false)),
+    showCheck(check, terminalStyle({}, {}, false)),
     `problem  disk space         full\n${' '.repeat(28)}to do: Make room.\n`,
   )
 })
 
 test('the summary counts problems before warnings', () => {
-  const look = lookOf({}, {}, false)
-  const [bad, odd, good] = [problem('clock', 'a', 'b'), warning('clock', 'a', 'b'), ok('clock', 'a')]
+  const look = terminalStyle({}, {}, false)
+  const { ok, warning, problem } = verdicts('clock')
+  const [bad, odd, good] = [problem('a', 'b'), warning('a', 'b'), ok('a')]
   assert.equal(showSummary([good], look), '\nNothing to mend.\n')
   assert.equal(showSummary([odd, bad, good, odd], look), '\n1 problem, 2 warnings.\n')
 })

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import { banner } from '../../src/cli/banner.ts'
+import { banner } from '../../src/cli/serve-output.ts'
 import { readConfig } from '../../src/config.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
 import { runTollgate, serveTollgate } from '../support/tollgate-process.ts'
@@ -218,4 +218,14 @@ test('without TOLLGATE_ADMIN_KEY its key stops working, and a start that leaves 
     await second.dispose()
     await first.dispose()
   }
+})
+
+test('on a Node without what it uses of its inside it does not serve, and says why', async () => {
+  const broken = new URL('../support/broken-sockets.ts', import.meta.url)
+  const { code, stdout, stderr } = await runTollgate(['serve'], {
+    NODE_OPTIONS: `--import=${broken}`,
+    TOLLGATE_PORT: '0',
+  })
+  assert.deepEqual([code, stdout], [1, ''])
+  assert.match(stderr, /^tollgate: Node [\d.]+ cannot be served on: sockets do not write .*"engines"\.\n$/)
 })

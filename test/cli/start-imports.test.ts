@@ -33,3 +33,11 @@ for (const heavy of ['zod', 'pg', 'gpt-tokenizer', 'node:https']) {
       assert.ok(![...loadedWith(path)].some((loaded) => loaded.startsWith(heavy)), path)
   })
 }
+
+// Over HTTP a command needs none of these, and with them it takes three times as long to start.
+for (const heavy of ['zod', 'pg', 'pino', 'node:sqlite', 'src/installation.ts', 'src/management/']) {
+  test(`commands on the management API do not wait for ${heavy}`, () => {
+    for (const name of ['keys', 'usage', 'requests', 'credits'])
+      assert.ok(![...loadedWith(`src/cli/${name}.ts`)].some((loaded) => loaded.startsWith(heavy)), name)
+  })
+}

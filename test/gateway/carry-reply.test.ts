@@ -37,7 +37,11 @@ test('upstream goes on when the last chunk of a read has found room, not when th
     abandon() {},
   }
   reply.attach(call, true)
-  reply.head(200, 'OK', ['content-type', 'text/event-stream', 'content-encoding', 'gzip'])
+  reply.head({
+    status: 200,
+    reason: 'OK',
+    headers: ['content-type', 'text/event-stream', 'content-encoding', 'gzip'],
+  })
   let waits = 0
   for (let at = 0; at < encoded.length; at += 50) {
     if (!reply.data(encoded.subarray(at, at + 50))) waits += 1
@@ -70,7 +74,11 @@ function carried(contentType: string, coding: string) {
     resumed = Promise.withResolvers()
   }
   reply.attach({ ended: new Promise<never>(() => {}), resume, abandon() {} }, false)
-  reply.head(200, 'OK', ['content-type', contentType, 'content-encoding', coding])
+  reply.head({
+    status: 200,
+    reason: 'OK',
+    headers: ['content-type', contentType, 'content-encoding', coding],
+  })
   return { reply, client, nextResume: () => resumed.promise, resumes: () => resumes }
 }
 

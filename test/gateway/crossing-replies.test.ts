@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { forward } from '../../src/gateway/forward.ts'
-import { openUpstream } from '../../src/gateway/upstream.ts'
+import { openUpstream } from '../../src/gateway/upstream-pool.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
 /**
@@ -53,7 +53,6 @@ for (const [what, unasked] of [
         pool,
         { method: 'POST', target, headers: ['host', 'h'], body: Buffer.from('hi') },
         {
-          interim() {},
           head() {},
           data(chunk) {
             text += chunk.toString()

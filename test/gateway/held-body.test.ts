@@ -3,8 +3,13 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { BodyRoom, type BodyRoomParts, freeBytesOf, NoBodyRoom } from '../../src/gateway/body-room.ts'
-import { HeldBody } from '../../src/gateway/held-body.ts'
+import {
+  BodyRoom,
+  type BodyRoomParts,
+  freeBytesOf,
+  HeldBody,
+  NoBodyRoom,
+} from '../../src/gateway/held-body.ts'
 import { KeyShare } from '../../src/gateway/key-shares.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { readBuffer } from '../../src/kernel/read-buffer.ts'

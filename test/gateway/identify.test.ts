@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { identify as identifyExchange, surfaceOf } from '../../src/gateway/identify.ts'
-import { ConnectionMemory } from '../../src/http/connection-memory.ts'
+import { ConnectionMemory } from '../../src/http/incoming-request.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createKeyDigest } from '../../src/keys/key-digest.ts'
 import { mintKey } from '../../src/keys/key-format.ts'

@@ -2,8 +2,10 @@ import { Buffer } from 'node:buffer'
 import net from 'node:net'
 import type { TestContext } from 'node:test'
 import { type CallEnd, forward, type ReplyReceiver } from '../../src/gateway/forward.ts'
-import type { UpstreamRequest } from '../../src/gateway/request-head.ts'
-import { openUpstream } from '../../src/gateway/upstream.ts'
+import type { UpstreamRequest } from '../../src/gateway/send-request.ts'
+import { openUpstream } from '../../src/gateway/upstream-pool.ts'
+import type { MessageHead } from '../../src/http/message-reader.ts'
+import { type Borrowed, copyIfBorrowed } from '../../src/kernel/read-buffer.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
@@ -78,18 +80,14 @@ export class TakenReply implements ReplyReceiver {
     this.#told = told
   }
 
-  interim(status: number, headers: string[]): void {
-    this.lines.push(`${status} ${headers.join('|')}`)
-    this.#told.interim?.(status, headers)
+  head(head: MessageHead): void {
+    const { status, reason, headers } = head
+    this.lines.push(`${status} ${status < 200 ? '' : `${reason} `}${headers.join('|')}`)
+    this.#told.head?.(head)
   }
 
-  head(status: number, reason: string, headers: string[]): void {
-    this.lines.push(`${status} ${reason} ${headers.join('|')}`)
-    this.#told.head?.(status, reason, headers)
-  }
-
-  data(chunk: Buffer): boolean {
-    this.bytes = Buffer.concat([this.bytes, chunk])
+  data(chunk: Borrowed): boolean {
+    this.bytes = Buffer.concat([this.bytes, copyIfBorrowed(chunk)])
     return this.#told.data?.(chunk) ?? true
   }
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { test } from 'node:test'
-import { BodyRoom } from '../../src/gateway/body-room.ts'
 import type { Denial } from '../../src/gateway/deny.ts'
+import { BodyRoom } from '../../src/gateway/held-body.ts'
 import { KeyShare } from '../../src/gateway/key-shares.ts'
 import { type Received, receiveBody } from '../../src/gateway/receive-body.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
-import type { BodySink } from '../../src/http/incoming-request.ts'
+import type { BodyReceiver } from '../../src/http/incoming-request.ts'
 import { refuse } from '../../src/kernel/errors.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { Listeners } from '../../src/kernel/listeners.ts'
@@ -19,11 +19,11 @@ interface Conditions {
 
 /** A body that comes when the test says so. */
 function begin(idleTimeoutMs: number, { checkKey, monotonicMs = () => 0 }: Conditions = {}) {
-  let sink: BodySink | null = null
+  let sink: BodyReceiver | null = null
   let paused = 0
   const whenClosed = new Listeners()
   const req = {
-    receive(given: BodySink) {
+    receive(given: BodyReceiver) {
       sink = given
     },
     release() {
@@ -52,8 +52,10 @@ function begin(idleTimeoutMs: number, { checkKey, monotonicMs = () => 0 }: Condi
   return {
     room,
     isPaused: () => paused > 0,
-    data: (bytes: string | Buffer) => sink?.data(Buffer.from(bytes)),
-    end: () => sink?.end(),
+    data(bytes: string | Buffer) {
+      if (sink?.data(Buffer.from(bytes)) === false) req.pause()
+    },
+    end: () => sink?.end([]),
     leave: () => whenClosed.tell(),
     received: withDeadline(received, () => 'the body is still waited for'),
   }

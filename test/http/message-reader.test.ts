@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { MessageHead } from '../../src/http/message-head.ts'
-import { MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
+import { type MessageHead, MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
+import { type Borrowed, viewOf } from '../../src/kernel/read-buffer.ts'
 
 const LIMITS = { headBytesMax: 64 * 1024, headLinesMax: 1_000 }
 
@@ -20,12 +20,12 @@ function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer
     {
       head(head) {
         messages.push({ head, body: '', trailers: null })
-        return bodyless ? 'none' : 'as_framed'
       },
-      body(chunk) {
+      data(chunk) {
         const message = messages.at(-1)
         assert.ok(message !== undefined && message.trailers === null && chunk.length > 0)
         message.body += chunk.toString('latin1')
+        return true
       },
       end(trailers) {
         const message = messages.at(-1)
@@ -35,6 +35,7 @@ function readAll(kind: 'request' | 'response', pieces: readonly (string | Buffer
     },
     LIMITS,
   )
+  reader.hasNoBody = bodyless
   let error: string | null = null
   for (const piece of pieces) {
     error ??= reader.read(typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece)?.code ?? null
@@ -66,7 +67,7 @@ test('a head is given as it came: method, target, version, lines with case, orde
     status: 0,
     reason: '',
     keepAlive: true,
-    switches: false,
+    isUpgrade: false,
   })
 })
 
@@ -148,14 +149,14 @@ test('wherever the bytes stop, it is known whether that is within a message', ()
     for (let i = 1; i <= text.length; i++) if (isSkipped || i === text.length) between.add(end + i)
     end += text.length
   }
-  const receiver = { head: () => 'as_framed' as const, body() {}, end() {} }
+  const receiver = { head() {}, data: () => true, end() {} }
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(whole.length), { maxLength: 40 }), (cuts) => {
       const reader = new MessageReader('request', receiver, LIMITS)
       let from = 0
       for (const to of [...cuts.toSorted((a, b) => a - b), whole.length]) {
         assert.equal(reader.read(whole.subarray(from, to)), null)
-        assert.equal(reader.isWithin, !between.has(to), `of ${from} to ${to}`)
+        assert.equal(reader.hasPartialMessage, !between.has(to), `of ${from} to ${to}`)
         from = to
       }
       reader.close()
@@ -254,8 +255,8 @@ test('a body of known length passes as views of the chunks it came in, and not a
   const chunk = Buffer.from(`lo${POST}`, 'latin1')
   const seen: Buffer[] = []
   const receiver = {
-    head: () => 'as_framed' as const,
-    body: (part: Buffer) => void seen.push(part),
+    head() {},
+    data: (part: Borrowed) => seen.push(viewOf(part)) > 0,
     end() {},
   }
   const reader = new MessageReader('request', receiver, LIMITS)
@@ -286,6 +287,14 @@ test('a thousand lines pass, one more is an error before anybody sees the head',
   assert.deepEqual(readAll('request', [lines(1_001)]), { messages: [], error: TOO_MANY_LINES, end: null })
 })
 
+test('what a chunked body has between two chunks is limited like a head', () => {
+  const head = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;a='
+  const more = Array.from({ length: 70 }, () => 'x'.repeat(1_000))
+  assert.equal(readAll('request', [head, ...more]).error, 'HPE_HEADER_OVERFLOW')
+  const bytes = Array.from({ length: 20_000 }, () => '1\r\na\r\n')
+  assert.equal(readAll('request', [head, '\r\na\r\n', ...bytes, '0\r\n\r\n']).error, null)
+})
+
 test('a head larger than allowed is an error, whether it comes at once or in pieces', () => {
   const head = `GET / HTTP/1.1\r\nX: ${'a'.repeat(66_000)}\r\n\r\n`
   assert.equal(readAll('request', [head]).error, 'HPE_HEADER_OVERFLOW')
@@ -293,6 +302,7 @@ test('a head larger than allowed is an error, whether it comes at once or in pie
 })
 
 for (const [what, bytes] of [
+  ['an empty coding beside a length', 'POST / HTTP/1.1\r\nTransfer-Encoding:\r\nContent-Length: 1\r\n\r\na'],
   [
     'a length and a coding',
     'POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
@@ -323,7 +333,7 @@ test('a wish for another protocol is told, and what follows it is read on; nothi
   const upgrade = 'GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n'
   const read = readAll('request', [upgrade + POST])
   assert.deepEqual(
-    read.messages.map(({ head }) => head.switches),
+    read.messages.map(({ head }) => head.isUpgrade),
     [true, false],
   )
   for (const behind of [POST, LONG_POST]) {
@@ -374,4 +384,27 @@ test('interim replies, and those without a body, are messages of their own', () 
 test('a reply to HEAD has no body, whatever its length says', () => {
   const reply = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'
   assert.deepEqual(bodiesOf(readAll('response', [reply + reply], true)), ['', ''])
+})
+
+test('a message is read on when so many readers are opened within it that the memory of the parser grows', () => {
+  const readers: MessageReader[] = []
+  const seen: string[] = []
+  const idle = { head() {}, data: () => true, end() {} }
+  const receiver = {
+    head(head: MessageHead) {
+      seen.push(`${head.target} ${head.headers.join()}`)
+      for (let i = 0; i < 5_000; i++) readers.push(new MessageReader('response', idle, LIMITS))
+    },
+    data: (chunk: Borrowed) => seen.push(chunk.toString()) > 0,
+    end: (trailers: string[]) => void seen.push(trailers.join()),
+  }
+  const reader = new MessageReader('request', receiver, LIMITS)
+  readers.push(reader)
+  assert.equal(reader.read(Buffer.from(POST + CHUNKED + GET, 'latin1')), null)
+  assert.deepEqual(seen, [
+    ...['/a?b Host,a,Content-Length,5', 'hello', ''],
+    ...['/c Transfer-Encoding,chunked', 'abc', 'de', 'T,v,T,w'],
+    ...['/ X-Latin,caf\xe9,x-latin,two', ''],
+  ])
+  for (const each of readers) each.close()
 })

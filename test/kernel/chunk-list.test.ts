@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { ChunkList } from '../../src/kernel/chunk-list.ts'
-import { kept, readBuffer } from '../../src/kernel/read-buffer.ts'
+import { copyIfBorrowed, readBuffer } from '../../src/kernel/read-buffer.ts'
 
 /** Pieces as a socket brings them: each in the shared buffer, and overwritten by the next. */
 function fill(list: ChunkList, pieces: readonly Uint8Array[]): Buffer {
@@ -65,9 +65,9 @@ test('two lists at a time have nothing of each other', () => {
 
 test('of the shared buffer a copy is kept, of everything else the thing itself', () => {
   const own = Buffer.from('own')
-  assert.equal(kept(own), own)
+  assert.equal(copyIfBorrowed(own), own)
   readBuffer.write('shared')
-  const copy = kept(readBuffer.subarray(0, 6))
+  const copy = copyIfBorrowed(readBuffer.subarray(0, 6))
   readBuffer.fill(0)
   assert.equal(copy.toString(), 'shared')
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { ERRORS, type ErrorRow } from '../../src/kernel/errors.ts'
-import { shapeError } from '../../src/providers/error-shape.ts'
+import { errorType, shapeError, statusOf } from '../../src/providers/error-shape.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 
 const documentation = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8')
@@ -12,9 +12,9 @@ const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorRow][]
 test('docs/ERRORS.md shows exactly the errors of the table, each with all it says', () => {
   const expected = entries.map(([code, row]) => {
     const after = row.retryAfterSeconds === undefined ? '' : `, after ${row.retryAfterSeconds} s`
-    const status =
-      row.messagesStatus === undefined ? row.status : `${row.status} (Messages ${row.messagesStatus})`
-    const types = `\`${row.messagesType}\` | \`${row.chatType}\``
+    const onMessages = statusOf('messages', code)
+    const status = onMessages === row.status ? row.status : `${row.status} (Messages ${onMessages})`
+    const types = `\`${errorType('messages', code)}\` | \`${errorType('chat', code)}\``
     return `| ${status} | \`${code}\` | ${types} | ${row.fault} | ${row.retry}${after} | ${row.meaning} |`
   })
   assert.deepEqual(documentedRows, expected)

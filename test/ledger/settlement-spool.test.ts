@@ -1,58 +1,18 @@
 import assert from 'node:assert/strict'
-import { cp, mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, mock, test } from 'node:test'
+import { mock, test } from 'node:test'
 import fc from 'fast-check'
 import { limits } from '../../src/kernel/limits.ts'
-import type { CallClosing } from '../../src/ledger/call.ts'
-import { openSettlementSpool, type SettlementSpool } from '../../src/ledger/settlement-spool.ts'
-import { readSpoolFile } from '../../src/ledger/spool-file.ts'
+import { openSettlementSpool } from '../../src/ledger/settlement-spool.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { until } from '../support/until.ts'
-import { anyClosing, closingOf } from './closings.ts'
-import { type WriterWatch, watchWriter } from './faulty-spool-writer.ts'
-
-let parent: string
-before(async () => {
-  parent = await mkdtemp(join(tmpdir(), 'tollgate-test-spool-'))
-})
-after(() => rm(parent, { recursive: true }))
+import { closingOf } from './closings.ts'
+import { BYTES_MAX, bench, idsOf, LARGE } from './spool-bench.ts'
 
 const A = closingOf('req_a', { costNanos: 2n ** 63n - 1n })
 const B = closingOf('req_b')
 const C = closingOf('req_c')
-const idsOf = (closings: readonly CallClosing[]) => closings.map(({ requestId }) => requestId)
-
-interface Bench {
-  readonly dir: string
-  readonly file: string
-  readonly lines: string[]
-  readonly disk: WriterWatch
-  open(): Promise<SettlementSpool>
-  /** What another life would find, if this one ended now. */
-  onDisk(): Promise<readonly CallClosing[]>
-}
-
-/** So large that four records do not fit, and small enough to be written many times over. */
-const BYTES_MAX = 40_000
-const LARGE = 'x'.repeat(BYTES_MAX / 4)
-
-async function bench(): Promise<Bench> {
-  const dir = join(await mkdtemp(join(parent, 'dir-')), 'spool')
-  const { log, lines } = createLogLines()
-  const disk = watchWriter()
-  const file = join(dir, 'settlements.db')
-  return {
-    ...{ dir, file, lines, disk },
-    open: () => openSettlementSpool(dir, log, { openWriter: disk.open, bytesMax: BYTES_MAX }),
-    async onDisk() {
-      const copy = await mkdtemp(join(parent, 'copy-'))
-      await cp(dir, copy, { recursive: true })
-      return readSpoolFile(join(copy, 'settlements.db')).left
-    },
-  }
-}
 
 test('what was kept is left to the next life, in order and exactly', async () => {
   const { open, onDisk, lines } = await bench()
@@ -87,22 +47,6 @@ test('a settlement is on the disk when it is said to be', async () => {
   pass()
   await kept
   await spool.close()
-})
-
-test('whatever a closing has in its texts and amounts, it comes back as it was', async () => {
-  const { open } = await bench()
-  await fc.assert(
-    fc.asyncProperty(anyClosing, async (closing) => {
-      const first = await open()
-      await first.keep(closing)
-      await first.close()
-      const second = await open()
-      assert.deepEqual(second.left(), [closing])
-      second.done(closing.requestId)
-      await second.close()
-    }),
-    { numRuns: 20 },
-  )
 })
 
 test('settlements that come while others are written go together', async () => {
@@ -166,85 +110,6 @@ test('of settlements of the same call the first is kept', async () => {
   await Promise.all([spool.keep(A), spool.keep({ ...A, state: 'released', costNanos: 0n })])
   await spool.close()
   assert.deepEqual(await onDisk(), [A])
-})
-
-test('directory and files are for their owner alone', async () => {
-  const { dir, open } = await bench()
-  // As the program does at its start.
-  const umask = process.umask(0o077)
-  const spool = await open().finally(() => process.umask(umask))
-  await Promise.all([spool.keep(A), spool.keep(B)])
-  await spool.refuse('req_a', 'there is no such call')
-  await spool.close()
-  const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
-  assert.equal(await modeOf(dir), '700')
-  const names = (await readdir(dir)).sort()
-  assert.deepEqual(names, ['refused.jsonl', 'settlements.db'])
-  for (const name of names) assert.equal(await modeOf(join(dir, name)), '600')
-})
-
-test('a row of which a figure was changed is not sent, and the file with it is kept aside', async () => {
-  const { open, dir, file, lines } = await bench()
-  const first = await open()
-  for (const closing of [A, B, C]) await first.keep(closing)
-  await first.close()
-  const bytes = await readFile(file)
-  const at = bytes.indexOf('"costNanos":"', bytes.indexOf('req_b"')) + '"costNanos":"'.length
-  bytes[at] = (bytes[at] ?? 0) ^ 1
-  await writeFile(file, bytes)
-  const second = await open()
-  assert.deepEqual(idsOf(second.left()), ['req_a', 'req_c'])
-  await second.close()
-  const aside = (await readdir(dir)).filter((name) => name.endsWith('.damaged'))
-  assert.equal(aside.length, 1)
-  // All but the page in which SQLite counts who opened it.
-  const kept = await readFile(join(dir, String(aside[0])))
-  assert.deepEqual(kept.subarray(4_096), bytes.subarray(4_096))
-  assert.deepEqual(lines, ['error: the settlement spool was damaged and is kept aside'])
-  const third = await open()
-  assert.deepEqual(idsOf(third.left()), ['req_a', 'req_c'])
-  await third.close()
-})
-
-test('of a file with a damaged page all other settlements are sent, those behind it too', async () => {
-  const { open: openSpool, file, lines } = await bench()
-  const first = await openSpool()
-  const many = Array.from({ length: 30 }, (_, i) => closingOf(`req_${i}`, { usage: 'x'.repeat(700) }))
-  await Promise.all(many.map((closing) => first.keep(closing)))
-  await first.close()
-  const bytes = await readFile(file)
-  const page = Math.floor(bytes.indexOf('"req_15"') / 4_096)
-  const handle = await open(file, 'r+')
-  await handle.write(Buffer.alloc(4_096, 0xff), 0, 4_096, page * 4_096)
-  await handle.close()
-  const second = await openSpool()
-  const left = new Set(idsOf(second.left()))
-  const lost = many.filter(({ requestId }) => !left.has(requestId))
-  assert.ok(lost.length > 0 && lost.length < 5, idsOf(lost).join())
-  await second.close()
-  assert.deepEqual(lines, ['error: the settlement spool was damaged and is kept aside'])
-})
-
-test('a file that is no database is kept aside, and another is begun', async () => {
-  const { open, onDisk, dir, file } = await bench()
-  await (await open()).close()
-  await writeFile(file, 'garbage'.repeat(1_000))
-  const spool = await open()
-  assert.deepEqual(spool.left(), [])
-  await spool.keep(A)
-  await spool.close()
-  assert.deepEqual(await onDisk(), [A])
-  assert.equal((await readdir(dir)).filter((name) => name.endsWith('.damaged')).length, 1)
-})
-
-test('a spool of an earlier version in which settlements wait fails the start, an empty one does not', async () => {
-  const { open, dir } = await bench()
-  await mkdir(dir)
-  const log = join(dir, 'settlements.log')
-  await writeFile(log, 'a settlement')
-  await assert.rejects(open, /Start that version once more, until the file is empty/)
-  await writeFile(log, '')
-  await (await open()).close()
 })
 
 test('what the store refuses is put into a file for a person and is not left', async () => {

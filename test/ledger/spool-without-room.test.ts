@@ -7,7 +7,7 @@ import { openSettlementSpool } from '../../src/ledger/settlement-spool.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { until } from '../support/until.ts'
 import { closingOf } from './closings.ts'
-import { watchWriter } from './faulty-spool-writer.ts'
+import { watchWriter } from './spool-bench.ts'
 
 test('a spool without room tells whoever can make some, and no other fault of the disk is taken for that', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'tollgate-spool-'))

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type BoundRequest, type BoundSettings, boundOf, NO_TOOLS } from '../../src/pricing/bound.ts'
+import { boundOf } from '../../src/pricing/bound.ts'
+import type { BoundRequest, BoundSettings } from '../../src/pricing/rating-context.ts'
+import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'
 import { shipped } from './worked-example.ts'
 
 export const MESSAGE: BoundRequest = {

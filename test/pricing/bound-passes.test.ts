@@ -1,4 +1,4 @@
-import { NO_TOOLS } from '../../src/pricing/bound.ts'
+import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'
 import { COMPLETION, fallback, MESSAGE, testBounds } from './bound-examples.ts'
 
 /** Where more is done than to read one prompt and to write one answer. */

@@ -2,17 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Quantities, Unit } from '../../src/kernel/usage.ts'
-import {
-  type Answering,
-  type BoundRequest,
-  type BoundSettings,
-  boundOf,
-  NO_TOOLS,
-} from '../../src/pricing/bound.ts'
+import { boundOf } from '../../src/pricing/bound.ts'
 import { findModel } from '../../src/pricing/price-book.ts'
 import { rate } from '../../src/pricing/rate.ts'
 import { UNITS_OF } from '../../src/pricing/rate-keys.ts'
-import type { RatingContext } from '../../src/pricing/rating-context.ts'
+import type { BoundRequest, BoundSettings, RatingContext } from '../../src/pricing/rating-context.ts'
+import type { Fallback } from '../../src/providers/request-limits.ts'
+import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'
 import { discountOf, partOf, shipped, usageOf } from './worked-example.ts'
 
 const models = [...shipped.names.keys()]
@@ -109,7 +105,7 @@ const outcomes: fc.Arbitrary<Outcome> = fc.record({
 /** Everything that the model may have used up without breaking what the request and the price list say. */
 function quantitiesOf(
   request: BoundRequest,
-  { model: name, maxOutputTokens: stated }: Answering,
+  { model: name, maxOutputTokens: stated }: Fallback,
   outcome: Outcome,
 ): Quantities {
   const model = findModel(shipped, name)

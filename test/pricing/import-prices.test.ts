@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { decimalOf } from '../../src/pricing/catalog.ts'
 import { type Difference, type Import, importPrices } from '../../src/pricing/import-prices.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { findModel, type PriceVersion } from '../../src/pricing/price-book.ts'
+import { decimalOf } from '../../src/pricing/read-catalogs.ts'
 import { shipped } from './worked-example.ts'
 
 type Imported = Extract<Import, { kind: 'import' }>
@@ -30,19 +30,19 @@ function shown(differences: readonly Difference[]): readonly string[] {
   return differences.map(({ model, member, from, to }) => `${model} ${member}: ${from} → ${to}`)
 }
 
-const numbers: readonly [given: unknown, factor: bigint, decimal: string | null][] = [
-  [2.5e-6, 1_000_000n, '2.5'],
-  [1e-7, 1_000_000n, '0.1'],
-  [3.0000000000000004e-7, 1_000_000n, '0.3'],
-  [2.5e-9, 1_000_000n, '0.0025'],
-  [0.0001, 3_600n, '0.36'],
-  [0.075, 1n, '0.075'],
-  [5, 1n, '5'],
-  [0, 1n, '0'],
-  [1e21, 1n, null],
-  [-1, 1n, null],
-  [Number.NaN, 1n, null],
-  ['5', 1n, null],
+const numbers: readonly [given: unknown, factor: number, decimal: string | null][] = [
+  [2.5e-6, 1_000_000, '2.5'],
+  [1e-7, 1_000_000, '0.1'],
+  [3.0000000000000004e-7, 1_000_000, '0.3'],
+  [2.5e-9, 1_000_000, '0.0025'],
+  [0.0001, 3_600, '0.36'],
+  [0.075, 1, '0.075'],
+  [5, 1, '5'],
+  [0, 1, '0'],
+  [1e21, 1, null],
+  [-1, 1, null],
+  [Number.NaN, 1, null],
+  ['5', 1, null],
 ]
 for (const [given, factor, decimal] of numbers) {
   test(`the number ${String(given)} times ${factor} is ${decimal === null ? 'no price' : decimal}`, () => {

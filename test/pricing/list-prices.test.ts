@@ -3,10 +3,9 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { parseUsd } from '../../src/kernel/money.ts'
-import { findModel } from '../../src/pricing/price-book.ts'
+import { shippedBook as uncheckedBook } from '../../src/pricing/compile-version.ts'
+import { findModel, tariffsOf } from '../../src/pricing/price-book.ts'
 import type { RateTableEntry } from '../../src/pricing/price-file.ts'
-import { shippedBook as uncheckedBook } from '../../src/pricing/shipped-book.ts'
-import { tariffsOf } from '../../src/pricing/tariffs-of.ts'
 import { shipped, shippedBook } from './worked-example.ts'
 
 const file = new URL('../../src/pricing/list-prices.json', import.meta.url)
@@ -63,7 +62,7 @@ test('Claude writes at 1.25 and 2 times input, and batches at half, in the whole
 })
 
 test('the US multiplier is on Claude 4.6 and later, and on nothing else', () => {
-  const withIt = shipped.models.filter(({ geography }) => geography.size > 0).map(({ id }) => id)
+  const withIt = shipped.models.filter(({ factors }) => factors.geography.size > 0).map(({ id }) => id)
   assert.deepEqual(withIt.sort(), [
     'claude-fable-5',
     'claude-fable-5-1',

@@ -19,15 +19,17 @@ interface Ran {
 
 /** Runs one command after the other and tells what each wrote and how it ended. */
 const script = `
-const { prices } = await import(${JSON.stringify(command)})
+const { command } = await import(${JSON.stringify(command)})
 const ran = []
 const { stdout, stderr } = process
+// Each command listens, and none of them expects that another one comes.
+for (const stream of [stdout, stderr]) stream.setMaxListeners(0)
 const [toOut, toErr] = [stdout.write.bind(stdout), stderr.write.bind(stderr)]
 for (const args of JSON.parse(process.argv[1])) {
   let [out, err] = ['', '']
-  stdout.write = (text) => { out += text; return true }
+  stdout.write = (text, done) => { out += text; done?.(); return true }
   stderr.write = (text) => { err += text; return true }
-  await prices(args)
+  await command.run(args)
   ran.push({ status: process.exitCode ?? 0, out, err })
   process.exitCode = undefined
 }
@@ -206,6 +208,6 @@ const misused: readonly string[][] = [
 test('a wrong command line is told from a failure by its exit code', () => {
   for (const [index, { status, err }] of run(...misused).entries()) {
     assert.equal(status, 2, misused[index]?.join(' '))
-    assert.match(err, /^tollgate prices: .*\n\nUsage/s)
+    assert.match(err, /^tollgate prices(?: show| check| import)?: .*\n\nUsage/s)
   }
 })

@@ -2,15 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { floorDivide, roundHalfEven } from '../../src/kernel/money.ts'
-import { AMOUNT_DENOMINATOR, ONE, Totals } from '../../src/pricing/exact-amount.ts'
+import { AMOUNT_DENOMINATOR, Totals } from '../../src/pricing/exact-amount.ts'
+import { MULTIPLIER_ONE, ONE } from '../../src/pricing/modifiers.ts'
 
 const amount = fc.oneof(fc.bigInt({ min: 0n, max: 10n ** 12n }), fc.bigInt({ min: 0n, max: 10n ** 30n }))
 const fraction = fc.oneof(fc.constant(ONE), fc.bigInt({ min: 0n, max: 2n * ONE }))
 const added = fc.record({
   amount,
-  multiplier: fc.option(
+  multiplier: fc.oneof(
+    fc.constant(MULTIPLIER_ONE),
     fc.tuple(fraction, fraction).map(([place, region]) => place * region),
-    { nil: null },
   ),
   keep: fraction.map((keep) => (keep > ONE ? ONE : keep)),
 })
@@ -23,7 +24,7 @@ test('totals are the exact sums, rounded or raised once, wherever multipliers an
       let cost = 0n
       for (const each of all) {
         totals.add(each.amount, each.multiplier, each.keep)
-        const listed = each.amount * (each.multiplier ?? ONE * ONE)
+        const listed = each.amount * each.multiplier
         list += listed
         cost += listed * each.keep
       }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Endpoint, Surface } from '../../src/providers/endpoint.ts'
+import type { Surface } from '../../src/kernel/surface.ts'
+import { type Endpoint, readEndpoints } from '../../src/providers/endpoint.ts'
 import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
 
 // What the tables have beyond @anthropic-ai/sdk 1.8.0 and openai 7.53.0 as their public resource methods show it.
@@ -41,6 +42,27 @@ test('templates are lower-case segments and whole-segment parameters, nothing el
   for (const { template } of allEndpoints()) {
     assert.match(template, /^\/v1(\/([a-z0-9_]+|\{[a-z_]+\}))+$/)
   }
+})
+
+test('a row of a table that cannot be read is refused, and not guessed at', () => {
+  const [first, second] = readEndpoints('chat', [
+    '# A comment.',
+    '',
+    'GET POST /v1/things/{id} metered chat json stored',
+  ])
+  assert.deepEqual([first?.method, second?.method], ['GET', 'POST'])
+  assert.deepEqual(second, {
+    surface: 'chat',
+    method: 'POST',
+    template: '/v1/things/{id}',
+    billing: 'metered',
+    usage: 'chat',
+    model: 'json',
+    reads: 'json',
+    stateful: true,
+  })
+  for (const row of ['/v1/things free', 'GET free', 'GET /v1/things fre', 'GET /v1/things free jsn'])
+    assert.throws(() => readEndpoints('chat', [row]), new RegExp(row))
 })
 
 test('sixteen templates exist on both surfaces', () => {

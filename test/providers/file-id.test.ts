@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../../src/providers/file-id.ts'
+import { UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../../src/providers/batch-file.ts'
 
 const idIn = (reply: unknown) =>
   uploadedFileId(Buffer.from(typeof reply === 'string' ? reply : JSON.stringify(reply)))

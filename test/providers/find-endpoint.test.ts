@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { NOT_READ } from '../../src/metering/request-facts.ts'
 import { allEndpoints, findEndpoint, surfacesOf } from '../../src/providers/find-endpoint.ts'
-import { modelInPath } from '../../src/providers/model-in-path.ts'
+import { namedModels } from '../../src/providers/named-models.ts'
 
 const segment = fc.stringMatching(/^[A-Za-z0-9._~:@-]{1,40}$/)
 
@@ -16,7 +17,7 @@ test('every endpoint is found under its own surface, whatever its ids are', () =
         for (const endpoint of allEndpoints()) {
           const path = endpoint.template.replaceAll(/\{\w+\}/g, id)
           assert.equal(findEndpoint(endpoint.surface, endpoint.method, path), endpoint)
-          assert.ok(surfacesOf(path).has(endpoint.surface))
+          assert.ok(surfacesOf(path).includes(endpoint.surface))
         }
       },
     ),
@@ -48,7 +49,7 @@ for (const path of [
 ]) {
   test(`nothing is normalised: ${JSON.stringify(path)} is not /v1/messages`, () => {
     assert.equal(findEndpoint('messages', 'POST', path), null)
-    assert.equal(surfacesOf(path).size, 0)
+    assert.equal(surfacesOf(path).length, 0)
   })
 }
 
@@ -152,7 +153,7 @@ test('the model in a path is its own segment, wherever that stands', () => {
   const modelOf = (path: string): string | null => {
     const endpoint = findEndpoint('chat', 'GET', path)
     assert.ok(endpoint !== null)
-    return modelInPath(endpoint, path)
+    return namedModels(endpoint, 'chat', 'GET', path, NOT_READ).names[0] ?? null
   }
   assert.equal(modelOf('/v1/models/ft:gpt-4.1:acme::x1'), 'ft:gpt-4.1:acme::x1')
   assert.equal(modelOf('/v1/fine_tuning/checkpoints/ft:gpt-4.1:acme::x1/permissions'), 'ft:gpt-4.1:acme::x1')

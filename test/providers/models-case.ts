@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Surface } from '../../src/providers/endpoint.ts'
+import type { Surface } from '../../src/kernel/surface.ts'
 import { type Body, modelsOf } from './request-facts-of.ts'
 
 /** Expected are the names where every model is known, a pattern of the reason where it is not. */

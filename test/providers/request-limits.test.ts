@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ambiguityOf } from '../../src/providers/ambiguity.ts'
-import { LIMITLESS } from '../../src/providers/count.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { LIMITLESS } from '../../src/providers/request-members.ts'
 import {
   CHAT,
   COMPLETIONS,

@@ -4,7 +4,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The rooms of src/ and which rooms each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering ← providers ← gateway, management ← main ← cli; the store implements ports.
+ * kernel ← http, keys, ledger, metering ← providers ← pricing ← gateway, management ← main ← cli; the store implements ports.
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
@@ -12,8 +12,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   keys: ['kernel'],
   metering: ['kernel'],
   ledger: ['kernel', 'keys'],
-  pricing: ['kernel'],
   providers: ['kernel', 'http', 'metering'],
+  pricing: ['kernel', 'providers'],
   gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'config.ts'],
   management: ['kernel', 'http', 'keys', 'ledger', 'metering', 'providers'],
   store: ['kernel', 'keys', 'ledger'],
@@ -26,6 +26,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'ledger',
     'metering',
     'pricing',
+    'providers',
     'gateway',
     'management',
     'config.ts',
@@ -107,7 +108,7 @@ test('only the command that serves knows the simulator', () => {
 
 test('only the configuration reads the environment', () => {
   // The banner only shows the reader what to type.
-  const files = readSourceTree('src').filter((file) => file.path !== 'src/cli/banner.ts')
+  const files = readSourceTree('src').filter((file) => file.path !== 'src/cli/serve-output.ts')
   const readers = files.filter((file) => /\bprocess\.env\b/.test(file.text)).map((file) => file.path)
   // The commands hand it over as a whole; nobody picks a variable out of it.
   assert.ok(readers.every((path) => path.startsWith('src/cli/')))

@@ -1,7 +1,6 @@
 import {
   GuardedMeter,
   type Meter,
-  type ReplyReader,
   SilentMeter,
   type SniffedForm,
   SniffingMeter,
@@ -9,14 +8,8 @@ import {
 import { OutputText } from '../../metering/output-text.ts'
 import { BodyMeter, StreamMeter } from '../../metering/reply-meter.ts'
 import type { UsageReader } from '../endpoint.ts'
-import { audioMeter, SpeechEventsMeter } from './audio-meters.ts'
-import { ChatReader } from './chat.ts'
-import { embeddingsReader } from './embeddings.ts'
-import { imagesReader } from './images.ts'
-import { MessagesReader } from './messages.ts'
-import { ResponsesReader } from './responses.ts'
-import { speechReader } from './speech.ts'
-import { transcriptionReader } from './transcription.ts'
+import type { ReaderSpec } from '../surface.ts'
+import { READERS } from '../surfaces.ts'
 
 export interface ReplyHead {
   readonly status: number
@@ -29,28 +22,28 @@ export interface ReplyHead {
  * Errors, audio and pictures say nothing about usage.
  */
 export function createMeter(usage: UsageReader, reply: ReplyHead): Meter {
+  const spec = READERS[usage]
   const form = formOf(reply)
-  if (form === 'silent') return new SilentMeter()
-  const other = () => otherMeter(usage, reply.contentType)
-  // Bare samples may begin with any byte, that of a document too.
-  if (form === 'media' || (usage === 'speech' && BYTES.test(reply.contentType ?? ''))) return other()
-  if (form !== 'unnamed') return meterOf(usage, form) ?? new SilentMeter()
-  return new SniffingMeter((sniffed) => (sniffed === 'other' ? null : meterOf(usage, sniffed)) ?? other())
+  if (form === 'silent' || spec === undefined) return new SilentMeter()
+  const other = () => otherMeter(spec, reply.contentType)
+  if (form === 'media' || (spec.bareBytes && BYTES.test(reply.contentType ?? ''))) return other()
+  if (form !== 'unnamed') return meterOf(spec, form) ?? new SilentMeter()
+  return new SniffingMeter((sniffed) => (sniffed === 'other' ? null : meterOf(spec, sniffed)) ?? other())
 }
 
 /** For what is neither a document nor events. */
-function otherMeter(usage: UsageReader, contentType: string | undefined): Meter {
-  const meter = audioMeter(usage, contentType)
-  return meter === null ? new SilentMeter() : new GuardedMeter(meter)
+function otherMeter(spec: ReaderSpec, contentType = ''): Meter {
+  return spec.other === undefined ? new SilentMeter() : new GuardedMeter(spec.other(contentType))
 }
 
 /** Null for what is not a reply but goes over a socket. */
-function meterOf(usage: UsageReader, form: SniffedForm): Meter | null {
+function meterOf(spec: ReaderSpec, form: SniffedForm): Meter | null {
+  if (spec.create === null) return null
   const output = new OutputText()
-  const reader = readerFor(usage, output)
-  if (reader === null) return null
-  const meter = form === 'events' ? new StreamMeter(reader, output) : new BodyMeter(reader, output)
-  return new GuardedMeter(usage === 'speech' && form === 'events' ? new SpeechEventsMeter(meter) : meter)
+  const reader = spec.create(output)
+  if (form !== 'events') return new GuardedMeter(new BodyMeter(reader, output))
+  const meter = new StreamMeter(reader, output)
+  return new GuardedMeter(spec.wrapEvents?.(meter) ?? meter)
 }
 
 const EVENTS = /^\s*text\/event-stream\s*(?:;|$)/i
@@ -67,29 +60,4 @@ function formOf({ status, contentType = '' }: ReplyHead): SniffedForm | 'unnamed
   if (JSON_TYPE.test(contentType)) return 'json'
   if (EVENTS.test(contentType)) return 'events'
   return MEDIA.test(contentType) ? 'media' : 'unnamed'
-}
-
-function readerFor(usage: UsageReader, output: OutputText): ReplyReader | null {
-  switch (usage) {
-    case 'messages':
-      return new MessagesReader(output)
-    case 'chat':
-    case 'completions':
-      return new ChatReader(output)
-    case 'responses':
-    case 'compaction':
-    case 'decisions':
-      return new ResponsesReader(output)
-    case 'embeddings':
-      return embeddingsReader(output)
-    case 'images':
-      return imagesReader(output)
-    case 'speech':
-      return speechReader(output)
-    case 'transcription':
-      return transcriptionReader(output)
-    case 'realtime':
-    case 'live':
-      return null
-  }
 }

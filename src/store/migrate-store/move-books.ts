@@ -61,8 +61,8 @@ export async function openTarget(url: string): Promise<Target> {
   }
 }
 
-/** What an earlier run has left: nothing, unfinished books (all rows or none), or a move that is over. */
-export type Beginning = 'new' | 'copied' | 'again' | 'finished_before'
+/** What is left to do: all of it, or only to check and to say so, or nothing. */
+export type Beginning = 'new' | 'copied' | 'finished_before'
 
 export interface Begun {
   readonly beginning: Beginning
@@ -80,12 +80,12 @@ export async function beginMove(
   /** What was noted in the source by a move that has finished, or had only to say so. */
   seal: MovedTo | null,
 ): Promise<Begun> {
-  const { installation, books } = source
-  const first: MoveState = { installation, books, startedAtMs: nowMs, finishedAtMs: null, rows: null }
+  const { installation } = source
   const state = await readState(target)
   if (state === null) {
     if (seal !== null) throw new MoveRefused(describeMoved(seal))
     await refuseOccupied(target, installation)
+    const first: MoveState = { installation, startedAtMs: nowMs, finishedAtMs: null }
     await writeState(target, first)
     return { beginning: 'new', state: first }
   }
@@ -95,15 +95,12 @@ export async function beginMove(
         'TOLLGATE_DATABASE_URL.',
     )
   }
-  if (state.finishedAtMs !== null) {
-    if (state.books === books) return { beginning: 'finished_before', state }
-    throw new MoveRefused(
-      `The books were moved into this database on ${shownInstant(state.finishedAtMs)}, and those of the data ` +
-        'directory have changed since. Two sets of books cannot be made one: go on with the one or the other.',
-    )
-  }
-  if (state.rows === null) return { beginning: 'new', state: first }
-  return state.books === books ? { beginning: 'copied', state } : { beginning: 'again', state: first }
+  if (state.finishedAtMs === null) return { beginning: seal === null ? 'new' : 'copied', state }
+  if (seal !== null) return { beginning: 'finished_before', state }
+  throw new MoveRefused(
+    `The books were moved into this database on ${shownInstant(state.finishedAtMs)}, and those of the data ` +
+      'directory were taken into use again since. Two sets of books cannot be made one: go on with the one or the other.',
+  )
 }
 
 async function readState({ query }: Target): Promise<MoveState | null> {
@@ -111,11 +108,11 @@ async function readState({ query }: Target): Promise<MoveState | null> {
   return row === undefined ? null : parseState(String(row['value']))
 }
 
-const KEEP_STATE = `INSERT INTO setting (name, value) VALUES ($1, $2)
-  ON CONFLICT (name) DO UPDATE SET value = excluded.value`
-
 async function writeState({ query }: Target, state: MoveState): Promise<void> {
-  await query(KEEP_STATE, [STORE_MOVE, JSON.stringify(state)])
+  await query(
+    'INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+    [STORE_MOVE, JSON.stringify(state)],
+  )
 }
 
 /** What a new database has by itself, or a command has left that was tried on it, is not strange. */
@@ -140,16 +137,13 @@ async function refuseOccupied({ query }: Target, installation: string): Promise<
 
 /**
  * Copies all rows, in one transaction: a run that ends before its end leaves nothing, and another one starts anew. What
- * an earlier run has brought of books that have changed since is taken away.
+ * an earlier run has copied and not finished is taken away.
  */
 export async function moveRows(
   source: Source,
   target: Target,
-  begun: MoveState,
   onRows: (table: MovedTable, done: number, total: number) => void,
-): Promise<MoveState> {
-  const rows = MOVED_TABLES.reduce((sum, table) => sum + source.rowsOf(table), 0)
-  const copied: MoveState = { ...begun, rows }
+): Promise<void> {
   await target.transaction(async (client) => {
     // Of two runs at once the second waits here, and then copies again what the first has copied.
     await client.query('LOCK TABLE setting IN SHARE ROW EXCLUSIVE MODE')
@@ -163,10 +157,8 @@ export async function moveRows(
       await copyRows(client, table, source.read(table), (sent) => onRows(table, sent, total))
       onRows(table, total, total)
     }
-    await client.query(KEEP_STATE, [STORE_MOVE, JSON.stringify(copied)])
   })
   await target.query(`ANALYZE ${MOVED_TABLES.map(({ name }) => name).join(', ')}`)
-  return copied
 }
 
 /** Rows and sums on both sides. Null: they are the same, and nothing is held. */
@@ -202,6 +194,6 @@ async function totalsOf({ query }: Target, table: MovedTable): Promise<Totals> {
 }
 
 /** From now on nodes may serve from the database. */
-export async function finishMove(target: Target, moved: MoveState, atMs: number): Promise<void> {
-  await writeState(target, { ...moved, finishedAtMs: atMs })
+export async function finishMove(target: Target, begun: MoveState, atMs: number): Promise<void> {
+  await writeState(target, { ...begun, finishedAtMs: atMs })
 }

@@ -2,13 +2,10 @@ import { MOVED_TO, STORE_MOVE } from './moved-tables.ts'
 
 /** How far a move has come. Kept in PostgreSQL, from before the first row is there. */
 export interface MoveState {
-  /** Which installation is moved, and how its books stood when the move began. */
+  /** Which installation is moved. */
   readonly installation: string
-  readonly books: string
   readonly startedAtMs: number
   readonly finishedAtMs: number | null
-  /** Rows of all tables; null until they are there, all at once. */
-  readonly rows: number | null
 }
 
 /** What is left in SQLite: where the books are now. */

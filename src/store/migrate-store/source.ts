@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,45 +8,41 @@ import { MOVED_TABLES, MOVED_TO, type MovedColumn, type MovedTable } from './mov
 /** What a table comes to: its rows, and the sum of each column of numbers. */
 export type Totals = Readonly<Record<string, bigint>>
 
-/** The books of a data directory, as they stood when they were opened. */
+/** The books of a data directory. Nothing can be written into them until they are closed. */
 export interface Source {
   readonly installation: string
-  /** A digest of what changes whenever anything is booked or managed. */
-  readonly books: string
   rowsOf(table: MovedTable): number
   /** Each row is the columns of the table, in order. */
   read(table: MovedTable): Iterable<SourceRow>
   /** An instant in every month that has calls. */
   callMonths(): readonly number[]
   totals(table: MovedTable): Totals
+  /** Leaves word in SQLite that the books are elsewhere now. Then they are not read any more. */
+  seal(to: MovedTo): void
   close(): void
 }
 
 export function openSource(dataDir: string): Source {
-  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), {
-    readOnly: true,
-    readBigInts: true,
-    timeout: 5_000,
-  })
-  attachBodies(db, dataDir)
-  // One view for all that is read.
-  db.exec('BEGIN')
+  const db = openWritable(dataDir)
+  // Where no body was ever logged there is no file; the table is then empty.
+  const bodies = join(dataDir, 'bodies.db')
+  db.prepare('ATTACH DATABASE ? AS bodies').run(existsSync(bodies) ? bodies : ':memory:')
+  // One view for all that is read. A command that wants to write waits, and fails if the move takes longer.
+  db.exec('BEGIN IMMEDIATE')
   const rows = new Map(MOVED_TABLES.map((table) => [table.name, countRows(db, table)]))
   return {
     installation: installationOf(db),
-    books: digestOf(db),
     rowsOf: (table) => rows.get(table.name) ?? 0,
     read: (table) => readRows(db, table),
     callMonths: () => callMonths(db),
     totals: (table) => totalsOf(db, table),
+    seal(to) {
+      const word = db.prepare('INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)')
+      word.run(MOVED_TO, JSON.stringify(to))
+      db.exec('COMMIT')
+    },
     close: () => db.close(),
   }
-}
-
-/** Where no body was ever logged there is no file; the table is then empty. */
-function attachBodies(db: DatabaseSync, dataDir: string): void {
-  const file = join(dataDir, 'bodies.db')
-  db.prepare('ATTACH DATABASE ? AS bodies').run(existsSync(file) ? file : ':memory:')
 }
 
 /** That of the bodies is made with the first body; books that were moved before have not all of the others. */
@@ -121,59 +116,6 @@ function installationOf(db: DatabaseSync): string {
   return String(db.prepare("SELECT value FROM setting WHERE name = 'pepper'").get()?.['value'] ?? '')
 }
 
-/**
- * What follows from others need not be looked at row by row. Each admission adds a call, each use that no call
- * came of leaves the time on its key, each settlement and credit moves the account or the day; of the rest the number
- * and the ends tell.
- */
-const WITNESSES: readonly string[] = [
-  'SELECT * FROM account ORDER BY id',
-  'SELECT * FROM api_key ORDER BY id',
-  'SELECT * FROM admin_key ORDER BY id',
-  `SELECT * FROM setting WHERE name <> '${MOVED_TO}' ORDER BY name`,
-  'SELECT count(*), max(id) FROM call',
-  'SELECT count(*), max(id) FROM credit',
-  'SELECT count(*), total(spent_nanos), total(held_nanos), total(lost_nanos) FROM key_month',
-  'SELECT count(*), sum(requests), total(cost_nanos), total(credited_nanos) FROM rollup',
-  'SELECT count(*), max(at_ms) FROM idempotency',
-  'SELECT count(*), max(at_ms) FROM batch_file',
-  'SELECT count(*), max(id) FROM price_version',
-]
-
-/** Books that were moved before there were any have no such table. */
-const REFUSED_WITNESS = 'SELECT count(*), min(id), max(id) FROM refused_call'
-const BODY_WITNESS = 'SELECT count(*), min(at_ms), max(at_ms) FROM bodies.call_body'
-const NO_BODIES = 'SELECT 0, NULL, NULL'
-
-/** On a connection with the bodies attached. */
-function digestOf(db: DatabaseSync): string {
-  const hash = createHash('sha256')
-  const refused = hasTable(db, 'refused_call') ? [REFUSED_WITNESS] : []
-  const bodies = hasTable(db, 'bodies.call_body') ? BODY_WITNESS : NO_BODIES
-  for (const sql of [...WITNESSES, ...refused, bodies]) {
-    for (const row of selectArrays(db, sql)) {
-      hash.update(JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? String(value) : value)))
-    }
-  }
-  return hash.digest('hex')
-}
-
-/**
- * Leaves word in SQLite that the books are elsewhere now, unless they have changed since they were read: a command may
- * have written beside the move. False: they have, and there is no word.
- */
-export function sealSource(dataDir: string, books: string, to: MovedTo): boolean {
-  return withWritable(dataDir, (db) => {
-    attachBodies(db, dataDir)
-    // A command that wants to write waits until the word is there.
-    db.exec('BEGIN IMMEDIATE')
-    if (digestOf(db) !== books) return false
-    db.prepare('INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)').run(MOVED_TO, JSON.stringify(to))
-    db.exec('COMMIT')
-    return true
-  })
-}
-
 /** Where the books are said to be now; null if they are here. */
 export function readSeal(dataDir: string): MovedTo | null {
   return withWritable(dataDir, (db) => {
@@ -188,11 +130,16 @@ export function breakSeal(dataDir: string): void {
 }
 
 function withWritable<T>(dataDir: string, work: (db: DatabaseSync) => T): T {
-  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), { readBigInts: true, timeout: 5_000 })
+  const db = openWritable(dataDir)
   try {
-    db.exec('PRAGMA synchronous = FULL')
     return work(db)
   } finally {
     db.close()
   }
+}
+
+function openWritable(dataDir: string): DatabaseSync {
+  const db = new DatabaseSync(join(dataDir, 'tollgate.db'), { readBigInts: true, timeout: 5_000 })
+  db.exec('PRAGMA synchronous = FULL')
+  return db
 }

@@ -1,0 +1,216 @@
+import { readFileSync, statSync } from 'node:fs'
+import { type Config, readConfig } from '../config.ts'
+import { rawNumber } from '../kernel/money.ts'
+import { Secret } from '../kernel/secret.ts'
+import { nullable, object, parseExact, type Schema, string, WrongAnswer } from './answer-schema.ts'
+import {
+  type Command,
+  type Declaration,
+  defineCommand,
+  Failure,
+  type Option,
+  type Options,
+  option,
+  UsageError,
+} from './command.ts'
+import { print } from './terminal.ts'
+import { type Answer, type Asked, createHttpTransport, type Transport } from './transport.ts'
+
+/** How parameters of the API are called on the command line. */
+type OptionNames = Readonly<Record<string, string>>
+
+const refusal = object({
+  error: object({ message: string, code: nullable(string), param: nullable(string) }),
+})
+
+const REFUSAL_CHARS_MAX = 1024 * 1024
+
+/** The management API as the commands see it. What it refuses is thrown, in the words of the command line. */
+export class Api {
+  readonly #transport: Transport
+  readonly #names: OptionNames
+
+  constructor(transport: Transport, names: OptionNames) {
+    this.#transport = transport
+    this.#names = names
+  }
+
+  get place(): string {
+    return this.#transport.place
+  }
+
+  /** Another name for a parameter. */
+  naming(names: OptionNames): Api {
+    return new Api(this.#transport, { ...this.#names, ...names })
+  }
+
+  /** What the answer says, in the members that are needed, and its text. Numbers are texts. */
+  async ask<T>(
+    schema: Schema<T>,
+    ...question: Parameters<Api['askText']>
+  ): Promise<Answer & { readonly value: T }> {
+    const answer = await this.askText(...question)
+    const value = readOrNull(schema, answer.text)
+    if (value === null) throw this.#strange(answer.status)
+    return { ...answer, value }
+  }
+
+  async askText(method: Parameters<Transport['send']>[0], path: string, asked: Asked = {}): Promise<Answer> {
+    const answer = await this.#transport.send(method, path, asked)
+    this.#expectDone(answer.status, answer.text)
+    return answer
+  }
+
+  async stream(...question: Parameters<Transport['stream']>): Promise<AsyncIterable<Uint8Array>> {
+    const { status, chunks } = await this.#transport.stream(...question)
+    if (status !== 200) this.#expectDone(status, await textOf(chunks))
+    return chunks
+  }
+
+  /** Throws if the API refused. What is wrong with a parameter is wrong with the option that it came from. */
+  #expectDone(status: number, text: string): void {
+    if (status >= 200 && status < 300) return
+    const read = readOrNull(refusal, text)
+    if (read === null) throw this.#strange(status)
+    const { message, code, param } = read.error
+    const option = param === null ? undefined : this.#names[param.split('.')[0] ?? '']
+    if (status === 400 && option !== undefined) throw new UsageError(`${option}: ${message}`)
+    if (code === 'invalid_api_key' || code === 'admin_key_required') {
+      throw new Failure(
+        `${this.place} refused the key: ${message} Check --admin-key-file or TOLLGATE_ADMIN_KEY.`,
+      )
+    }
+    throw new Failure(message)
+  }
+
+  #strange(status: number): Failure {
+    return new Failure(
+      `${this.place} answers ${status}, but not as a Tollgate of this version does. Is --url right?`,
+    )
+  }
+}
+
+function readOrNull<T>(schema: Schema<T>, text: string): T | null {
+  try {
+    return schema(parseExact(text))
+  } catch (error) {
+    if (error instanceof WrongAnswer || error instanceof SyntaxError) return null
+    throw error
+  }
+}
+
+async function textOf(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of chunks) {
+    text += decoder.decode(chunk, { stream: true })
+    if (text.length > REFUSAL_CHARS_MAX) break
+  }
+  return text
+}
+
+const CONNECTION_OPTIONS = {
+  url: option('<url>', ''),
+  'admin-key-file': option('<file>', ''),
+}
+
+type Connection = Readonly<Record<keyof typeof CONNECTION_OPTIONS, string | undefined>>
+
+const CONNECTION_HELP = `Where
+  Without --url it works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, beside
+  running gateways or without one. Calls that wait in a running gateway notice a change made there within a second.
+  --url <url>               ask the gateway at this address instead, such as http://127.0.0.1:8787
+  --admin-key-file <file>   a file with its admin key; without it, the key is that of TOLLGATE_ADMIN_KEY
+`
+
+interface ApiDeclaration<O extends Options> extends Omit<Declaration<O>, 'run'> {
+  /** How the API calls what is no option, such as `{ amount_usd: '<amount>' }`. */
+  readonly params?: OptionNames
+  /** Reads the command line, and gives back what is to be done when the API is open. */
+  run(...line: Parameters<Declaration<O>['run']>): Work | Promise<Work>
+}
+
+type Work = (api: Api) => Promise<void>
+
+/** A command on the management API: with `--url` over HTTP, without on the data directory. */
+export function defineApiCommand<const O extends Options>(declaration: ApiDeclaration<O>): Command {
+  const { options, sections = [], params = {} } = declaration
+  const named = Object.entries<Option>(options).map(([name, { param = name.replaceAll('-', '_') }]) => [
+    param,
+    `--${name}`,
+  ])
+  const names = { ...Object.fromEntries(named), ...params }
+  return defineCommand({
+    ...declaration,
+    options: { ...options, ...CONNECTION_OPTIONS } as O,
+    sections: [...sections, CONNECTION_HELP],
+    async run(values, args) {
+      const work = await declaration.run(values, args)
+      const transport = await openTransport(values as unknown as Connection, readConfig(process.env))
+      try {
+        await work(new Api(transport, names))
+      } finally {
+        await transport.close()
+      }
+    },
+  })
+}
+
+/** The option under whose text the API does a command once. */
+export const idempotencyKey = (help: string) => option('<text>', help, 'Idempotency-Key')
+
+/** An amount to the digit as it was typed. What is no number is sent as it is, for the API to say so. */
+export function amountField(text: string): unknown {
+  return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
+}
+
+/** The API's own answer with `--json`, else what people are to read. */
+export async function printAnswer<T>(
+  { json }: { readonly json: boolean },
+  { text, value }: { readonly text: string; readonly value: T },
+  render: (value: T) => string,
+): Promise<void> {
+  await print(json ? `${text}\n` : render(value))
+}
+
+async function openTransport(connection: Connection, config: Config): Promise<Transport> {
+  const { url, 'admin-key-file': keyFile } = connection
+  if (url === undefined) {
+    if (keyFile !== undefined)
+      throw new UsageError('--admin-key-file is for --url; the data directory needs no key')
+    // Half of the program, and over HTTP it is not needed.
+    const { openLocalTransport } = await import('./local-transport.ts')
+    return await openLocalTransport(config)
+  }
+  return createHttpTransport(readUrl(url), keyFile === undefined ? configuredKey(config) : readKey(keyFile))
+}
+
+function readUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null
+  const isPlain = url !== null && `${url.username}${url.password}${url.search}${url.hash}` === ''
+  if (url !== null && isPlain && /^https?:$/.test(url.protocol)) return url
+  throw new UsageError(
+    '--url must be an address such as http://127.0.0.1:8787, without user, query or fragment',
+  )
+}
+
+function configuredKey({ adminKey }: Config): Secret {
+  if (adminKey !== null) return adminKey
+  throw new UsageError(
+    '--url needs an admin key: name its file with --admin-key-file, or set TOLLGATE_ADMIN_KEY',
+  )
+}
+
+const KEY_FILE_BYTES_MAX = 4_096
+
+function readKey(file: string): Secret {
+  let text: string
+  try {
+    if (statSync(file).size > KEY_FILE_BYTES_MAX) throw new Error('it is too large for a key')
+    text = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new Failure(`--admin-key-file: ${file} cannot be read: ${(error as Error).message}`)
+  }
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new Failure(`--admin-key-file: there is no key in ${file}.`)
+  return new Secret(text)
+}

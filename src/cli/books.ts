@@ -1,0 +1,63 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Config, ConfigError } from '../config.ts'
+import { openStore, unopenedDatabase } from '../installation.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { InstallationError } from '../kernel/errors.ts'
+import type { Log } from '../kernel/log.ts'
+import { shownDatabase } from '../store/postgres/shown-database.ts'
+import { Failure } from './command.ts'
+
+/** Opens the store for a command: beside running gateways or without one. */
+export async function openBooks(config: Config): ReturnType<typeof openStore> {
+  // A command in the wrong place must not make books of its own there, and show them as if they were the right ones.
+  if (!(await areThere(config)))
+    refuseMissing(config, '; name the right place, or a running gateway with --url')
+  try {
+    // Whatever is asked of a store that failed is refused, and that is how the command learns of it.
+    return await openStore(config, { log: SILENT, clock: systemClock, diskFault: null, onFatal() {} })
+  } catch (error) {
+    if (error instanceof InstallationError || !(error instanceof Error)) throw error
+    throw new Failure(`The books in ${config.dataDir} cannot be opened: ${error.message}`)
+  }
+}
+
+/** Not pino with the level `silent`: loading it takes 40 ms. */
+const SILENT: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} }
+
+async function areThere({ dataDir, databaseUrl }: Config): Promise<boolean> {
+  if (databaseUrl === null) return existsSync(join(dataDir, 'tollgate.db'))
+  // Loaded only here: the driver of PostgreSQL is 35 modules.
+  const { hasLedger } = await import('../store/postgres/ledger-snapshot.ts')
+  return await hasLedger(databaseUrl.reveal()).catch((error: Error) => {
+    throw unopenedDatabase(databaseUrl, error)
+  })
+}
+
+/** How a command opens the books in each of the stores. Null: there are none. */
+export interface LedgerOpeners<T> {
+  inFile(file: string): Promise<T | null>
+  inDatabase(url: string): Promise<T | null>
+}
+
+/** For commands that work on the books themselves, not through the store: beside running gateways or without one. */
+export async function openLedger<T>(config: Config, openers: LedgerOpeners<T>): Promise<T> {
+  const { dataDir, databaseUrl } = config
+  if (databaseUrl === null)
+    return (await openers.inFile(join(dataDir, 'tollgate.db'))) ?? refuseMissing(config)
+  const opened = await openers.inDatabase(databaseUrl.reveal()).catch((error: Error) => {
+    throw unopenedDatabase(databaseUrl, error)
+  })
+  return opened ?? refuseMissing(config)
+}
+
+/** Where the books are, for people. */
+export function placeOfBooks({ dataDir, databaseUrl }: Config): string {
+  return databaseUrl === null ? dataDir : shownDatabase(databaseUrl)
+}
+
+/** A wrong place must not pass for books in order, nor get books of its own from a command. */
+function refuseMissing(config: Config, more = ''): never {
+  const variable = config.databaseUrl === null ? 'TOLLGATE_DATA_DIR' : 'TOLLGATE_DATABASE_URL'
+  throw new ConfigError([`${variable}: there are no books in ${placeOfBooks(config)}${more}`])
+}

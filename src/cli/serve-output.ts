@@ -1,0 +1,111 @@
+import { relative } from 'node:path'
+import type { Config, UpstreamConfig } from '../config.ts'
+import type { ShowCall, ShownCall } from '../gateway/gateway.ts'
+import { formatUsd } from '../kernel/money.ts'
+import { VERSION } from '../kernel/version.ts'
+import { shownDatabase } from '../store/postgres/shown-database.ts'
+import { shownText, type TerminalStyle } from './terminal.ts'
+
+export interface BannerFacts {
+  readonly url: string
+  readonly config: Config
+  readonly simulated: boolean
+  readonly firstAdminKey: string | null
+}
+
+/** What a person sees when it has started: what it serves, and what to type for a first call. */
+export function banner({ url, config, simulated, firstAdminKey }: BannerFacts): string {
+  const near = relative(process.cwd(), config.dataDir) || '.'
+  const dataDir = near.startsWith('..') ? config.dataDir : near
+  const lines = [`Tollgate ${VERSION} serves ${url}`, '']
+  if (simulated) {
+    lines.push(
+      '  Upstream   *** THE BUILT-IN SIMULATOR *** No provider is configured, so every answer is made up.',
+      '             Set ANTHROPIC_API_KEY and/or OPENAI_API_KEY and start again to reach the real ones.',
+    )
+  } else {
+    lines.push(`  Messages   ${describe(config.messages, 'TOLLGATE_MESSAGES_KEY or ANTHROPIC_API_KEY')}`)
+    lines.push(`  Chat       ${describe(config.chat, 'TOLLGATE_CHAT_KEY or OPENAI_API_KEY')}`)
+    if (config.stateful === 'pass') {
+      lines.push(
+        '  Note       All keys share the upstream account, and so its stored objects (files, batches, responses).',
+        '             "stateful": "refuse" in the configuration file refuses the endpoints that show them.',
+      )
+    }
+    if (config.minting === 'pass') {
+      lines.push(
+        '  Note       "minting" is "pass": keys can have upstream hand out credentials that outlive their revocation.',
+      )
+    }
+  }
+  if (config.databaseUrl === null) lines.push(`  Data       ${dataDir} (SQLite)`)
+  else {
+    lines.push(
+      `  Books      ${shownDatabase(config.databaseUrl)} (PostgreSQL)`,
+      `  Data       ${dataDir} (what is this node's own)`,
+    )
+  }
+  if (firstAdminKey !== null) {
+    lines.push(`  Admin key  ${firstAdminKey}`)
+    lines.push(`             Shown this once. It is also in ${dataDir}/admin-key, which only you can read.`)
+  }
+  const adminKey = config.adminKey === null ? `$(cat ${dataDir}/admin-key)` : '$TOLLGATE_ADMIN_KEY'
+  const surface = config.messages !== null ? MESSAGES_CALL : CHAT_CALL
+  lines.push(
+    '',
+    'First call, from another terminal in this folder:',
+    '',
+    `  export KEY=$(curl -s ${url}/v1/keys -H "authorization: Bearer ${adminKey}" -d '{"name":"first"}' \\`,
+    `    | node -p 'JSON.parse(require("fs").readFileSync(0)).key')`,
+    ...surface(url),
+    '',
+    'Your SDK needs two changes, the base URL and the key:',
+    '',
+    `  new Anthropic({ baseURL: '${url}', apiKey: process.env.KEY })`,
+    `  new OpenAI({ baseURL: '${url}/v1', apiKey: process.env.KEY })`,
+    '',
+  )
+  return `${lines.join('\n')}\n`
+}
+
+function describe(upstream: UpstreamConfig | null, variable: string): string {
+  if (upstream === null) return `not configured: answers 503 until ${variable} is set`
+  return upstream.url.href + (upstream.key === null ? ' (no key: nothing is sent as credential)' : '')
+}
+
+const MESSAGES_CALL = (url: string): string[] => [
+  `  curl -i ${url}/v1/messages -H "x-api-key: $KEY" -H 'anthropic-version: 2023-06-01' \\`,
+  `    -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
+]
+
+const CHAT_CALL = (url: string): string[] => [
+  `  curl -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
+  `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
+]
+
+/** A line for each call, on the terminal of the gateway. `write` must not block. */
+export function createCallLines(write: (line: string) => void, style: TerminalStyle): ShowCall {
+  return (call) => write(`${callLine(call, style)}\n`)
+}
+
+/** Time (UTC), method and path, model, status, tokens, cost and milliseconds. */
+export function callLine(call: ShownCall, style: TerminalStyle): string {
+  const { atMs, method, path, model, status, code, tokens, costNanos, ms } = call
+  const answered = `${status ?? 'no answer'}${code === null ? '' : ` ${code}`}`
+  const colour = status !== null && status < 400 ? 'green' : 'red'
+  return [
+    style.paint('dim', new Date(atMs).toISOString().slice(11, 19)),
+    `${shownText(method, 20)} ${shownText(path, 60)}`,
+    model === null ? '-' : shownText(model, 40),
+    style.paint(colour, answered),
+    ...(tokens === null ? [] : [shownTokens(tokens)]),
+    `${formatUsd(costNanos)} USD`,
+    `${Math.round(ms)} ms`,
+  ].join('  ')
+}
+
+function shownTokens({ input, output, cacheRead, cacheWrite }: NonNullable<ShownCall['tokens']>): string {
+  const cached = cacheRead === 0 ? '' : ` + ${cacheRead} cached`
+  const written = cacheWrite === 0 ? '' : ` + ${cacheWrite} to cache`
+  return `${input}${cached}${written} in, ${output} out`
+}

@@ -1,0 +1,193 @@
+import { styleText } from 'node:util'
+import type { Environment } from '../config.ts'
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+
+/** What the output may look like: for people on a terminal, or plain. */
+export interface TerminalStyle {
+  readonly isTerminal: boolean
+  /** How wide it is. Without an end in a pipe. */
+  readonly columns: number
+  /** What bars are made of. */
+  readonly bar: string
+  paint(style: Style, text: string): string
+}
+
+/** Colour only on a terminal, and not where it was asked to be left out (https://no-color.org). */
+export function terminalStyle(
+  stream: { readonly isTTY?: boolean; readonly columns?: number },
+  environment: Environment,
+  noColor: boolean,
+): TerminalStyle {
+  const isTerminal = stream.isTTY === true
+  const refused = noColor || (environment['NO_COLOR'] ?? '') !== '' || environment['TERM'] === 'dumb'
+  const charset = environment['LC_ALL'] || environment['LC_CTYPE'] || environment['LANG'] || ''
+  return {
+    isTerminal,
+    columns: isTerminal ? (stream.columns ?? 80) : Number.POSITIVE_INFINITY,
+    bar: /utf-?8/i.test(charset) ? '█' : '#',
+    paint: (style, text) =>
+      isTerminal && !refused ? styleText(style, text, { validateStream: false }) : text,
+  }
+}
+
+/** The style of standard output. */
+export function outputStyle(values: { readonly 'no-color': boolean }): TerminalStyle {
+  return terminalStyle(process.stdout, process.env, values['no-color'])
+}
+
+/** For output that is the same on a terminal and in a pipe. */
+export const PLAIN: TerminalStyle = terminalStyle({}, {}, true)
+
+/**
+ * Text of others for a terminal: names of keys and models, whatever they are made of, must not move the cursor, turn
+ * the reading direction or fill the screen. Letters of all scripts stay what they are.
+ */
+export function shownText(text: string, widthMax = 100): string {
+  const plain = text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '?')
+  if (widthOf(plain) <= widthMax && plain.length <= 4 * widthMax) return plain
+  let shown = ''
+  for (const char of plain) {
+    // Marks have no width, and must not be without number for that.
+    if (widthOf(shown + char) >= widthMax || shown.length >= 2 * widthMax) break
+    shown += char
+  }
+  return `${shown}…`
+}
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u
+
+/** How many columns of a terminal it takes. */
+export function widthOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length
+  let width = 0
+  for (const char of text) width += /\p{M}/u.test(char) ? 0 : WIDE.test(char) ? 2 : 1
+  return width
+}
+
+/** An instant of the API, which is in UTC. The heading says so. */
+export function shownInstant(instant: string | null): string {
+  return instant === null ? '-' : shownText(instant.replace(/^(.{10})T(.{8}).*$/, '$1 $2'), 30)
+}
+
+/** A whole number with commas. What the API writes as one is a text; what is no number stays as it is. */
+export function shownCount(count: number | string): string {
+  if (typeof count === 'number') return count.toLocaleString('en-US')
+  return /^\d+$/.test(count) ? BigInt(count).toLocaleString('en-US') : count
+}
+
+export function counted(count: number, noun: string): string {
+  return `${shownCount(count)} ${noun}${count === 1 ? '' : 's'}`
+}
+
+export interface Column {
+  readonly title: string
+  readonly align: 'left' | 'right'
+}
+
+export const left = (title: string): Column => ({ title, align: 'left' })
+export const right = (title: string): Column => ({ title, align: 'right' })
+
+/** A text, or one in a colour. */
+export type Cell = string | { readonly text: string; readonly style: Style }
+
+export type Rows = readonly (readonly Cell[])[]
+
+/** Rows under their titles, each column as wide as it needs to be. */
+export function renderTable(columns: readonly Column[], rows: Rows, style: TerminalStyle): string {
+  const widths = widthsOf(columns, rows)
+  return [titleLine(columns, widths, style), ...rows.map((row) => tableLine(columns, widths, row, style))]
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+export function widthsOf(columns: readonly Column[], rows: Rows): number[] {
+  return columns.map(({ title }, at) =>
+    rows.reduce((width, row) => Math.max(width, widthOf(textOf(row[at] ?? ''))), title.length),
+  )
+}
+
+export function titleLine(
+  columns: readonly Column[],
+  widths: readonly number[],
+  style: TerminalStyle,
+): string {
+  const titles = columns.map(({ title }): Cell => ({ text: title, style: 'bold' }))
+  return tableLine(columns, widths, titles, style)
+}
+
+export function tableLine(
+  columns: readonly Column[],
+  widths: readonly number[],
+  cells: readonly Cell[],
+  style: TerminalStyle,
+): string {
+  const texts = columns.map(({ align }, at) => {
+    const cell = cells[at] ?? ''
+    const text = textOf(cell)
+    const painted = typeof cell === 'string' || text === '' ? text : style.paint(cell.style, text)
+    const blanks = ' '.repeat(Math.max(0, (widths[at] ?? 0) - widthOf(text)))
+    return align === 'right' ? blanks + painted : painted + blanks
+  })
+  return texts.join('  ').trimEnd()
+}
+
+function textOf(cell: Cell): string {
+  return typeof cell === 'string' ? cell : cell.text
+}
+
+/** Amounts of a column with the same number of decimals, so that their points stand below each other. */
+export function alignAmounts(amounts: readonly string[], decimalsMin = 2): string[] {
+  const decimals = amounts.reduce((most, amount) => Math.max(most, fractionOf(amount).length), decimalsMin)
+  return amounts.map((amount) => withDecimals(amount, decimals))
+}
+
+/** An amount as the API writes it, with zeros behind it. No digit is ever taken away. */
+export function withDecimals(amount: string, decimals: number): string {
+  const [whole = ''] = amount.split('.')
+  return `${whole}.${fractionOf(amount).padEnd(decimals, '0')}`
+}
+
+function fractionOf(amount: string): string {
+  return amount.split('.')[1] ?? ''
+}
+
+/** The output has no reader any more, as behind `| head`: there is nothing left to do, and nothing went wrong. */
+export class ReaderGone extends Error {}
+
+/** The output could not be written: half of an export must not pass for the whole. */
+export class OutputFailed extends Error {}
+
+/** Writes to standard output and resolves when there is room for more. */
+export function print(chunk: string | Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      const isGone = 'code' in error && error.code === 'EPIPE'
+      reject(isGone ? new ReaderGone() : new OutputFailed(`the output cannot be written: ${error.message}`))
+    }
+    try {
+      process.stdout.write(chunk, (error) => {
+        if (error === null || error === undefined) resolve()
+        else fail(error)
+      })
+    } catch (error) {
+      // A file is written at once, and throws.
+      fail(error as Error)
+    }
+  })
+}
+
+/** Asks on the terminal; without one, or without an answer, nothing is agreed to. */
+export async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) return false
+  const { createInterface } = await import('node:readline/promises')
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    // It fails if the input is ended or interrupted.
+    const answer = await terminal.question(`${question} [y/N] `).catch(() => '')
+    return /^y(es)?$/i.test(answer.trim())
+  } finally {
+    terminal.close()
+  }
+}

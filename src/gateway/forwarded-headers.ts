@@ -1,0 +1,113 @@
+import { hasHeader, isHopByHop, NameMemo, nominatedIn, type RawHeaders } from '../http/raw-headers.ts'
+import { isOutdated } from '../providers/chat-usage/outdated-headers.ts'
+import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/surfaces.ts'
+
+/** What tells about the path a request took. Upstream sees the gateway as its client. */
+const PATH_TRACES = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip)$/
+
+/** What makes some servers take a request for one of another method than the one that was judged here. */
+const METHOD_OVERRIDES = /^x-(?:http-method(?:-override)?|method-override)$/
+
+interface UpstreamHeaders {
+  /** The line that pays upstream, or null where nothing is to be sent as credential. */
+  readonly credential: readonly [name: string, value: string] | null
+  /** The host and port upstream is known by. */
+  readonly host: string
+  /** Known length of the body, or null for a chunked one or none. */
+  readonly contentLength: number | null
+  /** The beginning of our own header names. */
+  readonly ownPrefix: string
+  /** The body is not the client's to the byte: lines that vouch for its bytes would lie. */
+  readonly bodyEdited: boolean
+}
+
+interface RequestLine {
+  readonly lower: string
+  /** Whether the line stays here for its name alone; a credential does, and gives its place to the provider's. */
+  readonly fate: 'goes' | 'stays' | 'credential'
+}
+
+const requestLines = new NameMemo((lower): RequestLine => ({ lower, fate: requestFate(lower) }))
+
+function requestFate(lower: string): RequestLine['fate'] {
+  if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
+  // Framing is written anew for the hop; an expectation was answered by us.
+  if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'stays'
+  if (PATH_TRACES.test(lower) || METHOD_OVERRIDES.test(lower)) return 'stays'
+  return CLIENT_ACCOUNT_HEADERS.has(lower) || isHopByHop(lower) ? 'stays' : 'goes'
+}
+
+/**
+ * The client's header lines with the permitted changes and no other: case, order and duplicates stay. The
+ * provider's credential takes the place of the first credential the client sent.
+ */
+export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders): string[] {
+  const { ownPrefix, bodyEdited } = upstream
+  const nominated = nominatedIn(headers)
+  const out: string[] = ['host', upstream.host]
+  let credential = upstream.credential
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    const { lower, fate } = requestLines.get(name)
+    if (fate === 'goes') {
+      const value = headers[i + 1] ?? ''
+      if (lower.startsWith(ownPrefix) || nominated.has(lower)) continue
+      if (bodyEdited && isOutdated(lower, value)) continue
+      out.push(name, value)
+    } else if (fate === 'credential' && credential !== null) {
+      out.push(credential[0], credential[1])
+      credential = null
+    }
+  }
+  if (credential !== null) out.push(credential[0], credential[1])
+  if (upstream.contentLength !== null) out.push('content-length', String(upstream.contentLength))
+  return out
+}
+
+interface ReplyFraming {
+  /** The client speaks HTTP/1.1 and this reply has a body: only then is there chunked coding, and a trailer. */
+  readonly chunkable: boolean
+  readonly ownPrefix: string
+}
+
+interface ReplyLine {
+  readonly lower: string
+  /** Whether the line stays there for its name alone; one that frames does unless the client reads chunks. */
+  readonly fate: 'goes' | 'stays' | 'frames'
+}
+
+const replyLines = new NameMemo((lower): ReplyLine => ({ lower, fate: replyFate(lower) }))
+
+function replyFate(lower: string): ReplyLine['fate'] {
+  if (lower === 'transfer-encoding' || lower === 'trailer') return 'frames'
+  return isHopByHop(lower) ? 'stays' : 'goes'
+}
+
+/**
+ * Upstream's header lines as the client gets them: case, order and duplicates stay, lines that belong to
+ * upstream's connection go. `Transfer-Encoding` keeps its place where the client can read it; it would
+ * otherwise be appended at the end. Lines with our own prefix are dropped: only we say those.
+ */
+export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): string[] {
+  const { chunkable, ownPrefix } = framing
+  const nominated = nominatedIn(headers)
+  const chunked = chunkable && !hasHeader(headers, 'content-length')
+  const out: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    const { lower, fate } = replyLines.get(name)
+    const goes =
+      fate === 'goes' ? !lower.startsWith(ownPrefix) && !nominated.has(lower) : fate === 'frames' && chunked
+    if (!goes) continue
+    const value = headers[i + 1] ?? ''
+    const sent = lower === 'transfer-encoding' ? codingSent(value) : value
+    if (sent !== null) out.push(name, sent)
+  }
+  return out
+}
+
+/** What upstream ended with its connection, we send in chunks, and say so. */
+function codingSent(value: string): string | null {
+  if (/\bchunked\s*$/i.test(value)) return value
+  return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
+}

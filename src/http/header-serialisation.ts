@@ -1,0 +1,97 @@
+/** Which of the lines that frame a message a head has. */
+interface FramingHeaders {
+  readonly hasLength: boolean
+  readonly hasCoding: boolean
+  readonly hasDate: boolean
+}
+
+export function framingHeaders(lines: readonly string[]): FramingHeaders {
+  let hasLength = false
+  let hasCoding = false
+  let hasDate = false
+  for (let i = 0; i < lines.length; i += 2) {
+    const name = lines[i] ?? ''
+    switch (name.length) {
+      case 4:
+        hasDate ||= name.toLowerCase() === 'date'
+        break
+      case 14:
+        hasLength ||= name.toLowerCase() === 'content-length'
+        break
+      case 17:
+        hasCoding ||= name.toLowerCase() === 'transfer-encoding'
+        break
+    }
+  }
+  return { hasLength, hasCoding, hasDate }
+}
+
+/** Header lines as they are sent. A value with a line end in it would become two lines, and is a defect here. */
+export function serialiseHeaders(lines: readonly string[]): string {
+  let text = ''
+  for (let i = 0; i < lines.length; i += 2) {
+    const name = lines[i] ?? ''
+    const value = lines[i + 1] ?? ''
+    if (UNSENDABLE.test(name) || UNSENDABLE.test(value))
+      throw new Error(`a header line cannot be sent: ${name}`)
+    text += `${name}: ${value}\r\n`
+  }
+  return text
+}
+
+/** One byte per character is sent, so characters above 0xff would lose their upper half, and some become line ends. */
+export const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
+
+let dateText = ''
+let dateUntilMs = 0
+
+/** `Date` is told in seconds, and made once in each. */
+export function dateLine(nowMs: number): string {
+  if (nowMs >= dateUntilMs) {
+    dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
+    dateText = `Date: ${new Date(nowMs).toUTCString()}\r\n`
+  }
+  return dateText
+}
+
+/** The phrases of the statuses that are sent with one of ours: our own answers, and interim ones of upstream. */
+const REASONS: Readonly<Record<number, string>> = {
+  102: 'Processing',
+  103: 'Early Hints',
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'No Content',
+  303: 'See Other',
+  304: 'Not Modified',
+  307: 'Temporary Redirect',
+  308: 'Permanent Redirect',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  402: 'Payment Required',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  406: 'Not Acceptable',
+  408: 'Request Timeout',
+  409: 'Conflict',
+  410: 'Gone',
+  411: 'Length Required',
+  412: 'Precondition Failed',
+  413: 'Payload Too Large',
+  415: 'Unsupported Media Type',
+  417: 'Expectation Failed',
+  422: 'Unprocessable Entity',
+  426: 'Upgrade Required',
+  429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+}
+
+export function statusLine(status: number, reason: string | undefined): string {
+  return `HTTP/1.1 ${status} ${reason ?? REASONS[status] ?? 'unknown'}\r\n`
+}

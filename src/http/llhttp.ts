@@ -1,0 +1,153 @@
+import wasm from 'undici/lib/llhttp/llhttp_simd-wasm.js'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+
+/** The compiler knows no WebAssembly without the types of browsers. */
+declare const WebAssembly: {
+  Module: new (bytes: Uint8Array) => object
+  Instance: new (module: object, imports: object) => { readonly exports: Exports }
+}
+
+/** What llhttp exports, as far as it is used. A parser is an address in its memory. */
+interface Exports {
+  readonly memory: { readonly buffer: ArrayBuffer }
+  _initialize(): void
+  malloc(bytes: number): number
+  llhttp_alloc(kind: number): number
+  llhttp_free(parser: number): void
+  llhttp_execute(parser: number, at: number, bytes: number): number
+  llhttp_finish(parser: number): number
+  llhttp_resume(parser: number): void
+  llhttp_resume_after_upgrade(parser: number): void
+  llhttp_get_error_pos(parser: number): number
+  llhttp_get_method(parser: number): number
+  llhttp_get_http_major(parser: number): number
+  llhttp_get_http_minor(parser: number): number
+  llhttp_errno_name(code: number): number
+  llhttp_method_name(method: number): number
+}
+
+export const REQUEST = 1
+export const RESPONSE = 2
+
+/** What a run ends with, and what a callback returns to end one. */
+export const OK = 0
+export const PAUSED = 21
+export const PAUSED_UPGRADE = 22
+export const STOPPED = 24
+
+/** What `onHead` returns besides `OK`: no body follows; or what follows is not the parser's to read. */
+export const NO_BODY = 1
+export const BODY_ELSEWHERE = 2
+
+export const TARGET = 0
+export const REASON = 1
+export const FIELD = 2
+export const VALUE = 3
+export const BODY = 4
+export type SpanKind = typeof TARGET | typeof REASON | typeof FIELD | typeof VALUE | typeof BODY
+
+/** None of these may throw, nor run a parser: WebAssembly is below them on the stack. */
+interface ParserCallbacks {
+  onBegin(): void
+  /** These bytes of what is being read are of that kind; a further span of the same kind goes on with it. */
+  onSpan(kind: SpanKind, from: number, to: number): number
+  onHead(status: number, isUpgrade: boolean, keepAlive: boolean): number
+  onEnd(): number
+}
+
+/** What is read in one run at most: as much as one read of a socket brings. */
+export const RUN_BYTES_MAX = 64 * 1024
+
+/**
+ * The parser that Node itself has inside, in the build that undici publishes: a version of our choice, which tells errors and
+ * pauses as return values. One instance serves all connections, since it runs for one at a time.
+ */
+export class Llhttp {
+  readonly exports: Exports
+  readonly #inputAt: number
+  #view: Buffer
+  readonly #methods: string[] = []
+
+  constructor(callbacks: ParserCallbacks) {
+    const span = (kind: SpanKind) => (_parser: number, at: number, bytes: number) =>
+      callbacks.onSpan(kind, at - this.#inputAt, at - this.#inputAt + bytes)
+    const env = {
+      wasm_on_message_begin() {
+        callbacks.onBegin()
+        return OK
+      },
+      wasm_on_url: span(TARGET),
+      wasm_on_status: span(REASON),
+      wasm_on_header_field: span(FIELD),
+      wasm_on_header_value: span(VALUE),
+      wasm_on_headers_complete: (_parser: number, status: number, isUpgrade: number, keepAlive: number) =>
+        callbacks.onHead(status, isUpgrade === 1, keepAlive === 1),
+      wasm_on_body: span(BODY),
+      wasm_on_message_complete: () => callbacks.onEnd(),
+    }
+    this.exports = new WebAssembly.Instance(new WebAssembly.Module(wasm), { env }).exports
+    this.exports._initialize()
+    this.#inputAt = this.exports.malloc(RUN_BYTES_MAX)
+    this.#view = this.#makeView()
+  }
+
+  /** Puts bytes where runs read them. */
+  load(bytes: Borrowed): void {
+    this.#input.set(bytes)
+  }
+
+  /** Of what was loaded. */
+  byte(at: number): number {
+    return this.#input[at] ?? 0
+  }
+
+  text(from: number, to: number): string {
+    return this.#input.toString('latin1', from, to)
+  }
+
+  /** Reads what was loaded. `OK`: all of it; otherwise `position` tells how far. */
+  run(parser: number, from: number, to: number): number {
+    return this.exports.llhttp_execute(parser, this.#inputAt + from, to - from)
+  }
+
+  position(parser: number): number {
+    return this.exports.llhttp_get_error_pos(parser) - this.#inputAt
+  }
+
+  resume(parser: number, code: number): void {
+    if (code === PAUSED_UPGRADE) this.exports.llhttp_resume_after_upgrade(parser)
+    else this.exports.llhttp_resume(parser)
+  }
+
+  method(parser: number): string {
+    const number = this.exports.llhttp_get_method(parser)
+    this.#methods[number] ??= this.#cString(this.exports.llhttp_method_name(number))
+    return this.#methods[number]
+  }
+
+  httpVersion(parser: number): string {
+    const major = this.exports.llhttp_get_http_major(parser)
+    const minor = this.exports.llhttp_get_http_minor(parser)
+    return major === 1 && minor === 1 ? '1.1' : `${major}.${minor}`
+  }
+
+  /** Such as `HPE_INVALID_METHOD`. */
+  errorName(code: number): string {
+    return this.#cString(this.exports.llhttp_errno_name(code))
+  }
+
+  /** When the memory grows for another parser, which may be between two runs, the view of it has no bytes any more. */
+  get #input(): Buffer {
+    if (this.#view.length === 0) this.#view = this.#makeView()
+    return this.#view
+  }
+
+  #makeView(): Buffer {
+    return Buffer.from(this.exports.memory.buffer, this.#inputAt, RUN_BYTES_MAX)
+  }
+
+  #cString(at: number): string {
+    const memory = Buffer.from(this.exports.memory.buffer)
+    return memory.toString('latin1', at, memory.indexOf(0, at))
+  }
+}

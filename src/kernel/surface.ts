@@ -1,0 +1,4 @@
+/** The APIs that the gateway serves. Calls are recorded with these names, so a name never changes. */
+export const SURFACE_NAMES = ['messages', 'chat'] as const
+
+export type Surface = (typeof SURFACE_NAMES)[number]

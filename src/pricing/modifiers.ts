@@ -1,0 +1,108 @@
+import { NANOS_PER_USD } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { BoundRequest, BoundSettings, RatingContext } from './rating-context.ts'
+
+/** Factors and discounts are decimals with at most nine places, kept as whole billionths. */
+export const ONE = NANOS_PER_USD
+
+/** The factors of one modifier that a model's entry states, in billionths, by name; one without a name is under ''. */
+export type Factors = ReadonlyMap<string, bigint>
+
+/** A factor on every token of a call. What is priced by the call is left alone. */
+interface Modifier {
+  /** Whether an entry of a price file states one factor for it, or several by name. */
+  readonly stated: 'one' | 'by_name'
+  /** What `tollgate prices` calls it. */
+  readonly label: string
+  /** The name of the factor that goes for a call, or null where none does. */
+  nameOf(usage: Usage, context: RatingContext): string | null
+  /** The most that it can make of a call which has not gone yet. */
+  most(factors: Factors, request: BoundRequest, settings: BoundSettings): bigint
+  /** As a line of a rating says it. */
+  describe(name: string, factor: string): string
+}
+
+/** The one place that is not dearer than others; another name may be another spelling of a dearer one. */
+const ANYWHERE = 'global'
+
+/** By the member of a model in price files that states the factors. */
+export const MODIFIERS = {
+  /** Where upstream says that inference ran. */
+  geography: {
+    stated: 'by_name',
+    label: 'geography',
+    nameOf: ({ geography }) => geography,
+    most(factors, { geography }, { geographyPossible }) {
+      const isPossible = geography === null ? geographyPossible : geography !== ANYWHERE
+      return isPossible ? [...factors.values()].reduce(maxRate, ONE) : ONE
+    },
+    describe: (name, factor) => `geography ${name} × ${factor}`,
+  },
+  /** The upstream host processes in one region only. */
+  regional_uplift: {
+    stated: 'one',
+    label: 'regional hosts',
+    nameOf: (_usage, { regional }) => (regional ? '' : null),
+    most: (factors, _request, { regional }) => (regional ? (factors.get('') ?? ONE) : ONE),
+    describe: (_name, factor) => `regional × ${factor}`,
+  },
+} as const satisfies Record<string, Modifier>
+
+export type ModifierName = keyof typeof MODIFIERS
+
+export const MODIFIER_NAMES = Object.keys(MODIFIERS) as readonly ModifierName[]
+
+/** What is multiplied with all modifiers has this for 1. */
+export const MULTIPLIER_ONE = ONE ** BigInt(MODIFIER_NAMES.length)
+
+/** All that a model's entry states. */
+export type ModelFactors = Readonly<Record<ModifierName, Factors>>
+
+/** The factors of a model as they stand in its entry of a price file. */
+export function factorsIn(entry: StatedFactors, member: ModifierName): [name: string, factor: string][] {
+  const stated = entry[member] ?? {}
+  return typeof stated === 'string' ? [['', stated]] : Object.entries(stated)
+}
+
+type StatedFactors = {
+  readonly [M in ModifierName]?: string | Readonly<Record<string, string>> | null | undefined
+}
+
+/** Those of a call, all multiplied: over `MULTIPLIER_ONE`. */
+export function multiplierOf(factors: ModelFactors, usage: Usage, context: RatingContext): bigint {
+  return product((name, modifier) => factorOf(factors[name], modifier.nameOf(usage, context)))
+}
+
+/** The same for the most that a call can come to. */
+export function multiplierMax(factors: ModelFactors, request: BoundRequest, settings: BoundSettings): bigint {
+  return product((name, modifier) => modifier.most(factors[name], request, settings))
+}
+
+function product(factor: (name: ModifierName, modifier: Modifier) => bigint): bigint {
+  let product = 1n
+  for (const name of MODIFIER_NAMES) product *= factor(name, MODIFIERS[name])
+  return product
+}
+
+/** Those of a call that make a difference, in words. */
+export function describeModifiers(
+  factors: ModelFactors,
+  usage: Usage,
+  context: RatingContext,
+  format: (factor: bigint) => string,
+): string[] {
+  return MODIFIER_NAMES.flatMap((member) => {
+    const modifier: Modifier = MODIFIERS[member]
+    const name = modifier.nameOf(usage, context)
+    const factor = factorOf(factors[member], name)
+    return factor === ONE ? [] : [modifier.describe(name ?? '', format(factor))]
+  })
+}
+
+function factorOf(factors: Factors, name: string | null): bigint {
+  return (name === null ? undefined : factors.get(name)) ?? ONE
+}
+
+export function maxRate(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
+}

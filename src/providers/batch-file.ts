@@ -1,0 +1,97 @@
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import { codingOf } from '../metering/content-coding.ts'
+import { JsonLines } from '../metering/json-lines.ts'
+import { type Picked, WatchedNames } from '../metering/json-place.ts'
+import { scanJson } from '../metering/json-walker.ts'
+import {
+  boundaryOf,
+  looseName,
+  MultipartScanner,
+  type PartHead,
+  type PartSink,
+} from '../metering/multipart-scanner.ts'
+import { ModelNames, readModels } from './read-models.ts'
+import { BATCH_LINE, isPickedObject } from './request-members.ts'
+
+const FILE_NAME = new WatchedNames(['file'])
+
+/**
+ * Watches the upload of a file of batch requests as it passes, and finds the models that the requests name. It
+ * answers only what every reader of the file would find; for all else, be it another kind of file, it answers null,
+ * and a batch of such a file is refused to keys with a list of allowed models. It never throws and keeps no chunk.
+ */
+export class BatchFileScanner {
+  readonly #form: MultipartScanner<'purpose'> | null
+  readonly #lines: JsonLines
+  readonly #names = new ModelNames()
+  #files = 0
+  #failed = false
+
+  constructor(contentType: string | undefined, contentEncoding: string | undefined) {
+    const boundary = codingOf(contentEncoding) === 'identity' ? boundaryOf(contentType ?? '') : null
+    this.#lines = new JsonLines(BATCH_LINE, (line) => this.#readLine(line))
+    const sink: PartSink = {
+      open: (head) => this.#openPart(head),
+      write: (bytes) => {
+        this.#lines.write(bytes)
+        if (this.#lines.failed) this.#failed = true
+      },
+    }
+    this.#form = boundary === null ? null : new MultipartScanner(boundary, ['purpose'], {}, sink)
+  }
+
+  write(chunk: Borrowed): void {
+    if (this.#failed) return
+    try {
+      this.#form?.write(chunk)
+    } catch {
+      this.#failed = true
+    }
+  }
+
+  /** To be called once the whole body has passed. */
+  end(): { readonly models: readonly string[] } | null {
+    if (this.#failed || this.#form === null) return null
+    const form = this.#form.end()
+    if (form.kind === 'unreadable' || form.duplicates.length > 0 || this.#files !== 1) return null
+    const purpose = form.fields.get('purpose')
+    if (purpose?.kind !== 'text' || purpose.value !== 'batch' || !this.#lines.end()) return null
+    return { models: this.#names.names }
+  }
+
+  #openPart(head: PartHead): boolean {
+    const name = looseName(head.name)
+    const isFile = head.name === 'file'
+    if (isFile) this.#files++
+    else if (head.isFile || name === 'file' || FILE_NAME.isAmbiguous(name)) this.#failed = true
+    if (isFile && !(head.isFile && head.verbatim)) this.#failed = true
+    return isFile && !this.#failed
+  }
+
+  #readLine(line: Picked): boolean {
+    const body = isPickedObject(line) ? line.get('body') : undefined
+    if (!isPickedObject(body)) return false
+    readModels(body, this.#names)
+    return this.#names.unknown === null
+  }
+}
+
+/** No file's id is longer. */
+const FILE_ID_CHARS_MAX = 256
+
+export function isFileId(text: string): boolean {
+  return text !== '' && text.length <= FILE_ID_CHARS_MAX
+}
+
+/** The reply to an upload is a few hundred bytes; one that is longer is none. */
+export const UPLOAD_REPLY_BYTES_MAX = 64 * 1024
+
+/** The id of the file in the whole, decoded reply to its upload, or null if that is not what it is. */
+export function uploadedFileId(reply: Uint8Array): string | null {
+  if (reply.length > UPLOAD_REPLY_BYTES_MAX) return null
+  const scan = scanJson(reply, ['id', 'object'])
+  if (scan.kind === 'unreadable' || scan.duplicates.length > 0) return null
+  const [id, object] = [scan.members.get('id'), scan.members.get('object')]
+  if (object?.kind !== 'string' || object.value !== 'file') return null
+  return id?.kind === 'string' && isFileId(id.value) ? id.value : null
+}

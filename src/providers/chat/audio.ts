@@ -1,0 +1,163 @@
+import type { Borrowed } from '../../kernel/read-buffer.ts'
+import type { Quantities } from '../../kernel/usage.ts'
+import { AudioClock, PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
+import type { AudioSeen, Metered } from '../../metering/meter.ts'
+import { looseName, type PartHead, type PartSink } from '../../metering/multipart-scanner.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
+
+/**
+ * OpenAI documents one token for each 100 ms of audio that a user sends and one for each 50 ms that a model speaks. Its
+ * prices a minute agree: gpt-4o-transcribe, "$0.006", is 600 tokens at $6 a million and some 200 of text at $10;
+ * gpt-4o-mini-tts, "$0.015", is 1,250 at $12; and 268 s of speech were billed as 5,392 tokens, 20.1 a second.
+ */
+const HEARD_MS_PER_TOKEN = 100
+const SPOKEN_MS_PER_TOKEN = 50
+
+/** 16 kbit/s, a voice note: what an upload of unknown format is taken for. Speech is rarely encoded in less. */
+const UNKNOWN_UPLOAD_BYTES_PER_MS = 2
+
+/**
+ * A head may state any length. No byte of audio lasts longer than this, and the hold counts with no more; a minute is
+ * believed of any file.
+ */
+const UPLOAD_MS_PER_BYTE_MOST = 10
+const UPLOAD_MS_BELIEVED = 60_000
+
+/** Speech is not faster for long: 200 words a minute are 20 characters a second. So much text took so much audio. */
+const CHARACTERS_PER_SECOND_MOST = 25
+
+/**
+ * Speech whose length its bytes do not tell, because they came as events or are damaged, by the format asked for: MP3
+ * as OpenAI sends it (4.3 MB for 268 s), the others at the low end of what is usual for a voice.
+ */
+const SPOKEN_BYTES_PER_MS: ReadonlyMap<string, number> = new Map([
+  ['mp3', 16],
+  ['opus', 4],
+  ['aac', 8],
+  ['flac', 24],
+  ['wav', PCM_BYTES_PER_MS],
+  ['pcm', PCM_BYTES_PER_MS],
+])
+
+/** How long a file of unknown format is taken to be. */
+export function assumedUploadMs(bytes: number): number {
+  return Math.ceil(bytes / UNKNOWN_UPLOAD_BYTES_PER_MS)
+}
+
+/** The longest that a file of so many bytes can say it is. */
+function uploadMsMost(bytes: number): number {
+  return Math.max(bytes * UPLOAD_MS_PER_BYTE_MOST, UPLOAD_MS_BELIEVED)
+}
+
+/** Tokens of audio that a model speaks. */
+export function spokenTokens(milliseconds: number): number {
+  return Math.ceil(milliseconds / SPOKEN_MS_PER_TOKEN)
+}
+
+/** What came of a speech request, by its length. */
+export function countSpoken(audio: AudioSeen | undefined, format: string | null): Quantities {
+  if (audio === undefined) return { audio_output_tokens: 0 }
+  const bytesPerMs = SPOKEN_BYTES_PER_MS.get(format ?? 'mp3') ?? 16
+  return { audio_output_tokens: spokenTokens(audio.milliseconds ?? audio.bytes / bytesPerMs) }
+}
+
+/**
+ * What a transcription heard: as long as the reply says, else as long as the file is, and then at least up to the last
+ * time stamp and as long as it takes to say the text, so that a file that lies about its length is not free.
+ */
+export function countHeard(
+  { audio, output }: Pick<Metered, 'audio' | 'output'>,
+  model: string | null,
+  fileMs: number,
+  tokensMax: number | null,
+): Quantities {
+  const ms =
+    audio?.milliseconds ?? Math.max(fileMs, audio?.leastMilliseconds ?? 0, Math.ceil(spokenMs(output)))
+  // Whole seconds, as upstream states them: 8.47 s are stated as 9.
+  if (isSoldByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
+  const tokens = Math.ceil(ms / HEARD_MS_PER_TOKEN)
+  return { audio_input_tokens: Math.min(tokens, tokensMax ?? tokens) }
+}
+
+function spokenMs(output: Metered['output']): number {
+  if (output.keptBytes === 0) return 0
+  const kept = output.texts().reduce((sum, text) => sum + text.length, 0)
+  return (kept * (output.bytes.text / output.keptBytes) * 1_000) / CHARACTERS_PER_SECOND_MOST
+}
+
+/** Models of which the list prices the hour, not the token. */
+export function isSoldByDuration(model: string | null): boolean {
+  return (
+    model !== null && /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper)$/.test(model)
+  )
+}
+
+/**
+ * Looks at the audio file of a transcription request as it passes. Which of several files upstream would take is not
+ * known; the longest counts.
+ */
+export class AudioUpload implements PartSink {
+  #clock: AudioClock | null = null
+  #longestMs: number | null = null
+
+  open(head: PartHead): boolean {
+    this.#keep()
+    const isFile = head.isFile || looseName(head.name) === 'file'
+    this.#clock = isFile ? new AudioClock() : null
+    return isFile
+  }
+
+  write(bytes: Borrowed): void {
+    this.#clock?.write(bytes)
+  }
+
+  /** How long it is, or may be if its format is unknown; null if there is no file. To be asked when all has passed. */
+  get milliseconds(): number | null {
+    this.#keep()
+    return this.#longestMs
+  }
+
+  #keep(): void {
+    const clock = this.#clock
+    if (clock === null) return
+    const told = clock.milliseconds ?? assumedUploadMs(clock.bytes)
+    this.#longestMs = Math.max(this.#longestMs ?? 0, Math.min(told, uploadMsMost(clock.bytes)))
+  }
+}
+
+/** The speech models that are sold by the character of their input. Nothing of that is on the wire. */
+const SOLD_BY_CHARACTER = /^tts-1(?:-hd)?(?:-\d{4})?$/
+
+/** What a speech request is to say, and how. */
+export interface SpeechRequest {
+  /** Characters as people count them, not UTF-16 units. */
+  readonly characters: number
+  /** False: the text was too long to be kept, and there are at most so many. No upstream is known to take such a text. */
+  readonly exact: boolean
+  /** `response_format`, where the request names one. */
+  readonly format: string | null
+}
+
+/** Null for every request that is none: only where speech is made `input` is looked for. */
+export function speechRequest(facts: RequestFacts): SpeechRequest | null {
+  const input = facts.kind === 'json' ? facts.scan.members.get('input') : undefined
+  if (facts.kind !== 'json' || input === undefined) return null
+  const named = facts.scan.members.get('response_format')
+  const format = named?.kind === 'string' ? named.value : null
+  if (input.kind === 'string') return { characters: codePoints(input.value), exact: true, format }
+  return { characters: input.end - input.start, exact: false, format }
+}
+
+/** The request, if its model is one that is sold by its characters. */
+export function soldByCharacter(model: string | null, speech: SpeechRequest | null): SpeechRequest | null {
+  return model !== null && SOLD_BY_CHARACTER.test(model) ? speech : null
+}
+
+function codePoints(text: string): number {
+  let pairs = 0
+  for (let i = 1; i < text.length; i++) {
+    const isPair = (text.charCodeAt(i) & 0xfc00) === 0xdc00 && (text.charCodeAt(i - 1) & 0xfc00) === 0xd800
+    if (isPair) pairs++
+  }
+  return text.length - pairs
+}

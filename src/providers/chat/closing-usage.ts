@@ -1,0 +1,236 @@
+import type { UsagePart } from '../../kernel/usage.ts'
+import type { TextPlace } from '../../metering/event-template.ts'
+import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
+import {
+  type AudioSeen,
+  NOTHING_SHOWN,
+  type Reading,
+  type ReplyLayout,
+  type ReplyReader,
+  type Stage,
+} from '../../metering/meter.ts'
+import type { OutputText } from '../../metering/output-text.ts'
+import {
+  Counts,
+  isObject,
+  nameAt,
+  objectAt,
+  quantitiesOf,
+  readingOf,
+  takeText,
+  textAt,
+  type WireObject,
+} from '../usage/reading.ts'
+import { readImageTokens, svgParts } from './images.ts'
+import { errorNameOf, partOf, type ReportedTokens, readTokens } from './tokens.ts'
+
+/** What one usage object says, ready to be priced. */
+interface ClosingUsage {
+  readonly parts: readonly UsagePart[]
+  readonly inputKnown: boolean
+  readonly outputKnown: boolean
+  readonly outputTokens: number
+}
+
+/** A kind of reply that says its usage once, at its end: as a member of the body, or in the event that closes it. */
+interface ClosingKind {
+  readonly layout: ReplyLayout
+  /** The types of the events that have usage. */
+  readonly closingEvents: readonly string[]
+  /** The type of the events that have a piece of text in `delta`, and the member that a body has the text in. */
+  readonly textEvent?: string
+  readonly textMember?: string
+  /** The member in which a body states how long the audio is, in seconds. */
+  readonly durationMember?: string
+  /** Several closing events are several results, each with its own usage. Otherwise they are one said twice. */
+  readonly closesEachResult?: true
+  /** `object` is the body or the closing event, `usage` the object in it. */
+  readUsage(usage: WireObject, object: WireObject, counts: Counts): ClosingUsage
+}
+
+function layoutOf(members: readonly string[], dullTypes: readonly string[] = []): ReplyLayout {
+  return {
+    members: new NameSet(members),
+    ignored: new NameSet([]),
+    noise: new Set(),
+    dullEvents: dullTypes.map((type) => Buffer.from(`{"type":"${type}"`)),
+  }
+}
+
+function usageOf(tokens: ReportedTokens, otherParts: readonly UsagePart[] = []): ClosingUsage {
+  return {
+    parts: [partOf(null, tokens), ...otherParts],
+    inputKnown: tokens.input !== null,
+    outputKnown: tokens.output !== null,
+    outputTokens: tokens.output?.total ?? 0,
+  }
+}
+
+const NO_OUTPUT = { total: 0, quantities: {} }
+
+const CLOSING_KINDS = {
+  /** POST /v1/embeddings: input only. The vectors are megabytes of numbers and are not looked at. */
+  embeddings: {
+    layout: layoutOf(['model', 'usage', 'error']),
+    closingEvents: [],
+    readUsage(usage, _body, counts) {
+      return usageOf({ input: readTokens(usage, counts).input, output: NO_OUTPUT })
+    },
+  },
+  /** POST /v1/images/generations and /v1/images/edits. The reply does not name the model. */
+  images: {
+    layout: layoutOf(
+      ['type', 'usage', 'svg_usage', 'error', 'code'],
+      ['image_generation.partial_image', 'image_edit.partial_image'],
+    ),
+    closingEvents: ['image_generation.completed', 'image_edit.completed'],
+    closesEachResult: true,
+    readUsage(usage, object, counts) {
+      return usageOf(readImageTokens(usage, counts), svgParts(object['svg_usage'], counts))
+    },
+  },
+  /** POST /v1/audio/speech: text in, speech out. Only its stream of events says how much; plain audio says nothing. */
+  speech: {
+    layout: layoutOf(['type', 'usage', 'error', 'code'], ['speech.audio.delta']),
+    closingEvents: ['speech.audio.done'],
+    readUsage(usage, _object, counts) {
+      const { input, output } = readTokens(usage, counts)
+      if (output === null) return usageOf({ input, output })
+      const { total } = output
+      return usageOf({ input, output: { total, quantities: quantitiesOf({ audio_output_tokens: total }) } })
+    },
+  },
+  /** POST /v1/audio/transcriptions. Replies as plain text or subtitles say nothing about usage. */
+  transcription: {
+    layout: layoutOf(['type', 'text', 'delta', 'usage', 'duration', 'error', 'code']),
+    closingEvents: ['transcript.text.done'],
+    textEvent: 'transcript.text.delta',
+    textMember: 'text',
+    durationMember: 'duration',
+    readUsage(usage, _object, counts) {
+      return usage['type'] === 'duration' ? readDuration(usage, counts) : readAudioTokens(usage, counts)
+    },
+  },
+} as const satisfies Record<string, ClosingKind>
+
+/** Models that are paid by the length of the recording. */
+function readDuration(usage: WireObject, counts: Counts): ClosingUsage {
+  const milliseconds = counts.readSeconds(usage['seconds'])
+  const quantities = quantitiesOf({ audio_input_milliseconds: milliseconds })
+  return {
+    parts: [{ model: null, quantities, promptTokens: 0 }],
+    inputKnown: milliseconds !== null,
+    outputKnown: true,
+    outputTokens: 0,
+  }
+}
+
+/** Input without details is the recording. */
+function readAudioTokens(usage: WireObject, counts: Counts): ClosingUsage {
+  const { input, output } = readTokens(usage, counts)
+  if (input === null || isObject(usage['input_token_details'])) return usageOf({ input, output })
+  const { total } = input
+  return usageOf({ input: { total, quantities: quantitiesOf({ audio_input_tokens: total }) }, output })
+}
+
+/** A year, of which no recording is. */
+const SECONDS_MAX = 365 * 24 * 60 * 60
+
+/** A call makes ten images at most. */
+const RESULTS_MAX = 16
+
+/** Reads replies of a closing kind. */
+export class ClosingUsageReader implements ReplyReader {
+  readonly layout: ReplyLayout
+  readonly shown = NOTHING_SHOWN
+  readonly #kind: ClosingKind
+  readonly #output: OutputText
+  readonly #counts = new Counts()
+  #usages: readonly ClosingUsage[] = []
+  stage: Stage = 'content'
+  #model: string | null = null
+  #audio: AudioSeen | null = null
+  #error: string | null = null
+
+  constructor(kind: keyof typeof CLOSING_KINDS, output: OutputText) {
+    this.#kind = CLOSING_KINDS[kind]
+    this.layout = this.#kind.layout
+    this.#output = output
+  }
+
+  readDone(): void {}
+
+  readEvent(document: JsonDocument, name: string): TextPlace | null {
+    const event = objectAt(document.value)
+    const type = nameAt(event['type']) ?? name
+    if (type === 'error' || isObject(event['error'])) this.#readError(event)
+    if (this.#kind.closingEvents.includes(type)) {
+      this.#readUsage(event, document)
+      this.stage = 'over'
+    }
+    if (type !== this.#kind.textEvent) return null
+    return takeText(this.#output, 'text', 0, event['delta'], ['delta'])
+  }
+
+  readBody(document: JsonDocument): void {
+    const body = objectAt(document.value)
+    this.#model = nameAt(body['model'])
+    if (isObject(body['error'])) this.#readError(body)
+    this.#audio = this.#readDuration(body)
+    this.#readUsage(body, document)
+    this.stage = 'over'
+  }
+
+  readText(document: JsonDocument): void {
+    const { textMember } = this.#kind
+    if (textMember === undefined) return
+    this.#output.channel('text', 0).append(textAt(objectAt(document.value)[textMember]))
+  }
+
+  reading(): Reading {
+    const usages = this.#usages
+    return readingOf({
+      parts: usages.flatMap((usage) => usage.parts),
+      inputKnown: usages.length > 0 && usages.every((usage) => usage.inputKnown),
+      outputKnown: usages.length > 0 && usages.every((usage) => usage.outputKnown),
+      outputTokensSeen: usages.reduce((sum, usage) => sum + usage.outputTokens, 0),
+      usage: { modelServed: this.#model },
+      suspect: this.#counts.suspect,
+      error: this.#error,
+      ...(this.#audio === null ? {} : { audio: this.#audio }),
+    })
+  }
+
+  /** A number, which the documents of some years call a string. What cannot be true is not taken. */
+  #readDuration(body: WireObject): AudioSeen | null {
+    const { durationMember } = this.#kind
+    const stated = durationMember === undefined ? undefined : body[durationMember]
+    const seconds = typeof stated === 'string' && stated !== '' ? Number(stated) : stated
+    if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return null
+    return { milliseconds: Math.round(seconds * 1_000), leastMilliseconds: 0, bytes: 0 }
+  }
+
+  #readUsage(object: WireObject, document: JsonDocument): void {
+    const { usage } = object
+    if (usage === null || usage === undefined) return
+    if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
+    if (!isObject(usage)) return
+    this.#usages = this.#addUsage(this.#kind.readUsage(usage, object, this.#counts))
+  }
+
+  /** What is said twice and should be said once counts once, and it is the larger that counts. */
+  #addUsage(usage: ClosingUsage): readonly ClosingUsage[] {
+    const { closesEachResult } = this.#kind
+    if (this.#usages.length < (closesEachResult ? RESULTS_MAX : 1)) return [...this.#usages, usage]
+    this.#counts.doubt()
+    if (closesEachResult) return this.#usages
+    return [...this.#usages, usage].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, 1)
+  }
+
+  #readError(object: WireObject): void {
+    this.#error = errorNameOf(isObject(object['error']) ? object['error'] : object)
+  }
+}
+
+const sizeOf = (usage: ClosingUsage): number =>
+  usage.parts.flatMap((part) => Object.values(part.quantities)).reduce((sum, count) => sum + count, 0)

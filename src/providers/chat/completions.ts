@@ -1,0 +1,189 @@
+import type { TextPlace } from '../../metering/event-template.ts'
+import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
+import {
+  NOTHING_SHOWN,
+  type Reading,
+  type ReplyLayout,
+  type ReplyReader,
+  type Stage,
+} from '../../metering/meter.ts'
+import type { OutputKind, OutputText } from '../../metering/output-text.ts'
+import {
+  Counts,
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  readingOf,
+  takeText,
+  type WireObject,
+} from '../usage/reading.ts'
+import { errorNameOf, laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './tokens.ts'
+
+const LAYOUT: ReplyLayout = {
+  members: new NameSet(['id', 'model', 'service_tier', 'choices', 'usage', 'error']),
+  ignored: new NameSet(['logprobs', 'annotations']),
+  noise: new Set(['obfuscation']),
+  dullEvents: [],
+}
+
+type Path = readonly (string | number)[]
+
+/** Where a choice has what the model wrote: below `delta` in a stream and `message` in a body, `text` in either. */
+const TEXTS: readonly (readonly [kind: OutputKind, ...path: string[]])[] = [
+  ['text', 'content'],
+  ['text', 'refusal'],
+  ['text', 'audio', 'transcript'],
+  ['thinking', 'reasoning_content'],
+  ['tool', 'function_call', 'arguments'],
+]
+
+/** More choices than a call can ask for are not told apart. */
+const CHOICES_MAX = 128
+
+/** POST /v1/chat/completions and /v1/completions: an object, or chunks of it up to `[DONE]`. */
+export class ChatReader implements ReplyReader {
+  readonly layout = LAYOUT
+  /** Usage comes last, tools are the client's, and reasoning is never spoken of before the usage. */
+  readonly shown = NOTHING_SHOWN
+  readonly #output: OutputText
+  readonly #counts = new Counts()
+  readonly #openChoices = new Set<number>()
+  readonly #finishedChoices = new Set<number>()
+  #tokens: ReportedTokens = NO_TOKENS
+  /** The usage came with all choices finished, or in the chunk that has no choices because it comes last. */
+  #isFinal = false
+  stage: Stage = 'content'
+  #id: string | null = null
+  #model: string | null = null
+  #serviceTier: string | null = null
+  #stopReason: string | null = null
+  #error: string | null = null
+
+  constructor(output: OutputText) {
+    this.#output = output
+  }
+
+  readDone(): void {
+    this.stage = 'over'
+    this.#isFinal = true
+  }
+
+  readEvent(document: JsonDocument): TextPlace | null {
+    const chunk = objectAt(document.value)
+    const choices = listAt(chunk['choices'])
+    this.#readObject(chunk)
+    let place: TextPlace | null = null
+    for (const [i, value] of choices.entries()) {
+      const choice = objectAt(value)
+      const texts = this.#readTexts(choice, objectAt(choice['delta']), ['choices', i, 'delta'])
+      this.#followChoice(choice)
+      place =
+        choices.length === 1 && texts.length === 1 && choice['finish_reason'] == null
+          ? (texts[0] ?? null)
+          : null
+    }
+    const hasUsage = this.#readUsage(chunk, document)
+    if (hasUsage && (choices.length === 0 || this.stage === 'closing')) {
+      this.#isFinal = true
+      if (choices.length === 0) this.stage = 'over'
+    }
+    return hasUsage ? null : place
+  }
+
+  readBody(document: JsonDocument): void {
+    const completion = objectAt(document.value)
+    this.#readObject(completion)
+    for (const choice of listAt(completion['choices'])) this.#followChoice(objectAt(choice))
+    this.#readUsage(completion, document)
+    this.#isFinal = true
+    this.stage = 'over'
+  }
+
+  readText(document: JsonDocument): void {
+    for (const value of listAt(objectAt(document.value)['choices'])) {
+      const choice = objectAt(value)
+      this.#readTexts(choice, objectAt(choice['message']), [])
+    }
+  }
+
+  reading(): Reading {
+    const { input, output } = this.#tokens
+    return readingOf({
+      parts: [partOf(null, this.#tokens)],
+      inputKnown: input !== null,
+      outputKnown: output !== null && this.#isFinal,
+      outputTokensSeen: output?.total ?? 0,
+      usage: { modelServed: this.#model, serviceTier: this.#serviceTier, stopReason: this.#stopReason },
+      suspect: this.#counts.suspect,
+      error: this.#error,
+      objectId: this.#id,
+    })
+  }
+
+  #readObject(object: WireObject): void {
+    this.#id = nameAt(object['id']) ?? this.#id
+    this.#model = nameAt(object['model']) ?? this.#model
+    this.#serviceTier = nameAt(object['service_tier']) ?? this.#serviceTier
+    if (isObject(object['error'])) this.#error = errorNameOf(object['error'])
+  }
+
+  /** True if the chunk has usage: without being asked it has none, and before the last one it is null. */
+  #readUsage(object: WireObject, document: JsonDocument): boolean {
+    const { usage } = object
+    if (usage === null || usage === undefined) return false
+    if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
+    this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
+    return isObject(usage)
+  }
+
+  /** Takes the texts of a choice and says where they were. */
+  #readTexts(choice: WireObject, message: WireObject, path: Path): TextPlace[] {
+    const index = indexOf(choice)
+    const places: TextPlace[] = []
+    const take = (kind: OutputKind, text: unknown, where: Path): void => {
+      const place = takeText(this.#output, kind, index, text, where)
+      if (place !== null) places.push(place)
+    }
+    take('text', choice['text'], [...path.slice(0, -1), 'text'])
+    for (const [kind, ...names] of TEXTS) {
+      take(
+        kind,
+        names.reduce<unknown>((at, name) => objectAt(at)[name], message),
+        [...path, ...names],
+      )
+    }
+    for (const [i, value] of listAt(message['tool_calls']).entries()) {
+      const call = objectAt(value)
+      take('tool', objectAt(call['function'])['arguments'], [
+        ...path,
+        'tool_calls',
+        i,
+        'function',
+        'arguments',
+      ])
+      take('tool', objectAt(call['custom'])['input'], [...path, 'tool_calls', i, 'custom', 'input'])
+    }
+    return places
+  }
+
+  #followChoice(choice: WireObject): void {
+    const index = indexOf(choice)
+    const finishReason = nameAt(choice['finish_reason'])
+    if (finishReason !== null) {
+      this.#openChoices.delete(index)
+      if (this.#finishedChoices.size < CHOICES_MAX) this.#finishedChoices.add(index)
+      if (index === 0 || this.#stopReason === null) this.#stopReason = finishReason
+      if (this.#openChoices.size === 0) this.stage = 'closing'
+      return
+    }
+    // The last update of an audio answer comes after its end and has no text any more.
+    if (this.#finishedChoices.has(index)) return
+    if (this.#openChoices.size < CHOICES_MAX) this.#openChoices.add(index)
+    this.stage = 'content'
+  }
+}
+
+function indexOf(choice: WireObject): number {
+  return typeof choice['index'] === 'number' ? choice['index'] : 0
+}

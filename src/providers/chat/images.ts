@@ -1,0 +1,102 @@
+import type { UsagePart } from '../../kernel/usage.ts'
+import type { RequestFacts, RequestMember } from '../../metering/request-facts.ts'
+import {
+  type Counts,
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  quantitiesOf,
+  type WireObject,
+} from '../usage/reading.ts'
+import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
+
+/**
+ * The model of a part whose tokens an image tool used, where the reply does not name it. It is no model: the part is
+ * priced at the model of the image tool in the request, else at the tool's default.
+ */
+export const IMAGE_TOOL_MODEL = 'image_generation'
+
+/** What upstream uses for an image tool that names no model. */
+export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
+
+/**
+ * Output tokens of one image of OpenAI's image models, by quality and shape. The list counts an image this way; the
+ * usage of a whole reply says the same figure.
+ */
+const TOKENS: Readonly<Record<string, readonly [square: number, oblong: number]>> = {
+  low: [272, 408],
+  medium: [1_056, 1_584],
+  high: [4_160, 6_240],
+}
+
+/** The pixels that the table is for; larger images take more in proportion. */
+const SQUARE_PIXELS = 1_024 * 1_024
+const OBLONG_PIXELS = 1_024 * 1_536
+
+/**
+ * What one image takes, by what the request says of size and quality. What it leaves to upstream, or says in a way that
+ * cannot be read, is taken for the dearest of the usual ones.
+ */
+export function imageTokens(facts: RequestFacts): number {
+  const [square, oblong] = TOKENS[wordOf(facts, 'quality')] ?? [4_160, 6_240]
+  const [, width, height] = /^(\d{2,5})x(\d{2,5})$/.exec(wordOf(facts, 'size')) ?? []
+  if (width === undefined || height === undefined) return oblong
+  const pixels = Number(width) * Number(height)
+  return width === height
+    ? Math.ceil(square * Math.max(1, pixels / SQUARE_PIXELS))
+    : Math.ceil(oblong * Math.max(1, pixels / OBLONG_PIXELS))
+}
+
+/** A member of the body, or of the image tool that it declares. */
+function wordOf(facts: RequestFacts, name: 'size' | 'quality'): string {
+  if (facts.kind === 'form') {
+    const field = facts.scan.fields.get(name)
+    return field?.kind === 'text' ? field.value : ''
+  }
+  if (facts.kind !== 'json') return ''
+  const own = textOf(facts, name)
+  if (own !== null) return own
+  const tools = facts.scan.members.get('tools')
+  if (tools?.kind !== 'array') return ''
+  const list = JSON.parse(tools.json) as readonly unknown[]
+  const drawing = list.find((tool) => {
+    const type: unknown = Object(tool)['type']
+    return typeof type === 'string' && type.startsWith('image_generation')
+  })
+  const word: unknown = Object(drawing)[name]
+  return typeof word === 'string' ? word : ''
+}
+
+function textOf(facts: Extract<RequestFacts, { kind: 'json' }>, name: RequestMember): string | null {
+  const member = facts.scan.members.get(name)
+  return member?.kind === 'string' ? member.value : null
+}
+
+/** What the model that drew a vector image used: another model than the one that renders it. */
+export function svgParts(value: unknown, counts: Counts): UsagePart[] {
+  if (!isObject(value)) return []
+  return [partOf(nameAt(value['model']) ?? IMAGE_TOOL_MODEL, readTokens(value, counts))]
+}
+
+/** Tokens of an image model: output without details is images. */
+export function readImageTokens(usage: WireObject, counts: Counts): ReportedTokens {
+  const tokens = readTokens(usage, counts)
+  if (tokens.output === null || isObject(usage['output_tokens_details'])) return tokens
+  const { total } = tokens.output
+  return { ...tokens, output: { total, quantities: quantitiesOf({ image_output_tokens: total }) } }
+}
+
+/** What image tools used besides the model itself, from `tool_usage`. */
+export function imageToolParts(response: WireObject, counts: Counts): UsagePart[] {
+  const usage = objectAt(response['tool_usage'])['image_gen']
+  if (!isObject(usage)) return []
+  const part = partOf(imageToolModel(response), readImageTokens(usage, counts))
+  return Object.keys(part.quantities).length > 0 ? [part] : []
+}
+
+/** The response repeats the tools of the request; the model is among them if the request named it. */
+function imageToolModel(response: WireObject): string {
+  const tool = listAt(response['tools']).find((value) => objectAt(value)['type'] === 'image_generation')
+  return nameAt(objectAt(tool)['model']) ?? IMAGE_TOOL_MODEL
+}

@@ -1,0 +1,253 @@
+import type { Quantities, UsagePart } from '../../kernel/usage.ts'
+import type { TextPlace } from '../../metering/event-template.ts'
+import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
+import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
+import type { OutputKind, OutputText } from '../../metering/output-text.ts'
+import {
+  Counts,
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  quantitiesOf,
+  readingOf,
+  takeText,
+  textAt,
+  type WireObject,
+} from '../usage/reading.ts'
+import { imageToolParts, svgParts } from './images.ts'
+import { errorNameOf, laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './tokens.ts'
+
+const LAYOUT: ReplyLayout = {
+  members: new NameSet([
+    ...['id', 'model', 'service_tier', 'status', 'output', 'tools', 'usage', 'tool_usage', 'error'],
+    ...['type', 'response', 'item', 'output_index', 'delta', 'code'],
+  ]),
+  ignored: new NameSet([
+    'logprobs',
+    'annotations',
+    'instructions',
+    'parameters',
+    // Servers that the client names fill lists of tools with these.
+    'input_schema',
+    'description',
+    'results',
+    'sources',
+    'metadata',
+  ]),
+  noise: new Set(['sequence_number', 'obfuscation']),
+  dullEvents: ['response.image_generation_call.partial_image', 'response.audio.delta'].map((type) =>
+    Buffer.from(`{"type":"${type}"`),
+  ),
+}
+
+/** Deltas of what the model wrote. Others are what tools answered, or no text. */
+const DELTAS: Readonly<Record<string, OutputKind>> = {
+  'response.output_text.delta': 'text',
+  'response.refusal.delta': 'text',
+  'response.audio.transcript.delta': 'text',
+  'response.reasoning_text.delta': 'thinking',
+  'response.reasoning_summary_text.delta': 'thinking',
+  'response.function_call_arguments.delta': 'tool',
+  'response.mcp_call_arguments.delta': 'tool',
+  'response.custom_tool_call_input.delta': 'tool',
+  'response.code_interpreter_call_code.delta': 'tool',
+  'response.shell_call_command.delta': 'tool',
+}
+
+/** Items of tools that the client runs. Every other call is one that upstream runs. */
+const CLIENT_CALL = /^(?:function|custom_tool|computer|local_shell|apply_patch)_call$/
+
+/** Items that tools work on can be open side by side. */
+const OPEN_ITEMS_MAX = 256
+
+/** POST /v1/responses, and what answers in its form: /v1/responses/compact and /v1/decisions. */
+export class ResponsesReader implements ReplyReader {
+  readonly layout = LAYOUT
+  readonly #output: OutputText
+  readonly #counts = new Counts()
+  readonly #openItems = new Set<unknown>()
+  /** Items as they were done one by one, and as the final response lists them: the list is the better one. */
+  #tools = new SeenTools()
+  #toolsRan = false
+  #reasons = false
+  #imagesBegun = 0
+  #imageParts: readonly UsagePart[] = []
+  #webSearches: number | null = null
+  #tokens: ReportedTokens = NO_TOKENS
+  stage: Stage = 'content'
+  #id: string | null = null
+  #model: string | null = null
+  #serviceTier: string | null = null
+  #status: string | null = null
+  #error: string | null = null
+
+  constructor(output: OutputText) {
+    this.#output = output
+  }
+
+  get shown(): Shown {
+    return { inputKnown: this.#tokens.input !== null, toolsRan: this.#toolsRan, reasons: this.#reasons }
+  }
+
+  readDone(): void {}
+
+  readEvent(document: JsonDocument, name: string): TextPlace | null {
+    const event = objectAt(document.value)
+    const type = nameAt(event['type']) ?? name
+    const kind = DELTAS[type]
+    if (kind !== undefined) {
+      return takeText(this.#output, kind, String(event['output_index']), event['delta'], ['delta'])
+    }
+    switch (type) {
+      case 'response.output_item.added':
+        if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(event['output_index'])
+        this.#tools.noteContainer(objectAt(event['item']), this.#counts)
+        this.stage = 'content'
+        this.#noteItem(nameAt(objectAt(event['item'])['type']) ?? '')
+        return null
+      case 'response.output_item.done':
+        this.#tools.read(objectAt(event['item']), this.#counts)
+        this.#openItems.delete(event['output_index'])
+        if (this.#openItems.size === 0) this.stage = 'closing'
+        return null
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+      case 'response.cancelled':
+      case 'response.done':
+        this.#readResponse(objectAt(event['response']), document)
+        this.stage = 'over'
+        return null
+      case 'error':
+        this.#error = errorNameOf(isObject(event['error']) ? event['error'] : event)
+        return null
+      default:
+        if (isObject(event['response'])) this.#readHead(event['response'])
+        return null
+    }
+  }
+
+  readBody(document: JsonDocument): void {
+    const response = objectAt(document.value)
+    this.#readResponse(response, document)
+    this.stage = 'over'
+  }
+
+  readText(document: JsonDocument): void {
+    for (const item of listAt(objectAt(document.value)['output'])) this.#readItemText(objectAt(item))
+  }
+
+  reading(): Reading {
+    const { input, output } = this.#tokens
+    return readingOf({
+      parts: [partOf(null, this.#tokens)],
+      calls: this.#tools.calls(this.#webSearches),
+      otherParts: [...this.#imageParts, ...this.#tools.svgParts],
+      inputKnown: input !== null,
+      outputKnown: output !== null,
+      outputTokensSeen: output?.total ?? 0,
+      usage: { modelServed: this.#model, serviceTier: this.#serviceTier, stopReason: this.#status },
+      suspect: this.#counts.suspect,
+      error: this.#error,
+      objectId: this.#id,
+      imagesBegun: this.#imagesBegun,
+    })
+  }
+
+  /** An item that begins in a stream. */
+  #noteItem(type: string): void {
+    // Summing up is a pass of its own, like the ones that tools lead to.
+    this.#toolsRan ||= /_call$|^mcp_|^compaction/.test(type) && !CLIENT_CALL.test(type)
+    this.#reasons ||= type === 'reasoning'
+    if (type === 'image_generation_call') this.#imagesBegun++
+  }
+
+  #readHead(response: WireObject): void {
+    this.#id = nameAt(response['id']) ?? this.#id
+    this.#model = nameAt(response['model']) ?? this.#model
+    this.#serviceTier = nameAt(response['service_tier']) ?? this.#serviceTier
+  }
+
+  /** A response that is final. */
+  #readResponse(response: WireObject, document: JsonDocument): void {
+    this.#readHead(response)
+    this.#status = nameAt(response['status'])
+    if (isObject(response['error'])) this.#error = errorNameOf(response['error'])
+    const { usage, output } = response
+    if (usage !== null && usage !== undefined) {
+      if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
+      this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
+    }
+    // Fees are counted in its items.
+    if (document.overflow && output === null) this.#counts.doubt()
+    if (Array.isArray(output)) {
+      this.#tools = new SeenTools()
+      for (const item of output) this.#tools.read(objectAt(item), this.#counts)
+    }
+    const toolUsage = objectAt(response['tool_usage'])
+    this.#webSearches = this.#counts.read(objectAt(toolUsage['web_search'])['num_requests'])
+    this.#imageParts = imageToolParts(response, this.#counts)
+  }
+
+  /** What the model wrote, in an item of a whole response. */
+  #readItemText(item: WireObject): void {
+    for (const part of listAt(item['content'])) {
+      const kind = item['type'] === 'reasoning' ? 'thinking' : 'text'
+      this.#output.channel(kind, 0).append(textAt(objectAt(part)['text']) + textAt(objectAt(part)['refusal']))
+    }
+    for (const part of listAt(item['summary'])) {
+      this.#output.channel('thinking', 0).append(textAt(objectAt(part)['text']))
+    }
+    for (const name of ['arguments', 'input', 'code'])
+      this.#output.channel('tool', 0).append(textAt(item[name]))
+  }
+}
+
+/** No response makes more calls than this; beyond it they are neither told apart nor counted. */
+const CALLS_MAX = 10_000
+
+/** Calls of tools that are seen as output items; most of these costs stand nowhere in the usage. */
+class SeenTools {
+  readonly #ids = new Set<string>()
+  readonly #containers = new Set<string>()
+  #webSearches = 0
+  #fileSearches = 0
+  readonly #svgParts: UsagePart[] = []
+
+  /** An item that is done. One that is shown twice counts once. */
+  read(item: WireObject, counts: Counts): void {
+    this.noteContainer(item, counts)
+    const type = nameAt(item['type'])
+    if (type !== 'web_search_call' && type !== 'file_search_call' && type !== 'image_generation_call') return
+    const id = nameAt(item['id']) ?? `unnamed ${this.#ids.size}`
+    if (this.#ids.size === CALLS_MAX) counts.doubt()
+    if (this.#ids.size === CALLS_MAX || this.#ids.has(id)) return
+    this.#ids.add(id)
+    if (type === 'file_search_call') this.#fileSearches++
+    else if (type === 'image_generation_call') this.#svgParts.push(...svgParts(item['svg_usage'], counts))
+    // Opening a page and looking for words on it are free.
+    else if (objectAt(item['action'])['type'] === 'search') this.#webSearches++
+  }
+
+  /** The machine that an item runs code or a shell in. It is paid from when it is there, done or not, and once. */
+  noteContainer(item: WireObject, counts: Counts): void {
+    const id = nameAt(item['container_id']) ?? nameAt(objectAt(item['environment'])['container_id'])
+    if (id === null || this.#containers.has(id)) return
+    if (this.#containers.size === CALLS_MAX) counts.doubt()
+    else this.#containers.add(id)
+  }
+
+  get svgParts(): readonly UsagePart[] {
+    return this.#svgParts
+  }
+
+  /** Where upstream says how many searches it charges for, that counts: it leaves out the discounted ones. */
+  calls(webSearches: number | null): Quantities {
+    return quantitiesOf({
+      web_searches: webSearches ?? this.#webSearches,
+      file_searches: this.#fileSearches,
+      containers: this.#containers.size,
+    })
+  }
+}

@@ -1,0 +1,154 @@
+import type { ErrorCode } from '../../kernel/errors.ts'
+import type { OutputText } from '../../metering/output-text.ts'
+import { type GetMember, isGiven, memberGetter } from '../request-members.ts'
+import type { ReaderSpec, SurfaceSpec } from '../surface.ts'
+import { SpeechEventsMeter, SpeechMeter, TranscriptMeter } from './audio-meters.ts'
+import { ClosingUsageReader } from './closing-usage.ts'
+import { ChatReader } from './completions.ts'
+import endpoints from './endpoints.json' with { type: 'json' }
+import { ResponsesReader } from './responses.ts'
+
+const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
+  budget_exceeded: 'billing_error',
+  budget_held: 'budget',
+  too_many_calls: 'requests',
+  credit_balance_exhausted: 'insufficient_quota',
+}
+
+const responses = (output: OutputText) => new ResponsesReader(output)
+
+const READERS: SurfaceSpec['readers'] = {
+  chat: {
+    create: (output) => new ChatReader(output),
+    usageOnRequest: true,
+    outputLimits: ['max_completion_tokens', 'max_tokens'],
+    makesMedia: (get) => mentionsAudio(get),
+    mayReason(get, model) {
+      if (neverReasons(model)) return false
+      const effort = get('reasoning_effort')
+      return !(effort?.kind === 'string' && effort.value === 'none')
+    },
+  },
+  completions: {
+    create: (output) => new ChatReader(output),
+    usageOnRequest: true,
+    outputLimits: ['max_tokens'],
+    mayBeSilent: true,
+  },
+  responses: {
+    create: responses,
+    outputLimits: ['max_output_tokens'],
+    mayReason(get, model) {
+      if (neverReasons(model)) return false
+      const reasoning = get('reasoning')
+      return !(reasoning?.kind === 'object' && /"effort"\s*:\s*"none"/.test(reasoning.json))
+    },
+    stored: true,
+  },
+  compaction: { create: responses },
+  decisions: { create: responses },
+  embeddings: { create: (output) => new ClosingUsageReader('embeddings', output) },
+  images: { create: (output) => new ClosingUsageReader('images', output), makesMedia: () => true },
+  speech: {
+    create: (output) => new ClosingUsageReader('speech', output),
+    other: (contentType) => new SpeechMeter(contentType),
+    wrapEvents: (meter) => new SpeechEventsMeter(meter),
+    bareBytes: true,
+    makesMedia: () => true,
+  },
+  transcription: {
+    create: (output) => new ClosingUsageReader('transcription', output),
+    other: () => new TranscriptMeter(),
+  },
+  realtime: { create: null },
+  live: { create: null },
+} satisfies Record<string, ReaderSpec>
+
+/** OpenAI's API: Chat Completions, Responses, embeddings, images, audio. */
+export const chat: SurfaceSpec = {
+  name: 'chat',
+  endpoints,
+  clientHeaders: [],
+  upstream: {
+    variables: { url: 'TOLLGATE_CHAT_URL', key: 'TOLLGATE_CHAT_KEY', providerKey: 'OPENAI_API_KEY' },
+    accountHeaders: ['openai-organization', 'openai-project'],
+    credential: (key) => ['Authorization', `Bearer ${key}`],
+    path: upstreamPath,
+    regionalHost: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/,
+    modelList: { query: '', headers: {} },
+  },
+  errors: {
+    requestIdHeader: 'x-request-id',
+    statuses: {},
+    type: (code, status) => ERROR_TYPES[code] ?? (status >= 500 ? 'server_error' : 'invalid_request_error'),
+    body(type, { code, message, param = null, details }) {
+      const error = { message, type, param, code }
+      return { error: details === undefined ? error : { ...error, details } }
+    },
+  },
+  readers: READERS,
+  tools: {
+    runByClient: /^(?:local_shell|apply_patch|computer_use_preview|computer)$/,
+    toolset: null,
+    limit: 'together',
+    limited: /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|file_search|code_interpreter|shell)$/,
+    container: /^(?:code_interpreter|shell)$/,
+  },
+  toolsInConversation: false,
+  itemMembers: {
+    '/v1/responses': 'input',
+    '/v1/responses/compact': 'input',
+    '/v1/responses/input_tokens': 'input',
+    '/v1/conversations': 'items',
+    '/v1/conversations/{conversation_id}/items': 'items',
+  },
+  batchUpload: '/v1/files',
+  fees: (facts) => ({
+    asksForSearch: isGiven(memberGetter(facts)('web_search_options')),
+    codeRunsFree: false,
+  }),
+  countedAs: 'chat',
+  pricing: {
+    provider: 'openai',
+    // `scale` is prepaid capacity without a price per token: its list cost is the standard one. `fast` is how a request
+    // asks for `priority`.
+    tiers: {
+      default: 'standard',
+      standard: 'standard',
+      auto: 'standard',
+      scale: 'standard',
+      batch: 'batch',
+      flex: 'flex',
+      priority: 'priority',
+      fast: 'priority',
+      ultrafast: 'ultrafast',
+    },
+    speeds: null,
+    hasProjectTier: true,
+    limitsEachStep: false,
+    otherModelsDraw: true,
+  },
+}
+
+/** The URL ends where the SDK's base URL ends (…/v1), so `/v1/chat/completions` becomes `<url>/chat/completions`. */
+function upstreamPath(basePath: string, path: string): string {
+  if (path === '/v1') return basePath
+  if (path.startsWith('/v1/')) return basePath + path.slice('/v1'.length)
+  // A path beside /v1: ask for it beside the base URL's own /v1.
+  return (basePath.endsWith('/v1') ? basePath.slice(0, -'/v1'.length) : basePath) + path
+}
+
+function mentionsAudio(get: GetMember): boolean {
+  const modalities = get('modalities')
+  if (!isGiven(modalities)) return false
+  return modalities.kind !== 'array' || /audio|\\/.test(modalities.json)
+}
+
+/** Families of models that never reason: everything before gpt-5 but for the o-series, and the chat models since. */
+const NEVER_REASONS =
+  /^(?:ft:)?(?:gpt-(?:3|4)|chatgpt-4o|(?:gpt-)?chat-latest|gpt-5(?:\.\d+)?-chat|gpt-audio|babbage|davinci)/
+
+/** The model decides whether it reasons, and a request can turn it off. */
+function neverReasons(model: string | null): boolean {
+  return model !== null && NEVER_REASONS.test(model)
+}

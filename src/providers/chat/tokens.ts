@@ -1,0 +1,121 @@
+import type { Quantities, UsagePart } from '../../kernel/usage.ts'
+import { type Counts, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
+
+/** One side of a call: what went in, or what came out. */
+interface TokenSide {
+  readonly total: number
+  readonly quantities: Quantities
+}
+
+/** Null for a side of which upstream said nothing, or nothing that can be true. */
+export interface ReportedTokens {
+  readonly input: TokenSide | null
+  readonly output: TokenSide | null
+}
+
+export const NO_TOKENS: ReportedTokens = { input: null, output: null }
+
+/**
+ * The tokens of a Chat or Responses usage object. The names of the two differ, and so do those of transcription
+ * (`input_token_details`, in the singular); one object never has two of them.
+ */
+export function readTokens(usage: WireObject, counts: Counts): ReportedTokens {
+  const input = counts.read(usage['prompt_tokens'] ?? usage['input_tokens'])
+  const output = counts.read(usage['completion_tokens'] ?? usage['output_tokens'])
+  const inputDetails = objectAt(
+    usage['prompt_tokens_details'] ?? usage['input_tokens_details'] ?? usage['input_token_details'],
+  )
+  const outputDetails = objectAt(usage['completion_tokens_details'] ?? usage['output_tokens_details'])
+  return {
+    input:
+      input === null ? null : { total: input, quantities: splitInput(input, usage, inputDetails, counts) },
+    output:
+      output === null ? null : { total: output, quantities: splitOutput(output, outputDetails, counts) },
+  }
+}
+
+/** What is known when usage is reported again in the same reply: totals are running totals and can only rise. */
+export function laterTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
+  return {
+    input: laterSide(before.input, now.input, counts),
+    output: laterSide(before.output, now.output, counts),
+  }
+}
+
+function laterSide(before: TokenSide | null, now: TokenSide | null, counts: Counts): TokenSide | null {
+  if (before === null || now === null) return now ?? before
+  if (now.total >= before.total) return now
+  counts.doubt()
+  return before
+}
+
+/** The part that these tokens make up. */
+export function partOf(model: string | null, tokens: ReportedTokens): UsagePart {
+  return {
+    model,
+    quantities: { ...tokens.input?.quantities, ...tokens.output?.quantities },
+    promptTokens: tokens.input?.total ?? 0,
+  }
+}
+
+/**
+ * The details are parts of the total and may overlap: upstream does not say whether a token can be read from the
+ * cache and written to it, and of cached tokens it often does not say whether they were text or audio. So each
+ * takes from what is left of the total, writes first because they are dearest, and text gets what remains: no token
+ * is counted twice, and all details together never exceed the total.
+ */
+function splitInput(total: number, usage: WireObject, details: WireObject, counts: Counts): Quantities {
+  let rest = total
+  const take = (count: number): number => {
+    const taken = Math.min(count, rest)
+    rest -= taken
+    return taken
+  }
+  const part = (value: unknown): number => {
+    const count = counts.read(value) ?? 0
+    if (count > total) counts.doubt()
+    return count
+  }
+
+  const ttl = objectAt(details['cache_write_tokens_details'])
+  const written12h = part(ttl['ttl_12h_tokens'])
+  const written = Math.max(part(details['cache_write_tokens']), written12h + part(ttl['ttl_30m_tokens']))
+  const cachedDetails = objectAt(usage['cached_tokens_details'] ?? details['cached_tokens_details'])
+  const cachedImage = part(cachedDetails['cached_image_tokens'] ?? cachedDetails['image_tokens'])
+  const cachedAudio = part(cachedDetails['cached_audio_tokens'] ?? cachedDetails['audio_tokens'])
+  const cached = part(usage['cached_tokens'] ?? details['cached_tokens'])
+  const audio = part(details['audio_tokens'])
+  const image = part(details['image_tokens'])
+
+  return quantitiesOf({
+    cache_write_12h_tokens: take(written12h),
+    cache_write_30m_tokens: take(written - written12h),
+    image_cache_read_tokens: take(Math.min(cachedImage, image)),
+    audio_cache_read_tokens: take(Math.min(cachedAudio, audio)),
+    cache_read_tokens: take(
+      Math.max(0, cached - Math.min(cachedImage, image) - Math.min(cachedAudio, audio)),
+    ),
+    audio_input_tokens: take(Math.max(0, audio - cachedAudio)),
+    image_input_tokens: take(Math.max(0, image - cachedImage)),
+    input_tokens: rest,
+  })
+}
+
+/** Reasoning and predictions, accepted or not, are output like any other and already in the total. */
+function splitOutput(total: number, details: WireObject, counts: Counts): Quantities {
+  const audio = counts.read(details['audio_tokens']) ?? 0
+  const image = counts.read(details['image_tokens']) ?? 0
+  if (audio + image > total) counts.doubt()
+  const audioPart = Math.min(audio, total)
+  const imagePart = Math.min(image, total - audioPart)
+  return quantitiesOf({
+    audio_output_tokens: audioPart,
+    image_output_tokens: imagePart,
+    output_tokens: total - audioPart - imagePart,
+  })
+}
+
+/** What an error object of upstream calls itself. */
+export function errorNameOf(error: WireObject): string {
+  return nameAt(error['code']) ?? nameAt(error['type']) ?? 'error'
+}

@@ -1,0 +1,197 @@
+import type { TextPlace } from '../../metering/event-template.ts'
+import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
+import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
+import type { OutputKind, OutputText } from '../../metering/output-text.ts'
+import {
+  isObject,
+  listAt,
+  nameAt,
+  objectAt,
+  readingOf,
+  takeText,
+  textAt,
+  type WireObject,
+} from '../usage/reading.ts'
+import { MessageUsage } from './usage.ts'
+
+const LAYOUT: ReplyLayout = {
+  members: new NameSet([
+    ...['type', 'id', 'model', 'stop_reason', 'content', 'container', 'usage', 'error'],
+    ...['message', 'index', 'content_block', 'delta'],
+  ]),
+  ignored: new NameSet(['citations', 'context_management', 'diagnostics', 'input_transformations']),
+  noise: new Set(),
+  dullEvents: [],
+}
+
+/** The deltas that carry what the model wrote, and the member that it is in. */
+const DELTAS: Readonly<Record<string, readonly [kind: OutputKind, member: string]>> = {
+  text_delta: ['text', 'text'],
+  thinking_delta: ['thinking', 'thinking'],
+  input_json_delta: ['tool', 'partial_json'],
+  compaction_delta: ['text', 'content'],
+}
+
+/** Blocks of tools that upstream runs, and of what they answered. */
+const SERVER_TOOL = /^(?:server_tool_use|mcp_tool_use|.+_tool_result)$/
+
+/** The names of the tools with which upstream runs code, and the types of the blocks with what came of it. */
+const CODE = /^(?:bash_|text_editor_)?code_execution(?:_tool_result)?$/
+
+/** Blocks come one after the other; a few may be open at once. */
+const OPEN_BLOCKS_MAX = 64
+
+/** POST /v1/messages: a message, or the stream of events that build one. */
+export class MessagesReader implements ReplyReader {
+  readonly layout = LAYOUT
+  readonly #output: OutputText
+  readonly #usage = new MessageUsage()
+  readonly #openBlocks = new Set<unknown>()
+  stage: Stage = 'content'
+  #id: string | null = null
+  #model: string | null = null
+  /** The model that a fallback took over from: the first one is the model that was asked for. */
+  #modelAsked: string | null = null
+  #stopReason: string | null = null
+  #hasContent = false
+  #toolsRan = false
+  #reasons = false
+  #ranCode = false
+  #error: string | null = null
+
+  constructor(output: OutputText) {
+    this.#output = output
+  }
+
+  /** `message_start` has the input, unless tools add to it. */
+  get shown(): Shown {
+    return { inputKnown: this.#usage.inputKnown, toolsRan: this.#toolsRan, reasons: this.#reasons }
+  }
+
+  readDone(): void {}
+
+  readEvent(document: JsonDocument, name: string): TextPlace | null {
+    const event = objectAt(document.value)
+    switch (nameAt(event['type']) ?? name) {
+      case 'content_block_delta':
+        return this.#readDelta(event)
+      case 'content_block_start':
+        if (this.#openBlocks.size < OPEN_BLOCKS_MAX) this.#openBlocks.add(event['index'])
+        this.stage = 'content'
+        this.#noteBlock(objectAt(event['content_block']))
+        return null
+      case 'content_block_stop':
+        this.#openBlocks.delete(event['index'])
+        if (this.#openBlocks.size === 0) this.stage = 'closing'
+        return null
+      case 'message_start':
+        this.#readMessage(objectAt(event['message']), document, 'start')
+        return null
+      case 'message_delta':
+        this.#readEnd(event, document)
+        return null
+      case 'message_stop':
+        this.stage = 'over'
+        this.#usage.noteEnd()
+        return null
+      case 'error':
+        this.#readError(event)
+        return null
+      default:
+        return null
+    }
+  }
+
+  readBody(document: JsonDocument): void {
+    const message = objectAt(document.value)
+    this.stage = 'over'
+    if (message['type'] === 'error') this.#readError(message)
+    this.#readMessage(message, document, 'whole')
+    // Content that was too long to be read is not empty.
+    const { content } = message
+    if (document.overflow && content === null) this.#hasContent = true
+    for (const block of listAt(content)) this.#noteBlock(objectAt(block))
+  }
+
+  readText(document: JsonDocument): void {
+    for (const value of listAt(objectAt(document.value)['content'])) {
+      const block = objectAt(value)
+      for (const [kind, member] of Object.values(DELTAS))
+        this.#output.channel(kind, 0).append(textAt(block[member]))
+      if (isObject(block['input'])) this.#output.channel('tool', 0).append(JSON.stringify(block['input']))
+    }
+  }
+
+  reading(): Reading {
+    const isRefusal = this.#stopReason === 'refusal'
+    const modelServed = this.#usage.fallbackModel() ?? this.#model
+    const { parts, calls, inputKnown, outputKnown } = this.#usage.settle({
+      modelServed,
+      modelAsked: this.#modelAsked,
+      isRefusal,
+    })
+    const { stated, outputTokensSeen, suspect } = this.#usage
+    const freeRefusal = isRefusal && !this.#hasContent
+    return readingOf({
+      usage: { ...stated, modelServed, stopReason: this.#stopReason, freeRefusal },
+      parts,
+      calls: this.#ranCode ? { ...calls, code_executions: 1 } : calls,
+      inputKnown,
+      outputKnown,
+      outputTokensSeen,
+      suspect,
+      error: this.#error,
+      objectId: this.#id,
+    })
+  }
+
+  #readMessage(message: WireObject, document: JsonDocument, when: 'start' | 'whole'): void {
+    this.#id = nameAt(message['id'])
+    this.#model = nameAt(message['model'])
+    this.#stopReason = nameAt(message['stop_reason'])
+    this.#noteContainer(message)
+    this.#usage.read(message['usage'], when, document)
+  }
+
+  #readEnd(event: WireObject, document: JsonDocument): void {
+    const delta = objectAt(event['delta'])
+    const stopReason = nameAt(delta['stop_reason'])
+    this.#noteContainer(delta)
+    this.#usage.read(event['usage'], stopReason === null ? 'running' : 'final', document)
+    if (stopReason === null) return
+    this.#stopReason = stopReason
+    this.stage = 'closing'
+  }
+
+  /** A block as it opens in a stream, or as it stands in a message. */
+  #noteBlock(block: WireObject): void {
+    const type = nameAt(block['type']) ?? ''
+    if (type !== 'fallback') {
+      this.#hasContent = true
+      // Summing up is a pass of its own, like the ones that tools lead to.
+      this.#toolsRan ||= type === 'compaction' || SERVER_TOOL.test(type)
+      this.#ranCode ||= CODE.test(type === 'server_tool_use' ? (nameAt(block['name']) ?? '') : type)
+      this.#reasons ||= type === 'thinking' || type === 'redacted_thinking'
+      return
+    }
+    this.#modelAsked ??= nameAt(objectAt(block['from'])['model'])
+    this.#model = nameAt(objectAt(block['to'])['model']) ?? this.#model
+    this.#usage.noteFallback()
+  }
+
+  /** There is one as soon as code can run, or files wait for it. */
+  #noteContainer(owner: WireObject): void {
+    if (isObject(owner['container'])) this.#ranCode = true
+  }
+
+  #readDelta(event: WireObject): TextPlace | null {
+    const delta = objectAt(event['delta'])
+    const [kind, member] = DELTAS[String(delta['type'])] ?? [null, '']
+    if (kind === null) return null
+    return takeText(this.#output, kind, String(event['index']), delta[member], ['delta', member])
+  }
+
+  #readError(event: WireObject): void {
+    this.#error = nameAt(objectAt(event['error'])['type']) ?? 'error'
+  }
+}

@@ -1,0 +1,109 @@
+import type { ErrorCode } from '../../kernel/errors.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
+import { type GetMember, isGiven, isPickedArray, isPickedObject, membersOf } from '../request-members.ts'
+import type { RequestFees, SurfaceSpec } from '../surface.ts'
+import endpoints from './endpoints.json' with { type: 'json' }
+import { MessagesReader } from './reader.ts'
+
+const ERROR_TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  408: 'timeout_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  431: 'request_too_large',
+}
+
+/** Anthropic's API. */
+export const messages: SurfaceSpec = {
+  name: 'messages',
+  endpoints,
+  // Anthropic's API demands the first, and OpenAI's SDKs never send it. `Authorization: Bearer` tells nothing, since
+  // Anthropic's SDKs send it too from 1.0 on; hand-written clients without the version are known by the second.
+  clientHeaders: ['anthropic-version', 'x-api-key'],
+  upstream: {
+    variables: {
+      url: 'TOLLGATE_MESSAGES_URL',
+      key: 'TOLLGATE_MESSAGES_KEY',
+      providerKey: 'ANTHROPIC_API_KEY',
+    },
+    accountHeaders: ['anthropic-workspace-id'],
+    credential: (key) => ['x-api-key', key],
+    // The URL ends where the host's own paths begin.
+    path: (basePath, path) => basePath + path,
+    regionalHost: null,
+    // It answers in pages of 20 unless asked for more.
+    modelList: { query: '?limit=1000', headers: { 'anthropic-version': '2023-06-01' } },
+  },
+  errors: {
+    requestIdHeader: 'request-id',
+    statuses: { credit_balance_exhausted: 400 },
+    type: (_code: ErrorCode, status) =>
+      ERROR_TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error'),
+    body(type, { code, message, details }, requestId) {
+      const error = { type, message, code }
+      // `error_code` is where Anthropic's own billing errors have their code.
+      const explained =
+        details === undefined ? error : { ...error, details: { error_code: code, ...details } }
+      return { type: 'error', error: explained, request_id: requestId }
+    },
+  },
+  readers: {
+    messages: {
+      create: (output) => new MessagesReader(output),
+      outputLimits: ['max_tokens'],
+      mayBeSilent: true,
+      mayReason,
+    },
+  },
+  tools: {
+    runByClient: /^(?:bash_\d+|text_editor_\d+|memory_\d+|computer_(?:toolset_)?\d+|browser_toolset_\d+)$/,
+    toolset: /_toolset_/,
+    limit: 'each',
+    limited: /^(?:web_search|web_fetch|advisor)_\d+$/,
+    container: null,
+  },
+  toolsInConversation: true,
+  itemMembers: {},
+  batchUpload: null,
+  fees: (facts): RequestFees => ({ asksForSearch: false, codeRunsFree: codeRunsFree(facts) }),
+  countedAs: 'messages',
+  pricing: {
+    provider: 'anthropic',
+    // `priority` is prepaid capacity without a price per token: its list cost is the standard one.
+    tiers: {
+      standard: 'standard',
+      standard_only: 'standard',
+      auto: 'standard',
+      priority: 'standard',
+      batch: 'batch',
+    },
+    speeds: { standard: 'standard', fast: 'fast' },
+    hasProjectTier: false,
+    // It is not said whether the limit is that of each.
+    limitsEachStep: true,
+    otherModelsDraw: false,
+  },
+}
+
+/** Thinking is asked for. Where a model thinks unasked, its blocks show that it does. */
+function mayReason(get: GetMember): boolean {
+  const thinking = get('thinking')
+  if (!isGiven(thinking)) return false
+  return thinking.kind !== 'object' || !/"type"\s*:\s*"disabled"/.test(thinking.json)
+}
+
+const DATED_WEB_TOOL = /^web_(?:search|fetch)_(\d{8})$/
+const FREE_CODE_SINCE = '20260209'
+
+function codeRunsFree(facts: RequestFacts): boolean {
+  const tools = membersOf(facts).get('tools')
+  if (!isPickedArray(tools)) return false
+  return tools.some((tool) => {
+    const type = isPickedObject(tool) ? tool.get('type') : null
+    const date = typeof type === 'string' ? DATED_WEB_TOOL.exec(type)?.[1] : undefined
+    return date !== undefined && date >= FREE_CODE_SINCE
+  })
+}

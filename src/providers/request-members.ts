@@ -1,0 +1,203 @@
+import {
+  arrayOf,
+  objectAt,
+  type Picked,
+  type PickedObject,
+  type Place,
+  PRESENCE,
+  sparseArrayOf,
+  streamOf,
+  TEXT,
+  UNREAD,
+} from '../metering/json-place.ts'
+import type { JsonMember, UnreadableJson } from '../metering/json-scan.ts'
+import { scanJson } from '../metering/json-walker.ts'
+import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+
+type JsonFacts = Extract<RequestFacts, { kind: 'json' }>
+
+/** Finds a top-level member of a JSON body. */
+export type GetMember = (name: RequestMember) => JsonMember | undefined
+
+export function memberGetter(facts: RequestFacts): GetMember {
+  return (name) => (facts.kind === 'json' ? facts.scan.members.get(name) : undefined)
+}
+
+export function isGiven(member: JsonMember | undefined): member is JsonMember {
+  return member !== undefined && member.kind !== 'null'
+}
+
+/** Stands for a number that limits nothing, or that cannot be read: an upstream that does read it may read any. */
+export const LIMITLESS = Number.MAX_SAFE_INTEGER
+
+/** A value of JSON as a whole number from 0 on. 1e3 and 8.0 are some; a text, -1 and 1.5 are left to upstream. */
+export function count(value: unknown): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : LIMITLESS
+}
+
+export function isPickedObject(picked: Picked | undefined): picked is PickedObject {
+  return picked instanceof Map
+}
+
+export function isPickedArray(picked: Picked | undefined): picked is readonly Picked[] {
+  return Array.isArray(picked)
+}
+
+const NAMING: Place = objectAt({ model: TEXT })
+
+/** Besides the model, what limits the cost. */
+const FALLBACK: Place = objectAt({ model: TEXT, max_tokens: TEXT, speed: TEXT })
+
+/** An image tool draws with `model`, and may have an SVG written by another one. The rest limits the cost. */
+const TOOL_MEMBERS = {
+  type: TEXT,
+  model: TEXT,
+  output_format: TEXT,
+  svg: NAMING,
+  max_uses: TEXT,
+  max_tokens: TEXT,
+  execution: TEXT,
+  environment: objectAt({ type: TEXT }),
+}
+
+/** A namespace holds tools, and no namespaces. */
+const TOOLS: Place = arrayOf(
+  objectAt({ ...TOOL_MEMBERS, tools: arrayOf(objectAt({ ...TOOL_MEMBERS, tools: TEXT })) }),
+)
+
+/** An item of the input that brings tools: `additional_tools`, the output of a tool search. */
+const ITEM: Place = objectAt({ tools: TOOLS })
+
+/** What is stored for file search is paid by its size and the days it is kept. */
+const VECTOR_STORES: Place = objectAt({ file_search: objectAt({ vector_stores: arrayOf(TEXT) }) })
+
+const EDIT: Place = objectAt({
+  type: TEXT,
+  trigger: objectAt({ type: TEXT, value: TEXT }),
+  compact_threshold: TEXT,
+})
+
+/**
+ * The members of a request that lead to models, one that leads to storage, and two that limit what it costs: what is read
+ * inside of them must not be there twice.
+ */
+const MODEL_MEMBERS = {
+  model: objectAt({ id: TEXT }),
+  fallbacks: arrayOf(FALLBACK),
+  tools: TOOLS,
+  prompt: objectAt({}),
+  moderation: NAMING,
+  svg: NAMING,
+  output_format: TEXT,
+  method: objectAt({ type: TEXT, reinforcement: TEXT }),
+  tool_resources: VECTOR_STORES,
+  thread: objectAt({ type: TEXT, previous_message_id: TEXT }),
+  context_management: { ...objectAt({ edits: arrayOf(EDIT) }), elements: EDIT },
+} as const satisfies Partial<Record<RequestMember, Place>>
+
+/** A request inside a batch. */
+const BODY: Place = objectAt({ ...MODEL_MEMBERS, input: sparseArrayOf(ITEM) })
+
+/** A batch of the Messages surface. */
+export const BATCH: Place = objectAt({ requests: streamOf(objectAt({ params: BODY })) })
+
+/** A line of an uploaded batch of the Chat surface. */
+export const BATCH_LINE: Place = objectAt({ body: BODY })
+
+/** What an item of the input says for itself, besides its tools. */
+export const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action', 'operation'] as const
+
+const SEEN_ITEM: Place = objectAt({
+  tools: TOOLS,
+  type: TEXT,
+  id: PRESENCE,
+  encrypted_content: TEXT,
+  ...Object.fromEntries(ITEM_CONTENT.map((name) => [name, PRESENCE])),
+})
+
+/** A request whose items are in the member of that name. */
+export function withItems(name: string): Place {
+  return objectAt({ [name]: streamOf(SEEN_ITEM) })
+}
+
+/** Prompts to be completed: texts, or arrays of tokens, of which nothing is kept. */
+export const PROMPTS: Place = objectAt({ prompt: streamOf(sparseArrayOf(TEXT)) })
+
+/** What the members say that lead to models. */
+interface PickedMembers {
+  readonly body: PickedObject
+  /** Inside of them. */
+  readonly duplicates: readonly string[]
+  readonly unreadable: UnreadableJson | null
+}
+
+/**
+ * The limits, the models and the ambiguity of a request are read one after the other, all from these, and `tools` can be
+ * long. The last pick is remembered: a WeakMap of all took a microsecond for each request.
+ */
+let last: { readonly facts: JsonFacts; readonly members: PickedMembers } | null = null
+
+/** The members of a body that lead to models, be it JSON or a form. */
+export function membersOf(facts: RequestFacts): PickedObject {
+  if (facts.kind === 'json') return pickMembers(facts).body
+  const fields = new Map<string, Picked>()
+  if (facts.kind !== 'form') return fields
+  for (const name of ['model', 'output_format', 'svg'] as const) {
+    const field = facts.scan.fields.get(name)
+    if (field !== undefined) fields.set(name, field.kind === 'text' ? field.value : UNREAD)
+  }
+  return fields
+}
+
+export function pickMembers(facts: JsonFacts): PickedMembers {
+  if (last?.facts === facts) return last.members
+  const members = pickAll(facts)
+  last = { facts, members }
+  return members
+}
+
+const NAMES = Object.keys(MODEL_MEMBERS) as readonly (keyof typeof MODEL_MEMBERS)[]
+
+function pickAll({ scan }: JsonFacts): PickedMembers {
+  const body = new Map<string, Picked>()
+  const duplicates: string[] = []
+  let unreadable: UnreadableJson | null = null
+  for (const name of NAMES) {
+    const member = scan.members.get(name)
+    if (member === undefined) continue
+    const value = pickMember(member, MODEL_MEMBERS[name])
+    if ('value' in value) body.set(name, value.value)
+    else {
+      const scan = scanJson(Buffer.from(value.json), value.place)
+      body.set(name, scan.kind === 'object' ? scan.picked.value : UNREAD)
+      if (scan.kind === 'unreadable') unreadable ??= scan.reason
+      else
+        for (const path of scan.picked.duplicates)
+          duplicates.push(`${name}${path.startsWith('[') ? '' : '.'}${path}`)
+    }
+  }
+  return { body, duplicates, unreadable }
+}
+
+/** A member's value, or what of it has to be looked into. */
+function pickMember(
+  member: JsonMember,
+  place: Place,
+): { readonly value: Picked } | { readonly json: string; readonly place: Place } {
+  switch (member.kind) {
+    case 'null':
+      return { value: null }
+    case 'string':
+      return { value: member.value }
+    case 'object':
+      return place.members === null ? { value: UNREAD } : { json: member.json, place }
+    case 'array':
+      return place.elements === null ? { value: UNREAD } : { json: member.json, place }
+    case 'too_long':
+      // An object of which nothing is known is still an object: a prompt that is one is a stored one.
+      return { value: member.type === 'object' && place.members !== null ? new Map() : UNREAD }
+    case 'boolean':
+    case 'number':
+      return { value: UNREAD }
+  }
+}

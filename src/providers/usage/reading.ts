@@ -1,0 +1,176 @@
+import { NO_USAGE, type Quantities, type Unit, type Usage, type UsagePart } from '../../kernel/usage.ts'
+import type { TextPlace } from '../../metering/event-template.ts'
+import type { Reading } from '../../metering/meter.ts'
+import type { OutputKind, OutputText } from '../../metering/output-text.ts'
+
+/** An object as it came over the wire: a member may be missing or be anything. */
+export type WireObject = Readonly<Record<string, unknown>>
+
+const EMPTY: WireObject = {}
+const NAME_LENGTH_MAX = 256
+
+export function isObject(value: unknown): value is WireObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The object, or one without members in place of anything else. */
+export function objectAt(value: unknown): WireObject {
+  return isObject(value) ? value : EMPTY
+}
+
+export function listAt(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** A string that can be the name of something: a model, a tier, a reason, an id. */
+export function nameAt(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX ? value : null
+}
+
+export function textAt(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** No call comes near a trillion of anything. Sums of a few thousand such numbers are still exact. */
+const COUNT_MAX = 1e12
+
+/**
+ * Reads the numbers of a reply and remembers whether all of them can be true.
+ *
+ * The rule for those that cannot: a count is a whole number from 0 to a trillion. Anything else (negative,
+ * fractional, larger, a string, an object) is left out as if it had not been sent, and makes the call suspect.
+ * A number that is left out never makes a call cheaper by itself: where it was a total, that side of the call is
+ * counted by us; where it was a part of a total (cached, audio), the total is charged as if there was no such part.
+ */
+export class Counts {
+  #suspect = false
+
+  get suspect(): boolean {
+    return this.#suspect
+  }
+
+  doubt(): void {
+    this.#suspect = true
+  }
+
+  /** Null when upstream did not say, or said what cannot be. */
+  read(value: unknown): number | null {
+    if (value === null || value === undefined) return null
+    // The addition makes a 0 of -0.
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= COUNT_MAX)
+      return value + 0
+    this.#suspect = true
+    return null
+  }
+
+  /** The same for an amount of time in seconds, which may have a fraction, in milliseconds. */
+  readSeconds(value: unknown): number | null {
+    if (value === null || value === undefined) return null
+    if (typeof value === 'number' && value >= 0 && value <= COUNT_MAX / 1000) return Math.round(value * 1000)
+    this.#suspect = true
+    return null
+  }
+
+  /**
+   * The next value of a count that can only rise. One that falls cannot be true, at either end; the larger one is
+   * taken, since what was reported once was consumed.
+   */
+  readRising(value: unknown, before: number | null): number | null {
+    const count = this.read(value)
+    if (count === null) return before
+    if (before !== null && count < before) {
+      this.#suspect = true
+      return before
+    }
+    return count
+  }
+}
+
+/** Quantities without those that are 0. */
+export function quantitiesOf(counts: { readonly [U in Unit]?: number | null }): Quantities {
+  const quantities: { [U in Unit]?: number } = {}
+  for (const unit in counts) {
+    const count = counts[unit as Unit] ?? 0
+    if (count > 0) quantities[unit as Unit] = count
+  }
+  return quantities
+}
+
+/** Takes what the model wrote, and says where that stood. Null if there is no text. */
+export function takeText(
+  output: OutputText,
+  kind: OutputKind,
+  index: string | number,
+  text: unknown,
+  path: TextPlace['path'],
+): TextPlace | null {
+  if (typeof text !== 'string') return null
+  const channel = output.channel(kind, index)
+  channel.append(text)
+  return { path, text, channel }
+}
+
+/** What a reader of replies has found when its reply is over. What it cannot know is left out. */
+interface Found extends Omit<Partial<Reading>, 'usage'> {
+  /** What the reply says of the whole call. */
+  readonly usage: Partial<Usage>
+  /** Of the response's own model, and of others that have the same two sides. */
+  readonly parts: readonly UsagePart[]
+  readonly inputKnown: boolean
+  readonly outputKnown: boolean
+  readonly outputTokensSeen: number
+  /** Calls of tools, which are known whenever they were seen. */
+  readonly calls?: Quantities
+  /** Parts of other models whose figures are known or not on their own. */
+  readonly otherParts?: readonly UsagePart[]
+  readonly suspect: boolean
+}
+
+export function readingOf({ usage, parts, calls = {}, otherParts = [], suspect, ...found }: Found): Reading {
+  const known = addToolCalls(keepKnownSides(parts, found.inputKnown, found.outputKnown), calls)
+  return {
+    usage: { ...NO_USAGE, ...usage, parts: [...known, ...otherParts], suspect },
+    error: null,
+    objectId: null,
+    imagesBegun: 0,
+    ...found,
+  }
+}
+
+const OUTPUT_UNITS: ReadonlySet<string> = new Set<Unit>([
+  'output_tokens',
+  'audio_output_tokens',
+  'image_output_tokens',
+])
+
+/**
+ * The parts without the units of a side that is not known, so that what is counted in their place is not added to
+ * half of it. Then the first part is that of the response's own model, for what is counted to be added to.
+ */
+function keepKnownSides(
+  parts: readonly UsagePart[],
+  inputKnown: boolean,
+  outputKnown: boolean,
+): readonly UsagePart[] {
+  if (inputKnown && outputKnown) return parts
+  const kept = parts.map((part) => ({
+    model: part.model,
+    quantities: keepUnits(part.quantities, inputKnown, outputKnown),
+    promptTokens: inputKnown ? part.promptTokens : 0,
+  }))
+  const own = kept.find((part) => part.model === null) ?? { model: null, quantities: {}, promptTokens: 0 }
+  return [own, ...kept.filter((part) => part !== own)]
+}
+
+function keepUnits(quantities: Quantities, inputKnown: boolean, outputKnown: boolean): Quantities {
+  const isKnown = (unit: string): boolean => (OUTPUT_UNITS.has(unit) ? outputKnown : inputKnown)
+  return Object.fromEntries(Object.entries(quantities).filter(([unit]) => isKnown(unit)))
+}
+
+/** Adds calls of tools, which are known whenever they were seen, to the part of the response's own model. */
+export function addToolCalls(parts: readonly UsagePart[], calls: Quantities): readonly UsagePart[] {
+  if (Object.keys(calls).length === 0) return parts
+  const at = parts.findLastIndex((part) => part.model === null)
+  if (at < 0) return [...parts, { model: null, quantities: calls, promptTokens: 0 }]
+  return parts.map((part, i) => (i === at ? { ...part, quantities: { ...part.quantities, ...calls } } : part))
+}

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { toReplyHeaders, toUpstreamHeaders } from '../../src/gateway/forwarded-headers.ts'
+
+const upstream = {
+  credential: ['x-api-key', 'provider'] as const,
+  host: 'up.example',
+  contentLength: null,
+  ownPrefix: 'x-svc-',
+  bodyEdited: false,
+}
+const rewrite = (...lines: string[]) => toUpstreamHeaders(lines, upstream)
+
+test('case, order and duplicates of the client stay', () => {
+  const lines = ['X-One', '1', 'x-one', '2', 'ACCEPT', '*/*', 'X-One', '1']
+  assert.deepEqual(rewrite('x-api-key', 'ours', ...lines), [
+    'host',
+    'up.example',
+    'x-api-key',
+    'provider',
+    ...lines,
+  ])
+})
+
+test('the provider’s credential takes the place of the first one the client sent, the others go', () => {
+  assert.deepEqual(
+    rewrite('A', '1', 'Authorization', 'Bearer ours', 'B', '2', 'api-key', 'dummy', 'C', '3'),
+    ['host', 'up.example', 'A', '1', 'x-api-key', 'provider', 'B', '2', 'C', '3'],
+  )
+})
+
+test('without a provider key nothing is sent as credential', () => {
+  const lines = toUpstreamHeaders(['Authorization', 'Bearer ours'], { ...upstream, credential: null })
+  assert.deepEqual(lines, ['host', 'up.example'])
+})
+
+for (const name of [
+  'Proxy-Authorization',
+  'Cookie',
+  'OpenAI-Organization',
+  'OpenAI-Project',
+  'Anthropic-Workspace-Id',
+  'X-Forwarded-For',
+  'X-Forwarded-Whatever',
+  'Forwarded',
+  'Via',
+  'X-Real-IP',
+  'CF-Connecting-IP',
+  'X-HTTP-Method-Override',
+  'x-http-method',
+  'X-Method-Override',
+  'X-Svc-Cost-Usd',
+  'Keep-Alive',
+  'TE',
+  'Trailer',
+  'Transfer-Encoding',
+  'Upgrade',
+  'HTTP2-Settings',
+  'Proxy-Connection',
+  'Expect',
+]) {
+  test(`${name} does not reach upstream`, () => {
+    assert.deepEqual(rewrite('x-api-key', 'ours', name, 'v'), ['host', 'up.example', 'x-api-key', 'provider'])
+  })
+}
+
+for (const name of [
+  'anthropic-version',
+  'anthropic-beta',
+  'openai-beta',
+  'idempotency-key',
+  'x-stainless-lang',
+  '__proto__',
+]) {
+  test(`${name} reaches upstream`, () => {
+    assert.ok(rewrite('x-api-key', 'ours', name, 'v').includes(name))
+  })
+}
+
+test('what Connection names is dropped, unless the meaning of the request rests on it', () => {
+  const lines = rewrite(
+    'Connection',
+    'x-hop, authorization, content-type, anthropic-version',
+    'X-Hop',
+    '1',
+    'Authorization',
+    'Bearer ours',
+    'Content-Type',
+    'application/json',
+    'anthropic-version',
+    '2023-06-01',
+  )
+  assert.deepEqual(lines, [
+    'host',
+    'up.example',
+    'x-api-key',
+    'provider',
+    'Content-Type',
+    'application/json',
+    'anthropic-version',
+    '2023-06-01',
+  ])
+})
+
+test('a known length is announced anew', () => {
+  const lines = toUpstreamHeaders(['Content-Length', '7'], {
+    ...upstream,
+    credential: null,
+    contentLength: 7,
+  })
+  assert.deepEqual(lines, ['host', 'up.example', 'content-length', '7'])
+})
+
+const CHUNKABLE = { chunkable: true, ownPrefix: 'x-svc-' }
+
+test('case, order and duplicates of what upstream says stay', () => {
+  const headers = ['Date', 'a', 'SET-cookie', 'b', 'set-Cookie', 'c', 'X-Request-Id', 'd', 'date', 'e']
+  assert.deepEqual(toReplyHeaders(headers, CHUNKABLE), headers)
+})
+
+test('what belongs to the connection with upstream stays there, nominations included', () => {
+  const headers = ['Connection', 'keep-alive, X-Debug', 'Keep-Alive', 'timeout=5', 'x-debug', 'a', 'a', 'b']
+  assert.deepEqual(toReplyHeaders(headers, CHUNKABLE), ['a', 'b'])
+})
+
+test('a Connection line behind the line that it nominates counts as well', () => {
+  assert.deepEqual(toReplyHeaders(['X-Debug', 'a', 'connection', 'x-debug'], CHUNKABLE), [])
+})
+
+test('nobody but us says what begins like our own', () => {
+  const headers = ['X-Svc-Cost-Usd', '0', 'x-svc-request-id', 'forged', 'x-svc', 'a']
+  assert.deepEqual(toReplyHeaders(headers, CHUNKABLE), ['x-svc', 'a'])
+})
+
+test('framing in chunks stays where the client can read it and no length says otherwise', () => {
+  const chunked = ['Transfer-Encoding', 'chunked', 'Trailer', 'x-sum', 'a', 'b']
+  const sized = [...chunked, 'Content-LENGTH', '5']
+  assert.deepEqual(toReplyHeaders(chunked, CHUNKABLE), chunked)
+  assert.deepEqual(toReplyHeaders(sized, CHUNKABLE), ['a', 'b', 'Content-LENGTH', '5'])
+  assert.deepEqual(toReplyHeaders(chunked, { ...CHUNKABLE, chunkable: false }), ['a', 'b'])
+})
+
+test('a body that upstream ended with its connection goes in chunks, and its head says so', () => {
+  const framing = { chunkable: true, ownPrefix: 'x-svc-' }
+  assert.deepEqual(toReplyHeaders(['Transfer-Encoding', 'identity', 'A', '1'], framing), ['A', '1'])
+  assert.deepEqual(toReplyHeaders(['Transfer-Encoding', 'gzip'], framing), [
+    'Transfer-Encoding',
+    'gzip, chunked',
+  ])
+  assert.deepEqual(toReplyHeaders(['transfer-encoding', 'Chunked'], framing), [
+    'transfer-encoding',
+    'Chunked',
+  ])
+})

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { writeCoalesced } from '../../src/http/coalesced-write.ts'
+
+interface Pair {
+  readonly near: Socket
+  readonly far: Socket
+}
+
+/** Two ends of a real connection. Nobody reads at the far one yet. */
+async function openPair(t: TestContext): Promise<Pair> {
+  const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  const accepted = once(server, 'connection')
+  const near = connect(port, '127.0.0.1')
+  const [far] = (await accepted) as [Socket]
+  await once(near, 'ready')
+  t.after(() => {
+    near.destroy()
+    far.destroy()
+    server.close()
+  })
+  return { near, far }
+}
+
+async function readToEnd(far: Socket): Promise<string> {
+  let text = ''
+  far.setEncoding('latin1')
+  far.on('data', (piece: string) => {
+    text += piece
+  })
+  far.resume()
+  await once(far, 'end')
+  return text
+}
+
+test('head, chunk and what comes behind arrive as one, in any combination', async (t) => {
+  const { near, far } = await openPair(t)
+  const parts = [
+    ['head\r\n\r\n', 'body', '\r\n0\r\n\r\n'],
+    ['', 'body alone', ''],
+    ['head alone', '', ''],
+    ['h\u00e9ad', '\u00ff\u0000', 'behind'],
+    ['long ', 'x'.repeat(12_000), ' behind'],
+  ] as const
+  for (const [head, chunk, after] of parts) writeCoalesced(near, head, Buffer.from(chunk, 'latin1'), after)
+  near.end()
+  assert.equal(await readToEnd(far), parts.flat().join(''))
+})
+
+test('what a socket could not hand on at once is not written over', async (t) => {
+  const slow = await openPair(t)
+  const quick = await openPair(t)
+  let sent = ''
+  // Until the kernel takes no more of the one nobody reads.
+  for (let i = 0; slow.near.writableLength === 0; i++) {
+    const chunk = String(i).padEnd(7_000, 'ab')
+    sent += `head ${i} ${chunk}`
+    writeCoalesced(slow.near, `head ${i} `, Buffer.from(chunk), '')
+  }
+  for (let i = 0; i < 20; i++) writeCoalesced(quick.near, 'other ', Buffer.alloc(7_000, 'z'), '')
+  slow.near.end()
+  quick.near.end()
+  const [fromSlow, fromQuick] = await Promise.all([readToEnd(slow.far), readToEnd(quick.far)])
+  assert.ok(fromSlow === sent)
+  assert.ok(fromQuick === `other ${'z'.repeat(7_000)}`.repeat(20))
+})
+
+test('what is corked, and what waits for its connection, is not written over', async (t) => {
+  const { near, far } = await openPair(t)
+  near.cork()
+  writeCoalesced(near, 'first ', Buffer.from('of all'), ', ')
+  const other = await openPair(t)
+  writeCoalesced(other.near, 'to another, ', Buffer.from('meanwhile'), '')
+  writeCoalesced(near, 'second ', Buffer.from('of all'), '')
+  near.uncork()
+  near.end()
+  assert.equal(await readToEnd(far), 'first of all, second of all')
+
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const accepted = once(server, 'connection')
+  const early = connect((server.address() as { port: number }).port, '127.0.0.1')
+  t.after(() => {
+    early.destroy()
+    server.close()
+  })
+  writeCoalesced(early, 'before ', Buffer.from('it was'), ' connected')
+  writeCoalesced(other.near, 'meanwhile ', Buffer.from('to another'), '')
+  early.end()
+  const [late] = (await accepted) as [Socket]
+  assert.equal(await readToEnd(late), 'before it was connected')
+})
+
+test('it is told when all has left, and when it cannot', async (t) => {
+  const { near } = await openPair(t)
+  const told: (string | null)[] = []
+  const done = new Promise<void>((resolve) => {
+    writeCoalesced(near, 'a', Buffer.from('b'), 'c', (error) => {
+      told.push(error?.message ?? null)
+      resolve()
+    })
+  })
+  await done
+  near.destroy()
+  near.on('error', () => {})
+  const failed = new Promise<void>((resolve) => {
+    writeCoalesced(near, 'a', Buffer.from('b'), 'c', (error) => {
+      told.push((error as NodeJS.ErrnoException)?.code ?? null)
+      resolve()
+    })
+  })
+  await failed
+  assert.deepEqual(told, [null, 'ERR_STREAM_DESTROYED'])
+})

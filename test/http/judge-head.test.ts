@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hidesOwnedPath, isOwnedPath, judgeTarget } from '../../src/http/judge-head.ts'
+
+const pass: readonly [target: string, path: string, query: string][] = [
+  ['/v1/messages', '/v1/messages', ''],
+  ['/v1/messages?', '/v1/messages', '?'],
+  ['/v1/messages?beta=true&x=%zz+#y', '/v1/messages', '?beta=true&x=%zz+#y'],
+  ['/v1/files/a%2fb', '/v1/files/a%2fb', ''],
+  ['/v1/x?u=http://h/../..//', '/v1/x', '?u=http://h/../..//'],
+  ['/v1/messages;x', '/v1/messages;x', ''],
+  ['/V1/Messages/', '/V1/Messages/', ''],
+  ['/.well-known/x', '/.well-known/x', ''],
+  ['/v1/...', '/v1/...', ''],
+  ['/%252e%252e/x', '/%252e%252e/x', ''],
+  ['http://gate.example:8787/v1/models?x', '/v1/models', '?x'],
+  ['HTTP://GATE.EXAMPLE:8787', '/', ''],
+]
+for (const [target, path, query] of pass) {
+  test(`the target ${target} is taken as it stands`, () => {
+    assert.deepEqual(judgeTarget(target, 'gate.example:8787'), { kind: 'target', target: { path, query } })
+  })
+}
+
+const refused = [
+  '',
+  '*',
+  'v1/messages',
+  '//evil/v1/models',
+  '/v1//messages',
+  '/v1/../admin',
+  '/v1/.',
+  '/..',
+  '/v1/%2e%2e/admin',
+  '/v1/%2E./admin',
+  '/v1/.%2e',
+  '/v1/..%2fadmin',
+  '/v1/x%2F%2e%2E%2fy',
+  '/v1\\..\\admin',
+  '/v1/%5c..',
+  '/v1/messages#/../admin',
+  '/v1/a b',
+  '/v1/\x7f',
+  'http://evil.example/v1/models',
+  'https://gate.example:8787@evil.example/',
+  'ftp://gate.example:8787/',
+]
+for (const target of refused) {
+  test(`the target ${JSON.stringify(target)} is refused`, () => {
+    assert.equal(judgeTarget(target, 'gate.example:8787').kind, 'refused')
+  })
+}
+
+test('an absolute target without a Host to compare it with is refused', () => {
+  assert.equal(judgeTarget('http://gate.example/v1/models', undefined).kind, 'refused')
+})
+
+test('exactly our own paths are owned', () => {
+  for (const path of [
+    '/v1/keys',
+    '/v1/keys/me',
+    '/v1/usage',
+    '/gateway/v1/x',
+    '/dashboard',
+    '/healthz',
+    '/metrics',
+  ]) {
+    assert.equal(isOwnedPath(path), true, path)
+  }
+  for (const path of [
+    '/v1/key',
+    '/v1/keyset',
+    '/v1/usage/x',
+    '/v1',
+    '/',
+    '/gatewayx',
+    '/V1/keys',
+    '/healthz/',
+  ]) {
+    assert.equal(isOwnedPath(path), false, path)
+  }
+})
+
+test('an owned path behind encoded slashes is seen through', () => {
+  assert.equal(hidesOwnedPath('/v1%2fkeys'), true)
+  assert.equal(hidesOwnedPath('/gateway%2Fv1/credits'), true)
+  assert.equal(hidesOwnedPath('/v1/files/v1%2fkeys'), false)
+  assert.equal(hidesOwnedPath('/v1/keys/a%2fb'), false)
+})

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { test } from 'node:test'
+import type { MessageReceiver } from '../../src/http/message-reader.ts'
+import { ChunkList } from '../../src/kernel/chunk-list.ts'
+import {
+  type Borrowed,
+  copyIfBorrowed,
+  readBuffer,
+  viewOf,
+  withBorrowed,
+} from '../../src/kernel/read-buffer.ts'
+import { readSourceTree } from '../style/source-tree.ts'
+
+class Keeper {
+  field: Buffer = Buffer.alloc(0)
+  bytes: Uint8Array = Buffer.alloc(0)
+  readonly list: Buffer[] = []
+  readonly parts = new ChunkList()
+  stored: (() => Buffer) | null = null
+
+  /** Never called: `tsc` reads it, and fails where one of these compiles. */
+  keep(chunk: Borrowed, socket: Socket): void {
+    // @ts-expect-error A field that keeps bytes takes no borrowed ones.
+    this.field = chunk
+    // @ts-expect-error
+    this.bytes = chunk
+    // @ts-expect-error Nor does a part of them become owned.
+    this.field = chunk.subarray(1)
+    // @ts-expect-error
+    this.list.push(chunk)
+    // @ts-expect-error
+    this.stored = () => chunk
+    // @ts-expect-error A socket may send them later.
+    socket.write(chunk)
+    // @ts-expect-error
+    Buffer.concat([chunk])
+    this.field = copyIfBorrowed(chunk)
+    this.list.push(copyIfBorrowed(chunk.subarray(1)))
+    this.parts.append(chunk)
+    socket.write(copyIfBorrowed(chunk))
+  }
+}
+
+/** A receiver that asks for a Buffer would be given borrowed bytes under the name of owned ones. */
+// @ts-expect-error
+const receiver: Pick<MessageReceiver, 'data'> = { data: (chunk: Buffer) => chunk.length > 0 }
+
+test('what is borrowed is copied, what is owned is not', () => {
+  assert.equal(typeof receiver.data, 'function')
+  const keeper = new Keeper()
+  const own = Buffer.from('own')
+  assert.equal(copyIfBorrowed(own), own)
+  readBuffer.write('read')
+  keeper.field = copyIfBorrowed(readBuffer.subarray(0, 4))
+  readBuffer.write('over')
+  assert.equal(String(keeper.field), 'read')
+  const slab = Buffer.allocUnsafeSlow(4)
+  slab.write('lent')
+  withBorrowed(slab, (chunk) => {
+    keeper.list.push(copyIfBorrowed(chunk))
+    assert.equal(viewOf(chunk).buffer, slab.buffer)
+  })
+  slab.write('gone')
+  assert.equal(String(keeper.list[0]), 'lent')
+  assert.equal(copyIfBorrowed(slab), slab, 'it is its owner’s again')
+})
+
+test('nothing but a parameter has the type of borrowed bytes', () => {
+  // A field, an array, a map or a promise of them would keep them.
+  const kept = /[#\w]+\??: (?:readonly )?Borrowed(?: \| null)? = |#\w+: Borrowed|Borrowed\[\]|<Borrowed/
+  const keepers = readSourceTree('src').filter(({ text }) => kept.test(text))
+  assert.deepEqual(
+    keepers.map(({ path }) => path),
+    // The default of a parameter, which is of our own.
+    ['src/http/outgoing-reply.ts'],
+  )
+})

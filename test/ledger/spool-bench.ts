@@ -1,0 +1,85 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before } from 'node:test'
+import type { CallClosing } from '../../src/ledger/call.ts'
+import {
+  openSettlementSpool,
+  openSpoolWriter,
+  type SettlementSpool,
+  SpoolDiskFull,
+  type SpoolWriter,
+} from '../../src/ledger/settlement-spool.ts'
+import { readSpoolFile } from '../../src/ledger/spool-file.ts'
+import type { SpoolChange } from '../../src/ledger/spool-thread.ts'
+import { createLogLines } from '../support/log-lines.ts'
+
+export let parent: string
+before(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'tollgate-test-spool-'))
+})
+after(() => rm(parent, { recursive: true }))
+
+export interface Bench {
+  readonly dir: string
+  readonly file: string
+  readonly lines: string[]
+  readonly disk: WriterWatch
+  open(): Promise<SettlementSpool>
+  /** What another life would find, if this one ended now. */
+  onDisk(): Promise<readonly CallClosing[]>
+}
+
+/** So large that four records do not fit, and small enough to be written many times over. */
+export const BYTES_MAX = 40_000
+export const LARGE = 'x'.repeat(BYTES_MAX / 4)
+
+export async function bench(): Promise<Bench> {
+  const dir = join(await mkdtemp(join(parent, 'dir-')), 'spool')
+  const { log, lines } = createLogLines()
+  const disk = watchWriter()
+  const file = join(dir, 'settlements.db')
+  return {
+    ...{ dir, file, lines, disk },
+    open: () => openSettlementSpool(dir, log, { openWriter: disk.open, bytesMax: BYTES_MAX }),
+    async onDisk() {
+      const copy = await mkdtemp(join(parent, 'copy-'))
+      await cp(dir, copy, { recursive: true })
+      return readSpoolFile(join(copy, 'settlements.db')).left
+    },
+  }
+}
+
+/** What was written to the file of a spool, and what happens to the next write. */
+export interface WriterWatch {
+  readonly changes: SpoolChange[]
+  /** While it is set writes fail: before anything is in the file, or with the change in it. */
+  fault: 'no room' | 'failed fsync' | 'written and not told' | null
+  /** Writes wait for it, while it is set. */
+  gate: Promise<void> | null
+  open(path: string): SpoolWriter
+}
+
+export function watchWriter(): WriterWatch {
+  const watch: WriterWatch = { changes: [], fault: null, gate: null, open }
+
+  function open(path: string): SpoolWriter {
+    const writer = openSpoolWriter(path)
+    return {
+      async write(change) {
+        const { fault } = watch
+        watch.changes.push(change)
+        if (fault === 'no room') throw new SpoolDiskFull(fault)
+        if (fault === 'failed fsync') throw new Error(fault)
+        await watch.gate
+        await writer.write(change)
+        if (fault !== null) throw new Error(fault)
+      },
+      close: () => writer.close(),
+    }
+  }
+
+  return watch
+}
+
+export const idsOf = (closings: readonly CallClosing[]) => closings.map(({ requestId }) => requestId)
