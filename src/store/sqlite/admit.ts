@@ -8,9 +8,9 @@ import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts
 import { modelsOf } from '../operations/keys.ts'
 import { bool, nanos, nanosOrNull, numberOrNull, type Row, text } from '../rows.ts'
 import type { AccountRow, BatchRows, KeyRow, MonthMoves } from './batch-rows.ts'
+import { bind, inArrays, integer } from './bind.ts'
 import type { OpenCalls } from './calls.ts'
 import type { Operations } from './operations.ts'
-import { bind, inArrays, integer } from './rows.ts'
 
 /** Admission: the checks of a call and its hold, in the transaction of the batch that it came with. */
 export function admitOperation(

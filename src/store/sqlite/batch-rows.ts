@@ -2,7 +2,7 @@ import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import { KEY_LIMITS } from '../../keys/key-store.ts'
 import type { CallClosing } from '../../ledger/call.ts'
 import { TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
-import { flag, inArrays, integer } from './rows.ts'
+import { flag, inArrays, integer } from './bind.ts'
 
 /** How SQLite gives the columns of a key's limits. */
 interface LimitCells {

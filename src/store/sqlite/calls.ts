@@ -6,8 +6,8 @@ import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { callRecord, refusedRecord } from '../call-record.ts'
 import { nanos, nanosOrNull, text, textOrNull } from '../rows.ts'
 import type { BatchRows } from './batch-rows.ts'
+import { bind, flag, inArrays, integer } from './bind.ts'
 import type { Operations } from './operations.ts'
-import { bind, flag, inArrays, integer } from './rows.ts'
 
 /** What settlement has to know of a call's opening. */
 export interface OpenCall {
