@@ -90,7 +90,7 @@ function isPlain(bytes: Buffer, from: number, to: number): boolean {
 /** Something is there that was not read: a number, a literal, what is too long, or a container that is not looked into. */
 export const UNREAD: unique symbol = Symbol('unread')
 
-/** What a picker found at a place: of an object or array only what it was to look at. */
+/** What was found at a place: of an object or array only what is looked at. */
 export type Picked = string | null | typeof UNREAD | PickedObject | readonly Picked[]
 
 export type PickedObject = ReadonlyMap<string, Picked>
