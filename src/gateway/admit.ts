@@ -32,7 +32,7 @@ export async function checkKey(
   gateway: Gateway,
 ): Promise<Denial | null> {
   const atMs = gateway.clock.nowMs()
-  const caller = await gateway.store.recognise(digest, atMs)
+  const caller = await gateway.store.lookUpKey(digest, atMs)
   if (caller.kind === 'refused') return { refusal: refuseKey(caller.reason), balanceNanos: null }
   if (caller.kind === 'admin_key') return { refusal: refuseKey('admin_key'), balanceNanos: null }
   const refusal = paid ? refuseSpent(caller.means, atMs) : null
@@ -87,7 +87,7 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
         return refused(explainRefusal(refusal, asked, exchange.names), balanceNanos)
       }
       // It may be an admin key, whose holder deserves to be told so.
-      const caller = await gateway.store.recognise(digest, gateway.clock.nowMs())
+      const caller = await gateway.store.lookUpKey(digest, gateway.clock.nowMs())
       return refused(refuseKey(caller.kind === 'admin_key' ? 'admin_key' : 'unknown_key'))
     }
   }
@@ -109,7 +109,7 @@ function isForModels({ reason }: CallRefusal): boolean {
 async function allowedModelsOf(digest: Uint8Array, { store, clock }: Gateway): Promise<readonly string[]> {
   const atMs = clock.nowMs()
   try {
-    const caller = await store.recognise(digest, atMs)
+    const caller = await store.lookUpKey(digest, atMs)
     if (caller.kind !== 'api_key') return []
     return (await store.getKey(caller.accountId, caller.keyId, atMs))?.allowedModels ?? []
   } catch {

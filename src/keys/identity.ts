@@ -53,5 +53,5 @@ export type Recognition = Caller | { readonly kind: 'refused'; readonly reason: 
  */
 export interface RecognitionStore {
   /** Whose key this is and whether it may be used now. If it is an API key and may, its use is recorded. */
-  recognise(digest: Uint8Array, atMs: number): Promise<Recognition>
+  lookUpKey(digest: Uint8Array, atMs: number): Promise<Recognition>
 }

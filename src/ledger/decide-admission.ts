@@ -3,7 +3,7 @@ import { type KeyLimits, keyStatus } from '../keys/key-store.ts'
 import type { Budget, CallOpening, CallRefusal, HeldBy, HoldFloor, NamedModels } from './call.ts'
 
 /** How a key and its account stand at the instant of the question, read in the transaction that decides. */
-export interface Standing extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
+export interface KeyState extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs'> {
   readonly accountId: string
   readonly revokedAtMs: number | null
   /** Null without a cap. */
@@ -21,42 +21,42 @@ export interface Standing extends Pick<KeyLimits, 'allowedModels' | 'expiresAtMs
 export type Decision =
   | { readonly kind: 'admit'; readonly holdNanos: Nanos; readonly holdListNanos: Nanos }
   | { readonly kind: 'refuse'; readonly refusal: CallRefusal }
-  | { readonly kind: 'hold_back'; readonly by: HeldBy }
+  | { readonly kind: 'wait'; readonly by: HeldBy }
 
 /** The checks of an admission, in the order in which they count: the first that fails is the answer. */
-export function decideAdmission(opening: CallOpening, standing: Standing): Decision {
+export function decideAdmission(opening: CallOpening, keyState: KeyState): Decision {
   const refusal =
-    refuseByKey(standing, opening.atMs) ??
-    refuseByBody(opening, standing) ??
-    refuseByModel(opening.models, standing) ??
-    refuseUnratable(opening, standing) ??
-    refuseByMoney(opening, standing)
+    refuseByKey(keyState, opening.atMs) ??
+    refuseByBody(opening, keyState) ??
+    refuseByModel(opening.models, keyState) ??
+    refuseUnratable(opening, keyState) ??
+    refuseByMoney(opening, keyState)
   if (refusal !== null) return { kind: 'refuse', refusal }
-  const by = heldBy(opening, standing)
-  if (by !== null) return { kind: 'hold_back', by }
-  return { kind: 'admit', ...sizeOfHold(opening, standing) }
+  const by = heldBy(opening, keyState)
+  if (by !== null) return { kind: 'wait', by }
+  return { kind: 'admit', ...sizeOfHold(opening, keyState) }
 }
 
 /** For a key with nothing to keep to, upstream judges odd requests itself. */
-function isLimited({ budget, allowedModels, creditEnforced }: Standing): boolean {
+function isLimited({ budget, allowedModels, creditEnforced }: KeyState): boolean {
   return budget !== null || allowedModels !== null || creditEnforced
 }
 
-function refuseByKey(standing: Standing, atMs: number): CallRefusal | null {
-  const status = keyStatus(standing, atMs)
+function refuseByKey(keyState: KeyState, atMs: number): CallRefusal | null {
+  const status = keyStatus(keyState, atMs)
   if (status === 'usable') return null
   return { reason: status === 'revoked' ? 'revoked_key' : 'expired_key' }
 }
 
 /** Parsers disagree on such bodies: the one that we judge may not be the one that upstream obeys. */
-function refuseByBody({ ambiguity }: CallOpening, standing: Standing): CallRefusal | null {
-  if (ambiguity === null || !isLimited(standing)) return null
+function refuseByBody({ ambiguity }: CallOpening, keyState: KeyState): CallRefusal | null {
+  if (ambiguity === null || !isLimited(keyState)) return null
   return { reason: 'ambiguous_body', detail: ambiguity }
 }
 
 export const FOREIGN_FILE = 'The batch is not made of a file that this key uploaded here in one request.'
 
-function refuseByModel(models: NamedModels, { allowedModels, batchModels }: Standing): CallRefusal | null {
+function refuseByModel(models: NamedModels, { allowedModels, batchModels }: KeyState): CallRefusal | null {
   if (allowedModels === null) return null
   const names = models.batchFile === null ? models.names : [...models.names, ...(batchModels ?? [])]
   const stranger = names.find((name) => !allowedModels.includes(name))
@@ -68,13 +68,13 @@ function refuseByModel(models: NamedModels, { allowedModels, batchModels }: Stan
   return null
 }
 
-function refuseUnratable({ unratable }: CallOpening, standing: Standing): CallRefusal | null {
+function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRefusal | null {
   if (unratable === null || unratable.refuse === 'never') return null
-  const limited = standing.budget !== null || standing.creditEnforced
+  const limited = keyState.budget !== null || keyState.creditEnforced
   return unratable.refuse === 'always' || limited ? { reason: unratable.reason } : null
 }
 
-function refuseByMoney({ hold }: CallOpening, { budget, ...account }: Standing): CallRefusal | null {
+function refuseByMoney({ hold }: CallOpening, { budget, ...account }: KeyState): CallRefusal | null {
   if (hold.kind === 'none') return null
   if (budget !== null && budget.spentNanos >= budget.capNanos) return { reason: 'budget_exceeded', budget }
   if (account.creditEnforced && account.balanceNanos <= 0n) return { reason: 'credit_exhausted' }
@@ -82,13 +82,13 @@ function refuseByMoney({ hold }: CallOpening, { budget, ...account }: Standing):
 }
 
 /** What stands in the way now and may not stand there later. */
-function heldBy({ hold, heldCounts, ahead }: CallOpening, standing: Standing): HeldBy | null {
+function heldBy({ hold, heldCounts, ahead }: CallOpening, keyState: KeyState): HeldBy | null {
   if (hold.kind === 'none') return null
-  const { budget, creditEnforced, balanceNanos, accountId } = standing
+  const { budget, creditEnforced, balanceNanos, accountId } = keyState
   if (budget !== null && ((heldCounts && leftOf(budget) <= 0n) || ahead.key))
     return { limit: 'budget', budget }
   if (!creditEnforced) return null
-  const noRoom = heldCounts && balanceNanos - standing.heldNanos <= 0n
+  const noRoom = heldCounts && balanceNanos - keyState.heldNanos <= 0n
   return noRoom || ahead.key || ahead.accounts.includes(accountId) ? { limit: 'credit' } : null
 }
 
@@ -103,15 +103,15 @@ export const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
 export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
 /** A call that nothing bounds takes all that is left of its key's cap: no other call of the key is admitted until it is settled. */
-function sizeOfHold({ hold }: CallOpening, standing: Standing): { holdNanos: Nanos; holdListNanos: Nanos } {
+function sizeOfHold({ hold }: CallOpening, keyState: KeyState): { holdNanos: Nanos; holdListNanos: Nanos } {
   if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
   if (hold.kind === 'bound') {
-    const { nanos = 0n, listNanos = 0n } = standing.holdFloor ?? {}
+    const { nanos = 0n, listNanos = 0n } = keyState.holdFloor ?? {}
     return { holdNanos: larger(hold.nanos, nanos), holdListNanos: larger(hold.listNanos, listNanos) }
   }
-  const { budget, creditEnforced, balanceNanos } = standing
+  const { budget, creditEnforced, balanceNanos } = keyState
   const most =
-    budget !== null ? leftOf(budget) : creditEnforced ? balanceNanos - standing.heldNanos : UNBOUNDED_NANOS
+    budget !== null ? leftOf(budget) : creditEnforced ? balanceNanos - keyState.heldNanos : UNBOUNDED_NANOS
   // Where only what is settled counts, calls in flight may hold more than there is.
   const nanos = within(most, 0n, budget === null ? UNBOUNDED_NANOS : HOLD_NANOS_MAX)
   return { holdNanos: nanos, holdListNanos: within(nanos, 0n, UNBOUNDED_NANOS) }

@@ -96,7 +96,7 @@ export async function handleOwned(
   // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
   if (identity.kind === 'preflight') return deny(refuseKey('unknown_key'))
   const atMs = management.clock.nowMs()
-  const caller = await recognition.recognise(identity.digest, atMs)
+  const caller = await recognition.lookUpKey(identity.digest, atMs)
   if (caller.kind === 'refused') return deny(refuseKey(caller.reason))
   const found = findRoute(exchange.method, target.path)
   // What an API key may call is looked up first; that something else does not exist, it does not learn.

@@ -7,7 +7,7 @@ import {
   decideAdmission,
   FOREIGN_FILE,
   HOLD_NANOS_MAX,
-  type Standing,
+  type KeyState,
   UNBOUNDED_NANOS,
 } from '../../src/ledger/decide-admission.ts'
 
@@ -24,7 +24,7 @@ const OPENING: CallOpening = {
   ...{ heldCounts: true, ahead: NOBODY_AHEAD, askedBefore: false },
 }
 
-const STANDING: Standing = {
+const KEY_STATE: KeyState = {
   ...{ accountId: 'acc', revokedAtMs: null, expiresAtMs: null, allowedModels: null, budget: null },
   ...{ creditEnforced: false, balanceNanos: 0n, heldNanos: 0n, batchModels: null, holdFloor: null },
 }
@@ -43,13 +43,13 @@ const refuse = (refusal: Extract<Decision, { kind: 'refuse' }>['refusal']): Deci
   kind: 'refuse',
   refusal,
 })
-const waitForBudget = (of: Budget): Decision => ({ kind: 'hold_back', by: { limit: 'budget', budget: of } })
-const WAIT_FOR_CREDIT: Decision = { kind: 'hold_back', by: { limit: 'credit' } }
+const waitForBudget = (of: Budget): Decision => ({ kind: 'wait', by: { limit: 'budget', budget: of } })
+const WAIT_FOR_CREDIT: Decision = { kind: 'wait', by: { limit: 'credit' } }
 
 type Case = readonly [
   what: string,
   opening: Partial<CallOpening>,
-  standing: Partial<Standing>,
+  keyState: Partial<KeyState>,
   decision: Decision,
 ]
 
@@ -202,20 +202,20 @@ const CASES: readonly Case[] = [
   ],
 ]
 
-for (const [what, opening, standing, decision] of CASES) {
+for (const [what, opening, keyState, decision] of CASES) {
   test(`${what}: ${decision.kind}`, () => {
-    assert.deepEqual(decideAdmission({ ...OPENING, ...opening }, { ...STANDING, ...standing }), decision)
+    assert.deepEqual(decideAdmission({ ...OPENING, ...opening }, { ...KEY_STATE, ...keyState }), decision)
   })
 }
 
 test('the first check that fails is the answer, in this order', () => {
-  const all = { ...STANDING, ...ALLOWED, ...credit(0n), revokedAtMs: 1 }
+  const all = { ...KEY_STATE, ...ALLOWED, ...credit(0n), revokedAtMs: 1 }
   const opening = {
     ...{ ...OPENING, ambiguity: 'twice', models: { ...NAMED, names: ['x'], unknown: 'stored' } },
     ...unratable('always'),
   }
-  const reasonOf = (asked: CallOpening, standing: Standing) => {
-    const decision = decideAdmission(asked, standing)
+  const reasonOf = (asked: CallOpening, keyState: KeyState) => {
+    const decision = decideAdmission(asked, keyState)
     return decision.kind === 'refuse' ? decision.refusal.reason : decision.kind
   }
   const usable = { ...all, revokedAtMs: null }

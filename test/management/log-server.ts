@@ -63,7 +63,7 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
   }
   const management = { clock: systemClock, store } as unknown as Management
   const recognition = {
-    recognise: () => Promise.resolve({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const),
+    lookUpKey: () => Promise.resolve({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const),
   }
   const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
   const parts = { management, recognition, bodyTimes }

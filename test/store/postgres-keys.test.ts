@@ -234,7 +234,7 @@ shared(
     const born = newKey('born', { expiresAtMs: nowMs - 1, createdAtMs: nowMs - HOUR_MS })
     assert.equal((await store.createKey(born, null)).kind, 'born_expired')
     const reasonOf = async (name: string, atMs: number) => {
-      const recognition = await store.recognise(digestOf(name), atMs)
+      const recognition = await store.lookUpKey(digestOf(name), atMs)
       return recognition.kind === 'refused' ? recognition.reason : recognition.kind
     }
     for (const atMs of [0, nowMs - 9 * HOUR_MS, nowMs + 9 * HOUR_MS]) {
@@ -284,11 +284,11 @@ shared(
       const end = { createdAtMs, oldExpiresAtMs: createdAtMs }
       const rotation = await store.rotateKey('default', `key_${name}`, successor(`${name} next`, end), null)
       assert.equal(rotation.kind, 'done')
-      assert.deepEqual(await store.recognise(digestOf(name), createdAtMs), {
+      assert.deepEqual(await store.lookUpKey(digestOf(name), createdAtMs), {
         kind: 'refused',
         reason: 'expired_key',
       })
-      assert.equal((await store.recognise(digestOf(`${name} next`), createdAtMs)).kind, 'api_key')
+      assert.equal((await store.lookUpKey(digestOf(`${name} next`), createdAtMs)).kind, 'api_key')
     }
   },
 )

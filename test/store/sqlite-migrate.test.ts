@@ -44,7 +44,7 @@ test('a key from before allowlists keeps its meaning: every model, no bodies kep
     rotatedFrom: null,
     month: { spentNanos: 5n, heldNanos: 6n, lostNanos: 7n },
   })
-  assert.equal((await store.recognise(digestOf('a'), NOON)).kind, 'api_key')
+  assert.equal((await store.lookUpKey(digestOf('a'), NOON)).kind, 'api_key')
   await store.close()
   rmSync(folder, { recursive: true })
 })

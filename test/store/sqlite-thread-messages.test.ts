@@ -92,7 +92,7 @@ test('a closing comes over the boundary as it was, to the last nanodollar', () =
   )
 })
 
-const look: Command = ['recognise', Buffer.from([1, 2, 0xff]), 5]
+const look: Command = ['lookUpKey', Buffer.from([1, 2, 0xff]), 5]
 const admit: Command = ['admit', { ...opening('r', 'k'), digest: Buffer.from([0, 0x80]) }]
 const settle: Command = ['settle', closing('r')]
 const balance: Command = ['getBalance', 'default']
@@ -102,10 +102,10 @@ test('a batch comes over in its order, as one text unless there is something els
   assert.deepEqual(sent(settle, look, admit), [settle, look, admit])
   assert.equal(typeof writeBatch([settle, balance]), 'object')
   // Cloned bytes are bytes, and no Buffer any more.
-  assert.deepEqual(sent(settle, balance, ['recognise', new Uint8Array([1]), 5]), [
+  assert.deepEqual(sent(settle, balance, ['lookUpKey', new Uint8Array([1]), 5]), [
     settle,
     balance,
-    ['recognise', new Uint8Array([1]), 5],
+    ['lookUpKey', new Uint8Array([1]), 5],
   ])
 })
 

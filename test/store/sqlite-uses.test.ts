@@ -13,7 +13,7 @@ import { closing, digestOf, NOON, newKey, opening } from './conformance/fixtures
 
 const SQLITE_IOERR = 10
 
-const look = (name: string, atMs: number): Command => ['recognise', digestOf(name), atMs]
+const look = (name: string, atMs: number): Command => ['lookUpKey', digestOf(name), atMs]
 
 function prepareBooks() {
   const db = new DatabaseSync(':memory:', { readBigInts: true })
@@ -76,7 +76,7 @@ test('a store that is closed has written the uses it knew of', async () => {
   const file = join(folder, 'tollgate.db')
   const store = await openSqliteStore(file, assert.fail)
   await store.createKey(newKey('a'), null)
-  await store.recognise(digestOf('a'), NOON)
+  await store.lookUpKey(digestOf('a'), NOON)
   await store.close()
   const db = new DatabaseSync(file, { readOnly: true })
   assert.equal(db.prepare('SELECT last_used_at_ms FROM api_key').get()?.['last_used_at_ms'], NOON)
@@ -91,9 +91,9 @@ test('a key is recognised without waiting for the disk, and that the disk fails 
   const store = await openSqliteStore(join(folder, 'tollgate.db'), fatal.resolve, diskFault)
   await store.createKey(newKey('a'), null)
   Atomics.store(new Int32Array(diskFault), 0, SQLITE_IOERR)
-  assert.equal((await store.recognise(digestOf('a'), NOON)).kind, 'api_key')
+  assert.equal((await store.lookUpKey(digestOf('a'), NOON)).kind, 'api_key')
   assert.match((await fatal.promise).message, /disk fault 10/)
-  await assert.rejects(store.recognise(digestOf('a'), NOON), StoreGone)
+  await assert.rejects(store.lookUpKey(digestOf('a'), NOON), StoreGone)
   await store.close()
   rmSync(folder, { recursive: true })
 })

@@ -92,20 +92,21 @@ export const rotateKey = atomic(function* (
   successor: KeySuccessor,
   once: Once | null,
 ): Operation<Rotation> {
-  const { createdAtMs, oldExpiresAtMs } = successor
+  const { oldExpiresAtMs, ...made } = successor
+  const { createdAtMs } = made
   const readNow = (newId: string) => getKey(accountId, newId, once?.atMs ?? createdAtMs)
   yield onPostgres(sql`SELECT id FROM api_key WHERE account_id = ${accountId} AND id = ${id} ${FOR_UPDATE}`)
   const nowMs = yield* currentTime(createdAtMs)
   const old = yield* getKey(accountId, id, createdAtMs)
   const isUsable = old !== null && keyStatus(old, nowMs) === 'usable'
   // A repeated rotation must find its new key even if the old one has ended since, by the rotation itself even.
-  const replay = isUsable ? yield* claimKey(once, successor.id, readNow) : yield* findReplay(once, readNow)
+  const replay = isUsable ? yield* claimKey(once, made.id, readNow) : yield* findReplay(once, readNow)
   if (replay !== null) return replay
   if (old === null) return { kind: 'none' }
   if (!isUsable) return { kind: 'final', key: old }
 
   // After this point the key is rotated. The new one gets the old one's expiry as it was before this.
-  const key = yield* insertKey({ ...old, ...successor }, id)
+  const key = yield* insertKey({ ...old, ...made }, id)
   if (oldExpiresAtMs !== null) {
     // From the instant at which the store looks, not from that of the node that asks.
     const endMs = nowMs + oldExpiresAtMs - createdAtMs

@@ -115,10 +115,10 @@ function budgetOf({ spentNanos, heldNanos, capNanos, resetsAtMs }: BudgetInJson)
 const STATUS = statusSql(sql`now.at_ms`)
 
 /** Looks up a key before a large body is taken in. */
-export function recogniseOperation(db: Database, clock: StoreClock): Pick<Store, 'recognise'> {
+export function lookUpKeyOperation(db: Database, clock: StoreClock): Pick<Store, 'lookUpKey'> {
   const dialect = dialectOf(clock)
   return {
-    async recognise(digest, atMs) {
+    async lookUpKey(digest, atMs) {
       // A key that is not in force is only read: trying one again and again writes nothing. Requests may be recognised
       // in another order than that in which they came.
       const statement = sql`

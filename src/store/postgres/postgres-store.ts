@@ -6,7 +6,7 @@ import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
 import type { Store } from '../store.ts'
-import { admitCalls, recogniseOperation } from './admit.ts'
+import { admitCalls, lookUpKeyOperation } from './admit.ts'
 import { createBatcher } from './batcher.ts'
 import { createCallMonths } from './call-months.ts'
 import { getCall, settleCalls } from './calls.ts'
@@ -107,7 +107,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     clock: nodeClock,
     ...operationsOn(work, BRIEF, clock),
     ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock),
-    ...recogniseOperation(work, clock),
+    ...lookUpKeyOperation(work, clock),
     admit: admissions.ask,
     settle: settlements.ask,
     getCall: (requestId) => getCall(work, requestId),

@@ -4,7 +4,7 @@ import { keyStatus } from '../../keys/key-store.ts'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Admission, CallOpening, CallRefusal, HoldFloor } from '../../ledger/call.ts'
 import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
-import { decideAdmission, type Standing } from '../../ledger/decide-admission.ts'
+import { decideAdmission, type KeyState } from '../../ledger/decide-admission.ts'
 import { modelsOf } from '../operations/keys.ts'
 import { bool, nanos, nanosOrNull, numberOrNull, type Row, text } from '../rows.ts'
 import type { AccountRow, BatchRows, KeyRow, MonthMoves } from './batch-rows.ts'
@@ -47,8 +47,7 @@ export function admitOperation(
       if (decision.kind === 'refuse' && isKeyRefusal(decision.refusal)) return refused(decision.refusal, null)
       if (!opening.askedBefore && decision.kind !== 'admit') rows.used(keyId, opening.atMs)
       if (decision.kind === 'refuse') return refused(decision.refusal, balanceNanos)
-      if (decision.kind === 'hold_back')
-        return { kind: 'held', by: decision.by, keyId, accountId, balanceNanos }
+      if (decision.kind === 'wait') return { kind: 'held', by: decision.by, keyId, accountId, balanceNanos }
 
       // After this point the call is admitted.
       const { holdNanos, holdListNanos } = decision
@@ -74,7 +73,7 @@ export function admitOperation(
     moves: MonthMoves,
     { atMs, models, hold, endpoint, modelAsked }: CallOpening,
     month: string,
-  ): Standing {
+  ): KeyState {
     const [keyId, accountId, revokedAtMs, spentNanos, heldNanos, hasFloors] = key
     const [, , , , , , capNanos, allowedModels, , expiresAtMs] = key
     const file =
@@ -122,10 +121,10 @@ function refused(refusal: CallRefusal, balanceNanos: bigint | null): Admission {
  * Looks up a key before a large body is taken in. It writes nothing itself, so that it does not wait for the disk: that
  * a key was used goes with what is written next.
  */
-export function recogniseOperation(
+export function lookUpKeyOperation(
   db: DatabaseSync,
   noteUse: (keyId: string, atMs: number) => void,
-): Pick<Operations, 'recognise'> {
+): Pick<Operations, 'lookUpKey'> {
   const selectKey = db.prepare(
     `SELECT k.id, k.account_id, k.expires_at_ms, k.revoked_at_ms, k.monthly_budget_nanos,
             coalesce(m.spent_nanos, 0) AS spent_nanos, coalesce(m.held_nanos, 0) AS held_nanos,
@@ -136,7 +135,7 @@ export function recogniseOperation(
   const selectAdmin = db.prepare('SELECT id, account_id, revoked_at_ms FROM admin_key WHERE digest = ?')
 
   return {
-    recognise(digest, atMs) {
+    lookUpKey(digest, atMs) {
       const key = selectKey.get(monthOf(atMs), digest)
       if (key !== undefined) {
         const status = keyStatus(

@@ -10,7 +10,7 @@ import type { Answers } from '../operations/operation.ts'
  */
 export type Operations = Answers<typeof BRIEF> &
   Answers<typeof REFUSED> & {
-    recognise(digest: Uint8Array, atMs: number): Recognition
+    lookUpKey(digest: Uint8Array, atMs: number): Recognition
     admit(opening: CallOpening): Admission
     settle(closing: CallClosing): Settled
     getCall(requestId: string): CallRecord | null

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { BRIEF, REFUSED } from '../operations/cold-operations.ts'
-import { admitOperation, recogniseOperation } from './admit.ts'
+import { admitOperation, lookUpKeyOperation } from './admit.ts'
 import { type BatchRows, prepareBatchRows } from './batch-rows.ts'
 import { callOperations, type OpenCalls } from './calls.ts'
 import type { Command, OperationName, Operations } from './operations.ts'
@@ -22,7 +22,7 @@ export interface PreparedOperations {
 }
 
 /** Their work goes through the rows of the batch; every other command looks at the tables themselves. */
-const OF_CALLS: ReadonlySet<OperationName> = new Set(['admit', 'settle', 'recognise'])
+const OF_CALLS: ReadonlySet<OperationName> = new Set(['admit', 'settle', 'lookUpKey'])
 
 export function prepareOperations(db: DatabaseSync): PreparedOperations {
   const rows = prepareBatchRows(db)
@@ -30,7 +30,7 @@ export function prepareOperations(db: DatabaseSync): PreparedOperations {
   const operations = allOperations(db, rows, openCalls)
 
   return {
-    onlyLook: (commands) => rows.notedUsesCanWait() && commands.every(([name]) => name === 'recognise'),
+    onlyLook: (commands) => rows.notedUsesCanWait() && commands.every(([name]) => name === 'lookUpKey'),
     hasUnwritten: rows.hasNotedUses,
     run(command) {
       const [name, ...args] = command
@@ -53,7 +53,7 @@ export function prepareOperations(db: DatabaseSync): PreparedOperations {
 function allOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): Operations {
   return {
     ...operationsOn(db, { ...BRIEF, ...REFUSED }),
-    ...recogniseOperation(db, rows.noteUse),
+    ...lookUpKeyOperation(db, rows.noteUse),
     ...admitOperation(db, rows, openCalls),
     ...callOperations(db, rows, openCalls),
   }

@@ -43,7 +43,7 @@ export async function openSqliteStore(
   return {
     ...methodsOf({ ...BRIEF, ...REFUSED }, writer.askAny),
     ...methodsOf(READS, reader.askAny),
-    recognise: (digest, atMs) => writer.ask('recognise', digest, atMs),
+    lookUpKey: (digest, atMs) => writer.ask('lookUpKey', digest, atMs),
     admit: (opening) => writer.ask('admit', opening),
     settle: (closing) => writer.ask('settle', closing),
     getCall: (requestId) => writer.ask('getCall', requestId),

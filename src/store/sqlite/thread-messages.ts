@@ -63,7 +63,7 @@ export function writeBatch(commands: readonly Command[]): BatchMessage {
   for (const command of commands) {
     if (command[0] === 'admit') lists.push(openingList(command[1]))
     else if (command[0] === 'settle') lists.push(closingList(command[1]))
-    else if (command[0] === 'recognise') lists.push(['r', bytesText(command[1]), command[2]])
+    else if (command[0] === 'lookUpKey') lists.push(['r', bytesText(command[1]), command[2]])
     else return commands
   }
   return JSON.stringify(lists)
@@ -81,7 +81,7 @@ type CommandList =
 
 function commandOf(list: CommandList): Command {
   if (list[0] === 'a') return ['admit', openingOf(list)]
-  return list[0] === 's' ? ['settle', closingOf(list)] : ['recognise', bytesOf(list[1]), list[2]]
+  return list[0] === 's' ? ['settle', closingOf(list)] : ['lookUpKey', bytesOf(list[1]), list[2]]
 }
 
 /** What JSON has as it is. The rest of an opening is written out: its digest, its hold, and objects within it. */
@@ -200,7 +200,7 @@ function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList 
     const { balanceNanos, booked } = value as Settled
     return ['s', String(balanceNanos), booked]
   }
-  if (name === 'recognise') return recognitionList(value as Recognition)
+  if (name === 'lookUpKey') return recognitionList(value as Recognition)
   const admission = name === 'admit' ? (value as Admission) : null
   if (admission?.kind !== 'admitted') return null
   const { keyId, accountId, logRequests, balanceNanos } = admission

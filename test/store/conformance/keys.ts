@@ -36,7 +36,7 @@ function successor(name: string, more: Partial<KeySuccessor> = {}): KeySuccessor
 }
 
 const reasonOf = async (store: Store, name: string, atMs: number): Promise<string> => {
-  const recognition = await store.recognise(digestOf(name), atMs)
+  const recognition = await store.lookUpKey(digestOf(name), atMs)
   return recognition.kind === 'refused' ? recognition.reason : recognition.kind
 }
 
@@ -250,13 +250,13 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'a')
     const admin = { ...newKey('admin'), id: 'adm_1', bootstrap: false }
     await store.createAdminKey(admin)
-    assert.deepEqual(await store.recognise(digestOf('a'), NOON), {
+    assert.deepEqual(await store.lookUpKey(digestOf('a'), NOON), {
       kind: 'api_key',
       keyId: 'key_a',
       accountId: 'default',
       means: { capNanos: null, spentNanos: 0n, heldNanos: 0n, creditEnforced: false, balanceNanos: 0n },
     })
-    assert.deepEqual(await store.recognise(digestOf('admin'), NOON), {
+    assert.deepEqual(await store.lookUpKey(digestOf('admin'), NOON), {
       kind: 'admin_key',
       keyId: 'adm_1',
       accountId: 'default',
@@ -270,7 +270,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'a', { monthlyBudgetNanos: 5_000n })
     await useKey(store, 'a')
     const meansAt = async (atMs: number) => {
-      const caller = await store.recognise(digestOf('a'), atMs)
+      const caller = await store.lookUpKey(digestOf('a'), atMs)
       return caller.kind === 'api_key' ? caller.means : caller
     }
     const capNanos = 5_000n
@@ -289,16 +289,16 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
     await addKey(store, 'b')
     const lastUsed = async () => (await get(store, 'key_a')).lastUsedAtMs
     assert.equal(await lastUsed(), null)
-    await store.recognise(digestOf('a'), NOON)
+    await store.lookUpKey(digestOf('a'), NOON)
     assert.equal(await lastUsed(), NOON)
-    await store.recognise(digestOf('a'), NOON + 7)
+    await store.lookUpKey(digestOf('a'), NOON + 7)
     // The clock was set back, or a request was overtaken on its way to the store.
-    await store.recognise(digestOf('a'), NOON + 3)
+    await store.lookUpKey(digestOf('a'), NOON + 3)
     assert.equal(await lastUsed(), NOON + 7)
-    await store.recognise(digestOf('a'), NOON + 100)
+    await store.lookUpKey(digestOf('a'), NOON + 100)
     assert.equal(await lastUsed(), NOON + 7)
     await store.revokeKey('default', 'key_a', NOON + 8)
-    await store.recognise(digestOf('a'), NOON + 9)
+    await store.lookUpKey(digestOf('a'), NOON + 9)
     assert.equal(await lastUsed(), NOON + 7)
     assert.equal((await get(store, 'key_b')).lastUsedAtMs, null)
   })
