@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 
 /** What a gateway keeps in its data directory. Files of the operator's own that lie beside it are left as they are. */
+const DATABASES = ['tollgate.db', 'bodies.db', 'spool/settlements.db']
 const FILES = [
-  ...['tollgate.db', 'tollgate.db-wal', 'tollgate.db-shm', 'bodies.db', 'bodies.db-wal', 'bodies.db-shm'],
-  ...['serving.lock', 'pepper', 'admin-key', 'node', 'ballast'],
+  ...DATABASES.flatMap((name) => [name, `${name}-wal`, `${name}-shm`]),
+  ...['spool/refused.jsonl', 'serving.lock', 'pepper', 'admin-key', 'node', 'ballast'],
 ]
 const FOLDERS = ['tmp', 'spool']
 
-/** Who called what is in these files, and in the temporary ones what was asked. */
+/** These files tell which key called what, and the temporary ones what was asked. */
 export function makePrivateDir(dataDir: string): void {
   // SQLite makes its files with whatever the process permits. A thread cannot permit anything else than its process.
   if (isMainThread) process.umask(0o077)
