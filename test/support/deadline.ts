@@ -1,5 +1,5 @@
 /** Generous on purpose: a deadline turns a hang into a readable failure, it never measures speed. */
-export const deadlineMsDefault = 20_000
+export const deadlineMsDefault = 60_000
 
 /** Rejects with `describe()` once the time is up, so that a hanging exchange reports what it had seen. */
 export async function withDeadline<T>(
