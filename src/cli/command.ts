@@ -201,7 +201,7 @@ function helpOf<O extends Options>(declaration: Declaration<O>): string {
 export type Row = readonly [left: string, right: string]
 
 /** Lines whose second part begins in the same column and is broken where the line is full. */
-export function twoColumns(rows: readonly Row[]): string {
+function twoColumns(rows: readonly Row[]): string {
   const width = rows.reduce((most, [left]) => Math.max(most, left.length), 0) + 4
   return rows.map(([left, right]) => wrap(`  ${left}`.padEnd(width) + right, width)).join('')
 }

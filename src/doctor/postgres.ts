@@ -297,7 +297,7 @@ export function checkDatabaseClock(aheadMs: number): Check {
   )
 }
 
-export function checkPooler(takesSettings: boolean): Check {
+function checkPooler(takesSettings: boolean): Check {
   return verdicts('pooler').ok(
     takesSettings
       ? 'connections have settings of their own: none, or one in session mode'

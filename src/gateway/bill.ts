@@ -204,7 +204,7 @@ const COUNTED_AS: ReadonlyMap<string, keyof TokenCounts> = new Map(
   }),
 )
 
-export function tokenCounts(usage: Usage): TokenCounts {
+function tokenCounts(usage: Usage): TokenCounts {
   const counts = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
   for (const { quantities } of usage.parts) {
     for (const unit in quantities) {

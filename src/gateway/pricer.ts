@@ -285,12 +285,7 @@ function contextOf(call: PricedRequest, settings: PricerSettings): RatingContext
 }
 
 /** The usage of an answered call with the fees that only its request or its model tells of, and without those that are none. */
-export function settleFees(
-  usage: Usage,
-  fees: RequestFees,
-  context: RatingContext,
-  version: PriceVersion,
-): Usage {
+function settleFees(usage: Usage, fees: RequestFees, context: RatingContext, version: PriceVersion): Usage {
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
   if (context.endpoint !== '/v1/chat/completions') return usage
   const searches = fees.asksForSearch || resolve(usage.modelServed, context, version).model?.searchesEachCall

@@ -40,7 +40,7 @@ interface Announced {
 }
 
 /** What the head says about the body. Node has refused contradictions between the two headers already. */
-export function announcedBody(exchange: Exchange): Announced {
+function announcedBody(exchange: Exchange): Announced {
   if (firstValue(exchange.headers, 'transfer-encoding') !== undefined)
     return { present: true, lengthBytes: null }
   const length = Number(firstValue(exchange.headers, 'content-length') ?? 0)

@@ -54,7 +54,7 @@ export function tokensOf(headers: RawHeaders, name: string): string[] {
 }
 
 /** Of one line. */
-export function addTokens(value: string, tokens: string[]): void {
+function addTokens(value: string, tokens: string[]): void {
   for (let start = 0; start <= value.length; ) {
     const commaAt = value.indexOf(',', start)
     const end = commaAt === -1 ? value.length : commaAt

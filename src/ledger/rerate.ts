@@ -100,7 +100,7 @@ export interface RerateLine {
 
 /** Beyond so many models, the rest share a line: names of fine-tuned models are the customers' own. */
 const MODELS_MAX = 500
-export const OTHER_MODELS = '(other models)'
+const OTHER_MODELS = '(other models)'
 
 /** What pricing again would change. */
 export class RerateSummary {

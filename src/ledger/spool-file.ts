@@ -25,7 +25,7 @@ export function amountsAsText(closing: CallClosing): Readonly<Record<string, unk
  * The closing; null if the row is damaged, or lacks a member. One that may be null may be missing: the version that wrote
  * the row may not have had it.
  */
-export function readSpoolRow({ json, crc }: Pick<SpoolRow, 'json' | 'crc'>): CallClosing | null {
+function readSpoolRow({ json, crc }: Pick<SpoolRow, 'json' | 'crc'>): CallClosing | null {
   if (crc32(json) !== crc) return null
   const written = { ...JSON.parse(json) } as Record<string, unknown>
   for (const name of NULLABLE) written[name] ??= null

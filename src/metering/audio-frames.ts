@@ -46,7 +46,7 @@ export abstract class ByteWalker {
 }
 
 /** How far it is from here to the next such byte, or to the end of what is there. */
-export function toNext(bytes: Buffer, at: number, byte: number): number {
+function toNext(bytes: Buffer, at: number, byte: number): number {
   const next = bytes.indexOf(byte, at + 1)
   return (next < 0 ? bytes.length : next) - at
 }

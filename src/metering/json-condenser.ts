@@ -406,7 +406,7 @@ function unescaped(name: string): string {
  * The text without the insides of some strings: `ranges` has where they begin and end, by turns. Null if one of them
  * is no JSON string, so that the text is not taken for JSON where it is none. To know that costs a quarter of parsing it.
  */
-export function leaveOut(bytes: Buffer, ranges: readonly number[]): string | null {
+function leaveOut(bytes: Buffer, ranges: readonly number[]): string | null {
   const string = new JsonString()
   string.enterChunk()
   let text = ''

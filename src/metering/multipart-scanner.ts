@@ -52,7 +52,7 @@ export interface MultipartScanLimits {
   readonly valueBytesMax: number
 }
 
-export const MULTIPART_SCAN_LIMITS: MultipartScanLimits = {
+const MULTIPART_SCAN_LIMITS: MultipartScanLimits = {
   bodyBytesMax: 512 * 1024 * 1024,
   partHeadBytesMax: 16 * 1024,
   partsMax: 1000,
@@ -87,7 +87,7 @@ export const FOREIGN_CHARSET = /charset(?![ \t]*=[ \t]*"?(?:utf-?8|us-ascii)"?[ 
  * CR or LF, no or two `Content-Disposition`, anything but `form-data`, a name that is absent, escaped by backslash,
  * given as `name*=` or given again, be it inside a quoted filename, where parsers that split at `;` find it.
  */
-export function readPartHead(bytes: Buffer): PartHead | null {
+function readPartHead(bytes: Buffer): PartHead | null {
   const headers = new Map<string, string>()
   for (const line of bytes.toString('latin1').split('\r\n')) {
     const [, field, value] = HEADER_LINE.exec(line) ?? []

@@ -52,3 +52,12 @@ test('the README shows the two commands that start and test it', () => {
   assert.match(textOf('README.md'), /npm ci && npm start/)
   assert.match(textOf('README.md'), /npm ci && npm test/)
 })
+
+test('every file that a document names exists, but for those of the example surface', () => {
+  const named = /`((?:src|test|simulator|bench)\/[\w./-]+\.(?:ts|json))`/g
+  for (const path of documents) {
+    for (const [, file = ''] of textOf(path).matchAll(named)) {
+      if (!file.includes('/gemini/')) assert.ok(existsSync(join(root, file)), `${path} names ${file}`)
+    }
+  }
+})

@@ -45,7 +45,7 @@ export function dataStart(bytes: Buffer, start: number, end: number): number {
 }
 
 /** The `data` lines among the lines of an event. */
-export function dataLinesOf(bytes: Buffer, from: number, to: number): DataLine[] {
+function dataLinesOf(bytes: Buffer, from: number, to: number): DataLine[] {
   const lines: DataLine[] = []
   let continues = false
   for (const { start, end } of linesOf(bytes, from, to)) {

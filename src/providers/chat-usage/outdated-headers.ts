@@ -2,7 +2,7 @@
  * Headers that state something about the bytes of a body, and are wrong once a byte of it was changed, with the reason.
  * They go from the request when it was edited and from the reply when usage is cut out of it, trailers included.
  */
-export const OUTDATED_HEADERS: Readonly<Record<string, string>> = {
+const OUTDATED_HEADERS: Readonly<Record<string, string>> = {
   'content-length': 'the length is another, and of a stream not known before its end',
   'content-md5': 'a digest of the bytes as they were (RFC 1864)',
   digest: 'a digest of the bytes as they were (RFC 3230)',

@@ -16,7 +16,7 @@ import { keepPriceVersion } from './settings.ts'
 import { FOR_UPDATE, join, now, onPostgres, type Sql, sql, withinMonths } from './sql.ts'
 
 /** Calls per batch: some tens of milliseconds during which settlements of the account wait. */
-export const RERATE_BATCH_CALLS = 2_000
+const RERATE_BATCH_CALLS = 2_000
 
 export interface LedgerConnection {
   readonly ask: Ask

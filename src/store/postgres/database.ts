@@ -251,12 +251,12 @@ export function sqlState(error: unknown): string | null {
   return error instanceof pg.DatabaseError ? (error.code ?? null) : null
 }
 
-export function gaveWay(error: unknown): boolean {
+function gaveWay(error: unknown): boolean {
   return GAVE_WAY.has(sqlState(error) ?? '')
 }
 
 /** Whether the connection can be used again. An error of a statement leaves it sound; all else does not. */
-export function leavesSound(error: unknown): boolean {
+function leavesSound(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.severity === 'ERROR'
 }
 

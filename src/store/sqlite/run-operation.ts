@@ -3,7 +3,7 @@ import type { Answers, Operation, Operations } from '../operations/operation.ts'
 import { type Dialect, render, type Sql } from '../operations/sql.ts'
 import type { Row } from '../rows.ts'
 
-export const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
+const SQLITE: Dialect = { store: 'sqlite', clock: 'caller', toJson: JSON.stringify }
 
 /** To prepare a statement costs six times what it costs to run it. Most are few; lists of values make many. */
 const PREPARED_MAX = 200
