@@ -1,0 +1,323 @@
+import { useState } from 'preact/hooks'
+import { type Call, type Key, type ListOf, type NewKey, send, type Usage } from '../api.ts'
+import { useCommand, useNow, useResource } from '../data.ts'
+import { addDays, count, dayOf, duration, exactTime } from '../format.ts'
+import { rememberNames } from '../key-names.tsx'
+import { go, Link, setQuery, usePlace, withQuery } from '../router.tsx'
+import { ConfirmByName } from '../ui/dialog.tsx'
+import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
+import { Failure, Show, Tag } from '../ui/states.tsx'
+import { KeyForm, SecretDialog } from './key-form.tsx'
+import { CallTable } from './requests.tsx'
+
+/** Can I revoke this one now? When it was last used, by what, and the errand of replacing it. */
+export function KeyPage({ id }: { readonly id: string }) {
+  const [dialog, setDialog] = useState<'edit' | 'revoke' | null>(null)
+  const [made, setMade] = useState<NewKey | null>(null)
+  const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
+  const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
+  const command = useCommand()
+  const last = calls.value?.data[0] ?? null
+
+  return (
+    <Show resource={key} lines={6}>
+      {(value) => {
+        rememberNames([value])
+        const isUsable = value.status === 'usable'
+        return (
+          <>
+            <header class="page">
+              <h1 class="name">{value.name}</h1>
+              {!isUsable && <Tag kind="bad">{value.status}</Tag>}
+              {isUsable && (
+                <span class="buttons">
+                  <button type="button" onClick={() => setDialog('edit')}>
+                    Change limits
+                  </button>
+                  <button
+                    type="button"
+                    disabled={command.isBusy}
+                    onClick={() =>
+                      void command.run(async () =>
+                        setMade(await send<NewKey>('POST', `/v1/keys/${id}/rotate`, {})),
+                      )
+                    }
+                  >
+                    Replace
+                  </button>
+                  <button type="button" class="danger" onClick={() => setDialog('revoke')}>
+                    Revoke
+                  </button>
+                </span>
+              )}
+            </header>
+            {command.error !== null && <Failure error={command.error} />}
+            <p class="lead">
+              {value.last_used_at === null ? (
+                'It was never used.'
+              ) : (
+                <>
+                  Last used{' '}
+                  <b>
+                    <When at={value.last_used_at} />
+                  </b>
+                  {last !== null && <LastUse call={last} />}
+                </>
+              )}
+            </p>
+            <Rotation of={value} onRevoke={() => setDialog('revoke')} />
+            <dl class="facts">
+              <dt>This month</dt>
+              <dd>
+                <Link to={callsOf(value, dayOf(Date.now()).slice(0, 8).concat('01'))}>
+                  <BudgetBar budget={value} />
+                </Link>
+                {value.month_waiting > 0 && (
+                  <Tag kind="look">{count(value.month_waiting)} wait for room under the cap</Tag>
+                )}
+                {value.month_lost_usd > 0 && (
+                  <Tag kind="look">
+                    up to <Money usd={value.month_lost_usd} /> of calls were lost in a crash
+                  </Tag>
+                )}
+              </dd>
+              <dt>Starts again</dt>
+              <dd>
+                <When at={value.budget_resets_at} />
+              </dd>
+              <dt>Models</dt>
+              <dd>
+                {value.allowed_models === null
+                  ? 'all'
+                  : value.allowed_models.map((model) => <code key={model}>{model} </code>)}
+              </dd>
+              <dt>Expires</dt>
+              <dd>
+                <When at={value.expires_at} />
+              </dd>
+              <dt>Bodies</dt>
+              <dd>{value.log_requests ? 'kept with its calls' : 'not kept'}</dd>
+              <dt>Made</dt>
+              <dd>
+                <When at={value.created_at} />
+                {value.rotated_from !== null && (
+                  <>
+                    {' in place of '}
+                    <Link to={`/keys/${value.rotated_from}`}>an earlier key</Link>
+                  </>
+                )}
+              </dd>
+              {value.revoked_at !== null && (
+                <>
+                  <dt>Revoked</dt>
+                  <dd>{exactTime(value.revoked_at)}</dd>
+                </>
+              )}
+              <dt>Key</dt>
+              <dd>
+                <code>{`${value.prefix}…${value.last4}`}</code>
+              </dd>
+              <dt>Id</dt>
+              <dd>
+                <Id id={value.id} />
+              </dd>
+            </dl>
+            <KeyModels id={id} />
+            <h2>
+              Latest calls <Link to={withQuery('/requests', { key: id })}>all of them</Link>
+            </h2>
+            <Show resource={calls}>{({ data }) => <CallTable calls={data} without="key" />}</Show>
+            {dialog === 'edit' && (
+              <KeyForm
+                edited={value}
+                onClose={() => setDialog(null)}
+                onDone={() => {
+                  setDialog(null)
+                  key.refresh()
+                }}
+              />
+            )}
+            {dialog === 'revoke' && (
+              <ConfirmByName
+                title="Revoke this key"
+                name={value.name}
+                submit="Revoke"
+                onClose={() => setDialog(null)}
+                onSubmit={async () => {
+                  await send('POST', `/v1/keys/${id}/revoke`)
+                  setDialog(null)
+                  key.refresh()
+                }}
+              >
+                <p>
+                  No call is admitted with it from the moment this is done, on any node. Streams that run come
+                  to their end. It cannot be undone.
+                </p>
+                {value.last_used_at !== null && (
+                  <p>
+                    It was last used{' '}
+                    <b>
+                      <When at={value.last_used_at} />
+                    </b>
+                    .
+                  </p>
+                )}
+              </ConfirmByName>
+            )}
+            {made !== null && (
+              <SecretDialog
+                title={`The new key ${made.name}`}
+                secret={made.key}
+                hint="Put it where your client reads its API key. The old one keeps working until it is revoked."
+                onClose={() => {
+                  setMade(null)
+                  go(withQuery(`/keys/${id}`, { successor: made.id }))
+                }}
+              />
+            )}
+          </>
+        )
+      }}
+    </Show>
+  )
+}
+
+function callsOf({ id }: Key, start: string): string {
+  return withQuery('/requests', { key: id, start })
+}
+
+function LastUse({ call: { user_agent, client_ip, id } }: { readonly call: Call }) {
+  return (
+    <>
+      {user_agent !== null && (
+        <>
+          {' '}
+          by <b class="name">{user_agent}</b>
+        </>
+      )}
+      {client_ip !== null && (
+        <>
+          {' '}
+          from <code>{client_ip}</code>
+        </>
+      )}{' '}
+      <Link to={`/requests/${id}`}>the call</Link>
+    </>
+  )
+}
+
+const QUIET_CHOICES_MS = [60_000, 3_600_000, 86_400_000, 7 * 86_400_000]
+
+/**
+ * Replacing a key, as an errand that can be left and taken up again: which successor and how long it has to be quiet
+ * are in the URL. It refuses nothing and warns in words.
+ */
+function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void }) {
+  const { query } = usePlace()
+  const now = useNow(1_000)
+  const successorId = query.get('successor')
+  const successor = useResource<Key>(successorId === null ? null : `/v1/keys/${successorId}`, 3_000)
+  if (successorId === null) return null
+  const quietMs = Number(query.get('quiet') ?? 3_600_000)
+  const usedMs = key.last_used_at === null ? null : now - Date.parse(key.last_used_at)
+  const isQuiet = usedMs === null || usedMs >= quietMs
+  const steps: readonly {
+    readonly title: string
+    readonly isDone: boolean
+    readonly text: preact.ComponentChildren
+  }[] = [
+    {
+      title: 'The new key is made',
+      isDone: true,
+      text: <Link to={`/keys/${successorId}`}>{successor.value?.name ?? 'the new key'}</Link>,
+    },
+    {
+      title: 'It is deployed',
+      isDone: successor.value?.last_used_at != null,
+      text:
+        successor.value?.last_used_at == null ? (
+          'It has not been used yet.'
+        ) : (
+          <>
+            First seen, last used <When at={successor.value.last_used_at} />
+          </>
+        ),
+    },
+    {
+      title: 'The old key is quiet',
+      isDone: isQuiet,
+      text: (
+        <>
+          {usedMs === null ? 'It was never used. ' : `Last used ${duration(usedMs)} ago. `}
+          <label>
+            Quiet means{' '}
+            <select
+              value={quietMs}
+              onChange={(event) => setQuery({ quiet: event.currentTarget.value }, 'replace')}
+            >
+              {QUIET_CHOICES_MS.map((ms) => (
+                <option key={ms} value={ms}>
+                  {ms === 3_600_000 ? '1 hour' : duration(ms).replace(' 0 s', '')}
+                </option>
+              ))}
+            </select>
+          </label>
+        </>
+      ),
+    },
+    {
+      title: 'The old key is revoked',
+      isDone: key.status !== 'usable',
+      text:
+        key.status !== 'usable' ? (
+          'Done.'
+        ) : (
+          <>
+            <button type="button" class={isQuiet ? 'primary' : undefined} onClick={onRevoke}>
+              Revoke the old key
+            </button>
+            {!isQuiet && <span class="high"> Something still uses it.</span>}
+          </>
+        ),
+    },
+  ]
+  return (
+    <ol class="steps" aria-label="Replacing this key">
+      {steps.map(({ title, isDone, text }) => (
+        <li key={title} class={isDone ? 'done' : undefined}>
+          <b>{title}</b>
+          <span>{text}</span>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+/** Where the key's money went in the last thirty days. */
+function KeyModels({ id }: { readonly id: string }) {
+  const end = dayOf(Date.now())
+  const start = addDays(end, -29)
+  const usage = useResource<Usage>(
+    withQuery('/v1/usage', { start, end, group_by: 'model,key', limit: 10_000 }),
+  )
+  const own = usage.value?.data.filter(({ key }) => key === id) ?? []
+  if (own.length === 0) return null
+  return (
+    <>
+      <h2>Models, 30 days</h2>
+      <ul class="doors">
+        {[...own]
+          .sort((a, b) => b.cost_usd - a.cost_usd)
+          .map(({ model = '', cost_usd, requests }) => (
+            <li key={model}>
+              <Link to={withQuery('/requests', { key: id, model, start, end })}>
+                <span>{model}</span>
+                <span class="quiet">{count(requests)} calls</span>
+                <Money usd={cost_usd} />
+              </Link>
+            </li>
+          ))}
+      </ul>
+    </>
+  )
+}

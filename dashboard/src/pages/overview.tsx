@@ -1,0 +1,260 @@
+import { useState } from 'preact/hooks'
+import { type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
+import { useCommand, useResource } from '../data.ts'
+import { addDays, count, dayOf, exactMoney, monthInWords, percent, plural } from '../format.ts'
+import { go, Link, withQuery } from '../router.tsx'
+import { DayBars } from '../ui/chart.tsx'
+import { Choices } from '../ui/choices.tsx'
+import { Copy, Money, When } from '../ui/figures.tsx'
+import { Failure, Show } from '../ui/states.tsx'
+import { CallTable } from './requests.tsx'
+
+/** Is everything all right, and what is it costing me? */
+export function OverviewPage() {
+  const today = dayOf(Date.now())
+  const start = addDays(today, -364)
+  const overview = useResource<Overview>('/gateway/v1/overview', 3_000)
+  const year = useResource<Usage>(withQuery('/v1/usage', { start, end: today, group_by: 'day' }), 15_000)
+  const latest = useResource<ListOf<Call>>('/gateway/v1/requests?limit=8', 3_000)
+  if (latest.value?.data.length === 0) return <FirstRun />
+  const month = `${today.slice(0, 8)}01`
+  return (
+    <>
+      <header class="page">
+        <h1>Overview</h1>
+      </header>
+      <Show resource={overview} lines={3}>
+        {(value) => (
+          <>
+            <ul class="sums">
+              <li>
+                <span>{monthInWords(month)}</span>
+                <b>
+                  <Link to={withQuery('/requests', { start: month, end: today })}>
+                    <Money usd={value.month.cost_usd} />
+                  </Link>
+                </b>
+                <span>{plural(value.month.requests, 'call')}</span>
+              </li>
+              <li>
+                <span>Saved against list price</span>
+                <b>
+                  <Link to={withQuery('/usage', { start: month, end: today })}>
+                    <Money usd={value.month.savings_usd} />
+                  </Link>
+                </b>
+                <span>{percent(value.month.savings_usd, value.month.list_cost_usd)}</span>
+              </li>
+              <li>
+                <span>Credit left</span>
+                <b>{value.balance.enforced ? <Money usd={value.balance.balance_usd} /> : '–'}</b>
+                <span>
+                  {value.balance.enforced ? `${exactMoney(value.balance.held_usd)} held` : 'not prepaid'}
+                </span>
+              </li>
+              <li>
+                <span>Now</span>
+                <b>
+                  <Link to="/requests?state=in_flight">{count(value.now.in_flight)}</Link>
+                </b>
+                <span>
+                  in flight
+                  {value.now.waiting > 0 && (
+                    <>
+                      {', '}
+                      <Link to="/requests?state=waiting">{count(value.now.waiting)} waiting</Link>
+                    </>
+                  )}
+                </span>
+              </li>
+            </ul>
+            <NeedsALook of={value} />
+          </>
+        )}
+      </Show>
+      <Show resource={year} lines={5}>
+        {({ data }) => (
+          <DayBars
+            title="Cost per day, a year. Click a day, or draw a range."
+            start={start}
+            end={today}
+            buckets={data}
+            onPick={(day) => go(withQuery('/usage', { start: day, end: day }))}
+            onBrush={(from, to) => go(withQuery('/usage', { start: from, end: to }))}
+          />
+        )}
+      </Show>
+      <h2>
+        Latest calls <Link to="/requests?live=1">follow</Link>
+      </h2>
+      <Show resource={latest}>{({ data }) => <CallTable calls={data} without={null} />}</Show>
+    </>
+  )
+}
+
+interface Look {
+  readonly to: string
+  readonly title: preact.ComponentChildren
+  readonly kind: 'bad' | 'high'
+}
+
+/** What a person should look at. Empty on a good day. */
+function looksOf({ attention }: Overview): readonly Look[] {
+  const { exhausted_keys, budget_keys, expiring_keys, unpriced_models, refusals, webhooks } = attention
+  return [
+    ...exhausted_keys.map(
+      ({ id, name }): Look => ({
+        kind: 'bad',
+        to: `/keys/${id}`,
+        title: (
+          <>
+            <b class="name">{name}</b> has spent its budget
+          </>
+        ),
+      }),
+    ),
+    ...budget_keys.map(
+      ({ id, name, percent }): Look => ({
+        kind: 'high',
+        to: `/keys/${id}`,
+        title: (
+          <>
+            <b class="name">{name}</b> is at {percent} % of its budget
+          </>
+        ),
+      }),
+    ),
+    ...expiring_keys.map(
+      ({ id, name, expires_at }): Look => ({
+        kind: 'high',
+        to: `/keys/${id}`,
+        title: (
+          <>
+            <b class="name">{name}</b> expires <When at={expires_at} />
+          </>
+        ),
+      }),
+    ),
+    ...unpriced_models.map(
+      ({ model, requests }): Look => ({
+        kind: 'bad',
+        to: withQuery('/requests', { flag: 'unpriced', model }),
+        title: (
+          <>
+            <b class="name">{model}</b> has no price: {plural(requests, 'call')} cost 0
+          </>
+        ),
+      }),
+    ),
+    ...refusals.map(
+      ({ code, count: times }): Look => ({
+        kind: 'high',
+        to: withQuery('/requests', { state: 'refused' }),
+        title: (
+          <>
+            {count(times)} × <code>{code}</code> in 24 h
+          </>
+        ),
+      }),
+    ),
+    ...webhooks.map(
+      ({ id, url, problem }): Look => ({
+        kind: 'bad',
+        to: withQuery('/webhooks', { id }),
+        title: (
+          <>
+            <b class="name">{url}</b> {problem}
+          </>
+        ),
+      }),
+    ),
+  ]
+}
+
+function NeedsALook({ of }: { readonly of: Overview }) {
+  const looks = looksOf(of)
+  if (looks.length === 0) return <p class="all-right">Nothing needs a look.</p>
+  return (
+    <section aria-label="Needs a look">
+      <h2>Needs a look</h2>
+      <ul class="looks">
+        {looks.map(({ to, title, kind }, i) => (
+          <li key={i} class={kind}>
+            <Link to={to}>{title}</Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+const CLIENTS = {
+  curl: (
+    base: string,
+    key: string,
+  ) => `curl ${base}/v1/messages -H "x-api-key: ${key}" -H "anthropic-version: 2023-06-01" \\
+  -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
+  'Claude Code': (base: string, key: string) => `export ANTHROPIC_BASE_URL=${base}
+export ANTHROPIC_AUTH_TOKEN=${key}
+claude`,
+  Anthropic: (base: string, key: string) => `import Anthropic from '@anthropic-ai/sdk'
+const client = new Anthropic({ baseURL: '${base}', apiKey: '${key}' })
+await client.messages.create({ model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'user', content: 'Hello' }] })`,
+  OpenAI: (base: string, key: string) => `import OpenAI from 'openai'
+const client = new OpenAI({ baseURL: '${base}/v1', apiKey: '${key}' })
+await client.responses.create({ model: 'gpt-6-luna', input: 'Hello' })`,
+  Python: (base: string, key: string) => `from anthropic import Anthropic
+client = Anthropic(base_url="${base}", api_key="${key}")
+client.messages.create(model="claude-haiku-5-5", max_tokens=64, messages=[{"role": "user", "content": "Hello"}])`,
+}
+type Client = keyof typeof CLIENTS
+
+/** Before the first call there is nothing to show: the page teaches it, and becomes the overview when the call comes. */
+function FirstRun() {
+  const [client, setClient] = useState<Client>('curl')
+  const [key, setKey] = useState<string | null>(null)
+  const command = useCommand()
+  const text = CLIENTS[client](location.origin, key ?? 'svc_live_…')
+  return (
+    <>
+      <header class="page">
+        <h1>The first call</h1>
+      </header>
+      <p class="lead">A client changes two things: the base URL and the key.</p>
+      <div class="filters">
+        <Choices
+          title="Client"
+          options={Object.keys(CLIENTS)}
+          isChosen={(name) => name === client}
+          onChoose={(name) => setClient(name as Client)}
+        />
+        {key === null ? (
+          <button
+            type="button"
+            class="primary"
+            disabled={command.isBusy}
+            onClick={() =>
+              void command.run(async () =>
+                setKey(
+                  (await send<NewKey>('POST', '/v1/keys', { name: 'first', monthly_budget_usd: 10 })).key,
+                ),
+              )
+            }
+          >
+            Make a key with a cap of $10
+          </button>
+        ) : (
+          <span class="quiet">The key is in the text below. It is shown now and never again.</span>
+        )}
+      </div>
+      {command.error !== null && <Failure error={command.error} />}
+      <pre>{text}</pre>
+      <p>
+        <Copy text={text} what="the example" />
+      </p>
+      <p role="status" class="quiet">
+        waiting for the first call…
+      </p>
+    </>
+  )
+}

@@ -1,0 +1,3 @@
+export function PricesPage(_: { readonly query: URLSearchParams }) {
+  return <h1>Prices</h1>
+}

@@ -1,0 +1,285 @@
+import { useState } from 'preact/hooks'
+import { type Bill, type Call, send } from '../api.ts'
+import { useResource } from '../data.ts'
+import { bytes, count, duration, exactMoney, exactTime } from '../format.ts'
+import { KeyLink } from '../key-names.tsx'
+import { Link } from '../router.tsx'
+import { Field, FormDialog } from '../ui/dialog.tsx'
+import { Id, TimeBar, When } from '../ui/figures.tsx'
+import { Show } from '../ui/states.tsx'
+import { Outcome } from './requests.tsx'
+
+type BilledCall = Call & { readonly bill?: Bill | null }
+
+const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
+
+/** What happened to this call, what it cost, and how that comes about. */
+export function RequestPage({ id }: { readonly id: string }) {
+  const [isOpen, setOpen] = useState(true)
+  const [isCrediting, setCrediting] = useState(false)
+  const call = useResource<BilledCall>(`/gateway/v1/requests/${id}`, isOpen ? 2_000 : null)
+  const state = call.value?.state
+  if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
+  return (
+    <Show resource={call} lines={8}>
+      {(value) => (
+        <>
+          <header class="page">
+            <h1>{value.model_served ?? value.model ?? value.path}</h1>
+            <Outcome of={value} />
+            {value.state === 'settled' && value.cost_usd > 0 && !value.credited && (
+              <span class="buttons">
+                <button type="button" onClick={() => setCrediting(true)}>
+                  Give back
+                </button>
+              </span>
+            )}
+          </header>
+          <p class="lead">
+            <Summary of={value} />
+          </p>
+          {value.bill != null && <BillTable bill={value.bill} call={value} />}
+          <h2>Time</h2>
+          <Times of={value} />
+          <h2>Call</h2>
+          <Facts of={value} />
+          <Bodies id={id} />
+          {isCrediting && (
+            <CreditBack call={value} onClose={() => setCrediting(false)} onDone={call.refresh} />
+          )}
+        </>
+      )}
+    </Show>
+  )
+}
+
+function Summary({ of: call }: { readonly of: Call }) {
+  const { state, cost_usd, lost_list_cost_usd, code, key_id, started_at } = call
+  const by = (
+    <>
+      {' '}
+      by <KeyLink id={key_id} />, <When at={started_at} />
+    </>
+  )
+  switch (state) {
+    case 'settled':
+      return (
+        <>
+          Cost <b>{exactMoney(cost_usd)}</b>
+          {by}.
+        </>
+      )
+    case 'refused':
+      return (
+        <>
+          Refused with <code>{code}</code>, nothing was sent upstream, nothing billed. It came{by}.
+        </>
+      )
+    case 'released':
+      return <>Nothing was billed. It came{by}.</>
+    case 'interrupted':
+      return (
+        <>
+          The gateway ended while it ran: nothing was billed, up to {exactMoney(lost_list_cost_usd)} was lost.
+          It came{by}.
+        </>
+      )
+    default:
+      return (
+        <>
+          It is {state.replace('_', ' ')}. It came{by}.
+        </>
+      )
+  }
+}
+
+/** The price as arithmetic: what a customer can check with a pencil. */
+function BillTable({ bill, call }: { readonly bill: Bill; readonly call: Call }) {
+  return (
+    <>
+      <h2>Bill</h2>
+      <section class="table bill" aria-label="Bill">
+        <table>
+          <tbody>
+            {bill.lines.map((line, i) => (
+              <tr key={i}>
+                <td>
+                  {line.label} {line.note !== null && <span class="quiet">{line.note}</span>}
+                </td>
+                <td class="figure">{count(line.quantity)}</td>
+                <td class="figure quiet">
+                  × {exactMoney(line.rate_usd)} / {line.per === 1 ? line.unit : 'M'}
+                </td>
+                <td class="figure">= {exactMoney(line.amount_usd)}</td>
+              </tr>
+            ))}
+            {bill.lines.length > 1 && (
+              <tr>
+                <td>At list price</td>
+                <td />
+                <td />
+                <td class="figure">{exactMoney(bill.list_usd)}</td>
+              </tr>
+            )}
+            {bill.discount !== null && (
+              <tr>
+                <td>
+                  Discount <span class="quiet">{bill.discount.label}</span>
+                </td>
+                <td />
+                <td class="figure quiet">
+                  {(bill.discount.fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 4 })} %
+                </td>
+                <td class="figure">−{exactMoney(bill.discount.amount_usd)}</td>
+              </tr>
+            )}
+            {bill.rounding_usd !== 0 && (
+              <tr>
+                <td>Rounding, once</td>
+                <td />
+                <td />
+                <td class="figure">{bill.rounding_usd}</td>
+              </tr>
+            )}
+          </tbody>
+          <tfoot>
+            <tr>
+              <td>Total</td>
+              <td />
+              <td />
+              <td class="figure">{exactMoney(call.cost_usd)}</td>
+            </tr>
+          </tfoot>
+        </table>
+      </section>
+      <p class="quiet">
+        Prices of <Link to="/prices">{call.price_version}</Link>.{' '}
+        {bill.held_usd !== null && (
+          <>
+            While it ran, {exactMoney(bill.held_usd)} was held
+            {bill.held_for === null ? '' : `: ${bill.held_for}`}.
+          </>
+        )}
+      </p>
+    </>
+  )
+}
+
+function Times({
+  of: { upstream_ms: upstream, overhead_ms: overhead, started_at, ended_at },
+}: {
+  readonly of: Call
+}) {
+  if (upstream === null) return <p class="quiet">It was not sent upstream.</p>
+  return (
+    <>
+      <p class="wide-bar">
+        <TimeBar upstreamMs={upstream} overheadMs={overhead ?? 0} />
+      </p>
+      <p>
+        {duration(upstream)} upstream, {duration(overhead ?? 0)} in the gateway
+        <span class="quiet">
+          {' · '}
+          {exactTime(started_at)}
+          {ended_at !== null && ` – ${exactTime(ended_at).slice(11)}`}
+        </span>
+      </p>
+    </>
+  )
+}
+
+function Facts({ of: call }: { readonly of: Call }) {
+  const { usage } = call
+  const facts: [string, preact.ComponentChildren][] = [
+    ['Request id', <Id key="id" id={call.id} />],
+    [
+      'Upstream’s id',
+      call.upstream_request_id === null ? null : <Id key="upstream" id={call.upstream_request_id} />,
+    ],
+    ['Asked for', `${call.method} ${call.path}`],
+    ['Model asked', call.model === call.model_served ? null : call.model],
+    [
+      'Tokens',
+      `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`,
+    ],
+    ['Ended by', call.stop_reason],
+    ['Client', [call.user_agent, call.client_ip].filter((part) => part !== null).join(' · ') || null],
+    ['Size', `${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`],
+    ['Balance after', call.balance_usd === null ? null : exactMoney(call.balance_usd)],
+  ]
+  return (
+    <dl class="facts">
+      {facts.map(([title, value]) =>
+        value === null ? null : (
+          <>
+            <dt>{title}</dt>
+            <dd>{value}</dd>
+          </>
+        ),
+      )}
+    </dl>
+  )
+}
+
+interface KeptBodies {
+  readonly request: { readonly text: string | null; readonly truncated?: boolean } | string | null
+  readonly response: { readonly text: string | null; readonly truncated?: boolean } | string | null
+}
+
+/** Only of keys that keep them; read when they are opened. */
+function Bodies({ id }: { readonly id: string }) {
+  const [isOpen, setOpen] = useState(false)
+  const bodies = useResource<KeptBodies>(isOpen ? `/gateway/v1/requests/${id}/bodies` : null)
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Bodies</summary>
+      {bodies.error?.status === 404 ? (
+        <p class="quiet">Its key does not keep bodies, or they are older than what is kept.</p>
+      ) : (
+        <Show resource={bodies}>
+          {(value) => (
+            <>
+              <h2>Request</h2>
+              <pre>{pretty(value.request)}</pre>
+              <h2>Reply</h2>
+              <pre>{pretty(value.response)}</pre>
+            </>
+          )}
+        </Show>
+      )}
+    </details>
+  )
+}
+
+function pretty(body: KeptBodies['request']): string {
+  const text = typeof body === 'string' ? body : (body?.text ?? '')
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}
+
+function CreditBack({ call, onClose, onDone }: { readonly call: Call; onClose(): void; onDone(): void }) {
+  const [reason, setReason] = useState('')
+  return (
+    <FormDialog
+      title={`Give back ${exactMoney(call.cost_usd)}`}
+      submit="Give back"
+      isReady={reason.trim() !== ''}
+      onClose={onClose}
+      onSubmit={async () => {
+        await send('POST', '/gateway/v1/credits', { request_ids: [call.id], reason })
+        onClose()
+        onDone()
+      }}
+    >
+      <p>The call stays as it was billed; what it cost is added to the credit, once.</p>
+      <Field label="Reason">
+        {(id) => (
+          <input id={id} required value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+        )}
+      </Field>
+    </FormDialog>
+  )
+}
