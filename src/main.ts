@@ -31,6 +31,7 @@ import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
 import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
+import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from './management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { OwnedParts } from './management/router.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
@@ -59,6 +60,8 @@ export interface Surroundings {
   readonly showCall?: ShowCall
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
+  /** For tests of how the dashboard is served: where its build is. */
+  readonly dashboardDir?: URL
   /** The store failed for good; nothing can be admitted any more. */
   onFatal(error: Error): void
 }
@@ -242,6 +245,8 @@ async function serveFrom(
     bodyTimes,
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
+  const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
+  const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
   const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
 
@@ -251,6 +256,7 @@ async function serveFrom(
     names,
     onExchange: openFrontDoor(gateway, async (exchange, target, identity) => {
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
+      if (isDashboardPath(target)) return await answerDashboard(exchange, target, dashboard.get)
       const { handleOwned } = await management.get()
       await handleOwned(exchange, target, identity, owned)
     }),
@@ -285,6 +291,7 @@ async function serveFrom(
       ready = false
       retention.stop()
       management.leave()
+      dashboard.leave()
       queues.close()
       const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)

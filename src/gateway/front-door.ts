@@ -1,6 +1,6 @@
 import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
-import { firstValue } from '../http/raw-headers.ts'
+import { firstValue, hasHeader, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { Identity } from '../keys/identity.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
@@ -8,7 +8,7 @@ import { chooseSurface } from '../providers/find-endpoint.ts'
 import { deny } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
-import { identify, surfaceOf } from './identify.ts'
+import { CREDENTIALS, identify, surfaceOf } from './identify.ts'
 
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, identity: Identity) => Promise<void>
@@ -30,7 +30,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       const refusal = refuse('bad_request', 'Bad request target: the request path has an encoded slash.')
       return deny(exchange, audienceOf(exchange, target.path), refusal)
     }
-    const owned = isOwnedPath(target.path)
+    const owned = isOwnedPath(target.path) || isBrowserAtRoot(target.path, exchange)
     const handled = owned
       ? handleOwned(exchange, target, identify(exchange, gateway.identify))
       : handleRequest(exchange, target, gateway)
@@ -39,6 +39,16 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       deny(exchange, audience, explain(error, exchange, gateway))
     })
   }
+}
+
+/**
+ * A person who typed the address of the gateway: `/` is upstream's, but no call of an SDK asks for a page there without a
+ * key, and upstream would never see one.
+ */
+function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
+  if (path !== '/' || method !== 'GET') return false
+  const hasCredential = CREDENTIALS.some((name) => hasHeader(headers, name))
+  return !hasCredential && (weightsOf(headers, 'accept').get('text/html') ?? 0) > 0
 }
 
 function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal {

@@ -168,8 +168,6 @@ const empty = [
   '/gateway/v1/anything',
   '/gateway/v1/balance/',
   '/gateway/openapi',
-  '/dashboard',
-  '/dashboard/index.html',
   '/metrics',
   '/v1/usage',
   '/v1/keys/',

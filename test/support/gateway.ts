@@ -19,6 +19,8 @@ export interface GatewayOptions {
   readonly settings?: Partial<Config>
   readonly clock?: Clock
   readonly diskFault?: SharedArrayBuffer
+  /** Where the build of the dashboard is. */
+  readonly dashboardDir?: URL
   /** Told how far calls have come. */
   reached?(point: CallPoint): void
   onFatal?(error: Error): void
@@ -66,6 +68,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       log: createLog(config.logLevel),
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
+      ...(options.dashboardDir === undefined ? {} : { dashboardDir: options.dashboardDir }),
       reached: (point) => options.reached?.(point),
       onFatal(error) {
         if (options.onFatal === undefined) throw error
