@@ -27,6 +27,9 @@ export const PAGES = [
   { path: '/health', title: 'Health', letter: 'h' },
 ] as const
 
+/** That there may be a session; its cookie cannot be seen from here. Without it the first visit asks for nothing. */
+const SIGNED_IN = 'tollgate-signed-in'
+
 type State =
   | { readonly kind: 'asking' }
   | { readonly kind: 'out'; readonly hasEnded: boolean }
@@ -38,21 +41,24 @@ export function App() {
   const place = usePlace()
 
   function enter(session: Session): void {
+    localStorage.setItem(SIGNED_IN, '1')
     useSession(session.csrf_token, () => leave(true))
     setState({ kind: 'in', session })
   }
   function leave(hasEnded: boolean): void {
+    localStorage.removeItem(SIGNED_IN)
     useSession('', () => {})
     setState({ kind: 'out', hasEnded })
   }
   async function ask(): Promise<void> {
+    if (localStorage.getItem(SIGNED_IN) === null) return leave(false)
     setState({ kind: 'asking' })
     try {
       const answer = await fetchAnswer<Session>('GET', '/gateway/v1/session')
       if (answer !== null) enter(answer.value)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      if (error.status === 401) leave(false)
+      if (error.status === 401) leave(true)
       else setState({ kind: 'failed', error })
     }
   }

@@ -46,7 +46,9 @@ export function count(n: number): string {
 
 /** Large counts in short: 12.4 k, 3.1 M. */
 export function shortCount(n: number): string {
-  return n < 10_000 ? count(n) : n.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 })
+  return n < 10_000
+    ? count(n)
+    : n.toLocaleString('en-US', { notation: 'compact', minimumFractionDigits: 1, maximumFractionDigits: 1 })
 }
 
 export function bytes(n: number): string {
@@ -65,7 +67,7 @@ export function duration(ms: number): string {
 }
 
 const SPANS = [
-  [60, 'second', 1],
+  [60, 's', 1],
   [3_600, 'min', 60],
   [86_400, 'h', 3_600],
   [30 * 86_400, 'day', 86_400],
@@ -79,7 +81,7 @@ export function inWords(atMs: number, nowMs: number): string {
   if (size < 5) return 'now'
   const [, unit, length] = SPANS.find(([below]) => size < below) ?? [0, 'year', 365 * 86_400]
   const n = Math.floor(size / length)
-  const words = unit === 'min' || unit === 'h' ? `${n} ${unit}` : plural(n, unit)
+  const words = unit.length < 4 && unit !== 'day' ? `${n} ${unit}` : plural(n, unit)
   return seconds > 0 ? `${words} ago` : `in ${words}`
 }
 

@@ -156,6 +156,7 @@ async function drawBars(element: HTMLElement, actions: () => Actions): Promise<B
     {
       width: element.clientWidth,
       height: HEIGHT,
+      padding: [8, 0, 0, 0],
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
       scales: {
