@@ -56,7 +56,7 @@ test('every page opens directly, at three widths, in light and dark, and axe fin
           (violation) => `${name} ${screen.width} ${screen.scheme} ${violation}`,
         ),
       )
-      const width = await page.evaluate(() => document.documentElement.scrollWidth)
+      const width = await page.evaluate<number>('document.documentElement.scrollWidth')
       if (width > screen.width) found.push(`${name} ${screen.width}: scrolls sideways (${width})`)
       await page.context().close()
     }

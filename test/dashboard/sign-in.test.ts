@@ -19,8 +19,8 @@ test('a browser at the root is sent to the dashboard, and signs in with an admin
   assert.deepEqual(await violationsOf(page), [])
   await signIn(page, gateway.adminKey)
   await page.getByRole('heading', { name: 'The first call' }).waitFor()
-  const kept = await page.evaluate(() =>
-    JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+  const kept = await page.evaluate<string>(
+    'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])',
   )
   assert.ok(!kept.includes(gateway.adminKey), 'the key is kept in the browser')
 })
