@@ -34,6 +34,7 @@ import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
 import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from './management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { OwnedParts } from './management/router.ts'
+import { SignInAttempts } from './management/sign-in.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
@@ -181,6 +182,7 @@ async function serveFrom(
   const upstreams = Object.fromEntries(
     SURFACE_NAMES.map((surface) => [surface, open(config[surface])]),
   ) as Gateway['upstreams']
+  const trustedProxies = config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies)
   const bodyTimes: BodyTimes = {
     idleTimeoutMs: config.bodyIdleTimeoutMs,
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
@@ -242,7 +244,10 @@ async function serveFrom(
       limitsMoved: () => queues.signalAll(),
     },
     recognition: store,
+    signIns: new SignInAttempts(clock),
     bodyTimes,
+    isSecure: ({ req, headers }) =>
+      req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true,
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
@@ -264,7 +269,7 @@ async function serveFrom(
     refuseExchange(exchange, refusal) {
       deny(exchange, audienceOf(exchange, exchange.req.target), refusal)
     },
-    trustedProxies: config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies),
+    trustedProxies,
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
     onCrowded: atMostEvery(CROWDED_TOLD_MS, clock, (address) => {
       const about = { address, connections: config.connectionsPerAddressMax }

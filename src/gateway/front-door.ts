@@ -1,14 +1,15 @@
 import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
-import { firstValue, hasHeader, weightsOf } from '../http/raw-headers.ts'
+import { firstValue, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { Identity } from '../keys/identity.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
+import { carriesCredential } from '../providers/surfaces.ts'
 import { deny } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
-import { CREDENTIALS, identify, surfaceOf } from './identify.ts'
+import { identify, surfaceOf } from './identify.ts'
 
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, identity: Identity) => Promise<void>
@@ -47,8 +48,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  */
 function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
   if (path !== '/' || method !== 'GET') return false
-  const hasCredential = CREDENTIALS.some((name) => hasHeader(headers, name))
-  return !hasCredential && (weightsOf(headers, 'accept').get('text/html') ?? 0) > 0
+  return !carriesCredential(headers) && (weightsOf(headers, 'accept').get('text/html') ?? 0) > 0
 }
 
 function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal {

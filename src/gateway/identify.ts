@@ -71,7 +71,7 @@ function digestOf(key: string, parts: IdentifyParts): Buffer | null {
   return wellFormed || isBootstrap(digest, parts) ? digest : null
 }
 
-export const CREDENTIALS = [...CREDENTIAL_HEADERS]
+const CREDENTIALS = [...CREDENTIAL_HEADERS]
 
 function credentialNamed(line: string): string | null {
   for (const name of CREDENTIALS) if (isNamed(line, name)) return name

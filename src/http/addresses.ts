@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { limits } from '../kernel/limits.ts'
-import { type RawHeaders, valuesOf } from './raw-headers.ts'
+import { type RawHeaders, tokensOf, valuesOf } from './raw-headers.ts'
 
 /** Proxies in front of us, which are believed about where a request comes from. */
 export class TrustedProxies {
@@ -17,6 +17,11 @@ export class TrustedProxies {
 
   has(address: string): boolean {
     return isIP(address) !== 0 && this.#list.check(address, familyOf(address))
+  }
+
+  /** Whether a proxy says that the client speaks TLS with it; of several the first one's word is the client's. */
+  saysEncrypted(peer: string, headers: RawHeaders): boolean {
+    return this.has(plain(peer)) && tokensOf(headers, 'x-forwarded-proto')[0] === 'https'
   }
 
   /**

@@ -1,5 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
 import { adoptSocket } from '../kernel/node-internals.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
@@ -56,9 +57,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #isLast = false
   readonly #timeouts: ConnectionTimeouts
   readonly remoteAddress: string
+  readonly isEncrypted: boolean
 
   constructor(accepted: Socket, owner: ConnectionOwner) {
     this.remoteAddress = accepted.remoteAddress ?? ''
+    this.isEncrypted = (accepted as Partial<TLSSocket>).encrypted === true
     const socket = adoptSocket(accepted, (chunk) => this.#onData(chunk))
     this.socket = socket
     this.#owner = owner

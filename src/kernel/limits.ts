@@ -89,6 +89,18 @@ export const limits = {
   /** How long a repeated `Idempotency-Key` is recognised. */
   onceMs: 24 * 60 * 60 * 1000,
 
+  /** Sessions of the dashboard: how long one lasts, and how many an admin key may have. Beyond that the oldest end. */
+  sessionMs: 12 * 60 * 60 * 1000,
+  sessionsPerAdminKeyMax: 1_000,
+
+  /**
+   * Sign-ins that fail, from one address or one /64 of IPv6, on one node: how many in how long. Beyond it: 429
+   * `too_many_sign_ins`, and no key is looked at. Beyond so many addresses the first is forgotten.
+   */
+  signInFailuresMax: 10,
+  signInFailuresMs: 60_000,
+  signInAddressesMax: 10_000,
+
   /** Preflights in flight upstream; they carry no key. Beyond it: 503 `overloaded`. */
   preflightsInFlightMax: 200,
 

@@ -8,6 +8,7 @@ import type { Once } from '../kernel/once.ts'
 import type { Caller } from '../keys/identity.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
+import type { SessionStore } from '../keys/session-store.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
@@ -20,7 +21,7 @@ export interface Management {
   readonly nextUlid: IdSource
   readonly digestKey: DigestKey
   readonly servicePrefix: string
-  readonly store: KeyStore & LedgerStore & UsageStore & RequestLogStore
+  readonly store: KeyStore & SessionStore & LedgerStore & UsageStore & RequestLogStore
   readonly settlements: SettlementWatch
   /** The calls that wait in this process. */
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
@@ -32,6 +33,8 @@ export interface Management {
 
 /** What an endpoint may know of how it was reached. A command on the host reaches it without a connection. */
 export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
+  /** The client speaks TLS, with us or with a proxy that we believe. */
+  readonly isSecure: boolean
   readonly res: {
     /** The client has left. */
     readonly destroyed: boolean
@@ -39,9 +42,19 @@ export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
   }
 }
 
+/** A session that the request came with. */
+export interface Session {
+  /** What the store knows it by. */
+  readonly digest: Buffer
+  readonly csrfToken: string
+  readonly expiresAtMs: number
+}
+
 export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly exchange: OwnExchange
   readonly caller: Caller
+  /** That the caller signed in by; null where it came with a key. */
+  readonly session: Session | null
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
   /** Checked against the schemas of the route before it sees them. */
@@ -67,8 +80,11 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 export interface RouteParts<Query, Body> {
   readonly method: Method
   readonly template: string
-  /** Which keys may call it: `any_key` are API keys and admin keys. */
-  readonly access: 'admin' | 'any_key'
+  /**
+   * Which keys may call it: `any_key` are API keys and admin keys. To `sign_in` the admin key is in the body, and no other
+   * credential is looked at.
+   */
+  readonly access: 'admin' | 'any_key' | 'sign_in'
   /** For the document at /gateway/openapi.json: a name for generated clients, a line, and more where it helps. */
   readonly operationId: string
   readonly summary: string
@@ -80,8 +96,9 @@ export interface RouteParts<Query, Body> {
   /** Whether an `Idempotency-Key` names the command. Where it does not, the header is not looked at. */
   readonly repeatable: boolean
   readonly success: {
-    readonly status: 200 | 201
-    readonly schema: z.ZodType
+    readonly status: 200 | 201 | 204
+    /** Null: the answer has no body. */
+    readonly schema: z.ZodType | null
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>
   }

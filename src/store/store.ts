@@ -1,11 +1,18 @@
 import type { RecognitionStore } from '../keys/identity.ts'
 import type { KeyStore } from '../keys/key-store.ts'
+import type { SessionStore } from '../keys/session-store.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
 
 /** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */
-export interface Store extends KeyStore, RecognitionStore, LedgerStore, UsageStore, RequestLogStore {
+export interface Store
+  extends KeyStore,
+    SessionStore,
+    RecognitionStore,
+    LedgerStore,
+    UsageStore,
+    RequestLogStore {
   /** After a crash: gives back every open hold of the process that died. How many there were. */
   interruptOpenCalls(atMs: number): Promise<number>
   /** Keeps a price version for as long as there are bills made with it. */

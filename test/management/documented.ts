@@ -19,6 +19,7 @@ export interface Parameter {
 export interface DocumentedResponse {
   readonly description: string
   readonly headers: Readonly<Record<string, unknown>>
+  /** Absent: there is no body. */
   readonly content: Content
 }
 

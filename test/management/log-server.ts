@@ -8,6 +8,7 @@ import type { CallRecord } from '../../src/ledger/call.ts'
 import type { CallFilter, CallPage } from '../../src/ledger/request-log.ts'
 import type { Management } from '../../src/management/route.ts'
 import { handleOwned } from '../../src/management/router.ts'
+import { SignInAttempts } from '../../src/management/sign-in.ts'
 
 export interface LogServer {
   readonly host: string
@@ -66,7 +67,8 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
     lookUpKey: () => Promise.resolve({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const),
   }
   const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
-  const parts = { management, recognition, bodyTimes }
+  const signIns = new SignInAttempts(systemClock)
+  const parts = { management, recognition, signIns, bodyTimes, isSecure: () => false }
   const away = { status: 503, headers: ['content-length', '0'], body: Buffer.alloc(0) }
 
   const server = createHttpServer({

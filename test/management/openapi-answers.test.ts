@@ -37,7 +37,9 @@ async function ask(method: string, { path, body, key = gateway.adminKey, headers
     headers: { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
-  return { status: response.status, headers: response.headers, json: (await response.json()) as unknown }
+  const text = await response.text()
+  const json: unknown = text === '' ? null : JSON.parse(text)
+  return { status: response.status, headers: response.headers, json }
 }
 
 const served = await ask('GET', { path: '/gateway/openapi.json' })
@@ -89,6 +91,17 @@ async function loggedCall(): Promise<string> {
   while ((await ask('GET', { path })).status !== 200) await new Promise((resolve) => setImmediate(resolve))
   return path
 }
+
+/** What a request sends that comes with a session of its own. */
+async function signedIn(): Promise<Omit<Asked, 'path'>> {
+  const body = { admin_key: gateway.adminKey }
+  const { headers, json } = await ask('POST', { path: '/gateway/v1/session', key: null, body })
+  const cookie = headers.get('set-cookie')?.split(';')[0] ?? ''
+  return { key: null, headers: { cookie, 'x-csrf-token': (json as { csrf_token: string }).csrf_token } }
+}
+
+const sessions = [await signedIn(), await signedIn()]
+const SESSION = '/gateway/v1/session'
 
 const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello' }] }
 
@@ -160,6 +173,9 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
   'POST /gateway/v1/credits': [
     () => ({ path: '/gateway/v1/credits', body: { amount_usd: 0.000000001, reason: 'the least' } }),
   ],
+  'POST /gateway/v1/session': [() => ({ path: SESSION, key: null, body: { admin_key: gateway.adminKey } })],
+  'GET /gateway/v1/session': [() => ({ path: SESSION, ...sessions[0] })],
+  'DELETE /gateway/v1/session': [() => ({ path: SESSION, ...sessions[1] })],
   'GET /gateway/openapi.json': [() => ({ path: '/gateway/openapi.json' })],
 }
 
@@ -182,6 +198,8 @@ const conflicts: Readonly<Record<string, readonly Sample[]>> = {
   ],
 }
 
+const wrongSignIn = (): Asked => ({ path: SESSION, key: null, body: { admin_key: 'nonsense' } })
+
 /** Requests that an endpoint answers with the error of this status; null where a test cannot bring it about. */
 function refusals(name: string, status: string): readonly Sample[] | null {
   const template = name.split(' ')[1] ?? ''
@@ -190,6 +208,7 @@ function refusals(name: string, status: string): readonly Sample[] | null {
     case '400':
       return [() => ({ path: `${path}?no_such_parameter=1` })]
     case '401':
+      if (name === `POST ${SESSION}`) return [wrongSignIn]
       return [() => ({ path, key: null }), () => ({ path, key: 'svc_live_nonsense' })]
     case '403':
       return [() => ({ path, key: gateway.apiKey })]
@@ -197,6 +216,13 @@ function refusals(name: string, status: string): readonly Sample[] | null {
       return [() => ({ path, ...(name.startsWith('PATCH') ? { body: {} } : {}) })]
     case '409':
       return conflicts[name] ?? []
+    case '429':
+      return [
+        async () => {
+          for (let failed = 0; failed < 10; failed += 1) await ask('POST', wrongSignIn())
+          return wrongSignIn()
+        },
+      ]
     case '413':
       return [() => ({ path, body: { name: 'x'.repeat(70_000) } })]
     // A body that stops arriving, a defect, a store that is away: shown where those are tested.
@@ -225,8 +251,11 @@ for (const [name, operation] of documented.operations()) {
         const answer = await ask(method, asked)
         assert.equal(String(answer.status), status, JSON.stringify(answer.json))
         const response = documented.response(name, answer.status)
-        documented.assertConforms(response.content['application/json']?.schema, answer.json)
-        assert.equal(answer.headers.get('content-type'), 'application/json')
+        if (response.content === undefined) assert.equal(answer.json, null)
+        else {
+          documented.assertConforms(response.content['application/json']?.schema, answer.json)
+          assert.equal(answer.headers.get('content-type'), 'application/json')
+        }
         assert.match(answer.headers.get('x-svc-request-id') ?? '', /^req_/)
         for (const header of ['retry-after', 'idempotent-replayed']) {
           if (answer.headers.has(header)) assert.ok(Object.hasOwn(response.headers, header), header)

@@ -10,6 +10,7 @@ import { ledgerConformance } from './conformance/ledger.ts'
 import { onceConformance } from './conformance/once.ts'
 import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
+import { sessionConformance } from './conformance/sessions.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
 
@@ -22,6 +23,7 @@ keyConformance('PostgreSQL', openFreshPostgres)
 keyListConformance('PostgreSQL', openFreshPostgres)
 onceConformance('PostgreSQL', openFreshPostgres)
 requestLogConformance('PostgreSQL', openFreshPostgres)
+sessionConformance('PostgreSQL', openFreshPostgres)
 usageConformance('PostgreSQL', openFreshPostgres)
 creditBackConformance('PostgreSQL', openFreshPostgres)
 refusedCallConformance('PostgreSQL', openFreshPostgres)

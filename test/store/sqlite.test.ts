@@ -14,6 +14,7 @@ import { ledgerConformance } from './conformance/ledger.ts'
 import { onceConformance } from './conformance/once.ts'
 import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
+import { sessionConformance } from './conformance/sessions.ts'
 import { usageConformance } from './conformance/usage.ts'
 
 async function openFresh(): Promise<StoreUnderTest> {
@@ -46,6 +47,7 @@ keyConformance('SQLite', openFresh)
 keyListConformance('SQLite', openFresh)
 onceConformance('SQLite', openFresh)
 requestLogConformance('SQLite', openFresh)
+sessionConformance('SQLite', openFresh)
 usageConformance('SQLite', openFresh)
 creditBackConformance('SQLite', openFresh)
 refusedCallConformance('SQLite', openFresh)

@@ -3,6 +3,7 @@ import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
 import { addCredit, creditBack, getBalance } from './credits.ts'
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
+import { endSession, findSession, openSession } from './sessions.ts'
 import { keepBatchFile, keepPriceVersion, keepSetting, probeWrite, readSetting } from './settings.ts'
 import { readUsage } from './usage.ts'
 
@@ -20,6 +21,9 @@ export const BRIEF = {
   createAdminKey,
   listAdminKeys,
   revokeAdminKey,
+  openSession,
+  findSession,
+  endSession,
   getBalance,
   addCredit,
   creditBack,

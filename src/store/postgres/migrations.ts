@@ -333,6 +333,17 @@ const refusedCalls = `
   SELECT coalesce(sum(coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + 256), 0) FROM call_body;
 `
 
+/** Sessions of the dashboard. They refer to nothing, so that other tables can be emptied without them. */
+const sessions = `
+  CREATE TABLE session (
+    digest        bytea PRIMARY KEY,
+    admin_key_id  text COLLATE "C" NOT NULL,
+    expires_at_ms bigint NOT NULL
+  );
+
+  CREATE INDEX session_by_key ON session (admin_key_id, expires_at_ms);
+`
+
 /** It made functions, which are in functions.ts now. */
 const FUNCTIONS_ONLY = ''
 
@@ -351,4 +362,5 @@ export const migrations: readonly string[] = [
   functionsApplied,
   holdFloors,
   refusedCalls,
+  sessions,
 ]

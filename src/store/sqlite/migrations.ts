@@ -257,6 +257,17 @@ const refusedCalls = `
   END;
 `
 
+/** Sessions of the dashboard. They are short, and stay behind when the books move to PostgreSQL. */
+const sessions = `
+  CREATE TABLE session (
+    digest        BLOB PRIMARY KEY,
+    admin_key_id  TEXT NOT NULL,
+    expires_at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX session_by_key ON session (admin_key_id, expires_at_ms);
+`
+
 /** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
 export const migrations: readonly string[] = [
   accountsAndKeys,
@@ -265,4 +276,5 @@ export const migrations: readonly string[] = [
   requestLog,
   holdFloors,
   refusedCalls,
+  sessions,
 ]
