@@ -238,21 +238,26 @@ export interface Delivery {
 }
 
 export interface Bill {
+  readonly price_version: string | null
   readonly lines: readonly BillLine[]
-  readonly list_usd: number
-  readonly discount: { readonly label: string; readonly fraction: number; readonly amount_usd: number } | null
   readonly rounding_usd: number
-  readonly held_usd: number | null
-  readonly held_for: string | null
+  readonly list_cost_usd: number | null
+  readonly discount_usd: number | null
+  readonly cost_usd: number | null
+  readonly held_usd: number
+  readonly held_because: string
+  readonly note: string | null
 }
 
 export interface BillLine {
   readonly label: string
-  readonly note: string | null
+  readonly model: string
   readonly quantity: number
-  readonly unit: string
-  /** The rate is for so many units. */
-  readonly per: number
   readonly rate_usd: number
+  /** How many the rate buys. */
+  readonly rate_per: number
+  readonly modifiers: readonly string[]
   readonly amount_usd: number
+  /** The fraction of it that is not billed. */
+  readonly discount: number
 }

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startGateway } from '../support/gateway.ts'
+import { startBillingBench } from '../billing/bench-of-one.ts'
 import { openBrowser, type Person, signIn, violationsOf } from './browser.ts'
 
-const gateway = await startGateway()
+const bench = await startBillingBench()
+const { gateway } = bench
 let person: Person
 before(async () => {
   person = await openBrowser(gateway)
 })
 after(async () => {
   await person.close()
-  await gateway.close()
+  await bench.close()
 })
 
 test('a browser at the root is sent to the dashboard, and signs in with an admin key', async () => {
@@ -35,7 +36,8 @@ test('a wrong key is told, and an API key is none', async () => {
 })
 
 test('signing out ends the session, and the page that one was on opens again after signing in', async () => {
-  const page = await person.visit('/dashboard/usage?by=day')
+  const page = await person.open('/dashboard/usage?by=day')
+  await signIn(page, gateway.adminKey)
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByLabel('Admin key').waitFor()
   await page.reload()

@@ -17,7 +17,7 @@ const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
 export function RequestPage({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(true)
   const [isCrediting, setCrediting] = useState(false)
-  const call = useResource<BilledCall>(`/gateway/v1/requests/${id}`, isOpen ? 2_000 : null)
+  const call = useResource<BilledCall>(`/gateway/v1/requests/${id}?expand=bill`, isOpen ? 2_000 : null)
   const state = call.value?.state
   if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
   return (
@@ -38,7 +38,7 @@ export function RequestPage({ id }: { readonly id: string }) {
           <p class="lead">
             <Summary of={value} />
           </p>
-          {value.bill != null && <BillTable bill={value.bill} call={value} />}
+          {value.bill != null && <BillTable bill={value.bill} />}
           <h2>Time</h2>
           <Times of={value} />
           <h2>Call</h2>
@@ -94,75 +94,77 @@ function Summary({ of: call }: { readonly of: Call }) {
 }
 
 /** The price as arithmetic: what a customer can check with a pencil. */
-function BillTable({ bill, call }: { readonly bill: Bill; readonly call: Call }) {
+function BillTable({ bill }: { readonly bill: Bill }) {
+  const { lines, discount_usd: discount } = bill
+  if (lines.length === 0) return bill.note === null ? null : <p class="quiet">{bill.note}</p>
+  const fractions = [...new Set(lines.map((line) => line.discount))]
   return (
     <>
       <h2>Bill</h2>
       <section class="table bill" aria-label="Bill">
         <table>
           <tbody>
-            {bill.lines.map((line, i) => (
-              <tr key={i}>
+            {lines.map((line) => (
+              <tr key={`${line.model} ${line.label}`}>
                 <td>
-                  {line.label} {line.note !== null && <span class="quiet">{line.note}</span>}
+                  {line.label} <span class="quiet">{[line.model, ...line.modifiers].join(', ')}</span>
                 </td>
                 <td class="figure">{count(line.quantity)}</td>
                 <td class="figure quiet">
-                  × {exactMoney(line.rate_usd)} / {line.per === 1 ? line.unit : 'M'}
+                  × {exactMoney(line.rate_usd)}{' '}
+                  {line.rate_per === 1 ? 'each' : `per ${rateUnit(line.rate_per)}`}
                 </td>
-                <td class="figure">= {exactMoney(line.amount_usd)}</td>
+                <td class="figure">= {lineMoney(line.amount_usd)}</td>
               </tr>
             ))}
-            {bill.lines.length > 1 && (
-              <tr>
-                <td>At list price</td>
-                <td />
-                <td />
-                <td class="figure">{exactMoney(bill.list_usd)}</td>
-              </tr>
-            )}
-            {bill.discount !== null && (
-              <tr>
-                <td>
-                  Discount <span class="quiet">{bill.discount.label}</span>
-                </td>
-                <td />
-                <td class="figure quiet">
-                  {(bill.discount.fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 4 })} %
-                </td>
-                <td class="figure">−{exactMoney(bill.discount.amount_usd)}</td>
-              </tr>
-            )}
-            {bill.rounding_usd !== 0 && (
-              <tr>
-                <td>Rounding, once</td>
-                <td />
-                <td />
-                <td class="figure">{bill.rounding_usd}</td>
-              </tr>
+            {bill.rounding_usd !== 0 && <Row title="rounding, once" amount={lineMoney(bill.rounding_usd)} />}
+            {discount !== null && discount !== 0 && (
+              <>
+                <Row title="at list price" amount={exactMoney(bill.list_cost_usd ?? 0)} />
+                <Row
+                  title={`discount of ${fractions.map(shownFraction).join(' and ')}`}
+                  amount={exactMoney(-discount)}
+                />
+              </>
             )}
           </tbody>
           <tfoot>
-            <tr>
-              <td>Total</td>
-              <td />
-              <td />
-              <td class="figure">{exactMoney(call.cost_usd)}</td>
-            </tr>
+            <Row title="Total" amount={exactMoney(bill.cost_usd ?? 0)} />
           </tfoot>
         </table>
       </section>
       <p class="quiet">
-        Prices of <Link to="/prices">{call.price_version}</Link>.{' '}
-        {bill.held_usd !== null && (
-          <>
-            While it ran, {exactMoney(bill.held_usd)} was held
-            {bill.held_for === null ? '' : `: ${bill.held_for}`}.
-          </>
-        )}
+        Prices of <Link to="/prices">{bill.price_version}</Link>. While it ran, {exactMoney(bill.held_usd)}{' '}
+        was held. {bill.held_because}
       </p>
     </>
   )
+}
+
+function Row({ title, amount }: { readonly title: string; readonly amount: string }) {
+  return (
+    <tr>
+      <td>{title}</td>
+      <td />
+      <td />
+      <td class="figure">{amount}</td>
+    </tr>
+  )
+}
+
+function rateUnit(per: number): string {
+  return per === 1_000_000 ? 'M' : count(per)
+}
+
+function shownFraction(fraction: number): string {
+  return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })} %`
+}
+
+/** A line is not rounded, so it may have more decimals than an amount. */
+function lineMoney(usd: number): string {
+  const text = Math.abs(usd).toFixed(15).replace(/0+$/, '')
+  const decimals = Math.max(2, text.length - text.indexOf('.') - 1)
+  return `${usd < 0 ? '−' : ''}$${Math.abs(usd).toFixed(decimals)}`
 }
 
 function Times({
