@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
-import { promisify } from 'node:util'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { root } from '../style/source-tree.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
@@ -18,8 +19,6 @@ import { startGateway, type TestGateway } from '../support/gateway.ts'
  * replaced, and nothing else.
  */
 
-const execute = promisify(execFile)
-
 const SHELL = new Set(['sh', 'bash'])
 /** The language, and the ending of the file that it is run from. */
 const SCRIPTS: Readonly<Record<string, string>> = {
@@ -31,6 +30,9 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 
 /** Its blocks are steps on a gateway that was stolen from: `test/cli/leaked-key-runbook.test.ts` takes them. */
 const RUN_ELSEWHERE = new Set(['docs/LEAKED-KEYS.md'])
+
+/** An example that does not end, a server say, fails with its page. The longest takes some ten seconds. */
+const PAGE_TIMEOUT_MS = 120_000
 
 const isRunnable = ({ language }: Block) => SHELL.has(language) || Object.hasOwn(SCRIPTS, language)
 
@@ -97,12 +99,22 @@ async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
     TMPDIR: tmpdir(),
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
   }
-  try {
-    await execute('bash', ['--norc', '-euo', 'pipefail', '-c', script], { cwd: place, env })
-  } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string }
-    assert.fail(`${page} does not run:\n${stderr.slice(-4_000)}\nwith the output\n${stdout.slice(-2_000)}`)
-  }
+  // In a process group of its own, so that an example that does not end goes with its shell.
+  const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
+    cwd: place,
+    env,
+    detached: true,
+  })
+  shell.stdin.end()
+  const timer = setTimeout(() => process.kill(-(shell.pid ?? 0), 'SIGKILL'), PAGE_TIMEOUT_MS)
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(shell.stdout),
+    text(shell.stderr),
+    once(shell, 'close'),
+  ])
+  clearTimeout(timer)
+  const said = `${stderr.slice(-4_000)}\nwith the output\n${stdout.slice(-2_000)}`
+  assert.equal(code, 0, `${page} does not run:\n${said}`)
 }
 
 for (const page of PAGES) {

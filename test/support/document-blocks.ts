@@ -13,7 +13,7 @@ export const PAGES: readonly string[] = [
     .map((name) => `docs/${name}`),
 ]
 
-/** A fenced block of a page. */
+/** A fenced block of a page, one of a list's item included. */
 export interface Block {
   readonly page: string
   /** The heading that it stands under. */
@@ -35,12 +35,12 @@ export function readBlocks(page: string): Block[] {
   let section = ''
   for (let at = 0; at < lines.length; at += 1) {
     section = /^#+ (.+)$/.exec(lines[at] ?? '')?.[1] ?? section
-    const info = /^```(.*)$/.exec(lines[at] ?? '')?.[1]
+    const [, indent = '', info] = /^( *)```(.*)$/.exec(lines[at] ?? '') ?? []
     if (info === undefined) continue
-    const end = lines.indexOf('```', at + 1)
+    const end = lines.indexOf(`${indent}\`\`\``, at + 1)
     if (end === -1) throw new Error(`${page}:${at + 1}: this block does not end`)
-    const text = `${lines.slice(at + 1, end).join('\n')}\n`
-    blocks.push({ page, section, line: at + 2, text, ...readInfo(info) })
+    const text = lines.slice(at + 1, end).map((line) => `${line.slice(indent.length)}\n`)
+    blocks.push({ page, section, line: at + 2, text: text.join(''), ...readInfo(info) })
     at = end
   }
   return blocks
