@@ -105,8 +105,9 @@ async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
     env,
     detached: true,
   })
+  const group = shell.pid ?? assert.fail('bash cannot be started')
   shell.stdin.end()
-  const timer = setTimeout(() => process.kill(-(shell.pid ?? 0), 'SIGKILL'), PAGE_TIMEOUT_MS)
+  const timer = setTimeout(() => process.kill(-group, 'SIGKILL'), PAGE_TIMEOUT_MS)
   const [stdout, stderr, [code]] = await Promise.all([
     text(shell.stdout),
     text(shell.stderr),
