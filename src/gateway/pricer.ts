@@ -11,6 +11,7 @@ import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pric
 import { resolve } from '../pricing/priced-parts.ts'
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
+import { writeRating } from '../pricing/rating-text.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
 import { membersOf } from '../providers/request-members.ts'
@@ -19,7 +20,6 @@ import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
-import { writeRating } from './rating-text.ts'
 
 /** What has to be known of a request to say what its call may cost. */
 export interface PricedRequest {

@@ -45,6 +45,9 @@ export const CALL_COLUMNS = {
   costNanos: { column: 'cost_nanos', kind: 'nanos', from: 'closing', late: true },
   listNanos: { column: 'list_nanos', kind: 'nanos', from: 'closing', late: true },
   lostListNanos: { column: 'lost_list_nanos', kind: 'nanos', from: 'store' },
+  /** What it held, at our prices and at list prices. */
+  holdNanos: { column: 'hold_nanos', kind: 'nanos', from: 'store' },
+  holdListNanos: { column: 'hold_list_nanos', kind: 'nanos', from: 'store' },
   /** Of the account, after the call. */
   balanceNanos: { column: 'balance_nanos', kind: 'nanos?', from: 'store' },
   upstreamMs: { column: 'upstream_ms', kind: 'count?', from: 'closing' },
@@ -76,8 +79,6 @@ export const UNSHOWN_COLUMNS = {
   month: 'text',
   day: 'text',
   endpoint: 'text?',
-  hold_nanos: 'nanos',
-  hold_list_nanos: 'nanos',
 } as const satisfies Readonly<Record<string, ColumnKind>>
 
 type Columns = typeof CALL_COLUMNS

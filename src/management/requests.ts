@@ -3,6 +3,7 @@ import { limits } from '../kernel/limits.ts'
 import { SURFACE_NAMES } from '../kernel/surface.ts'
 import type { CallRecord } from '../ledger/call.ts'
 import type { CallCursor, CallFilter, RequestLogStore } from '../ledger/request-log.ts'
+import { billObject, billSchema } from './bill.ts'
 import { CSV_TYPE, type CsvCell, csvRow } from './csv.ts'
 import {
   formatInstant,
@@ -15,6 +16,7 @@ import {
   schemaOf,
   usd,
   usdAmount,
+  wordParameter,
 } from './fields.ts'
 import { refusedMissingKey } from './keys.ts'
 import {
@@ -127,6 +129,10 @@ const requestSchema = schemaOf(requestMembers).meta({
   id: 'request',
   description: 'A call that came through the gateway.',
 })
+
+const lookedUpSchema = requestSchema
+  .extend({ bill: billSchema.optional() })
+  .meta({ id: 'looked_up_request', description: 'A call, with its bill where that was asked for.' })
 
 const requestObject = (call: CallRecord) => objectOf(requestMembers, call)
 
@@ -303,13 +309,21 @@ const getRequest = defineRoute({
     `Waits up to ${limits.requestWaitMs / 1_000} seconds for a call in flight to be settled, then answers without ` +
     'its figures. A call that waits for room is told at once, and a refused one as well. An API key sees its own ' +
     'calls only.',
-  success: { status: 200, schema: requestSchema },
+  query: z.strictObject({
+    expand: wordParameter(
+      'expand',
+      ['bill'],
+      'Adds the `bill`: what the call cost as arithmetic, line by line.',
+    ),
+  }),
+  success: { status: 200, schema: lookedUpSchema },
   errors: ['not_found'],
   async handle(request, management) {
     const [id = ''] = request.params
     const call = await settledCall(id, request, management)
     if (call === null || !maySee(request, call)) return refusedMissingRequest()
-    return replyJson(200, requestObject(call))
+    const bill = request.query.expand === 'bill' ? { bill: await billObject(call, management) } : {}
+    return replyJson(200, { ...requestObject(call), ...bill })
   },
 })
 

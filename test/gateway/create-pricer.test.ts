@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPricer, type Pricer } from '../../src/gateway/pricer.ts'
-import { readRating } from '../../src/gateway/rating-text.ts'
+import { readRating } from '../../src/pricing/rating-text.ts'
 import type { Surface } from '../../src/kernel/surface.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { modelAsked } from '../../src/metering/request-facts.ts'

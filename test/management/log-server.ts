@@ -130,6 +130,8 @@ const CALL: CallRecord = {
   costNanos: 800n,
   listNanos: 1_000n,
   lostListNanos: 0n,
+  holdNanos: 0n,
+  holdListNanos: 0n,
   balanceNanos: -800n,
   upstreamMs: 450,
   overheadMs: 3,

@@ -166,6 +166,8 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
       path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello)}`,
       key: gateway.apiKey,
     }),
+    async () => ({ path: `/gateway/v1/requests/${await call('/v1/models')}?expand=bill` }),
+    async () => ({ path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello)}?expand=bill` }),
     async () => ({ path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello, 'status=429')}` }),
   ],
   'GET /gateway/v1/requests/{id}/bodies': [async () => ({ path: await loggedCall() })],

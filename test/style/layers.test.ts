@@ -15,7 +15,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   providers: ['kernel', 'http', 'metering'],
   pricing: ['kernel', 'providers'],
   gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'config.ts'],
-  management: ['kernel', 'http', 'keys', 'ledger', 'metering', 'providers'],
+  management: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers'],
   store: ['kernel', 'keys', 'ledger'],
   'config.ts': ['kernel'],
   'installation.ts': ['kernel', 'keys', 'store', 'config.ts'],

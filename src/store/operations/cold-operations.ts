@@ -4,7 +4,14 @@ import { addCredit, creditBack, getBalance } from './credits.ts'
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
 import { endSession, findSession, openSession } from './sessions.ts'
-import { keepBatchFile, keepPriceVersion, keepSetting, probeWrite, readSetting } from './settings.ts'
+import {
+  keepBatchFile,
+  keepPriceVersion,
+  keepSetting,
+  probeWrite,
+  readPriceVersion,
+  readSetting,
+} from './settings.ts'
 import { readUsage } from './usage.ts'
 
 /**
@@ -29,6 +36,7 @@ export const BRIEF = {
   creditBack,
   keepBatchFile,
   keepPriceVersion,
+  readPriceVersion,
   readSetting,
   keepSetting,
   probeWrite,

@@ -48,6 +48,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
         ...{ streamed: false, estimated: false, unpriced: false, overrun: false, pricedAsRequested: false },
         ...{ usage: null, tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } },
         ...{ costNanos: 0n, listNanos: 0n, lostListNanos: 0n, balanceNanos: null },
+        ...{ holdNanos: 0n, holdListNanos: 0n },
         ...{ upstreamMs: null, overheadMs: 7, priceVersion: null, rating: '{}', upstreamRequestId: null },
         ...{ clientIp: '127.0.0.1', bytesIn: 0, bytesOut: 0, credited: false },
       })
