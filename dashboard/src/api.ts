@@ -189,27 +189,99 @@ export interface Balance {
 }
 
 export interface Overview {
-  readonly month: {
-    readonly requests: number
-    readonly cost_usd: number
-    readonly list_cost_usd: number
-    readonly savings_usd: number
-  }
+  readonly requests: number
+  readonly cost_usd: number
+  readonly list_cost_usd: number
+  readonly savings_usd: number
   readonly balance: Balance
-  readonly now: { readonly in_flight: number; readonly waiting: number }
+  readonly calls_in_flight: number
+  readonly calls_waiting: number
   readonly attention: {
-    readonly exhausted_keys: readonly KeyName[]
-    readonly budget_keys: readonly (KeyName & { readonly percent: number })[]
-    readonly expiring_keys: readonly (KeyName & { readonly expires_at: string })[]
+    readonly keys_exhausted: Named<KeyName>
+    readonly keys_near_cap: Named<KeyName & { readonly percent: number }>
+    readonly keys_expiring: Named<KeyName & { readonly expires_at: string }>
     readonly unpriced_models: readonly { readonly model: string; readonly requests: number }[]
-    readonly refusals: readonly { readonly code: string; readonly count: number }[]
-    readonly webhooks: readonly { readonly id: string; readonly url: string; readonly problem: string }[]
+    readonly refusals: readonly { readonly code: string; readonly calls: number }[]
+    readonly webhooks_failed_deliveries: number
+    readonly webhooks_disabled: number
   }
+}
+
+/** All are counted, and some are named. */
+interface Named<T> {
+  readonly count: number
+  readonly data: readonly T[]
 }
 
 interface KeyName {
   readonly id: string
   readonly name: string
+}
+
+export interface PriceBook {
+  readonly price_version: string
+  readonly overlay: string | null
+  readonly upcoming: readonly { readonly price_version: string; readonly effective_from: string | null }[]
+  readonly models: readonly PricedModel[]
+}
+
+export interface PricedModel {
+  readonly id: string
+  readonly provider: string
+  readonly mode: string
+  readonly aliases: readonly string[]
+  readonly retired: boolean
+  readonly source: 'list' | 'overlay'
+  readonly context_window_tokens: number | null
+  readonly max_output_tokens: number | null
+  readonly prices: { readonly rates?: Readonly<Record<string, Readonly<Record<string, unknown>>>> }
+}
+
+export interface Health {
+  readonly status: 'ok' | 'unavailable'
+  readonly version: string
+  readonly node_version: string
+  readonly node: string
+  readonly started_at: string
+  readonly memory_bytes: number
+  readonly calls_in_flight: number
+  readonly calls_waiting: number
+  readonly nodes:
+    | readonly {
+        readonly id: string
+        readonly name: string
+        readonly started_at: string
+        readonly seen_at: string
+        readonly state: 'serving' | 'gone'
+      }[]
+    | null
+  readonly store: {
+    readonly kind: 'sqlite' | 'postgres'
+    readonly place: string
+    readonly size_bytes: number
+    readonly writable: boolean
+    readonly settlements_waiting: number
+  }
+  readonly configuration: readonly { readonly name: string; readonly value: unknown }[]
+  readonly audit: Audit
+}
+
+export interface Audit {
+  readonly state: 'never' | 'running' | 'done' | 'failed'
+  readonly node: string | null
+  readonly started_at: string | null
+  readonly ended_at: string | null
+  readonly done: number
+  readonly total: number
+  readonly balanced: boolean | null
+  readonly difference: {
+    readonly what: string
+    readonly where: string
+    readonly stored: string
+    readonly derived: string
+  } | null
+  readonly counts: Readonly<Record<string, number>> | null
+  readonly error: string | null
 }
 
 export interface Webhook {

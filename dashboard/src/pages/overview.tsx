@@ -31,19 +31,19 @@ export function OverviewPage() {
                 <span>{monthInWords(month)}</span>
                 <b>
                   <Link to={withQuery('/requests', { start: month, end: today })}>
-                    <Money usd={value.month.cost_usd} />
+                    <Money usd={value.cost_usd} />
                   </Link>
                 </b>
-                <span>{plural(value.month.requests, 'call')}</span>
+                <span>{plural(value.requests, 'call')}</span>
               </li>
               <li>
                 <span>Saved against list price</span>
                 <b>
                   <Link to={withQuery('/usage', { start: month, end: today })}>
-                    <Money usd={value.month.savings_usd} />
+                    <Money usd={value.savings_usd} />
                   </Link>
                 </b>
-                <span>{percent(value.month.savings_usd, value.month.list_cost_usd)}</span>
+                <span>{percent(value.savings_usd, value.list_cost_usd)}</span>
               </li>
               <li>
                 <span>Credit left</span>
@@ -55,14 +55,14 @@ export function OverviewPage() {
               <li>
                 <span>Now</span>
                 <b>
-                  <Link to="/requests?state=in_flight">{count(value.now.in_flight)}</Link>
+                  <Link to="/requests?state=in_flight">{count(value.calls_in_flight)}</Link>
                 </b>
                 <span>
                   in flight
-                  {value.now.waiting > 0 && (
+                  {value.calls_waiting > 0 && (
                     <>
                       {', '}
-                      <Link to="/requests?state=waiting">{count(value.now.waiting)} waiting</Link>
+                      <Link to="/requests?state=waiting">{count(value.calls_waiting)} waiting</Link>
                     </>
                   )}
                 </span>
@@ -100,75 +100,89 @@ interface Look {
 
 /** What a person should look at. Empty on a good day. */
 function looksOf({ attention }: Overview): readonly Look[] {
-  const { exhausted_keys, budget_keys, expiring_keys, unpriced_models, refusals, webhooks } = attention
+  const { keys_exhausted, keys_near_cap, keys_expiring, unpriced_models, refusals } = attention
   return [
-    ...exhausted_keys.map(
+    ...keys_exhausted.data.map(
       ({ id, name }): Look => ({
         kind: 'bad',
         to: `/keys/${id}`,
-        title: (
-          <>
-            <b class="name">{name}</b> has spent its budget
-          </>
-        ),
+        title: <Of name={name}>has spent its budget</Of>,
       }),
     ),
-    ...budget_keys.map(
+    ...moreOf(keys_exhausted, 'bad', 'keys have spent their budget'),
+    ...keys_near_cap.data.map(
       ({ id, name, percent }): Look => ({
         kind: 'high',
         to: `/keys/${id}`,
-        title: (
-          <>
-            <b class="name">{name}</b> is at {percent} % of its budget
-          </>
-        ),
+        title: <Of name={name}>is at {percent} % of its budget</Of>,
       }),
     ),
-    ...expiring_keys.map(
+    ...moreOf(keys_near_cap, 'high', 'keys are near their budget'),
+    ...keys_expiring.data.map(
       ({ id, name, expires_at }): Look => ({
         kind: 'high',
         to: `/keys/${id}`,
         title: (
-          <>
-            <b class="name">{name}</b> expires <When at={expires_at} />
-          </>
+          <Of name={name}>
+            expires <When at={expires_at} />
+          </Of>
         ),
       }),
     ),
+    ...moreOf(keys_expiring, 'high', 'keys expire within a week'),
     ...unpriced_models.map(
       ({ model, requests }): Look => ({
         kind: 'bad',
         to: withQuery('/requests', { flag: 'unpriced', model }),
-        title: (
-          <>
-            <b class="name">{model}</b> has no price: {plural(requests, 'call')} cost 0
-          </>
-        ),
+        title: <Of name={model}>has no price: {plural(requests, 'call')} in 7 days</Of>,
       }),
     ),
     ...refusals.map(
-      ({ code, count: times }): Look => ({
+      ({ code, calls }): Look => ({
         kind: 'high',
-        to: withQuery('/requests', { state: 'refused' }),
+        to: '/requests?state=refused',
         title: (
           <>
-            {count(times)} × <code>{code}</code> in 24 h
+            {plural(calls, 'call')} refused with <code>{code}</code> in 24 h
           </>
         ),
       }),
     ),
-    ...webhooks.map(
-      ({ id, url, problem }): Look => ({
-        kind: 'bad',
-        to: withQuery('/webhooks', { id }),
-        title: (
-          <>
-            <b class="name">{url}</b> {problem}
-          </>
-        ),
-      }),
-    ),
+    ...(attention.webhooks_disabled > 0
+      ? [
+          {
+            kind: 'bad',
+            to: '/webhooks',
+            title: `${plural(attention.webhooks_disabled, 'webhook')} turned off`,
+          } as const,
+        ]
+      : []),
+    ...(attention.webhooks_failed_deliveries > 0
+      ? [
+          {
+            kind: 'bad',
+            to: '/webhooks',
+            title: `${plural(attention.webhooks_failed_deliveries, 'webhook delivery').replace('ys', 'ies')} failed`,
+          } as const,
+        ]
+      : []),
   ]
+}
+
+function moreOf(
+  { count: all, data }: { count: number; data: readonly unknown[] },
+  kind: Look['kind'],
+  what: string,
+): Look[] {
+  return all > data.length ? [{ kind, to: '/keys', title: `${count(all - data.length)} more ${what}` }] : []
+}
+
+function Of({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
+  return (
+    <>
+      <b class="name">{name}</b> {children}
+    </>
+  )
 }
 
 function NeedsALook({ of }: { readonly of: Overview }) {

@@ -1,3 +1,120 @@
-export function PricesPage(_: { readonly query: URLSearchParams }) {
-  return <h1>Prices</h1>
+import type { PriceBook, PricedModel } from '../api.ts'
+import { useResource } from '../data.ts'
+import { exactTime, shortCount } from '../format.ts'
+import { setQuery } from '../router.tsx'
+import { Empty, Show, Tag } from '../ui/states.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+
+/** What does a model cost here, and where does that price come from? */
+export function PricesPage({ query }: { readonly query: URLSearchParams }) {
+  const search = query.get('search') ?? ''
+  const book = useResource<PriceBook>('/gateway/v1/prices', 30_000)
+  return (
+    <>
+      <header class="page">
+        <h1>Prices</h1>
+      </header>
+      <div class="filters">
+        <input
+          type="search"
+          aria-label="Search models"
+          placeholder="Model  /"
+          value={search}
+          onInput={(event) => setQuery({ search: event.currentTarget.value }, 'replace')}
+        />
+      </div>
+      <Show resource={book} lines={10}>
+        {({ models, price_version, overlay, upcoming }) => {
+          const found = models.filter(({ id, aliases }) =>
+            [id, ...aliases].some((name) => name.includes(search.trim().toLowerCase())),
+          )
+          return (
+            <>
+              <p class="quiet">
+                List prices of {price_version}, per million tokens
+                {overlay !== null && (
+                  <>
+                    , changed by <code>{overlay}</code>
+                  </>
+                )}
+                .
+                {upcoming.map((version) => (
+                  <span key={version.price_version}>
+                    {' '}
+                    {version.price_version} comes into force{' '}
+                    {version.effective_from === null ? '' : exactTime(version.effective_from)}.
+                  </span>
+                ))}
+              </p>
+              {found.length === 0 ? (
+                <Empty>
+                  <p>
+                    No model has that name. A call for it is billed at 0 and marked{' '}
+                    <Tag kind="look">unpriced</Tag>, or refused where
+                    <code> pricing.unpriced</code> says so. Prices of your own go into the file of{' '}
+                    <code>TOLLGATE_PRICES</code>.
+                  </p>
+                </Empty>
+              ) : (
+                <Table
+                  caption="Prices"
+                  columns={COLUMNS}
+                  rows={found}
+                  keyOf={({ id, provider }) => `${provider} ${id}`}
+                  rowClass={({ retired }) => (retired ? 'dead' : undefined)}
+                />
+              )}
+            </>
+          )
+        }}
+      </Show>
+    </>
+  )
 }
+
+/** The standard tier is what a call costs that says nothing else. */
+function rateOf({ prices: { rates = {} } }: PricedModel, kind: string) {
+  const standard = rates['standard'] ?? Object.values(rates)[0] ?? {}
+  const rate = standard[kind]
+  return typeof rate === 'string' || typeof rate === 'number' ? (
+    `$${Number(rate).toFixed(Math.max(2, String(rate).split('.')[1]?.length ?? 0))}`
+  ) : (
+    <span class="quiet">–</span>
+  )
+}
+
+const COLUMNS: readonly Column<PricedModel>[] = [
+  {
+    title: 'Model',
+    isWide: true,
+    cell: ({ id, aliases, source, retired }) => (
+      <>
+        <span class="name" title={aliases.length === 0 ? undefined : `also ${aliases.join(', ')}`}>
+          {id}
+        </span>
+        {source === 'overlay' && <Tag kind="look">yours</Tag>}
+        {retired && <Tag kind="plain">retired</Tag>}
+      </>
+    ),
+  },
+  { title: 'Provider', isMinor: true, cell: ({ provider }) => provider },
+  { title: 'Input, USD', isFigure: true, cell: (model) => rateOf(model, 'input') },
+  { title: 'Output', isFigure: true, cell: (model) => rateOf(model, 'output') },
+  { title: 'Cache read', isFigure: true, isMinor: true, cell: (model) => rateOf(model, 'cache_read') },
+  { title: 'Cache write', isFigure: true, isMinor: true, cell: (model) => rateOf(model, 'cache_write_5m') },
+  {
+    title: 'Tiers',
+    isMinor: true,
+    cell: ({ prices: { rates = {} } }) =>
+      Object.keys(rates)
+        .filter((tier) => tier !== 'standard')
+        .join(', ') || <span class="quiet">–</span>,
+  },
+  {
+    title: 'Window',
+    isFigure: true,
+    isMinor: true,
+    cell: ({ context_window_tokens: tokens }) =>
+      tokens === null ? <span class="quiet">–</span> : shortCount(tokens),
+  },
+]
