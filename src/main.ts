@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { BackgroundAudit } from './background-audit.ts'
 import type { Config, UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
@@ -34,12 +35,16 @@ import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
 import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from './management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { OwnedParts } from './management/router.ts'
+import type { ServingNode } from './management/serving-node.ts'
 import { SignInAttempts } from './management/sign-in.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
+import { shippedBook } from './pricing/compile-version.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
 import { readPricing } from './read-pricing.ts'
+import { shownConfiguration } from './show-config.ts'
+import { shownDatabase } from './store/postgres/shown-database.ts'
 
 export interface RunningTollgate {
   /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
@@ -85,6 +90,15 @@ async function keepPrices(
   { versions }: PriceBook,
 ): Promise<void> {
   await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
+}
+
+/** Made when it is first asked for. */
+function onFirstUse<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
 }
 
 /** How often the log says that an address has too many connections. */
@@ -231,6 +245,33 @@ async function serveFrom(
     outputSpeeds: new OutputSpeeds(),
     reached: surroundings.reached ?? (() => {}),
   }
+  const canWrite = createWriteProbe(() => store.probeWrite(), clock)
+  const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
+  const audit = new BackgroundAudit({
+    ...{ store, clock, nextUlid, log, node: installation.nodeName },
+    books: { file: join(config.dataDir, 'tollgate.db'), databaseUrl: config.databaseUrl?.reveal() ?? null },
+  })
+  let bookInForce = book
+  const shipped = config.prices === null ? () => book : onFirstUse(shippedBook)
+  const node: ServingNode = {
+    name: installation.nodeName,
+    startedAtMs: clock.nowMs(),
+    callsInFlight: () => gateway.inFlight.count,
+    callsWaiting: () => waitingCalls.count,
+    settlementsWaiting: () => settler.waiting,
+    isReady,
+    canWrite,
+    booksPlace: config.databaseUrl === null ? config.dataDir : shownDatabase(config.databaseUrl),
+    configuration: shownConfiguration(config),
+    prices: () => ({
+      book: bookInForce,
+      shipped: shipped(),
+      overlayFile: config.prices?.file ?? null,
+    }),
+    startAudit: () => audit.start(),
+    // Nothing is delivered yet.
+    webhookTrouble: async () => ({ failedDeliveries: 0, disabledWebhooks: 0 }),
+  }
   const owned: OwnedParts = {
     management: {
       clock,
@@ -241,6 +282,7 @@ async function serveFrom(
       settlements,
       waitingCalls,
       refusedCalls,
+      node,
       limitsMoved: () => queues.signalAll(),
     },
     recognition: store,
@@ -252,8 +294,6 @@ async function serveFrom(
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
   const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
-  const canWrite = createWriteProbe(() => store.probeWrite(), clock)
-  const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
 
   const server = createHttpServer({
     clock,
@@ -287,6 +327,7 @@ async function serveFrom(
       if (loaded.kind === 'refused') return loaded.problems
       await keepPrices(store, loaded.book)
       pricer.use(loaded.book)
+      bookInForce = loaded.book
       return []
     },
     host: address.address,
@@ -310,6 +351,7 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await refusedCalls.written()
+      await audit.stop()
       // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {
         await store.close()

@@ -101,6 +101,17 @@ export const limits = {
   signInFailuresMs: 60_000,
   signInAddressesMax: 10_000,
 
+  /**
+   * What `GET /gateway/v1/overview` has found counts this long for others, and longer where it took longer. Keys and models
+   * that it names of each kind; beyond it they are only counted.
+   */
+  overviewFreshMs: 1_000,
+  overviewNamedMax: 20,
+
+  /** A background audit tells this often that it goes on; one that was silent for so long is given up for another. */
+  auditBeatMs: 5_000,
+  auditSilentMs: 60_000,
+
   /** Preflights in flight upstream; they carry no key. Beyond it: 503 `overloaded`. */
   preflightsInFlightMax: 200,
 

@@ -15,9 +15,14 @@ import type { Caller, RecognitionStore } from '../keys/identity.ts'
 import { type Identity, refuseKey } from '../keys/identity.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { carriesCredential } from '../providers/surfaces.ts'
+import { auditRoutes } from './audits.ts'
 import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
+import { listKeys } from './list-keys.ts'
+import { healthRoute } from './node-health.ts'
 import { openApiRoute } from './openapi.ts'
+import { overviewRoute } from './overview.ts'
+import { pricesRoute } from './prices.ts'
 import { bodyOfCommand, bodyOfExchange, readRequest } from './read-request.ts'
 import { bodiesRoute } from './request-bodies.ts'
 import { requestRoutes } from './requests.ts'
@@ -29,11 +34,16 @@ import { usageRoute } from './usage.ts'
 /** All endpoints of the service itself. */
 export const routes: readonly Route[] = [
   ...keyRoutes,
+  listKeys,
   usageRoute,
   ...requestRoutes,
   bodiesRoute,
   ...creditRoutes,
   ...sessionRoutes,
+  overviewRoute,
+  pricesRoute,
+  healthRoute,
+  ...auditRoutes,
   openApiRoute(() => routes),
 ]
 

@@ -45,6 +45,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     settlements: { settled() {}, wait: () => ({ done: Promise.resolve(), stop() {} }) },
     waitingCalls: new WaitingCalls(),
     refusedCalls: { written: async () => {} },
+    node: null,
     limitsMoved() {
       times++
     },

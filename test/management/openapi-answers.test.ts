@@ -121,6 +121,7 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
     () => ({ path: '/v1/keys' }),
     () => ({ path: '/v1/keys?limit=1' }),
     () => ({ path: '/v1/keys?status=expired&search=nothing+like+it' }),
+    () => ({ path: '/v1/keys?sort=attention&limit=1' }),
   ],
   'GET /v1/usage': [
     () => ({ path: '/v1/usage' }),
@@ -133,7 +134,7 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
   'GET /v1/keys/me': [() => ({ path: '/v1/keys/me', key: gateway.apiKey })],
   'GET /v1/keys/{id}': [
     async () => ({ path: `/v1/keys/${await newKey()}` }),
-    async () => ({ path: `/v1/keys/${await revokedKey()}` }),
+    async () => ({ path: `/v1/keys/${await revokedKey()}?expand=last_used_by` }),
   ],
   'PATCH /v1/keys/{id}': [
     async () => ({ path: `/v1/keys/${await newKey()}`, body: full }),
@@ -175,6 +176,17 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
   'POST /gateway/v1/credits': [
     () => ({ path: '/gateway/v1/credits', body: { amount_usd: 0.000000001, reason: 'the least' } }),
   ],
+  'GET /gateway/v1/overview': [
+    async () => {
+      await ask('POST', { path: '/v1/keys', body: full })
+      await call('/v1/chat/completions', hello)
+      return { path: '/gateway/v1/overview' }
+    },
+  ],
+  'GET /gateway/v1/prices': [() => ({ path: '/gateway/v1/prices' })],
+  'GET /gateway/v1/health': [() => ({ path: '/gateway/v1/health' })],
+  'GET /gateway/v1/audit': [() => ({ path: '/gateway/v1/audit' })],
+  'POST /gateway/v1/audit': [() => ({ path: '/gateway/v1/audit' })],
   'POST /gateway/v1/session': [() => ({ path: SESSION, key: null, body: { admin_key: gateway.adminKey } })],
   'GET /gateway/v1/session': [() => ({ path: SESSION, ...sessions[0] })],
   'DELETE /gateway/v1/session': [() => ({ path: SESSION, ...sessions[1] })],
@@ -190,6 +202,12 @@ const conflicts: Readonly<Record<string, readonly Sample[]>> = {
     },
   ],
   'PATCH /v1/keys/{id}': [async () => ({ path: `/v1/keys/${await revokedKey()}`, body: { name: 'late' } })],
+  'POST /gateway/v1/audit': [
+    async () => {
+      await ask('POST', { path: '/gateway/v1/audit' })
+      return { path: '/gateway/v1/audit' }
+    },
+  ],
   'POST /v1/keys/{id}/rotate': [async () => ({ path: `/v1/keys/${await revokedKey()}/rotate` })],
   'POST /gateway/v1/credits': [
     async () => {
@@ -215,6 +233,8 @@ function refusals(name: string, status: string): readonly Sample[] | null {
     case '403':
       return [() => ({ path, key: gateway.apiKey })]
     case '404':
+      // Only a command in a process of its own finds that nothing serves there.
+      if (/ \/gateway\/v1\/(?:prices|health|audit)$/.test(name)) return null
       return [() => ({ path, ...(name.startsWith('PATCH') ? { body: {} } : {}) })]
     case '409':
       return conflicts[name] ?? []

@@ -32,7 +32,13 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config.ts',
     'installation.ts',
     'read-pricing.ts',
+    'background-audit.ts',
+    'show-config.ts',
+    'store',
   ],
+  'background-audit.ts': ['kernel', 'ledger'],
+  'audit-thread.ts': ['ledger', 'pricing', 'store'],
+  'show-config.ts': ['kernel', 'config.ts', 'store'],
   doctor: ['kernel', 'keys', 'pricing', 'providers', 'store', 'config.ts', 'read-pricing.ts'],
   cli: [
     'doctor',
