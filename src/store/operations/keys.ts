@@ -144,12 +144,15 @@ function wanted({ accountId, status, search, atMs }: Omit<KeyQuery, 'after'>): S
 export function* listSortedKeys(query: SortedKeyQuery): Operation<SortedKeys> {
   const { sort, after, limit, atMs } = query
   const { by, direction } = KEY_ORDERS[sort](atMs)
-  const keys = sql`SELECT ${COLUMNS}, ${by} AS sorted_by FROM ${withMonth(sql`api_key`, atMs)}
+  const keys = sql`SELECT id AS sorted_id, ${by} AS sorted_by FROM ${withMonth(sql`api_key`, atMs)}
     WHERE ${and(wanted(query))}`
   const isBehind = raw(direction === 'ASC' ? '>' : '<')
-  const those = after === null ? sql`true` : sql`(sorted_by, id) ${isBehind} (${after.by}, ${after.id})`
-  const rows = yield sql`SELECT * FROM (${keys}) AS sorted WHERE ${those}
-    ORDER BY sorted_by ${raw(direction)}, id ${raw(direction)} LIMIT ${limit + 1}`
+  const those = after === null ? sql`true` : sql`(sorted_by, sorted_id) ${isBehind} (${after.by}, ${after.id})`
+  const order = raw(`ORDER BY sorted_by ${direction}, sorted_id ${direction}`)
+  // Of all keys only what they are sorted by; the rest of those on the page alone.
+  const page = sql`(SELECT * FROM (${keys}) AS sorted WHERE ${those} ${order} LIMIT ${limit + 1})`
+  const found = sql`(SELECT * FROM ${page} AS page JOIN api_key ON id = sorted_id)`
+  const rows = yield sql`SELECT ${COLUMNS}, sorted_by, sorted_id FROM ${withMonth(found, atMs)} ${order}`
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   const place = (row: Row) => ({ id: text(row, 'id'), by: row['sorted_by'] as KeyPlace['by'] })
