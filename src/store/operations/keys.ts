@@ -147,7 +147,8 @@ export function* listSortedKeys(query: SortedKeyQuery): Operation<SortedKeys> {
   const keys = sql`SELECT id AS sorted_id, ${by} AS sorted_by FROM ${withMonth(sql`api_key`, atMs)}
     WHERE ${and(wanted(query))}`
   const isBehind = raw(direction === 'ASC' ? '>' : '<')
-  const those = after === null ? sql`true` : sql`(sorted_by, sorted_id) ${isBehind} (${after.by}, ${after.id})`
+  const those =
+    after === null ? sql`true` : sql`(sorted_by, sorted_id) ${isBehind} (${after.by}, ${after.id})`
   const order = raw(`ORDER BY sorted_by ${direction}, sorted_id ${direction}`)
   // Of all keys only what they are sorted by; the rest of those on the page alone.
   const page = sql`(SELECT * FROM (${keys}) AS sorted WHERE ${those} ${order} LIMIT ${limit + 1})`
