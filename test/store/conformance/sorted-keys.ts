@@ -24,11 +24,11 @@ export function sortedKeyConformance(storeName: string, openStore: OpenStoreUnde
     await addKey(store, 'ends later', { expiresAtMs: NOON + 50 * DAY_MS })
     // A call of the fixtures costs 800.
     for (const [name, cap] of [
-      ['at its cap', 800n],
-      ['at 89 %', 900n],
-      ['at 80 %', 1_000n],
-      ['at 40 %', 2_000n],
-      ['spends without cap', null],
+      ['at-its-cap', 800n],
+      ['at-89-percent', 900n],
+      ['at-80-percent', 1_000n],
+      ['at-40-percent', 2_000n],
+      ['spends-without-cap', null],
     ] as const) {
       await addKey(store, name, { monthlyBudgetNanos: null })
       await store.admit(opening(`req_${name}`, name))
@@ -41,9 +41,9 @@ export function sortedKeyConformance(storeName: string, openStore: OpenStoreUnde
     await addAll(store)
     const names = await namesBy(store, 'attention')
     assert.deepEqual(names.slice(0, 6), [
-      ...['at its cap', 'at 89 %', 'at 80 %', 'Ends in a day', 'ends in five', 'at 40 %'],
+      ...['at-its-cap', 'at-89-percent', 'at-80-percent', 'Ends in a day', 'ends in five', 'at-40-percent'],
     ])
-    assert.deepEqual(names.slice(6, 8).sort(), ['ends later', 'spends without cap'])
+    assert.deepEqual(names.slice(6, 8).sort(), ['ends later', 'spends-without-cap'])
     assert.deepEqual(names.slice(8).sort(), ['expired', 'revoked'])
   })
 
