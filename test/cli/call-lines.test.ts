@@ -5,25 +5,22 @@ import { after, before, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { callLine } from '../../src/cli/serve-output.ts'
 import { terminalStyle } from '../../src/cli/terminal.ts'
-import type { ShownCall } from '../../src/gateway/gateway.ts'
+import type { EndedCall } from '../../src/telemetry/ended-call.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 const plain = terminalStyle({}, {}, false)
 
-const CALL: ShownCall = {
-  ...{
-    atMs: Date.UTC(2026, 10, 15, 12, 34, 56),
-    method: 'POST',
-    path: '/v1/messages',
-    model: 'claude-haiku-5-5',
-  },
-  ...{ status: 200, code: null, costNanos: 1_250_000n, ms: 412 },
+const CALL: EndedCall = {
+  ...{ requestId: 'req_1', keyId: 'key_1', surface: 'messages', headers: [], upstream: null },
+  ...{ endedAtMs: Date.UTC(2026, 10, 15, 12, 34, 56), method: 'POST', path: '/v1/messages', endpoint: null },
+  ...{ modelAsked: null, modelServed: 'claude-haiku-5-5', status: 200, code: null, cut: false },
+  ...{ costNanos: 1_250_000n, ms: 412 },
   tokens: { input: 12, output: 30, cacheRead: 0, cacheWrite: 0 },
 }
 
 test('a line tells time, method and path, model, status, tokens, cost and milliseconds', () => {
-  const line = (more: Partial<ShownCall> = {}) => callLine({ ...CALL, ...more }, plain)
+  const line = (more: Partial<EndedCall> = {}) => callLine({ ...CALL, ...more }, plain)
   assert.equal(
     line(),
     '12:34:56  POST /v1/messages  claude-haiku-5-5  200  12 in, 30 out  0.00125 USD  412 ms',
@@ -33,11 +30,11 @@ test('a line tells time, method and path, model, status, tokens, cost and millis
     '12:34:56  POST /v1/messages  claude-haiku-5-5  200  12 + 5 cached + 7 to cache in, 30 out  0.00125 USD  412 ms',
   )
   assert.equal(
-    line({ status: 402, code: 'budget_exceeded', model: null, tokens: null, costNanos: 0n, ms: 1 }),
+    line({ status: 402, code: 'budget_exceeded', modelServed: null, tokens: null, costNanos: 0n, ms: 1 }),
     '12:34:56  POST /v1/messages  -  402 budget_exceeded  0 USD  1 ms',
   )
   assert.match(line({ status: null }), / {2}no answer {2}/)
-  const hostile = line({ path: '/\x1b[2J\n', model: '\x07\u202e' })
+  const hostile = line({ path: '/\x1b[2J\n', modelServed: '\x07\u202e' })
   assert.ok(!/[\x00-\x1f\u202e]/.test(hostile), hostile)
 })
 

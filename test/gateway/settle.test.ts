@@ -168,7 +168,7 @@ test('what an earlier life has left is sent once each, so many at a time, and co
     log: createLogLines().log,
   })
   const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
-  const replayed = settler.replay(closings)
+  const replayed = settler.replay(closings, () => {})
   assert.equal(settler.waiting, 1_000)
   open.resolve()
   await replayed
@@ -180,7 +180,7 @@ test('what an earlier life has left is sent once each, so many at a time, and co
 
 test('what an earlier life has left is tried again while the store is away', async () => {
   const { settler, story } = bench(failing(1))
-  await settler.replay([closingOf('a')])
+  await settler.replay([closingOf('a')], () => {})
   assert.deepEqual(story.at(-2), 'a settled')
   assert.deepEqual(story.at(-1), 'a done')
 })
@@ -189,7 +189,7 @@ test('what the store refuses of an earlier life is put aside, and the others are
   const { settler, story, lines } = bench(({ requestId }) =>
     requestId === 'b' ? new StoreRefused('there is no call b') : null,
   )
-  await settler.replay([closingOf('a'), closingOf('b'), closingOf('c')])
+  await settler.replay([closingOf('a'), closingOf('b'), closingOf('c')], () => {})
   assert.deepEqual(story.toSorted(), [
     'a settled',
     'b StoreRefused',
@@ -203,7 +203,7 @@ test('what the store refuses of an earlier life is put aside, and the others are
 test('a replay ends when the store is gone and leaves the rest for the next life', async () => {
   const { settler, story } = bench(() => new StoreGone('the store is closed'))
   const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
-  await settler.replay(closings)
+  await settler.replay(closings, () => {})
   assert.equal(settler.waiting, 0)
   assert.ok(!story.some((line) => line.includes('done') || line.includes('put aside')))
   assert.equal(story.filter((line) => line.endsWith('StoreGone')).length, limits.settlementsReplayedAtOnce)

@@ -1,0 +1,67 @@
+import { formatUsd } from '../kernel/money.ts'
+import type { EndedCall, ObserveCall } from './ended-call.ts'
+
+/** Where lines go: a stream that neither blocks nor fails. */
+export interface LineStream {
+  write(text: string): unknown
+}
+
+export interface CallLog {
+  readonly observe: ObserveCall
+  /** What waits to be written: from now on it is the caller's to write. */
+  take(): string
+}
+
+/** Lines that wait are written together: after so long, or when there are so many of them. */
+const WRITE_AFTER_MS = 100
+const WRITE_CHARS = 16_384
+
+/**
+ * A line for each call, as JSON between the lines of the log and in their form. It is put together by hand and written with
+ * others: pino takes 3 µs for such a line and a write for each takes 12 more, this takes one and a half in all.
+ */
+export function createCallLog(stream: LineStream): CallLog {
+  let waiting = ''
+  let timer: NodeJS.Timeout | null = null
+  function take(): string {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    const taken = waiting
+    waiting = ''
+    return taken
+  }
+  const write = () => stream.write(take())
+  return {
+    observe(call) {
+      waiting += `${logLine(call)}\n`
+      if (waiting.length >= WRITE_CHARS) write()
+      else timer ??= setTimeout(write, WRITE_AFTER_MS).unref()
+    },
+    take,
+  }
+}
+
+/** pino's `info`. */
+const LEVEL = 30
+
+/** Names, figures and ids alone: no path, header or body, in which there may be secrets. */
+export function logLine(call: EndedCall): string {
+  const { requestId, keyId, surface, method, endpoint, status, code, tokens, costNanos, endedAtMs, ms } = call
+  const model = call.modelServed ?? call.modelAsked
+  return (
+    `{"level":${LEVEL},"time":"${new Date(endedAtMs).toISOString()}","request":"${requestId}"` +
+    `,"key":${textOrNull(keyId)},"surface":"${surface}","method":${JSON.stringify(method)}` +
+    `,"endpoint":${textOrNull(endpoint?.template ?? null)}` +
+    `,"model":${model === null ? 'null' : JSON.stringify(model)},"status":${status},"code":${textOrNull(code)}` +
+    (tokens === null
+      ? ''
+      : `,"input_tokens":${tokens.input},"output_tokens":${tokens.output}` +
+        `,"cache_read_tokens":${tokens.cacheRead},"cache_write_tokens":${tokens.cacheWrite}`) +
+    `,"cost_usd":${formatUsd(costNanos)},"ms":${Math.round(ms)},"msg":"call"}`
+  )
+}
+
+/** Of our own ids, templates and codes, in which there is nothing to escape. */
+function textOrNull(text: string | null): string {
+  return text === null ? 'null' : `"${text}"`
+}
