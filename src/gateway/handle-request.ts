@@ -201,17 +201,27 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
 }
 
 function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {
-  const { exchange, target, surface, endpoint, upstream, admission } = call
-  const { requestId, method, headers, names } = exchange
+  const { exchange } = call
+  const { names } = exchange
+  const modelAsked = recordable(call.plan.modelAsked, names)
+  const sameModel = bill.modelServed === call.plan.modelAsked
   return {
-    ...{ requestId, keyId: admission.keyId, surface, method, path: target.path, endpoint },
-    modelAsked: recordable(call.plan.modelAsked, names),
-    modelServed: recordable(bill.modelServed, names),
+    requestId: exchange.requestId,
+    keyId: call.admission.keyId,
+    surface: call.surface,
+    method: exchange.method,
+    path: call.target.path,
+    endpoint: call.endpoint,
+    modelAsked,
+    modelServed: sameModel ? modelAsked : recordable(bill.modelServed, names),
     status: bill.status,
     code: end.kind === 'failed' ? explainFailure(end).code : null,
     cut: end.kind === 'cut',
-    ...{ tokens: bill.tokens, costNanos: bill.costNanos },
-    ...{ endedAtMs: clock.nowMs(), ms: clock.monotonicMs() - exchange.startedMs },
-    ...{ headers, upstream: upstream.url },
+    tokens: bill.tokens,
+    costNanos: bill.costNanos,
+    endedAtMs: clock.nowMs(),
+    ms: clock.monotonicMs() - exchange.startedMs,
+    headers: exchange.headers,
+    upstream: call.upstream.url,
   }
 }

@@ -14,7 +14,7 @@ export interface CallLog {
 
 /** Lines that wait are written together: after so long, or when there are so many of them. */
 const WRITE_AFTER_MS = 100
-const WRITE_CHARS = 16_384
+const WRITE_CHARS = 65_536
 
 /**
  * A line for each call, as JSON between the lines of the log and in their form. It is put together by hand and written with
@@ -49,16 +49,36 @@ export function logLine(call: EndedCall): string {
   const { requestId, keyId, surface, method, endpoint, status, code, tokens, costNanos, endedAtMs, ms } = call
   const model = call.modelServed ?? call.modelAsked
   return (
-    `{"level":${LEVEL},"time":"${new Date(endedAtMs).toISOString()}","request":"${requestId}"` +
-    `,"key":${textOrNull(keyId)},"surface":"${surface}","method":${JSON.stringify(method)}` +
+    `{"level":${LEVEL},"time":"${isoTime(endedAtMs)}","request":"${requestId}"` +
+    `,"key":${textOrNull(keyId)},"surface":"${surface}","method":${quoted(method)}` +
     `,"endpoint":${textOrNull(endpoint?.template ?? null)}` +
-    `,"model":${model === null ? 'null' : JSON.stringify(model)},"status":${status},"code":${textOrNull(code)}` +
+    `,"model":${model === null ? 'null' : quoted(model)},"status":${status},"code":${textOrNull(code)}` +
     (tokens === null
       ? ''
       : `,"input_tokens":${tokens.input},"output_tokens":${tokens.output}` +
         `,"cache_read_tokens":${tokens.cacheRead},"cache_write_tokens":${tokens.cacheWrite}`) +
     `,"cost_usd":${formatUsd(costNanos)},"ms":${Math.round(ms)},"msg":"call"}`
   )
+}
+
+const PLAIN = /^[\w.:/-]*$/
+
+/** Nearly no text has something to escape, and to see that takes less than to escape it. */
+function quoted(text: string): string {
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text)
+}
+
+let shownSecond = 0
+let shownText = ''
+
+/** As `toISOString` has it. Many lines are of one second, and to put a date together is a tenth of a line. */
+function isoTime(ms: number): string {
+  const second = Math.floor(ms / 1_000)
+  if (second !== shownSecond) {
+    shownSecond = second
+    shownText = new Date(second * 1_000).toISOString().slice(0, 20)
+  }
+  return `${shownText}${String(Math.floor(ms) % 1_000).padStart(3, '0')}Z`
 }
 
 /** Of our own ids, templates and codes, in which there is nothing to escape. */

@@ -91,22 +91,69 @@ test('started on a terminal it prints a line for each call and each refusal, and
   }
 })
 
-for (const [what, environment, columns] of [
-  ['in a pipe', {}, null],
-  ['with TOLLGATE_LOG_LEVEL=warn', { TOLLGATE_LOG_LEVEL: 'warn' }, 120],
-] as const) {
-  test(`${what} it prints no line for a call`, async () => {
-    const tollgate = await serve(environment, columns)
+interface LoggedCall {
+  readonly msg: string
+  readonly key: string | null
+  readonly status: number
+  readonly code: string | null
+  readonly cost_usd: number
+}
+
+const callsIn = (stderr: string): LoggedCall[] =>
+  stderr
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as LoggedCall)
+    .filter(({ msg }) => msg === 'call')
+
+const tellModules = new URL('../support/tell-modules.ts', import.meta.url).href
+
+test('in a pipe each call is a line of the log, written before the end, with no secret; metrics and traces are loaded when they are asked for', async () => {
+  const tollgate = await serve({ NODE_OPTIONS: `--import=${tellModules}` }, null)
+  try {
+    const key = await makeKey(tollgate, { name: 'a' })
+    assert.equal(await call(tollgate, key), 200)
+    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
+    await tollgate.complained(/"code":"budget_exceeded"[^\n]*\n/)
+    assert.equal(await call(tollgate, key), 200)
+    // The last line waits to be written with others, and is written at the end.
+    tollgate.signal('SIGTERM')
+    const { stdout, stderr } = await tollgate.finished
+    assert.ok(!stdout.includes(' ms\n'), stdout)
+    const about = callsIn(stderr).map(({ key: id, status, code, cost_usd }) => [
+      ...[id?.slice(0, 4) ?? null, status, code, cost_usd],
+    ])
+    assert.deepEqual(about, [
+      ['key_', 200, null, 0.0000032],
+      [null, 402, 'budget_exceeded', 0],
+      ['key_', 200, null, 0.0000032],
+    ])
+    assert.ok(!stderr.includes(key.slice(9)), 'the key is in the log')
+    const packages = [...stderr.matchAll(/^package (.*)$/gm)].map(([, name]) => name)
+    assert.ok(packages.includes('pino'))
+    assert.deepEqual(
+      packages.filter((name) => name === 'prom-client' || name?.startsWith('@opentelemetry/')),
+      [],
+    )
+  } finally {
+    await tollgate.dispose()
+  }
+})
+
+test('with TOLLGATE_LOG_LEVEL=warn there is no line for a call, on a terminal or in a pipe', async () => {
+  for (const columns of [120, null]) {
+    const tollgate = await serve({ TOLLGATE_LOG_LEVEL: 'warn' }, columns)
     try {
       assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
       tollgate.signal('SIGTERM')
-      const { stdout } = await tollgate.finished
+      const { stdout, stderr } = await tollgate.finished
       assert.ok(!stdout.includes(' ms\n'), stdout)
+      assert.deepEqual(callsIn(stderr), [])
     } finally {
       await tollgate.dispose()
     }
-  })
-}
+  }
+})
 
 test('a terminal that takes nothing holds up no call', async () => {
   const tollgate = await serve({}, 120)

@@ -168,7 +168,7 @@ test('what an earlier life has left is sent once each, so many at a time, and co
     log: createLogLines().log,
   })
   const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
-  const replayed = settler.replay(closings, () => {})
+  const replayed = settler.replay(closings, () => assert.fail('it was in the books before'))
   assert.equal(settler.waiting, 1_000)
   open.resolve()
   await replayed
@@ -178,9 +178,11 @@ test('what an earlier life has left is sent once each, so many at a time, and co
   assert.deepEqual([...new Set(asked.values())], [1])
 })
 
-test('what an earlier life has left is tried again while the store is away', async () => {
+test('what an earlier life has left is tried again while the store is away, and told when it is booked', async () => {
   const { settler, story } = bench(failing(1))
-  await settler.replay([closingOf('a')], () => {})
+  const booked: string[] = []
+  await settler.replay([closingOf('a')], ({ requestId }) => booked.push(requestId))
+  assert.deepEqual(booked, ['a'])
   assert.deepEqual(story.at(-2), 'a settled')
   assert.deepEqual(story.at(-1), 'a done')
 })

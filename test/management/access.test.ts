@@ -25,7 +25,9 @@ async function call(method: string, path: string, lines: readonly string[], body
   const { status, headerLines, body: answer } = await exchange(gateway, bytes, { method })
   if (method === 'HEAD') assert.equal(answer.length, 0)
   const isJson = headerValues(headerLines, 'content-type')[0] === 'application/json'
-  const json = JSON.parse(method === 'HEAD' || !isJson ? '{}' : answer.toString()) as { error?: { code?: string } }
+  const json = JSON.parse(method === 'HEAD' || !isJson ? '{}' : answer.toString()) as {
+    error?: { code?: string }
+  }
   return { status, headerLines, code: json.error?.code }
 }
 
