@@ -1,4 +1,6 @@
 import { openSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { parseArgs } from 'node:util'
 import { destination, pino } from 'pino'
 import type { CallClosing } from '../../src/ledger/call.ts'
@@ -9,8 +11,8 @@ import { createCallLog, logLine } from '../../src/telemetry/call-log.ts'
 import type { EndedCall } from '../../src/telemetry/ended-call.ts'
 
 /**
- * What counting a call for the metrics and writing its line to the log take, in CPU time of the whole process, and what
- * the same lines took with pino. Lines go to a file, `/dev/null` unless another is named.
+ * What counting a call for the metrics, writing its line to the log and sending its span take, in CPU time of the whole
+ * process, and what the same lines took with pino. Lines go to a file, `/dev/null` unless another is named.
  * Run: node bench/micro/telemetry.ts [--calls 300000] [--to <file>]
  */
 
@@ -76,3 +78,14 @@ await measure('pino, a write for each', () => logger.info(pinoFields(), 'call'))
 const kept = { write() {} }
 const textOnly = pino({ level: 'info', base: null, timestamp: iso }, kept)
 await measure('pino, as text alone', () => textOnly.info(pinoFields(), 'call'))
+
+// Spans, with a collector in this process that throws them away: its part is in the figure.
+const collector = createServer((request, response) => request.resume().on('end', () => response.end('{}')))
+await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve))
+process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`
+const { openTraces } = await import('../../src/telemetry/traces.ts')
+const traces = openTraces({ sampler: 'always_on', ratio: 1 }, () => {})
+await measure('a span, sent with others', () => traces.observe(call))
+const unsampled = openTraces({ sampler: 'always_off', ratio: 1 }, () => {})
+await measure('a span that is not sampled', () => unsampled.observe(call))
+process.exit()
