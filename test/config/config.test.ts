@@ -208,3 +208,11 @@ test('traces are sent where an endpoint is set, sampled as the variables of Open
   assert.match(sampler, /^OTEL_TRACES_SAMPLER must be one of always_on, /)
   assert.match(endpoint, /^OTEL_EXPORTER_OTLP_ENDPOINT must be an absolute/)
 })
+
+test('what clients of the examples export is not taken for a mistyped variable', () => {
+  const config = readConfig(
+    { TOLLGATE_URL: 'http://127.0.0.1:8787', TOLLGATE_KEY: 'svc_live_x' },
+    '/nonexistent',
+  )
+  assert.equal(config.port, 8787)
+})
