@@ -285,7 +285,13 @@ async function serveFrom(
   }
   const webhooks: WebhookLoad = NO_WEBHOOKS
   const scrapeMetrics = scrapeLater({
-    ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls, webhooks },
+    ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
+    webhooks: {
+      waiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
+      get failures() {
+        return webhooks.failures
+      },
+    },
     connections: (surface) => upstreams[surface]?.pool.connections ?? null,
     heldNanos: () => unlessLate(store.sumHeld(), limits.scrapeStoreMs),
     nowMs: () => clock.nowMs(),

@@ -42,7 +42,7 @@ export interface MetricSources {
   readonly load: StoreLoad
   readonly inFlight: { readonly count: number }
   readonly waitingCalls: { readonly size: number }
-  readonly webhooks: WebhookLoad
+  readonly webhooks: { waiting(): Promise<number | null>; readonly failures: number }
   /** Open connections to upstream; null for a surface without one. */
   connections(surface: Surface): { readonly busy: number; readonly idle: number } | null
   /** Of all nodes; null if the store did not answer in time. */
@@ -54,8 +54,8 @@ export interface MetricSources {
 
 /** What the dispatcher of webhooks tells of itself. */
 export interface WebhookLoad {
-  /** Deliveries that wait for their first or next attempt, on all nodes; null if the store did not answer in time. */
-  waiting(): Promise<number | null>
+  /** Deliveries that wait for their first or next attempt, on all nodes. May fail, and may take its time. */
+  waiting(): Promise<number>
   /** Attempts of this process that failed. */
   readonly failures: number
 }

@@ -21,7 +21,7 @@ const QUANTILES = ['0.5', '0.9', '0.99', '1']
 /**
  * Answers scrapes in the OpenMetrics format. This file and prom-client are loaded with the first scrape, which also starts
  * what watches the event loop and garbage collection. Scrapes at the same time share one answer: with `metrics.public`
- * anyone may ask.
+ * every client may ask.
  */
 export function createScraper(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()

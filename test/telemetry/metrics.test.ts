@@ -1,11 +1,24 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { CallPoint } from '../../src/gateway/gateway.ts'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { METRICS } from '../../src/telemetry/metric-table.ts'
 import { assertBooksBalance, startBillingBench } from '../billing/bench-of-one.ts'
 import { type Family, readOpenMetrics, type Sample, sumOf } from '../support/open-metrics.ts'
 
-const bench = await startBillingBench({ env: { TOLLGATE_DISCOUNT: '0.137' }, settings: { budgetWaitMs: 0 } })
+/** Throws at this point of the next call, as a defect would. */
+let defectAt: CallPoint | null = null
+function meetDefect(point: CallPoint): void {
+  if (point !== defectAt) return
+  defectAt = null
+  throw new Error('a defect that this test has made')
+}
+
+const bench = await startBillingBench({
+  reached: meetDefect,
+  env: { TOLLGATE_DISCOUNT: '0.137' },
+  settings: { budgetWaitMs: 0 },
+})
 after(() => bench.close())
 const { gateway } = bench
 
@@ -222,3 +235,24 @@ test('counters never fall, and scrapes at the same time get one answer', async (
   for (const sample of counters.flatMap(({ samples }) => samples))
     assert.ok((now.get(identity(sample)) ?? -1) >= sample.value, identity(sample))
 })
+
+for (const point of ['before_settle', 'settled'] as const) {
+  test(`a defect at the point ${point} leaves a call that is counted once, with what it cost`, async () => {
+    const before = await scrape()
+    defectAt = point
+    const reply = await bench.call('/v1/messages', message())
+    assert.equal(reply.status, 500)
+    await assertBooksBalance(gateway)
+    const record = await bench.record(reply.requestId)
+    const after = await scrape()
+    const moved = (name: string, labels = {}) => sumOf(after, name, labels) - sumOf(before, name, labels)
+    assert.equal(record['state'], point === 'settled' ? 'settled' : 'released')
+    assert.equal(moved('tollgate_calls_total'), 1)
+    assert.equal(moved('tollgate_calls_total', { status_class: 'none' }), point === 'settled' ? 0 : 1)
+    assert.equal(
+      Math.round(moved('tollgate_cost_usd_total') * 1e9),
+      Math.round(Number(record['cost_usd']) * 1e9),
+    )
+    assert.equal(moved('tollgate_refusals_total', { code: 'internal_error' }), 1)
+  })
+}

@@ -3,6 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import * as conventions from '@opentelemetry/semantic-conventions/incubating'
+import type { EndedCall } from '../../src/telemetry/ended-call.ts'
+import { openTraces } from '../../src/telemetry/traces.ts'
 import { startBillingBench } from '../billing/bench-of-one.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { ScriptedUpstream } from '../support/scripted-upstream.ts'
@@ -255,6 +257,40 @@ test('nothing of what was asked or answered, and no secret, is in what was sent'
   assert.ok(all.length > 1_000)
   assert.ok(!all.includes('a secret of mine'))
   assert.doesNotMatch(all, /svc_(?:live|admin)_/)
+})
+
+test('what a collector refuses is told, and what it is too slow for is dropped', async () => {
+  let received = 0
+  const refusing = createServer((request, response) => {
+    received += 1
+    request.resume().on('end', () => response.writeHead(400).end('no spans here'))
+  })
+  await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve))
+  process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+  try {
+    const problems: string[] = []
+    const traces = openTraces({ sampler: 'always_on', ratio: 1 }, (problem) => problems.push(problem))
+    const call: EndedCall = {
+      ...{
+        requestId: 'req_1',
+        keyId: null,
+        surface: 'chat',
+        method: 'GET',
+        path: '/v1/models',
+        endpoint: null,
+      },
+      ...{ modelAsked: null, modelServed: null, status: 200, code: null, cut: false, tokens: null },
+      ...{ costNanos: 0n, endedAtMs: Date.now(), ms: 1, headers: [], upstream: null },
+    }
+    for (let i = 0; i < 10_000; i += 1) traces.observe(call)
+    await traces.close().catch(() => {})
+    assert.match(problems.join('\n'), /400/)
+    // 512 spans go at once, and 2,048 may wait.
+    assert.ok(received >= 1 && received <= 6, `${received} batches`)
+  } finally {
+    refusing.close()
+    Object.assign(process.env, env)
+  }
 })
 
 test('a collector that is away costs no call, and the stop waits for it no longer than its limit', async () => {
