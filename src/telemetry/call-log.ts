@@ -14,32 +14,38 @@ export interface CallLog {
 
 /** Lines that wait are written together: after so long, or when there are so many of them. */
 const WRITE_AFTER_MS = 100
-const WRITE_CHARS = 65_536
+const WRITE_BYTES = 65_536
 
 /**
  * A line for each call, as JSON between the lines of the log and in their form. It is put together by hand and written with
  * others, which takes 2 to 3 µs in all: with pino it took 5, and a write for each line 6 more.
  */
 export function createCallLog(stream: LineStream): CallLog {
-  let waiting = ''
+  // As bytes: strings that are added up are put together only when they are written, and hundreds of them took 0.7 ms then.
+  const waiting = Buffer.allocUnsafeSlow(WRITE_BYTES)
+  let end = 0
   let timer: NodeJS.Timeout | null = null
   function take(): string {
     if (timer !== null) clearTimeout(timer)
     timer = null
-    const taken = waiting
-    waiting = ''
+    const taken = waiting.toString('utf8', 0, end)
+    end = 0
     return taken
   }
   const write = () => stream.write(take())
   return {
     observe(call) {
-      waiting += `${logLine(call)}\n`
-      if (waiting.length >= WRITE_CHARS) write()
-      else timer ??= setTimeout(write, WRITE_AFTER_MS).unref()
+      const line = `${logLine(call)}\n`
+      if (end + line.length * UTF8_BYTES_MAX > WRITE_BYTES) write()
+      end += waiting.write(line, end)
+      timer ??= setTimeout(write, WRITE_AFTER_MS).unref()
     },
     take,
   }
 }
+
+/** Of a character as JavaScript counts them. A line has some 400; with the longest name of a model, 7,000. */
+const UTF8_BYTES_MAX = 3
 
 /** pino's `info`. */
 const LEVEL = 30
