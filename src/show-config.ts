@@ -65,6 +65,8 @@ const SHOWN: { readonly [Name in keyof Config]: Shown<Config[Name]> } = {
   connectionsPerAddressMax: plain('limits.connections_per_address'),
   spilledBytesMax: plain('limits.spilled_bytes'),
   trustedProxies: plain('trusted_proxies'),
+  metricsPublic: plain('metrics.public'),
+  traces: (traces) => ({ OTEL_TRACES_SAMPLER: traces === null ? null : `${traces.sampler} ${traces.ratio}` }),
 }
 
 /** What is configured, without secrets. */

@@ -128,11 +128,13 @@ function describeOperation(route: Route, components: Components): JsonObject {
       [success.status]: {
         description: DONE[success.status],
         headers: route.repeatable ? { ...components.headers, ...replayed } : components.headers,
-        ...(success.schema === null
+        ...(success.schema === null && otherTypes.length === 0
           ? {}
           : {
               content: {
-                'application/json': { schema: components.schema(success.schema, 'output') },
+                ...(success.schema === null
+                  ? {}
+                  : { 'application/json': { schema: components.schema(success.schema, 'output') } }),
                 ...Object.fromEntries(otherTypes),
               },
             }),

@@ -42,6 +42,8 @@ export interface Management {
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
   /** The process that serves. Null: this one is a command, and serves nothing. */
   readonly node: ServingNode | null
+  /** Everything that /metrics shows, made for this answer. */
+  scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
 }
@@ -112,7 +114,7 @@ export interface RouteParts<Query, Body> {
   readonly repeatable: boolean
   readonly success: {
     readonly status: 200 | 201 | 202 | 204
-    /** Null: the answer has no body. */
+    /** Of the answer as JSON; null where it has no such form, or no body. */
     readonly schema: z.ZodType | null
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>
@@ -163,7 +165,7 @@ export function replyWhole(
   contentType: string,
   text: string,
   headers: readonly string[],
-): OwnReply {
+): OwnReply & { readonly kind: 'reply' } {
   const body = Buffer.from(text)
   const described = ['content-type', contentType, 'content-length', String(body.length), ...headers]
   return { kind: 'reply', reply: { status, headers: described, body } }

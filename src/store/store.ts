@@ -6,6 +6,7 @@ import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { OverviewStore } from '../ledger/overview.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { StoreFactsStore } from '../ledger/store-facts.ts'
+import type { StoreLoad } from '../ledger/store-load.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
 
 /** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */
@@ -29,5 +30,6 @@ export interface Store
   keepSetting(name: string, value: string): Promise<string>
   /** Writes something that means nothing, to find out whether that is possible. */
   probeWrite(): Promise<void>
+  readonly load: StoreLoad
   close(): Promise<void>
 }

@@ -46,6 +46,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     waitingCalls: new WaitingCalls(),
     refusedCalls: { written: async () => {} },
     node: null,
+    scrapeMetrics: () => Promise.reject(new Error('not here')),
     limitsMoved() {
       times++
     },

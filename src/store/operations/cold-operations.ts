@@ -1,7 +1,7 @@
 import { createAdminKey, listAdminKeys, revokeAdminKey } from './admin-keys.ts'
 import { advanceAudit, beginAudit, endAudit, readAudit } from './audit-runs.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
-import { addCredit, creditBack, getBalance } from './credits.ts'
+import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
 import { createKey, getKey, listKeys, listSortedKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
 import { readOverview } from './overview.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
@@ -35,6 +35,7 @@ export const BRIEF = {
   findSession,
   endSession,
   getBalance,
+  sumHeld,
   addCredit,
   creditBack,
   keepBatchFile,
