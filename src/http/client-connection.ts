@@ -71,8 +71,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#reader = new MessageReader('request', this, limits)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
-    // Errors also close the socket, and that is where they are dealt with.
-    socket.on('error', ignore)
+    // Its close is where it is dealt with. An encrypted socket does not close by itself after what it cannot decrypt.
+    socket.on('error', () => socket.destroy())
     socket.on('close', this.#onClose)
   }
 
@@ -250,8 +250,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     } else this.socket.destroy()
   }
 }
-
-function ignore(): void {}
 
 function headTimeout(): WireError {
   return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })

@@ -75,7 +75,7 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     },
     onBroken(socket, error, head) {
       const refusal = explainClientError(error)
-      const isTls = head.startsWith(TLS_HANDSHAKE)
+      const isTls = door === null && head.startsWith(TLS_HANDSHAKE)
       if (isTls) parts.onTlsToPlain?.(socket.remoteAddress ?? '')
       if (refusal === null || isTls) socket.destroy()
       else answerBroken(socket, refusal, head)

@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
@@ -25,7 +26,11 @@ export interface TlsDoor {
   use(pair: CertificatePair): void
 }
 
-const PROTOCOL = { minVersion: 'TLSv1.2' } as const
+/**
+ * A second handshake on a connection costs us more than the client. OpenSSL refuses it under this option and goes on; Node's
+ * `disableRenegotiation` does the handshake first, then reports an error and leaves the connection open.
+ */
+const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
 
 /**
  * Turns connections that were accepted into encrypted ones. Node's own server does the handshakes but accepts nothing itself:
@@ -42,8 +47,6 @@ export function createTlsDoor(pair: CertificatePair): TlsDoor {
   })
   server.on('secureConnection', (secure) => {
     const handshake = handshakes.get(endsOf(secure))
-    // A second handshake on the same connection costs us more than the client; TLS 1.3 has none.
-    secure.disableRenegotiation()
     if (handshake === undefined) secure.destroy()
     else {
       handshake.isDone = true

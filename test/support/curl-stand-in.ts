@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * A folder with a `curl` that knows the options our documentation uses (-s, -S, -f, -i, -H, -d) and nothing else,
+ * A folder with a `curl` that knows the options our documentation uses (-s, -S, -f, -i, -H, -d, --cacert) and nothing else,
  * because a bare machine has none. An option that is not known fails, so the documentation cannot outgrow it unseen.
  */
 export function curlStandIn(): { readonly folder: string; dispose(): void } {
@@ -28,6 +28,9 @@ while (args.length > 0) {
   else if (arg === '-d') {
     body = args.shift()
     if (body.startsWith('@')) body = require('node:fs').readFileSync(body.slice(1), 'utf8').replace(/[\\r\\n]/g, '')
+  }
+  else if (arg === '--cacert') {
+    require('node:tls').setDefaultCACertificates([require('node:fs').readFileSync(args.shift(), 'utf8')])
   }
   else if (arg.startsWith('http')) url = arg
   else throw new Error('unknown option ' + arg)
