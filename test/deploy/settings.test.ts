@@ -16,6 +16,7 @@ interface Service {
   readonly environment?: Readonly<Record<string, string>>
   readonly volumes?: readonly string[]
   readonly stop_grace_period?: string
+  readonly ulimits?: { readonly nofile: number }
 }
 interface Compose {
   readonly services: Readonly<Record<string, Service>>
@@ -84,6 +85,8 @@ test('haproxy.cfg: every gateway of compose.yaml is behind it, and no timeout is
   const servers = [...text.matchAll(/^ +server \S+ (\S+):8787$/gm)].map(([, name]) => name)
   assert.deepEqual(servers, ['gateway-1', 'gateway-2'])
   for (const side of ['client', 'server']) assert.match(text, new RegExp(`^ +timeout ${side} 30m$`, 'm'))
+  const connections = Number(/^ +maxconn (\d+)$/m.exec(text)?.[1])
+  assert.ok((compose.services['proxy']?.ulimits?.nofile ?? 0) > 2 * connections + 100)
   const idle = /^ +timeout http-keep-alive (\d+)s$/m.exec(text)?.[1]
   assert.ok(Number(idle) * 1_000 < limits.keepAliveTimeoutMs)
 })

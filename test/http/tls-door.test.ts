@@ -169,11 +169,11 @@ test('TLS to a port without it is closed without a word, and the owner hears of 
   await plain.drain(0)
 })
 
-for (const [who, begun] of [
+for (const [which, begun] of [
   ['connections that say nothing', () => ''],
   ['handshakes that were begun', halfAHello],
 ] as const) {
-  test(`${who} count as connections, over all and of one address, until they are gone`, async () => {
+  test(`${which} count as connections, over all and of one address, until they are gone`, async () => {
     for (const bound of [{ connectionsMax: 2 }, { connectionsPerAddressMax: 2 }]) {
       const narrow = serverWith(bound)
       const at = await narrow.listen('127.0.0.1', 0)
@@ -193,7 +193,7 @@ for (const [who, begun] of [
     }
   })
 
-  test(`${who} are closed after their time, and those that are served are not`, async (t: TestContext) => {
+  test(`${which} are closed after their time, and those that are served are not`, async (t: TestContext) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     let nowMs = 0
     const timed = serverWith({ clock: { ...systemClock, monotonicMs: () => nowMs } })
@@ -215,7 +215,7 @@ for (const [who, begun] of [
     await timed.drain(0)
   })
 
-  test(`${who} hold no drain up`, async () => {
+  test(`${which} hold no drain up`, async () => {
     const leaving = serverWith({})
     const at = await leaving.listen('127.0.0.1', 0)
     const waiting = await arrive(await begun(), at)
@@ -225,6 +225,38 @@ for (const [who, begun] of [
     await closed
   })
 }
+
+test('connections that break off at any point are not counted any more', async () => {
+  const connectionsMax = 8
+  const narrow = serverWith({ connectionsMax })
+  const at = await narrow.listen('127.0.0.1', 0)
+  const hello = await halfAHello()
+  const endings = [
+    () => arrive('', at),
+    () => arrive(hello, at),
+    () => arrive(Buffer.from([0, 1, 2]), at),
+    () => arrive(REQUEST, at),
+    async () => {
+      const wire = await arrive('', at)
+      await enter({ socket: wire, host: '127.0.0.1' }).catch(() => null)
+      return wire
+    },
+  ]
+  for (let round = 0; round < 20; round++) {
+    const wires = await Promise.all(endings.map((begin) => begin()))
+    for (const [nth, wire] of wires.entries()) {
+      if ((round + nth) % 2 === 0) wire.resetAndDestroy()
+      else wire.destroy()
+    }
+  }
+  const open: net.Socket[] = []
+  while (open.length < connectionsMax) {
+    const socket = await enter({}, at).catch(() => null)
+    if (socket !== null && (await isServed(socket))) open.push(socket)
+  }
+  await closing(await arrive('', at))
+  await narrow.drain(0)
+})
 
 test('a head that does not arrive is answered 408, and a connection that rests too long is closed', async (t: TestContext) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
