@@ -7,11 +7,11 @@ import { pathToFileURL } from 'node:url'
  * which is more than most of these files do with it. Each is a suite of its own, with its own hooks.
  */
 const SHARING =
-  /^test\/(?:billing|hostile|http|gateway|kernel|keys|limits|management|metering|pricing|providers|simulator|transparency)\//
+  /^test\/(?:billing|cli|config|hostile|http|gateway|kernel|keys|ledger|limits|management|metering|pricing|providers|sdk|simulator|store|style|transparency)\//
 
 /** They need the machine, or what they measure is of the process. */
 const ALONE =
-  /sqlite-|\/(?:caps|compressed-bodies|credentials|cut-export|cut-streams|every-endpoint|export-memory|golden-streams|large-bodies|many-streams|revoke-hammered|secrets|slow-reader|smuggling)\.test\.ts$/
+  /sqlite-|\/(?:caps|compressed-bodies|credentials|cut-export|cut-streams|every-endpoint|export-memory|golden-streams|large-bodies|many-streams|postgres|postgres-simulation|revoke-hammered|secrets|slow-reader|smuggling|sqlite)\.test\.ts$/
 
 const FILES_MAX = 8
 
