@@ -3,7 +3,7 @@ import type { Target } from '../http/judge-head.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
-import { type Bill, billCall, closingOf, NOTHING_BILLED } from './bill.ts'
+import { type Bill, billCall, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { deny } from './deny.ts'
@@ -131,7 +131,8 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     look: (chunk) => taps.received(chunk),
   })
   const settle = (bill: Bill) => {
-    const measured = {
+    const closing = {
+      ...withoutSecrets(bill, exchange.names.redact),
       requestId: exchange.requestId,
       atMs: clock.nowMs(),
       streamed: reply.isStreamed,
@@ -142,7 +143,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
       bytesOut: reply.bytesOut + reply.bytesHeld,
     }
     const onSettled = () => gateway.queues.settled(digest, admission.accountId)
-    return gateway.settler.settle(closingOf(bill, measured, exchange.names.redact), onSettled)
+    return gateway.settler.settle(closing, onSettled)
   }
 
   // Plain audio states no usage. The counter is loaded while upstream speaks, or the first such reply would end late.
