@@ -93,14 +93,19 @@ const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_
 
 function openingList(opening: CallOpening) {
   const { digest, hold, models, ahead } = opening
-  const [nanos, listNanos] = hold.kind === 'bound' ? [String(hold.nanos), String(hold.listNanos)] : ['', '']
+  const isBound = hold.kind === 'bound'
   return [
     'a',
     valuesOf(opening, OPENING_PLAIN),
     bytesText(digest),
-    ...([hold.kind, nanos, listNanos] as const),
-    ...([models.names, models.unknown, models.batchFile] as const),
-    ...([ahead.key, ahead.accounts] as const),
+    hold.kind,
+    isBound ? String(hold.nanos) : '',
+    isBound ? String(hold.listNanos) : '',
+    models.names,
+    models.unknown,
+    models.batchFile,
+    ahead.key,
+    ahead.accounts,
   ] as const
 }
 
@@ -128,7 +133,10 @@ function closingList(closing: CallClosing) {
     's',
     valuesOf(closing, CLOSING_PLAIN),
     valuesOf(closing, CLOSING_AMOUNTS).map(String),
-    ...([tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite] as const),
+    tokens.input,
+    tokens.output,
+    tokens.cacheRead,
+    tokens.cacheWrite,
   ] as const
 }
 
@@ -140,8 +148,8 @@ function closingOf(list: ReturnType<typeof closingList>): CallClosing {
 }
 
 function valuesOf<Value>(value: Value, names: readonly (keyof Value)[]): unknown[] {
-  const values = new Array<unknown>(names.length)
-  for (let i = 0; i < names.length; i += 1) values[i] = value[names[i] as keyof Value]
+  const values: unknown[] = []
+  for (const name of names) values.push(value[name])
   return values
 }
 
