@@ -113,7 +113,9 @@ function describeOperation(route: Route, components: Components): JsonObject {
         description: success.status === 201 ? 'Created.' : 'Done.',
         headers: route.repeatable ? { ...components.headers, ...replayed } : components.headers,
         content: {
-          'application/json': { schema: components.schema(success.schema, 'output') },
+          ...(success.schema === null
+            ? {}
+            : { 'application/json': { schema: components.schema(success.schema, 'output') } }),
           ...Object.fromEntries(otherTypes),
         },
       },

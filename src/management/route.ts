@@ -26,6 +26,8 @@ export interface Management {
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
   /** Records of refused calls that are on their way to the store. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
+  /** Everything that /metrics shows, made for this answer. */
+  scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
 }
@@ -81,7 +83,8 @@ export interface RouteParts<Query, Body> {
   readonly repeatable: boolean
   readonly success: {
     readonly status: 200 | 201
-    readonly schema: z.ZodType
+    /** Of the answer as JSON; null where it has no such form. */
+    readonly schema: z.ZodType | null
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>
   }
@@ -122,7 +125,7 @@ export function replyWhole(
   contentType: string,
   text: string,
   headers: readonly string[],
-): OwnReply {
+): OwnReply & { readonly kind: 'reply' } {
   const body = Buffer.from(text)
   const described = ['content-type', contentType, 'content-length', String(body.length), ...headers]
   return { kind: 'reply', reply: { status, headers: described, body } }

@@ -4,7 +4,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The rooms of src/ and which rooms each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering ← providers ← pricing ← gateway, management ← main ← cli; the store implements ports.
+ * kernel ← http, keys, ledger, metering ← providers ← pricing ← telemetry ← gateway, management ← main ← cli; the store implements ports.
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
@@ -14,7 +14,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ledger: ['kernel', 'keys'],
   providers: ['kernel', 'http', 'metering'],
   pricing: ['kernel', 'providers'],
-  gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'config.ts'],
+  telemetry: ['kernel', 'http', 'ledger', 'pricing', 'providers', 'config.ts'],
+  gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'telemetry', 'config.ts'],
   management: ['kernel', 'http', 'keys', 'ledger', 'metering', 'providers'],
   store: ['kernel', 'keys', 'ledger'],
   'config.ts': ['kernel'],
@@ -29,6 +30,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'providers',
     'gateway',
     'management',
+    'telemetry',
     'config.ts',
     'installation.ts',
     'read-pricing.ts',
@@ -42,6 +44,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'pricing',
     'gateway',
     'management',
+    'telemetry',
     'store',
     'config.ts',
     'installation.ts',
