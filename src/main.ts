@@ -1,8 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { BackgroundAudit } from './background-audit.ts'
-import type { Config, UpstreamConfig } from './config.ts'
+import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
@@ -18,6 +17,7 @@ import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
 import { createHttpServer } from './http/server.ts'
+import type { CertificatePair } from './http/tls-door.ts'
 import { type Installation, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { InstallationError } from './kernel/errors.ts'
@@ -36,16 +36,14 @@ import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
 import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from './management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { OwnedParts } from './management/router.ts'
-import type { ServingNode } from './management/serving-node.ts'
 import { SignInAttempts } from './management/sign-in.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
-import { shippedBook } from './pricing/compile-version.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
+import { type Certificate, outOfDate, readCertificate } from './read-certificate.ts'
 import { readPricing } from './read-pricing.ts'
-import { shownConfiguration } from './show-config.ts'
-import { shownDatabase } from './store/postgres/shown-database.ts'
+import { createServingNode } from './serving-node.ts'
 import { CallCounts } from './telemetry/call-counts.ts'
 import type { ObserveCall } from './telemetry/ended-call.ts'
 import { type MetricSources, NO_WEBHOOKS, type WebhookLoad } from './telemetry/metric-table.ts'
@@ -55,6 +53,10 @@ import type { Traces } from './telemetry/traces.ts'
 export interface RunningTollgate {
   /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
   reloadPrices(overlayText: string): Promise<readonly string[]>
+  /** Takes the certificate as it lies there now into use, or says what is wrong with it and leaves the old one in use. */
+  reloadCertificate(): readonly string[]
+  /** What it started with; null without TLS. */
+  readonly certificate: Certificate | null
   readonly host: string
   readonly port: number
   /** The first admin key, if this start created it. It is told once. */
@@ -98,16 +100,7 @@ async function keepPrices(
   await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
 }
 
-/** Made when it is first asked for. */
-function onFirstUse<T>(make: () => T): () => T {
-  let made: T | undefined
-  return () => {
-    made ??= make()
-    return made
-  }
-}
-
-/** How often the log says that an address has too many connections, or that traces cannot be sent. */
+/** How often the log says the same of clients, or that traces cannot be sent. */
 const TOLD_AGAIN_MS = 60_000
 
 function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
@@ -153,6 +146,13 @@ function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
   return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
 }
 
+/** What the server is given of a certificate. That it is out of date is no reason not to start, but is said. */
+function pairOf(certificate: Certificate, clock: Clock, log: Log): CertificatePair {
+  const warning = outOfDate(certificate, clock.nowMs())
+  if (warning !== null) log.warn(warning)
+  return { cert: certificate.cert, key: certificate.key.reveal() }
+}
+
 /** Resolves when nothing is under way any more, or after the time. */
 async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
@@ -164,6 +164,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   const { clock = systemClock } = surroundings
   await checkNodeInternals()
   const { book, discount } = await readPricing(config)
+  const certificate = config.tls === null ? null : readCertificate(config.tls)
   const installation = await openInstallation(config, {
     log: surroundings.log,
     clock,
@@ -173,7 +174,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   let spool: SettlementSpool | null = null
   try {
     spool = await openSpool(config, surroundings.log, () => installation.disk.wasFull())
-    return await serveFrom(installation, spool, config, surroundings, book, discount)
+    return await serveFrom(installation, spool, config, surroundings, book, discount, certificate)
   } catch (error) {
     await spool?.close()
     await installation.close()
@@ -218,6 +219,7 @@ async function serveFrom(
   surroundings: Surroundings,
   book: PriceBook,
   discount: Discount,
+  certificate: Certificate | null,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
   const { store, clock, digestKey, disk } = installation
@@ -304,31 +306,14 @@ async function serveFrom(
   }
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
   const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
-  const audit = new BackgroundAudit({
-    ...{ store, clock, nextUlid, log, node: installation.nodeName },
-    books: { file: join(config.dataDir, 'tollgate.db'), databaseUrl: config.databaseUrl?.reveal() ?? null },
-  })
   let bookInForce = book
-  const shipped = config.prices === null ? () => book : onFirstUse(shippedBook)
-  const node: ServingNode = {
-    name: installation.nodeName,
-    startedAtMs: clock.nowMs(),
+  const { node, audit } = createServingNode(installation, config, {
+    ...{ nextUlid, log, isReady, canWrite },
     callsInFlight: () => gateway.inFlight.count,
     callsWaiting: () => waitingCalls.count,
     settlementsWaiting: () => settler.waiting,
-    isReady,
-    canWrite,
-    booksPlace: config.databaseUrl === null ? config.dataDir : shownDatabase(config.databaseUrl),
-    configuration: shownConfiguration(config),
-    prices: () => ({
-      book: bookInForce,
-      shipped: shipped(),
-      overlayFile: config.prices?.file ?? null,
-    }),
-    startAudit: () => audit.start(),
-    // Nothing is delivered yet.
-    webhookTrouble: async () => ({ failedDeliveries: 0, disabledWebhooks: 0 }),
-  }
+    book: () => bookInForce,
+  })
   const webhooks: WebhookLoad = NO_WEBHOOKS
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
@@ -390,6 +375,13 @@ async function serveFrom(
       const about = { address, connections: config.connectionsPerAddressMax }
       log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
     }),
+    certificate: certificate === null ? null : pairOf(certificate, clock, log),
+    onTlsToPlain: atMostEvery(TOLD_AGAIN_MS, clock, (address) => {
+      log.info(
+        { address },
+        'a client speaks TLS to this port, which speaks plain HTTP; see TOLLGATE_TLS_CERT',
+      )
+    }),
   })
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
@@ -406,6 +398,17 @@ async function serveFrom(
       counts.use(loaded.book)
       return []
     },
+    reloadCertificate() {
+      if (config.tls === null) return []
+      try {
+        server.useCertificate(pairOf(readCertificate(config.tls), clock, log))
+        return []
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error
+        return error.problems
+      }
+    },
+    certificate,
     host: address.address,
     port: address.port,
     firstAdminKey: installation.firstAdminKey,

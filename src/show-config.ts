@@ -35,6 +35,7 @@ const upstream =
 const SHOWN: { readonly [Name in keyof Config]: Shown<Config[Name]> } = {
   host: plain('TOLLGATE_HOST'),
   port: plain('TOLLGATE_PORT'),
+  tls: (tls) => ({ TOLLGATE_TLS_CERT: tls?.certFile ?? null, TOLLGATE_TLS_KEY: tls?.keyFile ?? null }),
   dataDir: plain('TOLLGATE_DATA_DIR'),
   databaseUrl: (url) => ({ TOLLGATE_DATABASE_URL: url === null ? null : shownDatabase(url) }),
   adminKey: secret('TOLLGATE_ADMIN_KEY'),
