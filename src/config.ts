@@ -32,6 +32,18 @@ export interface UpstreamConfig {
   readonly key: Secret | null
 }
 
+/** Which calls are traced, as `OTEL_TRACES_SAMPLER` and its argument say. The exporter reads its variables itself. */
+export interface TraceConfig {
+  readonly sampler: (typeof SAMPLERS)[number]
+  /** Of the traces that begin here, for the samplers that take a part of them. */
+  readonly ratio: number
+}
+
+const SAMPLERS = [
+  ...(['always_on', 'always_off', 'traceidratio'] as const),
+  ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
+] as const
+
 export interface Config {
   readonly host: string
   readonly port: number
@@ -42,6 +54,8 @@ export interface Config {
   readonly pepper: Secret | null
   readonly prefix: string
   readonly logLevel: LogLevel
+  /** Files in PEM format; null: plain HTTP is spoken. What is in them is looked at by `readCertificate`. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
   /** `null` on both: the built-in simulator is upstream. `null` on one: that surface answers 503. */
   readonly messages: UpstreamConfig | null
   readonly chat: UpstreamConfig | null
@@ -75,6 +89,10 @@ export interface Config {
   readonly spilledBytesMax: number
   /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[]
+  /** Whether `/metrics` is shown without a key. */
+  readonly metricsPublic: boolean
+  /** Null: no traces are sent. */
+  readonly traces: TraceConfig | null
 }
 
 export class ConfigError extends Error {
@@ -154,11 +172,21 @@ const variables = {
     /^[a-z][a-z0-9]{0,15}$/,
     'must be 1 to 16 lower-case letters and digits, beginning with a letter',
   ),
+  TOLLGATE_TLS_CERT: anyText,
+  TOLLGATE_TLS_KEY: anyText,
   TOLLGATE_LOG_LEVEL: oneOf(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`),
 } as const
 
 /** The providers' own variables, used when ours are not set. */
 const fallbackVariables = { ANTHROPIC_API_KEY: secret(1), OPENAI_API_KEY: secret(1) } as const
+
+/** OpenTelemetry's own, which other programs of a host may share. The rest is left to its packages, which read them. */
+const traceVariables = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl,
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl,
+  OTEL_TRACES_SAMPLER: oneOf(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`),
+  OTEL_TRACES_SAMPLER_ARG: fraction,
+} as const
 
 /** An address or a range of them. A zone (`%eth0`) is no part of what a connection's address is compared with. */
 const addresses: SettingReader<string> = (given, name, tell) => {
@@ -198,6 +226,7 @@ const settings = section({
     spilled_bytes: wholeNumberFrom(0, Number.MAX_SAFE_INTEGER),
   }),
   trusted_proxies: listOf(addresses),
+  metrics: section({ public: yesOrNo }),
 })
 
 type Settings = NonNullable<ReturnType<typeof settings>>
@@ -206,8 +235,10 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const problems: string[] = []
   const env = readVariables(environment, variables, problems)
   const fallback = readVariables(environment, fallbackVariables, problems)
+  const traces = readTraces(environment, problems)
   refuseUnknownVariables(environment, problems)
   const file = readFile(env.TOLLGATE_CONFIG, workingDir, problems)
+  const tls = tlsFiles(env.TOLLGATE_TLS_CERT, env.TOLLGATE_TLS_KEY, workingDir, problems)
   const prices = readPrices(env.TOLLGATE_PRICES, workingDir, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
@@ -220,6 +251,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     pepper: env.TOLLGATE_PEPPER ?? null,
     prefix: env.TOLLGATE_PREFIX ?? 'svc',
     logLevel: env.TOLLGATE_LOG_LEVEL ?? 'info',
+    tls,
     messages: upstream(
       env.TOLLGATE_MESSAGES_URL,
       env.TOLLGATE_MESSAGES_KEY ?? fallback.ANTHROPIC_API_KEY,
@@ -250,12 +282,44 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     connectionsPerAddressMax: file.limits?.connections_per_address ?? limits.connectionsPerAddressMax,
     spilledBytesMax: file.limits?.spilled_bytes ?? limits.spilledBytesMax,
     trustedProxies: file.trusted_proxies ?? [],
+    metricsPublic: file.metrics?.public ?? false,
+    traces,
   }
+}
+
+/** Where no traces are sent, what the variables of others say is none of our business. */
+function readTraces(environment: Environment, problems: string[]): TraceConfig | null {
+  const isSet = (name: string) => (environment[name] ?? '') !== ''
+  if (!isSet('OTEL_EXPORTER_OTLP_ENDPOINT') && !isSet('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return null
+  if (environment['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return null
+  if (environment['OTEL_TRACES_EXPORTER'] === 'none') return null
+  const otel = readVariables(environment, traceVariables, problems)
+  const ratio = Number(otel.OTEL_TRACES_SAMPLER_ARG ?? 1)
+  return { sampler: otel.OTEL_TRACES_SAMPLER ?? 'parentbased_always_on', ratio }
 }
 
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {
   if (url === undefined && key === undefined) return null
   return { url: url ?? new URL(defaultUrl), key: key ?? null }
+}
+
+function tlsFiles(
+  cert: string | undefined,
+  key: string | undefined,
+  workingDir: string,
+  problems: string[],
+): Config['tls'] {
+  if (cert !== undefined && key !== undefined)
+    return { certFile: resolve(workingDir, cert), keyFile: resolve(workingDir, key) }
+  if (cert !== undefined)
+    problems.push(
+      'TOLLGATE_TLS_KEY is missing: name the file with the key of TOLLGATE_TLS_CERT, or unset both',
+    )
+  if (key !== undefined)
+    problems.push(
+      'TOLLGATE_TLS_CERT is missing: name the file with the certificate of TOLLGATE_TLS_KEY, or unset both',
+    )
+  return null
 }
 
 function readPrices(path: string | undefined, workingDir: string, problems: string[]): Config['prices'] {

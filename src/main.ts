@@ -1,14 +1,14 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Config, UpstreamConfig } from './config.ts'
+import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
-import { deny } from './gateway/deny.ts'
+import { refuseRequest } from './gateway/deny.ts'
 import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
-import type { CallPoint, Gateway, ShowCall } from './gateway/gateway.ts'
+import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
 import { BodyRoom, createByteBudget, freeBytesOf, KeyShares } from './gateway/key-shares.ts'
 import { createPricer } from './gateway/pricer.ts'
@@ -17,6 +17,7 @@ import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
 import { createHttpServer } from './http/server.ts'
+import type { CertificatePair } from './http/tls-door.ts'
 import { type Installation, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { InstallationError } from './kernel/errors.ts'
@@ -27,6 +28,7 @@ import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
+import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
@@ -39,11 +41,22 @@ import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
+import { type Certificate, outOfDate, readCertificate } from './read-certificate.ts'
 import { readPricing } from './read-pricing.ts'
+import { createServingNode } from './serving-node.ts'
+import { CallCounts } from './telemetry/call-counts.ts'
+import type { ObserveCall } from './telemetry/ended-call.ts'
+import { type MetricSources, NO_WEBHOOKS, type WebhookLoad } from './telemetry/metric-table.ts'
+import type { Scraped } from './telemetry/scrape.ts'
+import type { Traces } from './telemetry/traces.ts'
 
 export interface RunningTollgate {
   /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
   reloadPrices(overlayText: string): Promise<readonly string[]>
+  /** Takes the certificate as it lies there now into use, or says what is wrong with it and leaves the old one in use. */
+  reloadCertificate(): readonly string[]
+  /** What it started with; null without TLS. */
+  readonly certificate: Certificate | null
   readonly host: string
   readonly port: number
   /** The first admin key, if this start created it. It is told once. */
@@ -58,7 +71,7 @@ export interface Surroundings {
   /** For tests that kill the process at a named point of a call's life. */
   reached?(point: CallPoint): void
   /** Told of every call when it is over. */
-  readonly showCall?: ShowCall
+  readonly observeCall?: ObserveCall
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
   /** For tests of how the dashboard is served: where its build is. */
@@ -87,8 +100,8 @@ async function keepPrices(
   await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
 }
 
-/** How often the log says that an address has too many connections. */
-const CROWDED_TOLD_MS = 60_000
+/** How often the log says the same of clients, or that traces cannot be sent. */
+const TOLD_AGAIN_MS = 60_000
 
 function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
   let toldMs = -Infinity
@@ -97,6 +110,47 @@ function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (t
     toldMs = clock.monotonicMs()
     tell(text)
   }
+}
+
+async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
+  if (traces === null) return null
+  const telemetry = await import('./telemetry/traces.ts')
+  const tell = (problem: string) => log.warn({ problem }, 'traces are not sent as they should be')
+  return telemetry.openTraces(traces, atMostEvery(TOLD_AGAIN_MS, clock, tell))
+}
+
+/** Told of every call, all of them; null where there are none, and nothing has to be put together for them. */
+function observeAll(observers: readonly (ObserveCall | undefined)[]): ObserveCall | null {
+  const all = observers.filter((observe) => observe !== undefined)
+  if (all.length <= 1) return all[0] ?? null
+  return (call) => {
+    for (const observe of all) observe(call)
+  }
+}
+
+/** Loaded and started by the first scrape. */
+function scrapeLater(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
+  let scraper: Promise<() => Promise<Scraped>> | null = null
+  return async () => {
+    scraper ??= import('./telemetry/scrape.ts').then(({ createScraper }) => createScraper(sources))
+    // What could not be loaded now may be at the next scrape.
+    scraper.catch(() => {
+      scraper = null
+    })
+    return (await scraper)()
+  }
+}
+
+/** Null if it fails or takes too long. */
+function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
+  return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
+}
+
+/** What the server is given of a certificate. That it is out of date is no reason not to start, but is said. */
+function pairOf(certificate: Certificate, clock: Clock, log: Log): CertificatePair {
+  const warning = outOfDate(certificate, clock.nowMs())
+  if (warning !== null) log.warn(warning)
+  return { cert: certificate.cert, key: certificate.key.reveal() }
 }
 
 /** Resolves when nothing is under way any more, or after the time. */
@@ -110,6 +164,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   const { clock = systemClock } = surroundings
   await checkNodeInternals()
   const { book, discount } = await readPricing(config)
+  const certificate = config.tls === null ? null : readCertificate(config.tls)
   const installation = await openInstallation(config, {
     log: surroundings.log,
     clock,
@@ -119,7 +174,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   let spool: SettlementSpool | null = null
   try {
     spool = await openSpool(config, surroundings.log, () => installation.disk.wasFull())
-    return await serveFrom(installation, spool, config, surroundings, book, discount)
+    return await serveFrom(installation, spool, config, surroundings, book, discount, certificate)
   } catch (error) {
     await spool?.close()
     await installation.close()
@@ -143,6 +198,20 @@ async function openSpool(
   }
 }
 
+/** The life that made the call has ended without counting it. Its closing does not say all that is counted. */
+async function countReplayed(
+  closing: CallClosing,
+  store: Pick<Installation['store'], 'getCall'>,
+  counts: CallCounts,
+): Promise<void> {
+  const call = await store.getCall(closing.requestId).catch(() => null)
+  if (call === null) return
+  counts.settled(call.surface, call.modelAsked, closing, {
+    overheadMs: closing.overheadMs,
+    upstreamMs: closing.upstreamMs ?? 0,
+  })
+}
+
 async function serveFrom(
   installation: Installation,
   spool: SettlementSpool | null,
@@ -150,9 +219,12 @@ async function serveFrom(
   surroundings: Surroundings,
   book: PriceBook,
   discount: Discount,
+  certificate: Certificate | null,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
   const { store, clock, digestKey, disk } = installation
+  const counts = new CallCounts(book)
+  const traces = await openTraces(config, surroundings, clock)
   if (installation.interruptedCalls > 0) {
     log.warn(
       { calls: installation.interruptedCalls },
@@ -219,7 +291,8 @@ async function serveFrom(
     queues,
     waitingCalls,
     refusedCalls,
-    showCall: surroundings.showCall ?? null,
+    counts,
+    observeCall: observeAll([surroundings.observeCall, traces?.observe]),
     bodiesBytesMax: config.bodiesBytesMax,
     budgetMode: config.budgetMode,
     pricer,
@@ -231,6 +304,29 @@ async function serveFrom(
     outputSpeeds: new OutputSpeeds(),
     reached: surroundings.reached ?? (() => {}),
   }
+  const canWrite = createWriteProbe(() => store.probeWrite(), clock)
+  const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
+  let bookInForce = book
+  const { node, audit } = createServingNode(installation, config, {
+    ...{ nextUlid, log, isReady, canWrite },
+    callsInFlight: () => gateway.inFlight.count,
+    callsWaiting: () => waitingCalls.count,
+    settlementsWaiting: () => settler.waiting,
+    book: () => bookInForce,
+  })
+  const webhooks: WebhookLoad = NO_WEBHOOKS
+  const scrapeMetrics = scrapeLater({
+    ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
+    webhooks: {
+      waiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
+      get failures() {
+        return webhooks.failures
+      },
+    },
+    connections: (surface) => upstreams[surface]?.pool.connections ?? null,
+    heldNanos: () => unlessLate(store.sumHeld(), limits.scrapeStoreMs),
+    nowMs: () => clock.nowMs(),
+  })
   const owned: OwnedParts = {
     management: {
       clock,
@@ -241,6 +337,8 @@ async function serveFrom(
       settlements,
       waitingCalls,
       refusedCalls,
+      node,
+      scrapeMetrics,
       limitsMoved: () => queues.signalAll(),
     },
     recognition: store,
@@ -248,12 +346,11 @@ async function serveFrom(
     bodyTimes,
     isSecure: ({ req, headers }) =>
       req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true,
+    metricsPublic: config.metricsPublic,
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
   const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
-  const canWrite = createWriteProbe(() => store.probeWrite(), clock)
-  const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
 
   const server = createHttpServer({
     clock,
@@ -265,19 +362,29 @@ async function serveFrom(
       const { handleOwned } = await management.get()
       await handleOwned(exchange, target, identity, owned)
     }),
-    shapeBroken,
+    shapeBroken(refusal, head, requestId) {
+      counts.refused(refusal.code)
+      return shapeBroken(refusal, head, requestId)
+    },
     refuseExchange(exchange, refusal) {
-      deny(exchange, audienceOf(exchange, exchange.req.target), refusal)
+      refuseRequest(exchange, audienceOf(exchange, exchange.req.target), refusal, counts)
     },
     trustedProxies,
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
-    onCrowded: atMostEvery(CROWDED_TOLD_MS, clock, (address) => {
+    onCrowded: atMostEvery(TOLD_AGAIN_MS, clock, (address) => {
       const about = { address, connections: config.connectionsPerAddressMax }
       log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
     }),
+    certificate: certificate === null ? null : pairOf(certificate, clock, log),
+    onTlsToPlain: atMostEvery(TOLD_AGAIN_MS, clock, (address) => {
+      log.info(
+        { address },
+        'a client speaks TLS to this port, which speaks plain HTTP; see TOLLGATE_TLS_CERT',
+      )
+    }),
   })
   const address = await server.listen(config.host, config.port)
-  void settler.replay(spool?.left() ?? [])
+  void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
   const retention = startRetention(store, clock, config, log)
 
   return {
@@ -287,8 +394,21 @@ async function serveFrom(
       if (loaded.kind === 'refused') return loaded.problems
       await keepPrices(store, loaded.book)
       pricer.use(loaded.book)
+      bookInForce = loaded.book
+      counts.use(loaded.book)
       return []
     },
+    reloadCertificate() {
+      if (config.tls === null) return []
+      try {
+        server.useCertificate(pairOf(readCertificate(config.tls), clock, log))
+        return []
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error
+        return error.problems
+      }
+    },
+    certificate,
     host: address.address,
     port: address.port,
     firstAdminKey: installation.firstAdminKey,
@@ -310,6 +430,8 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await refusedCalls.written()
+      await audit.stop()
+      if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
       // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {
         await store.close()

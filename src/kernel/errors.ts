@@ -106,7 +106,7 @@ export const ERRORS = {
     fault: 'client',
     retry: 'never',
     meaning:
-      'The key is revoked or expired and cannot be changed, or an `Idempotency-Key` was used for another request.',
+      'The key is revoked or expired and cannot be changed, an `Idempotency-Key` was used for another request, or an audit is running already.',
   },
   body_too_large: {
     status: 413,

@@ -24,6 +24,9 @@ export const limits = {
    */
   headTimeoutMs: 10_000,
 
+  /** From a connection's acceptance to the end of its TLS handshake. Beyond it the connection closes (checked every second). */
+  tlsHandshakeTimeoutMs: 10_000,
+
   /** A request body that sends nothing for this long: 408 and the connection closes. */
   bodyIdleTimeoutMs: 60_000,
 
@@ -100,6 +103,17 @@ export const limits = {
   signInFailuresMax: 10,
   signInFailuresMs: 60_000,
   signInAddressesMax: 10_000,
+
+  /**
+   * What `GET /gateway/v1/overview` has found counts this long for others, and longer where it took longer. Keys and models
+   * that it names of each kind; beyond it they are only counted.
+   */
+  overviewFreshMs: 1_000,
+  overviewNamedMax: 20,
+
+  /** A background audit tells this often that it goes on; one that was silent for so long is given up for another. */
+  auditBeatMs: 5_000,
+  auditSilentMs: 60_000,
 
   /** Preflights in flight upstream; they carry no key. Beyond it: 503 `overloaded`. */
   preflightsInFlightMax: 200,
@@ -344,6 +358,12 @@ export const limits = {
 
   /** Reads beside the hot path that wait for their turn: lists, usage, exports. Beyond it: 503 `store_unavailable`. */
   readQueueMax: 1_000,
+
+  /** How long a scrape of the metrics waits for what only the store knows. Then the answer leaves without it. */
+  scrapeStoreMs: 2_000,
+
+  /** How long a stop waits for the last traces to be sent. Then they are lost. */
+  tracesFlushMs: 3_000,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */
   drainMs: 30_000,

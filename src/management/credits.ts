@@ -29,7 +29,7 @@ import {
 
 const leftOf = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
 
-const balanceMembers: Members<Balance> = {
+export const balanceMembers: Members<Balance> = {
   object: [z.literal('balance'), () => 'balance'],
   balance_usd: [usdAmount('Credit less charges; negative where calls cost more than there was.'), leftOf],
   held_usd: [usdAmount('What calls in flight may still cost at most.'), (balance) => usd(balance.heldNanos)],
@@ -41,16 +41,18 @@ const balanceMembers: Members<Balance> = {
   ],
 }
 
+export const balanceSchema = schemaOf(balanceMembers).meta({
+  id: 'balance',
+  description: 'The prepaid credit of the account.',
+})
+
 const getBalance = defineRoute({
   endpoint: 'GET /gateway/v1/balance',
   operationId: 'get_balance',
   summary: 'Show the prepaid credit of the account',
   success: {
     status: 200,
-    schema: schemaOf(balanceMembers).meta({
-      id: 'balance',
-      description: 'The prepaid credit of the account.',
-    }),
+    schema: balanceSchema,
   },
   async handle({ caller }, { store }) {
     return replyJson(200, objectOf(balanceMembers, await store.getBalance(caller.accountId)))

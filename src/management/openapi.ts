@@ -97,6 +97,8 @@ const REPLAYED = {
   schema: { type: 'string', const: 'true' },
 } as const
 
+const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Begun.', 204: 'Done; there is nothing to say.' } as const
+
 const SECURITY: Readonly<Record<Route['access'], readonly JsonObject[]>> = {
   admin: [{ admin_key: [] }, { session: [] }],
   any_key: [{ api_key: [] }, { admin_key: [] }, { session: [] }],
@@ -124,13 +126,15 @@ function describeOperation(route: Route, components: Components): JsonObject {
     ...(route.body === null ? {} : { requestBody: requestBody(route.body, components) }),
     responses: {
       [success.status]: {
-        description: success.status === 201 ? 'Created.' : 'Done.',
+        description: DONE[success.status],
         headers: route.repeatable ? { ...components.headers, ...replayed } : components.headers,
-        ...(success.schema === null
+        ...(success.schema === null && otherTypes.length === 0
           ? {}
           : {
               content: {
-                'application/json': { schema: components.schema(success.schema, 'output') },
+                ...(success.schema === null
+                  ? {}
+                  : { 'application/json': { schema: components.schema(success.schema, 'output') } }),
                 ...Object.fromEntries(otherTypes),
               },
             }),

@@ -1,5 +1,7 @@
 import type { z } from 'zod'
+import { entityTag, hasTagged } from '../http/entity-tag.ts'
 import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
+import type { RawHeaders } from '../http/raw-headers.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { IdSource } from '../kernel/ids.ts'
@@ -9,11 +11,15 @@ import type { Caller } from '../keys/identity.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { SessionStore } from '../keys/session-store.ts'
+import type { AuditRunStore } from '../ledger/audit-runs.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { OverviewStore } from '../ledger/overview.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
+import type { StoreFactsStore } from '../ledger/store-facts.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
+import type { ServingNode } from './serving-node.ts'
 
 /** What the endpoints of the service itself work with. */
 export interface Management {
@@ -21,12 +27,23 @@ export interface Management {
   readonly nextUlid: IdSource
   readonly digestKey: DigestKey
   readonly servicePrefix: string
-  readonly store: KeyStore & SessionStore & LedgerStore & UsageStore & RequestLogStore
+  readonly store: KeyStore &
+    SessionStore &
+    LedgerStore &
+    UsageStore &
+    RequestLogStore &
+    OverviewStore &
+    StoreFactsStore &
+    AuditRunStore
   readonly settlements: SettlementWatch
   /** The calls that wait in this process. */
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
   /** Records of refused calls that are on their way to the store. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
+  /** The process that serves. Null: this one is a command, and serves nothing. */
+  readonly node: ServingNode | null
+  /** Everything that /metrics shows, made for this answer. */
+  scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
 }
@@ -96,8 +113,8 @@ export interface RouteParts<Query, Body> {
   /** Whether an `Idempotency-Key` names the command. Where it does not, the header is not looked at. */
   readonly repeatable: boolean
   readonly success: {
-    readonly status: 200 | 201 | 204
-    /** Null: the answer has no body. */
+    readonly status: 200 | 201 | 202 | 204
+    /** Of the answer as JSON; null where it has no such form, or no body. */
     readonly schema: z.ZodType | null
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>
@@ -134,12 +151,21 @@ export function replyJson(status: number, value: unknown, headers: readonly stri
   return replyWhole(status, 'application/json', JSON.stringify(value), headers)
 }
 
+/** The same for what is asked again and again: a client that has it already is told so, with nothing more. */
+export function replyTagged(headers: RawHeaders, value: unknown): OwnReply {
+  const text = JSON.stringify(value)
+  const etag = entityTag(text)
+  const lines = [...UNSTORED, 'etag', etag]
+  if (!hasTagged(headers, etag)) return replyWhole(200, 'application/json', text, lines)
+  return { kind: 'reply', reply: { status: 304, headers: lines, body: Buffer.alloc(0) } }
+}
+
 export function replyWhole(
   status: number,
   contentType: string,
   text: string,
   headers: readonly string[],
-): OwnReply {
+): OwnReply & { readonly kind: 'reply' } {
   const body = Buffer.from(text)
   const described = ['content-type', contentType, 'content-length', String(body.length), ...headers]
   return { kind: 'reply', reply: { status, headers: described, body } }

@@ -15,13 +15,27 @@ import type { Caller, RecognitionStore } from '../keys/identity.ts'
 import { type Identity, refuseKey } from '../keys/identity.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { carriesCredential } from '../providers/surfaces.ts'
+import { auditRoutes } from './audits.ts'
 import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
+import { listKeys } from './list-keys.ts'
+import { METRICS_PATH, metricsRoute } from './metrics.ts'
+import { healthRoute } from './node-health.ts'
 import { openApiRoute } from './openapi.ts'
+import { overviewRoute } from './overview.ts'
+import { pricesRoute } from './prices.ts'
 import { bodyOfCommand, bodyOfExchange, readRequest } from './read-request.ts'
 import { bodiesRoute } from './request-bodies.ts'
 import { requestRoutes } from './requests.ts'
-import { type Management, ONCE_HEADER, type Refused, type Route, type Session } from './route.ts'
+import {
+  type Management,
+  ONCE_HEADER,
+  type Refused,
+  type Route,
+  replyWhole,
+  type Session,
+  UNSTORED,
+} from './route.ts'
 import { findSession, type SignIn, sessionRoutes } from './session.ts'
 import { recogniseSignIn, type SignInAttempts } from './sign-in.ts'
 import { usageRoute } from './usage.ts'
@@ -29,11 +43,17 @@ import { usageRoute } from './usage.ts'
 /** All endpoints of the service itself. */
 export const routes: readonly Route[] = [
   ...keyRoutes,
+  listKeys,
   usageRoute,
   ...requestRoutes,
   bodiesRoute,
   ...creditRoutes,
   ...sessionRoutes,
+  overviewRoute,
+  pricesRoute,
+  healthRoute,
+  ...auditRoutes,
+  metricsRoute,
   openApiRoute(() => routes),
 ]
 
@@ -81,6 +101,8 @@ export interface OwnedParts {
   readonly recognition: RecognitionStore
   readonly signIns: SignInAttempts
   readonly bodyTimes: BodyTimes
+  /** Whether the metrics are shown without a key. */
+  readonly metricsPublic: boolean
   /** Whether the client speaks TLS, with us or with a proxy that we believe. */
   isSecure(exchange: Exchange): boolean
 }
@@ -102,6 +124,8 @@ export async function handleOwned(
   identity: Identity,
   parts: OwnedParts,
 ): Promise<void> {
+  if (parts.metricsPublic && target.path === METRICS_PATH)
+    return await showMetrics(exchange, parts.management)
   const found = findRoute(exchange.method, target.path)
   if (found.kind === 'route' && found.route.access === 'sign_in') {
     return await answerRoute(exchange, target, found, null, parts)
@@ -166,6 +190,14 @@ async function answerRoute(
 function deny(exchange: Exchange, refusal: Refusal): void {
   const clean = redactRefusal(refusal, exchange.names.redact)
   sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
+}
+
+async function showMetrics(exchange: Exchange, management: Management): Promise<void> {
+  const found = findRoute(exchange.method, METRICS_PATH)
+  if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
+  const { contentType, text } = await management.scrapeMetrics()
+  const { reply } = replyWhole(200, contentType, text, UNSTORED)
+  sendWhole(exchange, reply)
 }
 
 function noSuchEndpoint(): Refusal {

@@ -1,8 +1,12 @@
 import type { RecognitionStore } from '../keys/identity.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { SessionStore } from '../keys/session-store.ts'
+import type { AuditRunStore } from '../ledger/audit-runs.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { OverviewStore } from '../ledger/overview.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
+import type { StoreFactsStore } from '../ledger/store-facts.ts'
+import type { StoreLoad } from '../ledger/store-load.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
 
 /** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */
@@ -12,7 +16,10 @@ export interface Store
     RecognitionStore,
     LedgerStore,
     UsageStore,
-    RequestLogStore {
+    RequestLogStore,
+    OverviewStore,
+    StoreFactsStore,
+    AuditRunStore {
   /** After a crash: gives back every open hold of the process that died. How many there were. */
   interruptOpenCalls(atMs: number): Promise<number>
   /** Keeps a price version for as long as there are bills made with it. */
@@ -23,5 +30,6 @@ export interface Store
   keepSetting(name: string, value: string): Promise<string>
   /** Writes something that means nothing, to find out whether that is possible. */
   probeWrite(): Promise<void>
+  readonly load: StoreLoad
   close(): Promise<void>
 }

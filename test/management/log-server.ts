@@ -68,7 +68,11 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
   }
   const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
   const signIns = new SignInAttempts(systemClock)
-  const parts = { management, recognition, signIns, bodyTimes, isSecure: () => false }
+  const parts = {
+    ...{ management, recognition, signIns, bodyTimes },
+    isSecure: () => false,
+    metricsPublic: false,
+  }
   const away = { status: 503, headers: ['content-length', '0'], body: Buffer.alloc(0) }
 
   const server = createHttpServer({

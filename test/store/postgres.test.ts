@@ -1,5 +1,6 @@
 import { after } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { auditRunConformance } from './conformance/audit-runs.ts'
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
@@ -11,6 +12,7 @@ import { onceConformance } from './conformance/once.ts'
 import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
 import { sessionConformance } from './conformance/sessions.ts'
+import { sortedKeyConformance } from './conformance/sorted-keys.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
 
@@ -24,6 +26,8 @@ keyListConformance('PostgreSQL', openFreshPostgres)
 onceConformance('PostgreSQL', openFreshPostgres)
 requestLogConformance('PostgreSQL', openFreshPostgres)
 sessionConformance('PostgreSQL', openFreshPostgres)
+sortedKeyConformance('PostgreSQL', openFreshPostgres)
+auditRunConformance('PostgreSQL', openFreshPostgres)
 usageConformance('PostgreSQL', openFreshPostgres)
 creditBackConformance('PostgreSQL', openFreshPostgres)
 refusedCallConformance('PostgreSQL', openFreshPostgres)

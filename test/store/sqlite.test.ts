@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { auditRunConformance } from './conformance/audit-runs.ts'
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
@@ -15,6 +16,7 @@ import { onceConformance } from './conformance/once.ts'
 import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
 import { sessionConformance } from './conformance/sessions.ts'
+import { sortedKeyConformance } from './conformance/sorted-keys.ts'
 import { usageConformance } from './conformance/usage.ts'
 
 async function openFresh(): Promise<StoreUnderTest> {
@@ -48,6 +50,8 @@ keyListConformance('SQLite', openFresh)
 onceConformance('SQLite', openFresh)
 requestLogConformance('SQLite', openFresh)
 sessionConformance('SQLite', openFresh)
+sortedKeyConformance('SQLite', openFresh)
+auditRunConformance('SQLite', openFresh)
 usageConformance('SQLite', openFresh)
 creditBackConformance('SQLite', openFresh)
 refusedCallConformance('SQLite', openFresh)

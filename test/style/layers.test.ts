@@ -4,7 +4,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The rooms of src/ and which rooms each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering ← providers ← pricing ← gateway, management ← main ← cli; the store implements ports.
+ * kernel ← http, keys, ledger, metering ← providers ← pricing ← telemetry ← gateway, management ← main ← cli; the store implements ports.
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
@@ -14,12 +14,14 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ledger: ['kernel', 'keys'],
   providers: ['kernel', 'http', 'metering'],
   pricing: ['kernel', 'providers'],
-  gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'config.ts'],
+  telemetry: ['kernel', 'http', 'ledger', 'pricing', 'providers', 'config.ts'],
+  gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'telemetry', 'config.ts'],
   management: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers'],
   store: ['kernel', 'keys', 'ledger'],
   'config.ts': ['kernel'],
   'installation.ts': ['kernel', 'keys', 'store', 'config.ts'],
   'read-pricing.ts': ['pricing', 'config.ts'],
+  'read-certificate.ts': ['kernel', 'config.ts'],
   'main.ts': [
     'kernel',
     'http',
@@ -29,11 +31,37 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'providers',
     'gateway',
     'management',
+    'telemetry',
     'config.ts',
     'installation.ts',
     'read-pricing.ts',
+    'read-certificate.ts',
+    'serving-node.ts',
   ],
-  doctor: ['kernel', 'keys', 'pricing', 'providers', 'store', 'config.ts', 'read-pricing.ts'],
+  'background-audit.ts': ['kernel', 'ledger'],
+  'audit-thread.ts': ['ledger', 'pricing', 'store'],
+  'show-config.ts': ['kernel', 'config.ts', 'store'],
+  'serving-node.ts': [
+    'kernel',
+    'ledger',
+    'pricing',
+    'management',
+    'store',
+    'config.ts',
+    'installation.ts',
+    'background-audit.ts',
+    'show-config.ts',
+  ],
+  doctor: [
+    'kernel',
+    'keys',
+    'pricing',
+    'providers',
+    'store',
+    'config.ts',
+    'read-pricing.ts',
+    'read-certificate.ts',
+  ],
   cli: [
     'doctor',
     'kernel',
@@ -42,10 +70,12 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'pricing',
     'gateway',
     'management',
+    'telemetry',
     'store',
     'config.ts',
     'installation.ts',
     'read-pricing.ts',
+    'read-certificate.ts',
     'main.ts',
   ],
 }

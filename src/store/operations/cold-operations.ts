@@ -1,7 +1,9 @@
 import { createAdminKey, listAdminKeys, revokeAdminKey } from './admin-keys.ts'
+import { advanceAudit, beginAudit, endAudit, readAudit } from './audit-runs.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
-import { addCredit, creditBack, getBalance } from './credits.ts'
-import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
+import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
+import { createKey, getKey, listKeys, listSortedKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
+import { readOverview } from './overview.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
 import { endSession, findSession, openSession } from './sessions.ts'
 import {
@@ -12,6 +14,7 @@ import {
   readPriceVersion,
   readSetting,
 } from './settings.ts'
+import { readStoreFacts } from './store-facts.ts'
 import { readUsage } from './usage.ts'
 
 /**
@@ -32,6 +35,7 @@ export const BRIEF = {
   findSession,
   endSession,
   getBalance,
+  sumHeld,
   addCredit,
   creditBack,
   keepBatchFile,
@@ -40,13 +44,17 @@ export const BRIEF = {
   readSetting,
   keepSetting,
   probeWrite,
+  beginAudit,
+  advanceAudit,
+  endAudit,
+  readAudit,
 }
 
 /** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
 export const REFUSED = { keepRefused, deleteRefused }
 
 /** What may look at many rows: no admission waits for it. */
-export const READS = { listKeys, listCalls, readUsage }
+export const READS = { listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts }
 
 /** SQLite has a file and a thread of its own for them. */
 export const BODIES = { keepBodies, getBodies, deleteBodies, trimBodies }

@@ -344,6 +344,26 @@ const sessions = `
   CREATE INDEX session_by_key ON session (admin_key_id, expires_at_ms);
 `
 
+/** What the dashboard looks at every few seconds, and the audits that are begun there. */
+const attention = `
+  CREATE TABLE audit_run (
+    id            text PRIMARY KEY COLLATE "C",
+    node          text NOT NULL,
+    state         text NOT NULL,
+    started_at_ms bigint NOT NULL,
+    seen_at_ms    bigint NOT NULL,
+    ended_at_ms   bigint,
+    done          bigint NOT NULL,
+    total         bigint NOT NULL,
+    result        text
+  );
+
+  -- Keys that need a look are found among those that can: with a cap, or with an end.
+  CREATE INDEX api_key_capped ON api_key (account_id, id) WHERE monthly_budget_nanos > 0 AND revoked_at_ms IS NULL;
+  CREATE INDEX api_key_expiring ON api_key (account_id, expires_at_ms)
+    WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
+`
+
 /** It made functions, which are in functions.ts now. */
 const FUNCTIONS_ONLY = ''
 
@@ -363,4 +383,5 @@ export const migrations: readonly string[] = [
   holdFloors,
   refusedCalls,
   sessions,
+  attention,
 ]

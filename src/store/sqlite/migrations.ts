@@ -268,6 +268,26 @@ const sessions = `
   CREATE INDEX session_by_key ON session (admin_key_id, expires_at_ms);
 `
 
+/** What the dashboard looks at every few seconds, and the audits that are begun there. */
+const attention = `
+  CREATE TABLE audit_run (
+    id            TEXT PRIMARY KEY,
+    node          TEXT NOT NULL,
+    state         TEXT NOT NULL,
+    started_at_ms INTEGER NOT NULL,
+    seen_at_ms    INTEGER NOT NULL,
+    ended_at_ms   INTEGER,
+    done          INTEGER NOT NULL,
+    total         INTEGER NOT NULL,
+    result        TEXT
+  ) STRICT, WITHOUT ROWID;
+
+  -- Keys that need a look are found among those that can: with a cap, or with an end.
+  CREATE INDEX api_key_capped ON api_key (account_id, id) WHERE monthly_budget_nanos > 0 AND revoked_at_ms IS NULL;
+  CREATE INDEX api_key_expiring ON api_key (account_id, expires_at_ms)
+    WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
+`
+
 /** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
 export const migrations: readonly string[] = [
   accountsAndKeys,
@@ -277,4 +297,5 @@ export const migrations: readonly string[] = [
   holdFloors,
   refusedCalls,
   sessions,
+  attention,
 ]
