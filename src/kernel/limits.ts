@@ -333,6 +333,33 @@ export const limits = {
   /** Reads beside the hot path that wait for their turn: lists, usage, exports. Beyond it: 503 `store_unavailable`. */
   readQueueMax: 1_000,
 
+  /** Webhook endpoints of an account. Beyond it: 409. */
+  webhooksMax: 50,
+
+  /** The text of one event. A key with the longest allowlist stays below it; a larger event is given up, and the log says so. */
+  webhookPayloadBytesMax: MiB,
+
+  /**
+   * How long a node that fell silent keeps others from relaying events or delivering to an endpoint. A delivery that is under
+   * way takes longer, so its lease is kept.
+   */
+  webhookLeaseMs: 10_000,
+
+  /** Events relayed, deliveries of one endpoint claimed, and keys looked at for their expiry, at once. The others come next. */
+  webhookRelayMax: 100,
+  webhookClaimMax: 20,
+  webhookSweptMax: 500,
+
+  /** Models that `call.unpriced` is told of in a day: their names are the clients' own. Beyond it the others are not told. */
+  webhookUnpricedModelsMax: 100,
+
+  /** Nothing but failures for so long: the endpoint is disabled. */
+  webhookFailingMs: 5 * 24 * 60 * 60 * 1000,
+
+  /** Events and deliveries are deleted after this, and what happened while all nodes were off is not told; so many rows at once. */
+  webhookKeptMs: 30 * 24 * 60 * 60 * 1000,
+  webhooksDeletedAtOnce: 1_000,
+
   /** How long running streams may go on after SIGTERM. Then they are cut. */
   drainMs: 30_000,
 
