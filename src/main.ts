@@ -38,6 +38,8 @@ import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
 import { readPricing } from './read-pricing.ts'
+import { startWebhooks } from './webhooks/dispatcher.ts'
+import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
 export interface RunningTollgate {
   /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
@@ -59,6 +61,8 @@ export interface Surroundings {
   readonly showCall?: ShowCall
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
+  /** For tests of where webhooks are sent; otherwise the name servers are asked. */
+  readonly resolveHost?: ResolveHost
   /** The store failed for good; nothing can be admitted any more. */
   onFatal(error: Error): void
 }
@@ -148,7 +152,7 @@ async function serveFrom(
   discount: Discount,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
-  const { store, clock, digestKey, disk } = installation
+  const { store, clock, digestKey, webhookSealer, disk } = installation
   if (installation.interruptedCalls > 0) {
     log.warn(
       { calls: installation.interruptedCalls },
@@ -226,6 +230,21 @@ async function serveFrom(
     outputSpeeds: new OutputSpeeds(),
     reached: surroundings.reached ?? (() => {}),
   }
+  const webhookRules: EndpointRules = {
+    allowPrivate: config.webhooksAllowPrivate,
+    resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
+  }
+  await store.setBudgetThresholds(config.budgetThresholdsPercent)
+  const webhooks = startWebhooks({
+    store,
+    clock,
+    log,
+    sealer: webhookSealer,
+    rules: webhookRules,
+    dashboardUrl: config.dashboardUrl,
+    balanceLowNanos: config.balanceLowNanos,
+    loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
+  })
   const owned: OwnedParts = {
     management: {
       clock,
@@ -237,6 +256,7 @@ async function serveFrom(
       waitingCalls,
       refusedCalls,
       limitsMoved: () => queues.signalAll(),
+      webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
     },
     recognition: store,
     bodyTimes,
@@ -298,6 +318,7 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await refusedCalls.written()
+      await webhooks.stop()
       // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {
         await store.close()
