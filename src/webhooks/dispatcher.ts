@@ -81,8 +81,9 @@ export function startWebhooks(parts: DispatcherParts): WebhookDispatcher {
     }
     const sweeps = isDue(sweptMs, limits.webhookSweepMs)
     if (sweeps) {
+      sweptMs = clock.monotonicMs()
       const isMore = await store.sweepEvents(holder, parts.balanceLowNanos, clock.nowMs())
-      if (!isMore) sweptMs = clock.monotonicMs()
+      if (isMore) sweptMs = -Infinity
     }
     if (isDue(prunedMs, PRUNE_MS)) {
       const pruned = await store.pruneWebhooks(holder, clock.nowMs())
