@@ -38,7 +38,7 @@ import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
 import { readPricing } from './read-pricing.ts'
-import { startWebhooks } from './webhooks/dispatcher.ts'
+import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
 export interface RunningTollgate {
@@ -235,7 +235,7 @@ async function serveFrom(
     resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
   }
   await store.setBudgetThresholds(config.budgetThresholdsPercent)
-  const webhooks = startWebhooks({
+  const webhooks = createWebhookDispatcher({
     store,
     clock,
     log,
@@ -287,6 +287,7 @@ async function serveFrom(
   })
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [])
+  webhooks.start()
   const retention = startRetention(store, clock, config, log)
 
   return {

@@ -17,10 +17,13 @@ export interface DispatcherParts
 }
 
 export interface WebhookDispatcher {
+  start(): void
   /** Something may be due that was not a moment ago. */
   wake(): void
   /** Tries that failed since the start. */
   readonly failures: number
+  /** Events and deliveries that wait, on all nodes. */
+  waiting(): Promise<number>
   /** Deliveries under way get a moment. What is left then is due for another node, or for the next start. */
   stop(): Promise<void>
 }
@@ -36,7 +39,7 @@ const TROUBLE_TOLD_MS = 60_000
  * Brings events from the outbox to the endpoints, on every node of one store: what the store has leases for is done by one of
  * them at a time. It looks for work every second, and less often while there is no endpoint. Nothing of it is on the way of a call.
  */
-export function startWebhooks(parts: DispatcherParts): WebhookDispatcher {
+export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatcher {
   const { store, clock, log } = parts
   const holder = randomUUID()
   const stopping = new AbortController()
@@ -147,11 +150,18 @@ export function startWebhooks(parts: DispatcherParts): WebhookDispatcher {
     wakeUp()
   }
 
-  const running = run()
+  let running: Promise<void> = Promise.resolve()
   return {
+    start() {
+      running = run()
+    },
     wake,
     get failures() {
       return failures
+    },
+    async waiting() {
+      const { outbox, deliveries } = await store.countWaiting()
+      return outbox + deliveries
     },
     async stop() {
       stopping.abort()

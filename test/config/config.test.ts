@@ -225,3 +225,11 @@ test('a threshold that is no percentage below 100, or is there twice, and an amo
     /must have no user, password, query or fragment$/,
   )
 })
+
+test('what clients of the examples export is not taken for a mistyped variable', () => {
+  const config = readConfig(
+    { TOLLGATE_URL: 'http://127.0.0.1:8787', TOLLGATE_KEY: 'svc_live_x' },
+    '/nonexistent',
+  )
+  assert.equal(config.port, 8787)
+})

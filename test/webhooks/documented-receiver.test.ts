@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,12 +10,12 @@ import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
 import { mintSigningSecret, signMessage } from '../../src/webhooks/signing-secret.ts'
 import { root } from '../style/source-tree.ts'
+import { readBlocks } from '../support/document-blocks.ts'
 import { cleanEnvironment } from '../support/tollgate-process.ts'
 import { until } from '../support/until.ts'
 
-const page = readFileSync(join(root, 'docs/WEBHOOKS.md'), 'utf8')
-const codeIn = (language: string) =>
-  new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? ''
+const blocks = readBlocks('docs/WEBHOOKS.md')
+const codeIn = (wanted: string) => blocks.find(({ language }) => language === wanted)?.text ?? ''
 const program = codeIn('js')
 
 test('the receivers that the documentation shows have twelve lines at most', () => {
