@@ -377,8 +377,10 @@ export const limits = {
 
   /**
    * How often a node looks for events and deliveries that settlements, other nodes or commands have left in the store, and how often
-   * for endpoints while there are none. What its own management API changes is looked at once.
+   * for endpoints while there are none. What its own management API changes is looked at once, but not more often than the first
+   * of these says.
    */
+  webhookLookMsMin: 50,
   webhookLookMs: 1_000,
   webhookIdleLookMs: 5_000,
 

@@ -120,7 +120,7 @@ class Recorder {
   readonly #onLost: () => void
   #waiting: DeliveryAttempt[] = []
   #recording: Promise<void> | null = null
-  /** The endpoint is gone, or another node's: there is nothing more to send to it. */
+  /** The endpoint is gone: there is nothing more to send to it. */
   isOver = false
 
   constructor(webhookId: string, deliverer: Deliverer, onLost: () => void) {
@@ -144,10 +144,14 @@ class Recorder {
     const attempts = this.#waiting
     this.#waiting = []
     const { store, holder, clock } = this.#deliverer
-    const result = await store.recordAttempts(holder, this.#webhookId, attempts, false, clock.nowMs())
-    if (result === 'recorded') return
-    this.isOver = true
-    this.#onLost()
+    let isRecorded = false
+    try {
+      const atMs = clock.nowMs()
+      isRecorded = (await store.recordAttempts(holder, this.#webhookId, attempts, false, atMs)) === 'recorded'
+    } finally {
+      // What was not recorded is sent again, as few as possible.
+      if (!isRecorded) this.#onLost()
+    }
   }
 }
 
@@ -164,7 +168,9 @@ async function inLanes(
     for (let lane = lanes.shift(); lane !== undefined; lane = lanes.shift())
       for (const delivery of lane) await run(delivery)
   }
-  await Promise.all(Array.from({ length: limits.webhookTriesMax }, worker))
+  // All of them have ended before this endpoint can be claimed again, whatever went wrong with one.
+  const ended = await Promise.allSettled(Array.from({ length: limits.webhookTriesMax }, worker))
+  for (const result of ended) if (result.status === 'rejected') throw result.reason
 }
 
 const KEY_ID = /"key_[0-9A-HJKMNP-TV-Z]{26}"/

@@ -80,6 +80,10 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     if (events.length > 0) {
       const render = await parts.loadRender()
       const payloads = events.map((event) => ({ sequence: event.sequence, payload: render(event) }))
+      for (const [i, { payload }] of payloads.entries()) {
+        if (Buffer.byteLength(payload) > limits.webhookPayloadBytesMax)
+          log.error({ event: events[i]?.type }, 'an event is too large for webhooks, and is not told')
+      }
       await store.keepEvents(holder, payloads, clock.nowMs())
     }
     const sweeps = isDue(sweptMs, limits.webhookSweepMs)
@@ -131,7 +135,11 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
         tellTrouble(error)
         return limits.webhookLookMs
       })
-      if (pauseMs === 0 || woken || stopping.signal.aborted) continue
+      if (pauseMs === 0 || stopping.signal.aborted) continue
+      if (woken) {
+        await sleep(limits.webhookLookMsMin)
+        continue
+      }
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pauseMs)
         timer.unref()
