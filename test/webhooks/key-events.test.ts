@@ -70,6 +70,23 @@ test('a key that expires is told seven days and a day before, and when it has', 
   )
 })
 
+test('a call of a model without a price is told, once for the model and day', async () => {
+  const subscription = await told.subscribe(['call.unpriced'])
+  const { receiver } = subscription
+  const body = { model: 'claude-fable-5-2', max_tokens: 50, messages: [{ role: 'user', content: 'Hi' }] }
+  const first = await told.bench.call('/v1/messages', body)
+  assert.equal(first.status, 200)
+  await told.bench.call('/v1/messages', body)
+  const [message] = await receiver.untilTypes('call.unpriced')
+  assert.deepEqual(dataOf(message ?? assert.fail()), {
+    model: 'claude-fable-5-2',
+    request_id: first.requestId,
+  })
+  await told.gateway.manage('POST', `${subscription.path}/test`)
+  await receiver.untilTypes('webhook.test')
+  assert.deepEqual(receiver.types, ['call.unpriced', 'webhook.test'])
+})
+
 test('credit that runs low, and out, is told with the balance', async () => {
   const { receiver } = await told.subscribe(['balance.low', 'balance.exhausted'])
   await told.bench.credit(0.0001)
