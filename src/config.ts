@@ -288,10 +288,13 @@ function readVariables<Readers extends Readonly<Record<string, SettingReader<unk
   return values as SettingsOf<Readers>
 }
 
+/** What the documentation has clients export. The gateway reads neither, and may be started from the same shell. */
+export const CLIENT_VARIABLES: readonly string[] = ['TOLLGATE_URL', 'TOLLGATE_KEY']
+
 function refuseUnknownVariables(environment: Environment, problems: string[]): void {
   const known = Object.keys(variables)
   for (const name of Object.keys(environment)) {
-    if (!name.startsWith('TOLLGATE_') || known.includes(name)) continue
+    if (!name.startsWith('TOLLGATE_') || known.includes(name) || CLIENT_VARIABLES.includes(name)) continue
     problems.push(
       `${name} is not a variable of Tollgate${suggestion(name, known)}; the names are in the README`,
     )

@@ -6,13 +6,14 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { changeBooks, readBooks } from '../support/books.ts'
 import { curlStandIn } from '../support/curl-stand-in.ts'
+import { readBlocks } from '../support/document-blocks.ts'
 import { runTollgate, type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 /** The runbook for a leaked key, block by block as it stands, on a gateway whose key was used by two. */
 
 const execute = promisify(execFile)
 const runbook = readFileSync(new URL('../../docs/LEAKED-KEYS.md', import.meta.url), 'utf8')
-const blocks = Array.from(runbook.matchAll(/^```bash\n([\s\S]*?)^```$/gm), ([, block = '']) => block)
+const blocks = readBlocks('docs/LEAKED-KEYS.md')
 
 const HOLDER = 'checkout/2.1 (node)'
 /** What a shell, a spreadsheet or a terminal would stumble over. */
@@ -149,17 +150,21 @@ test('the runbook for a leaked key works word for word', async () => {
 
   const cwd = dirname(tollgate.dataDir)
   const prefix = String(leaked['prefix'])
-  const { stdout } = await execute('bash', ['-euo', 'pipefail', '-c', blocks.join('\n')], {
-    cwd,
-    env: {
-      PATH: [curl.folder, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
-      BASE: tollgate.url,
-      ADMIN_KEY: adminKey,
-      // As the holder sent it: a few characters more than are kept.
-      PREFIX: key.slice(0, 20),
-      OWN: ' checkout/2\\.',
+  const { stdout } = await execute(
+    'bash',
+    ['-euo', 'pipefail', '-c', blocks.map(({ text }) => text).join('\n')],
+    {
+      cwd,
+      env: {
+        PATH: [curl.folder, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
+        BASE: tollgate.url,
+        ADMIN_KEY: adminKey,
+        // As the holder sent it: a few characters more than are kept.
+        PREFIX: key.slice(0, 20),
+        OWN: ' checkout/2\\.',
+      },
     },
-  })
+  )
   const fileOf = (name: string) => join(cwd, `leak-${prefix}`, name)
   const linesOf = (name: string) => readFileSync(fileOf(name), 'utf8').trimEnd().split('\n')
 
@@ -214,8 +219,10 @@ test('the runbook for a leaked key works word for word', async () => {
 
 test('the runbook has a block for each of its steps, and each is bash', () => {
   const steps = runbook.match(/^## \d+\. /gm) ?? []
-  assert.equal(blocks.length, steps.length)
-  assert.equal((runbook.match(/^```/gm) ?? []).length, 2 * blocks.length)
+  assert.deepEqual(
+    blocks.map(({ language }) => language),
+    steps.map(() => 'bash'),
+  )
 })
 
 test('SECURITY.md says whom to write to, and leads to the runbook', () => {

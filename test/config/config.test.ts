@@ -181,3 +181,11 @@ test('what is no address of a proxy is refused with its place in the list', () =
   )
   assert.match(withFile('{"limits":{"calls_in_flight_per_key":0}}', problemsOf)[0] ?? '', /Too small/)
 })
+
+test('what clients of the examples export is not taken for a mistyped variable', () => {
+  const config = readConfig(
+    { TOLLGATE_URL: 'http://127.0.0.1:8787', TOLLGATE_KEY: 'svc_live_x' },
+    '/nonexistent',
+  )
+  assert.equal(config.port, 8787)
+})

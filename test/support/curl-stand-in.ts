@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * A folder with a `curl` that knows the options our documentation uses (-s, -S, -f, -i, -H, -d) and nothing else,
- * because a bare machine has none. An option that is not known fails, so the documentation cannot outgrow it unseen.
+ * A folder with a `curl` that knows the options our documentation uses (-s, -S, -f, -i, -N, -X, -H, -d) and nothing
+ * else, because a bare machine has none. An option that is not known fails, so the documentation cannot outgrow it
+ * unseen. Like the real one, it shows trailers behind the body where it shows the head.
+ *
+ * `CURL_EXPECTS` makes it stricter: it fails on a status of 400 or more that is another, or on any where it is empty,
+ * also without -f, so that an example that is refused is noticed.
  */
 export function curlStandIn(): { readonly folder: string; dispose(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-curl-'))
@@ -16,15 +20,19 @@ export function curlStandIn(): { readonly folder: string; dispose(): void } {
 
 const script = `
 const args = process.argv.slice(2)
-let url, body, showHead = false, fail = false
-const headers = []
+let url, body, method, showHead = false, fail = false
+const headers = {}
 while (args.length > 0) {
   const arg = args.shift()
-  if (/^-[sSfi]+$/.test(arg)) {
+  if (/^-[sSfiN]+$/.test(arg)) {
     if (arg.includes('i')) showHead = true
     if (arg.includes('f')) fail = true
   }
-  else if (arg === '-H') headers.push(args.shift().split(/: (.*)/s).slice(0, 2))
+  else if (arg === '-X') method = args.shift()
+  else if (arg === '-H') {
+    const [name, value] = args.shift().split(/: (.*)/s)
+    headers[name.toLowerCase()] = value
+  }
   else if (arg === '-d') {
     body = args.shift()
     if (body.startsWith('@')) body = require('node:fs').readFileSync(body.slice(1), 'utf8').replace(/[\\r\\n]/g, '')
@@ -32,19 +40,27 @@ while (args.length > 0) {
   else if (arg.startsWith('http')) url = arg
   else throw new Error('unknown option ' + arg)
 }
-if (body !== undefined && !headers.some(([name]) => name.toLowerCase() === 'content-type')) {
-  headers.push(['content-type', 'application/x-www-form-urlencoded'])
+if (body !== undefined) headers['content-type'] ??= 'application/x-www-form-urlencoded'
+const stop = (code, message) => {
+  console.error('curl: (' + code + ') ' + message)
+  process.exit(code)
 }
-fetch(url, { method: body === undefined ? 'GET' : 'POST', headers, body }).then(async (response) => {
-  if (fail && response.status >= 400) {
-    console.error('curl: (22) The requested URL returned error: ' + response.status)
-    process.exit(22)
+const pairs = (raw) => raw.flatMap((name, at) => (at % 2 === 0 ? [name + ': ' + raw[at + 1]] : []))
+const request = require('node:http').request(url, { method: method ?? (body === undefined ? 'GET' : 'POST'), headers })
+request.on('error', (error) => stop(7, error.message))
+request.on('response', async (response) => {
+  const chunks = []
+  for await (const chunk of response) chunks.push(chunk)
+  const text = Buffer.concat(chunks)
+  const expects = process.env.CURL_EXPECTS
+  if (expects !== undefined && (expects || response.statusCode >= 400) && expects !== String(response.statusCode)) {
+    stop(22, url + ' answered ' + response.statusCode + ', expected ' + (expects || 'no error') + ': ' + text)
   }
-  if (showHead) {
-    console.log('HTTP/1.1 ' + response.status + ' ' + response.statusText)
-    for (const [name, value] of response.headers) console.log(name + ': ' + value)
-    console.log()
-  }
-  process.stdout.write(Buffer.from(await response.arrayBuffer()))
+  if (fail && response.statusCode >= 400) stop(22, 'The requested URL returned error: ' + response.statusCode)
+  const head = ['HTTP/1.1 ' + response.statusCode + ' ' + response.statusMessage, ...pairs(response.rawHeaders)]
+  if (showHead) console.log(head.join('\\n') + '\\n')
+  process.stdout.write(text)
+  if (showHead && response.rawTrailers.length > 0) console.log(pairs(response.rawTrailers).join('\\n'))
 })
+request.end(body)
 `

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+import { parseAllDocuments } from 'yaml'
+import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
+import { readToml } from './read-toml.ts'
+
+/** What is not run is read, as far as there is something to read it with. */
+
+const blocks = PAGES.flatMap(readBlocks)
+const placeOf = ({ page, line }: Block) => `${page}:${line}`
+
+/** Run by `run-pages.test.ts`. */
+const RUN = ['sh', 'bash', 'js', 'javascript', 'ts', 'typescript']
+/** Diagrams, output, and a language that only its server can read. */
+const UNREAD = ['', 'text', 'sql']
+
+/** Shell blocks that need what a test machine does not have. One more is one more that nobody knows to work. */
+const NO_RUN_MAX = 12
+
+const readers: Readonly<Record<string, (text: string) => void>> = {
+  json: (text) => JSON.parse(text),
+  toml: readToml,
+  yaml(text) {
+    for (const document of parseAllDocuments(text)) {
+      if ('errors' in document && document.errors.length > 0) throw document.errors[0]
+    }
+  },
+}
+
+for (const [language, read] of Object.entries(readers)) {
+  test(`every ${language} block of the documentation can be read`, () => {
+    for (const block of blocks.filter((each) => each.language === language)) {
+      assert.doesNotThrow(() => read(block.text), placeOf(block))
+    }
+  })
+}
+
+/** A command that reads the block from its standard input and fails where its syntax is wrong. */
+const compilers: Readonly<Record<string, readonly [command: string, ...args: string[]]>> = {
+  python: ['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'],
+  go: ['gofmt', '-e'],
+}
+
+for (const [language, [command, ...args]] of Object.entries(compilers)) {
+  test(`every ${language} block has the syntax of its language, where ${command} is installed`, (context) => {
+    for (const block of blocks.filter((each) => each.language === language)) {
+      const { error, status, stderr } = spawnSync(command, args, { input: block.text, encoding: 'utf8' })
+      if (error !== undefined) return context.diagnostic(`${command} cannot be started: ${error.message}`)
+      assert.equal(status, 0, `${placeOf(block)}: ${stderr}`)
+    }
+  })
+}
+
+test('every block is run, read or of a language that cannot be', () => {
+  const known = [...RUN, ...UNREAD, ...Object.keys(readers), ...Object.keys(compilers)]
+  for (const block of blocks)
+    assert.ok(known.includes(block.language), `${placeOf(block)}: ${block.language}`)
+})
+
+test('few blocks are not run, and each says why', (context) => {
+  const notRun = blocks.filter(({ noRun }) => noRun !== null)
+  for (const block of notRun) {
+    context.diagnostic(`${placeOf(block)} is not run: ${block.noRun}`)
+    assert.ok(RUN.includes(block.language), `${placeOf(block)} would not be run anyway`)
+  }
+  assert.ok(notRun.length <= NO_RUN_MAX, `${notRun.length} blocks are not run`)
+})

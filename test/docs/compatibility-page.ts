@@ -1,0 +1,101 @@
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { SURFACE_NAMES, type Surface } from '../../src/kernel/surface.ts'
+import type { Endpoint } from '../../src/providers/endpoint.ts'
+import { allEndpoints } from '../../src/providers/find-endpoint.ts'
+
+/**
+ * docs/COMPATIBILITY.md, from the endpoint tables. `node test/docs/compatibility-page.ts` writes it; a test holds what is
+ * committed against what this makes.
+ */
+
+export const PAGE_FILE = fileURLToPath(new URL('../../docs/COMPATIBILITY.md', import.meta.url))
+
+const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
+  messages: 'Messages (Anthropic)',
+  chat: 'Chat and Responses (OpenAI)',
+}
+
+/** What becomes of a call, in the order in which the page shows it. */
+const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
+  [
+    'Metered',
+    'Charged by the usage in the reply. What is read, and what a cut call costs: [BILLING.md](BILLING.md#every-paid-endpoint).',
+    ({ billing, method }) => billing === 'metered' && method !== 'WS',
+  ],
+  [
+    'Paid later',
+    'The call starts work whose cost is in no reply to it. A key with a cap, or under enforced credit, gets 404 `endpoint_not_metered`; ' +
+      'for other keys it passes, flagged `unpriced` ([`pricing.unpriced`](BILLING.md#which-price) changes either).',
+    ({ billing }) => billing === 'deferred',
+  ],
+  [
+    'Paid, and never on the wire',
+    'No reply says what it costs. Treated like the ones above.',
+    ({ billing, method }) => billing === 'unmeterable' && method !== 'WS',
+  ],
+  [
+    'Refused to every key',
+    'They hand out upstream credentials, which would go on working after the key was revoked: 404 `minting_refused`. ' +
+      '`"minting": "pass"` [opens them](OPERATIONS.md).',
+    ({ billing }) => billing === 'mints_credential',
+  ],
+  [
+    'Sockets',
+    'A WebSocket upgrade is answered 426 `websocket_not_supported`, on which clients that can do without go on over HTTP.',
+    ({ method }) => method === 'WS',
+  ],
+  [
+    'Free',
+    'Pass at no cost, with a spent cap too. Those that are **stored** show or change objects under the upstream account, which all ' +
+      'keys share; `"stateful": "refuse"` refuses them. Where `tool_resources` in the body would make a vector store, the call is paid.',
+    ({ billing }) => billing === 'free',
+  ],
+]
+
+export function compatibilityPage(): string {
+  const endpoints = allEndpoints()
+  const templates = new Set(endpoints.map(({ surface, template }) => `${surface} ${template}`))
+  const lines = [
+    '# Compatibility',
+    '',
+    '<!-- Made by `node test/docs/compatibility-page.ts` from the endpoint tables in src/providers. Do not edit it by hand. -->',
+    '',
+    '```sh',
+    'export TOLLGATE_URL=http://127.0.0.1:8787',
+    'export TOLLGATE_KEY=svc_live_…',
+    'curl "$TOLLGATE_URL/v1/models" -H "authorization: Bearer $TOLLGATE_KEY"',
+    '```',
+    '',
+    `Every path that the official SDKs call, ${templates.size} of them, and what becomes of it here. Bytes, headers and errors are`,
+    "upstream's in all cases ([what passes](TRANSPARENCY.md)). A path that both surfaces have goes to Messages if the request has",
+    '`anthropic-version` or `x-api-key`, to Chat otherwise.',
+    '',
+    'A path that is in no table passes if no limit depends on it. Keys with a cap, or under enforced credit, get 404 `endpoint_not_metered`,',
+    'keys with a list of models 403 `model_not_allowed`. [Other spellings](TRANSPARENCY.md#refused-before-anything-is-sent) of a paid path',
+    'are refused to every key.',
+    '',
+  ]
+  for (const [title, about, has] of KINDS) {
+    lines.push(`## ${title}`, '', about, '')
+    for (const surface of SURFACE_NAMES) {
+      const rows = rowsOf(endpoints.filter((endpoint) => endpoint.surface === surface && has(endpoint)))
+      if (rows.length === 0) continue
+      lines.push(`| ${SURFACE_TITLES[surface]} | | |`, '|---|---|---|', ...rows, '')
+    }
+  }
+  return `${lines.join('\n').trimEnd()}\n`
+}
+
+/** One row for each template and what is said of it: its methods, and whether it is about something stored. */
+function rowsOf(endpoints: readonly Endpoint[]): string[] {
+  const rows = Map.groupBy(endpoints, (endpoint) => `\`${endpoint.template}\` | ${noteOf(endpoint)}`)
+  return [...rows].map(([said, among]) => `| ${among.map(({ method }) => method).join(' ')} | ${said} |`)
+}
+
+function noteOf({ billing, stateful, mayStoreFiles }: Endpoint): string {
+  if (billing !== 'free' || !stateful) return ''
+  return mayStoreFiles ? 'stored; may make vector stores' : 'stored'
+}
+
+if (import.meta.main) writeFileSync(PAGE_FILE, compatibilityPage())

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { after, before, test } from 'node:test'
+import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { root } from '../style/source-tree.ts'
+import { curlStandIn } from '../support/curl-stand-in.ts'
+import { type Block, PAGES, readBlocks } from '../support/document-blocks.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+
+/**
+ * Every shell and every JavaScript example of README and docs, as it stands, against a gateway with the simulator. The
+ * blocks of a page run in their order in one shell and one folder: what a block exports or writes is there for the next.
+ * A page stands for the gateway at its usual address and for keys that are not told (`svc_live_…`); those three texts are
+ * replaced, and nothing else.
+ */
+
+const SHELL = new Set(['sh', 'bash'])
+/** The language, and the ending of the file that it is run from. */
+const SCRIPTS: Readonly<Record<string, string>> = {
+  js: 'mjs',
+  javascript: 'mjs',
+  ts: 'mts',
+  typescript: 'mts',
+}
+
+/** Its blocks are steps on a gateway that was stolen from: `test/cli/leaked-key-runbook.test.ts` takes them. */
+const RUN_ELSEWHERE = new Set(['docs/LEAKED-KEYS.md'])
+
+/** An example that does not end, a server say, fails with its page. The longest takes some ten seconds. */
+const PAGE_TIMEOUT_MS = 120_000
+
+const isRunnable = ({ language }: Block) => SHELL.has(language) || Object.hasOwn(SCRIPTS, language)
+
+let simulator: Simulator
+let gateway: TestGateway
+const curl = curlStandIn()
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-docs-'))
+const commands = join(folder, 'bin')
+
+before(async () => {
+  simulator = await startSimulator({ messagesKey: 'm', chatKey: 'c' })
+  const { messagesUrl, chatUrl } = simulator
+  gateway = await startGateway({ messagesUrl, messagesKey: 'm', chatUrl, chatKey: 'c' })
+  mkdirSync(commands)
+  const tollgate = join(commands, 'tollgate')
+  writeFileSync(
+    tollgate,
+    `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'src/cli/tollgate.ts')}' "$@"\n`,
+  )
+  chmodSync(tollgate, 0o755)
+})
+after(async () => {
+  await gateway.close()
+  await simulator.close()
+  curl.dispose()
+  rmSync(folder, { recursive: true })
+})
+
+/** A folder as a reader has one: the data directory of the gateway, and the packages that the examples import. */
+function makeWorkplace(page: string): string {
+  const place = join(folder, page.replaceAll(/\W/g, '-'))
+  mkdirSync(place)
+  symlinkSync(gateway.dataDir, join(place, 'data'))
+  symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'))
+  return place
+}
+
+/** What the shell is given for a block. Its place in the page goes ahead to the error output. */
+function commandOf(block: Block, place: string, spelled: (text: string) => string): string {
+  const at = `${block.page}:${block.line}`
+  const lines = [`echo '@ ${at}' >&2`, `export CURL_EXPECTS=${block.refused ?? ''}`]
+  const ending = SCRIPTS[block.language]
+  if (ending === undefined) lines.push(spelled(block.text))
+  else {
+    const file = `line-${block.line}.${ending}`
+    writeFileSync(join(place, file), spelled(block.text))
+    lines.push(`node ${file}`)
+  }
+  return lines.join('\n')
+}
+
+async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
+  const { key } = await gateway.createKey(page)
+  const place = makeWorkplace(page)
+  const spelled = (text: string) =>
+    text
+      .replaceAll('http://127.0.0.1:8787', gateway.url)
+      .replaceAll('svc_live_…', key)
+      .replaceAll('svc_admin_…', gateway.adminKey)
+  const script = blocks.map((block) => commandOf(block, place, spelled)).join('\n')
+  const env = {
+    PATH: [curl.folder, commands, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
+    HOME: place,
+    TMPDIR: tmpdir(),
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+  }
+  // In a process group of its own, so that an example that does not end goes with its shell.
+  const shell = spawn('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
+    cwd: place,
+    env,
+    detached: true,
+  })
+  const group = shell.pid ?? assert.fail('bash cannot be started')
+  shell.stdin.end()
+  const timer = setTimeout(() => process.kill(-group, 'SIGKILL'), PAGE_TIMEOUT_MS)
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(shell.stdout),
+    text(shell.stderr),
+    once(shell, 'close'),
+  ])
+  clearTimeout(timer)
+  const said = `${stderr.slice(-4_000)}\nwith the output\n${stdout.slice(-2_000)}`
+  assert.equal(code, 0, `${page} does not run:\n${said}`)
+}
+
+for (const page of PAGES) {
+  const blocks = readBlocks(page).filter((block) => isRunnable(block) && block.noRun === null)
+  if (blocks.length === 0 || RUN_ELSEWHERE.has(page)) continue
+  test(`${page}: its ${blocks.length} examples run as they stand`, () => runPage(page, blocks))
+}
