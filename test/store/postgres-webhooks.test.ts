@@ -27,7 +27,9 @@ test('a call that settles on one node while another lowers the cap below its cos
         one.settle(closing(id, { costNanos: 60n, listNanos: 60n })),
         two.updateKey('default', `key_k${i}`, { monthlyBudgetNanos: 50n }, NOON),
       ])
-      const told = (await relay(one)).map(inShort).filter((event) => event.startsWith('100%'))
+      const told: readonly string[] = (await relay(one))
+        .map(inShort)
+        .filter((event) => event.startsWith('100%'))
       assert.equal(told.length, 1, told.join(', '))
     }
   } finally {
