@@ -46,9 +46,11 @@ import { readPricing } from './read-pricing.ts'
 import { createServingNode } from './serving-node.ts'
 import { CallCounts } from './telemetry/call-counts.ts'
 import type { ObserveCall } from './telemetry/ended-call.ts'
-import { type MetricSources, NO_WEBHOOKS, type WebhookLoad } from './telemetry/metric-table.ts'
+import type { MetricSources } from './telemetry/metric-table.ts'
 import type { Scraped } from './telemetry/scrape.ts'
 import type { Traces } from './telemetry/traces.ts'
+import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
+import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
 export interface RunningTollgate {
   /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
@@ -76,6 +78,8 @@ export interface Surroundings {
   readonly diskFault?: SharedArrayBuffer
   /** For tests of how the dashboard is served: where its build is. */
   readonly dashboardDir?: URL
+  /** For tests of where webhooks are sent; otherwise the name servers are asked. */
+  readonly resolveHost?: ResolveHost
   /** The store failed for good; nothing can be admitted any more. */
   onFatal(error: Error): void
 }
@@ -222,7 +226,7 @@ async function serveFrom(
   certificate: Certificate | null,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
-  const { store, clock, digestKey, disk } = installation
+  const { store, clock, digestKey, webhookSealer, disk } = installation
   const counts = new CallCounts(book)
   const traces = await openTraces(config, surroundings, clock)
   if (installation.interruptedCalls > 0) {
@@ -314,7 +318,21 @@ async function serveFrom(
     settlementsWaiting: () => settler.waiting,
     book: () => bookInForce,
   })
-  const webhooks: WebhookLoad = NO_WEBHOOKS
+  const webhookRules: EndpointRules = {
+    allowPrivate: config.webhooksAllowPrivate,
+    resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
+  }
+  await store.setBudgetThresholds(config.budgetThresholdsPercent)
+  const webhooks = createWebhookDispatcher({
+    store,
+    clock,
+    log,
+    sealer: webhookSealer,
+    rules: webhookRules,
+    dashboardUrl: config.dashboardUrl,
+    balanceLowNanos: config.balanceLowNanos,
+    loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
+  })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
     webhooks: {
@@ -340,6 +358,7 @@ async function serveFrom(
       node,
       scrapeMetrics,
       limitsMoved: () => queues.signalAll(),
+      webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
     },
     recognition: store,
     signIns: new SignInAttempts(clock),
@@ -385,6 +404,7 @@ async function serveFrom(
   })
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
+  webhooks.start()
   const retention = startRetention(store, clock, config, log)
 
   return {
@@ -431,6 +451,7 @@ async function serveFrom(
       )
       await refusedCalls.written()
       await audit.stop()
+      await webhooks.stop()
       if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
       // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {

@@ -1,4 +1,5 @@
 import type { Config, UpstreamConfig } from './config.ts'
+import { formatUsd } from './kernel/money.ts'
 import type { Secret } from './kernel/secret.ts'
 import { shownDatabase } from './store/postgres/shown-database.ts'
 
@@ -67,6 +68,10 @@ const SHOWN: { readonly [Name in keyof Config]: Shown<Config[Name]> } = {
   spilledBytesMax: plain('limits.spilled_bytes'),
   trustedProxies: plain('trusted_proxies'),
   metricsPublic: plain('metrics.public'),
+  webhooksAllowPrivate: plain('webhooks.allow_private'),
+  balanceLowNanos: (nanos) => ({ 'webhooks.balance_low_usd': nanos === null ? null : formatUsd(nanos) }),
+  budgetThresholdsPercent: (percents) => ({ 'webhooks.thresholds_percent': percents.map(String) }),
+  dashboardUrl: (url) => ({ dashboard_url: url?.href ?? null }),
   traces: (traces) => ({ OTEL_TRACES_SAMPLER: traces === null ? null : `${traces.sampler} ${traces.ratio}` }),
 }
 
