@@ -1,6 +1,5 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
@@ -28,6 +27,7 @@ import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
+import { atMostEvery, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
@@ -46,9 +46,11 @@ import { readPricing } from './read-pricing.ts'
 import { createServingNode } from './serving-node.ts'
 import { CallCounts } from './telemetry/call-counts.ts'
 import type { ObserveCall } from './telemetry/ended-call.ts'
-import { type MetricSources, NO_WEBHOOKS, type WebhookLoad } from './telemetry/metric-table.ts'
+import type { MetricSources } from './telemetry/metric-table.ts'
 import type { Scraped } from './telemetry/scrape.ts'
 import type { Traces } from './telemetry/traces.ts'
+import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
+import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
 export interface RunningTollgate {
   /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
@@ -76,6 +78,8 @@ export interface Surroundings {
   readonly diskFault?: SharedArrayBuffer
   /** For tests of how the dashboard is served: where its build is. */
   readonly dashboardDir?: URL
+  /** For tests of where webhooks are sent; otherwise the name servers are asked. */
+  readonly resolveHost?: ResolveHost
   /** The store failed for good; nothing can be admitted any more. */
   onFatal(error: Error): void
 }
@@ -102,15 +106,6 @@ async function keepPrices(
 
 /** How often the log says the same of clients, or that traces cannot be sent. */
 const TOLD_AGAIN_MS = 60_000
-
-function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
-  let toldMs = -Infinity
-  return (text) => {
-    if (clock.monotonicMs() - toldMs < ms) return
-    toldMs = clock.monotonicMs()
-    tell(text)
-  }
-}
 
 async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
   if (traces === null) return null
@@ -141,22 +136,11 @@ function scrapeLater(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Prom
   }
 }
 
-/** Null if it fails or takes too long. */
-function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
-  return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
-}
-
 /** What the server is given of a certificate. That it is out of date is no reason not to start, but is said. */
 function pairOf(certificate: Certificate, clock: Clock, log: Log): CertificatePair {
   const warning = outOfDate(certificate, clock.nowMs())
   if (warning !== null) log.warn(warning)
   return { cert: certificate.cert, key: certificate.key.reveal() }
-}
-
-/** Resolves when nothing is under way any more, or after the time. */
-async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (!isQuiet() && performance.now() < deadline) await sleep(10)
 }
 
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
@@ -222,7 +206,7 @@ async function serveFrom(
   certificate: Certificate | null,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
-  const { store, clock, digestKey, disk } = installation
+  const { store, clock, digestKey, webhookSealer, disk } = installation
   const counts = new CallCounts(book)
   const traces = await openTraces(config, surroundings, clock)
   if (installation.interruptedCalls > 0) {
@@ -314,7 +298,21 @@ async function serveFrom(
     settlementsWaiting: () => settler.waiting,
     book: () => bookInForce,
   })
-  const webhooks: WebhookLoad = NO_WEBHOOKS
+  const webhookRules: EndpointRules = {
+    allowPrivate: config.webhooksAllowPrivate,
+    resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
+  }
+  await store.setBudgetThresholds(config.budgetThresholdsPercent)
+  const webhooks = createWebhookDispatcher({
+    store,
+    clock,
+    log,
+    sealer: webhookSealer,
+    rules: webhookRules,
+    dashboardUrl: config.dashboardUrl,
+    balanceLowNanos: config.balanceLowNanos,
+    loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
+  })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
     webhooks: {
@@ -340,6 +338,7 @@ async function serveFrom(
       node,
       scrapeMetrics,
       limitsMoved: () => queues.signalAll(),
+      webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
     },
     recognition: store,
     signIns: new SignInAttempts(clock),
@@ -385,6 +384,7 @@ async function serveFrom(
   })
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
+  webhooks.start()
   const retention = startRetention(store, clock, config, log)
 
   return {
@@ -431,6 +431,7 @@ async function serveFrom(
       )
       await refusedCalls.written()
       await audit.stop()
+      await webhooks.stop()
       if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
       // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {

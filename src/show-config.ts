@@ -1,4 +1,5 @@
 import type { Config, UpstreamConfig } from './config.ts'
+import { formatUsd } from './kernel/money.ts'
 import type { Secret } from './kernel/secret.ts'
 import { shownDatabase } from './store/postgres/shown-database.ts'
 
@@ -66,6 +67,10 @@ const SHOWN: { readonly [Name in keyof Config]: Shown<Config[Name]> } = {
   connectionsPerAddressMax: plain('limits.connections_per_address'),
   spilledBytesMax: plain('limits.spilled_bytes'),
   trustedProxies: plain('trusted_proxies'),
+  webhooksAllowPrivate: plain('webhooks.allow_private'),
+  balanceLowNanos: (nanos) => ({ 'webhooks.balance_low_usd': nanos === null ? null : formatUsd(nanos) }),
+  budgetThresholdsPercent: (all) => ({ 'webhooks.thresholds_percent': all.map(String) }),
+  dashboardUrl: (url) => ({ dashboard_url: url?.href ?? null }),
   metricsPublic: plain('metrics.public'),
   traces: (traces) => ({ OTEL_TRACES_SAMPLER: traces === null ? null : `${traces.sampler} ${traces.ratio}` }),
 }

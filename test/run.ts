@@ -26,7 +26,7 @@ const TEST_TIMEOUT_MS = 300_000
 
 /** Here a test file speaks to a gateway from outside, as far as it has one. */
 const BEHAVIOUR =
-  /^test\/(?:billing|cli|cluster|crash|hostile|limits|management|sdk|telemetry|transparency)\//
+  /^test\/(?:billing|cli|cluster|crash|hostile|limits|management|sdk|telemetry|transparency|webhooks)\//
 
 /** What chooses the store: a test file that imports it, by whatever way, has a gateway. */
 const CHOICE = 'test/support/test-store.ts'

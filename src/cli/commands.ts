@@ -16,6 +16,12 @@ export const COMMANDS: readonly (readonly [name: string, args: string, does: str
     () => import('./requests.ts'),
   ],
   ['credits', 'add|back', 'add prepaid credit, or give back what calls cost', () => import('./credits.ts')],
+  [
+    'webhooks',
+    'create|list|show|update|delete|…',
+    'be told of budgets, credit and keys, in Slack or by a program',
+    () => import('./webhooks.ts'),
+  ],
   ['admin-key', 'create|list|revoke', 'the keys that manage the gateway', () => import('./admin-key.ts')],
   [
     'prices',

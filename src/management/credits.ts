@@ -46,6 +46,10 @@ export const balanceSchema = schemaOf(balanceMembers).meta({
   description: 'The prepaid credit of the account.',
 })
 
+export function balanceObject(balance: Balance): Record<string, unknown> {
+  return objectOf(balanceMembers, balance)
+}
+
 const getBalance = defineRoute({
   endpoint: 'GET /gateway/v1/balance',
   operationId: 'get_balance',
@@ -55,7 +59,7 @@ const getBalance = defineRoute({
     schema: balanceSchema,
   },
   async handle({ caller }, { store }) {
-    return replyJson(200, objectOf(balanceMembers, await store.getBalance(caller.accountId)))
+    return replyJson(200, balanceObject(await store.getBalance(caller.accountId)))
   },
 })
 

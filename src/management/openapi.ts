@@ -97,7 +97,12 @@ const REPLAYED = {
   schema: { type: 'string', const: 'true' },
 } as const
 
-const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Begun.', 204: 'Done; there is nothing to say.' } as const
+const DONE = {
+  200: 'Done.',
+  201: 'Created.',
+  202: 'Begun; it goes on in the background.',
+  204: 'Done; there is nothing to say.',
+} as const
 
 const SECURITY: Readonly<Record<Route['access'], readonly JsonObject[]>> = {
   admin: [{ admin_key: [] }, { session: [] }],
@@ -149,7 +154,7 @@ function pathParameters(template: string): JsonObject[] {
   return segments.flatMap((segment, i) => {
     const name = /^\{(\w+)\}$/.exec(segment)?.[1]
     if (name === undefined) return []
-    const whose = (segments[i - 1] ?? '').replace(/s$/, '')
+    const whose = (segments[i - 1] ?? '').replace(/ies$/, 'y').replace(/s$/, '')
     const description = `The \`${name}\` of the ${whose}.`
     return [{ name, in: 'path', required: true, description, schema: { type: 'string', minLength: 1 } }]
   })

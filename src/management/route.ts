@@ -10,6 +10,7 @@ import type { Once } from '../kernel/once.ts'
 import type { Caller } from '../keys/identity.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
+import type { SecretSealer } from '../keys/sealed-secret.ts'
 import type { SessionStore } from '../keys/session-store.ts'
 import type { AuditRunStore } from '../ledger/audit-runs.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
@@ -19,6 +20,8 @@ import type { SettlementWatch } from '../ledger/settlement-watch.ts'
 import type { StoreFactsStore } from '../ledger/store-facts.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
+import type { EndpointRules } from '../webhooks/endpoint-address.ts'
+import type { WebhookStore } from '../webhooks/webhook-store.ts'
 import type { ServingNode } from './serving-node.ts'
 
 /** What the endpoints of the service itself work with. */
@@ -34,7 +37,8 @@ export interface Management {
     RequestLogStore &
     OverviewStore &
     StoreFactsStore &
-    AuditRunStore
+    AuditRunStore &
+    WebhookStore
   readonly settlements: SettlementWatch
   /** The calls that wait in this process. */
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
@@ -46,6 +50,13 @@ export interface Management {
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
+  readonly webhooks: {
+    /** Of the secrets that messages are signed with. */
+    readonly sealer: SecretSealer
+    readonly rules: EndpointRules
+    /** A command was carried out, and there may be something to tell. */
+    wake(): void
+  }
 }
 
 /** What an endpoint may know of how it was reached. A command on the host reaches it without a connection. */
@@ -175,6 +186,10 @@ export function replyWhole(
 export function replyOnce(result: { readonly kind: 'done' | 'repeated' }, value: unknown): OwnReply {
   const headers = result.kind === 'repeated' ? [...UNSTORED, 'idempotent-replayed', 'true'] : UNSTORED
   return replyJson(201, value, headers)
+}
+
+export function replyEmpty(): OwnReply {
+  return { kind: 'reply', reply: { status: 204, headers: UNSTORED, body: Buffer.alloc(0) } }
 }
 
 export function refused(code: ErrorCode, message: string, param?: string): Refused {

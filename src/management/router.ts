@@ -39,6 +39,7 @@ import {
 import { findSession, type SignIn, sessionRoutes } from './session.ts'
 import { recogniseSignIn, type SignInAttempts } from './sign-in.ts'
 import { usageRoute } from './usage.ts'
+import { webhookRoutes } from './webhooks.ts'
 
 /** All endpoints of the service itself. */
 export const routes: readonly Route[] = [
@@ -54,6 +55,7 @@ export const routes: readonly Route[] = [
   healthRoute,
   ...auditRoutes,
   metricsRoute,
+  ...webhookRoutes,
   openApiRoute(() => routes),
 ]
 
@@ -179,6 +181,7 @@ async function answerRoute(
   const { headers, names, res } = exchange
   const own = { headers, names, res, isSecure: parts.isSecure(exchange) }
   const answer = await route.handle({ ...request, exchange: own, caller, session, params }, management)
+  if (route.method !== 'GET') management.webhooks.wake()
   if (answer.kind === 'refused') deny(exchange, answer.refusal)
   // All of it would have to be made for its length to be known.
   else if (answer.kind === 'stream' && exchange.method === 'HEAD')

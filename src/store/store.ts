@@ -8,6 +8,7 @@ import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { StoreFactsStore } from '../ledger/store-facts.ts'
 import type { StoreLoad } from '../ledger/store-load.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
+import type { WebhookStore } from '../webhooks/webhook-store.ts'
 
 /** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */
 export interface Store
@@ -19,7 +20,8 @@ export interface Store
     RequestLogStore,
     OverviewStore,
     StoreFactsStore,
-    AuditRunStore {
+    AuditRunStore,
+    WebhookStore {
   /** After a crash: gives back every open hold of the process that died. How many there were. */
   interruptOpenCalls(atMs: number): Promise<number>
   /** Keeps a price version for as long as there are bills made with it. */

@@ -19,8 +19,8 @@ export interface Parameter {
 export interface DocumentedResponse {
   readonly description: string
   readonly headers: Readonly<Record<string, unknown>>
-  /** Absent: there is no body. */
-  readonly content: Content
+  /** Absent where an answer has no body. */
+  readonly content?: Content
 }
 
 type Content = Readonly<Record<string, { readonly schema: unknown }>>

@@ -5,8 +5,9 @@ import { setDefaultCACertificates } from 'node:tls'
 import { type Config, type Environment, readConfig } from '../../src/config.ts'
 import type { CallPoint } from '../../src/gateway/gateway.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
-import { createLog } from '../../src/kernel/log.ts'
+import { createLog, type Log } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
+import type { ResolveHost } from '../../src/webhooks/endpoint-address.ts'
 import { localPair, writePair } from './certificates.ts'
 import { booksVariable, makeBooksPlace } from './test-store.ts'
 
@@ -25,6 +26,10 @@ export interface GatewayOptions {
   readonly diskFault?: SharedArrayBuffer
   /** Where the build of the dashboard is. */
   readonly dashboardDir?: URL
+  /** Where webhooks find their hosts, in the place of name servers. */
+  readonly resolveHost?: ResolveHost
+  /** In the place of one that is silent. */
+  readonly log?: Log
   /** Told how far calls have come. */
   reached?(point: CallPoint): void
   onFatal?(error: Error): void
@@ -73,7 +78,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const running = await startTollgate(
     { ...config, drainMs: 0, ...options.settings },
     {
-      log: createLog(config.logLevel),
+      log: options.log ?? createLog(config.logLevel),
+      ...(options.resolveHost === undefined ? {} : { resolveHost: options.resolveHost }),
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
       ...(options.dashboardDir === undefined ? {} : { dashboardDir: options.dashboardDir }),

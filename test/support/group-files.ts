@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
  * later does not own what the file declares, since nothing follows it there (see untracked-tests.ts).
  */
 const SHARING =
-  /^test\/(?:billing|cli|config|hostile|http|gateway|kernel|keys|ledger|limits|management|metering|pricing|providers|sdk|simulator|store|style|telemetry|transparency)\//
+  /^test\/(?:billing|cli|config|hostile|http|gateway|kernel|keys|ledger|limits|management|metering|pricing|providers|sdk|simulator|store|style|telemetry|transparency|webhooks)\//
 
 /** They need the machine, or what they measure is of the process. */
 const ALONE =

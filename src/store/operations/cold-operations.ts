@@ -16,6 +16,27 @@ import {
 } from './settings.ts'
 import { readStoreFacts } from './store-facts.ts'
 import { readUsage } from './usage.ts'
+import {
+  claimDeliveries,
+  claimWebhooks,
+  countWaiting,
+  listDeliveries,
+  queueTest,
+  recordAttempts,
+  redeliver,
+} from './webhook-deliveries.ts'
+import { keepWebhookLease, releaseLeases } from './webhook-lease.ts'
+import { keepEvents, readOutbox } from './webhook-relay.ts'
+import { pruneWebhooks, sweepEvents } from './webhook-sweep.ts'
+import {
+  createWebhook,
+  deleteWebhook,
+  getWebhook,
+  listWebhooks,
+  rotateWebhookSecret,
+  setBudgetThresholds,
+  updateWebhook,
+} from './webhooks.ts'
 
 /**
  * All operations but those on the way of every call, by where they run: recognising a key, admitting, settling and
@@ -48,13 +69,34 @@ export const BRIEF = {
   advanceAudit,
   endAudit,
   readAudit,
+  createWebhook,
+  getWebhook,
+  listWebhooks,
+  updateWebhook,
+  deleteWebhook,
+  rotateWebhookSecret,
+  redeliver,
+  queueTest,
+  setBudgetThresholds,
+  readOutbox,
+  keepEvents,
+  sweepEvents,
+  pruneWebhooks,
+  claimWebhooks,
+  claimDeliveries,
+  keepWebhookLease,
+  recordAttempts,
+  releaseLeases,
 }
 
 /** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
 export const REFUSED = { keepRefused, deleteRefused }
 
 /** What may look at many rows: no admission waits for it. */
-export const READS = { listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts }
+export const READS = {
+  ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts },
+  ...{ listDeliveries, countWaiting },
+}
 
 /** SQLite has a file and a thread of its own for them. */
 export const BODIES = { keepBodies, getBodies, deleteBodies, trimBodies }
