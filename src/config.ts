@@ -33,6 +33,18 @@ export interface UpstreamConfig {
   readonly key: Secret | null
 }
 
+/** Which calls are traced, as `OTEL_TRACES_SAMPLER` and its argument say. The exporter reads its variables itself. */
+export interface TraceConfig {
+  readonly sampler: (typeof SAMPLERS)[number]
+  /** Of the traces that begin here, for the samplers that take a part of them. */
+  readonly ratio: number
+}
+
+const SAMPLERS = [
+  ...(['always_on', 'always_off', 'traceidratio'] as const),
+  ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
+] as const
+
 export interface Config {
   readonly host: string
   readonly port: number
@@ -84,6 +96,10 @@ export interface Config {
   readonly budgetThresholdsPercent: readonly number[]
   /** Where people open the dashboard, for links in messages. */
   readonly dashboardUrl: URL | null
+  /** Whether `/metrics` is shown without a key. */
+  readonly metricsPublic: boolean
+  /** Null: no traces are sent. */
+  readonly traces: TraceConfig | null
 }
 
 export class ConfigError extends Error {
@@ -173,6 +189,14 @@ const variables = {
 /** The providers' own variables, used when ours are not set. */
 const fallbackVariables = { ANTHROPIC_API_KEY: secret(1), OPENAI_API_KEY: secret(1) } as const
 
+/** OpenTelemetry's own, which other programs of a host may share. The rest is left to its packages, which read them. */
+const traceVariables = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(''),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(''),
+  OTEL_TRACES_SAMPLER: oneOf(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`),
+  OTEL_TRACES_SAMPLER_ARG: fraction,
+} as const
+
 /** An address or a range of them. A zone (`%eth0`) is no part of what a connection's address is compared with. */
 const addresses: SettingReader<string> = (given, name, tell) => {
   const [, address = '', bits = '0'] = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(String(given)) ?? []
@@ -236,6 +260,7 @@ const settings = section({
     thresholds_percent: thresholds,
   }),
   dashboard_url: httpUrl(''),
+  metrics: section({ public: yesOrNo }),
 })
 
 type Settings = NonNullable<ReturnType<typeof settings>>
@@ -244,6 +269,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const problems: string[] = []
   const env = readVariables(environment, variables, problems)
   const fallback = readVariables(environment, fallbackVariables, problems)
+  const traces = readTraces(environment, problems)
   refuseUnknownVariables(environment, problems)
   const file = readFile(env.TOLLGATE_CONFIG, workingDir, problems)
   const prices = readPrices(env.TOLLGATE_PRICES, workingDir, problems)
@@ -292,7 +318,20 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     balanceLowNanos: file.webhooks?.balance_low_usd ?? null,
     budgetThresholdsPercent: file.webhooks?.thresholds_percent ?? [50, 80, 90],
     dashboardUrl: file.dashboard_url ?? null,
+    metricsPublic: file.metrics?.public ?? false,
+    traces,
   }
+}
+
+/** Where no traces are sent, what the variables of others say is none of our business. */
+function readTraces(environment: Environment, problems: string[]): TraceConfig | null {
+  const isSet = (name: string) => (environment[name] ?? '') !== ''
+  if (!isSet('OTEL_EXPORTER_OTLP_ENDPOINT') && !isSet('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')) return null
+  if (environment['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return null
+  if (environment['OTEL_TRACES_EXPORTER'] === 'none') return null
+  const otel = readVariables(environment, traceVariables, problems)
+  const ratio = Number(otel.OTEL_TRACES_SAMPLER_ARG ?? 1)
+  return { sampler: otel.OTEL_TRACES_SAMPLER ?? 'parentbased_always_on', ratio }
 }
 
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {

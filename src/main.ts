@@ -5,10 +5,10 @@ import type { Config, UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
-import { deny } from './gateway/deny.ts'
+import { refuseRequest } from './gateway/deny.ts'
 import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
-import type { CallPoint, Gateway, ShowCall } from './gateway/gateway.ts'
+import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { bootstrapDigestOf } from './gateway/identify.ts'
 import { BodyRoom, createByteBudget, freeBytesOf, KeyShares } from './gateway/key-shares.ts'
 import { createPricer } from './gateway/pricer.ts'
@@ -27,6 +27,7 @@ import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
+import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
@@ -38,6 +39,11 @@ import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
 import { readPricing } from './read-pricing.ts'
+import { CallCounts } from './telemetry/call-counts.ts'
+import type { ObserveCall } from './telemetry/ended-call.ts'
+import type { MetricSources } from './telemetry/metric-table.ts'
+import type { Scraped } from './telemetry/scrape.ts'
+import type { Traces } from './telemetry/traces.ts'
 import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
@@ -58,7 +64,7 @@ export interface Surroundings {
   /** For tests that kill the process at a named point of a call's life. */
   reached?(point: CallPoint): void
   /** Told of every call when it is over. */
-  readonly showCall?: ShowCall
+  readonly observeCall?: ObserveCall
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
   /** For tests of where webhooks are sent; otherwise the name servers are asked. */
@@ -87,8 +93,8 @@ async function keepPrices(
   await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
 }
 
-/** How often the log says that an address has too many connections. */
-const CROWDED_TOLD_MS = 60_000
+/** How often the log says that an address has too many connections, or that traces cannot be sent. */
+const TOLD_AGAIN_MS = 60_000
 
 function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
   let toldMs = -Infinity
@@ -97,6 +103,40 @@ function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (t
     toldMs = clock.monotonicMs()
     tell(text)
   }
+}
+
+async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
+  if (traces === null) return null
+  const telemetry = await import('./telemetry/traces.ts')
+  const tell = (problem: string) => log.warn({ problem }, 'traces are not sent as they should be')
+  return telemetry.openTraces(traces, atMostEvery(TOLD_AGAIN_MS, clock, tell))
+}
+
+/** Told of every call, all of them; null where there are none, and nothing has to be put together for them. */
+function observeAll(observers: readonly (ObserveCall | undefined)[]): ObserveCall | null {
+  const all = observers.filter((observe) => observe !== undefined)
+  if (all.length <= 1) return all[0] ?? null
+  return (call) => {
+    for (const observe of all) observe(call)
+  }
+}
+
+/** Loaded and started by the first scrape. */
+function scrapeLater(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
+  let scraper: Promise<() => Promise<Scraped>> | null = null
+  return async () => {
+    scraper ??= import('./telemetry/scrape.ts').then(({ createScraper }) => createScraper(sources))
+    // What could not be loaded now may be at the next scrape.
+    scraper.catch(() => {
+      scraper = null
+    })
+    return (await scraper)()
+  }
+}
+
+/** Null if it fails or takes too long. */
+function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
+  return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
 }
 
 /** Resolves when nothing is under way any more, or after the time. */
@@ -143,6 +183,20 @@ async function openSpool(
   }
 }
 
+/** The life that made the call has ended without counting it. Its closing does not say all that is counted. */
+async function countReplayed(
+  closing: CallClosing,
+  store: Pick<Installation['store'], 'getCall'>,
+  counts: CallCounts,
+): Promise<void> {
+  const call = await store.getCall(closing.requestId).catch(() => null)
+  if (call === null) return
+  counts.settled(call.surface, call.modelAsked, closing, {
+    overheadMs: closing.overheadMs,
+    upstreamMs: closing.upstreamMs ?? 0,
+  })
+}
+
 async function serveFrom(
   installation: Installation,
   spool: SettlementSpool | null,
@@ -153,6 +207,8 @@ async function serveFrom(
 ): Promise<RunningTollgate> {
   const { log } = surroundings
   const { store, clock, digestKey, webhookSealer, disk } = installation
+  const counts = new CallCounts(book)
+  const traces = await openTraces(config, surroundings, clock)
   if (installation.interruptedCalls > 0) {
     log.warn(
       { calls: installation.interruptedCalls },
@@ -218,7 +274,8 @@ async function serveFrom(
     queues,
     waitingCalls,
     refusedCalls,
-    showCall: surroundings.showCall ?? null,
+    counts,
+    observeCall: observeAll([surroundings.observeCall, traces?.observe]),
     bodiesBytesMax: config.bodiesBytesMax,
     budgetMode: config.budgetMode,
     pricer,
@@ -245,6 +302,18 @@ async function serveFrom(
     balanceLowNanos: config.balanceLowNanos,
     loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
   })
+  const scrapeMetrics = scrapeLater({
+    ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
+    webhooks: {
+      waiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
+      get failures() {
+        return webhooks.failures
+      },
+    },
+    connections: (surface) => upstreams[surface]?.pool.connections ?? null,
+    heldNanos: () => unlessLate(store.sumHeld(), limits.scrapeStoreMs),
+    nowMs: () => clock.nowMs(),
+  })
   const owned: OwnedParts = {
     management: {
       clock,
@@ -255,11 +324,13 @@ async function serveFrom(
       settlements,
       waitingCalls,
       refusedCalls,
+      scrapeMetrics,
       limitsMoved: () => queues.signalAll(),
       webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
     },
     recognition: store,
     bodyTimes,
+    metricsPublic: config.metricsPublic,
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
   const canWrite = createWriteProbe(() => store.probeWrite(), clock)
@@ -274,19 +345,22 @@ async function serveFrom(
       const { handleOwned } = await management.get()
       await handleOwned(exchange, target, identity, owned)
     }),
-    shapeBroken,
+    shapeBroken(refusal, head, requestId) {
+      counts.refused(refusal.code)
+      return shapeBroken(refusal, head, requestId)
+    },
     refuseExchange(exchange, refusal) {
-      deny(exchange, audienceOf(exchange, exchange.req.target), refusal)
+      refuseRequest(exchange, audienceOf(exchange, exchange.req.target), refusal, counts)
     },
     trustedProxies: config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies),
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
-    onCrowded: atMostEvery(CROWDED_TOLD_MS, clock, (address) => {
+    onCrowded: atMostEvery(TOLD_AGAIN_MS, clock, (address) => {
       const about = { address, connections: config.connectionsPerAddressMax }
       log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
     }),
   })
   const address = await server.listen(config.host, config.port)
-  void settler.replay(spool?.left() ?? [])
+  void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
   webhooks.start()
   const retention = startRetention(store, clock, config, log)
 
@@ -297,6 +371,7 @@ async function serveFrom(
       if (loaded.kind === 'refused') return loaded.problems
       await keepPrices(store, loaded.book)
       pricer.use(loaded.book)
+      counts.use(loaded.book)
       return []
     },
     host: address.address,
@@ -320,6 +395,7 @@ async function serveFrom(
       )
       await refusedCalls.written()
       await webhooks.stop()
+      if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
       // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {
         await store.close()

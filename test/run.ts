@@ -25,7 +25,8 @@ const CONCURRENCY = 3
 const TEST_TIMEOUT_MS = 300_000
 
 /** Here a test file speaks to a gateway from outside, as far as it has one. */
-const BEHAVIOUR = /^test\/(?:billing|cli|cluster|crash|hostile|limits|management|sdk|transparency|webhooks)\//
+const BEHAVIOUR =
+  /^test\/(?:billing|cli|cluster|crash|hostile|limits|management|sdk|telemetry|transparency|webhooks)\//
 
 /** What chooses the store: a test file that imports it, by whatever way, has a gateway. */
 const CHOICE = 'test/support/test-store.ts'

@@ -1,9 +1,9 @@
 import { relative } from 'node:path'
 import type { Config, UpstreamConfig } from '../config.ts'
-import type { ShowCall, ShownCall } from '../gateway/gateway.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/version.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
+import type { EndedCall, ObserveCall } from '../telemetry/ended-call.ts'
 import { shownText, type TerminalStyle } from './terminal.ts'
 
 export interface BannerFacts {
@@ -84,17 +84,18 @@ const CHAT_CALL = (url: string): string[] => [
 ]
 
 /** A line for each call, on the terminal of the gateway. `write` must not block. */
-export function createCallLines(write: (line: string) => void, style: TerminalStyle): ShowCall {
+export function createCallLines(write: (line: string) => void, style: TerminalStyle): ObserveCall {
   return (call) => write(`${callLine(call, style)}\n`)
 }
 
 /** Time (UTC), method and path, model, status, tokens, cost and milliseconds. */
-export function callLine(call: ShownCall, style: TerminalStyle): string {
-  const { atMs, method, path, model, status, code, tokens, costNanos, ms } = call
+export function callLine(call: EndedCall, style: TerminalStyle): string {
+  const { endedAtMs, method, path, status, code, tokens, costNanos, ms } = call
+  const model = call.modelServed ?? call.modelAsked
   const answered = `${status ?? 'no answer'}${code === null ? '' : ` ${code}`}`
   const colour = status !== null && status < 400 ? 'green' : 'red'
   return [
-    style.paint('dim', new Date(atMs).toISOString().slice(11, 19)),
+    style.paint('dim', new Date(endedAtMs).toISOString().slice(11, 19)),
     `${shownText(method, 20)} ${shownText(path, 60)}`,
     model === null ? '-' : shownText(model, 40),
     style.paint(colour, answered),
@@ -104,7 +105,7 @@ export function callLine(call: ShownCall, style: TerminalStyle): string {
   ].join('  ')
 }
 
-function shownTokens({ input, output, cacheRead, cacheWrite }: NonNullable<ShownCall['tokens']>): string {
+function shownTokens({ input, output, cacheRead, cacheWrite }: NonNullable<EndedCall['tokens']>): string {
   const cached = cacheRead === 0 ? '' : ` + ${cacheRead} cached`
   const written = cacheWrite === 0 ? '' : ` + ${cacheWrite} to cache`
   return `${input}${cached}${written} in, ${output} out`

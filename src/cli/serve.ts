@@ -3,13 +3,15 @@ import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { InstallationError } from '../kernel/errors.ts'
-import { createLog, droppingStream } from '../kernel/log.ts'
+import { createLog, droppingStream, type LogStream, writeLast } from '../kernel/log.ts'
 import { tells } from '../kernel/log-level.ts'
 import { tuneHeap, UnsupportedNode } from '../kernel/node-internals.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type RunningTollgate, startTollgate } from '../main.ts'
+import { createCallLog } from '../telemetry/call-log.ts'
+import type { ObserveCall } from '../telemetry/ended-call.ts'
 import { banner, createCallLines } from './serve-output.ts'
-import { terminalStyle } from './terminal.ts'
+import { type TerminalStyle, terminalStyle } from './terminal.ts'
 
 /** A key that only our own simulator accepts, so that the made-up upstream checks credentials like a real one. */
 const SIMULATOR_KEY = 'simulator-provider-key'
@@ -37,18 +39,18 @@ export async function serve(args: readonly string[]): Promise<void> {
     return
   }
 
-  const log = createLog(config.logLevel)
+  const logStream = droppingStream(2)
+  const log = createLog(config.logLevel, logStream)
   const simulated = config.messages === null && config.chat === null
   const simulator = simulated ? await startBuiltInSimulator() : null
   const served: Config = simulator === null ? config : { ...config, ...simulator.upstreams }
 
   try {
     const terminal = terminalStyle(process.stdout, process.env, false)
-    // Not process.stdout: a terminal that is held blocks the thread that writes to it, and every call with it.
-    const lines = terminal.isTerminal && tells(config.logLevel, 'info') ? droppingStream(1) : null
+    const observeCall = tells(config.logLevel, 'info') ? tellCalls(terminal, logStream) : null
     const running = await startTollgate(served, {
       log,
-      ...(lines === null ? {} : { showCall: createCallLines((line) => lines.write(line), terminal) }),
+      ...(observeCall === null ? {} : { observeCall }),
       onFatal(error) {
         // Without its store the gateway can admit nothing. A supervisor that restarts it is the only cure.
         log.fatal({ cause: error.message }, 'the store failed')
@@ -74,6 +76,19 @@ export async function serve(args: readonly string[]): Promise<void> {
     // Not exitCode: whatever is still open must not keep a process alive that does not serve.
     process.exit(error instanceof ConfigError ? 2 : 1)
   }
+}
+
+/** On a terminal a line for people, in a pipe or a file one of the log. */
+function tellCalls(terminal: TerminalStyle, logStream: LogStream): ObserveCall {
+  if (terminal.isTerminal) {
+    // Not process.stdout: a terminal that is held blocks the thread that writes to it, and every call with it.
+    const lines = droppingStream(1)
+    return createCallLines((line) => lines.write(line), terminal)
+  }
+  const calls = createCallLog(logStream)
+  // However the process ends: it is the last that can be heard of a gateway that fails.
+  process.on('exit', () => writeLast(2, calls.take()))
+  return calls.observe
 }
 
 function endStart(): void {

@@ -2,6 +2,7 @@ import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { type Refusal, redactRefusal } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
+import type { CallCounts } from '../telemetry/call-counts.ts'
 import { figureLines } from './figures.ts'
 
 /** A refusal, and the balance of the account where the client may know it. */
@@ -30,4 +31,15 @@ export function deny(
     { ...shaped, headers: [...shaped.headers, ...lines] },
     { close: refusal.close === true },
   )
+}
+
+/** The same where nothing was sent upstream: a refusal, and counted as one where upstream was meant. */
+export function refuseRequest(
+  exchange: Exchange,
+  audience: Audience,
+  refusal: Refusal,
+  counts: CallCounts,
+): void {
+  if (audience !== 'own') counts.refused(refusal.code)
+  deny(exchange, audience, refusal)
 }

@@ -5,7 +5,7 @@ import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { Identity } from '../keys/identity.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
-import { deny } from './deny.ts'
+import { refuseRequest } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
 import { identify, surfaceOf } from './identify.ts'
@@ -18,17 +18,20 @@ export type HandleOwned = (exchange: Exchange, target: Target, identity: Identit
  * upstream's. Whatever goes wrong behind this door becomes an answer here, and never an unhandled rejection.
  */
 export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exchange: Exchange) => void {
+  const { counts } = gateway
   return (exchange) => {
     const { req, method, headers } = exchange
     const rawTarget = req.target
     const bad = judgeHead(req.httpVersion, method, headers)
-    if (bad !== null) return deny(exchange, audienceOf(exchange, rawTarget), bad)
+    if (bad !== null) return refuseRequest(exchange, audienceOf(exchange, rawTarget), bad, counts)
     const judged = judgeTarget(rawTarget, firstValue(headers, 'host'))
-    if (judged.kind === 'refused') return deny(exchange, audienceOf(exchange, rawTarget), judged.refusal)
+    if (judged.kind === 'refused') {
+      return refuseRequest(exchange, audienceOf(exchange, rawTarget), judged.refusal, counts)
+    }
     const { target } = judged
     if (hidesOwnedPath(target.path)) {
       const refusal = refuse('bad_request', 'Bad request target: the request path has an encoded slash.')
-      return deny(exchange, audienceOf(exchange, target.path), refusal)
+      return refuseRequest(exchange, audienceOf(exchange, target.path), refusal, counts)
     }
     const owned = isOwnedPath(target.path)
     const handled = owned
@@ -36,7 +39,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       : handleRequest(exchange, target, gateway)
     handled.catch((error: unknown) => {
       const audience = owned ? 'own' : audienceOf(exchange, target.path)
-      deny(exchange, audience, explain(error, exchange, gateway))
+      refuseRequest(exchange, audience, explain(error, exchange, gateway), counts)
     })
   }
 }

@@ -1,14 +1,14 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
-import type { Nanos } from '../kernel/money.ts'
 import type { RecognitionStore } from '../keys/identity.ts'
 import type { KeyStore } from '../keys/key-store.ts'
-import type { TokenCounts } from '../ledger/call-columns.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { TokenCounter } from '../metering/token-counter.ts'
 import type { Surface } from '../providers/surface.ts'
+import type { CallCounts } from '../telemetry/call-counts.ts'
+import type { ObserveCall } from '../telemetry/ended-call.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
 import type { BackgroundQueue } from './background-queue.ts'
 import type { OutputSpeeds } from './estimate-usage.ts'
@@ -44,8 +44,10 @@ export interface Gateway {
   readonly waitingCalls: WaitingCalls
   /** Where records of refused calls go. */
   readonly refusedCalls: RefusedCalls
-  /** Told of every call that has ended or was refused, when all is done; null without a terminal. */
-  readonly showCall: ShowCall | null
+  /** What calls came to, for the metrics. */
+  readonly counts: CallCounts
+  /** Told of every call that has ended or was refused, for the terminal, the log or traces; null without any. */
+  readonly observeCall: ObserveCall | null
   /** What the logged bodies of all calls may take together. */
   readonly bodiesBytesMax: number
   /** `settled` lets calls in flight pass a cap; `exact` never lets more than one. */
@@ -63,23 +65,6 @@ export interface Gateway {
   readonly outputSpeeds: OutputSpeeds
   /** Tells tests that kill the process how far a call has come. Does nothing otherwise. */
   reached(point: CallPoint): void
-}
-
-/** Must not fail, and must not wait. */
-export type ShowCall = (call: ShownCall) => void
-
-/** A call as the terminal shows it. */
-export interface ShownCall {
-  readonly atMs: number
-  readonly method: string
-  readonly path: string
-  readonly model: string | null
-  readonly status: number | null
-  /** Of a refusal. */
-  readonly code: string | null
-  readonly tokens: TokenCounts | null
-  readonly costNanos: Nanos
-  readonly ms: number
 }
 
 export type CallPoint = 'admitted' | 'before_send' | 'first_byte' | 'before_settle' | 'settled'

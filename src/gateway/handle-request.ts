@@ -1,12 +1,14 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import type { EndedCall } from '../telemetry/ended-call.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
 import { type Bill, billCall, closingOf, NOTHING_BILLED } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
-import { deny } from './deny.ts'
+import { deny, refuseRequest } from './deny.ts'
+import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
 import { askForStored } from './leave.ts'
@@ -20,7 +22,7 @@ import {
   refuseUnconfigured,
   refuseWebSocket,
 } from './refusals.ts'
-import { refuseCall } from './refuse-call.ts'
+import { recordable, refuseCall } from './refuse-call.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
 
@@ -43,9 +45,9 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   // identify
   const surface = surfaceOf(target.path, method, headers)
   const noWebSocket = refuseWebSocket(exchange)
-  if (noWebSocket !== null) return deny(exchange, surface, noWebSocket)
+  if (noWebSocket !== null) return refuseRequest(exchange, surface, noWebSocket, gateway.counts)
   const identity = identify(exchange, gateway.identify)
-  if (identity.kind === 'refused') return deny(exchange, surface, identity.refusal)
+  if (identity.kind === 'refused') return refuseRequest(exchange, surface, identity.refusal, gateway.counts)
   const upstream = gateway.upstreams[surface]
   // HEAD does what GET does.
   const endpoint = findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
@@ -60,7 +62,9 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
       return refuseCall({ ...routed, digest: identity.digest }, refusal, gateway, denial ?? {})
     }
   }
-  if (upstream === null) return deny(exchange, surface, refuseUnconfigured(surface))
+  if (upstream === null) {
+    return refuseRequest(exchange, surface, refuseUnconfigured(surface), gateway.counts)
+  }
   if (identity.kind === 'preflight') return await passPreflight(routed, upstream, gateway)
 
   const { digest } = identity
@@ -117,7 +121,8 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
   const { clock } = gateway
   const sentMs = clock.monotonicMs()
   let endedMs: number | null = null
-  const upstreamMs = () => Math.round((endedMs ?? clock.monotonicMs()) - sentMs)
+  const exactUpstreamMs = () => (endedMs ?? clock.monotonicMs()) - sentMs
+  const upstreamMs = () => Math.round(exactUpstreamMs())
 
   const taps = new BodyTaps(call, gateway)
   const reply = new ReplyPipeline({
@@ -130,19 +135,27 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     onFirstByte: () => gateway.reached('first_byte'),
     look: (chunk) => taps.received(chunk),
   })
+  let counted = false
   const settle = (bill: Bill) => {
+    const elapsedMs = clock.monotonicMs() - exchange.startedMs
+    const times = { overheadMs: Math.max(0, elapsedMs - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
     const measured = {
       requestId: exchange.requestId,
       atMs: clock.nowMs(),
       streamed: reply.isStreamed,
       upstreamMs: upstreamMs(),
-      overheadMs: Math.max(0, Math.round(clock.monotonicMs() - exchange.startedMs) - upstreamMs()),
+      overheadMs: Math.max(0, Math.round(elapsedMs) - upstreamMs()),
       bytesIn: taps.sentBytes,
       // What is held leaves next, with the figures of this settlement.
       bytesOut: reply.bytesOut + reply.bytesHeld,
     }
-    const onSettled = () => gateway.queues.settled(digest, admission.accountId)
-    return gateway.settler.settle(closingOf(bill, measured, exchange.names.redact), onSettled)
+    const closing = closingOf(bill, measured, exchange.names.redact)
+    return gateway.settler.settle(closing, () => {
+      gateway.queues.settled(digest, admission.accountId)
+      // A defect after its settlement closes a call again, which changes nothing.
+      if (!counted) gateway.counts.settled(surface, modelAsked, closing, times)
+      counted = true
+    })
   }
 
   // Plain audio states no usage. The counter is loaded while upstream speaks, or the first such reply would end late.
@@ -176,17 +189,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     else if (end.kind === 'failed') {
       deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: upstreamMs() })
     }
-    gateway.showCall?.({
-      atMs: clock.nowMs(),
-      method: exchange.method,
-      path: call.target.path,
-      model: bill.modelServed ?? modelAsked,
-      status: bill.status,
-      code: null,
-      tokens: bill.tokens,
-      costNanos: bill.costNanos,
-      ms: Math.round(clock.monotonicMs() - exchange.startedMs),
-    })
+    gateway.observeCall?.(endedCall(call, bill, end, gateway))
   } catch (defect) {
     await settle(NOTHING_BILLED)
     throw defect
@@ -194,5 +197,31 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     taps.callOver(reply.replyHead, whole)
     reply.dispose()
     gateway.inFlight.count -= 1
+  }
+}
+
+function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {
+  const { exchange } = call
+  const { names } = exchange
+  const modelAsked = recordable(call.plan.modelAsked, names)
+  const sameModel = bill.modelServed === call.plan.modelAsked
+  return {
+    requestId: exchange.requestId,
+    keyId: call.admission.keyId,
+    surface: call.surface,
+    method: exchange.method,
+    path: call.target.path,
+    endpoint: call.endpoint,
+    modelAsked,
+    modelServed: sameModel ? modelAsked : recordable(bill.modelServed, names),
+    status: bill.status,
+    code: end.kind === 'failed' ? explainFailure(end).code : null,
+    cut: end.kind === 'cut',
+    tokens: bill.tokens,
+    costNanos: bill.costNanos,
+    endedAtMs: clock.nowMs(),
+    ms: clock.monotonicMs() - exchange.startedMs,
+    headers: exchange.headers,
+    upstream: call.upstream.url,
   }
 }

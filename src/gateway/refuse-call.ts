@@ -40,18 +40,20 @@ export function refuseCall(
 ): void {
   const { exchange, surface, digest } = call
   deny(exchange, surface, refusal, known)
-  const { clock, refusedCalls, showCall } = gateway
-  if (refusal.stranger === true && showCall === null) return
+  const { clock, counts, refusedCalls, observeCall } = gateway
+  counts.refused(refusal.code)
+  if (refusal.stranger === true && observeCall === null) return
   const unsent = describeUnsent(call, known.modelAsked ?? null, gateway)
   const status = statusOf(surface, refusal.code)
   const endedAtMs = Math.trunc(clock.nowMs())
   if (refusal.stranger !== true) {
     refusedCalls.add({ ...unsent, digest, endedAtMs, status, code: refusal.code })
   }
-  const { method, path, modelAsked: model } = unsent
-  showCall?.({
-    ...{ atMs: endedAtMs, method, path, model, status, code: refusal.code },
-    ...{ tokens: null, costNanos: 0n, ms: endedAtMs - unsent.startedAtMs },
+  observeCall?.({
+    ...unsent,
+    ...{ keyId: null, endpoint: call.endpoint, modelServed: null, status, code: refusal.code, cut: false },
+    ...{ tokens: null, costNanos: 0n, endedAtMs, ms: endedAtMs - unsent.startedAtMs },
+    ...{ headers: exchange.headers, upstream: null },
   })
 }
 

@@ -17,14 +17,19 @@ export interface Settler {
    * Null if the store could not take it within the time an answer may wait; it is still under way then, and in the
    * spool if there is one. `onSettled` is told when the store has it, sooner or later.
    */
-  settle(closing: CallClosing, onSettled: () => void): Promise<Settled | null>
-  /** Takes what an earlier life has left in the spool to the store, so many at a time. Never fails. */
-  replay(closings: readonly CallClosing[]): Promise<void>
+  settle(closing: CallClosing, onSettled: OnSettled): Promise<Settled | null>
+  /**
+   * Takes what an earlier life has left in the spool to the store, so many at a time. `onBooked` is told of those that were
+   * not in the books before. Never fails.
+   */
+  replay(closings: readonly CallClosing[], onBooked: (closing: CallClosing) => void): Promise<void>
   /** Settlements that are under way or wait. */
   readonly waiting: number
   /** False while settlements wait that would be lost with this process: no new call is to be admitted. */
   readonly isSound: boolean
 }
+
+type OnSettled = (settled: Settled) => void
 
 export interface SettlerParts {
   readonly store: Pick<LedgerStore, 'settle'>
@@ -57,7 +62,7 @@ export function createSettler(parts: SettlerParts): Settler {
   const underWay = new Map<string, Promise<Settled | Late>>()
   let replaysToCome = 0
 
-  function begin(closing: CallClosing, onSettled: () => void): Promise<Settled | Late> {
+  function begin(closing: CallClosing, onSettled: OnSettled): Promise<Settled | Late> {
     const before = underWay.get(closing.requestId)
     // Of closings of the same call the first counts: a bill that waits must not be overtaken by a release.
     if (before !== undefined) return before
@@ -66,7 +71,7 @@ export function createSettler(parts: SettlerParts): Settler {
     return first
   }
 
-  async function settleFirst(closing: CallClosing, onSettled: () => void): Promise<Settled | Late> {
+  async function settleFirst(closing: CallClosing, onSettled: OnSettled): Promise<Settled | Late> {
     try {
       return tell(closing, onSettled, await store.settle(closing))
     } catch (error) {
@@ -74,15 +79,15 @@ export function createSettler(parts: SettlerParts): Settler {
     }
   }
 
-  function tell({ requestId }: CallClosing, onSettled: () => void, settled: Settled): Settled {
+  function tell({ requestId }: CallClosing, onSettled: OnSettled, settled: Settled): Settled {
     spool?.done(requestId)
     watch.settled(requestId)
-    onSettled()
+    onSettled(settled)
     underWay.delete(requestId)
     return settled
   }
 
-  function settleLate(closing: CallClosing, onSettled: () => void, failure: unknown): Late {
+  function settleLate(closing: CallClosing, onSettled: OnSettled, failure: unknown): Late {
     const kept = keep(closing, failure)
     const atLast = kept
       .then(() => settleAtLast(closing, onSettled, failure))
@@ -98,7 +103,7 @@ export function createSettler(parts: SettlerParts): Settler {
 
   async function settleAtLast(
     closing: CallClosing,
-    onSettled: () => void,
+    onSettled: OnSettled,
     failure: unknown,
   ): Promise<Settled> {
     const request = closing.requestId
@@ -136,7 +141,7 @@ export function createSettler(parts: SettlerParts): Settler {
       const first = await begin(closing, onSettled)
       return first instanceof Late ? await waitFor(first) : first
     },
-    async replay(closings) {
+    async replay(closings, onBooked) {
       const toCome = closings.values()
       replaysToCome = closings.length
       if (replaysToCome > 0)
@@ -150,7 +155,9 @@ export function createSettler(parts: SettlerParts): Settler {
       async function replayInTurn(): Promise<void> {
         for (const closing of toCome) {
           replaysToCome -= 1
-          const first = await begin(closing, () => {})
+          const first = await begin(closing, ({ booked }) => {
+            if (booked) onBooked(closing)
+          })
           if (first instanceof Late) await first.atLast.catch((error: unknown) => putAside(closing, error))
           if (gone) return
         }

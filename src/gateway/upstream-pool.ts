@@ -73,6 +73,12 @@ export class UpstreamPool implements ConnectionOwner {
     else if (this.#asked.push(call) === 1) setImmediate(this.#afterThisTurn)
   }
 
+  /** How many connections carry a call or are being made for one, and how many wait for the next. */
+  get connections(): { readonly busy: number; readonly idle: number } {
+    const idle = this.#idle.length
+    return { busy: this.#open.size - idle, idle }
+  }
+
   /** Closes all connections. Calls on them break. */
   destroy(): void {
     this.#isDestroyed = true

@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs'
 import { destination, type Logger, pino } from 'pino'
 import { limits } from './limits.ts'
 import type { LogLevel } from './log-level.ts'
@@ -9,10 +10,11 @@ export type Log = Pick<Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | '
  * buffer are dropped. The ledger is the record of what happened, a log line is not, so no request waits for one.
  * Callers log names and ids, never headers or bodies: there is no redaction list to forget something on.
  */
-export function createLog(level: LogLevel): Log {
-  const stream = droppingStream(2)
+export function createLog(level: LogLevel, stream: LogStream = droppingStream(2)): Log {
   return pino({ level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` }, stream)
 }
+
+export type LogStream = ReturnType<typeof droppingStream>
 
 /** Writes to a file descriptor without blocking: what its reader is too slow for is dropped. */
 export function droppingStream(fd: 1 | 2) {
@@ -20,4 +22,13 @@ export function droppingStream(fd: 1 | 2) {
   // A reader that went away (EPIPE) or a full disk must not become an uncaught exception.
   stream.on('error', () => {})
   return stream
+}
+
+/** For the end of the process, when no event loop runs any more. What its reader is too slow for is lost. */
+export function writeLast(fd: 1 | 2, text: string): void {
+  try {
+    for (let rest = Buffer.from(text); rest.length > 0; ) rest = rest.subarray(writeSync(fd, rest))
+  } catch {
+    // The reader is gone or does not read, and the process must end.
+  }
 }

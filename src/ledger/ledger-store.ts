@@ -75,6 +75,8 @@ export interface LedgerStore {
   settle(closing: CallClosing): Promise<Settled>
   getCall(requestId: string): Promise<CallRecord | null>
   getBalance(accountId: string): Promise<Balance>
+  /** What the calls in flight of all accounts hold, on all nodes. */
+  sumHeld(): Promise<Nanos>
   addCredit(credit: NewCredit, once: Once | null): Promise<OnceResult<Credited>>
   /** Gives back what each listed call cost, once each, as entries of the journal; the calls stay as they were billed. */
   creditBack(command: CreditBack, once: Once | null): Promise<OnceResult<CreditedBack>>

@@ -29,6 +29,8 @@ export interface Management {
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
   /** Records of refused calls that are on their way to the store. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
+  /** Everything that /metrics shows, made for this answer. */
+  scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
   readonly webhooks: {
@@ -91,7 +93,7 @@ export interface RouteParts<Query, Body> {
   readonly repeatable: boolean
   readonly success: {
     readonly status: 200 | 201 | 202 | 204
-    /** Null: the answer has no body. */
+    /** Of the answer as JSON; null where it has no such form, and no body at all with 204. */
     readonly schema: z.ZodType | null
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>
@@ -133,7 +135,7 @@ export function replyWhole(
   contentType: string,
   text: string,
   headers: readonly string[],
-): OwnReply {
+): OwnReply & { readonly kind: 'reply' } {
   const body = Buffer.from(text)
   const described = ['content-type', contentType, 'content-length', String(body.length), ...headers]
   return { kind: 'reply', reply: { status, headers: described, body } }

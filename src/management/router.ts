@@ -16,11 +16,12 @@ import { type Identity, refuseKey } from '../keys/identity.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
+import { METRICS_PATH, metricsRoute } from './metrics.ts'
 import { openApiRoute } from './openapi.ts'
 import { bodyOfCommand, bodyOfExchange, readRequest } from './read-request.ts'
 import { bodiesRoute } from './request-bodies.ts'
 import { requestRoutes } from './requests.ts'
-import { type Management, ONCE_HEADER, type Route } from './route.ts'
+import { type Management, ONCE_HEADER, type Route, replyWhole, UNSTORED } from './route.ts'
 import { usageRoute } from './usage.ts'
 import { webhookRoutes } from './webhooks.ts'
 
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   bodiesRoute,
   ...creditRoutes,
   ...webhookRoutes,
+  metricsRoute,
   openApiRoute(() => routes),
 ]
 
@@ -78,6 +80,8 @@ export interface OwnedParts {
   readonly management: Management
   readonly recognition: RecognitionStore
   readonly bodyTimes: BodyTimes
+  /** Whether the metrics are shown without a key. */
+  readonly metricsPublic: boolean
 }
 
 /**
@@ -88,12 +92,13 @@ export async function handleOwned(
   exchange: Exchange,
   target: Target,
   identity: Identity,
-  { management, recognition, bodyTimes }: OwnedParts,
+  { management, recognition, bodyTimes, metricsPublic }: OwnedParts,
 ): Promise<void> {
   const deny = (refusal: Refusal) => {
     const clean = redactRefusal(refusal, exchange.names.redact)
     sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
   }
+  if (metricsPublic && target.path === METRICS_PATH) return await showMetrics(exchange, management, deny)
   if (identity.kind === 'refused') return deny(identity.refusal)
   // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
   if (identity.kind === 'preflight') return deny(refuseKey('unknown_key'))
@@ -119,6 +124,18 @@ export async function handleOwned(
   else if (answer.kind === 'stream' && exchange.method === 'HEAD') deny(refuseMethod(exchange, ['GET']))
   else if (answer.kind === 'stream') await sendStream(exchange, answer.reply)
   else sendWhole(exchange, answer.reply)
+}
+
+async function showMetrics(
+  exchange: Exchange,
+  management: Management,
+  deny: (refusal: Refusal) => void,
+): Promise<void> {
+  const found = findRoute(exchange.method, METRICS_PATH)
+  if (found.kind === 'other_methods') return deny(refuseMethod(exchange, found.allowed))
+  const { contentType, text } = await management.scrapeMetrics()
+  const { reply } = replyWhole(200, contentType, text, UNSTORED)
+  sendWhole(exchange, reply)
 }
 
 function noSuchEndpoint(): Refusal {

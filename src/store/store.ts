@@ -2,6 +2,7 @@ import type { RecognitionStore } from '../keys/identity.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
+import type { StoreLoad } from '../ledger/store-load.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
 import type { WebhookStore } from '../webhooks/webhook-store.ts'
 
@@ -23,5 +24,6 @@ export interface Store
   keepSetting(name: string, value: string): Promise<string>
   /** Writes something that means nothing, to find out whether that is possible. */
   probeWrite(): Promise<void>
+  readonly load: StoreLoad
   close(): Promise<void>
 }

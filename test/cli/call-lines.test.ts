@@ -5,25 +5,22 @@ import { after, before, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { callLine } from '../../src/cli/serve-output.ts'
 import { terminalStyle } from '../../src/cli/terminal.ts'
-import type { ShownCall } from '../../src/gateway/gateway.ts'
+import type { EndedCall } from '../../src/telemetry/ended-call.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { type ServingProcess, serveTollgate } from '../support/tollgate-process.ts'
 
 const plain = terminalStyle({}, {}, false)
 
-const CALL: ShownCall = {
-  ...{
-    atMs: Date.UTC(2026, 10, 15, 12, 34, 56),
-    method: 'POST',
-    path: '/v1/messages',
-    model: 'claude-haiku-5-5',
-  },
-  ...{ status: 200, code: null, costNanos: 1_250_000n, ms: 412 },
+const CALL: EndedCall = {
+  ...{ requestId: 'req_1', keyId: 'key_1', surface: 'messages', headers: [], upstream: null },
+  ...{ endedAtMs: Date.UTC(2026, 10, 15, 12, 34, 56), method: 'POST', path: '/v1/messages', endpoint: null },
+  ...{ modelAsked: null, modelServed: 'claude-haiku-5-5', status: 200, code: null, cut: false },
+  ...{ costNanos: 1_250_000n, ms: 412 },
   tokens: { input: 12, output: 30, cacheRead: 0, cacheWrite: 0 },
 }
 
 test('a line tells time, method and path, model, status, tokens, cost and milliseconds', () => {
-  const line = (more: Partial<ShownCall> = {}) => callLine({ ...CALL, ...more }, plain)
+  const line = (more: Partial<EndedCall> = {}) => callLine({ ...CALL, ...more }, plain)
   assert.equal(
     line(),
     '12:34:56  POST /v1/messages  claude-haiku-5-5  200  12 in, 30 out  0.00125 USD  412 ms',
@@ -33,11 +30,11 @@ test('a line tells time, method and path, model, status, tokens, cost and millis
     '12:34:56  POST /v1/messages  claude-haiku-5-5  200  12 + 5 cached + 7 to cache in, 30 out  0.00125 USD  412 ms',
   )
   assert.equal(
-    line({ status: 402, code: 'budget_exceeded', model: null, tokens: null, costNanos: 0n, ms: 1 }),
+    line({ status: 402, code: 'budget_exceeded', modelServed: null, tokens: null, costNanos: 0n, ms: 1 }),
     '12:34:56  POST /v1/messages  -  402 budget_exceeded  0 USD  1 ms',
   )
   assert.match(line({ status: null }), / {2}no answer {2}/)
-  const hostile = line({ path: '/\x1b[2J\n', model: '\x07\u202e' })
+  const hostile = line({ path: '/\x1b[2J\n', modelServed: '\x07\u202e' })
   assert.ok(!/[\x00-\x1f\u202e]/.test(hostile), hostile)
 })
 
@@ -94,22 +91,69 @@ test('started on a terminal it prints a line for each call and each refusal, and
   }
 })
 
-for (const [what, environment, columns] of [
-  ['in a pipe', {}, null],
-  ['with TOLLGATE_LOG_LEVEL=warn', { TOLLGATE_LOG_LEVEL: 'warn' }, 120],
-] as const) {
-  test(`${what} it prints no line for a call`, async () => {
-    const tollgate = await serve(environment, columns)
+interface LoggedCall {
+  readonly msg: string
+  readonly key: string | null
+  readonly status: number
+  readonly code: string | null
+  readonly cost_usd: number
+}
+
+const callsIn = (stderr: string): LoggedCall[] =>
+  stderr
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as LoggedCall)
+    .filter(({ msg }) => msg === 'call')
+
+const tellModules = new URL('../support/tell-modules.ts', import.meta.url).href
+
+test('in a pipe each call is a line of the log, written before the end, with no secret; metrics and traces are loaded when they are asked for', async () => {
+  const tollgate = await serve({ NODE_OPTIONS: `--import=${tellModules}` }, null)
+  try {
+    const key = await makeKey(tollgate, { name: 'a' })
+    assert.equal(await call(tollgate, key), 200)
+    assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'b', monthly_budget_usd: 0 })), 402)
+    await tollgate.complained(/"code":"budget_exceeded"[^\n]*\n/)
+    assert.equal(await call(tollgate, key), 200)
+    // The last line waits to be written with others, and is written at the end.
+    tollgate.signal('SIGTERM')
+    const { stdout, stderr } = await tollgate.finished
+    assert.ok(!stdout.includes(' ms\n'), stdout)
+    const about = callsIn(stderr).map(({ key: id, status, code, cost_usd }) => [
+      ...[id?.slice(0, 4) ?? null, status, code, cost_usd],
+    ])
+    assert.deepEqual(about, [
+      ['key_', 200, null, 0.0000032],
+      [null, 402, 'budget_exceeded', 0],
+      ['key_', 200, null, 0.0000032],
+    ])
+    assert.ok(!stderr.includes(key.slice(9)), 'the key is in the log')
+    const packages = [...stderr.matchAll(/^package (.*)$/gm)].map(([, name]) => name)
+    assert.ok(packages.includes('pino'))
+    assert.deepEqual(
+      packages.filter((name) => name === 'prom-client' || name?.startsWith('@opentelemetry/')),
+      [],
+    )
+  } finally {
+    await tollgate.dispose()
+  }
+})
+
+test('with TOLLGATE_LOG_LEVEL=warn there is no line for a call, on a terminal or in a pipe', async () => {
+  for (const columns of [120, null]) {
+    const tollgate = await serve({ TOLLGATE_LOG_LEVEL: 'warn' }, columns)
     try {
       assert.equal(await call(tollgate, await makeKey(tollgate, { name: 'a' })), 200)
       tollgate.signal('SIGTERM')
-      const { stdout } = await tollgate.finished
+      const { stdout, stderr } = await tollgate.finished
       assert.ok(!stdout.includes(' ms\n'), stdout)
+      assert.deepEqual(callsIn(stderr), [])
     } finally {
       await tollgate.dispose()
     }
-  })
-}
+  }
+})
 
 test('a terminal that takes nothing holds up no call', async () => {
   const tollgate = await serve({}, 120)

@@ -27,7 +27,15 @@ test('the walk over what a file loads follows imports, but not those of types al
 })
 
 // Each takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
-for (const heavy of ['zod', 'pg', 'gpt-tokenizer', 'node:https', 'standardwebhooks']) {
+for (const heavy of [
+  'zod',
+  'pg',
+  'gpt-tokenizer',
+  'node:https',
+  'standardwebhooks',
+  'prom-client',
+  '@opentelemetry/',
+]) {
   test(`the start does not wait for ${heavy}`, () => {
     for (const path of ['src/cli/serve.ts', 'src/store/sqlite/worker.ts'])
       assert.ok(![...loadedWith(path)].some((loaded) => loaded.startsWith(heavy)), path)

@@ -4,6 +4,7 @@ import { request } from 'undici'
 import type { Environment } from '../../src/config.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
 import { type OpenDatabase, openTestDatabase } from '../store/postgres-under-test.ts'
+import { type Family, readOpenMetrics } from '../support/open-metrics.ts'
 import { ClusterNode } from './cluster-node.ts'
 import { type ClusterUpstream, startClusterUpstream } from './cluster-upstream.ts'
 
@@ -77,6 +78,16 @@ export class Cluster {
     const text = await reply.body.text()
     if (reply.statusCode >= 300) throw new ManagementError(reply.statusCode, `${method} ${path}: ${text}`)
     return JSON.parse(text) as Json
+  }
+
+  /** What a node shows at /metrics. */
+  async scrape(i: number): Promise<ReadonlyMap<string, Family>> {
+    const reply = await request(`${this.node(i).url}/metrics`, {
+      signal: AbortSignal.timeout(MANAGED_WITHIN_MS),
+      headers: { authorization: `Bearer ${this.#adminKey}` },
+    })
+    assert.equal(reply.statusCode, 200)
+    return readOpenMetrics(await reply.body.text())
   }
 
   async createKey(fields: Json = {}, i = 0): Promise<{ id: string; key: string }> {

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { openDatabaseAt } from '../store/postgres-under-test.ts'
 import { withDeadline } from '../support/deadline.ts'
+import { sumOf } from '../support/open-metrics.ts'
 import { until } from '../support/until.ts'
 import { Cluster } from './cluster.ts'
 import type { GatedCall } from './cluster-upstream.ts'
@@ -198,6 +199,13 @@ test('what a killed node had finished while the database was away is booked, onc
   await until('both are settled', async () => (await states()).every((state) => state === 'settled'))
   for (const call of (await cluster.callsOf(id)).values()) {
     assert.equal(call['cost_nanos'], BigInt(TOKENS) * NANOS_PER_TOKEN)
+  }
+  // The life that made the calls has counted neither.
+  await until('both are counted', async () => sumOf(await cluster.scrape(0), 'tollgate_calls_total') === 2)
+  const counted = await cluster.scrape(0)
+  for (const surface of ['messages', 'chat']) {
+    const cost = Number(BigInt(TOKENS) * NANOS_PER_TOKEN) / 1e9
+    assert.equal(sumOf(counted, 'tollgate_cost_usd_total', { surface }), cost)
   }
   await cluster.assertBooksBalance()
   await node.kill()

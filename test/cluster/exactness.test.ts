@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
+import { sumOf } from '../support/open-metrics.ts'
 import { runOn, stopPostgres } from '../support/postgres.ts'
 import { assertTold, keepAllEvents, toldBudgets } from '../support/told-budgets.ts'
 import { until } from '../support/until.ts'
@@ -17,6 +18,57 @@ after(async () => {
   await cluster.close()
   await closeConnections()
   await stopPostgres()
+})
+
+test('what three nodes count adds up to the books, and a call that is settled late is counted once', async () => {
+  const { id, key } = await cluster.createKey()
+  const poor = await cluster.createKey({ monthly_budget_usd: 0 })
+  const scrapes = () => Promise.all([0, 1, 2].map((i) => cluster.scrape(i)))
+  const before = await scrapes()
+  const cutOff = cluster.node(1)
+  const late = sendCall(cutOff.url, { name: 'gate late', key, tokens: 77 })
+  const gated = await cluster.upstream.next()
+  const sent = Array.from({ length: 60 }, (_, i) => {
+    const surface = i % 2 === 0 ? ('messages' as const) : ('chat' as const)
+    const call = { name: `counted-${i}`, key, surface, stream: i % 5 === 0, tokens: 100 + i }
+    return sendCall(cluster.node(i).url, call)
+  })
+  assert.ok((await Promise.all(sent)).every(({ status }) => status === 200))
+  for (let i = 0; i < 3; i += 1)
+    assert.equal((await sendCall(cluster.node(i).url, { name: `poor-${i}`, key: poor.key })).status, 402)
+  cutOff.wire.mute()
+  gated.finish()
+  assert.equal((await late).status, 200)
+  assert.equal((await cluster.callsOf(id)).get('gate late')?.['state'], 'in_flight')
+  cutOff.wire.heal()
+  await until('the late call is settled', async () => {
+    const call = (await cluster.callsOf(id)).get('gate late')
+    return call?.['state'] === 'settled'
+  })
+  const calls = [...(await cluster.callsOf(id)).values()]
+  assert.equal(calls.length, 61)
+  const after: Awaited<ReturnType<typeof scrapes>> = []
+  const moved = (name: string, i: number, labels: Record<string, string> = {}) =>
+    sumOf(after[i] ?? new Map(), name, labels) - sumOf(before[i] ?? new Map(), name, labels)
+  const all = (name: string, labels: Record<string, string> = {}) =>
+    [0, 1, 2].reduce((sum, i) => sum + moved(name, i, labels), 0)
+  await until('the late call is counted', async () => {
+    after.splice(0, 3, ...(await scrapes()))
+    return all('tollgate_calls_total') >= 61
+  })
+  assert.deepEqual(
+    [0, 1, 2].map((i) => moved('tollgate_calls_total', i)),
+    [20, 21, 20],
+  )
+  for (const surface of ['messages', 'chat']) {
+    const own = calls.filter((call) => call['surface'] === surface)
+    assert.equal(all('tollgate_calls_total', { surface, status_class: '2xx' }), own.length)
+    const cost = own.reduce((sum, call) => sum + (call['cost_nanos'] as bigint), 0n)
+    assert.equal(Math.round(all('tollgate_cost_usd_total', { surface }) * 1e9), Number(cost))
+    const tokens = own.reduce((sum, call) => sum + Number(call['output_tokens']), 0)
+    assert.equal(all('tollgate_tokens_total', { surface, kind: 'output' }), tokens)
+  }
+  assert.equal(all('tollgate_refusals_total', { code: 'budget_exceeded' }), 3)
 })
 
 test('500 calls at once over three nodes pass a cap by at most one call, nobody is refused while there is room, and each threshold is told once', async () => {

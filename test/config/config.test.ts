@@ -226,6 +226,33 @@ test('a threshold that is no percentage below 100, or is there twice, and an amo
   )
 })
 
+test('metrics are public only where the file says so', () => {
+  assert.equal(read({}).metricsPublic, false)
+  assert.equal(withFile('{"metrics":{"public":true}}', read).metricsPublic, true)
+  assert.match(withFile('{"metrics":{"public":"yes"}}', problemsOf)[0] ?? '', /"metrics\.public"/)
+})
+
+test('traces are sent where an endpoint is set, sampled as the variables of OpenTelemetry say', () => {
+  const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318'
+  assert.equal(read({}).traces, null)
+  const whole = { sampler: 'parentbased_always_on', ratio: 1 }
+  assert.deepEqual(read({ OTEL_EXPORTER_OTLP_ENDPOINT }).traces, whole)
+  assert.deepEqual(read({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector/traces' }).traces, whole)
+  const part = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' }
+  const { traces } = read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...part })
+  assert.deepEqual(traces, { sampler: 'parentbased_traceidratio', ratio: 0.25 })
+  for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
+    assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...off }).traces, null)
+  // Variables of other programs on the host are not ours to refuse.
+  assert.equal(read({ OTEL_TRACES_SAMPLER: 'xray' }).traces, null)
+  const [sampler = '', endpoint = ''] = [
+    problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'xray' })[0],
+    problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })[0],
+  ]
+  assert.match(sampler, /^OTEL_TRACES_SAMPLER must be one of always_on, /)
+  assert.match(endpoint, /^OTEL_EXPORTER_OTLP_ENDPOINT must be an absolute/)
+})
+
 test('what clients of the examples export is not taken for a mistyped variable', () => {
   const config = readConfig(
     { TOLLGATE_URL: 'http://127.0.0.1:8787', TOLLGATE_KEY: 'svc_live_x' },

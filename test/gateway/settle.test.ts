@@ -168,19 +168,23 @@ test('what an earlier life has left is sent once each, so many at a time, and co
     log: createLogLines().log,
   })
   const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
-  const replayed = settler.replay(closings)
+  const booked: CallClosing[] = []
+  const replayed = settler.replay(closings, (closing) => booked.push(closing))
   assert.equal(settler.waiting, 1_000)
   open.resolve()
   await replayed
   assert.equal(settler.waiting, 0)
   assert.equal(most, limits.settlementsReplayedAtOnce)
   assert.equal(asked.size, 1_000)
+  assert.equal(booked.length, 0, 'they were in the books before')
   assert.deepEqual([...new Set(asked.values())], [1])
 })
 
-test('what an earlier life has left is tried again while the store is away', async () => {
+test('what an earlier life has left is tried again while the store is away, and told when it is booked', async () => {
   const { settler, story } = bench(failing(1))
-  await settler.replay([closingOf('a')])
+  const booked: string[] = []
+  await settler.replay([closingOf('a')], ({ requestId }) => booked.push(requestId))
+  assert.deepEqual(booked, ['a'])
   assert.deepEqual(story.at(-2), 'a settled')
   assert.deepEqual(story.at(-1), 'a done')
 })
@@ -189,7 +193,7 @@ test('what the store refuses of an earlier life is put aside, and the others are
   const { settler, story, lines } = bench(({ requestId }) =>
     requestId === 'b' ? new StoreRefused('there is no call b') : null,
   )
-  await settler.replay([closingOf('a'), closingOf('b'), closingOf('c')])
+  await settler.replay([closingOf('a'), closingOf('b'), closingOf('c')], () => {})
   assert.deepEqual(story.toSorted(), [
     'a settled',
     'b StoreRefused',
@@ -203,7 +207,7 @@ test('what the store refuses of an earlier life is put aside, and the others are
 test('a replay ends when the store is gone and leaves the rest for the next life', async () => {
   const { settler, story } = bench(() => new StoreGone('the store is closed'))
   const closings = Array.from({ length: 1_000 }, (_, i) => closingOf(`req_${i}`))
-  await settler.replay(closings)
+  await settler.replay(closings, () => {})
   assert.equal(settler.waiting, 0)
   assert.ok(!story.some((line) => line.includes('done') || line.includes('put aside')))
   assert.equal(story.filter((line) => line.endsWith('StoreGone')).length, limits.settlementsReplayedAtOnce)

@@ -24,8 +24,10 @@ async function call(method: string, path: string, lines: readonly string[], body
   const bytes = message(`${method} ${path} HTTP/1.1`, ['Host: h', ...lines, ...length], body)
   const { status, headerLines, body: answer } = await exchange(gateway, bytes, { method })
   if (method === 'HEAD') assert.equal(answer.length, 0)
-  const text = method === 'HEAD' ? '{}' : answer.toString()
-  const json = JSON.parse(text) as { error?: { code?: string } }
+  const isJson = headerValues(headerLines, 'content-type')[0] === 'application/json'
+  const json = JSON.parse(method === 'HEAD' || !isJson ? '{}' : answer.toString()) as {
+    error?: { code?: string }
+  }
   return { status, headerLines, code: json.error?.code }
 }
 
@@ -127,7 +129,9 @@ for (const { template } of routes.filter(({ method }) => method === 'GET')) {
       const get = await call('GET', path, lines)
       const head = await call('HEAD', path, lines)
       assert.equal(head.status, get.status)
-      for (const name of ['content-type', 'content-length', 'cache-control']) {
+      // Metrics have moved by the next look, and their length with them.
+      const lengths = template === '/metrics' ? [] : ['content-length']
+      for (const name of ['content-type', 'cache-control', ...lengths]) {
         assert.deepEqual(headerValues(head.headerLines, name), headerValues(get.headerLines, name), name)
       }
     }
@@ -170,7 +174,6 @@ const empty = [
   '/gateway/openapi',
   '/dashboard',
   '/dashboard/index.html',
-  '/metrics',
   '/v1/usage',
   '/v1/keys/',
   '/v1/keys/none/nothing',

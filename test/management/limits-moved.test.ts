@@ -46,6 +46,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     settlements: { settled() {}, wait: () => ({ done: Promise.resolve(), stop() {} }) },
     waitingCalls: new WaitingCalls(),
     refusedCalls: { written: async () => {} },
+    scrapeMetrics: () => Promise.reject(new Error('not here')),
     limitsMoved() {
       times++
     },

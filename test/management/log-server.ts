@@ -66,7 +66,7 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
     lookUpKey: () => Promise.resolve({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const),
   }
   const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
-  const parts = { management, recognition, bodyTimes }
+  const parts = { management, recognition, bodyTimes, metricsPublic: false }
   const away = { status: 503, headers: ['content-length', '0'], body: Buffer.alloc(0) }
 
   const server = createHttpServer({

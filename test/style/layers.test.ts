@@ -4,7 +4,7 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The rooms of src/ and which rooms each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering ← providers ← pricing ← gateway, management ← main ← cli; the store implements ports.
+ * kernel ← http, keys, ledger, metering ← providers ← pricing ← telemetry ← gateway, management ← main ← cli; the store implements ports.
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
@@ -15,7 +15,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   webhooks: ['kernel', 'http', 'keys', 'ledger'],
   providers: ['kernel', 'http', 'metering'],
   pricing: ['kernel', 'providers'],
-  gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'config.ts'],
+  telemetry: ['kernel', 'http', 'ledger', 'pricing', 'providers', 'config.ts'],
+  gateway: ['kernel', 'http', 'keys', 'ledger', 'metering', 'pricing', 'providers', 'telemetry', 'config.ts'],
   management: ['kernel', 'http', 'keys', 'ledger', 'metering', 'providers', 'webhooks'],
   store: ['kernel', 'keys', 'ledger', 'webhooks'],
   'config.ts': ['kernel'],
@@ -31,6 +32,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'gateway',
     'management',
     'webhooks',
+    'telemetry',
     'config.ts',
     'installation.ts',
     'read-pricing.ts',
@@ -44,6 +46,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'pricing',
     'gateway',
     'management',
+    'telemetry',
     'store',
     'webhooks',
     'config.ts',

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
  * which is more than most of these files do with it. Each is a suite of its own, with its own hooks.
  */
 const SHARING =
-  /^test\/(?:billing|hostile|http|gateway|kernel|keys|limits|management|metering|pricing|providers|simulator|transparency|webhooks)\//
+  /^test\/(?:billing|hostile|http|gateway|kernel|keys|limits|management|metering|pricing|providers|simulator|telemetry|transparency|webhooks)\//
 
 /** They need the machine, or what they measure is of the process. */
 const ALONE =

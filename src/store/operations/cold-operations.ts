@@ -1,6 +1,6 @@
 import { createAdminKey, listAdminKeys, revokeAdminKey } from './admin-keys.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
-import { addCredit, creditBack, getBalance } from './credits.ts'
+import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
 import { keepBatchFile, keepPriceVersion, keepSetting, probeWrite, readSetting } from './settings.ts'
@@ -42,6 +42,7 @@ export const BRIEF = {
   listAdminKeys,
   revokeAdminKey,
   getBalance,
+  sumHeld,
   addCredit,
   creditBack,
   keepBatchFile,

@@ -26,6 +26,11 @@ export function* getBalance(accountId: string): Operation<Balance> {
   return balanceOf(present(row))
 }
 
+export function* sumHeld(): Operation<Nanos> {
+  const [row] = yield sql`SELECT CAST(coalesce(sum(held_nanos), 0) AS bigint) AS held_nanos FROM account`
+  return nanos(present(row), 'held_nanos')
+}
+
 export const addCredit = atomic(function* (
   credit: NewCredit,
   once: Once | null,

@@ -14,6 +14,8 @@ export interface BatcherParts<Command, Answer> {
   readonly batchMax: number
   /** The longest that a command waits for its answer, its turn included. Then: StoreUnavailable. */
   readonly answerMs: number
+  /** Told of every transaction: how many commands it did, and how long it took. */
+  onCommit?(commands: number, ms: number): void
   /** It was done, and its caller has been told that it could not be. */
   onLate?(command: Command, answer: Answer): void
   /** Whether these were done is not known. */
@@ -31,6 +33,8 @@ interface Waiting<Command, Answer> {
 
 export interface Batcher<Command, Answer> {
   ask(command: Command): Promise<Answer>
+  /** Commands that wait for the batch before them. */
+  readonly waiting: number
   /** What was asked for before is still answered. */
   close(): Promise<void>
 }
@@ -61,8 +65,10 @@ export function createBatcher<Command, Answer>(
 
   /** Halves a batch that cannot be done, until what cannot be done stands alone and fails alone. */
   async function run(batch: readonly Item[]): Promise<void> {
+    const begunMs = performance.now()
     try {
       const outcomes = await parts.send(batch.map((item) => item.command))
+      parts.onCommit?.(batch.length, performance.now() - begunMs)
       for (const [i, item] of batch.entries()) answer(item, outcomes[i])
     } catch (error) {
       if (error instanceof StoreRefused && batch.length > 1) {
@@ -97,6 +103,10 @@ export function createBatcher<Command, Answer>(
   }
 
   return {
+    get waiting() {
+      return queue.length
+    },
+
     ask(command) {
       if (closed) return Promise.reject(new StoreGone('the store is closed'))
       if (queue.length >= limits.storeQueueMax) {

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import type { Log } from '../../kernel/log.ts'
 import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import { CommitCounts } from '../../ledger/store-load.ts'
 import { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import type { StoreClock } from '../operations/sql.ts'
 import { number, present } from '../rows.ts'
@@ -66,10 +67,13 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     { db: life, months, nextUlid: createUlidSource(nodeClock), clock: databaseClock, log },
     { ...NODE, ...options.node },
   )
+  const commits = new CommitCounts()
+  const onCommit = (calls: number, ms: number) => commits.committed(calls, ms)
   const admissions = createBatcher<CallOpening, Admission>({
     send: (openings) => admitCalls({ db: batches, node, months, clock }, openings),
     batchMax: BATCH_MAX,
     answerMs,
+    onCommit,
     onLate: (opening, admission) => {
       if (admission.kind === 'admitted') orphans.add([opening])
     },
@@ -79,6 +83,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     send: (closings) => settleCalls({ db: batches, clock, nodeClock }, closings),
     batchMax: BATCH_MAX,
     answerMs,
+    onCommit,
   })
   const orphans = createOrphanedAdmissions({ node, settle: settlements.ask, log })
   let closing: Promise<void> | null = null
@@ -105,6 +110,12 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 
   return {
     clock: nodeClock,
+    load: {
+      ...commits,
+      get waiting() {
+        return admissions.waiting + settlements.waiting
+      },
+    },
     ...operationsOn(work, BRIEF, clock),
     ...operationsOn(reads, { ...READS, ...BODIES, ...REFUSED }, clock),
     ...lookUpKeyOperation(work, clock),

@@ -1,5 +1,6 @@
 import type { Recognition } from '../../keys/identity.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
+import type { CommitMemory } from '../../ledger/store-load.ts'
 import type { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import type { Answers } from '../operations/operation.ts'
 
@@ -32,6 +33,8 @@ export interface WorkerParts {
   readonly bell: SharedArrayBuffer
   /** One 32-bit integer: while it is not 0, commits fail with it as SQLite's error code. For tests. */
   readonly diskFault: SharedArrayBuffer | null
+  /** Where the thread counts what it commits, for the metrics: to read it there, nothing has to be sent. */
+  readonly commits: CommitMemory
 }
 
 /** What a thread beside it is started with. */

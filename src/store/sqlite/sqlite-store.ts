@@ -4,6 +4,7 @@ import type { Worker } from 'node:worker_threads'
 import { StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
+import { CommitCounts, sharedCommitMemory } from '../../ledger/store-load.ts'
 import type { Disk } from '../ballast.ts'
 import { BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import { methodsOf } from '../operations/operation.ts'
@@ -25,7 +26,8 @@ export async function openSqliteStore(
   disk: Disk = ALWAYS_ROOM,
 ): Promise<Store> {
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  const workerData: WorkerParts = { file, bell: bell.buffer, diskFault }
+  const commits = sharedCommitMemory()
+  const workerData: WorkerParts = { file, bell: bell.buffer, diskFault, commits }
   const thread = startThread(import.meta.url, 'worker', workerData)
   await ready(thread)
   const reader = createSqliteReader(file)
@@ -40,7 +42,14 @@ export async function openSqliteStore(
       onFatal(error)
     },
   })
+  const load = new CommitCounts(commits)
   return {
+    load: {
+      ...load,
+      get waiting() {
+        return writer.waiting
+      },
+    },
     ...methodsOf({ ...BRIEF, ...REFUSED }, writer.askAny),
     ...methodsOf(READS, reader.askAny),
     lookUpKey: (digest, atMs) => writer.ask('lookUpKey', digest, atMs),

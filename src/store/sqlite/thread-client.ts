@@ -14,6 +14,8 @@ export interface ThreadClient<Asked extends Operations> {
   ): Promise<ReturnType<Asked[Name]>>
   /** The same for names that are in a list. */
   askAny(name: string, args: readonly unknown[]): Promise<unknown>
+  /** Commands that wait for the batch before them. */
+  readonly waiting: number
   /** What was asked for before is still answered. */
   close(): Promise<void>
 }
@@ -138,6 +140,9 @@ export function createThreadClient<Asked extends Operations>(parts: ThreadParts)
   return {
     ask: (name, ...args) => askAny(name, args) as Promise<ReturnType<Asked[typeof name]>>,
     askAny,
+    get waiting() {
+      return queue.length
+    },
 
     close() {
       closing ??= end()

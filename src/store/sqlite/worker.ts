@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { limits } from '../../kernel/limits.ts'
+import { CommitCounts } from '../../ledger/store-load.ts'
 import { migrate } from './migrate.ts'
 import type { Command, WorkerParts } from './operations.ts'
 import { prepareOperations } from './prepare-operations.ts'
@@ -20,8 +21,9 @@ const STEPS_PER_TURN = 1_000
 const port = parentPort
 if (port === null) throw new Error('worker.ts runs as a worker thread only')
 
-const { file, bell, diskFault } = workerData as WorkerParts
+const { file, bell, diskFault, commits } = workerData as WorkerParts
 const rings = new Int32Array(bell)
+const counts = new CommitCounts(commits)
 const fault = diskFault === null ? null : new Int32Array(diskFault)
 const db = new DatabaseSync(file, { readBigInts: true, timeout: 5_000 })
 db.exec('PRAGMA journal_mode = WAL')
@@ -69,7 +71,7 @@ function waitForBell(): void {
 function writeUnwritten(): void {
   if (!operations.hasUnwritten()) return
   try {
-    inTransaction(() => {})
+    inTransaction([], () => {})
   } catch (error) {
     if (failureOf(error).fatal) throw error
   }
@@ -78,7 +80,9 @@ function writeUnwritten(): void {
 function runBatch(commands: readonly Command[]): Outcome[] {
   if (operations.onlyLook(commands)) return commands.map(look)
   try {
-    return inTransaction(() => commands.map((command) => ({ ok: true, value: operations.run(command) })))
+    return inTransaction(commands, () =>
+      commands.map((command) => ({ ok: true, value: operations.run(command) })),
+    )
   } catch (error) {
     // The whole batch was rolled back. Run its commands one by one, so that one that cannot succeed (a
     // constraint, say) fails alone and not its neighbours with it.
@@ -86,7 +90,7 @@ function runBatch(commands: readonly Command[]): Outcome[] {
     if (commands.length === 1 || failed.fatal) return commands.map(() => failed)
     return commands.map((command) => {
       try {
-        return inTransaction(() => ({ ok: true, value: operations.run(command) }) as const)
+        return inTransaction([command], () => ({ ok: true, value: operations.run(command) }) as const)
       } catch (single) {
         return failureOf(single)
       }
@@ -102,7 +106,8 @@ function look(command: Command): Outcome {
   }
 }
 
-function inTransaction<T>(work: () => T): T {
+function inTransaction<T>(commands: readonly Command[], work: () => T): T {
+  const begunMs = performance.now()
   begin.run()
   try {
     const result = work()
@@ -110,6 +115,7 @@ function inTransaction<T>(work: () => T): T {
     meetDiskFault()
     commit.run()
     operations.committed()
+    counts.committed(commands.filter(isOfCall).length, performance.now() - begunMs)
     return result
   } catch (error) {
     operations.rolledBack()
@@ -117,6 +123,10 @@ function inTransaction<T>(work: () => T): T {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
+}
+
+function isOfCall([name]: Command): boolean {
+  return name === 'admit' || name === 'settle'
 }
 
 /** Fails the commit as the disk would, if a test has asked for it. */

@@ -1,0 +1,125 @@
+import { ERRORS, type ErrorCode } from '../kernel/errors.ts'
+import { Histogram } from '../kernel/histogram.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import type { CallClosing } from '../ledger/call.ts'
+import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
+
+/** The model of calls whose model is not in the price book, or that have none: a label must not take whatever clients send. */
+export const OTHER_MODEL = 'other'
+
+/** Upstream's status by its first digit; `none` where upstream gave no answer. */
+export const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
+
+/** What the calls of one model on one surface came to. Whole numbers, so that no sum drifts. */
+class ModelCounts {
+  readonly model: string
+  /** In the order of STATUS_CLASSES. */
+  readonly calls: number[] = STATUS_CLASSES.map(() => 0)
+  unpriced = 0
+  input = 0
+  output = 0
+  cacheRead = 0
+  cacheWrite = 0
+  costNanos = 0n
+  listNanos = 0n
+
+  constructor(model: string) {
+    this.model = model
+  }
+}
+
+/** From 50 µs, which no call is under, to a second, in which something waited. */
+const OVERHEAD_SECONDS = [
+  ...[0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
+  ...[0.1, 0.25, 0.5, 1],
+]
+
+/** From a cached answer to the longest work that SDKs wait for. */
+const UPSTREAM_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
+
+class SurfaceCounts {
+  readonly models = new Map<string, ModelCounts>()
+  /** The same by the names that the book has for them, so that a call has one lookup. */
+  readonly named = new Map<string, ModelCounts>()
+  readonly overheadSeconds = new Histogram(OVERHEAD_SECONDS)
+  readonly upstreamSeconds = new Histogram(UPSTREAM_SECONDS)
+
+  ofModel(model: string): ModelCounts {
+    const counts = this.models.get(model) ?? new ModelCounts(model)
+    this.models.set(model, counts)
+    return counts
+  }
+}
+
+/** The times of a call, unrounded. */
+export interface CallTimes {
+  readonly overheadMs: number
+  readonly upstreamMs: number
+}
+
+/**
+ * What the calls of this process came to since its start, for the metrics. A call is counted when the store has its
+ * settlement, and a refusal when it is answered: some additions each, and nothing more until a scrape reads them.
+ */
+export class CallCounts {
+  readonly surfaces = Object.fromEntries(
+    SURFACE_NAMES.map((surface) => [surface, new SurfaceCounts()]),
+  ) as Readonly<Record<Surface, SurfaceCounts>>
+  /** By code of the error table. */
+  readonly refusals = new Map((Object.keys(ERRORS) as ErrorCode[]).map((code) => [code, 0]))
+  #book: PriceBook
+
+  constructor(book: PriceBook) {
+    this.#book = book
+  }
+
+  /** Calls from now on are known by the models of this book. What was counted stays. */
+  use(book: PriceBook): void {
+    this.#book = book
+    for (const surface of SURFACE_NAMES) this.surfaces[surface].named.clear()
+  }
+
+  priceVersionAt(atMs: number): PriceVersion {
+    return versionAt(this.#book, atMs)
+  }
+
+  /** A call was closed. Its model is the one that served, else the one that was asked for, as in usage reports. */
+  settled(
+    surface: Surface,
+    modelAsked: string | null,
+    { modelServed, status, unpriced, tokens, costNanos, listNanos }: CallClosing,
+    { overheadMs, upstreamMs }: CallTimes,
+  ): void {
+    const onSurface = this.surfaces[surface]
+    onSurface.overheadSeconds.observe(overheadMs / 1_000)
+    onSurface.upstreamSeconds.observe(upstreamMs / 1_000)
+    const name = modelServed ?? modelAsked ?? ''
+    const counts = onSurface.named.get(name) ?? this.#findCounts(onSurface, name)
+    const statusClass = status === null || status > 599 ? 0 : Math.trunc(status / 100)
+    counts.calls[statusClass] = (counts.calls[statusClass] ?? 0) + 1
+    if (unpriced) counts.unpriced += 1
+    counts.input += tokens.input
+    counts.output += tokens.output
+    counts.cacheRead += tokens.cacheRead
+    counts.cacheWrite += tokens.cacheWrite
+    counts.costNanos += costNanos
+    counts.listNanos += listNanos
+  }
+
+  refused(code: ErrorCode): void {
+    this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1)
+  }
+
+  /** A model of any version of the book counts under its id, whatever alias or fine-tuned name it was called by. */
+  #findCounts(surface: SurfaceCounts, name: string): ModelCounts {
+    for (const version of this.#book.versions) {
+      const model = findModel(version, name)
+      if (model === null) continue
+      const counts = surface.ofModel(model.id)
+      // Of fine-tuned models there may be any number of names.
+      if (version.names.has(name)) surface.named.set(name, counts)
+      return counts
+    }
+    return surface.ofModel(OTHER_MODEL)
+  }
+}

@@ -1,0 +1,263 @@
+import type { Histogram } from '../kernel/histogram.ts'
+import { formatUsd, type Nanos } from '../kernel/money.ts'
+import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { VERSION } from '../kernel/version.ts'
+import type { StoreLoad } from '../ledger/store-load.ts'
+import { type CallCounts, STATUS_CLASSES } from './call-counts.ts'
+
+/**
+ * Every metric of the gateway: its name, type, labels, what it says and where its samples come from at a scrape. Operators
+ * build on the names, so a name never changes. docs/METRICS.md shows the same table, held to this one by a test.
+ */
+
+type Labels = Readonly<Record<string, string>>
+
+export interface Sample {
+  readonly labels: Labels
+  readonly value: number
+}
+
+/** A histogram with the labels that its samples have. */
+export interface HistogramSample {
+  readonly labels: Labels
+  readonly histogram: Histogram
+}
+
+interface Described {
+  readonly name: string
+  readonly labels: readonly string[]
+  readonly help: string
+}
+
+export type Metric =
+  | (Described & { readonly type: 'counter' | 'gauge'; read(from: MetricSources): Samples })
+  | (Described & { readonly type: 'histogram'; read(from: MetricSources): readonly HistogramSample[] })
+
+/** Null: what it asks did not answer in time. Then the metric has no sample in this scrape, and all others have. */
+type Samples = readonly Sample[] | Promise<readonly Sample[] | null>
+
+/** What the metrics are read from. All of it is at hand but for what is a promise. */
+export interface MetricSources {
+  readonly counts: CallCounts
+  readonly load: StoreLoad
+  readonly inFlight: { readonly count: number }
+  readonly waitingCalls: { readonly size: number }
+  readonly webhooks: { waiting(): Promise<number | null>; readonly failures: number }
+  /** Open connections to upstream; null for a surface without one. */
+  connections(surface: Surface): { readonly busy: number; readonly idle: number } | null
+  /** Of all nodes; null if the store did not answer in time. */
+  heldNanos(): Promise<Nanos | null>
+  nowMs(): number
+  /** In seconds, since the scrape before this one. */
+  eventLoopDelay(): readonly { readonly quantile: string; readonly seconds: number }[]
+}
+
+const only = (value: number): Sample[] => [{ labels: {}, value }]
+
+/** The decimal text is exact, and so is the nearest double to it: nothing is rounded twice. */
+const usd = (nanos: Nanos): number => Number(formatUsd(nanos))
+
+/** A sample for each model that had a call, on each surface. */
+function ofModels(
+  { counts }: MetricSources,
+  samples: (counts: ModelCounts) => readonly Sample[],
+): readonly Sample[] {
+  return SURFACE_NAMES.flatMap((surface) =>
+    [...counts.surfaces[surface].models.values()].flatMap((model) =>
+      samples(model).map(({ labels, value }) => ({
+        labels: { surface, model: model.model, ...labels },
+        value,
+      })),
+    ),
+  )
+}
+
+type ModelCounts = CallCounts['surfaces'][Surface]['models'] extends ReadonlyMap<string, infer C> ? C : never
+
+function ofSurfaces(histogram: (surface: Surface) => Histogram): readonly HistogramSample[] {
+  return SURFACE_NAMES.map((surface) => ({ labels: { surface }, histogram: histogram(surface) }))
+}
+
+export const METRICS: readonly Metric[] = [
+  {
+    name: 'tollgate_calls_total',
+    type: 'counter',
+    labels: ['surface', 'model', 'status_class'],
+    help: 'Calls of this node that were admitted and closed, by the status that upstream answered with (none: it did not answer).',
+    read: (from) =>
+      ofModels(from, ({ calls }) =>
+        STATUS_CLASSES.flatMap((status_class, i) => {
+          const value = calls[i] ?? 0
+          return value === 0 ? [] : [{ labels: { status_class }, value }]
+        }),
+      ),
+  },
+  {
+    name: 'tollgate_tokens_total',
+    type: 'counter',
+    labels: ['surface', 'model', 'kind'],
+    help: 'Tokens of those calls: input, output, cache_read or cache_write. Each token is of one kind.',
+    read: (from) =>
+      ofModels(from, ({ input, output, cacheRead, cacheWrite }) => [
+        { labels: { kind: 'input' }, value: input },
+        { labels: { kind: 'output' }, value: output },
+        { labels: { kind: 'cache_read' }, value: cacheRead },
+        { labels: { kind: 'cache_write' }, value: cacheWrite },
+      ]),
+  },
+  {
+    name: 'tollgate_cost_usd_total',
+    type: 'counter',
+    labels: ['surface', 'model'],
+    help: 'What those calls were billed.',
+    read: (from) => ofModels(from, ({ costNanos }) => only(usd(costNanos))),
+  },
+  {
+    name: 'tollgate_list_cost_usd_total',
+    type: 'counter',
+    labels: ['surface', 'model'],
+    help: 'The same at list prices, before the discount.',
+    read: (from) => ofModels(from, ({ listNanos }) => only(usd(listNanos))),
+  },
+  {
+    name: 'tollgate_unpriced_calls_total',
+    type: 'counter',
+    labels: ['model'],
+    help: 'Those of the calls that could not be rated, or not in full.',
+    read({ counts }) {
+      const byModel = new Map<string, number>()
+      for (const surface of SURFACE_NAMES) {
+        for (const { model, unpriced } of counts.surfaces[surface].models.values())
+          byModel.set(model, (byModel.get(model) ?? 0) + unpriced)
+      }
+      return [...byModel].map(([model, value]) => ({ labels: { model }, value }))
+    },
+  },
+  {
+    name: 'tollgate_refusals_total',
+    type: 'counter',
+    labels: ['code'],
+    help: 'Requests for upstream that the gateway answered itself with this code of its error table. None of them is a call.',
+    read: ({ counts }) => [...counts.refusals].map(([code, value]) => ({ labels: { code }, value })),
+  },
+  {
+    name: 'tollgate_overhead_seconds',
+    type: 'histogram',
+    labels: ['surface'],
+    help: 'What a call took besides its time upstream: reading it, waiting for room under a cap, admitting and billing it.',
+    read: ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].overheadSeconds),
+  },
+  {
+    name: 'tollgate_upstream_seconds',
+    type: 'histogram',
+    labels: ['surface'],
+    help: 'From sending a call upstream to the end of its reply.',
+    read: ({ counts }) => ofSurfaces((surface) => counts.surfaces[surface].upstreamSeconds),
+  },
+  {
+    name: 'tollgate_calls_in_flight',
+    type: 'gauge',
+    labels: [],
+    help: 'Calls of this node that are upstream now.',
+    read: ({ inFlight }) => only(inFlight.count),
+  },
+  {
+    name: 'tollgate_calls_waiting',
+    type: 'gauge',
+    labels: [],
+    help: 'Calls of this node that wait for room under a cap or for credit.',
+    read: ({ waitingCalls }) => only(waitingCalls.size),
+  },
+  {
+    name: 'tollgate_held_usd',
+    type: 'gauge',
+    labels: [],
+    help: 'What calls in flight hold, of all nodes that share the books: every node says the same.',
+    async read({ heldNanos }) {
+      const nanos = await heldNanos()
+      return nanos === null ? null : only(usd(nanos))
+    },
+  },
+  {
+    name: 'tollgate_deferred_objects',
+    type: 'gauge',
+    labels: [],
+    help: 'Batches and other objects whose cost comes later. Always 0 in this version, which has none.',
+    read: () => only(0),
+  },
+  {
+    name: 'tollgate_webhook_queue',
+    type: 'gauge',
+    labels: [],
+    help: 'Deliveries of webhooks that wait, of all nodes that share the books: every node says the same.',
+    async read({ webhooks }) {
+      const waiting = await webhooks.waiting()
+      return waiting === null ? null : only(waiting)
+    },
+  },
+  {
+    name: 'tollgate_webhook_failures_total',
+    type: 'counter',
+    labels: [],
+    help: 'Attempts of this node to deliver a webhook that failed.',
+    read: ({ webhooks }) => only(webhooks.failures),
+  },
+  {
+    name: 'tollgate_store_queue',
+    type: 'gauge',
+    labels: [],
+    help: 'Commands of this node that wait for the batch before them. At the limit calls are refused with store_unavailable.',
+    read: ({ load }) => only(load.waiting),
+  },
+  {
+    name: 'tollgate_store_batch_calls',
+    type: 'histogram',
+    labels: [],
+    help: 'Admissions and settlements that shared one transaction.',
+    read: ({ load }) => [{ labels: {}, histogram: load.batchCalls }],
+  },
+  {
+    name: 'tollgate_store_commit_seconds',
+    type: 'histogram',
+    labels: [],
+    help: 'How long such a transaction took: with SQLite its fsync, with PostgreSQL the round trip and its locks.',
+    read: ({ load }) => [{ labels: {}, histogram: load.commitSeconds }],
+  },
+  {
+    name: 'tollgate_event_loop_delay_seconds',
+    type: 'gauge',
+    labels: ['quantile'],
+    help: 'How late the event loop came to what was due, since the scrape before. Watched from the first scrape on.',
+    read: ({ eventLoopDelay }) =>
+      eventLoopDelay().map(({ quantile, seconds }) => ({ labels: { quantile }, value: seconds })),
+  },
+  {
+    name: 'tollgate_upstream_connections',
+    type: 'gauge',
+    labels: ['surface', 'state'],
+    help: 'Open connections to upstream: busy ones carry a call or are being made for one, idle ones wait for the next.',
+    read: ({ connections }) =>
+      SURFACE_NAMES.flatMap((surface) => {
+        const open = connections(surface)
+        if (open === null) return []
+        return [
+          { labels: { surface, state: 'busy' }, value: open.busy },
+          { labels: { surface, state: 'idle' }, value: open.idle },
+        ]
+      }),
+  },
+  {
+    name: 'tollgate_price_book_info',
+    type: 'gauge',
+    labels: ['version'],
+    help: 'The price version that is in force on this node.',
+    read: ({ counts, nowMs }) => [{ labels: { version: counts.priceVersionAt(nowMs()).id }, value: 1 }],
+  },
+  {
+    name: 'tollgate_build_info',
+    type: 'gauge',
+    labels: ['version', 'node'],
+    help: 'The version of the gateway and of the Node.js it runs on.',
+    read: () => [{ labels: { version: VERSION, node: process.version }, value: 1 }],
+  },
+]

@@ -1,0 +1,163 @@
+import {
+  type Context,
+  DiagLogLevel,
+  diag,
+  type HrTime,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources'
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
+import type { TraceConfig } from '../config.ts'
+import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
+import { formatUsd } from '../kernel/money.ts'
+import { VERSION } from '../kernel/version.ts'
+import type { UsageReader } from '../providers/endpoint.ts'
+import { SURFACES } from '../providers/surfaces.ts'
+import type { EndedCall, ObserveCall } from './ended-call.ts'
+
+export interface Traces {
+  readonly observe: ObserveCall
+  /** Sends what waits. */
+  close(): Promise<void>
+}
+
+/**
+ * A span for each call by the GenAI semantic conventions of OpenTelemetry, made when the call is over and sent in batches.
+ * Where, and with which headers, service name and timeout, the exporter reads from the `OTEL_…` variables itself. What the
+ * receiver is too slow for is dropped, and `tell` is told what went wrong. This file is loaded only where an endpoint is
+ * set: with its packages it takes a tenth of a second.
+ */
+export function openTraces({ sampler, ratio }: TraceConfig, tell: (problem: string) => void): Traces {
+  const logger = { error: tell, warn: tell, info() {}, debug() {}, verbose() {} }
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
+  const own = resourceFromAttributes({ 'service.name': 'tollgate', 'service.version': VERSION })
+  const detectors = [resourceAttributesEnvDetector, serviceNameEnvDetector]
+  const provider = new TracerProvider({
+    resource: defaultResource().merge(own).merge(detectResources({ detectors })),
+    sampler: samplerOf(sampler, ratio),
+    // Its queue holds 2,048 spans. Beyond it they are dropped.
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+  })
+  const tracer = provider.getTracer('tollgate', VERSION)
+  return {
+    observe(call) {
+      const begun = { kind: SpanKind.CLIENT, startTime: hrTime(call.endedAtMs - call.ms) }
+      const attributes = attributesOf(call)
+      const span = tracer.startSpan(spanName(call), { ...begun, attributes }, parentOf(call.headers))
+      if (attributes['error.type'] !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
+      span.end(hrTime(call.endedAtMs))
+    },
+    close: () => provider.shutdown(),
+  }
+}
+
+function samplerOf(name: TraceConfig['sampler'], ratio: number): Sampler {
+  const root = name.endsWith('always_on')
+    ? new AlwaysOnSampler()
+    : name.endsWith('always_off')
+      ? new AlwaysOffSampler()
+      : new TraceIdRatioBasedSampler(ratio)
+  return name.startsWith('parentbased_') ? new ParentBasedSampler({ root }) : root
+}
+
+/** A number could be taken for one of `performance.now()`. */
+function hrTime(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1_000)
+  return [seconds, Math.floor((ms - seconds * 1_000) * 1e6)]
+}
+
+const TRACE_PARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.*)?$/
+
+/** The span of the caller, as its `traceparent` names it; one that is no such header begins a trace here. */
+function parentOf(headers: RawHeaders): Context {
+  const values = valuesOf(headers, 'traceparent')
+  const [, traceId, spanId, flags] = TRACE_PARENT.exec(values.length === 1 ? (values[0] ?? '') : '') ?? []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return ROOT_CONTEXT
+  const traceFlags = Number.parseInt(flags, 16) & 1
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true })
+}
+
+/** By what reads the usage of the reply. What the conventions have no word for is content that is generated. */
+const OPERATIONS: Readonly<Record<UsageReader, string>> = {
+  messages: 'chat',
+  chat: 'chat',
+  responses: 'chat',
+  realtime: 'chat',
+  live: 'chat',
+  compaction: 'chat',
+  completions: 'text_completion',
+  embeddings: 'embeddings',
+  images: 'generate_content',
+  speech: 'generate_content',
+  transcription: 'generate_content',
+  decisions: 'generate_content',
+}
+
+function operationOf({ endpoint }: EndedCall): string | null {
+  return endpoint?.billing === 'metered' ? OPERATIONS[endpoint.usage] : null
+}
+
+function spanName(call: EndedCall): string {
+  const operation = operationOf(call)
+  if (operation !== null) return call.modelAsked === null ? operation : `${operation} ${call.modelAsked}`
+  return call.endpoint === null ? call.method : `${call.method} ${call.endpoint.template}`
+}
+
+/** Names, figures and ids; nothing of what was asked or answered. */
+function attributesOf(call: EndedCall) {
+  const { modelAsked, modelServed, status, tokens, upstream, keyId } = call
+  const operation = operationOf(call)
+  const error = errorOf(call)
+  return {
+    ...(operation === null ? {} : { 'gen_ai.operation.name': operation }),
+    'gen_ai.provider.name': SURFACES[call.surface].pricing.provider,
+    ...(modelAsked === null ? {} : { 'gen_ai.request.model': modelAsked }),
+    ...(modelServed === null ? {} : { 'gen_ai.response.model': modelServed }),
+    ...(tokens === null || operation === null
+      ? {}
+      : {
+          // By the conventions what was read from or written to a cache is input too.
+          'gen_ai.usage.input_tokens': tokens.input + tokens.cacheRead + tokens.cacheWrite,
+          'gen_ai.usage.output_tokens': tokens.output,
+          'gen_ai.usage.cache_read.input_tokens': tokens.cacheRead,
+          'gen_ai.usage.cache_creation.input_tokens': tokens.cacheWrite,
+        }),
+    ...(upstream === null
+      ? {}
+      : { 'server.address': upstream.hostname, 'server.port': Number(upstream.port || portOf(upstream)) }),
+    ...(status === null ? {} : { 'http.response.status_code': status }),
+    ...(error === null ? {} : { 'error.type': error }),
+    'tollgate.request_id': call.requestId,
+    'tollgate.cost_usd': Number(formatUsd(call.costNanos)),
+    ...(keyId === null ? {} : { 'tollgate.key_id': keyId }),
+  }
+}
+
+function portOf({ protocol }: URL): number {
+  return protocol === 'https:' ? 443 : 80
+}
+
+/** Our own code, else upstream's status. */
+function errorOf({ code, status, cut }: EndedCall): string | null {
+  if (code !== null) return code
+  if (status !== null && status >= 400) return String(status)
+  return cut ? 'reply_cut' : null
+}

@@ -1,0 +1,15 @@
+import { registerHooks } from 'node:module'
+
+/** Loaded before a program: names every package it loads on its error output, when it is loaded. */
+const told = new Set<string>()
+
+registerHooks({
+  load(url, context, nextLoad) {
+    const name = /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1]
+    if (name !== undefined && !told.has(name)) {
+      told.add(name)
+      process.stderr.write(`package ${name}\n`)
+    }
+    return nextLoad(url, context)
+  },
+})

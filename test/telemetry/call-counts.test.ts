@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Histogram } from '../../src/kernel/histogram.ts'
+import type { CallClosing } from '../../src/ledger/call.ts'
+import { NOTHING_USED } from '../../src/ledger/call-columns.ts'
+import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { CallCounts } from '../../src/telemetry/call-counts.ts'
+import { METRICS, type MetricSources } from '../../src/telemetry/metric-table.ts'
+
+function bookWith(overlay?: string) {
+  const loaded = loadListPrices(overlay)
+  assert.ok(loaded.kind === 'book')
+  return loaded.book
+}
+
+const closing = (more: Partial<CallClosing> = {}): CallClosing => ({
+  ...NOTHING_USED,
+  ...{ requestId: 'req_1', state: 'settled', atMs: 0, status: 200, modelServed: 'claude-haiku-5-5' },
+  ...more,
+})
+const TIMES = { overheadMs: 0.4, upstreamMs: 800 }
+
+const sourcesOf = (counts: CallCounts): MetricSources => ({
+  counts,
+  load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3 },
+  inFlight: { count: 1 },
+  waitingCalls: { size: 2 },
+  webhooks: { waiting: async () => 0, failures: 0 },
+  connections: () => null,
+  heldNanos: async () => null,
+  nowMs: () => 0,
+  eventLoopDelay: () => [],
+})
+
+async function samplesOf(counts: CallCounts, name: string) {
+  const metric = METRICS.find((each) => each.name === name)
+  assert.ok(metric !== undefined && metric.type !== 'histogram')
+  return await metric.read(sourcesOf(counts))
+}
+
+test('the label of a model is its id in the price book, for aliases and fine-tuned models too, and else "other"', () => {
+  const overlay = JSON.stringify({
+    models: [
+      {
+        id: 'own-model',
+        aliases: ['own-alias'],
+        provider: 'openai',
+        mode: 'chat',
+        rates: { standard: { input: '1', output: '2' } },
+      },
+      {
+        id: 'ft:own-model',
+        provider: 'openai',
+        mode: 'chat',
+        rates: { standard: { input: '1', output: '2' } },
+      },
+    ],
+  })
+  const loaded = loadListPrices(overlay)
+  assert.ok(loaded.kind === 'book', JSON.stringify(loaded))
+  const counts = new CallCounts(loaded.book)
+  const names = [
+    'own-model',
+    'own-alias',
+    'ft:own-model:org::1',
+    'ft:own-model:org::2',
+    'unknown',
+    'unknown-2',
+    '',
+  ]
+  for (const modelServed of [...names, ...names])
+    counts.settled('chat', null, closing({ modelServed }), TIMES)
+  counts.settled('chat', null, closing({ modelServed: null }), TIMES)
+  counts.settled('chat', 'own-alias', closing({ modelServed: null }), TIMES)
+  const { models, named } = counts.surfaces.chat
+  assert.deepEqual(
+    [...models].map(([model, { calls }]) => [model, calls[2]]),
+    [
+      ['own-model', 5],
+      ['ft:own-model', 4],
+      ['other', 7],
+    ],
+  )
+  assert.deepEqual([...named.keys()].sort(), ['own-alias', 'own-model'], 'what clients send is not kept')
+})
+
+test('a book that is read again changes the labels of later calls, and forgets nothing', () => {
+  const counts = new CallCounts(bookWith())
+  counts.settled('messages', null, closing({ modelServed: 'new-model' }), TIMES)
+  const rates = { standard: { input: '1', output: '2' } }
+  counts.use(
+    bookWith(JSON.stringify({ models: [{ id: 'new-model', provider: 'anthropic', mode: 'chat', rates }] })),
+  )
+  counts.settled('messages', null, closing({ modelServed: 'new-model' }), TIMES)
+  assert.deepEqual([...counts.surfaces.messages.models.keys()], ['other', 'new-model'])
+})
+
+test('a hundred thousand small amounts add up to the nanodollar', async () => {
+  const counts = new CallCounts(bookWith())
+  for (let i = 0; i < 100_000; i += 1)
+    counts.settled('messages', null, closing({ costNanos: 100_000_001n, listNanos: 1n }), TIMES)
+  const [cost] = (await samplesOf(counts, 'tollgate_cost_usd_total')) ?? []
+  assert.equal(cost?.value, 10_000.0001)
+  const [list] = (await samplesOf(counts, 'tollgate_list_cost_usd_total')) ?? []
+  assert.equal(list?.value, 0.0001)
+})
+
+test('a status is counted by its first digit, and none or an impossible one as none', () => {
+  const counts = new CallCounts(bookWith())
+  for (const status of [200, 299, 304, 404, 529, 600, 999, null, 101])
+    counts.settled('messages', null, closing({ status }), TIMES)
+  assert.deepEqual(counts.surfaces.messages.models.get('claude-haiku-5-5')?.calls, [3, 1, 2, 1, 1, 1])
+})
+
+test('what the store does not tell in time has no sample', async () => {
+  assert.equal(await samplesOf(new CallCounts(bookWith()), 'tollgate_held_usd'), null)
+})
+
+test('a histogram counts what is at most its bound, in memory of its own or shared', () => {
+  const bounds = [1, 10]
+  const memory = Histogram.sharedMemory(bounds)
+  const observer = new Histogram(bounds, memory)
+  for (const value of [0, 1, 1.5, 10, 11, 1_000]) observer.observe(value)
+  for (const histogram of [observer, new Histogram(bounds, memory)])
+    assert.deepEqual(histogram.read(), { atMost: [2, 4], count: 6, sum: 1_023.5 })
+})

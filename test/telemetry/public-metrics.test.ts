@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { type GatewayOptions, startGateway } from '../support/gateway.ts'
+import { readOpenMetrics } from '../support/open-metrics.ts'
+
+async function gatewayWith(settings: NonNullable<GatewayOptions['settings']>) {
+  const gateway = await startGateway({ messagesUrl: 'http://127.0.0.1:9', settings })
+  after(() => gateway.close())
+  const ask = (method: string, path: string, key: string | null = null) =>
+    fetch(gateway.url + path, { method, headers: key === null ? {} : { authorization: `Bearer ${key}` } })
+  return { ...gateway, ask }
+}
+
+test('metrics are for admin keys: without a key 401, with an API key 403', async () => {
+  const { ask, apiKey, adminKey } = await gatewayWith({})
+  assert.equal((await ask('GET', '/metrics')).status, 401)
+  assert.equal((await ask('GET', '/metrics', apiKey)).status, 403)
+  const shown = await ask('GET', '/metrics', adminKey)
+  assert.equal(shown.status, 200)
+  assert.equal(shown.headers.get('cache-control'), 'no-store')
+  readOpenMetrics(await shown.text())
+})
+
+test('with metrics.public they are for everybody, and nothing else is', async () => {
+  const { ask, apiKey, adminKey } = await gatewayWith({ metricsPublic: true })
+  for (const key of [null, apiKey, adminKey, 'nonsense']) {
+    const shown = await ask('GET', '/metrics', key)
+    assert.equal(shown.status, 200, String(key))
+    readOpenMetrics(await shown.text())
+    const head = await ask('HEAD', '/metrics', key)
+    assert.deepEqual([head.status, await head.text()], [200, ''])
+  }
+  assert.equal((await ask('POST', '/metrics')).status, 405)
+  assert.equal((await ask('GET', '/v1/keys')).status, 401)
+  assert.equal((await ask('GET', '/metrics?')).status, 200)
+  // Such a path is upstream's, and goes there with a key alone.
+  assert.equal((await ask('GET', '/metrics/')).status, 401)
+})
