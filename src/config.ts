@@ -55,6 +55,8 @@ export interface Config {
   readonly pepper: Secret | null
   readonly prefix: string
   readonly logLevel: LogLevel
+  /** Files in PEM format; null: plain HTTP is spoken. What is in them is looked at by `readCertificate`. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
   /** `null` on both: the built-in simulator is upstream. `null` on one: that surface answers 503. */
   readonly messages: UpstreamConfig | null
   readonly chat: UpstreamConfig | null
@@ -183,6 +185,8 @@ const variables = {
     /^[a-z][a-z0-9]{0,15}$/,
     'must be 1 to 16 lower-case letters and digits, beginning with a letter',
   ),
+  TOLLGATE_TLS_CERT: anyText,
+  TOLLGATE_TLS_KEY: anyText,
   TOLLGATE_LOG_LEVEL: oneOf(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`),
 } as const
 
@@ -272,6 +276,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const traces = readTraces(environment, problems)
   refuseUnknownVariables(environment, problems)
   const file = readFile(env.TOLLGATE_CONFIG, workingDir, problems)
+  const tls = tlsFiles(env.TOLLGATE_TLS_CERT, env.TOLLGATE_TLS_KEY, workingDir, problems)
   const prices = readPrices(env.TOLLGATE_PRICES, workingDir, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
@@ -284,6 +289,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     pepper: env.TOLLGATE_PEPPER ?? null,
     prefix: env.TOLLGATE_PREFIX ?? 'svc',
     logLevel: env.TOLLGATE_LOG_LEVEL ?? 'info',
+    tls,
     messages: upstream(
       env.TOLLGATE_MESSAGES_URL,
       env.TOLLGATE_MESSAGES_KEY ?? fallback.ANTHROPIC_API_KEY,
@@ -337,6 +343,25 @@ function readTraces(environment: Environment, problems: string[]): TraceConfig |
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {
   if (url === undefined && key === undefined) return null
   return { url: url ?? new URL(defaultUrl), key: key ?? null }
+}
+
+function tlsFiles(
+  cert: string | undefined,
+  key: string | undefined,
+  workingDir: string,
+  problems: string[],
+): Config['tls'] {
+  if (cert !== undefined && key !== undefined)
+    return { certFile: resolve(workingDir, cert), keyFile: resolve(workingDir, key) }
+  if (cert !== undefined)
+    problems.push(
+      'TOLLGATE_TLS_KEY is missing: name the file with the key of TOLLGATE_TLS_CERT, or unset both',
+    )
+  if (key !== undefined)
+    problems.push(
+      'TOLLGATE_TLS_CERT is missing: name the file with the certificate of TOLLGATE_TLS_KEY, or unset both',
+    )
+  return null
 }
 
 function readPrices(path: string | undefined, workingDir: string, problems: string[]): Config['prices'] {

@@ -103,6 +103,8 @@ Environment
   TOLLGATE_PRICES         price overlay file; SIGHUP reads it again
   TOLLGATE_PEPPER         secret the stored key digests are made with     <data dir>/pepper
   TOLLGATE_PREFIX         beginning of keys and of the x-…- headers       svc
+  TOLLGATE_TLS_CERT       certificate, a PEM file: https is served; SIGHUP reads it again
+  TOLLGATE_TLS_KEY        its key, a PEM file
   TOLLGATE_LOG_LEVEL      silent fatal error warn info debug trace        info
                           on a terminal, from info on, a line for each call
 

@@ -95,20 +95,11 @@ function billOf(plan: BillPlan, head: ReplyHead | null, { usage, rated, estimate
   }
 }
 
-/** What a closing says of time and bytes. */
-type Measured = Pick<
-  CallClosing,
-  'requestId' | 'atMs' | 'streamed' | 'upstreamMs' | 'overheadMs' | 'bytesIn' | 'bytesOut'
->
-
 /** Of what upstream calls a call or its end. */
 const RECORDED_CHARS_MAX = 256
 
-/**
- * The bill as the store keeps it, without secrets: upstreams that echo the name of the model they were asked for echo
- * whatever was put there.
- */
-export function closingOf(bill: Bill, measured: Measured, redact: Redact): CallClosing {
+/** Upstreams that echo the name of the model they were asked for echo whatever was put there. */
+export function withoutSecrets(bill: Bill, redact: Redact): Bill {
   const clean = (text: string | null) => (text === null ? null : redact(text))
   const short = (text: string | null) => clean(text?.slice(0, RECORDED_CHARS_MAX) ?? null)
   return {
@@ -117,7 +108,6 @@ export function closingOf(bill: Bill, measured: Measured, redact: Redact): CallC
     usage: clean(bill.usage),
     stopReason: short(bill.stopReason),
     upstreamRequestId: short(bill.upstreamRequestId),
-    ...measured,
   }
 }
 

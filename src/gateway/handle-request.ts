@@ -4,7 +4,7 @@ import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { EndedCall } from '../telemetry/ended-call.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
-import { type Bill, billCall, closingOf, NOTHING_BILLED } from './bill.ts'
+import { type Bill, billCall, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { deny, refuseRequest } from './deny.ts'
@@ -139,7 +139,8 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
   const settle = (bill: Bill) => {
     const elapsedMs = clock.monotonicMs() - exchange.startedMs
     const times = { overheadMs: Math.max(0, elapsedMs - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
-    const measured = {
+    const closing = {
+      ...withoutSecrets(bill, exchange.names.redact),
       requestId: exchange.requestId,
       atMs: clock.nowMs(),
       streamed: reply.isStreamed,
@@ -149,7 +150,6 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
       // What is held leaves next, with the figures of this settlement.
       bytesOut: reply.bytesOut + reply.bytesHeld,
     }
-    const closing = closingOf(bill, measured, exchange.names.redact)
     return gateway.settler.settle(closing, () => {
       gateway.queues.settled(digest, admission.accountId)
       // A defect after its settlement closes a call again, which changes nothing.

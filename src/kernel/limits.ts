@@ -24,6 +24,9 @@ export const limits = {
    */
   headTimeoutMs: 10_000,
 
+  /** From a connection's acceptance to the end of its TLS handshake. Beyond it the connection closes (checked every second). */
+  tlsHandshakeTimeoutMs: 10_000,
+
   /** A request body that sends nothing for this long: 408 and the connection closes. */
   bodyIdleTimeoutMs: 60_000,
 

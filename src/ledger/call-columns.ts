@@ -116,7 +116,7 @@ export type RecordColumns = {
 }
 
 /** A column as the command that brings it has its value. */
-interface Brought<Command> {
+export interface Brought<Command> {
   readonly column: string
   readonly kind: ColumnKind
   /** As JSON has it for PostgreSQL: the member of the command, but for the tokens, which have a column each. */

@@ -34,7 +34,7 @@ export function decideAdmission(opening: CallOpening, keyState: KeyState): Decis
   if (refusal !== null) return { kind: 'refuse', refusal }
   const by = heldBy(opening, keyState)
   if (by !== null) return { kind: 'wait', by }
-  return { kind: 'admit', ...sizeOfHold(opening, keyState) }
+  return admit(opening, keyState)
 }
 
 /** For a key with nothing to keep to, upstream judges odd requests itself. */
@@ -74,10 +74,11 @@ function refuseUnratable({ unratable }: CallOpening, keyState: KeyState): CallRe
   return unratable.refuse === 'always' || limited ? { reason: unratable.reason } : null
 }
 
-function refuseByMoney({ hold }: CallOpening, { budget, ...account }: KeyState): CallRefusal | null {
+function refuseByMoney({ hold }: CallOpening, keyState: KeyState): CallRefusal | null {
+  const { budget, creditEnforced, balanceNanos } = keyState
   if (hold.kind === 'none') return null
   if (budget !== null && budget.spentNanos >= budget.capNanos) return { reason: 'budget_exceeded', budget }
-  if (account.creditEnforced && account.balanceNanos <= 0n) return { reason: 'credit_exhausted' }
+  if (creditEnforced && balanceNanos <= 0n) return { reason: 'credit_exhausted' }
   return null
 }
 
@@ -103,18 +104,19 @@ export const UNBOUNDED_NANOS = 1_000n * NANOS_PER_USD
 export const HOLD_NANOS_MAX = 100_000n * NANOS_PER_USD
 
 /** A call that nothing bounds takes all that is left of its key's cap: no other call of the key is admitted until it is settled. */
-function sizeOfHold({ hold }: CallOpening, keyState: KeyState): { holdNanos: Nanos; holdListNanos: Nanos } {
-  if (hold.kind === 'none') return { holdNanos: 0n, holdListNanos: 0n }
+function admit({ hold }: CallOpening, keyState: KeyState): Decision {
+  if (hold.kind === 'none') return { kind: 'admit', holdNanos: 0n, holdListNanos: 0n }
   if (hold.kind === 'bound') {
     const { nanos = 0n, listNanos = 0n } = keyState.holdFloor ?? {}
-    return { holdNanos: larger(hold.nanos, nanos), holdListNanos: larger(hold.listNanos, listNanos) }
+    const holdListNanos = larger(hold.listNanos, listNanos)
+    return { kind: 'admit', holdNanos: larger(hold.nanos, nanos), holdListNanos }
   }
   const { budget, creditEnforced, balanceNanos } = keyState
   const most =
     budget !== null ? leftOf(budget) : creditEnforced ? balanceNanos - keyState.heldNanos : UNBOUNDED_NANOS
   // Where only what is settled counts, calls in flight may hold more than there is.
   const nanos = within(most, 0n, budget === null ? UNBOUNDED_NANOS : HOLD_NANOS_MAX)
-  return { holdNanos: nanos, holdListNanos: within(nanos, 0n, UNBOUNDED_NANOS) }
+  return { kind: 'admit', holdNanos: nanos, holdListNanos: within(nanos, 0n, UNBOUNDED_NANOS) }
 }
 
 function larger(a: Nanos, b: Nanos): Nanos {

@@ -49,18 +49,25 @@ export function boundOf(
   const { model: asked, fallbacks, tools } = request
   if (asked === null) return unbounded('the request names no model')
   const attempts = [{ model: asked, maxOutputTokens: request.maxOutputTokens }, ...fallbacks]
-  const unpriced = [...attempts, ...tools.advisors, { model: tools.imageModel ?? asked }].find(
-    ({ model }) => findModel(version, model) === null,
-  )
-  if (unpriced !== undefined) return { kind: 'unpriced', model: unpriced.model }
-  if (tools.imageModel !== null) return unbounded('nothing limits how much the image tool draws')
+  const steps = 1 + (tools.usesMax ?? 0)
+  const works: Work[] = []
+  for (const attempt of attempts) {
+    const model = findModel(version, attempt.model)
+    if (model === null) return { kind: 'unpriced', model: attempt.model }
+    works.push(workOfAttempt(model, attempt, steps, request))
+  }
+  for (const advisor of tools.advisors) {
+    const model = findModel(version, advisor.model)
+    if (model === null) return { kind: 'unpriced', model: advisor.model }
+    works.push(workOfAdvisor(model, advisor, attempts.length, request))
+  }
+  if (tools.imageModel !== null) {
+    if (findModel(version, tools.imageModel) === null) return { kind: 'unpriced', model: tools.imageModel }
+    return unbounded('nothing limits how much the image tool draws')
+  }
   if (tools.usesMax === null) return unbounded('nothing limits how often tools are used')
-  const steps = 1 + tools.usesMax
   const totals = new Totals()
-  for (const work of [
-    ...attempts.flatMap((attempt) => workOfAttempt(attempt, steps, request, version)),
-    ...tools.advisors.flatMap((advisor) => workOfAdvisor(advisor, attempts.length, request, version)),
-  ]) {
+  for (const work of works) {
     const { model } = work
     const amount = tokensAmount(work, request, settings)
     const fees = work.paysFees ? feesAmount(model, tools) : 0n
@@ -93,33 +100,29 @@ interface Work {
 
 /** Of a model that answers the request, tools and all. */
 function workOfAttempt(
-  { model: name, maxOutputTokens }: Fallback,
+  model: ModelPrice,
+  { maxOutputTokens }: Fallback,
   steps: number,
   request: BoundRequest,
-  version: PriceVersion,
-): Work[] {
-  const model = findModel(version, name)
-  if (model === null) return []
+): Work {
   const context = inputLimit(model, request)
   const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
   const answers = SURFACES[request.surface].pricing.limitsEachStep ? request.n * steps : request.n
   const compactions = mayCompact(request.compactsAbove, context, output) ? steps : 0
-  return [{ model, context, contexts: steps, output, answers, compactions, paysFees: true }]
+  return { model, context, contexts: steps, output, answers, compactions, paysFees: true }
 }
 
 /** Of a model that is asked by a tool, and reads all that the one reads which asks it. */
 function workOfAdvisor(
-  { model: name, maxOutputTokens, usesMax }: Advisor,
+  model: ModelPrice,
+  { maxOutputTokens, usesMax }: Advisor,
   attempts: number,
   request: BoundRequest,
-  version: PriceVersion,
-): Work[] {
-  const model = findModel(version, name)
-  if (model === null) return []
+): Work {
   const context = inputLimit(model, request)
   const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
   const times = usesMax * attempts
-  return [{ model, context, contexts: times, output, answers: times, compactions: 0, paysFees: false }]
+  return { model, context, contexts: times, output, answers: times, compactions: 0, paysFees: false }
 }
 
 /** What the tokens come to, or why there is no limit. */

@@ -34,7 +34,9 @@ export const MODIFIERS = {
     nameOf: ({ geography }) => geography,
     most(factors, { geography }, { geographyPossible }) {
       const isPossible = geography === null ? geographyPossible : geography !== ANYWHERE
-      return isPossible ? [...factors.values()].reduce(maxRate, ONE) : ONE
+      let most = ONE
+      if (isPossible) for (const factor of factors.values()) most = maxRate(most, factor)
+      return most
     },
     describe: (name, factor) => `geography ${name} × ${factor}`,
   },
@@ -79,8 +81,12 @@ export function multiplierMax(factors: ModelFactors, request: BoundRequest, sett
 }
 
 function product(factor: (name: ModifierName, modifier: Modifier) => bigint): bigint {
-  let product = 1n
-  for (const name of MODIFIER_NAMES) product *= factor(name, MODIFIERS[name])
+  let product = MULTIPLIER_ONE
+  for (const name of MODIFIER_NAMES) {
+    const own = factor(name, MODIFIERS[name])
+    // Nearly all are 1, and a multiplication makes a number.
+    if (own !== ONE) product = (product / ONE) * own
+  }
   return product
 }
 

@@ -22,6 +22,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'config.ts': ['kernel'],
   'installation.ts': ['kernel', 'keys', 'store', 'config.ts'],
   'read-pricing.ts': ['pricing', 'config.ts'],
+  'read-certificate.ts': ['kernel', 'config.ts'],
   'main.ts': [
     'kernel',
     'http',
@@ -36,8 +37,18 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config.ts',
     'installation.ts',
     'read-pricing.ts',
+    'read-certificate.ts',
   ],
-  doctor: ['kernel', 'keys', 'pricing', 'providers', 'store', 'config.ts', 'read-pricing.ts'],
+  doctor: [
+    'kernel',
+    'keys',
+    'pricing',
+    'providers',
+    'store',
+    'config.ts',
+    'read-pricing.ts',
+    'read-certificate.ts',
+  ],
   cli: [
     'doctor',
     'kernel',
@@ -52,6 +63,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config.ts',
     'installation.ts',
     'read-pricing.ts',
+    'read-certificate.ts',
     'main.ts',
   ],
 }

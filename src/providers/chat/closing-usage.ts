@@ -1,4 +1,4 @@
-import type { UsagePart } from '../../kernel/usage.ts'
+import { NO_USAGE, type UsagePart } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
 import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
 import {
@@ -189,16 +189,16 @@ export class ClosingUsageReader implements ReplyReader {
 
   reading(): Reading {
     const usages = this.#usages
-    return readingOf({
+    const reading = readingOf({
       parts: usages.flatMap((usage) => usage.parts),
       inputKnown: usages.length > 0 && usages.every((usage) => usage.inputKnown),
       outputKnown: usages.length > 0 && usages.every((usage) => usage.outputKnown),
       outputTokensSeen: usages.reduce((sum, usage) => sum + usage.outputTokens, 0),
-      usage: { modelServed: this.#model },
+      usage: { ...NO_USAGE, modelServed: this.#model },
       suspect: this.#counts.suspect,
       error: this.#error,
-      ...(this.#audio === null ? {} : { audio: this.#audio }),
     })
+    return this.#audio === null ? reading : { ...reading, audio: this.#audio }
   }
 
   /** A number, which the documents of some years call a string. What cannot be true is not taken. */

@@ -1,3 +1,4 @@
+import { NO_USAGE } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
 import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
 import {
@@ -114,7 +115,12 @@ export class ChatReader implements ReplyReader {
       inputKnown: input !== null,
       outputKnown: output !== null && this.#isFinal,
       outputTokensSeen: output?.total ?? 0,
-      usage: { modelServed: this.#model, serviceTier: this.#serviceTier, stopReason: this.#stopReason },
+      usage: {
+        ...NO_USAGE,
+        modelServed: this.#model,
+        serviceTier: this.#serviceTier,
+        stopReason: this.#stopReason,
+      },
       suspect: this.#counts.suspect,
       error: this.#error,
       objectId: this.#id,

@@ -1,4 +1,4 @@
-import type { Quantities, UsagePart } from '../../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type UsagePart } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
 import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
 import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
@@ -147,7 +147,12 @@ export class ResponsesReader implements ReplyReader {
       inputKnown: input !== null,
       outputKnown: output !== null,
       outputTokensSeen: output?.total ?? 0,
-      usage: { modelServed: this.#model, serviceTier: this.#serviceTier, stopReason: this.#status },
+      usage: {
+        ...NO_USAGE,
+        modelServed: this.#model,
+        serviceTier: this.#serviceTier,
+        stopReason: this.#status,
+      },
       suspect: this.#counts.suspect,
       error: this.#error,
       objectId: this.#id,

@@ -1,4 +1,4 @@
-import type { Quantities, Usage, UsagePart } from '../../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../../kernel/usage.ts'
 import type { JsonDocument } from '../../metering/json-document.ts'
 import { Counts, isObject, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
 
@@ -194,7 +194,7 @@ export class MessageUsage {
   /** Another attempt, or a credit for one, made other figures of it. */
   #hasFallback = false
   /** How the message was served. */
-  stated: Partial<Usage> = {}
+  stated: Usage = NO_USAGE
 
   get suspect(): boolean {
     return this.#counts.suspect
@@ -237,10 +237,12 @@ export class MessageUsage {
     if (iterations.length > 0) this.#iterations = iterations
     if (isObject(usage['fallback_credit']) || this.fallbackModel() !== null) this.noteFallback()
     if (place === 'final' || place === 'whole') this.#isFinal = true
+    const { stated } = this
     this.stated = {
-      serviceTier: nameAt(usage['service_tier']) ?? this.stated.serviceTier ?? null,
-      speed: nameAt(usage['speed']) ?? this.stated.speed ?? null,
-      geography: nameAt(usage['inference_geo']) ?? this.stated.geography ?? null,
+      ...stated,
+      serviceTier: nameAt(usage['service_tier']) ?? stated.serviceTier,
+      speed: nameAt(usage['speed']) ?? stated.speed,
+      geography: nameAt(usage['inference_geo']) ?? stated.geography,
     }
   }
 

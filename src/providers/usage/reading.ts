@@ -1,4 +1,4 @@
-import { NO_USAGE, type Quantities, type Unit, type Usage, type UsagePart } from '../../kernel/usage.ts'
+import type { Quantities, Unit, Usage, UsagePart } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
 import type { Reading } from '../../metering/meter.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
@@ -111,9 +111,9 @@ export function takeText(
 }
 
 /** What a reader of replies has found when its reply is over. What it cannot know is left out. */
-interface Found extends Omit<Partial<Reading>, 'usage'> {
-  /** What the reply says of the whole call. */
-  readonly usage: Partial<Usage>
+interface Found extends Omit<Partial<Reading>, 'audio'> {
+  /** What the reply says of the whole call, but for its parts and for doubts. */
+  readonly usage: Usage
   /** Of the response's own model, and of others that have the same two sides. */
   readonly parts: readonly UsagePart[]
   readonly inputKnown: boolean
@@ -126,14 +126,18 @@ interface Found extends Omit<Partial<Reading>, 'usage'> {
   readonly suspect: boolean
 }
 
-export function readingOf({ usage, parts, calls = {}, otherParts = [], suspect, ...found }: Found): Reading {
-  const known = addToolCalls(keepKnownSides(parts, found.inputKnown, found.outputKnown), calls)
+/** Member by member: objects that are spread into what is there, and rests of others, took 2 µs of every call. */
+export function readingOf(found: Found): Reading {
+  const { usage, parts, calls = {}, otherParts = [], inputKnown, outputKnown, suspect } = found
+  const known = addToolCalls(keepKnownSides(parts, inputKnown, outputKnown), calls)
   return {
-    usage: { ...NO_USAGE, ...usage, parts: [...known, ...otherParts], suspect },
-    error: null,
-    objectId: null,
-    imagesBegun: 0,
-    ...found,
+    usage: { ...usage, parts: [...known, ...otherParts], suspect },
+    inputKnown,
+    outputKnown,
+    outputTokensSeen: found.outputTokensSeen,
+    error: found.error ?? null,
+    objectId: found.objectId ?? null,
+    imagesBegun: found.imagesBegun ?? 0,
   }
 }
 

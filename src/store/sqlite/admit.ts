@@ -8,9 +8,11 @@ import { decideAdmission, type KeyState } from '../../ledger/decide-admission.ts
 import { modelsOf } from '../operations/keys.ts'
 import { bool, nanos, nanosOrNull, numberOrNull, type Row, text } from '../rows.ts'
 import type { AccountRow, BatchRows, KeyRow, MonthMoves } from './batch-rows.ts'
-import { bind, inArrays, integer } from './bind.ts'
+import { bindersOf, inArrays, integer } from './bind.ts'
 import type { OpenCalls } from './calls.ts'
 import type { Operations } from './operations.ts'
+
+const OPENING_BINDERS = bindersOf(OPENING_COLUMNS)
 
 /** Admission: the checks of a call and its hold, in the transaction of the batch that it came with. */
 export function admitOperation(
@@ -53,16 +55,21 @@ export function admitOperation(
       const { holdNanos, holdListNanos } = decision
       const day = dayOf(opening.atMs)
       insertCall.run(
-        ...[accountId, keyId, integer(opening.atMs), month, day, holdNanos, holdListNanos],
-        ...OPENING_COLUMNS.map(({ of, kind }) => bind(of(opening), kind)),
+        accountId,
+        keyId,
+        integer(opening.atMs),
+        month,
+        day,
+        holdNanos,
+        holdListNanos,
+        ...OPENING_BINDERS.map((binder) => binder(opening)),
       )
       account.heldNanos += holdNanos
       account.movedHeldNanos += holdNanos
       moves.heldNanos += holdNanos
       const { modelAsked, endpoint } = opening
-      openCalls.set(opening.requestId, {
-        ...{ accountId, keyId, month, day, modelAsked, endpoint, holdNanos, holdListNanos },
-      })
+      const open = { accountId, keyId, month, day, modelAsked, endpoint, holdNanos, holdListNanos }
+      openCalls.set(opening.requestId, open)
       return { kind: 'admitted', keyId, accountId, logRequests: logRequests === 1n, balanceNanos }
     },
   }

@@ -3,7 +3,7 @@ import { KEY_LIMITS } from '../../keys/key-store.ts'
 import type { SpentCall } from '../../ledger/budget-crossings.ts'
 import type { CallClosing } from '../../ledger/call.ts'
 import { TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
-import { flag, inArrays, integer } from './bind.ts'
+import { inArrays, integer } from './bind.ts'
 import { prepareTellSettled, type TellSettled } from './tell-settled.ts'
 
 /** How SQLite gives the columns of a key's limits. */
@@ -52,13 +52,18 @@ export interface MonthMoves {
   told: { readonly accountId: string; readonly calls: SpentCall[] } | null
 }
 
+/** What this batch adds to a day. */
 interface DayMoves {
   readonly of: readonly [accountId: string, day: string, model: string, keyId: string]
-  /** In the order of `DAY_SUMS`. */
-  readonly sums: bigint[]
+  requests: number
+  /** In the order of `TOKEN_COLUMNS`. */
+  readonly tokens: [input: number, output: number, cacheRead: number, cacheWrite: number]
+  costNanos: bigint
+  listNanos: bigint
+  unpriced: number
+  estimated: number
 }
 
-/** What a settled call adds to its day. */
 const DAY_SUMS = [
   'requests',
   ...Object.values(TOKEN_COLUMNS),
@@ -197,19 +202,31 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
     hasNotedUses: () => noted > 0,
     notedUsesCanWait: () => noted < NOTED_USES_MAX,
 
-    count({ tokens, costNanos, listNanos, unpriced, estimated }, ...of) {
-      const name = of.join(' ')
+    count({ tokens, costNanos, listNanos, unpriced, estimated }, accountId, day, model, keyId) {
+      const name = `${accountId} ${day} ${model} ${keyId}`
       let moves = days.get(name)
       if (moves === undefined) {
-        moves = { of, sums: DAY_SUMS.map(() => 0n) }
+        const of = [accountId, day, model, keyId] as const
+        moves = {
+          of,
+          requests: 0,
+          tokens: [0, 0, 0, 0],
+          costNanos: 0n,
+          listNanos: 0n,
+          unpriced: 0,
+          estimated: 0,
+        }
         days.set(name, moves)
       }
-      const added = [
-        1n,
-        ...[tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite].map(integer),
-        ...[costNanos, listNanos, flag(unpriced), flag(estimated)],
-      ]
-      for (const [i, by] of added.entries()) moves.sums[i] = (moves.sums[i] ?? 0n) + by
+      moves.requests += 1
+      moves.tokens[0] += tokens.input
+      moves.tokens[1] += tokens.output
+      moves.tokens[2] += tokens.cacheRead
+      moves.tokens[3] += tokens.cacheWrite
+      moves.costNanos += costNanos
+      moves.listNanos += listNanos
+      moves.unpriced += Number(unpriced)
+      moves.estimated += Number(estimated)
     },
 
     forgetKeys: () => keys.clear(),
@@ -231,7 +248,10 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
         }
       }
       for (const [keyId, atMs] of lastUses) markUsed.run(integer(atMs), keyId)
-      for (const { of, sums } of days.values()) addToDay.run(...of, ...sums)
+      for (const { of, requests, tokens, costNanos, listNanos, unpriced, estimated } of days.values()) {
+        const counts = [integer(unpriced), integer(estimated)]
+        addToDay.run(...of, integer(requests), ...tokens.map(integer), costNanos, listNanos, ...counts)
+      }
       forget()
     },
 

@@ -1,5 +1,5 @@
 import type { SQLInputValue, StatementSync } from 'node:sqlite'
-import type { ColumnKind } from '../../ledger/call-columns.ts'
+import type { Brought } from '../../ledger/call-columns.ts'
 
 /** A JS number would be bound as REAL, and a comparison or sum with it would leave the integers. */
 export function integer(value: number): bigint {
@@ -10,11 +10,16 @@ export function flag(value: boolean): bigint {
   return value ? 1n : 0n
 }
 
-/** A value of a column of a call, as a statement takes it. */
-export function bind(value: unknown, kind: ColumnKind): SQLInputValue {
-  if (value === null) return null
-  if (kind === 'flag') return flag(value as boolean)
-  return kind === 'count' || kind === 'count?' ? integer(value as number) : (value as string | bigint)
+/**
+ * What gives a statement the columns of a call out of the command that brings them. Counts stay numbers: where they are
+ * stored, and not compared or added, the table makes integers of them, in a third of the time.
+ */
+export function bindersOf<Command>(
+  columns: readonly Brought<Command>[],
+): readonly ((command: Command) => SQLInputValue)[] {
+  return columns.map(({ of, kind }) =>
+    kind === 'flag' ? (command) => (of(command) ? 1 : 0) : (of as (command: Command) => SQLInputValue),
+  )
 }
 
 /** Rows as arrays: an object takes as long again, for the names of its columns alone. */

@@ -6,7 +6,7 @@ import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { callRecord, refusedRecord } from '../call-record.ts'
 import { nanos, nanosOrNull, text, textOrNull } from '../rows.ts'
 import type { BatchRows } from './batch-rows.ts'
-import { bind, flag, inArrays, integer } from './bind.ts'
+import { bindersOf, flag, inArrays, integer } from './bind.ts'
 import type { Operations } from './operations.ts'
 
 /** What settlement has to know of a call's opening. */
@@ -30,6 +30,8 @@ export interface OpenCall {
 export type OpenCalls = Map<string, OpenCall>
 
 type CallOperations = Pick<Operations, 'settle' | 'getCall' | 'interruptOpenCalls'>
+
+const CLOSING_BINDERS = bindersOf(CLOSING_COLUMNS)
 
 /** Settlement: every statement that closes a call is in this file; the sums that it moves are in batch-rows.ts. */
 export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: OpenCalls): CallOperations {
@@ -122,9 +124,14 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     const overrun = holdNanos < costNanos
     const lostNanos = closing.state === 'interrupted' ? call.holdListNanos : 0n
     const { changes } = closeCall.run(
-      ...[closing.state, integer(closing.atMs), flag(overrun), lostNanos, balanceNanos],
-      ...CLOSING_COLUMNS.map(({ of, kind }) => bind(of(closing), kind)),
-      ...[closing.requestId, state],
+      closing.state,
+      integer(closing.atMs),
+      flag(overrun),
+      lostNanos,
+      balanceNanos,
+      ...CLOSING_BINDERS.map((binder) => binder(closing)),
+      closing.requestId,
+      state,
     )
     if (Number(changes) !== 1) return null
     // After this point the closing is booked. An interrupted call has given its hold back already.

@@ -1,6 +1,6 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
 import type { Recognition } from '../../keys/identity.ts'
-import type { Admission, CallClosing, CallOpening, Settled } from '../../ledger/call.ts'
+import type { Admission, CallClosing, CallOpening, Hold, NamedModels, Settled } from '../../ledger/call.ts'
 import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { Command } from './operations.ts'
 
@@ -74,10 +74,7 @@ export function readBatch(message: BatchMessage): readonly Command[] {
 }
 
 /** Only these functions write such texts, so what is read is what was written. */
-type CommandList =
-  | ReturnType<typeof openingList>
-  | ReturnType<typeof closingList>
-  | readonly ['r', digest: string, atMs: number]
+type CommandList = OpeningList | ClosingList | readonly ['r', digest: string, atMs: number]
 
 function commandOf(list: CommandList): Command {
   if (list[0] === 'a') return ['admit', openingOf(list)]
@@ -91,29 +88,48 @@ const OPENING_PLAIN = [
 ]
 const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_PLAIN)[number]>
 
-function openingList(opening: CallOpening) {
+/** Flat: a list within the list takes a sixth longer. */
+type OpeningList = readonly [
+  'a',
+  digest: string,
+  hold: Hold['kind'],
+  nanos: string,
+  listNanos: string,
+  ...models: readonly [names: NamedModels['names'], unknown: string | null, batchFile: string | null],
+  ...ahead: readonly [key: boolean, accounts: readonly string[]],
+  ...plain: unknown[],
+]
+
+function openingList(opening: CallOpening): OpeningList {
   const { digest, hold, models, ahead } = opening
-  const [nanos, listNanos] = hold.kind === 'bound' ? [String(hold.nanos), String(hold.listNanos)] : ['', '']
-  return [
+  const list: [...OpeningList] = [
     'a',
-    valuesOf(opening, OPENING_PLAIN),
     bytesText(digest),
-    ...([hold.kind, nanos, listNanos] as const),
-    ...([models.names, models.unknown, models.batchFile] as const),
-    ...([ahead.key, ahead.accounts] as const),
-  ] as const
+    hold.kind,
+    hold.kind === 'bound' ? String(hold.nanos) : '',
+    hold.kind === 'bound' ? String(hold.listNanos) : '',
+    models.names,
+    models.unknown,
+    models.batchFile,
+    ahead.key,
+    ahead.accounts,
+  ]
+  for (const name of OPENING_PLAIN) list.push(opening[name])
+  return list
 }
 
-function openingOf(list: ReturnType<typeof openingList>): CallOpening {
-  const [, plain, digest, kind, nanos, listNanos, names, unknown, batchFile, key, accounts] = list
+function openingOf(list: OpeningList): CallOpening {
   const opening: CallOpening = {
     ...BLANK_OPENING,
-    digest: bytesOf(digest),
-    hold: kind === 'bound' ? { kind, nanos: BigInt(nanos), listNanos: BigInt(listNanos) } : { kind },
-    models: { names, unknown, batchFile },
-    ahead: { key, accounts },
+    digest: bytesOf(list[1]),
+    hold:
+      list[2] === 'bound'
+        ? { kind: list[2], nanos: BigInt(list[3]), listNanos: BigInt(list[4]) }
+        : { kind: list[2] },
+    models: { names: list[5], unknown: list[6], batchFile: list[7] },
+    ahead: { key: list[8], accounts: list[9] },
   }
-  return setValues(opening, OPENING_PLAIN, plain)
+  return setValues(opening, OPENING_PLAIN, list, 10)
 }
 
 const CLOSING_PLAIN = [
@@ -122,27 +138,28 @@ const CLOSING_PLAIN = [
 ]
 const BLANK_CLOSING = blank([...CLOSING_PLAIN, ...CLOSING_AMOUNTS]) as Omit<CallClosing, 'tokens'>
 
-function closingList(closing: CallClosing) {
+type ClosingList = readonly [
+  's',
+  input: number,
+  output: number,
+  cacheRead: number,
+  cacheWrite: number,
+  ...plain: unknown[],
+]
+
+function closingList(closing: CallClosing): ClosingList {
   const { tokens } = closing
-  return [
-    's',
-    valuesOf(closing, CLOSING_PLAIN),
-    valuesOf(closing, CLOSING_AMOUNTS).map(String),
-    ...([tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite] as const),
-  ] as const
+  const list: [...ClosingList] = ['s', tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite]
+  for (const name of CLOSING_PLAIN) list.push(closing[name])
+  for (const name of CLOSING_AMOUNTS) list.push(String(closing[name]))
+  return list
 }
 
-function closingOf(list: ReturnType<typeof closingList>): CallClosing {
-  const [, plain, amounts, input, output, cacheRead, cacheWrite] = list
-  const closing = { ...BLANK_CLOSING, tokens: { input, output, cacheRead, cacheWrite } }
-  setValues(closing, CLOSING_PLAIN, plain)
-  return setValues(closing, CLOSING_AMOUNTS, amounts.map(BigInt))
-}
-
-function valuesOf<Value>(value: Value, names: readonly (keyof Value)[]): unknown[] {
-  const values = new Array<unknown>(names.length)
-  for (let i = 0; i < names.length; i += 1) values[i] = value[names[i] as keyof Value]
-  return values
+function closingOf(list: ClosingList): CallClosing {
+  const tokens = { input: list[1], output: list[2], cacheRead: list[3], cacheWrite: list[4] }
+  const closing = setValues({ ...BLANK_CLOSING, tokens }, CLOSING_PLAIN, list, 5)
+  const amounts = list.slice(5 + CLOSING_PLAIN.length) as string[]
+  return setValues(closing, CLOSING_AMOUNTS, amounts.map(BigInt), 0)
 }
 
 /** An object with all these members, to be copied: members that are added one by one take three times as long. */
@@ -150,8 +167,16 @@ function blank(names: readonly string[]): unknown {
   return Object.fromEntries(names.map((name) => [name, null]))
 }
 
-function setValues<Value>(value: Value, names: readonly (keyof Value)[], values: readonly unknown[]): Value {
-  for (let i = 0; i < names.length; i += 1) value[names[i] as keyof Value] = values[i] as Value[keyof Value]
+/** From a place in the list on. */
+function setValues<Value>(
+  value: Value,
+  names: readonly (keyof Value)[],
+  list: readonly unknown[],
+  from: number,
+): Value {
+  for (let i = 0; i < names.length; i += 1) {
+    value[names[i] as keyof Value] = list[from + i] as Value[keyof Value]
+  }
   return value
 }
 
