@@ -90,6 +90,10 @@ export interface Config {
   readonly spilledBytesMax: number
   /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[]
+  /** Whether `/metrics` is shown without a key. */
+  readonly metricsPublic: boolean
+  /** Null: no traces are sent. */
+  readonly traces: TraceConfig | null
   /** Whether webhooks may go to private addresses, and over plain HTTP. */
   readonly webhooksAllowPrivate: boolean
   /** The balance from which on `balance.low` is told; null never tells it. */
@@ -98,10 +102,6 @@ export interface Config {
   readonly budgetThresholdsPercent: readonly number[]
   /** Where people open the dashboard, for links in messages. */
   readonly dashboardUrl: URL | null
-  /** Whether `/metrics` is shown without a key. */
-  readonly metricsPublic: boolean
-  /** Null: no traces are sent. */
-  readonly traces: TraceConfig | null
 }
 
 export class ConfigError extends Error {
@@ -258,13 +258,13 @@ const settings = section({
     spilled_bytes: wholeNumberFrom(0, Number.MAX_SAFE_INTEGER),
   }),
   trusted_proxies: listOf(addresses),
+  metrics: section({ public: yesOrNo }),
   webhooks: section({
     allow_private: yesOrNo,
     balance_low_usd: usdAmount,
     thresholds_percent: thresholds,
   }),
   dashboard_url: httpUrl(''),
-  metrics: section({ public: yesOrNo }),
 })
 
 type Settings = NonNullable<ReturnType<typeof settings>>
@@ -320,12 +320,12 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     connectionsPerAddressMax: file.limits?.connections_per_address ?? limits.connectionsPerAddressMax,
     spilledBytesMax: file.limits?.spilled_bytes ?? limits.spilledBytesMax,
     trustedProxies: file.trusted_proxies ?? [],
+    metricsPublic: file.metrics?.public ?? false,
+    traces,
     webhooksAllowPrivate: file.webhooks?.allow_private ?? false,
     balanceLowNanos: file.webhooks?.balance_low_usd ?? null,
     budgetThresholdsPercent: file.webhooks?.thresholds_percent ?? [50, 80, 90],
     dashboardUrl: file.dashboard_url ?? null,
-    metricsPublic: file.metrics?.public ?? false,
-    traces,
   }
 }
 

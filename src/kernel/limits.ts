@@ -336,6 +336,12 @@ export const limits = {
   /** Reads beside the hot path that wait for their turn: lists, usage, exports. Beyond it: 503 `store_unavailable`. */
   readQueueMax: 1_000,
 
+  /** How long a scrape of the metrics waits for what only the store knows. Then the answer leaves without it. */
+  scrapeStoreMs: 2_000,
+
+  /** How long a stop waits for the last traces to be sent. Then they are lost. */
+  tracesFlushMs: 3_000,
+
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,
 
@@ -395,12 +401,6 @@ export const limits = {
 
   /** How long the secret before the last `rotate-secret` signs too. */
   webhookOldSecretMs: 24 * 60 * 60_000,
-
-  /** How long a scrape of the metrics waits for what only the store knows. Then the answer leaves without it. */
-  scrapeStoreMs: 2_000,
-
-  /** How long a stop waits for the last traces to be sent. Then they are lost. */
-  tracesFlushMs: 3_000,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */
   drainMs: 30_000,

@@ -99,6 +99,10 @@ function describeOperation(route: Route, components: Components): JsonObject {
     ...(route.repeatable ? [{ $ref: '#/components/parameters/idempotency_key' }] : []),
   ]
   const replayed = { 'idempotent-replayed': { $ref: '#/components/headers/idempotent_replayed' } }
+  const otherTypes = Object.entries(success.alsoAs ?? {}).map(([type, description]) => [
+    type,
+    { schema: { type: 'string', description } },
+  ])
   return {
     operationId: route.operationId,
     summary: route.summary,
@@ -110,21 +114,19 @@ function describeOperation(route: Route, components: Components): JsonObject {
       [success.status]: {
         description: DONE[success.status],
         headers: route.repeatable ? { ...components.headers, ...replayed } : components.headers,
-        ...(success.status === 204 ? {} : { content: contentOf(success, components) }),
+        ...(success.schema === null && otherTypes.length === 0
+          ? {}
+          : {
+              content: {
+                ...(success.schema === null
+                  ? {}
+                  : { 'application/json': { schema: components.schema(success.schema, 'output') } }),
+                ...Object.fromEntries(otherTypes),
+              },
+            }),
       },
       ...errorResponses(route, components),
     },
-  }
-}
-
-function contentOf({ schema, alsoAs = {} }: Route['success'], components: Components): JsonObject {
-  const otherTypes = Object.entries(alsoAs).map(([type, description]) => [
-    type,
-    { schema: { type: 'string', description } },
-  ])
-  return {
-    ...(schema === null ? {} : { 'application/json': { schema: components.schema(schema, 'output') } }),
-    ...Object.fromEntries(otherTypes),
   }
 }
 

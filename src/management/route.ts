@@ -93,7 +93,7 @@ export interface RouteParts<Query, Body> {
   readonly repeatable: boolean
   readonly success: {
     readonly status: 200 | 201 | 202 | 204
-    /** Of the answer as JSON; null where it has no such form, and no body at all with 204. */
+    /** Of the answer as JSON; null where it has no such form, or no body. */
     readonly schema: z.ZodType | null
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>

@@ -32,8 +32,8 @@ export const routes: readonly Route[] = [
   ...requestRoutes,
   bodiesRoute,
   ...creditRoutes,
-  ...webhookRoutes,
   metricsRoute,
+  ...webhookRoutes,
   openApiRoute(() => routes),
 ]
 

@@ -32,8 +32,8 @@ for (const heavy of [
   'pg',
   'gpt-tokenizer',
   'node:https',
-  'standardwebhooks',
   'prom-client',
+  'standardwebhooks',
   '@opentelemetry/',
 ]) {
   test(`the start does not wait for ${heavy}`, () => {

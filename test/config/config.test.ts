@@ -182,6 +182,33 @@ test('what is no address of a proxy is refused with its place in the list', () =
   assert.match(withFile('{"limits":{"calls_in_flight_per_key":0}}', problemsOf)[0] ?? '', /Too small/)
 })
 
+test('metrics are public only where the file says so', () => {
+  assert.equal(read({}).metricsPublic, false)
+  assert.equal(withFile('{"metrics":{"public":true}}', read).metricsPublic, true)
+  assert.match(withFile('{"metrics":{"public":"yes"}}', problemsOf)[0] ?? '', /"metrics\.public"/)
+})
+
+test('traces are sent where an endpoint is set, sampled as the variables of OpenTelemetry say', () => {
+  const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318'
+  assert.equal(read({}).traces, null)
+  const whole = { sampler: 'parentbased_always_on', ratio: 1 }
+  assert.deepEqual(read({ OTEL_EXPORTER_OTLP_ENDPOINT }).traces, whole)
+  assert.deepEqual(read({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector/traces' }).traces, whole)
+  const part = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' }
+  const { traces } = read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...part })
+  assert.deepEqual(traces, { sampler: 'parentbased_traceidratio', ratio: 0.25 })
+  for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
+    assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...off }).traces, null)
+  // Variables of other programs on the host are not ours to refuse.
+  assert.equal(read({ OTEL_TRACES_SAMPLER: 'xray' }).traces, null)
+  const [sampler = '', endpoint = ''] = [
+    problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'xray' })[0],
+    problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })[0],
+  ]
+  assert.match(sampler, /^OTEL_TRACES_SAMPLER must be one of always_on, /)
+  assert.match(endpoint, /^OTEL_EXPORTER_OTLP_ENDPOINT must be an absolute/)
+})
+
 test('webhooks and the address of the dashboard are set in the file', () => {
   const config = withFile(
     `{"webhooks":{"allow_private":true,"balance_low_usd":12.5,"thresholds_percent":[95,50]},
@@ -224,33 +251,6 @@ test('a threshold that is no percentage below 100, or is there twice, and an amo
     problemOf('{"dashboard_url":"https://a.example/?x"}'),
     /must have no user, password, query or fragment$/,
   )
-})
-
-test('metrics are public only where the file says so', () => {
-  assert.equal(read({}).metricsPublic, false)
-  assert.equal(withFile('{"metrics":{"public":true}}', read).metricsPublic, true)
-  assert.match(withFile('{"metrics":{"public":"yes"}}', problemsOf)[0] ?? '', /"metrics\.public"/)
-})
-
-test('traces are sent where an endpoint is set, sampled as the variables of OpenTelemetry say', () => {
-  const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318'
-  assert.equal(read({}).traces, null)
-  const whole = { sampler: 'parentbased_always_on', ratio: 1 }
-  assert.deepEqual(read({ OTEL_EXPORTER_OTLP_ENDPOINT }).traces, whole)
-  assert.deepEqual(read({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://collector/traces' }).traces, whole)
-  const part = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.25' }
-  const { traces } = read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...part })
-  assert.deepEqual(traces, { sampler: 'parentbased_traceidratio', ratio: 0.25 })
-  for (const off of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }])
-    assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT, ...off }).traces, null)
-  // Variables of other programs on the host are not ours to refuse.
-  assert.equal(read({ OTEL_TRACES_SAMPLER: 'xray' }).traces, null)
-  const [sampler = '', endpoint = ''] = [
-    problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'xray' })[0],
-    problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' })[0],
-  ]
-  assert.match(sampler, /^OTEL_TRACES_SAMPLER must be one of always_on, /)
-  assert.match(endpoint, /^OTEL_EXPORTER_OTLP_ENDPOINT must be an absolute/)
 })
 
 test('what clients of the examples export is not taken for a mistyped variable', () => {
