@@ -1,6 +1,5 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
@@ -28,6 +27,7 @@ import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
+import { atMostEvery, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
@@ -107,15 +107,6 @@ async function keepPrices(
 /** How often the log says the same of clients, or that traces cannot be sent. */
 const TOLD_AGAIN_MS = 60_000
 
-function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
-  let toldMs = -Infinity
-  return (text) => {
-    if (clock.monotonicMs() - toldMs < ms) return
-    toldMs = clock.monotonicMs()
-    tell(text)
-  }
-}
-
 async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
   if (traces === null) return null
   const telemetry = await import('./telemetry/traces.ts')
@@ -145,22 +136,11 @@ function scrapeLater(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Prom
   }
 }
 
-/** Null if it fails or takes too long. */
-function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
-  return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
-}
-
 /** What the server is given of a certificate. That it is out of date is no reason not to start, but is said. */
 function pairOf(certificate: Certificate, clock: Clock, log: Log): CertificatePair {
   const warning = outOfDate(certificate, clock.nowMs())
   if (warning !== null) log.warn(warning)
   return { cert: certificate.cert, key: certificate.key.reveal() }
-}
-
-/** Resolves when nothing is under way any more, or after the time. */
-async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (!isQuiet() && performance.now() < deadline) await sleep(10)
 }
 
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */

@@ -41,8 +41,6 @@ export function createServingNode(
       return { book: book(), shipped, overlayFile: config.prices?.file ?? null }
     },
     startAudit: () => audit.start(),
-    // Nothing is delivered yet.
-    webhookTrouble: async () => ({ failedDeliveries: 0, disabledWebhooks: 0 }),
   }
   return { node, audit }
 }

@@ -107,7 +107,7 @@ export const ERRORS = {
     retry: 'never',
     meaning:
       'The key is revoked or expired and cannot be changed, the webhook is disabled, there are as many webhooks as there ' +
-      'may be, an `Idempotency-Key` was used for another request, or an audit is running already.',
+      'may be, an audit is running already, or an `Idempotency-Key` was used for another request.',
   },
   body_too_large: {
     status: 413,

@@ -39,6 +39,9 @@ export interface Overview {
   readonly expiring: AttentionKeys
   /** In the last seven days. */
   readonly unpricedModels: readonly { readonly model: string; readonly requests: bigint }[]
+  /** Of webhooks: deliveries of the last 24 hours that were given up, and endpoints that were disabled for failing. */
+  readonly failedDeliveries: number
+  readonly disabledWebhooks: number
   /** In the last 24 hours. */
   readonly refusals: readonly { readonly code: string; readonly calls: bigint }[]
 }

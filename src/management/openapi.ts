@@ -100,7 +100,7 @@ const REPLAYED = {
 const DONE = {
   200: 'Done.',
   201: 'Created.',
-  202: 'Accepted: it follows.',
+  202: 'Begun; it goes on in the background.',
   204: 'Done; there is nothing to say.',
 } as const
 

@@ -6,12 +6,10 @@ import type { AttentionKey, AttentionKeys, Overview } from '../ledger/overview.t
 import { balanceMembers, balanceSchema } from './credits.ts'
 import { formatInstant, instant, keyId, type Members, objectOf, schemaOf, usd, usdAmount } from './fields.ts'
 import { defineRoute, type Management, replyTagged } from './route.ts'
-import type { WebhookTrouble } from './serving-node.ts'
 
 interface ShownOverview extends Overview {
   readonly inFlight: number
   readonly waiting: number
-  readonly webhooks: WebhookTrouble
 }
 
 const count = () => z.int().min(0)
@@ -75,8 +73,14 @@ const attentionMembers: Members<ShownOverview> = {
       .describe('Why calls were refused in the last 24 hours, as far as refusals are kept.'),
     ({ refusals }) => refusals.map(({ code, calls }) => ({ code, calls: rawInteger(calls) })),
   ],
-  webhooks_failed_deliveries: [count(), ({ webhooks }) => webhooks.failedDeliveries],
-  webhooks_disabled: [count(), ({ webhooks }) => webhooks.disabledWebhooks],
+  webhooks_failed_deliveries: [
+    count().describe('Deliveries of the last 24 hours that were given up.'),
+    'failedDeliveries',
+  ],
+  webhooks_disabled: [
+    count().describe('Endpoints that were disabled because they failed.'),
+    'disabledWebhooks',
+  ],
 }
 
 const overviewMembers: Members<ShownOverview> = {
@@ -155,10 +159,7 @@ export const overviewRoute = defineRoute({
     looks.set(management, shared)
     await refusedCalls.written()
     const overview = await shared.read(caller.accountId, management)
-    const webhooks = (await node?.webhookTrouble(caller.accountId)) ?? NO_TROUBLE
-    const ofNode = { inFlight: node?.callsInFlight() ?? 0, waiting: node?.callsWaiting() ?? 0, webhooks }
+    const ofNode = { inFlight: node?.callsInFlight() ?? 0, waiting: node?.callsWaiting() ?? 0 }
     return replyTagged(exchange.headers, objectOf(overviewMembers, { ...overview, ...ofNode }))
   },
 })
-
-const NO_TROUBLE: WebhookTrouble = { failedDeliveries: 0, disabledWebhooks: 0 }

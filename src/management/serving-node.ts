@@ -20,11 +20,4 @@ export interface ServingNode {
   prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
   /** Begins to audit the books in a thread of its own. False: an audit is running, here or on another node. */
   startAudit(): Promise<boolean>
-  /** Deliveries of webhooks that failed and endpoints that were disabled because of it. */
-  webhookTrouble(accountId: string): Promise<WebhookTrouble>
-}
-
-export interface WebhookTrouble {
-  readonly failedDeliveries: number
-  readonly disabledWebhooks: number
 }

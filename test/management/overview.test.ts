@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { changeBooks } from '../support/books.ts'
 import { startGateway } from '../support/gateway.ts'
 import { askOf } from './own-client.ts'
 
@@ -126,6 +127,25 @@ test('models without a price and refusals of the last day are told', async () =>
   const shown = await attention()
   assert.deepEqual(shown['unpriced_models'], [{ model: 'claude-fable-5-2', requests: 1 }])
   assert.deepEqual(shown['refusals'], [{ code: 'model_not_allowed', calls: 3 }])
+})
+
+test('deliveries of a day that were given up and endpoints that were disabled for failing are told', async () => {
+  const trouble = async () => {
+    const shown: Readonly<Record<string, unknown>> = await attention()
+    return [shown['webhooks_failed_deliveries'], shown['webhooks_disabled']]
+  }
+  const { body } = await ask('POST', '/gateway/v1/webhooks', {
+    json: { url: 'https://hooks.test/', events: ['*'] },
+  })
+  const delivery = (name: string, atMs: number) => `INSERT INTO webhook_delivery
+    (id, webhook_id, event_id, event_type, status, created_at_ms)
+    VALUES ('whd_${name}', '${body['id']}', 'evt_${name}', 'webhook.test', 'failed', ${atMs})`
+  await changeBooks(gateway, delivery('old', Date.now() - 86_400_001))
+  await changeBooks(gateway, "UPDATE webhook SET enabled = (1 = 0), disabled_reason = 'manual'")
+  assert.deepEqual(await trouble(), [0, 0])
+  await changeBooks(gateway, delivery('new', Date.now()))
+  await changeBooks(gateway, "UPDATE webhook SET disabled_reason = 'failing'")
+  assert.deepEqual(await trouble(), [1, 1])
 })
 
 test('a client that has the answer is told that nothing has changed, until something does', async () => {

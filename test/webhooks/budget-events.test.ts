@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { until } from '../support/until.ts'
 import { dataOf, idOf, ToldGateway, verified } from './told-gateway.ts'
 
 const told = await ToldGateway.start({ settings: { dashboardUrl: new URL('https://tollgate.example.com') } })
@@ -52,6 +53,9 @@ test('calls through the gateway tell 50, 80, 90 % and the end of a cap, each onc
   assert.ok(!crossed.flat().includes(below))
   assert.equal(new Set(messages.map(idOf)).size, 4)
 
+  await until('all are recorded', async () =>
+    (await told.deliveries(subscription)).every(({ status }) => status !== 'pending'),
+  )
   const deliveries = await told.deliveries(subscription)
   assert.deepEqual(
     deliveries.map(({ status, attempts, response_status }) => [status, attempts, response_status]),

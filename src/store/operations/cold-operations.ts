@@ -94,14 +94,8 @@ export const REFUSED = { keepRefused, deleteRefused }
 
 /** What may look at many rows: no admission waits for it. */
 export const READS = {
-  listKeys,
-  listSortedKeys,
-  listCalls,
-  readUsage,
-  readOverview,
-  readStoreFacts,
-  listDeliveries,
-  countWaiting,
+  ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts },
+  ...{ listDeliveries, countWaiting },
 }
 
 /** SQLite has a file and a thread of its own for them. */

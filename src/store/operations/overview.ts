@@ -1,6 +1,6 @@
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
 import type { AttentionKey, AttentionKeys, Overview, OverviewQuery } from '../../ledger/overview.ts'
-import { nanos, nanosOrNull, number, numberOrNull, type Row, sum, text } from '../rows.ts'
+import { nanos, nanosOrNull, number, numberOrNull, present, type Row, sum, text } from '../rows.ts'
 import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'
 import { byStore, join, type Sql, sql } from './sql.ts'
@@ -45,6 +45,7 @@ export function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Ope
       model: text(row, 'model'),
       requests: sum(row, 'unpriced_requests'),
     })),
+    ...(yield* webhookTrouble(accountId, nowMs - DAY_MS)),
     refusals: (yield sql`
       SELECT code, count(*) AS calls FROM refused_call
       WHERE account_id = ${accountId} AND started_at_ms >= ${nowMs - DAY_MS}
@@ -52,6 +53,20 @@ export function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Ope
       code: text(row, 'code'),
       calls: nanos(row, 'calls'),
     })),
+  }
+}
+
+function* webhookTrouble(
+  accountId: string,
+  sinceMs: number,
+): Operation<Pick<Overview, 'failedDeliveries' | 'disabledWebhooks'>> {
+  const [row] = yield sql`
+    SELECT (SELECT count(*) FROM webhook WHERE account_id = ${accountId} AND disabled_reason <> 'manual') AS disabled,
+      (SELECT count(*) FROM webhook_delivery JOIN webhook ON webhook.id = webhook_id
+       WHERE account_id = ${accountId} AND webhook_delivery.created_at_ms >= ${sinceMs} AND status = 'failed') AS failed`
+  return {
+    failedDeliveries: number(present(row), 'failed'),
+    disabledWebhooks: number(present(row), 'disabled'),
   }
 }
 
