@@ -72,10 +72,6 @@ const SHOWN: { readonly [Name in keyof Config]: Shown<Config[Name]> } = {
   budgetThresholdsPercent: (all) => ({ 'webhooks.thresholds_percent': all.map(String) }),
   dashboardUrl: (url) => ({ dashboard_url: url?.href ?? null }),
   metricsPublic: plain('metrics.public'),
-  webhooksAllowPrivate: plain('webhooks.allow_private'),
-  balanceLowNanos: (nanos) => ({ 'webhooks.balance_low_usd': nanos === null ? null : formatUsd(nanos) }),
-  budgetThresholdsPercent: (percents) => ({ 'webhooks.thresholds_percent': percents.map(String) }),
-  dashboardUrl: (url) => ({ dashboard_url: url?.href ?? null }),
   traces: (traces) => ({ OTEL_TRACES_SAMPLER: traces === null ? null : `${traces.sampler} ${traces.ratio}` }),
 }
 
