@@ -49,7 +49,7 @@ test('every page opens directly, at three widths, in light and dark, and axe fin
       { width: 1440, scheme: 'dark' },
     ] as const) {
       const page = await person.visit(path, screen)
-      await page.waitForLoadState('networkidle')
+      await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
       await takePicture(page, `${name}-${screen.width}-${screen.scheme}`)
       found.push(
         ...(await violationsOf(page)).map(

@@ -101,7 +101,8 @@ function BillTable({ bill }: { readonly bill: Bill }) {
   return (
     <>
       <h2>Bill</h2>
-      <section class="table bill" aria-label="Bill">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls sideways must be reachable by keyboard. */}
+      <section class="table bill" tabIndex={0} aria-label="Bill">
         <table>
           <tbody>
             {lines.map((line) => (
