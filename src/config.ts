@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
 import { limits } from './kernel/limits.ts'
 import { LOG_LEVELS, type LogLevel } from './kernel/log-level.ts'
+import { NANOS_PER_USD, type Nanos, parseUsd } from './kernel/money.ts'
 import { Secret } from './kernel/secret.ts'
 import {
   listOf,
@@ -54,6 +55,8 @@ export interface Config {
   readonly pepper: Secret | null
   readonly prefix: string
   readonly logLevel: LogLevel
+  /** Files in PEM format; null: plain HTTP is spoken. What is in them is looked at by `readCertificate`. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
   /** `null` on both: the built-in simulator is upstream. `null` on one: that surface answers 503. */
   readonly messages: UpstreamConfig | null
   readonly chat: UpstreamConfig | null
@@ -91,6 +94,14 @@ export interface Config {
   readonly metricsPublic: boolean
   /** Null: no traces are sent. */
   readonly traces: TraceConfig | null
+  /** Whether webhooks may go to private addresses, and over plain HTTP. */
+  readonly webhooksAllowPrivate: boolean
+  /** The balance from which on `balance.low` is told; null never tells it. */
+  readonly balanceLowNanos: Nanos | null
+  /** Per cent of a cap at which `key.budget.threshold` is told, ascending. */
+  readonly budgetThresholdsPercent: readonly number[]
+  /** Where people open the dashboard, for links in messages. */
+  readonly dashboardUrl: URL | null
 }
 
 export class ConfigError extends Error {
@@ -113,18 +124,22 @@ const port: SettingReader<number> = (text, name, tell) => {
   return undefined
 }
 
-const httpUrl: SettingReader<URL> = (text, name, tell) => {
-  const url = URL.parse(String(text))
-  if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    tell(name, 'must be an absolute http:// or https:// URL')
-    return undefined
+const httpUrl =
+  (hint: string): SettingReader<URL> =>
+  (text, name, tell) => {
+    const url = URL.parse(String(text))
+    if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+      tell(name, 'must be an absolute http:// or https:// URL')
+      return undefined
+    }
+    if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+      tell(name, `must have no user, password, query or fragment${hint}`)
+      return undefined
+    }
+    return url
   }
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    tell(name, 'must have no user, password, query or fragment; the key has its own variable')
-    return undefined
-  }
-  return url
-}
+
+const upstreamUrl = httpUrl('; the key has its own variable')
 
 /** A secret, because a password may be part of it. */
 const postgresUrl: SettingReader<Secret> = (text, name, tell) => {
@@ -159,9 +174,9 @@ const variables = {
   TOLLGATE_DATABASE_URL: postgresUrl,
   TOLLGATE_CONFIG: anyText,
   TOLLGATE_ADMIN_KEY: secret(32),
-  TOLLGATE_MESSAGES_URL: httpUrl,
+  TOLLGATE_MESSAGES_URL: upstreamUrl,
   TOLLGATE_MESSAGES_KEY: secret(1),
-  TOLLGATE_CHAT_URL: httpUrl,
+  TOLLGATE_CHAT_URL: upstreamUrl,
   TOLLGATE_CHAT_KEY: secret(1),
   TOLLGATE_PEPPER: secret(16),
   TOLLGATE_DISCOUNT: fraction,
@@ -170,6 +185,8 @@ const variables = {
     /^[a-z][a-z0-9]{0,15}$/,
     'must be 1 to 16 lower-case letters and digits, beginning with a letter',
   ),
+  TOLLGATE_TLS_CERT: anyText,
+  TOLLGATE_TLS_KEY: anyText,
   TOLLGATE_LOG_LEVEL: oneOf(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`),
 } as const
 
@@ -178,8 +195,8 @@ const fallbackVariables = { ANTHROPIC_API_KEY: secret(1), OPENAI_API_KEY: secret
 
 /** OpenTelemetry's own, which other programs of a host may share. The rest is left to its packages, which read them. */
 const traceVariables = {
-  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl,
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl,
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(''),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(''),
   OTEL_TRACES_SAMPLER: oneOf(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`),
   OTEL_TRACES_SAMPLER_ARG: fraction,
 } as const
@@ -191,6 +208,25 @@ const addresses: SettingReader<string> = (given, name, tell) => {
   if (family !== 0 && Number(bits) <= (family === 4 ? 32 : 128)) return String(given)
   tell(name, 'must be an address or a range such as 10.0.0.0/8 or fd00::/8')
   return undefined
+}
+
+/** An amount as the management API takes it. What more than nine decimals say is refused, not rounded. */
+const usdAmount: SettingReader<Nanos> = (given, name, tell) => {
+  const text = typeof given === 'number' ? given.toFixed(9) : ''
+  const nanos = Number(text) === given ? parseUsd(text) : null
+  if (nanos !== null && nanos >= 0n && nanos <= 1_000_000_000n * NANOS_PER_USD) return nanos
+  tell(name, 'must be a number of US dollars from 0 to 1000000000 with at most 9 decimals')
+  return undefined
+}
+
+/** None of them twice, in any order. 100 is told as `key.budget.exceeded`. */
+const thresholds: SettingReader<readonly number[]> = (given, name, tell) => {
+  const percents = listOf(wholeNumberFrom(1, 99))(given, name, tell)
+  if (percents === undefined) return undefined
+  if (percents.length > limits.budgetThresholdsMax)
+    tell(name, `must have at most ${limits.budgetThresholdsMax} entries`)
+  if (new Set(percents).size !== percents.length) tell(name, 'must not name a percentage twice')
+  return percents.toSorted((a, b) => a - b)
 }
 
 const settings = section({
@@ -223,6 +259,12 @@ const settings = section({
   }),
   trusted_proxies: listOf(addresses),
   metrics: section({ public: yesOrNo }),
+  webhooks: section({
+    allow_private: yesOrNo,
+    balance_low_usd: usdAmount,
+    thresholds_percent: thresholds,
+  }),
+  dashboard_url: httpUrl(''),
 })
 
 type Settings = NonNullable<ReturnType<typeof settings>>
@@ -234,6 +276,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
   const traces = readTraces(environment, problems)
   refuseUnknownVariables(environment, problems)
   const file = readFile(env.TOLLGATE_CONFIG, workingDir, problems)
+  const tls = tlsFiles(env.TOLLGATE_TLS_CERT, env.TOLLGATE_TLS_KEY, workingDir, problems)
   const prices = readPrices(env.TOLLGATE_PRICES, workingDir, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
@@ -246,6 +289,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     pepper: env.TOLLGATE_PEPPER ?? null,
     prefix: env.TOLLGATE_PREFIX ?? 'svc',
     logLevel: env.TOLLGATE_LOG_LEVEL ?? 'info',
+    tls,
     messages: upstream(
       env.TOLLGATE_MESSAGES_URL,
       env.TOLLGATE_MESSAGES_KEY ?? fallback.ANTHROPIC_API_KEY,
@@ -278,6 +322,10 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     trustedProxies: file.trusted_proxies ?? [],
     metricsPublic: file.metrics?.public ?? false,
     traces,
+    webhooksAllowPrivate: file.webhooks?.allow_private ?? false,
+    balanceLowNanos: file.webhooks?.balance_low_usd ?? null,
+    budgetThresholdsPercent: file.webhooks?.thresholds_percent ?? [50, 80, 90],
+    dashboardUrl: file.dashboard_url ?? null,
   }
 }
 
@@ -295,6 +343,25 @@ function readTraces(environment: Environment, problems: string[]): TraceConfig |
 function upstream(url: URL | undefined, key: Secret | undefined, defaultUrl: string): UpstreamConfig | null {
   if (url === undefined && key === undefined) return null
   return { url: url ?? new URL(defaultUrl), key: key ?? null }
+}
+
+function tlsFiles(
+  cert: string | undefined,
+  key: string | undefined,
+  workingDir: string,
+  problems: string[],
+): Config['tls'] {
+  if (cert !== undefined && key !== undefined)
+    return { certFile: resolve(workingDir, cert), keyFile: resolve(workingDir, key) }
+  if (cert !== undefined)
+    problems.push(
+      'TOLLGATE_TLS_KEY is missing: name the file with the key of TOLLGATE_TLS_CERT, or unset both',
+    )
+  if (key !== undefined)
+    problems.push(
+      'TOLLGATE_TLS_CERT is missing: name the file with the certificate of TOLLGATE_TLS_KEY, or unset both',
+    )
+  return null
 }
 
 function readPrices(path: string | undefined, workingDir: string, problems: string[]): Config['prices'] {

@@ -10,6 +10,7 @@ import type { Log } from './kernel/log.ts'
 import { Secret } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
+import { createSecretSealer, type SecretSealer } from './keys/sealed-secret.ts'
 import { Ballast, type Disk } from './store/ballast.ts'
 import { whyNotOpened } from './store/migrate-store/move-state.ts'
 import { shownDatabase } from './store/postgres/shown-database.ts'
@@ -24,6 +25,8 @@ export interface Installation {
   /** The time that counts: the database's where there is one, else this machine's. */
   readonly clock: Clock
   readonly digestKey: DigestKey
+  /** For the secrets that webhooks are signed with. */
+  readonly webhookSealer: SecretSealer
   readonly firstAdminKey: string | null
   /** Calls that were in flight when the gateway last ended without settling them. */
   readonly interruptedCalls: number
@@ -59,7 +62,7 @@ export async function openInstallation(
   try {
     const opened = await openStore(config, { ...surroundings, disk: ballast }, true)
     store = opened.store
-    const { digestKey, clock } = opened
+    const { digestKey, webhookSealer, clock } = opened
     // The process that held these calls is gone: this is the only one that serves from here, or under this name.
     const interruptedCalls = await store.interruptOpenCalls(clock.nowMs())
     const firstAdminKey = await ensureAdminKey(config, clock, store, digestKey)
@@ -68,6 +71,7 @@ export async function openInstallation(
       store: opened.store,
       clock,
       digestKey,
+      webhookSealer,
       firstAdminKey,
       interruptedCalls,
       disk: ballast,
@@ -87,7 +91,7 @@ export async function openStore(
   config: Config,
   surroundings: StoreSurroundings,
   serving = false,
-): Promise<Pick<Installation, 'store' | 'clock' | 'digestKey'>> {
+): Promise<Pick<Installation, 'store' | 'clock' | 'digestKey' | 'webhookSealer'>> {
   prepareDir(config.dataDir)
   const { store, clock } =
     config.databaseUrl === null
@@ -97,9 +101,10 @@ export async function openStore(
     // Before the pepper, which would be the first thing written to a database that is only half there.
     const moved = await whyNotOpened(store)
     if (moved !== null) throw new InstallationError(moved)
-    const digestKey = createKeyDigest(config.pepper ?? (await readPepper(config, store)))
+    const pepper = config.pepper ?? (await readPepper(config, store))
+    const digestKey = createKeyDigest(pepper)
     await checkPepper(store, digestKey, config.databaseUrl !== null)
-    return { store, clock, digestKey }
+    return { store, clock, digestKey, webhookSealer: createSecretSealer(pepper, 'webhook secrets') }
   } catch (error) {
     await store.close()
     throw error

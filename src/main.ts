@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Config, UpstreamConfig } from './config.ts'
+import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
@@ -17,6 +17,7 @@ import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
 import { createHttpServer } from './http/server.ts'
+import type { CertificatePair } from './http/tls-door.ts'
 import { type Installation, openInstallation } from './installation.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { InstallationError } from './kernel/errors.ts'
@@ -38,16 +39,23 @@ import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
+import { type Certificate, outOfDate, readCertificate } from './read-certificate.ts'
 import { readPricing } from './read-pricing.ts'
 import { CallCounts } from './telemetry/call-counts.ts'
 import type { ObserveCall } from './telemetry/ended-call.ts'
-import { type MetricSources, NO_WEBHOOKS, type WebhookLoad } from './telemetry/metric-table.ts'
+import type { MetricSources } from './telemetry/metric-table.ts'
 import type { Scraped } from './telemetry/scrape.ts'
 import type { Traces } from './telemetry/traces.ts'
+import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
+import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
 
 export interface RunningTollgate {
   /** Takes a changed price overlay into use, or says what is wrong with it and leaves the prices as they are. */
   reloadPrices(overlayText: string): Promise<readonly string[]>
+  /** Takes the certificate as it lies there now into use, or says what is wrong with it and leaves the old one in use. */
+  reloadCertificate(): readonly string[]
+  /** What it started with; null without TLS. */
+  readonly certificate: Certificate | null
   readonly host: string
   readonly port: number
   /** The first admin key, if this start created it. It is told once. */
@@ -65,6 +73,8 @@ export interface Surroundings {
   readonly observeCall?: ObserveCall
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
+  /** For tests of where webhooks are sent; otherwise the name servers are asked. */
+  readonly resolveHost?: ResolveHost
   /** The store failed for good; nothing can be admitted any more. */
   onFatal(error: Error): void
 }
@@ -89,7 +99,7 @@ async function keepPrices(
   await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
 }
 
-/** How often the log says that an address has too many connections, or that traces cannot be sent. */
+/** How often the log says the same of clients, or that traces cannot be sent. */
 const TOLD_AGAIN_MS = 60_000
 
 function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
@@ -135,6 +145,13 @@ function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
   return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
 }
 
+/** What the server is given of a certificate. That it is out of date is no reason not to start, but is said. */
+function pairOf(certificate: Certificate, clock: Clock, log: Log): CertificatePair {
+  const warning = outOfDate(certificate, clock.nowMs())
+  if (warning !== null) log.warn(warning)
+  return { cert: certificate.cert, key: certificate.key.reveal() }
+}
+
 /** Resolves when nothing is under way any more, or after the time. */
 async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
@@ -146,6 +163,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   const { clock = systemClock } = surroundings
   await checkNodeInternals()
   const { book, discount } = await readPricing(config)
+  const certificate = config.tls === null ? null : readCertificate(config.tls)
   const installation = await openInstallation(config, {
     log: surroundings.log,
     clock,
@@ -155,7 +173,7 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   let spool: SettlementSpool | null = null
   try {
     spool = await openSpool(config, surroundings.log, () => installation.disk.wasFull())
-    return await serveFrom(installation, spool, config, surroundings, book, discount)
+    return await serveFrom(installation, spool, config, surroundings, book, discount, certificate)
   } catch (error) {
     await spool?.close()
     await installation.close()
@@ -200,9 +218,10 @@ async function serveFrom(
   surroundings: Surroundings,
   book: PriceBook,
   discount: Discount,
+  certificate: Certificate | null,
 ): Promise<RunningTollgate> {
   const { log } = surroundings
-  const { store, clock, digestKey, disk } = installation
+  const { store, clock, digestKey, webhookSealer, disk } = installation
   const counts = new CallCounts(book)
   const traces = await openTraces(config, surroundings, clock)
   if (installation.interruptedCalls > 0) {
@@ -283,7 +302,21 @@ async function serveFrom(
     outputSpeeds: new OutputSpeeds(),
     reached: surroundings.reached ?? (() => {}),
   }
-  const webhooks: WebhookLoad = NO_WEBHOOKS
+  const webhookRules: EndpointRules = {
+    allowPrivate: config.webhooksAllowPrivate,
+    resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
+  }
+  await store.setBudgetThresholds(config.budgetThresholdsPercent)
+  const webhooks = createWebhookDispatcher({
+    store,
+    clock,
+    log,
+    sealer: webhookSealer,
+    rules: webhookRules,
+    dashboardUrl: config.dashboardUrl,
+    balanceLowNanos: config.balanceLowNanos,
+    loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
+  })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
     webhooks: {
@@ -308,6 +341,7 @@ async function serveFrom(
       refusedCalls,
       scrapeMetrics,
       limitsMoved: () => queues.signalAll(),
+      webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
     },
     recognition: store,
     bodyTimes,
@@ -339,9 +373,17 @@ async function serveFrom(
       const about = { address, connections: config.connectionsPerAddressMax }
       log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
     }),
+    certificate: certificate === null ? null : pairOf(certificate, clock, log),
+    onTlsToPlain: atMostEvery(TOLD_AGAIN_MS, clock, (address) => {
+      log.info(
+        { address },
+        'a client speaks TLS to this port, which speaks plain HTTP; see TOLLGATE_TLS_CERT',
+      )
+    }),
   })
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
+  webhooks.start()
   const retention = startRetention(store, clock, config, log)
 
   return {
@@ -354,6 +396,17 @@ async function serveFrom(
       counts.use(loaded.book)
       return []
     },
+    reloadCertificate() {
+      if (config.tls === null) return []
+      try {
+        server.useCertificate(pairOf(readCertificate(config.tls), clock, log))
+        return []
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error
+        return error.problems
+      }
+    },
+    certificate,
     host: address.address,
     port: address.port,
     firstAdminKey: installation.firstAdminKey,
@@ -374,6 +427,7 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await refusedCalls.written()
+      await webhooks.stop()
       if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
       // Before the data directory is free for another process, which would read a spool that is still being written.
       if (spool !== null) {

@@ -26,7 +26,7 @@ const TEST_TIMEOUT_MS = 300_000
 
 /** Here a test file speaks to a gateway from outside, as far as it has one. */
 const BEHAVIOUR =
-  /^test\/(?:billing|cli|cluster|crash|hostile|limits|management|sdk|telemetry|transparency)\//
+  /^test\/(?:billing|cli|cluster|crash|hostile|limits|management|sdk|telemetry|transparency|webhooks)\//
 
 /** What chooses the store: a test file that imports it, by whatever way, has a gateway. */
 const CHOICE = 'test/support/test-store.ts'
@@ -35,7 +35,7 @@ const CHOICE = 'test/support/test-store.ts'
 const DATABASES = 'test/support/postgres.ts'
 
 /** Bytes that are refused before the store is asked, or flow after it has answered: half a minute that shows no more. */
-const ONE_STORE = /\/(?:jam|large-bodies|many-streams|slow-reader|smuggling)\.test\.ts$/
+const ONE_STORE = /\/(?:jam|large-bodies|many-streams|smuggling)\.test\.ts$/
 
 /** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/

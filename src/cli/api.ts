@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { type Config, readConfig } from '../config.ts'
 import { rawNumber } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -119,7 +120,8 @@ type Connection = Readonly<Record<keyof typeof CONNECTION_OPTIONS, string | unde
 const CONNECTION_HELP = `Where
   Without --url it works on the data directory (TOLLGATE_DATA_DIR), or on the database of TOLLGATE_DATABASE_URL, beside
   running gateways or without one. Calls that wait in a running gateway notice a change made there within a second.
-  --url <url>               ask the gateway at this address instead, such as http://127.0.0.1:8787
+  --url <url>               ask the gateway at this address instead, such as http://127.0.0.1:8787. With https, the
+                            certificate of TOLLGATE_TLS_CERT is trusted; NODE_EXTRA_CA_CERTS names others
   --admin-key-file <file>   a file with its admin key; without it, the key is that of TOLLGATE_ADMIN_KEY
 `
 
@@ -182,7 +184,18 @@ async function openTransport(connection: Connection, config: Config): Promise<Tr
     const { openLocalTransport } = await import('./local-transport.ts')
     return await openLocalTransport(config)
   }
-  return createHttpTransport(readUrl(url), keyFile === undefined ? configuredKey(config) : readKey(keyFile))
+  const base = readUrl(url)
+  if (base.protocol === 'https:' && config.tls !== null) trust(config.tls.certFile)
+  return createHttpTransport(base, keyFile === undefined ? configuredKey(config) : readKey(keyFile))
+}
+
+/** The certificate that a gateway with this configuration serves with, which no authority may vouch for. */
+function trust(certFile: string): void {
+  try {
+    setDefaultCACertificates([...getCACertificates(), readFileSync(certFile, 'utf8')])
+  } catch (error) {
+    throw new Failure(`TOLLGATE_TLS_CERT: ${certFile} cannot be used: ${(error as Error).message}`)
+  }
 }
 
 function readUrl(text: string): URL {

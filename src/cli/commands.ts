@@ -16,6 +16,12 @@ export const COMMANDS: readonly (readonly [name: string, args: string, does: str
     () => import('./requests.ts'),
   ],
   ['credits', 'add|back', 'add prepaid credit, or give back what calls cost', () => import('./credits.ts')],
+  [
+    'webhooks',
+    'create|list|show|update|delete|…',
+    'be told of budgets, credit and keys, in Slack or by a program',
+    () => import('./webhooks.ts'),
+  ],
   ['admin-key', 'create|list|revoke', 'the keys that manage the gateway', () => import('./admin-key.ts')],
   [
     'prices',
@@ -97,6 +103,8 @@ Environment
   TOLLGATE_PRICES         price overlay file; SIGHUP reads it again
   TOLLGATE_PEPPER         secret the stored key digests are made with     <data dir>/pepper
   TOLLGATE_PREFIX         beginning of keys and of the x-…- headers       svc
+  TOLLGATE_TLS_CERT       certificate, a PEM file: https is served; SIGHUP reads it again
+  TOLLGATE_TLS_KEY        its key, a PEM file
   TOLLGATE_LOG_LEVEL      silent fatal error warn info debug trace        info
                           on a terminal, from info on, a line for each call
 

@@ -11,8 +11,8 @@ const TIMEOUT_SECONDS_MAX = 3_600
 export const command = defineCommand({
   name: 'doctor',
   usage: 'tollgate doctor [--offline] [--json] [--no-color] [--timeout <seconds>]',
-  about: `Looks at configuration, data directory, database, disk, upstreams, their keys, prices and the clock, and says what to
-do. It changes nothing, and works beside running gateways or without one. Give it the gateway's own environment.`,
+  about: `Looks at configuration, certificate, data directory, database, disk, upstreams, their keys, prices and the clock, and
+says what to do. It changes nothing, and works beside running gateways or without one. Give it the gateway's own environment.`,
   options: {
     offline: flag('ask no upstream: its key, its models and the clock are not checked'),
     json: flag('print one JSON object instead'),

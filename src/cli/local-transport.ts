@@ -5,6 +5,7 @@ import { createSettlementWatch } from '../ledger/settlement-watch.ts'
 import { WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { Management } from '../management/route.ts'
 import { answerInProcess } from '../management/router.ts'
+import { createResolveHost } from '../webhooks/endpoint-address.ts'
 import { openBooks, placeOfBooks } from './books.ts'
 import { type Asked, queryText, type Transport } from './transport.ts'
 
@@ -13,7 +14,7 @@ const OPERATOR: Caller = { kind: 'admin_key', keyId: 'command line', accountId: 
 
 /** The management API in this process, on the books themselves: beside running gateways or without one. */
 export async function openLocalTransport(config: Config): Promise<Transport> {
-  const { store, clock, digestKey } = await openBooks(config)
+  const { store, clock, digestKey, webhookSealer } = await openBooks(config)
   const management: Management = {
     clock,
     nextUlid: createUlidSource(clock),
@@ -27,6 +28,15 @@ export async function openLocalTransport(config: Config): Promise<Transport> {
     scrapeMetrics: () => Promise.reject(new Error('metrics are those of a running gateway')),
     // Calls wait in another process, which looks again by itself.
     limitsMoved() {},
+    webhooks: {
+      sealer: webhookSealer,
+      rules: {
+        allowPrivate: config.webhooksAllowPrivate,
+        resolveHost: createResolveHost(config.webhooksAllowPrivate),
+      },
+      // A running gateway looks every few seconds.
+      wake() {},
+    },
   }
   const answer = (method: string, path: string, { query, body, idempotencyKey }: Asked) =>
     answerInProcess(

@@ -2,6 +2,7 @@ import { relative } from 'node:path'
 import type { Config, UpstreamConfig } from '../config.ts'
 import { formatUsd } from '../kernel/money.ts'
 import { VERSION } from '../kernel/version.ts'
+import { type Certificate, dayOf } from '../read-certificate.ts'
 import { shownDatabase } from '../store/postgres/shown-database.ts'
 import type { EndedCall, ObserveCall } from '../telemetry/ended-call.ts'
 import { shownText, type TerminalStyle } from './terminal.ts'
@@ -11,10 +12,12 @@ export interface BannerFacts {
   readonly config: Config
   readonly simulated: boolean
   readonly firstAdminKey: string | null
+  /** Null: plain HTTP is spoken. */
+  readonly certificate: Certificate | null
 }
 
 /** What a person sees when it has started: what it serves, and what to type for a first call. */
-export function banner({ url, config, simulated, firstAdminKey }: BannerFacts): string {
+export function banner({ url, config, simulated, firstAdminKey, certificate }: BannerFacts): string {
   const near = relative(process.cwd(), config.dataDir) || '.'
   const dataDir = near.startsWith('..') ? config.dataDir : near
   const lines = [`Tollgate ${VERSION} serves ${url}`, '']
@@ -38,6 +41,10 @@ export function banner({ url, config, simulated, firstAdminKey }: BannerFacts): 
       )
     }
   }
+  if (certificate !== null) {
+    const { file, names, untilMs } = certificate
+    lines.push(`  TLS        ${file}, for ${names.join(', ') || 'no host at all'}, until ${dayOf(untilMs)}`)
+  }
   if (config.databaseUrl === null) lines.push(`  Data       ${dataDir} (SQLite)`)
   else {
     lines.push(
@@ -50,14 +57,15 @@ export function banner({ url, config, simulated, firstAdminKey }: BannerFacts): 
     lines.push(`             Shown this once. It is also in ${dataDir}/admin-key, which only you can read.`)
   }
   const adminKey = config.adminKey === null ? `$(cat ${dataDir}/admin-key)` : '$TOLLGATE_ADMIN_KEY'
+  const curl = certificate?.isSelfSigned === true ? `curl --cacert ${certificate.file}` : 'curl'
   const surface = config.messages !== null ? MESSAGES_CALL : CHAT_CALL
   lines.push(
     '',
     'First call, from another terminal in this folder:',
     '',
-    `  export KEY=$(curl -s ${url}/v1/keys -H "authorization: Bearer ${adminKey}" -d '{"name":"first"}' \\`,
+    `  export KEY=$(${curl} -s ${url}/v1/keys -H "authorization: Bearer ${adminKey}" -d '{"name":"first"}' \\`,
     `    | node -p 'JSON.parse(require("fs").readFileSync(0)).key')`,
-    ...surface(url),
+    ...surface(curl, url),
     '',
     'Your SDK needs two changes, the base URL and the key:',
     '',
@@ -73,13 +81,13 @@ function describe(upstream: UpstreamConfig | null, variable: string): string {
   return upstream.url.href + (upstream.key === null ? ' (no key: nothing is sent as credential)' : '')
 }
 
-const MESSAGES_CALL = (url: string): string[] => [
-  `  curl -i ${url}/v1/messages -H "x-api-key: $KEY" -H 'anthropic-version: 2023-06-01' \\`,
+const MESSAGES_CALL = (curl: string, url: string): string[] => [
+  `  ${curl} -i ${url}/v1/messages -H "x-api-key: $KEY" -H 'anthropic-version: 2023-06-01' \\`,
   `    -d '{"model":"claude-haiku-5-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 
-const CHAT_CALL = (url: string): string[] => [
-  `  curl -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
+const CHAT_CALL = (curl: string, url: string): string[] => [
+  `  ${curl} -i ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\`,
   `    -d '{"model":"gpt-6-luna","messages":[{"role":"user","content":"Hello"}]}'`,
 ]
 

@@ -59,9 +59,11 @@ export async function serve(args: readonly string[]): Promise<void> {
     })
     // Before the banner: its reader may send a signal at once.
     const stop = Promise.race([stopSignal(), npmGone()])
-    reloadOnHangup(running, config.prices?.file ?? null)
-    const url = `http://${shownHost(running.host)}:${running.port}`
-    process.stdout.write(banner({ url, config: served, simulated, firstAdminKey: running.firstAdminKey }))
+    reloadOnHangup(running, config)
+    const { certificate, firstAdminKey } = running
+    const scheme = certificate === null ? 'http' : 'https'
+    const url = `${scheme}://${shownHost(running.host)}:${running.port}`
+    process.stdout.write(banner({ url, config: served, simulated, firstAdminKey, certificate }))
     setTimeout(endStart, STARTED_AFTER_MS).unref()
     await stop
     process.stdout.write('Stopping: no new requests, running streams may finish. Again to stop at once.\n')
@@ -116,25 +118,31 @@ async function startBuiltInSimulator() {
   }
 }
 
-/** SIGHUP reads the price overlay again. A bad file changes nothing, and what is wrong with it is said. */
-function reloadOnHangup(running: RunningTollgate, file: string | null): void {
+/** SIGHUP reads the price overlay and the certificate again. A bad file changes nothing, and what is wrong with it is said. */
+function reloadOnHangup(running: RunningTollgate, { prices, tls }: Config): void {
   process.on('SIGHUP', async () => {
-    if (file === null) {
-      process.stdout.write('There is no TOLLGATE_PRICES to read again.\n')
-      return
-    }
-    let problems: readonly string[]
-    try {
-      problems = await running.reloadPrices(readFileSync(file, 'utf8'))
-    } catch (error) {
-      problems = [(error as Error).message]
-    }
-    if (problems.length === 0) process.stdout.write(`Read ${file} again: the new prices are in force.\n`)
-    else
-      process.stderr.write(
-        `tollgate: ${file} was refused, the old prices stay:\n  ${problems.join('\n  ')}\n`,
-      )
+    if (prices === null && tls === null)
+      process.stdout.write('There is neither TOLLGATE_PRICES nor TOLLGATE_TLS_CERT to read again.\n')
+    if (tls !== null) tellReloaded(tls.certFile, 'certificate', running.reloadCertificate())
+    if (prices !== null) tellReloaded(prices.file, 'prices', await reloadPrices(running, prices.file))
   })
+}
+
+async function reloadPrices(running: RunningTollgate, file: string): Promise<readonly string[]> {
+  try {
+    return await running.reloadPrices(readFileSync(file, 'utf8'))
+  } catch (error) {
+    return [(error as Error).message]
+  }
+}
+
+function tellReloaded(file: string, what: 'certificate' | 'prices', problems: readonly string[]): void {
+  const [isNew, isOld] = what === 'prices' ? ['are in force', 'stay'] : ['is in use', 'stays']
+  if (problems.length === 0) process.stdout.write(`Read ${file} again: the new ${what} ${isNew}.\n`)
+  else
+    process.stderr.write(
+      `tollgate: ${file} was refused, the old ${what} ${isOld}:\n  ${problems.join('\n  ')}\n`,
+    )
 }
 
 /** Those before that time are of a signal that was heard already. */

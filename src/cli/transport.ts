@@ -117,6 +117,12 @@ function explain(error: unknown, place: string, idempotencyKey?: string): unknow
   const { cause } = error
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   const reason = cause instanceof Error ? cause.message || code : error.message
+  if (NOT_TRUSTED.test(code)) {
+    return new Unreachable(
+      `${place} has a certificate that is not trusted here: ${reason}. Use a host that it names, and where no public ` +
+        'authority vouches for it, set NODE_EXTRA_CA_CERTS to its file, or to that of its authority.',
+    )
+  }
   if (NOT_CONNECTED.test(code)) {
     return new Unreachable(
       `${place} cannot be reached: ${reason}. Is the gateway running there? Without --url the command works on the ` +
@@ -131,5 +137,6 @@ function explain(error: unknown, place: string, idempotencyKey?: string): unknow
 }
 
 /** Nothing was sent. */
+const NOT_TRUSTED = /CERT|LEAF_SIGNATURE/
 const NOT_CONNECTED =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|CERT|_TLS_|_SSL_/
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$|_TLS_|_SSL_/

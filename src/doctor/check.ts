@@ -32,6 +32,7 @@ export type CheckName =
   | 'runtime'
   | 'open_files'
   | 'configuration'
+  | 'certificate'
   | 'surfaces'
   | 'data_directory'
   | 'pepper'

@@ -5,8 +5,9 @@ import { type Config, ConfigError, type Environment, readConfig, type UpstreamCo
 import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { findModel, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { SURFACES } from '../providers/surfaces.ts'
+import { dayOf, outOfDate, readCertificate } from '../read-certificate.ts'
 import { readPricing } from '../read-pricing.ts'
-import { type Check, counted, verdicts } from './check.ts'
+import { type Check, counted, inTime, verdicts } from './check.ts'
 
 export interface Settings {
   /** With what is wrong left out, so that the rest can be looked at. Null if nothing can be made of it. */
@@ -20,7 +21,7 @@ export interface Settings {
 
 /** A problem with one of these says nothing about where a provider's key belongs. */
 const HARMLESS =
-  /^TOLLGATE_(?:HOST|PORT|DATA_DIR|DATABASE_URL|CONFIG|ADMIN_KEY|PEPPER|DISCOUNT|PRICES|PREFIX|LOG_LEVEL)\b/
+  /^TOLLGATE_(?:HOST|PORT|DATA_DIR|DATABASE_URL|CONFIG|ADMIN_KEY|PEPPER|DISCOUNT|PRICES|PREFIX|LOG_LEVEL|TLS_CERT|TLS_KEY)\b/
 
 /** The configuration as the gateway reads it or, where that refuses, as much of it as is good. */
 export function readSettings(environment: Environment, workingDir: string): Settings {
@@ -107,6 +108,28 @@ export function checkSurfaces({ config, doubtful }: Settings): Check {
   return ok(found)
 }
 
+const RENEW_BEFORE_MS = 14 * 24 * 3_600_000
+
+/** None where plain HTTP is spoken. */
+export function checkCertificate({ tls }: Config, nowMs: number): Check[] {
+  if (tls === null) return []
+  const { ok, warning, problem } = verdicts('certificate')
+  try {
+    const certificate = readCertificate(tls)
+    const { file, names, untilMs } = certificate
+    const refused = outOfDate(certificate, nowMs)
+    if (refused !== null) return [problem(refused, 'Put a new one in its place and send the gateway SIGHUP.')]
+    if (names.length === 0)
+      return [problem(`${file} names no host: clients refuse it`, 'Make one with subjectAltName.')]
+    const found = `for ${names.join(', ')}, until ${dayOf(untilMs)}`
+    if (untilMs - nowMs > RENEW_BEFORE_MS) return [ok(found)]
+    return [warning(`${found}: ${inTime(untilMs - nowMs)} are left`, 'Renew it and send the gateway SIGHUP.')]
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.problems.map((text) => problem(text, 'Mend it: the gateway does not start with it.'))
+  }
+}
+
 function describe(label: string, upstream: Config['messages']): string {
   if (upstream === null) return `${label} not configured (answers 503)`
   return `${label} at ${upstream.url.href}${upstream.key === null ? ' without a key' : ''}`
@@ -168,6 +191,8 @@ const CHARS_MIN = 8
 export function hideSecretsOf(environment: Environment): (text: string) => string {
   const secrets = Object.entries(environment)
     .flatMap(([name, value = '']) => {
+      // This one is the name of a file.
+      if (name === 'TOLLGATE_TLS_KEY') return []
       if (/(?:_KEY|_PEPPER)$/.test(name)) return [value.trim()]
       return name.endsWith('DATABASE_URL') ? passwordsIn(value) : []
     })

@@ -14,6 +14,7 @@ import {
   checkServing,
 } from './check-store.ts'
 import {
+  checkCertificate,
   checkConfiguration,
   checkPrices,
   checkSurfaces,
@@ -38,8 +39,9 @@ async function* allChecks(context: DoctorContext): AsyncGenerator<Check> {
   yield checkOpenFiles(textOf('/proc/self/limits'))
   const settings = readSettings(environment, workingDir)
   yield* checkConfiguration(settings)
-  yield checkSurfaces(settings)
   const { config } = settings
+  if (config !== null) yield* checkCertificate(config, clock.nowMs())
+  yield checkSurfaces(settings)
   if (config === null) return
   const surfaces = ['messages', 'chat'] as const
   const asked = Promise.all(surfaces.map((surface) => checkUpstream(surface, config, settings, context)))

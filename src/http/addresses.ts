@@ -2,8 +2,8 @@ import { BlockList, isIP } from 'node:net'
 import { limits } from '../kernel/limits.ts'
 import { type RawHeaders, valuesOf } from './raw-headers.ts'
 
-/** Proxies in front of us, which are believed about where a request comes from. */
-export class TrustedProxies {
+/** Addresses and ranges of them. An IPv4 address that is mapped into IPv6 is compared with the ranges of IPv4. */
+export class AddressRanges {
   readonly #list = new BlockList()
 
   /** Each an address or a range such as `10.0.0.0/8`. */
@@ -18,7 +18,10 @@ export class TrustedProxies {
   has(address: string): boolean {
     return isIP(address) !== 0 && this.#list.check(address, familyOf(address))
   }
+}
 
+/** Proxies in front of us, which are believed about where a request comes from. */
+export class TrustedProxies extends AddressRanges {
   /**
    * The sender of the request: the last address of `X-Forwarded-For` that is no trusted proxy's own. Those before it are what
    * the client says. Where a proxy wrote no address, the proxy is the client.

@@ -45,6 +45,7 @@ const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
  */
 export class ClientConnection implements MessageReceiver, RequestSource {
   readonly socket: Socket
+  readonly #wire: Socket
   readonly memory = new ConnectionMemory()
   readonly #owner: ConnectionOwner
   readonly #reader: MessageReader
@@ -57,17 +58,21 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   readonly #timeouts: ConnectionTimeouts
   readonly remoteAddress: string
 
-  constructor(accepted: Socket, owner: ConnectionOwner) {
+  /** `wire` is what lies under an encrypted socket. Without one the socket is plain, and taken over. */
+  constructor(accepted: Socket, owner: ConnectionOwner, wire: Socket | null = null) {
     this.remoteAddress = accepted.remoteAddress ?? ''
-    const socket = adoptSocket(accepted, (chunk) => this.#onData(chunk))
+    const onData = (chunk: Borrowed) => this.#onData(chunk)
+    // What was decrypted has memory of its own.
+    const socket = wire === null ? adoptSocket(accepted, onData) : accepted.on('data', onData)
     this.socket = socket
+    this.#wire = wire ?? socket
     this.#owner = owner
     this.#timeouts = new ConnectionTimeouts(owner.monotonicMs())
     this.#reader = new MessageReader('request', this, limits)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
-    // Errors also close the socket, and that is where they are dealt with.
-    socket.on('error', ignore)
+    // Its close is where it is dealt with. An encrypted socket does not close by itself after what it cannot decrypt.
+    socket.on('error', () => socket.destroy())
     socket.on('close', this.#onClose)
   }
 
@@ -128,6 +133,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       expectsContinue: expects === 'continue',
       keepAliveSeconds: limits.keepAliveTimeoutMs / 1_000,
       nowMs: this.#owner.nowMs,
+      reset: this.#reset,
       onFinished: this.#onReplied,
     })
     this.#arriving = request
@@ -163,6 +169,11 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (error !== null && (this.#arriving !== null || this.#timeouts.headBegun)) this.#onBroken(error, null)
     // A half-closed client is treated as gone: otherwise one that left could not be told from one that waits.
     else if (this.#turns[0]?.reply.ended !== true) this.socket.destroy()
+  }
+
+  /** An encrypted socket knows no reset. */
+  readonly #reset = (): void => {
+    this.#wire.resetAndDestroy()
   }
 
   readonly #onDrain = (): void => this.#turns[0]?.reply.drained()
@@ -239,8 +250,6 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     } else this.socket.destroy()
   }
 }
-
-function ignore(): void {}
 
 function headTimeout(): WireError {
   return Object.assign(new Error('the head did not arrive in time'), { code: HEAD_TIMEOUT })

@@ -15,6 +15,8 @@ interface ReplySetting {
   readonly keepAliveSeconds: number
   /** The time of day. */
   nowMs(): number
+  /** Ends the connection at once, by a reset. */
+  reset(): void
   /** The reply has left. If not `reusable`, the connection ends with it. */
   onFinished(reusable: boolean): void
 }
@@ -148,13 +150,13 @@ export class OutgoingReply {
   cut(): void {
     const socket = this.#socket
     if (this.destroyed) return
-    if (this.#framing === 'close') socket.write(EMPTY, () => socket.resetAndDestroy())
+    if (this.#framing === 'close') socket.write(EMPTY, () => this.reset())
     else socket.end(() => socket.destroy())
   }
 
   /** Breaks off at once. */
   reset(): void {
-    this.#socket.resetAndDestroy()
+    this.#setting.reset()
   }
 
   destroy(): void {

@@ -11,6 +11,7 @@ import { serialiseHeaders, statusLine } from './header-serialisation.ts'
 import type { IncomingRequest } from './incoming-request.ts'
 import { TOO_MANY_LINES, type WireError } from './message-reader.ts'
 import type { OutgoingReply } from './outgoing-reply.ts'
+import { type CertificatePair, createTlsDoor } from './tls-door.ts'
 
 export interface ServerParts {
   readonly clock: Clock
@@ -28,25 +29,35 @@ export interface ServerParts {
   readonly connectionsPerAddressMax?: number | null
   /** A connection was closed for that reason. */
   onCrowded?(address: string): void
+  /** Null: plain HTTP is spoken. */
+  readonly certificate?: CertificatePair | null
+  /** A client spoke TLS where plain HTTP is spoken. */
+  onTlsToPlain?(address: string): void
   /** Null: `X-Forwarded-For` is not believed. */
   readonly trustedProxies?: TrustedProxies | null
 }
 
 export interface HttpServer {
   listen(host: string, port: number): Promise<AddressInfo>
+  /** Of a server that speaks TLS: new connections get this one. */
+  useCertificate(certificate: CertificatePair): void
   /** Stops accepting, lets running exchanges finish for up to `drainMs`, then cuts them. How many were cut. */
   drain(drainMs: number): Promise<number>
 }
+
+/** A connection from its acceptance on: with TLS it is a handshake first. */
+type Connection = Pick<ClientConnection, 'isIdle' | 'replies' | 'checkTime' | 'destroy'>
 
 /** How often connections are looked at that may have waited too long. */
 const TIME_CHECK_MS = 1_000
 
 export function createHttpServer(parts: ServerParts): HttpServer {
   const { connectionsMax = limits.connectionsMax, connectionsPerAddressMax = null } = parts
-  const { trustedProxies = null } = parts
+  const { trustedProxies = null, certificate = null } = parts
+  const door = certificate === null ? null : createTlsDoor(certificate)
   const counts = connectionsPerAddressMax === null ? null : new AddressCounts(connectionsPerAddressMax)
   /** With the network that each is counted for, or null. */
-  const connections = new Map<ClientConnection, string | null>()
+  const connections = new Map<Connection, string | null>()
   let draining = false
   let onNoneLeft = (): void => {}
 
@@ -64,18 +75,48 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     },
     onBroken(socket, error, head) {
       const refusal = explainClientError(error)
-      if (refusal === null) socket.destroy()
+      const isTls = door === null && head.startsWith(TLS_HANDSHAKE)
+      if (isTls) parts.onTlsToPlain?.(socket.remoteAddress ?? '')
+      if (refusal === null || isTls) socket.destroy()
       else answerBroken(socket, refusal, head)
     },
     onConnect(socket, head) {
       answerBroken(socket, refuse('method_not_allowed', 'CONNECT is not served here.'), head)
     },
-    onClosed(connection) {
-      const network = connections.get(connection) ?? null
-      if (network !== null) counts?.leave(network)
-      connections.delete(connection)
-      if (connections.size === 0) onNoneLeft()
-    },
+    onClosed: left,
+  }
+
+  function left(connection: Connection): void {
+    const network = connections.get(connection) ?? null
+    if (network !== null) counts?.leave(network)
+    connections.delete(connection)
+    if (connections.size === 0) onNoneLeft()
+  }
+
+  /** It is counted from now on, whether or not its handshake is ever done. */
+  function shakeHands(accepted: Socket, network: string | null): void {
+    const acceptedMs = parts.clock.monotonicMs()
+    const handshake: Connection = {
+      isIdle: true,
+      replies: [],
+      checkTime(nowMs) {
+        if (nowMs - acceptedMs >= limits.tlsHandshakeTimeoutMs) accepted.destroy()
+      },
+      destroy: () => accepted.destroy(),
+    }
+    connections.set(handshake, network)
+    door?.receive(accepted, {
+      onSecure(secure) {
+        connections.delete(handshake)
+        connections.set(new ClientConnection(secure, owner, accepted), network)
+      },
+      onPlain(head) {
+        // What is unread when a connection closes resets it, and the answer with it.
+        accepted.resume()
+        answerBroken(accepted, refuse('bad_request', SPEAK_TLS), head.toString('latin1'))
+      },
+      onGone: () => left(handshake),
+    })
   }
 
   function exchangeOf(request: IncomingRequest, reply: OutgoingReply, expects: Expects): Exchange {
@@ -105,7 +146,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     const network = countedNetwork(socket.remoteAddress ?? '')
     if (connections.size >= connectionsMax) socket.destroy()
     else if (network === null || counts?.enter(network) === true) {
-      connections.set(new ClientConnection(socket, owner), network)
+      if (door === null) connections.set(new ClientConnection(socket, owner), network)
+      else shakeHands(socket, network)
     } else {
       socket.destroy()
       parts.onCrowded?.(network)
@@ -137,6 +179,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       })
     },
 
+    useCertificate: (next) => door?.use(next),
+
     async drain(drainMs) {
       draining = true
       for (const { replies } of connections.keys()) {
@@ -162,6 +206,11 @@ export function createHttpServer(parts: ServerParts): HttpServer {
     },
   }
 }
+
+/** How the first message of a TLS client begins. */
+const TLS_HANDSHAKE = '\x16\x03'
+
+const SPEAK_TLS = 'This port speaks TLS: begin the base URL with https://.'
 
 /** What to tell a client whose bytes are not a request, or null if the client is gone. */
 function explainClientError(error: WireError): Refusal | null {

@@ -24,6 +24,9 @@ export const limits = {
    */
   headTimeoutMs: 10_000,
 
+  /** From a connection's acceptance to the end of its TLS handshake. Beyond it the connection closes (checked every second). */
+  tlsHandshakeTimeoutMs: 10_000,
+
   /** A request body that sends nothing for this long: 408 and the connection closes. */
   bodyIdleTimeoutMs: 60_000,
 
@@ -338,6 +341,66 @@ export const limits = {
 
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
+
+  /** Webhook endpoints of an account. Beyond it: 409. */
+  webhooksMax: 50,
+
+  /** The text of one event. A key with the longest allowlist stays below it; a larger event is given up, and the log says so. */
+  webhookPayloadBytesMax: MiB,
+
+  /**
+   * How long a node that fell silent keeps others from relaying events or delivering to an endpoint. A delivery that is under
+   * way takes longer, so its lease is kept.
+   */
+  webhookLeaseMs: 10_000,
+
+  /** Events relayed, deliveries of one endpoint claimed, and keys looked at for their expiry, at once. The others come next. */
+  webhookRelayMax: 100,
+  webhookClaimMax: 20,
+  webhookSweptMax: 500,
+
+  /** Models that `call.unpriced` is told of in a day: their names are the clients' own. Beyond it the others are not told. */
+  webhookUnpricedModelsMax: 100,
+
+  /** Nothing but failures for so long: the endpoint is disabled. */
+  webhookFailingMs: 5 * 24 * 60 * 60 * 1000,
+
+  /** Events and deliveries are deleted after this, and what happened while all nodes were off is not told; so many rows at once. */
+  webhookKeptMs: 30 * 24 * 60 * 60 * 1000,
+  webhooksDeletedAtOnce: 1_000,
+  /** Percentages of `webhooks.thresholds_percent`. Beyond it the configuration is refused. */
+  budgetThresholdsMax: 20,
+
+  /**
+   * One try of a webhook, from the look-up of the host to the end of the answer, and how much of the answer is read. Beyond the
+   * first it has failed; beyond the second the connection closes, and the status counts.
+   */
+  webhookTryMs: 15_000,
+  webhookAnswerBytesMax: 64 * KiB,
+
+  /** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
+  webhookLookupMs: 3_000,
+
+  /** Deliveries of one endpoint under way at once on a node. Further ones wait for their turn. */
+  webhookTriesMax: 4,
+
+  /**
+   * How often a node looks for events and deliveries that settlements, other nodes or commands have left in the store, and how often
+   * for endpoints while there are none. What its own management API changes is looked at once, but not more often than the first
+   * of these says.
+   */
+  webhookLookMsMin: 50,
+  webhookLookMs: 1_000,
+  webhookIdleLookMs: 5_000,
+
+  /** How often keys that expire and a balance that is low are looked for. */
+  webhookSweepMs: 5_000,
+
+  /** Deliveries that are under way when the gateway stops. Then they are left to be tried again. */
+  webhookStopMs: 2_000,
+
+  /** How long the secret before the last `rotate-secret` signs too. */
+  webhookOldSecretMs: 24 * 60 * 60_000,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */
   drainMs: 30_000,

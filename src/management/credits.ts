@@ -41,6 +41,10 @@ const balanceMembers: Members<Balance> = {
   ],
 }
 
+export function balanceObject(balance: Balance): Record<string, unknown> {
+  return objectOf(balanceMembers, balance)
+}
+
 const getBalance = defineRoute({
   endpoint: 'GET /gateway/v1/balance',
   operationId: 'get_balance',
@@ -53,7 +57,7 @@ const getBalance = defineRoute({
     }),
   },
   async handle({ caller }, { store }) {
-    return replyJson(200, objectOf(balanceMembers, await store.getBalance(caller.accountId)))
+    return replyJson(200, balanceObject(await store.getBalance(caller.accountId)))
   },
 })
 

@@ -48,6 +48,8 @@ export interface TextRules {
   readonly unitsMax?: number
   /** Whether it may be nothing but blanks; it may unless told otherwise. */
   readonly blank?: boolean
+  /** Whether it may be empty; it may not unless told otherwise. */
+  readonly empty?: boolean
 }
 
 const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f'
@@ -59,16 +61,21 @@ const NO_BLANK = `[^${CONTROL}\\s]`
  * be stored as UTF-8 and would come back as something else.
  */
 export function textField(subject: string, charsMax: number, more: TextRules = {}) {
-  const { unitsMax = Number.POSITIVE_INFINITY, blank = true } = more
+  const { unitsMax = Number.POSITIVE_INFINITY, blank = true, empty = false } = more
+  const charsMin = empty ? 0 : 1
   return z
-    .string(`${subject} must be a text of 1 to ${charsMax} characters.`)
-    .refine((text) => text !== '', `${subject} must not be empty.`)
+    .string(`${subject} must be a text of ${charsMin} to ${charsMax} characters.`)
+    .refine((text) => text !== '' || empty, `${subject} must not be empty.`)
     .refine((text) => [...text].length <= charsMax, `${subject} must have at most ${charsMax} characters.`)
     .refine((text) => !/\p{Cc}/u.test(text), `${subject} must not have control characters.`)
     .refine((text) => text.isWellFormed(), `${subject} must be well-formed Unicode.`)
     .refine((text) => text.length <= unitsMax, `${subject} must have at most ${unitsMax} UTF-16 units.`)
     .refine((text) => blank || /\S/.test(text), `${subject} must not be blank.`)
-    .meta({ minLength: 1, maxLength: charsMax, pattern: blank ? `^${ANY}*$` : `^${ANY}*${NO_BLANK}${ANY}*$` })
+    .meta({
+      minLength: charsMin,
+      maxLength: charsMax,
+      pattern: blank ? `^${ANY}*$` : `^${ANY}*${NO_BLANK}${ANY}*$`,
+    })
 }
 
 const INSTANT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|[+-]00:00)$/
@@ -186,8 +193,13 @@ const KEY_ID = /^key_[0-9A-HJKMNP-TV-Z]{26}$/
 export const REQUEST_ID = /^req_[0-9A-HJKMNP-TV-Z]{26}$/
 const CREDIT_ID = /^crd_[0-9A-HJKMNP-TV-Z]{26}$/
 
+const WEBHOOK_ID = /^wh_[0-9A-HJKMNP-TV-Z]{26}$/
+const DELIVERY_ID = /^whd_[0-9A-HJKMNP-TV-Z]{26}$/
+
 export const keyId = (expected?: string) => z.string().regex(KEY_ID, expected)
 export const creditId = () => z.string().regex(CREDIT_ID)
+export const webhookId = (expected?: string) => z.string().regex(WEBHOOK_ID, expected)
+export const deliveryId = (expected?: string) => z.string().regex(DELIVERY_ID, expected)
 
 export const instant = () => z.iso.datetime({ precision: 3 })
 export const date = () => z.string().regex(DATE).meta({ format: 'date' })

@@ -181,6 +181,12 @@ function keyObject(key: KeyRecord, nowMs: number, { waitingCalls }: Management):
   return objectOf(keyMembers, { ...key, nowMs, waiting: waitingCalls.countOf(key.id) })
 }
 
+/** A key as webhooks tell of it: without what is true on one node only. */
+export function toldKey(key: KeyRecord, nowMs: number): Record<string, unknown> {
+  const { month_waiting: _, ...object } = objectOf(keyMembers, { ...key, nowMs, waiting: 0 })
+  return object
+}
+
 // What can go wrong with a key
 
 export function refusedMissingKey(): Refused {

@@ -89,6 +89,8 @@ const REPLAYED = {
   schema: { type: 'string', const: 'true' },
 } as const
 
+const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Queued.', 204: 'Done; there is nothing to say.' } as const
+
 function describeOperation(route: Route, components: Components): JsonObject {
   const { success } = route
   const parameters = [
@@ -110,14 +112,18 @@ function describeOperation(route: Route, components: Components): JsonObject {
     ...(route.body === null ? {} : { requestBody: requestBody(route.body, components) }),
     responses: {
       [success.status]: {
-        description: success.status === 201 ? 'Created.' : 'Done.',
+        description: DONE[success.status],
         headers: route.repeatable ? { ...components.headers, ...replayed } : components.headers,
-        content: {
-          ...(success.schema === null
-            ? {}
-            : { 'application/json': { schema: components.schema(success.schema, 'output') } }),
-          ...Object.fromEntries(otherTypes),
-        },
+        ...(success.schema === null && otherTypes.length === 0
+          ? {}
+          : {
+              content: {
+                ...(success.schema === null
+                  ? {}
+                  : { 'application/json': { schema: components.schema(success.schema, 'output') } }),
+                ...Object.fromEntries(otherTypes),
+              },
+            }),
       },
       ...errorResponses(route, components),
     },
@@ -129,7 +135,7 @@ function pathParameters(template: string): JsonObject[] {
   return segments.flatMap((segment, i) => {
     const name = /^\{(\w+)\}$/.exec(segment)?.[1]
     if (name === undefined) return []
-    const whose = (segments[i - 1] ?? '').replace(/s$/, '')
+    const whose = (segments[i - 1] ?? '').replace(/ies$/, 'y').replace(/s$/, '')
     const description = `The \`${name}\` of the ${whose}.`
     return [{ name, in: 'path', required: true, description, schema: { type: 'string', minLength: 1 } }]
   })

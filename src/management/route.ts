@@ -8,11 +8,14 @@ import type { Once } from '../kernel/once.ts'
 import type { Caller } from '../keys/identity.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
+import type { SecretSealer } from '../keys/sealed-secret.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
+import type { EndpointRules } from '../webhooks/endpoint-address.ts'
+import type { WebhookStore } from '../webhooks/webhook-store.ts'
 
 /** What the endpoints of the service itself work with. */
 export interface Management {
@@ -20,7 +23,7 @@ export interface Management {
   readonly nextUlid: IdSource
   readonly digestKey: DigestKey
   readonly servicePrefix: string
-  readonly store: KeyStore & LedgerStore & UsageStore & RequestLogStore
+  readonly store: KeyStore & LedgerStore & UsageStore & RequestLogStore & WebhookStore
   readonly settlements: SettlementWatch
   /** The calls that wait in this process. */
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
@@ -30,6 +33,13 @@ export interface Management {
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
   limitsMoved(): void
+  readonly webhooks: {
+    /** Of the secrets that messages are signed with. */
+    readonly sealer: SecretSealer
+    readonly rules: EndpointRules
+    /** A command was carried out, and there may be something to tell. */
+    wake(): void
+  }
 }
 
 /** What an endpoint may know of how it was reached. A command on the host reaches it without a connection. */
@@ -82,8 +92,8 @@ export interface RouteParts<Query, Body> {
   /** Whether an `Idempotency-Key` names the command. Where it does not, the header is not looked at. */
   readonly repeatable: boolean
   readonly success: {
-    readonly status: 200 | 201
-    /** Of the answer as JSON; null where it has no such form. */
+    readonly status: 200 | 201 | 202 | 204
+    /** Of the answer as JSON; null where it has no such form, or no body. */
     readonly schema: z.ZodType | null
     /** Other media types that the answer can be asked for in, each with what it is then. */
     readonly alsoAs?: Readonly<Record<string, string>>
@@ -135,6 +145,10 @@ export function replyWhole(
 export function replyOnce(result: { readonly kind: 'done' | 'repeated' }, value: unknown): OwnReply {
   const headers = result.kind === 'repeated' ? [...UNSTORED, 'idempotent-replayed', 'true'] : UNSTORED
   return replyJson(201, value, headers)
+}
+
+export function replyEmpty(): OwnReply {
+  return { kind: 'reply', reply: { status: 204, headers: UNSTORED, body: Buffer.alloc(0) } }
 }
 
 export function refused(code: ErrorCode, message: string, param?: string): Refused {

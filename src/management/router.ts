@@ -23,6 +23,7 @@ import { bodiesRoute } from './request-bodies.ts'
 import { requestRoutes } from './requests.ts'
 import { type Management, ONCE_HEADER, type Route, replyWhole, UNSTORED } from './route.ts'
 import { usageRoute } from './usage.ts'
+import { webhookRoutes } from './webhooks.ts'
 
 /** All endpoints of the service itself. */
 export const routes: readonly Route[] = [
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   bodiesRoute,
   ...creditRoutes,
   metricsRoute,
+  ...webhookRoutes,
   openApiRoute(() => routes),
 ]
 
@@ -116,6 +118,7 @@ export async function handleOwned(
   if (request.kind === 'client_left') return
   if (request.kind === 'refused') return deny(request.refusal)
   const answer = await route.handle({ ...request, exchange, caller, params }, management)
+  if (route.method !== 'GET') management.webhooks.wake()
   if (answer.kind === 'refused') deny(answer.refusal)
   // All of it would have to be made for its length to be known.
   else if (answer.kind === 'stream' && exchange.method === 'HEAD') deny(refuseMethod(exchange, ['GET']))

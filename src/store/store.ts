@@ -4,9 +4,16 @@ import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { StoreLoad } from '../ledger/store-load.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
+import type { WebhookStore } from '../webhooks/webhook-store.ts'
 
 /** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */
-export interface Store extends KeyStore, RecognitionStore, LedgerStore, UsageStore, RequestLogStore {
+export interface Store
+  extends KeyStore,
+    RecognitionStore,
+    LedgerStore,
+    UsageStore,
+    RequestLogStore,
+    WebhookStore {
   /** After a crash: gives back every open hold of the process that died. How many there were. */
   interruptOpenCalls(atMs: number): Promise<number>
   /** Keeps a price version for as long as there are bills made with it. */

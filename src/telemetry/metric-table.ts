@@ -52,17 +52,6 @@ export interface MetricSources {
   eventLoopDelay(): readonly { readonly quantile: string; readonly seconds: number }[]
 }
 
-/** What the dispatcher of webhooks tells of itself. */
-export interface WebhookLoad {
-  /** Deliveries that wait for their first or next attempt, on all nodes. May fail, and may take its time. */
-  waiting(): Promise<number>
-  /** Attempts of this process that failed. */
-  readonly failures: number
-}
-
-/** Of a gateway that delivers none. */
-export const NO_WEBHOOKS: WebhookLoad = { waiting: async () => 0, failures: 0 }
-
 const only = (value: number): Sample[] => [{ labels: {}, value }]
 
 /** The decimal text is exact, and so is the nearest double to it: nothing is rounded twice. */

@@ -35,6 +35,9 @@ const WITH_EXAMPLES = [
   ...['create', 'list', 'show', 'update', 'revoke', 'rotate'].map((action) => ['keys', action]),
   ...['add', 'back'].map((action) => ['credits', action]),
   ...['create', 'list', 'revoke'].map((action) => ['admin-key', action]),
+  ...['create', 'list', 'show', 'update', 'delete', 'rotate-secret', 'test', 'deliveries', 'redeliver'].map(
+    (action) => ['webhooks', action],
+  ),
   ['usage'],
   ['requests'],
 ]

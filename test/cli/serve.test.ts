@@ -76,7 +76,7 @@ test('a data directory elsewhere is shown by its whole path, one in this folder 
   const shown = (dir: string) => {
     const config = readConfig({ TOLLGATE_DATA_DIR: dir })
     return /Data +(.*) \(SQLite\)/.exec(
-      banner({ url: '', config, simulated: true, firstAdminKey: null }),
+      banner({ url: '', config, simulated: true, firstAdminKey: null, certificate: null }),
     )?.[1]
   }
   assert.equal(shown('/var/lib/tollgate'), '/var/lib/tollgate')

@@ -27,7 +27,15 @@ test('the walk over what a file loads follows imports, but not those of types al
 })
 
 // Each takes 40 to 100 ms to load, of the half second in which the gateway is to serve.
-for (const heavy of ['zod', 'pg', 'gpt-tokenizer', 'node:https', 'prom-client', '@opentelemetry/']) {
+for (const heavy of [
+  'zod',
+  'pg',
+  'gpt-tokenizer',
+  'node:https',
+  'prom-client',
+  'standardwebhooks',
+  '@opentelemetry/',
+]) {
   test(`the start does not wait for ${heavy}`, () => {
     for (const path of ['src/cli/serve.ts', 'src/store/sqlite/worker.ts'])
       assert.ok(![...loadedWith(path)].some((loaded) => loaded.startsWith(heavy)), path)
@@ -37,7 +45,7 @@ for (const heavy of ['zod', 'pg', 'gpt-tokenizer', 'node:https', 'prom-client', 
 // Over HTTP a command needs none of these, and with them it takes three times as long to start.
 for (const heavy of ['zod', 'pg', 'pino', 'node:sqlite', 'src/installation.ts', 'src/management/']) {
   test(`commands on the management API do not wait for ${heavy}`, () => {
-    for (const name of ['keys', 'usage', 'requests', 'credits'])
+    for (const name of ['keys', 'usage', 'requests', 'credits', 'webhooks'])
       assert.ok(![...loadedWith(`src/cli/${name}.ts`)].some((loaded) => loaded.startsWith(heavy)), name)
   })
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { parseUsd } from '../../src/kernel/money.ts'
+import { assertTold, toldBudgets } from '../support/told-budgets.ts'
 import { runTollgate } from '../support/tollgate-process.ts'
 import type { ChaosBooks } from './chaos-books.ts'
 import { checkHistory } from './chaos-history.ts'
@@ -25,6 +26,7 @@ export async function checkBooks(facts: Facts): Promise<void> {
   await checkRecords(facts)
   const late = await checkHistory(cluster)
   await checkCaps(facts, late)
+  await checkEvents(facts)
   await checkCommands(cluster, books)
   await cluster.assertBooksBalance()
   const audit = await runTollgate(['audit'], { TOLLGATE_DATABASE_URL: cluster.database.url })
@@ -70,6 +72,36 @@ async function checkCaps({ cluster, keys }: Facts, late: ReadonlySet<string>): P
     const dearest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
     assert.ok(spent < capNanos + dearest || spent === 0n, `${id} has spent ${spent} of ${capNanos}`)
   }
+}
+
+/** Each threshold that a key's spend has passed was told once, and none that it has not. */
+async function checkEvents({ cluster: { database }, keys }: Facts): Promise<void> {
+  const [outbox, calls] = await Promise.all([database.rows('webhook_outbox'), database.rows('call')])
+  for (const { id, capNanos } of keys) {
+    const told = toldBudgets(outbox, id)
+    assertTold(told, calls)
+    const [key] = await database.query('SELECT monthly_budget_nanos AS cap FROM api_key WHERE id = $1', [id])
+    const cap = key?.['cap']
+    // Its cap was emptied by an edit that no call has had a part in.
+    if (cap === 0n) assert.equal(told.filter(({ cap }) => cap === '0').length, 1, `${id} was told empty`)
+    if (capNanos === null || cap === 0n) continue
+    for (const [month, spent] of await spentOf(database, id)) {
+      const passed: readonly number[] = [50, 80, 90, 100].filter(
+        (percent) => capNanos * BigInt(percent) <= spent * 100n,
+      )
+      const percents = told.filter((budget) => budget.month === month).map(({ percent }) => percent)
+      assert.deepEqual(
+        percents.toSorted((a, b) => a - b),
+        passed,
+        `${id} has spent ${spent} of ${capNanos}`,
+      )
+    }
+  }
+}
+
+async function spentOf({ query }: Cluster['database'], keyId: string): Promise<[string, bigint][]> {
+  const months = await query('SELECT month, spent_nanos FROM key_month WHERE key_id = $1', [keyId])
+  return months.map((row) => [String(row['month']), BigInt(String(row['spent_nanos']))])
 }
 
 /** What was answered is so, and what was repeated was done once. */

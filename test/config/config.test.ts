@@ -209,6 +209,50 @@ test('traces are sent where an endpoint is set, sampled as the variables of Open
   assert.match(endpoint, /^OTEL_EXPORTER_OTLP_ENDPOINT must be an absolute/)
 })
 
+test('webhooks and the address of the dashboard are set in the file', () => {
+  const config = withFile(
+    `{"webhooks":{"allow_private":true,"balance_low_usd":12.5,"thresholds_percent":[95,50]},
+      "dashboard_url":"https://tollgate.example.com"}`,
+    read,
+  )
+  assert.equal(config.webhooksAllowPrivate, true)
+  assert.equal(config.balanceLowNanos, 12_500_000_000n)
+  assert.deepEqual(config.budgetThresholdsPercent, [50, 95])
+  assert.equal(config.dashboardUrl?.href, 'https://tollgate.example.com/')
+  const defaults = read({})
+  assert.equal(defaults.webhooksAllowPrivate, false)
+  assert.equal(defaults.balanceLowNanos, null)
+  assert.deepEqual(defaults.budgetThresholdsPercent, [50, 80, 90])
+  assert.equal(defaults.dashboardUrl, null)
+  assert.equal(withFile('{"webhooks":{"balance_low_usd":1e-9}}', read).balanceLowNanos, 1n)
+})
+
+test('a threshold that is no percentage below 100, or is there twice, and an amount that is none are refused', () => {
+  const problemOf = (json: string) => withFile(json, problemsOf)[0] ?? ''
+  assert.match(
+    problemOf('{"webhooks":{"thresholds_percent":[50,100]}}'),
+    /"webhooks\.thresholds_percent\[1\]" Too big/,
+  )
+  assert.match(problemOf('{"webhooks":{"thresholds_percent":[0]}}'), /Too small/)
+  assert.match(problemOf('{"webhooks":{"thresholds_percent":[1.5]}}'), /expected int/)
+  assert.match(problemOf('{"webhooks":{"thresholds_percent":[50,50]}}'), /must not name a percentage twice$/)
+  const many = JSON.stringify(Array.from({ length: 21 }, (_, i) => i + 1))
+  assert.match(problemOf(`{"webhooks":{"thresholds_percent":${many}}}`), /must have at most 20 entries$/)
+  for (const amount of ['-1', '"5"', '1e-10', '1000000001', 'null'])
+    assert.match(
+      problemOf(`{"webhooks":{"balance_low_usd":${amount}}}`),
+      /must be a number of US dollars from 0 to/,
+    )
+  assert.match(
+    problemOf('{"dashboard_url":"/dashboard"}'),
+    /must be an absolute http:\/\/ or https:\/\/ URL$/,
+  )
+  assert.match(
+    problemOf('{"dashboard_url":"https://a.example/?x"}'),
+    /must have no user, password, query or fragment$/,
+  )
+})
+
 test('what clients of the examples export is not taken for a mistyped variable', () => {
   const config = readConfig(
     { TOLLGATE_URL: 'http://127.0.0.1:8787', TOLLGATE_KEY: 'svc_live_x' },

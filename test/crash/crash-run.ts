@@ -8,8 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { Agent, request } from 'undici'
 import { parseUsd } from '../../src/kernel/money.ts'
 import { assertConserved } from '../store/conformance/conservation.ts'
-import { openBooks } from '../support/books.ts'
+import { changeBooks, openBooks, type Rows } from '../support/books.ts'
 import { booksVariable, makeBooksPlace, type OwnBooksPlace } from '../support/test-store.ts'
+import { assertTold, keepAllEvents, toldBudgets } from '../support/told-budgets.ts'
 import { CountingUpstream } from './counting-upstream.ts'
 
 const program = fileURLToPath(new URL('./doomed-gateway.ts', import.meta.url))
@@ -21,6 +22,20 @@ interface Life {
   readonly process: ChildProcess
   readonly url: string
   readonly ended: Promise<unknown>
+}
+
+/** Half of a cap is crossed after so many calls of a life, and all of it by none: it is good for so many more. */
+const CALLS_TO_HALF = 8n
+const CALLS_TO_CAP = 100n
+
+/** In the first lives half of the cap is too far away. */
+const LIVES_UNTIL_CROSSED = 12
+
+/** From one edit of the cap to the next. */
+interface CapEpoch {
+  readonly capNanos: bigint
+  /** What was spent when it began. */
+  readonly spentNanos: bigint
 }
 
 interface Used {
@@ -36,7 +51,9 @@ export class CrashRun {
   readonly #answered: string[] = []
   /** What the answers said they cost, in headers and trailers. */
   #toldNanos = 0n
+  readonly #caps: CapEpoch[] = []
   #key = ''
+  #keyId = ''
   #calls = 0
 
   private constructor(upstream: CountingUpstream, place: OwnBooksPlace) {
@@ -99,8 +116,26 @@ export class CrashRun {
       const unheardNanos = unheard.reduce((sum, call) => sum + BigInt(String(call['cost_nanos'])), 0n)
       assert.equal(usage.requests, settled.length, 'usage has every settled call, and no other')
       assert.equal(usage.costNanos, this.#toldNanos + unheardNanos, 'usage has what the clients were told')
+      this.#checkEvents(await rows('webhook_outbox'), calls)
     } finally {
       await books.close()
+    }
+  }
+
+  /** Whatever was crossed is told, once, and nothing that was not. */
+  #checkEvents(outbox: Rows, calls: Rows): void {
+    const told = toldBudgets(outbox, this.#keyId)
+    assertTold(told, calls)
+    if (this.#caps.length > LIVES_UNTIL_CROSSED) assert.ok(told.length > 0, 'nothing was told')
+    for (const [i, { capNanos, spentNanos }] of this.#caps.entries()) {
+      const endNanos = this.#caps[i + 1]?.spentNanos ?? 0n
+      if (spentNanos * 2n >= capNanos || endNanos * 2n < capNanos) continue
+      const ofCap = told.filter(({ cap }) => cap === String(capNanos))
+      assert.deepEqual(
+        ofCap.map(({ percent }) => percent),
+        [50],
+        `half of cap ${i} was crossed`,
+      )
     }
   }
 
@@ -131,7 +166,13 @@ export class CrashRun {
     const [line] = (await once(child.stdout, 'data')) as [Buffer]
     const { port } = JSON.parse(line.toString()) as { port: number }
     const url = `http://127.0.0.1:${port}`
-    if (this.#key === '') this.#key = await this.#createKey(url)
+    if (this.#key === '') {
+      const { databaseUrl } = this.#place
+      const watch = keepAllEvents(databaseUrl === null ? 'sqlite' : 'postgres')
+      await changeBooks({ dataDir: this.#folder, databaseUrl }, watch)
+      await this.#createKey(url)
+    }
+    await this.#setCap(url)
     return { process: child, url, ended }
   }
 
@@ -161,13 +202,31 @@ export class CrashRun {
     return whole
   }
 
-  async #createKey(url: string): Promise<string> {
-    const reply = await request(`${url}/v1/keys`, {
-      method: 'POST',
+  async #createKey(url: string): Promise<void> {
+    const { id, key } = await this.#manage(url, 'POST', '/v1/keys', { name: 'crash' })
+    this.#keyId = String(id)
+    this.#key = String(key)
+  }
+
+  /** A cap of which half is crossed in this life, and which no call comes near. */
+  async #setCap(url: string): Promise<void> {
+    const spentOf = (key: Record<string, unknown>) => parseUsd(String(key['month_spend_usd'])) ?? -1n
+    const path = `/v1/keys/${this.#keyId}`
+    const spent = spentOf(await this.#manage(url, 'GET', path))
+    const half = 2n * (spent + CALLS_TO_HALF * CALL_NANOS)
+    const least = spent + CALLS_TO_CAP * CALL_NANOS
+    const capNanos = half > least ? half : least
+    const edited = await this.#manage(url, 'PATCH', path, { monthly_budget_usd: Number(capNanos) / 1e9 })
+    this.#caps.push({ capNanos, spentNanos: spentOf(edited) })
+  }
+
+  async #manage(url: string, method: 'GET' | 'POST' | 'PATCH', path: string, body: unknown = undefined) {
+    const reply = await request(url + path, {
+      method,
       headers: { authorization: `Bearer ${this.#adminKey()}` },
-      body: '{"name":"crash"}',
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-    return ((await reply.body.json()) as { key: string }).key
+    return (await reply.body.json()) as Record<string, unknown>
   }
 
   /** Calls until the process is gone, JSON and streams in turn. */

@@ -28,6 +28,7 @@ function openAnswer() {
     expectsContinue: false,
     keepAliveSeconds: 75,
     nowMs: () => 0,
+    reset() {},
     onFinished() {},
   })
   const memory = createByteBudget(2_000)

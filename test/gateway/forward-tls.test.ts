@@ -5,28 +5,12 @@ import tls from 'node:tls'
 import { forward } from '../../src/gateway/forward.ts'
 import { openUpstream } from '../../src/gateway/upstream-pool.ts'
 import { limits } from '../../src/kernel/limits.ts'
+import { localPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 import { TakenReply, told } from './raw-upstream.ts'
 
-/** Made for this test, good for a hundred years and for nothing else. */
-const key = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvB/Z2Pg1vPU+kyHk
-EvqJULbOM1p9+YWIabjajjj7W5KhRANCAAQ5nn5ybTrt+x2WUqhXTtn2zPNRR70U
-byyTRxhaoZ37LWWZepXVE0Rip/edwmZUlWSbm37FQYp5aXiVt1ZVZ6rl
------END PRIVATE KEY-----`
-const cert = `-----BEGIN CERTIFICATE-----
-MIIBpDCCAUmgAwIBAgIUGh+Z80p+2rosSJG0GEDC5R86zScwCgYIKoZIzj0EAwIw
-GDEWMBQGA1UEAwwNdXBzdHJlYW0udGVzdDAgFw0yNjExMTUxMTM2MTFaGA8yMTI2
-MTAyMjExMzYxMVowGDEWMBQGA1UEAwwNdXBzdHJlYW0udGVzdDBZMBMGByqGSM49
-AgEGCCqGSM49AwEHA0IABDmefnJtOu37HZZSqFdO2fbM81FHvRRvLJNHGFqhnfst
-ZZl6ldUTRGKn953CZlSVZJubfsVBinlpeJW3VlVnquWjbzBtMB0GA1UdDgQWBBTT
-+oINJ10oZXwfi44vLSGVjP6KCTAfBgNVHSMEGDAWgBTT+oINJ10oZXwfi44vLSGV
-jP6KCTAPBgNVHRMBAf8EBTADAQH/MBoGA1UdEQQTMBGCCWxvY2FsaG9zdIcEfwAA
-ATAKBggqhkjOPQQDAgNJADBGAiEA9bOmkigejvRrGqISKzlPSQcvUoUwVcN3apRu
-UDQt4r4CIQDVM1KFdfyhh92aBfXM+E5hBibs2uqsffL/OdAUUj69ug==
------END CERTIFICATE-----`
-
+const { key, cert } = localPair
 const reply = 'HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n'
 const seen: { servername: string | false; protocol: string | false | null; reused: boolean }[] = []
 const sockets = new Set<tls.TLSSocket>()

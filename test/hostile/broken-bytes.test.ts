@@ -88,7 +88,6 @@ for (const surface of surfaces) {
 
 test('bytes that are no HTTP at all are refused', async () => {
   const garbage = [
-    '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
     'SSH-2.0-OpenSSH_9.2\r\n',
     '\0\0\0\0',
     '{"jsonrpc":"2.0"}\r\n\r\n',

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import type { CallClosing } from '../../src/ledger/call.ts'
+import { anyCharacter } from '../support/any-character.ts'
 
 export function closingOf(requestId: string, more: Partial<CallClosing> = {}): CallClosing {
   return {
@@ -28,7 +29,7 @@ export function closingOf(requestId: string, more: Partial<CallClosing> = {}): C
 
 /** Whatever a reply may bring: lone surrogates, newlines and nulls in its texts included. */
 const anyText = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
   fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) }),
 )
 const count = fc.nat({ max: Number.MAX_SAFE_INTEGER })

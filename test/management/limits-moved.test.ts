@@ -50,6 +50,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     limitsMoved() {
       times++
     },
+    webhooks: {} as Management['webhooks'],
   }
   const caller = { kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const
   const exchange = {} as Exchange

@@ -97,7 +97,7 @@ for (const route of routes) {
   })
 }
 
-function codesIn(response: { content: unknown }): string[] {
+function codesIn(response: { readonly content?: unknown }): string[] {
   const content = response.content as Record<string, { schema: ErrorSchema }>
   return content['application/json']?.schema.properties.error.properties.code.enum ?? []
 }
@@ -118,6 +118,7 @@ test('these endpoints take an Idempotency-Key, say so on their answers, and no o
   const repeatable = routes.filter((route) => route.repeatable).map(nameOf)
   assert.deepEqual(repeatable.sort(), [
     'POST /gateway/v1/credits',
+    'POST /gateway/v1/webhooks',
     'POST /v1/keys',
     'POST /v1/keys/{id}/rotate',
   ])

@@ -9,6 +9,7 @@ import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { createMeter } from '../../src/providers/usage/create-meter.ts'
 import { watchRecords } from '../../src/providers/watch-records.ts'
+import { anyCharacter } from '../support/any-character.ts'
 import {
   type Asked,
   chatReply,
@@ -288,7 +289,7 @@ test('no speech costs more than was held for it, by the character, and without a
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom('tts-1', 'tts-1-hd'),
-      fc.string({ maxLength: 4_096, unit: 'binary' }),
+      fc.string({ maxLength: 4_096, unit: anyCharacter }),
       settings,
       async (model, input, given) => {
         const bytes = Buffer.from(JSON.stringify({ model, input, voice: 'alloy' }))

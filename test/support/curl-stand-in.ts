@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * A folder with a `curl` that knows the options our documentation uses (-s, -S, -f, -i, -N, -X, -H, -d) and nothing
- * else, because a bare machine has none. An option that is not known fails, so the documentation cannot outgrow it
+ * A folder with a `curl` that knows the options our documentation uses (-s, -S, -f, -i, -N, -X, -H, -d, --cacert) and
+ * nothing else, because a bare machine has none. An option that is not known fails, so the documentation cannot outgrow it
  * unseen. Like the real one, it shows trailers behind the body where it shows the head.
  *
  * `CURL_EXPECTS` makes it stricter: it fails on a status of 400 or more that is another, or on any where it is empty,
@@ -20,7 +20,7 @@ export function curlStandIn(): { readonly folder: string; dispose(): void } {
 
 const script = `
 const args = process.argv.slice(2)
-let url, body, method, showHead = false, fail = false
+let url, body, method, ca, showHead = false, fail = false
 const headers = {}
 while (args.length > 0) {
   const arg = args.shift()
@@ -37,6 +37,7 @@ while (args.length > 0) {
     body = args.shift()
     if (body.startsWith('@')) body = require('node:fs').readFileSync(body.slice(1), 'utf8').replace(/[\\r\\n]/g, '')
   }
+  else if (arg === '--cacert') ca = require('node:fs').readFileSync(args.shift(), 'utf8')
   else if (arg.startsWith('http')) url = arg
   else throw new Error('unknown option ' + arg)
 }
@@ -46,7 +47,8 @@ const stop = (code, message) => {
   process.exit(code)
 }
 const pairs = (raw) => raw.flatMap((name, at) => (at % 2 === 0 ? [name + ': ' + raw[at + 1]] : []))
-const request = require('node:http').request(url, { method: method ?? (body === undefined ? 'GET' : 'POST'), headers })
+const { request: open } = require(url.startsWith('https:') ? 'node:https' : 'node:http')
+const request = open(url, { method: method ?? (body === undefined ? 'GET' : 'POST'), headers, ca })
 request.on('error', (error) => stop(7, error.message))
 request.on('response', async (response) => {
   const chunks = []

@@ -1,11 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setDefaultCACertificates } from 'node:tls'
 import { type Config, type Environment, readConfig } from '../../src/config.ts'
 import type { CallPoint } from '../../src/gateway/gateway.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
-import { createLog } from '../../src/kernel/log.ts'
+import { createLog, type Log } from '../../src/kernel/log.ts'
 import { startTollgate } from '../../src/main.ts'
+import type { ResolveHost } from '../../src/webhooks/endpoint-address.ts'
+import { localPair, writePair } from './certificates.ts'
 import { booksVariable, makeBooksPlace } from './test-store.ts'
 
 export interface GatewayOptions {
@@ -15,10 +18,16 @@ export interface GatewayOptions {
   readonly chatKey?: string
   /** More variables, as an operator would set them. */
   readonly env?: Environment
+  /** Clients speak TLS to it, with the certificate of the tests, which this process then trusts. */
+  readonly secure?: boolean
   /** Settings that the configuration file would give. */
   readonly settings?: Partial<Config>
   readonly clock?: Clock
   readonly diskFault?: SharedArrayBuffer
+  /** Where webhooks find their hosts, in the place of name servers. */
+  readonly resolveHost?: ResolveHost
+  /** In the place of one that is silent. */
+  readonly log?: Log
   /** Told how far calls have come. */
   reached?(point: CallPoint): void
   onFatal?(error: Error): void
@@ -26,6 +35,7 @@ export interface GatewayOptions {
 
 export interface TestGateway {
   readonly url: string
+  readonly secure: boolean
   readonly host: string
   readonly port: number
   readonly dataDir: string
@@ -46,6 +56,8 @@ export interface TestGateway {
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
   const dataDir = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
   const place = await makeBooksPlace()
+  const { secure = false } = options
+  if (secure) setDefaultCACertificates([localPair.cert])
   const config = readConfig(
     {
       TOLLGATE_PORT: '0',
@@ -56,6 +68,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       TOLLGATE_MESSAGES_KEY: options.messagesKey,
       TOLLGATE_CHAT_URL: options.chatUrl,
       TOLLGATE_CHAT_KEY: options.chatKey,
+      ...(secure ? writePair(dataDir, localPair) : {}),
       ...options.env,
     },
     dataDir,
@@ -63,7 +76,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const running = await startTollgate(
     { ...config, drainMs: 0, ...options.settings },
     {
-      log: createLog(config.logLevel),
+      log: options.log ?? createLog(config.logLevel),
+      ...(options.resolveHost === undefined ? {} : { resolveHost: options.resolveHost }),
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
       reached: (point) => options.reached?.(point),
@@ -73,7 +87,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       },
     },
   )
-  const url = `http://127.0.0.1:${running.port}`
+  const url = `${secure ? 'https' : 'http'}://127.0.0.1:${running.port}`
   const adminKey = running.firstAdminKey ?? options.env?.['TOLLGATE_ADMIN_KEY'] ?? ''
 
   async function manage(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
@@ -92,6 +106,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
 
   return {
     url,
+    secure,
     host: '127.0.0.1',
     port: running.port,
     dataDir,

@@ -22,7 +22,10 @@ export type RequestParts = {
 
 export type Pair = Awaited<ReturnType<typeof startPair>>
 
-/** The gateway with one scripted upstream behind both of its surfaces. */
+/**
+ * The gateway with one scripted upstream behind both of its surfaces. What passes between the sockets has nothing to do with
+ * the store, so the round that has the books in PostgreSQL is also the one in which clients speak TLS.
+ */
 export async function startPair() {
   const upstream = await ScriptedUpstream.start()
   const gateway = await startGateway({
@@ -30,6 +33,7 @@ export async function startPair() {
     messagesKey: providerKeys.messages,
     chatUrl: `${upstream.url}/v1`,
     chatKey: providerKeys.chat,
+    secure: process.env['TEST_STORE'] === 'postgres' || process.env['TEST_TLS'] === '1',
   })
 
   const head = (surface: Surface, parts: RequestParts): [string, string[]] => [

@@ -1,10 +1,12 @@
 import type { Buffer } from 'node:buffer'
 import net from 'node:net'
+import tls from 'node:tls'
+import { localPair } from './certificates.ts'
 import { deadlineMsDefault, nextTurn, withDeadline } from './deadline.ts'
 import type { Bytes, Framing } from './wire-message.ts'
 import { MessageReader, statusOf, toBuffer } from './wire-message.ts'
 
-export type Address = { host: string; port: number }
+export type Address = { host: string; port: number; secure?: boolean }
 
 export type ReplyHead = { statusLine: string; headerLines: string[] }
 
@@ -32,9 +34,10 @@ const unreadBytesMax = 8 * 1024 * 1024
 
 type Waiter = { isOver: () => boolean; resolve: () => void }
 
-/** One TCP connection that sends exact bytes and reads replies without normalising anything. */
+/** One connection, plain or over TLS, that sends exact bytes and reads replies without normalising anything. */
 export class RawConnection {
   readonly #socket: net.Socket
+  readonly #wire: net.Socket
   readonly #unread: Buffer[] = []
   #reader: MessageReader | undefined
   /** The reader of the reply that was read last. */
@@ -47,8 +50,10 @@ export class RawConnection {
   #waiters: Waiter[] = []
   readonly #closed = Promise.withResolvers<'fin' | 'reset'>()
 
-  constructor(socket: net.Socket) {
+  /** `wire` is what lies under a socket that is encrypted. */
+  constructor(socket: net.Socket, wire = socket) {
     this.#socket = socket
+    this.#wire = wire
     socket.setNoDelay(true)
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('end', () => this.#ended('fin'))
@@ -132,7 +137,7 @@ export class RawConnection {
   }
 
   reset(): void {
-    this.#socket.resetAndDestroy()
+    this.#wire.resetAndDestroy()
   }
 
   #begin(method: string): MessageReader {
@@ -237,15 +242,32 @@ export class RawConnection {
   }
 }
 
+/** By port. A session that is taken up again costs a quarter of a handshake, and there are thousands of them. */
+const sessions = new Map<number, Buffer>()
+
+function secured(wire: net.Socket, { host, port }: Address): tls.TLSSocket {
+  const session = sessions.get(port)
+  const socket = tls.connect({
+    socket: wire,
+    host,
+    ca: localPair.cert,
+    ALPNProtocols: ['http/1.1'],
+    ...(session === undefined ? {} : { session }),
+  })
+  return socket.on('session', (given) => sessions.set(port, given))
+}
+
 export async function connect(address: Address): Promise<RawConnection> {
+  const { host, port, secure = false } = address
   // Half-open, so that the server closing its side does not stop an upload by itself.
-  const socket = net.connect({ host: address.host, port: address.port, allowHalfOpen: true })
+  const wire = net.connect({ host, port, allowHalfOpen: true })
+  const socket = secure ? secured(wire, address) : wire
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  socket.once('connect', resolve)
+  socket.once(secure ? 'secureConnect' : 'connect', resolve)
   socket.once('error', reject)
-  await withDeadline(promise, () => `no connection to ${address.host}:${address.port}`)
+  await withDeadline(promise, () => `no connection to ${host}:${port}`)
   socket.off('error', reject)
-  return new RawConnection(socket)
+  return new RawConnection(socket, wire)
 }
 
 /** One request on a connection of its own. */

@@ -111,7 +111,7 @@ export async function serveTollgate(environment: Environment = {}): Promise<Serv
   const books = { TOLLGATE_DATA_DIR: dataDir, ...booksVariable(place) }
   const child = start(['serve'], { TOLLGATE_PORT: '0', ...environment, ...books }, cwd)
   const watched = watch(child)
-  const serving = /serves (http:\/\/\S+)[\s\S]*apiKey: process\.env\.KEY \}\)\n\n$/
+  const serving = /serves (https?:\/\/\S+)[\s\S]*apiKey: process\.env\.KEY \}\)\n\n$/
   const banner = await Promise.race([
     watched.printed(serving),
     watched.finished.then((end) => {

@@ -5,7 +5,7 @@ import type { CallClosing } from '../../src/ledger/call.ts'
 import { NOTHING_USED } from '../../src/ledger/call-columns.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { CallCounts } from '../../src/telemetry/call-counts.ts'
-import { METRICS, type MetricSources, NO_WEBHOOKS } from '../../src/telemetry/metric-table.ts'
+import { METRICS, type MetricSources } from '../../src/telemetry/metric-table.ts'
 
 function bookWith(overlay?: string) {
   const loaded = loadListPrices(overlay)
@@ -25,7 +25,7 @@ const sourcesOf = (counts: CallCounts): MetricSources => ({
   load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3 },
   inFlight: { count: 1 },
   waitingCalls: { size: 2 },
-  webhooks: NO_WEBHOOKS,
+  webhooks: { waiting: async () => 0, failures: 0 },
   connections: () => null,
   heldNanos: async () => null,
   nowMs: () => 0,

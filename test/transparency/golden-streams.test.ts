@@ -11,7 +11,8 @@ import { headerValues } from '../support/wire-message.ts'
 import { type EveryNth, everyNth } from './every-nth.ts'
 import { eventsOf, type GoldenStream, goldenStreams, withCrlf, withHugeEvent } from './golden-streams.ts'
 
-const workers = 8
+/** So many calls at once share the store's wakes and commits. */
+const workers = 32
 const replyLines = ['Content-Type: text/event-stream; charset=utf-8', 'Cache-Control: no-cache']
 const pair = await startPair()
 after(() => pair.close())

@@ -139,5 +139,35 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     },
     { source: 'bodies.call_body' },
   ),
+  table('webhook', 'webhooks', {
+    ...{
+      id: text,
+      account_id: text,
+      url: text,
+      events: json,
+      description: text,
+      format: text,
+      enabled: flag,
+    },
+    ...{ disabled_reason: text, created_at_ms: integer, since_ms: integer, failing_since_ms: integer },
+    ...{ last_delivery_at_ms: integer, last_status: integer, secret: bytes, former_secret: bytes },
+    ...{ former_until_ms: integer },
+  }),
+  // PostgreSQL numbers them anew, in the same order.
+  table(
+    'webhook_outbox',
+    'events to be told',
+    { account_id: text, type: text, key_id: text, at_ms: integer, facts: json },
+    { orderBy: 'sequence' },
+  ),
+  table('webhook_event', 'webhook events', {
+    ...{ id: text, account_id: text, type: text, payload: text, created_at_ms: integer },
+  }),
+  table('webhook_delivery', 'webhook deliveries', {
+    ...{ id: text, webhook_id: text, event_id: text, event_type: text, status: text, attempts: integer },
+    ...{ response_status: integer, last_attempt_at_ms: integer, next_attempt_at_ms: integer },
+    ...{ created_at_ms: integer },
+  }),
+  table('webhook_mark', 'marks of webhook events', { name: text, until_ms: integer }),
   table('setting', 'settings', { name: text, value: text }, { where: `name <> '${MOVED_TO}'` }),
 ]

@@ -5,6 +5,27 @@ import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from './
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
 import { keepBatchFile, keepPriceVersion, keepSetting, probeWrite, readSetting } from './settings.ts'
 import { readUsage } from './usage.ts'
+import {
+  claimDeliveries,
+  claimWebhooks,
+  countWaiting,
+  listDeliveries,
+  queueTest,
+  recordAttempts,
+  redeliver,
+} from './webhook-deliveries.ts'
+import { keepWebhookLease, releaseLeases } from './webhook-lease.ts'
+import { keepEvents, readOutbox } from './webhook-relay.ts'
+import { pruneWebhooks, sweepEvents } from './webhook-sweep.ts'
+import {
+  createWebhook,
+  deleteWebhook,
+  getWebhook,
+  listWebhooks,
+  rotateWebhookSecret,
+  setBudgetThresholds,
+  updateWebhook,
+} from './webhooks.ts'
 
 /**
  * All operations but those on the way of every call, by where they run: recognising a key, admitting, settling and
@@ -29,13 +50,31 @@ export const BRIEF = {
   readSetting,
   keepSetting,
   probeWrite,
+  createWebhook,
+  getWebhook,
+  listWebhooks,
+  updateWebhook,
+  deleteWebhook,
+  rotateWebhookSecret,
+  redeliver,
+  queueTest,
+  setBudgetThresholds,
+  readOutbox,
+  keepEvents,
+  sweepEvents,
+  pruneWebhooks,
+  claimWebhooks,
+  claimDeliveries,
+  keepWebhookLease,
+  recordAttempts,
+  releaseLeases,
 }
 
 /** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
 export const REFUSED = { keepRefused, deleteRefused }
 
 /** What may look at many rows: no admission waits for it. */
-export const READS = { listKeys, listCalls, readUsage }
+export const READS = { listKeys, listCalls, readUsage, listDeliveries, countWaiting }
 
 /** SQLite has a file and a thread of its own for them. */
 export const BODIES = { keepBodies, getBodies, deleteBodies, trimBodies }

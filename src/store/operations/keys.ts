@@ -15,6 +15,7 @@ import {
 } from '../../keys/key-store.ts'
 import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay } from './idempotency.ts'
+import { isSame, tellOfCap, tellOfKey } from './key-events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import {
   and,
@@ -33,17 +34,17 @@ import {
 
 /** API keys: every statement that changes one, but for the mark of its use, is in this file. */
 
-function* create(key: NewKey, once: Once | null): Operation<KeyCreation> {
+export const createKey = atomic(function* (key: NewKey, once: Once | null): Operation<KeyCreation> {
   const readNow = (id: string) => getKey(key.accountId, id, once?.atMs ?? key.createdAtMs)
   const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= (yield* currentTime(key.createdAtMs))
   // A repeated command must find its key even if that has expired since.
   const replay = bornExpired ? yield* findReplay(once, readNow) : yield* claimKey(once, key.id, readNow)
   if (replay !== null) return replay
   if (bornExpired) return { kind: 'born_expired' }
-  return { kind: 'done', value: yield* insertKey(key, null) }
-}
-
-export const createKey = atomic(create, (_key, once) => once !== null)
+  const value = yield* insertKey(key, null)
+  yield* tellOfKey('key.created', value, key.createdAtMs)
+  return { kind: 'done', value }
+})
 
 export function* getKey(accountId: string, id: string, atMs: number): Operation<KeyRecord | null> {
   const [row] = yield sql`
@@ -57,8 +58,13 @@ export const updateKey = atomic(function* (
   changes: KeyChanges,
   atMs: number,
 ): Operation<KeyEdit> {
+  const before = yield* getKey(accountId, id, atMs)
   const isChanged = yield* changeUsable(accountId, id, atMs, changesSql(changes))
   const key = yield* getKey(accountId, id, atMs)
+  if (isChanged && before !== null && key !== null && !isSame(before, key)) {
+    yield* tellOfKey('key.updated', key, atMs)
+    yield* tellOfCap(key, changes, atMs)
+  }
   return key === null ? { kind: 'none' } : { kind: isChanged ? 'changed' : 'final', key }
 })
 
@@ -67,8 +73,10 @@ export const revokeKey = atomic(function* (
   id: string,
   atMs: number,
 ): Operation<KeyRecord | null> {
-  yield* changeUsable(accountId, id, atMs, sql`revoked_at_ms = looked.at_ms`)
-  return yield* getKey(accountId, id, atMs)
+  const isRevoked = yield* changeUsable(accountId, id, atMs, sql`revoked_at_ms = looked.at_ms`)
+  const key = yield* getKey(accountId, id, atMs)
+  if (isRevoked && key !== null) yield* tellOfKey('key.revoked', key, atMs)
+  return key
 })
 
 /**
@@ -113,6 +121,7 @@ export const rotateKey = atomic(function* (
     if (endMs < (old.expiresAtMs ?? Number.POSITIVE_INFINITY))
       yield sql`UPDATE api_key SET expires_at_ms = ${endMs} WHERE id = ${id}`
   }
+  yield* tellOfKey('key.rotated', key, createdAtMs, yield* getKey(accountId, id, createdAtMs))
   return { kind: 'done', value: key }
 })
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import { RERATE } from '../../ledger/audited.ts'
+import type { Balance } from '../../ledger/ledger-store.ts'
 import {
   type Booked,
   type ChangedCall,
@@ -12,6 +13,7 @@ import {
 import { bool, nanos, number, present, type Row, text, textOrNull } from '../rows.ts'
 import { CREDITED_NANOS, creditDays, moveAccount } from './credits.ts'
 import type { Ask, Operation } from './operation.ts'
+import { isTold, keptBalance, tell } from './outbox.ts'
 import { keepPriceVersion } from './settings.ts'
 import { FOR_UPDATE, join, now, onPostgres, type Sql, sql, withinMonths } from './sql.ts'
 
@@ -97,9 +99,26 @@ function* book(changed: readonly ChangedCall[], nextUlid: () => string, atMs: nu
   const totals = new Map<string, bigint>()
   for (const { accountId, amountNanos } of parts)
     totals.set(accountId, (totals.get(accountId) ?? 0n) + amountNanos)
-  for (const [accountId, total] of [...totals].sort()) yield* moveAccount(accountId, total)
+  for (const [accountId, total] of [...totals].sort()) {
+    const balance = yield* moveAccount(accountId, total)
+    yield* tellExhausted(accountId, balance, total, atMs)
+  }
   if (parts.length > 0) yield* creditDays(parts)
   return { calls: parts.length, nanos: parts.reduce((sum, { amountNanos }) => sum + amountNanos, 0n) }
+}
+
+/** A higher price may use up the credit as a call does. What a key has spent stays: no cap is crossed by it. */
+function* tellExhausted(
+  accountId: string,
+  after: Balance,
+  movedNanos: bigint,
+  atMs: number,
+): Operation<void> {
+  const balanceNanos = after.creditedNanos - after.chargedNanos
+  if (!after.enforced || balanceNanos > 0n || balanceNanos - movedNanos <= 0n) return
+  if (!(yield* isTold(accountId))) return
+  const facts = { balance: keptBalance(after) }
+  yield* tell({ accountId, type: 'balance.exhausted', keyId: null, facts }, now(atMs))
 }
 
 /** The condition holds off what was credited since the call was read; the unique index holds off a second run. */

@@ -7,7 +7,7 @@ import { rerateWriter } from '../operations/rerate.ts'
 import type { Sql } from '../operations/sql.ts'
 import { bool, number, present } from '../rows.ts'
 import { type Database, openPool, type Pool } from './database.ts'
-import { newerSchema, SCHEMA_VERSION } from './migrate.ts'
+import { migrate, newerSchema, SCHEMA_VERSION } from './migrate.ts'
 import { dialectOf, runAtomically, runStatement } from './run-operation.ts'
 
 /** Longer than any command should take; there is no other deadline. */
@@ -102,6 +102,8 @@ export async function openBooks(url: string): Promise<OpenBooks | null> {
 export async function openRerateWriter(url: string, clock: Clock): Promise<RerateWriter | null> {
   const db = await openLedger(url)
   if (db === null) return null
+  // What is booked may have to be told, which books of an earlier version have no tables for.
+  await migrate(url)
   return rerateWriter(
     {
       ask: (statement) => askAtLength(db, statement),

@@ -1,3 +1,5 @@
+import { webhookTables } from './webhook-tables.ts'
+
 /**
  * The same tables as those of the SQLite store. Rows that every call of a key or an account touches are narrow and
  * leave room in their page, so that an update stays in it and no index changes. Calls are partitioned by the month of
@@ -351,4 +353,5 @@ export const migrations: readonly string[] = [
   functionsApplied,
   holdFloors,
   refusedCalls,
+  webhookTables,
 ]

@@ -1,8 +1,10 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
 import { KEY_LIMITS } from '../../keys/key-store.ts'
+import type { SpentCall } from '../../ledger/budget-crossings.ts'
 import type { CallClosing } from '../../ledger/call.ts'
 import { TOKEN_COLUMNS } from '../../ledger/call-columns.ts'
 import { inArrays, integer } from './bind.ts'
+import { prepareTellSettled, type TellSettled } from './tell-settled.ts'
 
 /** How SQLite gives the columns of a key's limits. */
 interface LimitCells {
@@ -31,6 +33,8 @@ export type KeyRow = readonly [
 export interface AccountRow {
   readonly id: string
   readonly creditEnforced: boolean
+  /** Whether it has a webhook endpoint that is enabled. */
+  readonly isTold: boolean
   balanceNanos: bigint
   heldNanos: bigint
   movedHeldNanos: bigint
@@ -44,6 +48,8 @@ export interface MonthMoves {
   heldNanos: bigint
   spentNanos: bigint
   lostNanos: bigint
+  /** The calls that cost something, of an account that is told of them. */
+  told: { readonly accountId: string; readonly calls: SpentCall[] } | null
 }
 
 /** What this batch adds to a day. */
@@ -90,6 +96,8 @@ export interface BatchRows {
   notedUsesCanWait(): boolean
   /** A settled call in the sums of its day. */
   count(closing: CallClosing, accountId: string, day: string, model: string, keyId: string): void
+  /** What settlement tells by itself; what a call has crossed of its month is found when the month is written. */
+  readonly tell: Pick<TellSettled, 'unpriced' | 'balanceExhausted'>
   /** To be called when a month has got floors: what this batch has read of the key may say that there are none. */
   forgetKeys(): void
   /** Writes all that was moved. To be called before the commit, and before a command that reads these rows itself. */
@@ -100,6 +108,7 @@ export interface BatchRows {
 }
 
 export function prepareBatchRows(db: DatabaseSync): BatchRows {
+  const tell = prepareTellSettled(db)
   const selectKey = inArrays(
     db.prepare(
       `SELECT k.id, k.account_id, k.revoked_at_ms, coalesce(m.spent_nanos, 0), coalesce(m.held_nanos, 0),
@@ -109,17 +118,19 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
   )
   const selectAccount = inArrays(
     db.prepare(
-      'SELECT credited_nanos - charged_nanos, held_nanos, credit_enforced FROM account WHERE id = ?',
+      `SELECT credited_nanos - charged_nanos, held_nanos, credit_enforced,
+              EXISTS (SELECT 1 FROM webhook WHERE account_id = account.id AND enabled = 1)
+       FROM account WHERE id = ?`,
     ),
   )
   const moveAccount = db.prepare(
     'UPDATE account SET held_nanos = held_nanos + ?, charged_nanos = charged_nanos + ? WHERE id = ?',
   )
-  const moveMonth = db.prepare(
-    `INSERT INTO key_month (key_id, month, held_nanos, spent_nanos, lost_nanos) VALUES (?, ?, ?, ?, ?)
+  const movesMonth = `INSERT INTO key_month (key_id, month, held_nanos, spent_nanos, lost_nanos) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (key_id, month) DO UPDATE SET held_nanos = held_nanos + excluded.held_nanos,
-       spent_nanos = spent_nanos + excluded.spent_nanos, lost_nanos = lost_nanos + excluded.lost_nanos`,
-  )
+       spent_nanos = spent_nanos + excluded.spent_nanos, lost_nanos = lost_nanos + excluded.lost_nanos`
+  const moveMonth = db.prepare(movesMonth)
+  const moveToldMonth = inArrays(db.prepare(`${movesMonth} RETURNING spent_nanos, held_nanos`))
   const markUsed = db.prepare(
     'UPDATE api_key SET last_used_at_ms = max(coalesce(last_used_at_ms, 0), ?) WHERE id = ?',
   )
@@ -143,6 +154,8 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
   }
 
   return {
+    tell,
+
     key(digest, month) {
       const name = `${Buffer.from(digest.buffer, digest.byteOffset, digest.length).toString('latin1')}${month}`
       const known = keys.get(name)
@@ -162,6 +175,7 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
         balanceNanos: row[0] as bigint,
         heldNanos: row[1] as bigint,
         creditEnforced: row[2] === 1n,
+        isTold: row[3] === 1n,
         movedHeldNanos: 0n,
         movedChargedNanos: 0n,
       }
@@ -173,7 +187,7 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
       const name = `${keyId} ${month}`
       const known = months.get(name)
       if (known !== undefined) return known
-      const moves = { keyId, month, heldNanos: 0n, spentNanos: 0n, lostNanos: 0n }
+      const moves: MonthMoves = { keyId, month, heldNanos: 0n, spentNanos: 0n, lostNanos: 0n, told: null }
       months.set(name, moves)
       return moves
     },
@@ -223,9 +237,15 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
         if (movedHeldNanos !== 0n || movedChargedNanos !== 0n)
           moveAccount.run(movedHeldNanos, movedChargedNanos, id)
       }
-      for (const { keyId, month, heldNanos, spentNanos, lostNanos } of months.values()) {
-        if (heldNanos !== 0n || spentNanos !== 0n || lostNanos !== 0n)
-          moveMonth.run(keyId, month, heldNanos, spentNanos, lostNanos)
+      for (const { keyId, month, heldNanos, spentNanos, lostNanos, told } of months.values()) {
+        if (heldNanos === 0n && spentNanos === 0n && lostNanos === 0n) continue
+        const moves = [keyId, month, heldNanos, spentNanos, lostNanos] as const
+        if (told === null) {
+          moveMonth.run(...moves)
+        } else {
+          const [spent, held] = moveToldMonth.get(...moves) as unknown as readonly [bigint, bigint]
+          tell.month({ ...told, keyId, month, spentNanos: spent, heldNanos: held })
+        }
       }
       for (const [keyId, atMs] of lastUses) markUsed.run(integer(atMs), keyId)
       for (const { of, requests, tokens, costNanos, listNanos, unpriced, estimated } of days.values()) {

@@ -137,12 +137,31 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     // After this point the closing is booked. An interrupted call has given its hold back already.
     const heldNanos = state === 'in_flight' ? -holdNanos : 0n
     move(accountId, keyId, month, { heldNanos, costNanos, lostNanos: lostNanos - wasLostNanos })
+    if (rows.account(accountId).isTold) tell(closing, call)
     if (overrun && raiseFloor(call, closing)) rows.forgetKeys()
     if (closing.state === 'settled') {
       const model = closing.modelServed ?? call.modelAsked ?? ''
       rows.count(closing, accountId, call.day, model, keyId)
     }
     return balanceNanos
+  }
+
+  /** The call is booked, and its account wants to know. */
+  function tell(
+    { requestId, costNanos, atMs, state, unpriced, modelServed }: CallClosing,
+    call: OpenCall,
+  ): void {
+    const { accountId, keyId, month, day } = call
+    const account = rows.account(accountId)
+    const { balanceNanos, heldNanos } = account
+    if (unpriced && state === 'settled')
+      rows.tell.unpriced(accountId, day, modelServed ?? call.modelAsked ?? '', requestId, atMs)
+    if (costNanos === 0n) return
+    const moves = rows.month(keyId, month)
+    moves.told ??= { accountId, calls: [] }
+    moves.told.calls.push({ requestId, costNanos, atMs })
+    if (account.creditEnforced && balanceNanos <= 0n && balanceNanos + costNanos > 0n)
+      rows.tell.balanceExhausted(accountId, balanceNanos, heldNanos, atMs)
   }
 
   function move(

@@ -7,6 +7,7 @@ import { booksIn } from '../operations/audit-reader.ts'
 import type { Operation } from '../operations/operation.ts'
 import { rerateWriter } from '../operations/rerate.ts'
 import { number, present } from '../rows.ts'
+import { migrate } from './migrate.ts'
 import { runToEnd, statementRunner } from './run-operation.ts'
 
 /** The books of a data directory, for commands that work on them beside a running gateway. */
@@ -45,6 +46,8 @@ export async function openBooks(file: string): Promise<OpenBooks | null> {
 export async function openRerateWriter(file: string, clock: Clock): Promise<RerateWriter | null> {
   const db = openLedgerFile(file, { readOnly: false })
   if (db === null) return null
+  // What is booked may have to be told, which books of an earlier version have no tables for.
+  migrate(db)
   // A booking that was reported must outlast a power cut, as one of the gateway does.
   db.exec('PRAGMA synchronous = FULL')
   const run = statementRunner(db)

@@ -1,3 +1,5 @@
+import { webhookTables } from './webhook-tables.ts'
+
 /** Accounts, API keys and admin keys. Every row names its account, so that more accounts later need no rewrite. */
 const accountsAndKeys = `
   CREATE TABLE account (
@@ -265,4 +267,5 @@ export const migrations: readonly string[] = [
   requestLog,
   holdFloors,
   refusedCalls,
+  webhookTables,
 ]

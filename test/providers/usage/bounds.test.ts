@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
 import { createMeter } from '../../../src/providers/usage/create-meter.ts'
+import { anyCharacter } from '../../support/any-character.ts'
 import { messageBody, messageStream, plain } from './message-replies.ts'
 import {
   cutEvery,
@@ -128,7 +129,7 @@ const readers: readonly UsageReader[] = [
 test('no bytes make a meter fail', () => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 300 }),
-    fc.string({ unit: 'binary' }).map((text) => Buffer.from(text)),
+    fc.string({ unit: anyCharacter }).map((text) => Buffer.from(text)),
   )
   fc.assert(
     fc.property(

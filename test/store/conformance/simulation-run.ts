@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Store } from '../../../src/store/store.ts'
+import { assertTold, toldBudgets } from '../../support/told-budgets.ts'
 import { assertConserved } from './conservation.ts'
 import type { StoreUnderTest } from './fixtures.ts'
 import { OneCallBound } from './simulation-bound.ts'
@@ -10,6 +11,7 @@ import { ACCOUNTS, Player, type Rules } from './simulation-player.ts'
 import { Random } from './simulation-random.ts'
 import { compareTables } from './simulation-tables.ts'
 import { createWorld, EPOCH_MS, endOf, type World } from './simulation-world.ts'
+import { addWebhook } from './webhook-fixtures.ts'
 
 /** A store that can die and be found again by the next process. */
 export interface MortalStore extends StoreUnderTest {
@@ -62,11 +64,13 @@ export class SimulationRun {
       for (const accountId of ACCOUNTS) {
         if (accountId !== 'default') await this.#subject.addAccount(accountId)
       }
+      await addWebhook(this.#subject.store, 'simulation', { createdAtMs: 0 })
       for (let i = 0; i < steps; i++) {
         this.#step += 1
         await this.#playOne()
         await this.#audit()
       }
+      await this.#checkTold()
     } catch (error) {
       const where = `seed ${this.#seed} (${rulesOf(this.#seed).words}), step ${this.#step}`
       const text = error instanceof Error ? error.message : String(error)
@@ -123,6 +127,17 @@ export class SimulationRun {
   async #audit(): Promise<void> {
     await assertConserved(this.#subject)
     await compareTables(this.#subject, this.#world)
+  }
+
+  /** What was told of budgets did happen, once; the other account has no endpoint. */
+  async #checkTold(): Promise<void> {
+    const { rows } = this.#subject
+    const [outbox, calls] = await Promise.all([rows('webhook_outbox'), rows('call')])
+    for (const { id, accountId } of this.#world.keys.values()) {
+      const told = toldBudgets(outbox, id)
+      assertTold(told, calls)
+      assert.ok(accountId === 'default' || told.length === 0, `${id} has nothing to tell to`)
+    }
   }
 
   #forgetOldCalls(): void {

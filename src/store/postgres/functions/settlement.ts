@@ -42,6 +42,7 @@ export const settlement = `
     v_balances jsonb;
     v_results  jsonb;
     v_answers  jsonb;
+    v_told     boolean := EXISTS (SELECT FROM webhook WHERE enabled);
   BEGIN
     SELECT array_agg(DISTINCT c ->> 'requestId') INTO v_ids FROM jsonb_array_elements(p_closings) c;
     -- Nearly all are of these months: most partitions need not be looked at.
@@ -88,6 +89,7 @@ export const settlement = `
       spent_nanos = m.spent_nanos + excluded.spent_nanos, lost_nanos = m.lost_nanos + excluded.lost_nanos;
 
     -- Under the lock of the month.
+    IF v_told THEN PERFORM tell_booked(v_booked, p_closings -> 0 ? 'atMs'); END IF;
     IF v_overran THEN
       FOR v_over IN SELECT * FROM unnest(v_booked) b WHERE b.hold_nanos < b.cost_nanos ORDER BY b.n LOOP
         CONTINUE WHEN v_calls -> v_over.id ->> 'endpoint' IS NULL;
@@ -105,6 +107,7 @@ export const settlement = `
       WHERE a.id = s.account_id RETURNING a.id, a.credited_nanos - a.charged_nanos AS balance
     )
     SELECT jsonb_object_agg(id, balance) INTO v_balances FROM moved;
+    IF v_told THEN PERFORM tell_exhausted(v_booked, p_closings -> 0 ? 'atMs'); END IF;
     -- The balance after each call, as if they had been booked one after the other.
     SELECT coalesce(jsonb_object_agg(s.id, jsonb_build_object('n', s.n, 'balance', s.balance)), '{}')
     INTO v_results FROM (

@@ -1,0 +1,294 @@
+import { randomUUID } from 'node:crypto'
+import { array, boolean, type Infer, nullable, object, optional, string } from './answer-schema.ts'
+import { defineApiCommand, idempotencyKey, printAnswer } from './api.ts'
+import { defineGroup, Failure, flag, NO_COLOR, option, UsageError, type Values } from './command.ts'
+import {
+  type Cell,
+  left,
+  outputStyle,
+  print,
+  renderTable,
+  right,
+  shownInstant,
+  shownText,
+  type TerminalStyle,
+} from './terminal.ts'
+import { deliveries, onlyId, PATH, redeliver, tellMore, test } from './webhook-deliveries.ts'
+
+/** A webhook as the API answers it. Numbers are texts. */
+const webhookAnswer = object({
+  id: string,
+  url: string,
+  events: array(string),
+  description: string,
+  format: string,
+  enabled: boolean,
+  disabled_reason: nullable(string),
+  created_at: string,
+  last_delivery_at: nullable(string),
+  last_status: nullable(string),
+  /** Of a webhook that was just made, or got another one. */
+  secret: optional(string),
+})
+
+type WebhookAnswer = Infer<typeof webhookAnswer>
+
+const EVENTS_HELP = `Events
+  key.budget.threshold   a key has spent 50, 80 or 90 % of its monthly cap (webhooks.thresholds_percent)
+  key.budget.exceeded    a key has reached its cap, and its calls are refused
+  balance.low            the prepaid credit is below webhooks.balance_low_usd
+  balance.exhausted      the prepaid credit is used up
+  key.created key.updated key.rotated key.revoked key.expired
+  key.expiring           seven days and one day before a key expires
+  call.unpriced          a call of a model without a price; once a day for each model
+  webhook.disabled       another webhook was disabled, because its receiver is gone or fails
+`
+
+const FIELD_OPTIONS = {
+  event: {
+    ...option('<event>', 'an event to send there; may be given several times; all unless given', 'events'),
+    multiple: true,
+  },
+  description: option('<text>', 'for people'),
+  format: option('<format>', 'standard, or slack for a sentence that Slack and others show'),
+} as const
+
+/** The fields of the API: only those that were said. What is not good, the API says of them. */
+function webhookFields({
+  event,
+  description,
+  format,
+}: Values<typeof FIELD_OPTIONS>): Record<string, unknown> {
+  return {
+    ...(event === undefined ? {} : { events: event }),
+    ...(description === undefined ? {} : { description }),
+    ...(format === undefined ? {} : { format }),
+  }
+}
+
+const create = defineApiCommand({
+  name: 'webhooks create',
+  summary: ['<endpoint>', 'send events there; prints the secret, once'],
+  usage:
+    'tollgate webhooks create <endpoint> [--event <event> …] [--format standard|slack] [--description <text>] ' +
+    '[--idempotency-key <text>] [--json]',
+  about: `Sends events to an address from now on. The secret that messages are signed with is printed to standard output, once,
+and everything else to standard error. A Slack channel needs --format slack and no secret.`,
+  options: {
+    ...FIELD_OPTIONS,
+    'idempotency-key': idempotencyKey('repeating the command with the same text creates no second webhook'),
+    json: flag("print the API's answer instead, with the secret in it"),
+  },
+  params: { url: '<endpoint>' },
+  examples: [
+    'SECRET=$(tollgate webhooks create https://example.com/hooks/tollgate)',
+    'tollgate webhooks create https://hooks.slack.com/services/… --format slack --event key.budget.threshold',
+  ],
+  sections: [EVENTS_HELP],
+  takesArguments: true,
+  run(values, [endpoint, ...more]) {
+    if (endpoint === undefined || more.length > 0)
+      throw new UsageError('name one <endpoint>, such as https://example.com/hooks/tollgate')
+    const body = { url: endpoint, events: ['*'], ...webhookFields(values) }
+    const onceKey = values['idempotency-key'] ?? randomUUID()
+    return async (api) => {
+      const answer = await api.ask(webhookAnswer, 'POST', PATH, { body, idempotencyKey: onceKey })
+      if (values.json) return await print(`${answer.text}\n`)
+      const { id, secret } = answer.value
+      if (secret === undefined) {
+        throw new Failure(
+          `This command was done before, and made ${id}. Its secret was shown then and is not shown again. ` +
+            `\`tollgate webhooks rotate-secret ${id}\` makes another.`,
+        )
+      }
+      process.stderr.write(
+        `Created ${id}. \`tollgate webhooks test ${id}\` tries it. The secret is shown this once:\n`,
+      )
+      await print(`${secret}\n`)
+    }
+  },
+})
+
+const page = object({ data: array(webhookAnswer), has_more: boolean, next: nullable(string) })
+
+const list = defineApiCommand({
+  name: 'webhooks list',
+  summary: ['', 'list the webhooks, newest first, with how the last delivery went'],
+  usage: 'tollgate webhooks list [--limit <n>] [--after <id>] [--json] [--no-color]',
+  about: 'Lists the webhooks, newest first, with the last delivery of each and the status of its answer.',
+  options: {
+    limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given'),
+    after: option('<id>', 'go on behind this one, the last of the list before'),
+    json: flag("print the API's answer instead"),
+    'no-color': NO_COLOR,
+  },
+  examples: ['tollgate webhooks list'],
+  run(values) {
+    const { limit, after } = values
+    return async (api) => {
+      const { text, value } = await api.ask(page, 'GET', PATH, { query: { limit, after } })
+      if (values.json) return await print(`${text}\n`)
+      if (value.data.length > 0) await print(webhookTable(value.data, outputStyle(values)))
+      else process.stderr.write('There is no webhook. `tollgate webhooks create <endpoint>` makes one.\n')
+      tellMore(value)
+    }
+  },
+})
+
+function stateCell({ enabled, disabled_reason }: WebhookAnswer): Exclude<Cell, string> {
+  if (enabled) return { text: 'enabled', style: 'green' }
+  return {
+    text: `disabled${disabled_reason === null ? '' : `, ${shownText(disabled_reason, 20)}`}`,
+    style: 'red',
+  }
+}
+
+function webhookTable(webhooks: readonly WebhookAnswer[], style: TerminalStyle): string {
+  const columns = [
+    left('id'),
+    left('state'),
+    left('format'),
+    left('last delivery (UTC)'),
+    right('status'),
+    left('url'),
+  ]
+  const rows = webhooks.map((webhook) => [
+    shownText(webhook.id),
+    stateCell(webhook),
+    shownText(webhook.format),
+    shownInstant(webhook.last_delivery_at),
+    shownText(webhook.last_status ?? '-'),
+    shownText(webhook.url, 60),
+  ])
+  return renderTable(columns, rows, style)
+}
+
+/** All that there is to say of a webhook, for people. */
+function renderWebhook(webhook: WebhookAnswer, style: TerminalStyle): string {
+  const state = stateCell(webhook)
+  const last =
+    webhook.last_delivery_at === null
+      ? 'none yet'
+      : `${shownInstant(webhook.last_delivery_at)} UTC, ${webhook.last_status === null ? 'no answer' : `status ${shownText(webhook.last_status)}`}`
+  const lines: readonly (readonly [string, string])[] = [
+    ['url', shownText(webhook.url, 2_048)],
+    ['state', style.paint(state.style, state.text)],
+    ['events', webhook.events.map((event) => shownText(event)).join(', ')],
+    ['format', shownText(webhook.format)],
+    ['description', shownText(webhook.description, 500)],
+    ['created', `${shownInstant(webhook.created_at)} UTC`],
+    ['last delivery', last],
+  ]
+  return [
+    style.paint('bold', shownText(webhook.id)),
+    ...lines
+      .filter(([, value]) => value !== '')
+      .map(([name, value]) => `  ${style.paint('dim', name.padEnd(13))} ${value}`),
+    '',
+  ].join('\n')
+}
+
+const show = defineApiCommand({
+  name: 'webhooks show',
+  summary: ['<id>', 'all there is to know of one'],
+  usage: 'tollgate webhooks show <id> [--json] [--no-color]',
+  about: 'Shows a webhook. Its secret is never shown again.',
+  options: { json: flag("print the API's answer instead"), 'no-color': NO_COLOR },
+  examples: ['tollgate webhooks show wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
+  takesArguments: true,
+  run(values, args) {
+    const id = onlyId(args)
+    return async (api) => {
+      const answer = await api.ask(webhookAnswer, 'GET', `${PATH}/${id}`)
+      await printAnswer(values, answer, (webhook) => renderWebhook(webhook, outputStyle(values)))
+    }
+  },
+})
+
+const update = defineApiCommand({
+  name: 'webhooks update',
+  summary: ['<id>', 'change where it goes and what is sent, enable or disable it'],
+  usage:
+    'tollgate webhooks update <id> [--endpoint <url>] [--event <event> …] [--format standard|slack] ' +
+    '[--description <text>] [--enable | --disable] [--json] [--no-color]',
+  about: `Changes what is named and leaves the rest. A list of events takes the place of the one before. --enable also brings
+back one that was disabled because its receiver was gone or failed for five days.`,
+  options: {
+    endpoint: option('<url>', 'where events are sent', 'url'),
+    ...FIELD_OPTIONS,
+    event: { ...FIELD_OPTIONS.event, help: 'an event to send there; may be given several times; * for all' },
+    enable: flag('send events there from now on'),
+    disable: flag('queue nothing for it until it is enabled'),
+    json: flag("print the API's answer instead of the webhook"),
+    'no-color': NO_COLOR,
+  },
+  examples: [
+    'tollgate webhooks update wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --enable',
+    'tollgate webhooks update wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --event key.budget.exceeded --event balance.low',
+  ],
+  sections: [EVENTS_HELP],
+  takesArguments: true,
+  run(values, args) {
+    const id = onlyId(args)
+    const { endpoint, enable, disable } = values
+    if (enable && disable) throw new UsageError('--enable and --disable cannot be used together')
+    const body = {
+      ...(endpoint === undefined ? {} : { url: endpoint }),
+      ...webhookFields(values),
+      ...(enable || disable ? { enabled: enable } : {}),
+    }
+    if (Object.keys(body).length === 0) throw new UsageError('say what to change, such as --enable')
+    return async (api) => {
+      const answer = await api.ask(webhookAnswer, 'PATCH', `${PATH}/${id}`, { body })
+      await printAnswer(values, answer, (webhook) => renderWebhook(webhook, outputStyle(values)))
+    }
+  },
+})
+
+const remove = defineApiCommand({
+  name: 'webhooks delete',
+  summary: ['<id>', 'send nothing there any more, and forget its deliveries'],
+  usage: 'tollgate webhooks delete <id>',
+  about:
+    'Deletes a webhook with its deliveries. To pause one, there is tollgate webhooks update <id> --disable.',
+  options: {},
+  examples: ['tollgate webhooks delete wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
+  takesArguments: true,
+  run(_values, args) {
+    const id = onlyId(args)
+    return async (api) => {
+      await api.askText('DELETE', `${PATH}/${id}`)
+      await print(`Deleted ${id}.\n`)
+    }
+  },
+})
+
+const rotateSecret = defineApiCommand({
+  name: 'webhooks rotate-secret',
+  summary: ['<id>', 'a new secret; the old one signs too for 24 hours'],
+  usage: 'tollgate webhooks rotate-secret <id> [--json]',
+  about: `Gives a webhook a new secret and prints it to standard output, once. For 24 hours messages are signed with both, so that
+the receiver can change over in peace.`,
+  options: { json: flag("print the API's answer instead, with the secret in it") },
+  examples: ['SECRET=$(tollgate webhooks rotate-secret wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X)'],
+  takesArguments: true,
+  run(values, args) {
+    const id = onlyId(args)
+    return async (api) => {
+      const answer = await api.ask(webhookAnswer, 'POST', `${PATH}/${id}/rotate-secret`)
+      if (!values.json)
+        process.stderr.write(
+          `The new secret of ${id} is shown this once; the old one signs too for 24 hours:\n`,
+        )
+      await printAnswer(values, answer, ({ secret = '' }) => `${secret}\n`)
+    }
+  },
+})
+
+/** Manages webhooks, over HTTP or on the data directory. */
+export const command = defineGroup(
+  'webhooks',
+  `Messages are signed; docs/WEBHOOKS.md shows how a receiver checks them.
+Each has options of its own: tollgate webhooks create --help, and so on.`,
+  [create, list, show, update, remove, rotateSecret, test, deliveries, redeliver],
+)

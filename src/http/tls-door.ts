@@ -1,0 +1,102 @@
+import { constants } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { createServer, type TLSSocket } from 'node:tls'
+import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+
+/** PEM texts: the certificate with those that vouch for it behind it, and its key. */
+export interface CertificatePair {
+  readonly cert: string
+  readonly key: string
+}
+
+/** What becomes of a connection that was accepted. */
+export interface Arriving {
+  /** The handshake is done: requests come on `secure`, which lies on the accepted socket. */
+  onSecure(secure: TLSSocket): void
+  /** The client speaks plain HTTP. The connection is the caller's to answer and to end. */
+  onPlain(head: Borrowed): void
+  /** It has closed, and `onSecure` was never told. */
+  onGone(): void
+}
+
+export interface TlsDoor {
+  receive(accepted: Socket, arriving: Arriving): void
+  /** For connections from now on; those that are open keep theirs. */
+  use(pair: CertificatePair): void
+}
+
+/**
+ * A second handshake on a connection costs us more than the client. OpenSSL refuses it under this option and goes on; Node's
+ * `disableRenegotiation` does the handshake first, then reports an error and leaves the connection open.
+ */
+const PROTOCOL = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const
+
+/**
+ * Turns connections that were accepted into encrypted ones. Node's own server does the handshakes but accepts nothing itself:
+ * a connection is counted and timed from its acceptance on, and one that says nothing costs no more than a socket.
+ */
+export function createTlsDoor(pair: CertificatePair): TlsDoor {
+  const handshakes = new Map<string, Handshake>()
+  const server = createServer({
+    ...PROTOCOL,
+    ...pair,
+    // HTTP/2 is not spoken here. A client that speaks nothing else is told so by the handshake.
+    ALPNProtocols: ['http/1.1'],
+    handshakeTimeout: limits.tlsHandshakeTimeoutMs,
+  })
+  server.on('secureConnection', (secure) => {
+    const handshake = handshakes.get(endsOf(secure))
+    if (handshake === undefined) secure.destroy()
+    else {
+      handshake.isDone = true
+      handshakes.delete(handshake.ends)
+      handshake.arriving.onSecure(secure)
+    }
+  })
+
+  function begin(accepted: Socket, handshake: Handshake): void {
+    handshakes.set(handshake.ends, handshake)
+    server.emit('connection', accepted)
+  }
+
+  return {
+    receive(accepted, arriving) {
+      const handshake: Handshake = { ends: endsOf(accepted), arriving, isDone: false }
+      accepted.once('close', () => {
+        if (handshakes.get(handshake.ends) === handshake) handshakes.delete(handshake.ends)
+        if (!handshake.isDone) arriving.onGone()
+      })
+      // What goes wrong also closes the socket.
+      accepted.on('error', () => {})
+      accepted.once('readable', () => {
+        const first = accepted.read() as Buffer | null
+        if (first === null) accepted.destroy()
+        else if (isPlainHttp(first)) arriving.onPlain(first)
+        else {
+          accepted.unshift(first)
+          begin(accepted, handshake)
+        }
+      })
+    },
+    use(next) {
+      server.setSecureContext({ ...PROTOCOL, ...next })
+    },
+  }
+}
+
+interface Handshake {
+  readonly ends: string
+  readonly arriving: Arriving
+  isDone: boolean
+}
+
+/** The same for a connection and for the encrypted one that lies on it, and for no other that is open. */
+function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`
+}
+
+/** A request begins with a letter or with an empty line, a handshake with 0x16. */
+function isPlainHttp(first: Borrowed): boolean {
+  return /^[A-Za-z\r\n]/.test(first.toString('latin1', 0, 1))
+}

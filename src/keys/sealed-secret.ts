@@ -1,0 +1,41 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { Secret } from '../kernel/secret.ts'
+
+/**
+ * Secrets that have to be used again, unlike keys, which are only recognised: AES-256-GCM under a key that is derived from
+ * the pepper, so that the database alone tells none. Each is bound to the record that it belongs to, and opens nowhere else.
+ */
+export interface SecretSealer {
+  seal(secret: Secret, recordId: string): Buffer
+  /** It fails if the bytes were changed, or sealed for another record or under another pepper. */
+  open(sealed: Uint8Array, recordId: string): Secret
+}
+
+const KEY_BYTES = 32
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+/** Before everything else, so that another form can follow this one. */
+const FORM = 1
+
+/** Each purpose has a key of its own: what leaks of one opens nothing of another. */
+export function createSecretSealer(pepper: Secret, purpose: string): SecretSealer {
+  const key = Buffer.from(hkdfSync('sha256', pepper.reveal(), '', `tollgate ${purpose}`, KEY_BYTES))
+  return {
+    seal(secret, recordId) {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(recordId))
+      const text = Buffer.concat([cipher.update(secret.reveal(), 'utf8'), cipher.final()])
+      return Buffer.concat([Buffer.of(FORM), nonce, cipher.getAuthTag(), text])
+    },
+    open(sealed, recordId) {
+      const bytes = Buffer.from(sealed)
+      if (bytes[0] !== FORM) throw new Error('a sealed secret has a form that this version does not know')
+      const [nonceEnd, tagEnd] = [1 + NONCE_BYTES, 1 + NONCE_BYTES + TAG_BYTES]
+      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(1, nonceEnd), {
+        authTagLength: TAG_BYTES,
+      })
+      decipher.setAAD(Buffer.from(recordId)).setAuthTag(bytes.subarray(nonceEnd, tagEnd))
+      return new Secret(decipher.update(bytes.subarray(tagEnd), undefined, 'utf8') + decipher.final('utf8'))
+    },
+  }
+}

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import {
+  type DeliveryRecord,
+  type DeliveryStatus,
+  type DisabledReason,
+  WEBHOOK_EVENT_TYPES,
+  type WebhookFormat,
+  type WebhookRecord,
+} from '../webhooks/webhook-store.ts'
+import { deliveryId, formatInstant, instant, type Members, objectOf, schemaOf, webhookId } from './fields.ts'
+
+/** All events, or those that are named. */
+export const EVENT_NAMES = ['*', ...WEBHOOK_EVENT_TYPES] as const
+export const FORMATS = ['standard', 'slack'] as const satisfies readonly WebhookFormat[]
+export const DELIVERY_STATUSES = [
+  'pending',
+  'succeeded',
+  'failed',
+] as const satisfies readonly DeliveryStatus[]
+
+const DISABLED_REASONS = ['gone', 'failing', 'manual'] as const satisfies readonly DisabledReason[]
+
+/** The secret is not part of a webhook: only its creation and its rotation tell it, once. */
+const webhookMembers: Members<WebhookRecord> = {
+  id: [webhookId(), 'id'],
+  object: [z.literal('webhook'), () => 'webhook'],
+  url: [z.string(), 'url'],
+  events: [z.array(z.enum(EVENT_NAMES)).describe('The events that are sent there; `*` is all.'), 'events'],
+  description: [z.string(), 'description'],
+  format: [z.enum(FORMATS).describe('`slack` sends `{"text"}` for people.'), 'format'],
+  enabled: [z.boolean().describe('While it is false nothing is queued for it.'), 'enabled'],
+  disabled_reason: [
+    z
+      .enum(DISABLED_REASONS)
+      .nullable()
+      .describe(
+        '`gone`: it answered 410. `failing`: nothing but failures for five days. `manual`: by an edit.',
+      ),
+    'disabledReason',
+  ],
+  created_at: [instant(), (webhook) => formatInstant(webhook.createdAtMs)],
+  last_delivery_at: [
+    instant().nullable().describe('The last attempt at a delivery.'),
+    (webhook) => formatInstant(webhook.lastDeliveryAtMs),
+  ],
+  last_status: [
+    z.int().nullable().describe('The HTTP status of its answer; null if none came.'),
+    'lastStatus',
+  ],
+}
+
+export const webhookSchema = schemaOf(webhookMembers).meta({
+  id: 'webhook',
+  description: 'An endpoint that events are sent to. The secret is not part of it.',
+})
+
+export const webhookWithSecretSchema = schemaOf(webhookMembers)
+  .extend({
+    secret: z
+      .string()
+      .optional()
+      .describe(
+        'What messages are signed with. It is told once, and not when an Idempotency-Key repeats the request.',
+      ),
+  })
+  .meta({ id: 'webhook_with_secret', description: 'A webhook with its new secret.' })
+
+export function webhookObject(webhook: WebhookRecord): Record<string, unknown> {
+  return objectOf(webhookMembers, webhook)
+}
+
+const deliveryMembers: Members<DeliveryRecord> = {
+  id: [deliveryId(), 'id'],
+  object: [z.literal('webhook_delivery'), () => 'webhook_delivery'],
+  event_id: [z.string().describe('The `webhook-id` of the message, the same at every attempt.'), 'eventId'],
+  event_type: [z.string(), 'eventType'],
+  status: [z.enum(DELIVERY_STATUSES), 'status'],
+  attempts: [z.int().min(0), 'attempts'],
+  response_status: [
+    z.int().nullable().describe('The HTTP status of the last answer; null if none came.'),
+    'responseStatus',
+  ],
+  last_attempt_at: [instant().nullable(), (delivery) => formatInstant(delivery.lastAttemptAtMs)],
+  next_attempt_at: [
+    instant().nullable().describe('Null when there will be none.'),
+    (delivery) => formatInstant(delivery.nextAttemptAtMs),
+  ],
+  created_at: [instant(), (delivery) => formatInstant(delivery.createdAtMs)],
+}
+
+export const deliverySchema = schemaOf(deliveryMembers).meta({
+  id: 'webhook_delivery',
+  description: 'One event on its way to one webhook.',
+})
+
+export function deliveryObject(delivery: DeliveryRecord): Record<string, unknown> {
+  return objectOf(deliveryMembers, delivery)
+}

@@ -1,0 +1,134 @@
+import { KEY_LIMITS, type KeyRecord } from '../../keys/key-store.ts'
+import type { Balance } from '../../ledger/ledger-store.ts'
+import type { WebhookEventType, WebhookRecord } from '../../webhooks/webhook-store.ts'
+import { text } from '../rows.ts'
+import type { Operation } from './operation.ts'
+import { join, json, now, type Sql, sql } from './sql.ts'
+
+/**
+ * The outbox: what has happened, written in the transaction in which it happens. Settlement writes its rows itself, on
+ * SQLite in sqlite/tell-settled.ts and on PostgreSQL in postgres/functions/webhooks.ts, with the same facts and marks.
+ */
+
+/** What a row of the outbox says besides its type, key and instant. Amounts are text, since JSON numbers are doubles. */
+export interface OutboxFacts {
+  /** As it was then; of events that settlement and time cause, the key is read when they are relayed. */
+  readonly key?: KeptKey
+  readonly oldKey?: KeptKey
+  readonly budget?: KeptBudget
+  readonly balance?: KeptBalance
+  readonly days?: number
+  readonly model?: string | null
+  readonly requestId?: string
+  readonly webhook?: WebhookRecord
+}
+
+export interface KeptBudget {
+  readonly percent: number
+  readonly spent: string
+  readonly held: string
+  readonly cap: string
+  readonly month: string
+  readonly requestId: string | null
+}
+
+export interface KeptBalance {
+  readonly credited: string
+  readonly charged: string
+  readonly held: string
+  readonly enforced: boolean
+}
+
+/** A record without bigints, and the instant at which it was so. */
+interface KeptKey {
+  readonly record: Readonly<Record<string, unknown>>
+  readonly atMs: number
+}
+
+const AMOUNTS = KEY_LIMITS.filter(({ kind }) => kind === 'nanos?').map(({ name }) => name)
+
+export function keptKey(key: KeyRecord, atMs: number): KeptKey {
+  const { spentNanos, heldNanos, lostNanos } = key.month
+  const month = { spentNanos: String(spentNanos), heldNanos: String(heldNanos), lostNanos: String(lostNanos) }
+  const amounts = AMOUNTS.map((name) => [name, key[name] === null ? null : String(key[name])])
+  return { record: { ...key, ...Object.fromEntries(amounts), month }, atMs }
+}
+
+export function keyOf({ record }: KeptKey): KeyRecord {
+  const month = Object.entries(record['month'] as Record<string, string>)
+  const amounts = AMOUNTS.map((name) => [name, record[name] === null ? null : BigInt(String(record[name]))])
+  return {
+    ...record,
+    ...Object.fromEntries(amounts),
+    month: Object.fromEntries(month.map(([name, nanos]) => [name, BigInt(nanos)])),
+  } as unknown as KeyRecord
+}
+
+export function keptBalance({ creditedNanos, chargedNanos, heldNanos, enforced }: Balance): KeptBalance {
+  const [credited, charged, held] = [creditedNanos, chargedNanos, heldNanos].map(String) as [
+    string,
+    string,
+    string,
+  ]
+  return { credited, charged, held, enforced }
+}
+
+export function balanceOf({ credited, charged, held, enforced }: KeptBalance): Balance {
+  return {
+    creditedNanos: BigInt(credited),
+    chargedNanos: BigInt(charged),
+    heldNanos: BigInt(held),
+    enforced,
+  }
+}
+
+/** The setting that holds the percents of a cap, as JSON. */
+export const BUDGET_THRESHOLDS = 'budget_thresholds'
+
+/** Whether an endpoint of the account would be told anything. */
+export function* isTold(accountId: string): Operation<boolean> {
+  const found = yield sql`SELECT 1 AS found FROM webhook WHERE account_id = ${accountId} AND enabled LIMIT 1`
+  return found.length > 0
+}
+
+export interface NewOutboxRow {
+  readonly accountId: string
+  readonly type: WebhookEventType
+  readonly keyId: string | null
+  readonly facts: OutboxFacts
+}
+
+export function* tell(row: NewOutboxRow, at: Sql): Operation<void> {
+  yield* tellAll([[row, at]])
+}
+
+export function* tellAll(rows: readonly (readonly [NewOutboxRow, at: Sql])[]): Operation<void> {
+  if (rows.length === 0) return
+  const values = rows.map(
+    ([{ accountId, type, keyId, facts }, at]) =>
+      sql`(${accountId}, ${type}, ${keyId}, ${at}, ${json(facts)})`,
+  )
+  yield sql`INSERT INTO webhook_outbox (account_id, type, key_id, at_ms, facts) VALUES ${join(values)}`
+}
+
+/** How long a mark is kept that says of an instant, a day or a month that something was told of it. */
+export const MARK_MS = 40 * 24 * 60 * 60 * 1000
+
+/** Of these marks, those that were not there yet. */
+export function* markAll(names: readonly string[], atMs: number): Operation<ReadonlySet<string>> {
+  if (names.length === 0) return new Set()
+  const until = sql`${now(atMs)} + ${MARK_MS}`
+  const made = yield sql`
+    INSERT INTO webhook_mark (name, until_ms) VALUES ${join(names.map((name) => sql`(${name}, ${until})`))}
+    ON CONFLICT DO NOTHING RETURNING name`
+  return new Set(made.map((row) => text(row, 'name')))
+}
+
+export function exceededMark(keyId: string, month: string, capNanos: bigint): string {
+  return `exceeded/${keyId}/${month}/${capNanos}`
+}
+
+/** Of all models of the day; the name of one follows. */
+export function unpricedMarks(accountId: string, day: string): string {
+  return `unpriced/${accountId}/${day}/`
+}

@@ -1,0 +1,213 @@
+import { createUlidSource } from '../../kernel/ids.ts'
+import { limits } from '../../kernel/limits.ts'
+import type { Page } from '../../keys/key-store.ts'
+import {
+  type ClaimedDeliveries,
+  type DeliveryAttempt,
+  type DeliveryQuery,
+  type DeliveryRecord,
+  type DeliveryStatus,
+  type DeliveryTarget,
+  type DisabledReason,
+  type Recorded,
+  type Redelivery,
+  WEBHOOK_TEST,
+} from '../../webhooks/webhook-store.ts'
+import { number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { atomic, currentTime, type Operation } from './operation.ts'
+import { isTold, tell } from './outbox.ts'
+import { and, now, onPostgres, raw, sql } from './sql.ts'
+import { hasLease, releaseLease, takeLease } from './webhook-lease.ts'
+import { queueDelivery } from './webhook-relay.ts'
+import { getWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
+
+/** Deliveries: what is due, who delivers it, and what came of it. */
+
+const DELIVERY = raw(
+  `id, webhook_id, event_id, event_type, status, attempts, response_status, last_attempt_at_ms, next_attempt_at_ms,
+   created_at_ms`,
+)
+
+export function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> {
+  const { accountId, webhookId, status, after, limit } = query
+  const where = [
+    sql`webhook_id = (SELECT id FROM webhook WHERE account_id = ${accountId} AND id = ${webhookId})`,
+    ...(status === null ? [] : [sql`status = ${status}`]),
+    ...(after === null ? [] : [sql`id < ${after}`]),
+  ]
+  const rows = yield sql`
+    SELECT ${DELIVERY} FROM webhook_delivery WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
+  return { rows: rows.slice(0, limit).map(deliveryRecord), more: rows.length > limit }
+}
+
+function deliveryRecord(row: Row): DeliveryRecord {
+  return {
+    id: text(row, 'id'),
+    webhookId: text(row, 'webhook_id'),
+    eventId: text(row, 'event_id'),
+    eventType: text(row, 'event_type'),
+    status: text(row, 'status') as DeliveryStatus,
+    attempts: number(row, 'attempts'),
+    responseStatus: numberOrNull(row, 'response_status'),
+    lastAttemptAtMs: numberOrNull(row, 'last_attempt_at_ms'),
+    nextAttemptAtMs: numberOrNull(row, 'next_attempt_at_ms'),
+    createdAtMs: number(row, 'created_at_ms'),
+  }
+}
+
+export const redeliver = atomic(function* (
+  accountId: string,
+  webhookId: string,
+  deliveryId: string,
+  atMs: number,
+): Operation<Redelivery> {
+  const webhook = yield* getWebhook(accountId, webhookId)
+  if (webhook === null) return { kind: 'none' }
+  const [event] = yield sql`
+    SELECT e.id, e.type, d.status FROM webhook_delivery AS d JOIN webhook_event AS e ON e.id = d.event_id
+    WHERE d.id = ${deliveryId} AND d.webhook_id = ${webhookId} ${onPostgres('FOR NO KEY UPDATE OF d')}`
+  if (event === undefined) return { kind: 'none' }
+  if (!webhook.enabled) return { kind: 'disabled' }
+  const nowMs = yield* currentTime(atMs)
+  if (text(event, 'status') !== 'pending') {
+    const id = yield* queueDelivery(webhookId, { id: text(event, 'id'), type: text(event, 'type') }, nowMs)
+    return yield* queued(id)
+  }
+  yield sql`UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE id = ${deliveryId}`
+  return yield* queued(deliveryId)
+})
+
+export const queueTest = atomic(function* (
+  accountId: string,
+  webhookId: string,
+  payload: string,
+  atMs: number,
+): Operation<Redelivery> {
+  const webhook = yield* getWebhook(accountId, webhookId)
+  if (webhook === null) return { kind: 'none' }
+  if (!webhook.enabled) return { kind: 'disabled' }
+  const nowMs = yield* currentTime(atMs)
+  const id = `evt_${createUlidSource({ nowMs: () => nowMs, monotonicMs: () => nowMs })()}`
+  yield sql`
+    INSERT INTO webhook_event (id, account_id, type, payload, created_at_ms)
+    VALUES (${id}, ${accountId}, ${WEBHOOK_TEST}, ${payload}, ${nowMs})`
+  return yield* queued(yield* queueDelivery(webhookId, { id, type: WEBHOOK_TEST }, nowMs))
+})
+
+function* queued(id: string): Operation<Redelivery> {
+  const [row] = yield sql`SELECT ${DELIVERY} FROM webhook_delivery WHERE id = ${id}`
+  return { kind: 'queued', delivery: deliveryRecord(present(row)) }
+}
+
+export function* claimWebhooks(holder: string, limit: number, atMs: number): Operation<readonly string[]> {
+  const due = yield sql`
+    SELECT id FROM (
+      SELECT w.id, (SELECT min(next_attempt_at_ms) FROM webhook_delivery
+        WHERE webhook_id = w.id AND status = 'pending') AS due_at_ms
+      FROM webhook AS w LEFT JOIN webhook_lease AS l ON l.name = w.id
+      WHERE w.enabled AND (l.holder IS NULL OR l.holder = ${holder} OR l.until_ms <= ${now(atMs)})) AS endpoint
+    WHERE due_at_ms <= ${now(atMs)} ORDER BY due_at_ms, id LIMIT ${limit}`
+  const taken: string[] = []
+  for (const row of due) {
+    const id = text(row, 'id')
+    if (yield* takeLease(id, holder, atMs)) taken.push(id)
+  }
+  return taken
+}
+
+export const claimDeliveries = atomic(function* (
+  holder: string,
+  webhookId: string,
+  atMs: number,
+): Operation<ClaimedDeliveries | null> {
+  if (!(yield* takeLease(webhookId, holder, atMs))) return null
+  const [row] = yield sql`
+    SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret
+    FROM webhook WHERE id = ${webhookId} AND enabled`
+  if (row === undefined) {
+    yield* releaseLease(webhookId, holder)
+    return null
+  }
+  const rows = yield sql`
+    SELECT d.id, d.event_id, d.event_type, d.attempts, e.payload
+    FROM webhook_delivery AS d JOIN webhook_event AS e ON e.id = d.event_id
+    WHERE d.webhook_id = ${webhookId} AND d.status = 'pending' AND d.next_attempt_at_ms <= ${now(atMs)}
+    ORDER BY d.next_attempt_at_ms, d.id LIMIT ${limits.webhookClaimMax}`
+  const deliveries = rows.map((due) => ({
+    id: text(due, 'id'),
+    eventId: text(due, 'event_id'),
+    eventType: text(due, 'event_type'),
+    payload: text(due, 'payload'),
+    attempts: number(due, 'attempts'),
+  }))
+  return { target: targetOf(row), deliveries }
+})
+
+function targetOf(row: Row): DeliveryTarget {
+  return {
+    ...webhookRecord(row),
+    secret: row['secret'] as Uint8Array,
+    formerSecret: row['former_secret'] as Uint8Array | null,
+  }
+}
+
+export const recordAttempts = atomic(function* (
+  holder: string,
+  webhookId: string,
+  attempts: readonly DeliveryAttempt[],
+  release: boolean,
+  atMs: number,
+): Operation<Recorded> {
+  if (!(yield* hasLease(webhookId, holder, atMs))) return 'lost'
+  const nowMs = yield* currentTime(atMs)
+  let failingSinceMs: number | null | undefined
+  for (const { id, responseStatus, outcome } of attempts) {
+    const status =
+      outcome.kind === 'retry' ? 'pending' : outcome.kind === 'succeeded' ? 'succeeded' : 'failed'
+    const nextMs = outcome.kind === 'retry' ? nowMs + outcome.inMs : null
+    yield sql`
+      UPDATE webhook_delivery SET status = ${status}, attempts = attempts + 1, response_status = ${responseStatus},
+        last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
+      WHERE id = ${id} AND webhook_id = ${webhookId} AND status = 'pending'`
+    failingSinceMs = yield* noteOutcome(webhookId, responseStatus, outcome.kind === 'succeeded', nowMs)
+  }
+  const isGone = attempts.some(({ outcome }) => outcome.kind === 'gone')
+  const isFailing = typeof failingSinceMs === 'number' && failingSinceMs + limits.webhookFailingMs <= nowMs
+  if (isGone || isFailing) yield* disable(webhookId, isGone ? 'gone' : 'failing', atMs)
+  if (release) yield* releaseLease(webhookId, holder)
+  return 'recorded'
+})
+
+/** Since when there have been only failures; null after a success. */
+function* noteOutcome(
+  webhookId: string,
+  responseStatus: number | null,
+  isSuccess: boolean,
+  nowMs: number,
+): Operation<number | null> {
+  const failing = isSuccess ? sql`NULL` : sql`coalesce(failing_since_ms, ${nowMs})`
+  const [row] = yield sql`
+    UPDATE webhook SET last_delivery_at_ms = ${nowMs}, last_status = ${responseStatus}, failing_since_ms = ${failing}
+    WHERE id = ${webhookId} RETURNING failing_since_ms`
+  return row === undefined ? null : numberOrNull(row, 'failing_since_ms')
+}
+
+/** The other endpoints are told. What is queued for this one is given up by and by, and can be redelivered. */
+function* disable(webhookId: string, reason: DisabledReason, atMs: number): Operation<void> {
+  const [row] = yield sql`
+    UPDATE webhook SET enabled = false, disabled_reason = ${reason} WHERE id = ${webhookId} AND enabled
+    RETURNING ${WEBHOOK}`
+  if (row === undefined) return
+  const webhook = webhookRecord(row)
+  const { accountId } = webhook
+  if (yield* isTold(accountId))
+    yield* tell({ accountId, type: 'webhook.disabled', keyId: null, facts: { webhook } }, now(atMs))
+}
+
+/** For metrics. Both are read by an index that has only what waits. */
+export function* countWaiting(): Operation<{ readonly outbox: number; readonly deliveries: number }> {
+  const [row] = yield sql`
+    SELECT (SELECT count(*) FROM webhook_outbox) AS outbox,
+      (SELECT count(*) FROM webhook_delivery WHERE status = 'pending') AS deliveries`
+  return { outbox: number(present(row), 'outbox'), deliveries: number(present(row), 'deliveries') }
+}

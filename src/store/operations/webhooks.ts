@@ -1,0 +1,127 @@
+import { limits } from '../../kernel/limits.ts'
+import type { Once } from '../../kernel/once.ts'
+import type { Page } from '../../keys/key-store.ts'
+import type {
+  DisabledReason,
+  NewWebhook,
+  WebhookChanges,
+  WebhookCreation,
+  WebhookFormat,
+  WebhookQuery,
+  WebhookRecord,
+} from '../../webhooks/webhook-store.ts'
+import { bool, number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
+import { claimKey, findReplay } from './idempotency.ts'
+import { modelsOf as namesOf } from './keys.ts'
+import { atomic, type Operation } from './operation.ts'
+import { BUDGET_THRESHOLDS } from './outbox.ts'
+import { and, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
+
+/** Webhook endpoints: every statement that changes one, but for what comes of deliveries, is in this file. */
+
+export const WEBHOOK = raw(
+  `id, account_id, url, events, description, format, enabled, disabled_reason, created_at_ms, last_delivery_at_ms,
+   last_status`,
+)
+
+export function webhookRecord(row: Row): WebhookRecord {
+  return {
+    id: text(row, 'id'),
+    accountId: text(row, 'account_id'),
+    url: text(row, 'url'),
+    events: namesOf(row['events']) ?? [],
+    description: text(row, 'description'),
+    format: text(row, 'format') as WebhookFormat,
+    enabled: bool(row, 'enabled'),
+    disabledReason: textOrNull(row, 'disabled_reason') as DisabledReason | null,
+    createdAtMs: number(row, 'created_at_ms'),
+    lastDeliveryAtMs: numberOrNull(row, 'last_delivery_at_ms'),
+    lastStatus: numberOrNull(row, 'last_status'),
+  }
+}
+
+export const createWebhook = atomic(function* (
+  webhook: NewWebhook,
+  once: Once | null,
+): Operation<WebhookCreation> {
+  const { id, accountId, url, events, description, format, secret, createdAtMs } = webhook
+  // Commands that make one at the same time follow each other, or the account would get more than it may have.
+  yield onPostgres(sql`SELECT pg_advisory_xact_lock(${WEBHOOKS_LOCK})`)
+  const [row] = yield sql`SELECT count(*) AS count FROM webhook WHERE account_id = ${accountId}`
+  const isFull = number(present(row), 'count') >= limits.webhooksMax
+  const read = (made: string) => getWebhook(accountId, made)
+  const replay = isFull ? yield* findReplay(once, read) : yield* claimKey(once, id, read)
+  if (replay !== null) return replay
+  if (isFull) return { kind: 'too_many' }
+  const [made] = yield sql`
+    INSERT INTO webhook (id, account_id, url, events, description, format, created_at_ms, since_ms, secret)
+    VALUES (${id}, ${accountId}, ${url}, ${json(events)}, ${description}, ${format}, ${createdAtMs},
+      ${now(createdAtMs)}, ${secret})
+    RETURNING ${WEBHOOK}`
+  return { kind: 'done', value: webhookRecord(present(made)) }
+})
+
+/** Any number that nothing else in the database uses. */
+const WEBHOOKS_LOCK = 746_003
+
+export function* getWebhook(accountId: string, id: string): Operation<WebhookRecord | null> {
+  const [row] = yield sql`SELECT ${WEBHOOK} FROM webhook WHERE account_id = ${accountId} AND id = ${id}`
+  return row === undefined ? null : webhookRecord(row)
+}
+
+export function* listWebhooks({ accountId, after, limit }: WebhookQuery): Operation<Page<WebhookRecord>> {
+  const where = [sql`account_id = ${accountId}`, ...(after === null ? [] : [sql`id < ${after}`])]
+  const rows = yield sql`
+    SELECT ${WEBHOOK} FROM webhook WHERE ${and(where)} ORDER BY id DESC LIMIT ${limit + 1}`
+  return { rows: rows.slice(0, limit).map(webhookRecord), more: rows.length > limit }
+}
+
+export function* updateWebhook(
+  accountId: string,
+  id: string,
+  changes: WebhookChanges,
+  atMs: number,
+): Operation<WebhookRecord | null> {
+  const { url, events, description, format, enabled } = changes
+  const set: Sql[] = [sql`id = webhook.id`]
+  if (url !== undefined) set.push(sql`url = ${url}`)
+  if (events !== undefined) set.push(sql`events = ${json(events)}`)
+  if (description !== undefined) set.push(sql`description = ${description}`)
+  if (format !== undefined) set.push(sql`format = ${format}`)
+  if (enabled === true) {
+    set.push(sql`enabled = true, disabled_reason = NULL`)
+    set.push(sql`since_ms = CASE WHEN enabled THEN since_ms ELSE ${now(atMs)} END`)
+  }
+  if (enabled === false)
+    set.push(sql`enabled = false, disabled_reason = CASE WHEN enabled THEN 'manual' ELSE disabled_reason END`)
+  // The failures from before say nothing about another address, nor about one that an operator has mended.
+  if (url !== undefined || enabled === true) set.push(sql`failing_since_ms = NULL`)
+  const [row] = yield sql`
+    UPDATE webhook SET ${join(set)} WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
+  return row === undefined ? null : webhookRecord(row)
+}
+
+/** Its deliveries are deleted when they are old: there may be many, and without the endpoint nothing shows them. */
+export function* deleteWebhook(accountId: string, id: string): Operation<boolean> {
+  const deleted = yield sql`DELETE FROM webhook WHERE account_id = ${accountId} AND id = ${id} RETURNING id`
+  return deleted.length > 0
+}
+
+export function* rotateWebhookSecret(
+  accountId: string,
+  id: string,
+  secret: Uint8Array,
+  formerSignsMs: number,
+  atMs: number,
+): Operation<WebhookRecord | null> {
+  const [row] = yield sql`
+    UPDATE webhook SET former_secret = secret, former_until_ms = ${now(atMs)} + ${formerSignsMs}, secret = ${secret}
+    WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
+  return row === undefined ? null : webhookRecord(row)
+}
+
+export function* setBudgetThresholds(percents: readonly number[]): Operation<void> {
+  yield sql`
+    INSERT INTO setting (name, value) VALUES (${BUDGET_THRESHOLDS}, ${JSON.stringify(percents)})
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+}

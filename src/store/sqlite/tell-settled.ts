@@ -1,0 +1,103 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { limits } from '../../kernel/limits.ts'
+import {
+  budgetCrossings,
+  CAP_PERCENT,
+  DEFAULT_THRESHOLDS,
+  type SpentCall,
+} from '../../ledger/budget-crossings.ts'
+import type { WebhookEventType } from '../../webhooks/webhook-store.ts'
+import {
+  BUDGET_THRESHOLDS,
+  exceededMark,
+  keptBalance,
+  MARK_MS,
+  type OutboxFacts,
+  unpricedMarks,
+} from '../operations/outbox.ts'
+import { inArrays, integer } from './bind.ts'
+
+/** A key's month after a batch of calls, of an account that is told of it. */
+export interface SettledMonth {
+  readonly accountId: string
+  readonly keyId: string
+  readonly month: string
+  readonly spentNanos: bigint
+  readonly heldNanos: bigint
+  /** Those that cost something, in the order in which they were booked. */
+  readonly calls: readonly SpentCall[]
+}
+
+/** What settlement tells, in its own transaction. It is asked only where the account has an endpoint that is enabled. */
+export interface TellSettled {
+  month(settled: SettledMonth): void
+  balanceExhausted(accountId: string, balanceNanos: bigint, heldNanos: bigint, atMs: number): void
+  unpriced(accountId: string, day: string, model: string, requestId: string, atMs: number): void
+}
+
+export function prepareTellSettled(db: DatabaseSync): TellSettled {
+  const insert = db.prepare(
+    'INSERT INTO webhook_outbox (account_id, type, key_id, at_ms, facts) VALUES (?, ?, ?, ?, ?)',
+  )
+  const insertMark = db.prepare('INSERT OR IGNORE INTO webhook_mark (name, until_ms) VALUES (?, ?)')
+  const countMarks = inArrays(db.prepare('SELECT count(*) FROM webhook_mark WHERE name >= ? AND name < ?'))
+  const selectCap = inArrays(db.prepare('SELECT monthly_budget_nanos FROM api_key WHERE id = ?'))
+  const selectCredited = inArrays(db.prepare('SELECT credited_nanos FROM account WHERE id = ?'))
+  const selectThresholds = inArrays(db.prepare('SELECT value FROM setting WHERE name = ?'))
+
+  function tell(
+    accountId: string,
+    type: WebhookEventType,
+    keyId: string | null,
+    atMs: number,
+    facts: OutboxFacts,
+  ): void {
+    insert.run(accountId, type, keyId, integer(atMs), JSON.stringify(facts))
+  }
+
+  const mark = (name: string, atMs: number): boolean =>
+    Number(insertMark.run(name, integer(atMs + MARK_MS)).changes) === 1
+
+  function thresholds(): readonly number[] {
+    const [value] = (selectThresholds.get(BUDGET_THRESHOLDS) ?? []) as unknown as readonly [string?]
+    return value === undefined ? DEFAULT_THRESHOLDS : (JSON.parse(value) as number[])
+  }
+
+  return {
+    month({ accountId, keyId, month, spentNanos, heldNanos, calls }) {
+      const [capNanos] = selectCap.get(keyId) as unknown as readonly [bigint | null]
+      if (capNanos === null) return
+      const before = calls.reduce((spent, { costNanos }) => spent - costNanos, spentNanos)
+      for (const { percent, call, spentNanos: spent } of budgetCrossings(
+        capNanos,
+        before,
+        calls,
+        thresholds(),
+      )) {
+        const isCap = percent === CAP_PERCENT
+        // An edit that brings this very cap back must not tell it again.
+        if (isCap) mark(exceededMark(keyId, month, capNanos), call.atMs)
+        tell(accountId, isCap ? 'key.budget.exceeded' : 'key.budget.threshold', keyId, call.atMs, {
+          budget: {
+            ...{ percent, spent: String(spent), held: String(heldNanos), cap: String(capNanos) },
+            ...{ month, requestId: call.requestId },
+          },
+        })
+      }
+    },
+
+    balanceExhausted(accountId, balanceNanos, heldNanos, atMs) {
+      const [creditedNanos] = selectCredited.get(accountId) as unknown as readonly [bigint]
+      const chargedNanos = creditedNanos - balanceNanos
+      const balance = keptBalance({ creditedNanos, chargedNanos, heldNanos, enforced: true })
+      tell(accountId, 'balance.exhausted', null, atMs, { balance })
+    },
+
+    unpriced(accountId, day, model, requestId, atMs) {
+      const marks = unpricedMarks(accountId, day)
+      const [told] = countMarks.get(marks, `${marks}\u{10ffff}`) as unknown as readonly [bigint]
+      if (told >= limits.webhookUnpricedModelsMax || !mark(marks + model, atMs)) return
+      tell(accountId, 'call.unpriced', null, atMs, { model: model === '' ? null : model, requestId })
+    },
+  }
+}

@@ -1,0 +1,176 @@
+import type { Clock } from '../kernel/clock.ts'
+import { limits } from '../kernel/limits.ts'
+import type { Log } from '../kernel/log.ts'
+import type { SecretSealer } from '../keys/sealed-secret.ts'
+import type { EndpointRules } from './endpoint-address.ts'
+import { pauseAfterMs } from './retry-schedule.ts'
+import { sendWebhook, type TryOutcome } from './send-webhook.ts'
+import { signMessage } from './signing-secret.ts'
+import { slackBody } from './slack-text.ts'
+import type { ClaimedDelivery, DeliveryAttempt, DeliveryTarget, WebhookStore } from './webhook-store.ts'
+
+export interface Deliverer {
+  readonly store: Pick<WebhookStore, 'claimDeliveries' | 'keepWebhookLease' | 'recordAttempts'>
+  readonly clock: Clock
+  readonly log: Log
+  /** Of the leases: this process and no other. */
+  readonly holder: string
+  readonly sealer: SecretSealer
+  readonly rules: EndpointRules
+  readonly dashboardUrl: URL | null
+  /** How long a try may take. */
+  readonly tryMs: number
+  /** From 0 to 1, for the jitter of retries. */
+  chance(): number
+  /** Aborted: nothing more is begun. */
+  readonly stopping: AbortSignal
+  /** Aborted: what is under way is left to be tried again. */
+  readonly stopped: AbortSignal
+  /** A try has failed. */
+  onFailure(): void
+}
+
+/**
+ * Delivers what is due at one endpoint, as long as there is something, under a lease that other nodes respect. A few at a time:
+ * a receiver that is slow or dead costs a few sockets and delays nothing but its own messages.
+ */
+export async function deliverTo(webhookId: string, deliverer: Deliverer): Promise<void> {
+  const { store, clock, holder, stopping, stopped } = deliverer
+  const lost = new AbortController()
+  const end = AbortSignal.any([lost.signal, stopped])
+  // A try takes longer than a lease lasts.
+  const keeping = setInterval(() => {
+    store.keepWebhookLease(holder, webhookId, clock.nowMs()).then(
+      (kept) => kept || lost.abort(),
+      // Recording will tell.
+      () => {},
+    )
+  }, limits.webhookLeaseMs / 4)
+  try {
+    while (!stopping.aborted && !lost.signal.aborted) {
+      const claimed = await store.claimDeliveries(holder, webhookId, clock.nowMs())
+      if (claimed === null) return
+      if (claimed.deliveries.length === 0) {
+        await store.recordAttempts(holder, webhookId, [], true, clock.nowMs())
+        return
+      }
+      const recorder = new Recorder(webhookId, deliverer, () => lost.abort())
+      await inLanes(claimed.deliveries, async (delivery) => {
+        if (stopping.aborted || end.aborted || recorder.isOver) return
+        const outcome = await tryDelivery(delivery, claimed.target, deliverer, end)
+        // The next node, or the next start, tries it again.
+        if (end.aborted) return
+        await recorder.record(attemptOf(delivery, outcome, claimed.target, deliverer))
+      })
+      if (recorder.isOver) return
+    }
+  } finally {
+    clearInterval(keeping)
+  }
+}
+
+async function tryDelivery(
+  { eventId, payload }: ClaimedDelivery,
+  target: DeliveryTarget,
+  { clock, sealer, rules, dashboardUrl, tryMs }: Deliverer,
+  end: AbortSignal,
+): Promise<TryOutcome> {
+  try {
+    const body = target.format === 'slack' ? slackBody(payload, dashboardUrl) : payload
+    const headers = await signMessage({ id: eventId, body }, target, sealer, clock.nowMs())
+    return await sendWebhook({ url: target.url, headers, body }, rules, end, tryMs)
+  } catch (error) {
+    return { kind: 'failed', reason: (error as Error).message }
+  }
+}
+
+/** What the store is told of a try. The log names ids: the URL of an endpoint is often a secret by itself. */
+function attemptOf(
+  delivery: ClaimedDelivery,
+  outcome: TryOutcome,
+  { id: webhook }: DeliveryTarget,
+  { log, chance, onFailure }: Deliverer,
+): DeliveryAttempt {
+  const { id, eventType: event } = delivery
+  const responseStatus = outcome.kind === 'answered' ? outcome.status : null
+  if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300)
+    return { id, responseStatus, outcome: { kind: 'succeeded' } }
+  onFailure()
+  const reason = outcome.kind === 'answered' ? `it answered ${outcome.status}` : outcome.reason
+  const about = { webhook, delivery: id, event, attempt: delivery.attempts + 1, reason }
+  if (responseStatus === GONE) {
+    log.warn(about, 'a webhook is gone, and is disabled')
+    return { id, responseStatus, outcome: { kind: 'gone' } }
+  }
+  const inMs = pauseAfterMs(delivery.attempts + 1, chance())
+  if (inMs === null) {
+    log.warn(about, 'a webhook was not delivered, and is not tried again')
+    return { id, responseStatus, outcome: { kind: 'failed' } }
+  }
+  log.info({ ...about, inMs }, 'a webhook was not delivered, and is tried again')
+  return { id, responseStatus, outcome: { kind: 'retry', inMs } }
+}
+
+const GONE = 410
+
+/** Attempts that end while others are being recorded are recorded together. */
+class Recorder {
+  readonly #webhookId: string
+  readonly #deliverer: Deliverer
+  readonly #onLost: () => void
+  #waiting: DeliveryAttempt[] = []
+  #recording: Promise<void> | null = null
+  /** The endpoint is gone: there is nothing more to send to it. */
+  isOver = false
+
+  constructor(webhookId: string, deliverer: Deliverer, onLost: () => void) {
+    this.#webhookId = webhookId
+    this.#deliverer = deliverer
+    this.#onLost = onLost
+  }
+
+  async record(attempt: DeliveryAttempt): Promise<void> {
+    if (attempt.outcome.kind === 'gone') this.isOver = true
+    this.#waiting.push(attempt)
+    while (this.#waiting.includes(attempt)) {
+      this.#recording ??= this.#recordAll().finally(() => {
+        this.#recording = null
+      })
+      await this.#recording
+    }
+  }
+
+  async #recordAll(): Promise<void> {
+    const attempts = this.#waiting
+    this.#waiting = []
+    const { store, holder, clock } = this.#deliverer
+    let isRecorded = false
+    try {
+      const atMs = clock.nowMs()
+      isRecorded = (await store.recordAttempts(holder, this.#webhookId, attempts, false, atMs)) === 'recorded'
+    } finally {
+      // What was not recorded is sent again, as few as possible.
+      if (!isRecorded) this.#onLost()
+    }
+  }
+}
+
+/**
+ * Events of one key follow each other; others go at the same time, so many at once. A try that fails is overtaken by
+ * what comes after it: an endpoint that refuses one message gets the others.
+ */
+async function inLanes(
+  deliveries: readonly ClaimedDelivery[],
+  run: (delivery: ClaimedDelivery) => Promise<void>,
+): Promise<void> {
+  const lanes = [...Map.groupBy(deliveries, ({ id, payload }) => KEY_ID.exec(payload)?.[0] ?? id).values()]
+  const worker = async (): Promise<void> => {
+    for (let lane = lanes.shift(); lane !== undefined; lane = lanes.shift())
+      for (const delivery of lane) await run(delivery)
+  }
+  // All of them have ended before this endpoint can be claimed again, whatever went wrong with one.
+  const ended = await Promise.allSettled(Array.from({ length: limits.webhookTriesMax }, worker))
+  for (const result of ended) if (result.status === 'rejected') throw result.reason
+}
+
+const KEY_ID = /"key_[0-9A-HJKMNP-TV-Z]{26}"/

@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { limits } from '../kernel/limits.ts'
+import type { Nanos } from '../kernel/money.ts'
+import type { Deliverer } from './deliver.ts'
+import type { OutboxEvent, WebhookStore } from './webhook-store.ts'
+
+/** The text of an event's payload. It is the management API's, whose objects are in it, and loaded with the first event. */
+export type RenderPayload = (event: OutboxEvent) => string
+
+export interface DispatcherParts
+  extends Pick<Deliverer, 'clock' | 'log' | 'sealer' | 'rules' | 'dashboardUrl'>,
+    Partial<Pick<Deliverer, 'tryMs' | 'chance'>> {
+  readonly store: WebhookStore
+  loadRender(): Promise<RenderPayload>
+  readonly balanceLowNanos: Nanos | null
+}
+
+export interface WebhookDispatcher {
+  start(): void
+  /** Something may be due that was not a moment ago. */
+  wake(): void
+  /** Tries that failed since the start. */
+  readonly failures: number
+  /** Events and deliveries that wait, on all nodes. */
+  waiting(): Promise<number>
+  /** Deliveries under way get a moment. What is left then is due for another node, or for the next start. */
+  stop(): Promise<void>
+}
+
+/** The one there is. */
+const ACCOUNT = 'default'
+const ENDPOINTS_AT_ONCE = 1_000
+const PRUNE_MS = 60 * 60_000
+/** How often the log says that the store does not answer. */
+const TROUBLE_TOLD_MS = 60_000
+
+/**
+ * Brings events from the outbox to the endpoints, on every node of one store: what the store has leases for is done by one of
+ * them at a time. It looks for work every second, and less often while there is no endpoint. Nothing of it is on the way of a call.
+ */
+export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatcher {
+  const { store, clock, log } = parts
+  const holder = randomUUID()
+  const stopping = new AbortController()
+  const stopped = new AbortController()
+  const underWay = new Map<string, Promise<void>>()
+  let failures = 0
+  let sweptMs = -Infinity
+  let prunedMs = -Infinity
+  let toldMs = -Infinity
+
+  const deliverer: Deliverer = {
+    tryMs: limits.webhookTryMs,
+    chance: Math.random,
+    ...parts,
+    holder,
+    stopping: stopping.signal,
+    stopped: stopped.signal,
+    onFailure: () => {
+      failures += 1
+    },
+  }
+
+  function tellTrouble(error: unknown): void {
+    if (clock.monotonicMs() - toldMs < TROUBLE_TOLD_MS) return
+    toldMs = clock.monotonicMs()
+    log.warn({ cause: (error as Error).message }, 'webhooks wait: the store could not be asked for them')
+  }
+
+  function isDue(lastMs: number, everyMs: number): boolean {
+    return clock.monotonicMs() - lastMs >= everyMs
+  }
+
+  /** True: there may be more. */
+  async function relay(): Promise<boolean> {
+    const events = await store.readOutbox(holder, clock.nowMs())
+    // Another node does this.
+    if (events === null) return false
+    if (events.length > 0) {
+      const render = await parts.loadRender()
+      const payloads = events.map((event) => ({ sequence: event.sequence, payload: render(event) }))
+      for (const [i, { payload }] of payloads.entries()) {
+        if (Buffer.byteLength(payload) > limits.webhookPayloadBytesMax)
+          log.error({ event: events[i]?.type }, 'an event is too large for webhooks, and is not told')
+      }
+      await store.keepEvents(holder, payloads, clock.nowMs())
+    }
+    const sweeps = isDue(sweptMs, limits.webhookSweepMs)
+    if (sweeps) {
+      sweptMs = clock.monotonicMs()
+      const isMore = await store.sweepEvents(holder, parts.balanceLowNanos, clock.nowMs())
+      if (isMore) sweptMs = -Infinity
+    }
+    if (isDue(prunedMs, PRUNE_MS)) {
+      const pruned = await store.pruneWebhooks(holder, clock.nowMs())
+      if (pruned === 0) prunedMs = clock.monotonicMs()
+    }
+    // What was swept is in the outbox now.
+    return sweeps || events.length >= limits.webhookRelayMax
+  }
+
+  async function deliver(): Promise<void> {
+    const due = await store.claimWebhooks(holder, ENDPOINTS_AT_ONCE, clock.nowMs())
+    if (due.length === 0) return
+    const { deliverTo } = await import('./deliver.ts')
+    for (const id of due) {
+      if (underWay.has(id)) continue
+      const work = deliverTo(id, deliverer).catch(tellTrouble)
+      underWay.set(
+        id,
+        work.finally(() => underWay.delete(id)),
+      )
+    }
+  }
+
+  /** How long to pause. */
+  async function look(): Promise<number> {
+    const { rows } = await store.listWebhooks({ accountId: ACCOUNT, after: null, limit: 1 })
+    // What is left of endpoints that were deleted has to go too.
+    if (rows.length === 0 && !isDue(prunedMs, PRUNE_MS)) return limits.webhookIdleLookMs
+    const more = await relay()
+    await deliver()
+    if (more) return 0
+    return rows.length === 0 ? limits.webhookIdleLookMs : limits.webhookLookMs
+  }
+
+  let wakeUp: () => void = () => {}
+  let woken = false
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      woken = false
+      const pauseMs = await look().catch((error: unknown) => {
+        tellTrouble(error)
+        return limits.webhookLookMs
+      })
+      if (pauseMs === 0 || stopping.signal.aborted) continue
+      if (woken) {
+        await sleep(limits.webhookLookMsMin)
+        continue
+      }
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, pauseMs)
+        timer.unref()
+        wakeUp = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+  }
+
+  function wake(): void {
+    woken = true
+    // An expiry may have been moved, or credit added.
+    sweptMs = -Infinity
+    wakeUp()
+  }
+
+  let running: Promise<void> = Promise.resolve()
+  return {
+    start() {
+      running = run()
+    },
+    wake,
+    get failures() {
+      return failures
+    },
+    async waiting() {
+      const { outbox, deliveries } = await store.countWaiting()
+      return outbox + deliveries
+    },
+    async stop() {
+      stopping.abort()
+      wake()
+      await running
+      const ended = Promise.all(underWay.values())
+      await Promise.race([ended, sleep(limits.webhookStopMs, undefined, { ref: false })])
+      stopped.abort()
+      await ended
+      await store.releaseLeases(holder).catch(tellTrouble)
+    },
+  }
+}

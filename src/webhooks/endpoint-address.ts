@@ -1,0 +1,93 @@
+import { isIP } from 'node:net'
+import { limits } from '../kernel/limits.ts'
+import { isForbiddenAddress } from './forbidden-addresses.ts'
+
+export interface HostAddress {
+  readonly address: string
+  readonly family: number
+}
+
+/** All addresses of a host name; none if it has none. It fails if the name servers do not answer. */
+export type ResolveHost = (host: string, signal: AbortSignal) => Promise<readonly HostAddress[]>
+
+export interface EndpointRules {
+  /** Private addresses, and http. */
+  readonly allowPrivate: boolean
+  readonly resolveHost: ResolveHost
+}
+
+/**
+ * Names of the internet are asked of the name servers directly: `dns.lookup` takes one of four threads of the process
+ * for as long as it lasts, and the look-ups of upstream would wait behind those of a dead name server. It is used where
+ * private addresses are permitted, because it knows `/etc/hosts` and the names of the local network.
+ */
+export function createResolveHost(allowPrivate: boolean): ResolveHost {
+  return allowPrivate ? lookUpLocally : askNameServers
+}
+
+async function lookUpLocally(host: string): Promise<readonly HostAddress[]> {
+  const { lookup } = await import('node:dns/promises')
+  return await lookup(host, { all: true })
+}
+
+async function askNameServers(host: string, signal: AbortSignal): Promise<readonly HostAddress[]> {
+  const { Resolver } = await import('node:dns/promises')
+  const resolver = new Resolver({ timeout: 2_000, tries: 2 })
+  const cancel = () => resolver.cancel()
+  signal.addEventListener('abort', cancel)
+  try {
+    const [v4, v6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+    if (v4.status === 'rejected' && v6.status === 'rejected') throw v4.reason
+    return [
+      ...(v4.status === 'fulfilled' ? v4.value : []).map((address) => ({ address, family: 4 })),
+      ...(v6.status === 'fulfilled' ? v6.value : []).map((address) => ({ address, family: 6 })),
+    ]
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+/** The host of a URL as the connection takes it: IPv6 without brackets. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '')
+}
+
+/** The addresses that a webhook may be sent to, resolved once. It fails if there is none, or if one of them is forbidden. */
+export async function permittedAddresses(
+  url: URL,
+  { allowPrivate, resolveHost }: EndpointRules,
+  signal: AbortSignal,
+): Promise<readonly HostAddress[]> {
+  const host = hostOf(url)
+  const family = isIP(host)
+  const addresses = family === 0 ? await resolveHost(host, signal) : [{ address: host, family }]
+  if (addresses.length === 0) throw new Error(`${host} has no address`)
+  const forbidden = allowPrivate ? undefined : addresses.find(({ address }) => isForbiddenAddress(address))
+  if (forbidden !== undefined) throw new ForbiddenAddress(host, forbidden.address)
+  return addresses
+}
+
+export class ForbiddenAddress extends Error {
+  constructor(host: string, address: string) {
+    const what = host === address ? host : `${host} (${address})`
+    super(`${what} is a private or reserved address`)
+  }
+}
+
+/** What is wrong with the URL of an endpoint; null if nothing is. A name that does not resolve may do so later. */
+export async function judgeEndpointUrl(text: string, rules: EndpointRules): Promise<string | null> {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol)) return 'url must be an absolute https:// URL.'
+  if (url.protocol === 'http:' && !rules.allowPrivate)
+    return 'url must be https; "webhooks": {"allow_private": true} in the configuration permits http.'
+  if (url.username !== '' || url.password !== '')
+    return 'url must have no user and no password: they would be in every list.'
+  if (url.hash !== '') return 'url must have no fragment: it is not sent.'
+  try {
+    await permittedAddresses(url, rules, AbortSignal.timeout(limits.webhookLookupMs))
+  } catch (error) {
+    if (!(error instanceof ForbiddenAddress)) return null
+    return `url must lead to a public address: ${error.message}. "webhooks": {"allow_private": true} in the configuration permits others.`
+  }
+  return null
+}

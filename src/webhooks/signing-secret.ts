@@ -1,0 +1,38 @@
+import { randomBytes } from 'node:crypto'
+import { Secret } from '../kernel/secret.ts'
+import type { SecretSealer } from '../keys/sealed-secret.ts'
+import type { DeliveryTarget } from './webhook-store.ts'
+
+/** Standard Webhooks asks for 24 to 64 bytes. */
+const SECRET_BYTES = 32
+
+/** What an endpoint's messages are signed with, in the form that its libraries take. */
+export function mintSigningSecret(): Secret {
+  return new Secret(`whsec_${randomBytes(SECRET_BYTES).toString('base64')}`)
+}
+
+export interface Message {
+  /** Of the event: the same at every try, so that a receiver knows what it had already. */
+  readonly id: string
+  readonly body: string
+}
+
+/** The headers of a message. For a day after a rotation there are two signatures, and a receiver with either secret is content. */
+export async function signMessage(
+  { id, body }: Message,
+  target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecret'>,
+  sealer: SecretSealer,
+  nowMs: number,
+): Promise<Record<string, string>> {
+  const { Webhook } = await import('standardwebhooks')
+  const sealed = [target.secret, ...(target.formerSecret === null ? [] : [target.formerSecret])]
+  const signatures = sealed.map((each) => {
+    const secret = sealer.open(each, target.id)
+    return new Webhook(secret.reveal()).sign(id, new Date(nowMs), body)
+  })
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(nowMs / 1_000)),
+    'webhook-signature': signatures.join(' '),
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * An event as a message for people: what Slack calls an incoming webhook takes `{"text"}`, and so do Mattermost, Rocket.Chat
+ * and others. The figures are those of the payload, in words, with a link to the dashboard where its address is known.
+ */
+export function slackBody(payload: string, dashboardUrl: URL | null): string {
+  const { type, data } = JSON.parse(
+    payload,
+    keepAmounts as (key: string, value: unknown) => unknown,
+  ) as Payload
+  return JSON.stringify({ text: sentenceOf(type, data) + linkOf(data, dashboardUrl) })
+}
+
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
+
+/** Amounts stay the digits that they are. */
+const keepAmounts: Reviver = (key, value, { source }) =>
+  typeof value === 'number' && key.endsWith('_usd') ? (source ?? String(value)) : value
+
+interface ShownKey {
+  readonly id: string
+  readonly name: string
+  readonly expires_at: string | null
+}
+
+/** What the sentences need of a payload. Which members there are depends on the type. */
+interface Payload {
+  readonly type: string
+  readonly data: {
+    readonly key?: ShownKey
+    readonly old_key?: ShownKey
+    readonly threshold_percent?: number
+    readonly spent_usd?: string
+    readonly cap_usd?: string
+    readonly held_usd?: string
+    readonly resets_at?: string
+    readonly expires_in_days?: number
+    readonly balance?: { readonly balance_usd: string; readonly held_usd: string }
+    readonly model?: string | null
+    readonly request_id?: string | null
+    readonly webhook?: { readonly id: string; readonly url: string; readonly disabled_reason: string | null }
+  }
+}
+
+function sentenceOf(type: string, data: Payload['data']): string {
+  const name = `Key *${escaped(data.key?.name ?? '')}*`
+  const spent = `$${data.spent_usd} of its $${data.cap_usd} budget for ${monthBefore(data.resets_at)}`
+  const held = data.held_usd === '0' ? '' : `, $${data.held_usd} more are held by calls in flight`
+  const resets = ` The budget resets on ${dayOf(data.resets_at)}.`
+  const balance = `$${data.balance?.balance_usd}, of which calls in flight hold $${data.balance?.held_usd}`
+  switch (type) {
+    case 'key.budget.threshold':
+      return `${name} has spent ${spent} (${data.threshold_percent} %)${held}.${resets}`
+    case 'key.budget.exceeded':
+      return `${name} has spent ${spent}: its calls are refused from now on.${resets}`
+    case 'balance.low':
+      return `The prepaid credit is low: ${balance}.`
+    case 'balance.exhausted':
+      return `The prepaid credit is used up: ${balance}. Calls are refused until there is more.`
+    case 'key.created':
+      return `${name} was created.`
+    case 'key.updated':
+      return `${name} was changed.`
+    case 'key.rotated':
+      return `${name} was rotated: a new key takes the place of \`${data.old_key?.id}\`, which ${endOf(data.old_key)}.`
+    case 'key.revoked':
+      return `${name} was revoked.`
+    case 'key.expired':
+      return `${name} has expired.`
+    case 'key.expiring':
+      return `${name} expires on ${dayOf(data.key?.expires_at)}, in ${inDays(data.expires_in_days)}.`
+    case 'call.unpriced':
+      return `A call of the model *${escaped(data.model ?? 'unknown')}* has no price (\`${data.request_id}\`): what it cost upstream is not in the books.`
+    case 'webhook.disabled':
+      return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'by an edit'}.`
+    case 'webhook.test':
+      return 'This is a test of a Tollgate webhook. It works.'
+    default:
+      return escaped(type)
+  }
+}
+
+const DISABLED: Readonly<Record<string, string>> = {
+  gone: 'it answered 410 Gone',
+  failing: 'nothing but failures for five days',
+}
+
+function linkOf({ key }: Payload['data'], dashboardUrl: URL | null): string {
+  if (key === undefined || dashboardUrl === null) return ''
+  const base = dashboardUrl.href.replace(/\/+$/, '')
+  return ` <${escaped(`${base}/dashboard/keys/${key.id}`)}|Open in the dashboard>`
+}
+
+/** As Slack asks for it. What a key is called must not become a link or a mention. */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September'].concat(
+  ['October', 'November', 'December'],
+)
+
+/** The budget of a month resets at the beginning of the next one. */
+function monthBefore(instant: string | undefined): string {
+  const next = Number(instant?.slice(5, 7) ?? 1) - 1
+  return MONTHS[(next + 11) % 12] ?? ''
+}
+
+function dayOf(instant: string | null | undefined): string {
+  return `${instant?.slice(0, 10)} (UTC)`
+}
+
+function endOf(key: ShownKey | undefined): string {
+  return key?.expires_at === null || key === undefined ? 'works on' : `ends on ${dayOf(key.expires_at)}`
+}
+
+function inDays(days: number | undefined): string {
+  return days === 1 ? '1 day' : `${days} days`
+}

@@ -1,0 +1,281 @@
+import type { Nanos } from '../kernel/money.ts'
+import type { Once, OnceResult } from '../kernel/once.ts'
+import type { KeyRecord, Page } from '../keys/key-store.ts'
+import type { Balance } from '../ledger/ledger-store.ts'
+
+/**
+ * What the store keeps for webhooks, and the port through which it is kept.
+ *
+ * The transaction that causes an event writes a row of the **outbox**, if the account has an endpoint that is enabled. One
+ * node at a time, by a **lease**, relays them: `readOutbox` gives the rows in their order, completed with the records they
+ * are about, the caller makes the payload's text of each (the JSON form of a key is the management API's, and the store
+ * knows nothing of it), and `keepEvents` puts the event and one delivery per subscribed endpoint in the place of the
+ * outbox row, in one transaction. Ids of events and deliveries are made there. Deliveries are then claimed and recorded
+ * per endpoint, under a lease of that endpoint. Instants are milliseconds (UTC) by the clock of the store; `atMs` is the
+ * caller's, which counts where the store has none.
+ */
+
+export const WEBHOOK_EVENT_TYPES = [
+  'key.budget.threshold',
+  'key.budget.exceeded',
+  'balance.low',
+  'balance.exhausted',
+  'key.created',
+  'key.updated',
+  'key.rotated',
+  'key.revoked',
+  'key.expired',
+  'key.expiring',
+  'call.unpriced',
+  'webhook.disabled',
+] as const
+
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number]
+
+/** `webhook.test` is sent on demand only: no endpoint subscribes to it. */
+export const WEBHOOK_TEST = 'webhook.test'
+
+export type WebhookFormat = 'standard' | 'slack'
+
+/** `gone`: it answered 410. `failing`: nothing but failures for five days. `manual`: by an edit. */
+export type DisabledReason = 'gone' | 'failing' | 'manual'
+
+/** An endpoint, without its secret. */
+export interface WebhookRecord {
+  readonly id: string
+  readonly accountId: string
+  readonly url: string
+  /** Names of events, or `*` alone. */
+  readonly events: readonly string[]
+  readonly description: string
+  readonly format: WebhookFormat
+  readonly enabled: boolean
+  readonly disabledReason: DisabledReason | null
+  readonly createdAtMs: number
+  /** The last attempt at a delivery, and the status of its answer; null where none came. */
+  readonly lastDeliveryAtMs: number | null
+  readonly lastStatus: number | null
+}
+
+export interface NewWebhook {
+  readonly id: string
+  readonly accountId: string
+  readonly url: string
+  readonly events: readonly string[]
+  readonly description: string
+  readonly format: WebhookFormat
+  /** Sealed: the store cannot read it. */
+  readonly secret: Uint8Array
+  readonly createdAtMs: number
+}
+
+/** `too_many`: the account has `limits.webhooksMax` endpoints, and nothing was made. */
+export type WebhookCreation = OnceResult<WebhookRecord> | { readonly kind: 'too_many' }
+
+/** What an edit may change; what is absent stays. Enabling forgets the reason and the failures from before. */
+export type WebhookChanges = Partial<
+  Pick<WebhookRecord, 'url' | 'events' | 'description' | 'format' | 'enabled'>
+>
+
+export interface WebhookQuery {
+  readonly accountId: string
+  /** Only endpoints that come after this id in the list. */
+  readonly after: string | null
+  readonly limit: number
+}
+
+export type DeliveryStatus = 'pending' | 'succeeded' | 'failed'
+
+export interface DeliveryRecord {
+  readonly id: string
+  readonly webhookId: string
+  readonly eventId: string
+  readonly eventType: string
+  readonly status: DeliveryStatus
+  readonly attempts: number
+  readonly responseStatus: number | null
+  readonly lastAttemptAtMs: number | null
+  /** Null when there will be none. */
+  readonly nextAttemptAtMs: number | null
+  readonly createdAtMs: number
+}
+
+export interface DeliveryQuery {
+  readonly accountId: string
+  readonly webhookId: string
+  readonly status: DeliveryStatus | null
+  readonly after: string | null
+  readonly limit: number
+}
+
+/**
+ * `disabled`: nothing is sent to this endpoint until it is enabled. What is still pending is made due at once; of any
+ * other a new delivery of the same event is made.
+ */
+export type Redelivery =
+  | { readonly kind: 'queued'; readonly delivery: DeliveryRecord }
+  | { readonly kind: 'disabled' }
+  | { readonly kind: 'none' }
+
+/** A key as a payload shows it: the record, and the instant at which it was so. */
+export interface ToldKey {
+  readonly record: KeyRecord
+  readonly atMs: number
+}
+
+/** How the month stood with the call that crossed. It may be a past month: a call counts for that of its admission. */
+export interface ToldBudget {
+  /** 100 for `key.budget.exceeded`. */
+  readonly percent: number
+  readonly spentNanos: Nanos
+  readonly heldNanos: Nanos
+  readonly capNanos: Nanos
+  readonly month: string
+  readonly resetsAtMs: number
+  /** Null where an edit of the cap did it. */
+  readonly requestId: string | null
+}
+
+type Told =
+  | {
+      readonly type: 'key.created' | 'key.updated' | 'key.revoked' | 'key.expired'
+      readonly key: ToldKey
+    }
+  | { readonly type: 'key.expiring'; readonly key: ToldKey; readonly days: number }
+  | { readonly type: 'key.rotated'; readonly key: ToldKey; readonly oldKey: ToldKey }
+  | {
+      readonly type: 'key.budget.threshold' | 'key.budget.exceeded'
+      readonly key: ToldKey
+      readonly budget: ToldBudget
+    }
+  | { readonly type: 'balance.low' | 'balance.exhausted'; readonly balance: Balance }
+  | { readonly type: 'call.unpriced'; readonly model: string | null; readonly requestId: string }
+  | { readonly type: 'webhook.disabled'; readonly webhook: WebhookRecord }
+
+/** A row of the outbox with all that its payload is made of. `atMs` is the payload's `timestamp`. */
+export type OutboxEvent = Told & {
+  readonly sequence: bigint
+  readonly accountId: string
+  readonly atMs: number
+}
+
+/** The text that is sent, and signed, for each delivery of an event. At most `limits.webhookPayloadBytesMax` bytes. */
+export interface EventPayload {
+  readonly sequence: bigint
+  readonly payload: string
+}
+
+/** An endpoint as it is delivered to. */
+export interface DeliveryTarget extends WebhookRecord {
+  readonly secret: Uint8Array
+  /** The secret before the last rotation, while it still signs. */
+  readonly formerSecret: Uint8Array | null
+}
+
+export interface ClaimedDelivery {
+  readonly id: string
+  readonly eventId: string
+  readonly eventType: string
+  readonly payload: string
+  /** Attempts before this one, since it was queued or redelivered. */
+  readonly attempts: number
+}
+
+export interface ClaimedDeliveries {
+  readonly target: DeliveryTarget
+  readonly deliveries: readonly ClaimedDelivery[]
+}
+
+/** What came of one attempt. */
+export interface DeliveryAttempt {
+  readonly id: string
+  /** Null if no answer came. */
+  readonly responseStatus: number | null
+  readonly outcome:
+    | { readonly kind: 'succeeded' }
+    /** From now on. */
+    | { readonly kind: 'retry'; readonly inMs: number }
+    /** There is no further attempt. */
+    | { readonly kind: 'failed' }
+    /** 410: the endpoint is disabled. */
+    | { readonly kind: 'gone' }
+}
+
+/** `lost`: another node has the lease, and nothing was recorded. */
+export type Recorded = 'recorded' | 'lost'
+
+/** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
+export interface WebhookStore {
+  createWebhook(webhook: NewWebhook, once: Once | null): Promise<WebhookCreation>
+  getWebhook(accountId: string, id: string): Promise<WebhookRecord | null>
+  listWebhooks(query: WebhookQuery): Promise<Page<WebhookRecord>>
+  updateWebhook(
+    accountId: string,
+    id: string,
+    changes: WebhookChanges,
+    atMs: number,
+  ): Promise<WebhookRecord | null>
+  /** With all of its deliveries. Whether there was one. */
+  deleteWebhook(accountId: string, id: string): Promise<boolean>
+  /** The secret until now signs as well for so long; one from before that does not any more. */
+  rotateWebhookSecret(
+    accountId: string,
+    id: string,
+    secret: Uint8Array,
+    formerSignsMs: number,
+    atMs: number,
+  ): Promise<WebhookRecord | null>
+
+  listDeliveries(query: DeliveryQuery): Promise<Page<DeliveryRecord>>
+  redeliver(accountId: string, webhookId: string, deliveryId: string, atMs: number): Promise<Redelivery>
+  /** Queues an event of the type `webhook.test` for this endpoint alone. */
+  queueTest(accountId: string, webhookId: string, payload: string, atMs: number): Promise<Redelivery>
+
+  /** The percents of a cap that `key.budget.threshold` is told at, for all nodes, from the next settlement on. */
+  setBudgetThresholds(percents: readonly number[]): Promise<void>
+
+  /**
+   * Takes the lease of the relay, or keeps it, and gives the oldest rows of the outbox, at most `limits.webhookRelayMax`.
+   * Null: another node has it. `holder` names this process and no other.
+   */
+  readOutbox(holder: string, atMs: number): Promise<readonly OutboxEvent[] | null>
+  /** Puts events and deliveries in the place of rows that `readOutbox` gave. */
+  keepEvents(holder: string, events: readonly EventPayload[], atMs: number): Promise<Recorded>
+  /**
+   * Looks for what happens by time alone, and writes it into the outbox: keys that expire, and a balance below the
+   * amount (null: not told). To be called every few seconds by the holder of the relay's lease; if all nodes were off, what
+   * happened meanwhile is told later. True: there is more to look at.
+   */
+  sweepEvents(holder: string, balanceLowNanos: Nanos | null, atMs: number): Promise<boolean>
+  /** Deletes some of what is too old, and gives up what is queued for disabled endpoints. How many rows: 0 is the end. */
+  pruneWebhooks(holder: string, atMs: number): Promise<number>
+
+  /**
+   * Enabled endpoints that have deliveries due and that no other node holds, the longest due first. The leases of those
+   * in the answer are taken.
+   */
+  claimWebhooks(holder: string, limit: number, atMs: number): Promise<readonly string[]>
+  /**
+   * The oldest deliveries of an endpoint that are due, at most `limits.webhookClaimMax`, and all that is needed to send
+   * them. Takes the lease of the endpoint or keeps it. Null: another node has it, or the endpoint is not enabled any more.
+   */
+  claimDeliveries(holder: string, webhookId: string, atMs: number): Promise<ClaimedDeliveries | null>
+  /** Keeps the lease of an endpoint while deliveries are under way. A lease lasts `limits.webhookLeaseMs`. */
+  keepWebhookLease(holder: string, webhookId: string, atMs: number): Promise<boolean>
+  /**
+   * Records attempts at claimed deliveries. An endpoint that says it is gone, or that has had nothing but failures for
+   * five days, is disabled, and the other endpoints are told so. With `release` the lease ends.
+   */
+  recordAttempts(
+    holder: string,
+    webhookId: string,
+    attempts: readonly DeliveryAttempt[],
+    release: boolean,
+    atMs: number,
+  ): Promise<Recorded>
+  /** At the end of a process: its leases need not run out. */
+  releaseLeases(holder: string): Promise<void>
+
+  /** What waits, for metrics. */
+  countWaiting(): Promise<{ readonly outbox: number; readonly deliveries: number }>
+}

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import tls from 'node:tls'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expiredPair, localPair, otherPair, writePair } from '../support/certificates.ts'
+import { curlStandIn } from '../support/curl-stand-in.ts'
+import { withDeadline } from '../support/deadline.ts'
+import {
+  cleanEnvironment,
+  runTollgate,
+  type ServingProcess,
+  serveTollgate,
+} from '../support/tollgate-process.ts'
+
+const execute = promisify(execFile)
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-tls-'))
+const files = writePair(folder, localPair)
+let tollgate: ServingProcess
+before(async () => {
+  tollgate = await serveTollgate(files)
+})
+after(async () => {
+  await tollgate.dispose()
+  rmSync(folder, { recursive: true })
+})
+
+/** A connection that has been served once. */
+async function open(): Promise<tls.TLSSocket> {
+  const port = Number(new URL(tollgate.url).port)
+  const socket = tls.connect({ host: 'localhost', port, ca: [localPair.cert, otherPair.cert] })
+  await once(socket, 'secureConnect')
+  await askHealth(socket)
+  return socket
+}
+
+async function askHealth(socket: tls.TLSSocket): Promise<void> {
+  socket.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  const [reply] = await withDeadline(once(socket, 'data'), () => 'no answer')
+  assert.match(String(reply), /^HTTP\/1\.1 200 /)
+}
+
+const commonName = (socket: tls.TLSSocket) => socket.getPeerCertificate().subject.CN
+
+test('the banner names the certificate, and its commands make a first call over https', async () => {
+  assert.match(tollgate.url, /^https:\/\/127\.0\.0\.1:\d+$/)
+  assert.match(tollgate.banner, /TLS +\S+cert\.pem, for localhost, 127\.0\.0\.1, until 2126-10-22\n/)
+  const commands = tollgate.banner.slice(
+    tollgate.banner.indexOf('  export KEY'),
+    tollgate.banner.indexOf('Your SDK'),
+  )
+  const curl = curlStandIn()
+  try {
+    const env = { ...process.env, PATH: `${curl.folder}:${process.env['PATH']}` }
+    const { stdout } = await execute('sh', ['-c', commands], { cwd: join(tollgate.dataDir, '..'), env })
+    assert.match(stdout, /^HTTP\/1\.1 200 OK\n/)
+  } finally {
+    curl.dispose()
+  }
+})
+
+test('commands trust the certificate that the configuration names, and say what to do where there is none', async () => {
+  const args = ['keys', 'create', '--name', 'over-tls', '--url', tollgate.url, '--admin-key-file']
+  const keyFile = join(tollgate.dataDir, 'admin-key')
+  const made = await runTollgate([...args, keyFile], files)
+  assert.equal(made.code, 0, made.stderr)
+  const strange = await runTollgate([...args, keyFile])
+  assert.equal(strange.code, 1)
+  assert.match(
+    strange.stderr,
+    /certificate that is not trusted here: self-signed certificate.*NODE_EXTRA_CA_CERTS/,
+  )
+  const named = await runTollgate([...args, keyFile], { NODE_EXTRA_CA_CERTS: files.TOLLGATE_TLS_CERT })
+  assert.equal(named.code, 0, named.stderr)
+})
+
+test('the official SDKs call over https with NODE_EXTRA_CA_CERTS', async () => {
+  const made = await runTollgate(['keys', 'create', '--name', 'sdk', '--json'], {
+    ...files,
+    ...tollgate.environment,
+  })
+  const { key: KEY } = JSON.parse(made.stdout) as { key: string }
+  const env = cleanEnvironment({ NODE_EXTRA_CA_CERTS: files.TOLLGATE_TLS_CERT, URL: tollgate.url, KEY })
+  const program = fileURLToPath(new URL('../support/sdk-calls.ts', import.meta.url))
+  const { stdout } = await execute(process.execPath, [program], { env })
+  assert.deepEqual(JSON.parse(stdout), { message: 'message', streamed: true })
+})
+
+test('SIGHUP takes a new certificate for new connections; a bad one changes nothing and is explained', async () => {
+  const first = await open()
+  assert.equal(commonName(first), 'upstream.test')
+  writePair(folder, otherPair)
+  const taken = tollgate.printed(/Read \S+cert\.pem again: the new certificate is in use\./)
+  tollgate.signal('SIGHUP')
+  await taken
+  const second = await open()
+  assert.equal(commonName(second), 'other.test')
+
+  writeFileSync(files.TOLLGATE_TLS_KEY, localPair.key)
+  const refused = tollgate.complained(
+    /was refused, the old certificate stays:\n {2}TOLLGATE_TLS_KEY: .* is not the key/,
+  )
+  tollgate.signal('SIGHUP')
+  await refused
+  const third = await open()
+  assert.equal(commonName(third), 'other.test')
+  for (const socket of [first, second, third]) {
+    await askHealth(socket)
+    socket.destroy()
+  }
+})
+
+test('an expired certificate is served with, and the log says so; the doctor finds it', async () => {
+  const late = mkdtempSync(join(folder, 'late-'))
+  const expired = writePair(late, expiredPair)
+  const serving = await serveTollgate(expired)
+  try {
+    await serving.complained(/"level":40,.*the certificate in \S+ expired on 2026-02-01: clients refuse it/)
+  } finally {
+    await serving.dispose()
+  }
+  const { stdout } = await runTollgate(['doctor', '--offline', '--json'], {
+    ...expired,
+    TOLLGATE_DATA_DIR: late,
+  })
+  const { checks } = JSON.parse(stdout) as { checks: { name: string; state: string; found: string }[] }
+  const found = checks.find(({ name }) => name === 'certificate')
+  assert.equal(found?.state, 'problem')
+  assert.match(found?.found ?? '', /cert\.pem expired on 2026-02-01/)
+})
+
+test('a start with files that cannot be served with says why and ends with 2', async () => {
+  const { code, stderr } = await runTollgate(['serve'], {
+    TOLLGATE_PORT: '0',
+    TOLLGATE_DATA_DIR: join(folder, 'data'),
+    TOLLGATE_TLS_CERT: files.TOLLGATE_TLS_CERT,
+    TOLLGATE_TLS_KEY: join(folder, 'none.pem'),
+  })
+  assert.equal(code, 2)
+  assert.match(stderr, /TOLLGATE_TLS_KEY: \S+none\.pem cannot be read: ENOENT/)
+})

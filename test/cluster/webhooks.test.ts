@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { stopPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { WebhookReceiver } from '../support/webhook-receiver.ts'
+import { idOf, WEBHOOKS } from '../webhooks/told-gateway.ts'
+import { Cluster } from './cluster.ts'
+
+const [KILLED, WELL] = [0, 1]
+const dir = mkdtempSync(join(tmpdir(), 'tollgate-told-'))
+let cluster: Cluster
+let receiver: WebhookReceiver
+
+before(async () => {
+  const TOLLGATE_CONFIG = join(dir, 'tollgate.json')
+  writeFileSync(TOLLGATE_CONFIG, '{"webhooks":{"allow_private":true}}')
+  cluster = await Cluster.start([{ TOLLGATE_CONFIG }, { TOLLGATE_CONFIG }])
+  receiver = await WebhookReceiver.start()
+})
+after(async () => {
+  await receiver.close()
+  await cluster.close()
+  await stopPostgres()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+test('when the node that delivers to an endpoint is killed, the other one takes over', async () => {
+  const { id } = await cluster.manage(WELL, 'POST', WEBHOOKS, { url: receiver.url, events: ['*'] })
+  // So that it is the other one that has the leases.
+  await cluster.node(WELL).kill()
+  receiver.reply = () => 'silence'
+  await cluster.createKey({ name: 'told' }, KILLED)
+  await receiver.until((messages) => messages.length === 1)
+  await cluster.node(WELL).start()
+  await cluster.node(KILLED).kill()
+
+  receiver.reply = () => 204
+  const messages = await receiver.until((came) => came.length === 2)
+  assert.equal(new Set(messages.map(idOf)).size, 1)
+  const deliveries = async () => {
+    const { data } = await cluster.manage(WELL, 'GET', `${WEBHOOKS}/${id}/deliveries`)
+    return data as { status: string; event_id: string }[]
+  }
+  await until('it is recorded', async () => (await deliveries())[0]?.status === 'succeeded')
+  assert.equal((await deliveries()).length, 1)
+
+  await cluster.createKey({ name: 'told by the one that is left' }, WELL)
+  await receiver.until((came) => came.length === 3)
+})
+
+test('with both nodes at work each event is delivered once', async () => {
+  await cluster.node(KILLED).start()
+  const before = receiver.messages.length
+  const keys = await Promise.all(
+    Array.from({ length: 40 }, (_, i) => cluster.createKey({ name: `k${i}` }, i)),
+  )
+  const messages = await receiver.until((came) => came.length >= before + keys.length)
+  await until('nothing waits', async () => {
+    const [row] = await cluster.database.query(
+      `SELECT (SELECT count(*) FROM webhook_outbox) + (SELECT count(*) FROM webhook_delivery WHERE status = 'pending') AS n`,
+    )
+    return Number(row?.['n']) === 0
+  })
+  const ids = messages.slice(before).map(idOf)
+  assert.equal(new Set(ids).size, keys.length)
+  assert.equal(ids.length, keys.length)
+})

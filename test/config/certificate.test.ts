@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { createPrivateKey } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { ConfigError, readConfig } from '../../src/config.ts'
+import { checkCertificate, hideSecretsOf } from '../../src/doctor/configuration.ts'
+import { outOfDate, readCertificate } from '../../src/read-certificate.ts'
+import { localPair, otherPair, writePair } from '../support/certificates.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-certificate-'))
+after(() => rmSync(folder, { recursive: true }))
+
+const DAY_MS = 24 * 3_600_000
+const environment = writePair(folder, localPair)
+
+function configOf(pair: Partial<typeof localPair> = {}) {
+  writePair(folder, { ...localPair, ...pair })
+  return readConfig(environment, folder)
+}
+
+function problemsWith(pair: Partial<typeof localPair>): readonly string[] {
+  const { tls } = configOf(pair)
+  try {
+    readCertificate(tls ?? assert.fail('no TLS'))
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+  assert.fail('it was taken')
+}
+
+const encrypted = (type: 'pkcs8' | 'sec1') =>
+  createPrivateKey(localPair.key)
+    .export({ type, format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' })
+    .toString()
+
+test('a certificate says for whom it is and until when', () => {
+  const read = readCertificate(configOf().tls ?? assert.fail('no TLS'))
+  assert.deepEqual(read.names, ['localhost', '127.0.0.1'])
+  assert.equal(read.isSelfSigned, true)
+  assert.equal(new Date(read.untilMs).getUTCFullYear(), 2126)
+  assert.doesNotMatch(JSON.stringify(read), /PRIVATE KEY/)
+})
+
+test('without either variable plain HTTP is spoken, and one without the other is refused', () => {
+  assert.equal(readConfig({}, folder).tls, null)
+  const { TOLLGATE_TLS_CERT, TOLLGATE_TLS_KEY } = environment
+  assert.throws(
+    () => readConfig({ TOLLGATE_TLS_CERT }, folder),
+    /- TOLLGATE_TLS_KEY is missing: name the file/,
+  )
+  assert.throws(
+    () => readConfig({ TOLLGATE_TLS_KEY }, folder),
+    /- TOLLGATE_TLS_CERT is missing: name the file/,
+  )
+})
+
+test('files that are not there are named, both at once', () => {
+  const [cert, key] = [join(folder, 'no.pem'), join(folder, 'no.key')]
+  const config = readConfig({ TOLLGATE_TLS_CERT: 'no.pem', TOLLGATE_TLS_KEY: key }, folder)
+  assert.throws(
+    () => readCertificate(config.tls ?? assert.fail('no TLS')),
+    (error: Error) =>
+      error.message.includes(`TOLLGATE_TLS_CERT: ${cert} cannot be read: ENOENT`) &&
+      error.message.includes(`TOLLGATE_TLS_KEY: ${key} cannot be read: ENOENT`),
+  )
+})
+
+const bad: readonly (readonly [what: string, pair: Partial<typeof localPair>, problem: RegExp])[] = [
+  [
+    'a certificate that is not PEM',
+    { cert: '\x30\x82' },
+    /^TOLLGATE_TLS_CERT: .*cert\.pem has no certificate in PEM format: PEM has the line/,
+  ],
+  [
+    'a certificate that is damaged',
+    { cert: localPair.cert.replace('MII', 'XXX') },
+    /^TOLLGATE_TLS_CERT: .* has no certificate in PEM format/,
+  ],
+  [
+    'a damaged one behind a good one',
+    { cert: `${localPair.cert}\n${localPair.cert.replace('MII', 'XXX')}` },
+    /^TOLLGATE_TLS_CERT: .* cannot be served with/,
+  ],
+  ['a key in the place of the certificate', { cert: localPair.key }, /^TOLLGATE_TLS_CERT: .* mixed up\?/],
+  ['a certificate in the place of the key', { key: localPair.cert }, /^TOLLGATE_TLS_KEY: .* mixed up\?/],
+  ['a key that is not PEM', { key: 'secret' }, /^TOLLGATE_TLS_KEY: .* has no key in PEM format/],
+  [
+    'a key that is damaged',
+    { key: localPair.key.replace('MIG', 'XXX') },
+    /^TOLLGATE_TLS_KEY: .* has no key in PEM format/,
+  ],
+  [
+    'the key of another certificate',
+    { key: otherPair.key },
+    /^TOLLGATE_TLS_KEY: .*key\.pem is not the key of the first certificate in .*cert\.pem/,
+  ],
+  [
+    'an encrypted key',
+    { key: encrypted('pkcs8') },
+    /^TOLLGATE_TLS_KEY: .* is encrypted, .* openssl pkey -in/,
+  ],
+  ['an encrypted key of the older form', { key: encrypted('sec1') }, /^TOLLGATE_TLS_KEY: .* is encrypted/],
+]
+for (const [what, pair, problem] of bad) {
+  test(`${what} is refused, with the variable, the file and the mend`, () => {
+    const problems = problemsWith(pair)
+    assert.equal(problems.length, 1, problems.join('\n'))
+    assert.match(problems[0] ?? '', problem)
+    assert.doesNotMatch(problems[0] ?? '', /MIGHAgEA/)
+  })
+}
+
+test('one that has expired, or is not good yet, can be served with, and is told of', () => {
+  const certificate = readCertificate(configOf().tls ?? assert.fail('no TLS'))
+  const { fromMs, untilMs } = certificate
+  assert.equal(outOfDate(certificate, fromMs), null)
+  assert.equal(outOfDate(certificate, untilMs), null)
+  assert.match(outOfDate(certificate, untilMs + 1) ?? '', /expired on 2126-10-22: clients refuse it$/)
+  assert.match(outOfDate(certificate, fromMs - 1) ?? '', /is good from 2026-11-15 on/)
+})
+
+test('the doctor warns two weeks before the end, and finds what clients and the start refuse', () => {
+  const config = configOf()
+  const { fromMs, untilMs } = readCertificate(config.tls ?? assert.fail('no TLS'))
+  const stateAt = (nowMs: number) => checkCertificate(config, nowMs).map(({ state }) => state)
+  assert.deepEqual(checkCertificate({ ...config, tls: null }, 0), [])
+  assert.deepEqual(stateAt(untilMs - 14 * DAY_MS - 1), ['ok'])
+  assert.deepEqual(stateAt(untilMs - 14 * DAY_MS), ['warning'])
+  assert.match(
+    checkCertificate(config, untilMs - 3 * DAY_MS)[0]?.found ?? '',
+    /until 2126-10-22: 3 days are left/,
+  )
+  assert.deepEqual(stateAt(untilMs + 1), ['problem'])
+  assert.deepEqual(stateAt(fromMs - 1), ['problem'])
+  assert.deepEqual(
+    checkCertificate(configOf({ key: otherPair.key }), fromMs).map(({ state }) => state),
+    ['problem'],
+  )
+})
+
+test('the name of the key’s file is no secret', () => {
+  writeFileSync(environment.TOLLGATE_TLS_KEY, localPair.key)
+  assert.equal(hideSecretsOf(environment)(environment.TOLLGATE_TLS_KEY), environment.TOLLGATE_TLS_KEY)
+})

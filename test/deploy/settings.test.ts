@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { parse } from 'yaml'
+import { HELP } from '../../src/cli/commands.ts'
+import { readConfig } from '../../src/config.ts'
+import { TrustedProxies } from '../../src/http/addresses.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import { root } from '../style/source-tree.ts'
+
+const deploy = join(root, 'deploy')
+const textOf = (name: string) => readFileSync(join(deploy, name), 'utf8')
+
+interface Service {
+  readonly environment?: Readonly<Record<string, string>>
+  readonly volumes?: readonly string[]
+  readonly stop_grace_period?: string
+  readonly ulimits?: { readonly nofile: number }
+}
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>
+  readonly networks: {
+    readonly default: { readonly ipam: { readonly config: readonly { subnet: string }[] } }
+  }
+  readonly volumes: Readonly<Record<string, unknown>>
+}
+const compose = parse(textOf('compose.yaml'), { merge: true }) as Compose
+const gateways = ['gateway-1', 'gateway-2'].map((name) => compose.services[name] ?? assert.fail(name))
+
+const unit = textOf('tollgate.service')
+const directive = (name: string) =>
+  new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? assert.fail(`no ${name}`)
+
+/** How long a gateway takes to stop at most: streams finish, then calls are settled. */
+const stopSeconds = (limits.drainMs + limits.settleOnStopMs) / 1_000
+
+test('every variable that a file of deploy names is one of Tollgate’s', () => {
+  const known = new Set(HELP.match(/\bTOLLGATE_[A-Z_]+\b/g))
+  for (const { name } of readdirSync(deploy, { withFileTypes: true }).filter((entry) => entry.isFile())) {
+    for (const variable of textOf(name).match(/\bTOLLGATE_[A-Z_]+\b/g) ?? [])
+      assert.ok(known.has(variable), `deploy/${name} names ${variable}`)
+  }
+})
+
+test('compose.yaml: the gateways share books, pepper and admin key, and have data of their own', () => {
+  const [first, second] = gateways
+  assert.deepEqual(first?.environment, second?.environment)
+  const own = gateways.map(({ volumes = [] }) => volumes.find((volume) => volume.endsWith(':/data')) ?? '')
+  assert.equal(new Set(own).size, 2)
+  for (const volume of own) assert.ok(Object.hasOwn(compose.volumes, volume.split(':')[0] ?? ''), volume)
+})
+
+test('compose.yaml: the loader takes its environment and its file, and believes the proxy of its network alone', () => {
+  const [gateway = assert.fail('no gateway')] = gateways
+  const mounted = gateway.volumes?.find((volume) =>
+    volume.includes(gateway.environment?.['TOLLGATE_CONFIG'] ?? '-'),
+  )
+  const given = Object.entries(gateway.environment ?? {}).map(([name, text]) => [
+    name,
+    text.replaceAll(/\$\{\w+(:\?[^}]*|:-)\}/g, (_, otherwise) => (otherwise === ':-' ? '' : 'f'.repeat(64))),
+  ])
+  const environment = { ...Object.fromEntries(given), TOLLGATE_CONFIG: mounted?.split(':')[0] }
+  const config = readConfig(environment, deploy)
+  assert.deepEqual(
+    config.trustedProxies,
+    compose.networks.default.ipam.config.map(({ subnet }) => subnet),
+  )
+  const proxies = new TrustedProxies(config.trustedProxies)
+  assert.equal(proxies.clientOf('172.31.187.5', ['X-Forwarded-For', '203.0.113.9']), '203.0.113.9')
+  assert.equal(config.databaseUrl?.reveal(), `postgres://tollgate:${'f'.repeat(64)}@postgres:5432/tollgate`)
+})
+
+test('compose.yaml: every file that it mounts is there, and a stop has the time that it takes', () => {
+  for (const { volumes = [] } of Object.values(compose.services)) {
+    for (const volume of volumes.filter((text) => text.startsWith('./')))
+      assert.ok(existsSync(join(deploy, volume.split(':')[0] ?? '')), volume)
+  }
+  for (const { stop_grace_period: grace } of gateways)
+    assert.ok(Number.parseInt(grace ?? '0', 10) > stopSeconds)
+})
+
+test('haproxy.cfg: every gateway of compose.yaml is behind it, and no timeout is shorter than upstream’s silence', () => {
+  const text = textOf('haproxy.cfg')
+  const servers = [...text.matchAll(/^ +server \S+ (\S+):8787$/gm)].map(([, name]) => name)
+  assert.deepEqual(servers, ['gateway-1', 'gateway-2'])
+  for (const side of ['client', 'server']) assert.match(text, new RegExp(`^ +timeout ${side} 30m$`, 'm'))
+  const connections = Number(/^ +maxconn (\d+)$/m.exec(text)?.[1])
+  assert.ok((compose.services['proxy']?.ulimits?.nofile ?? 0) > 2 * connections + 100)
+  const idle = /^ +timeout http-keep-alive (\d+)s$/m.exec(text)?.[1]
+  assert.ok(Number(idle) * 1_000 < limits.keepAliveTimeoutMs)
+})
+
+test('tollgate.service: it starts what the package has, reloads by SIGHUP and has the time that a stop takes', () => {
+  const { bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    bin: { tollgate: string }
+  }
+  const source = bin.tollgate.replace(/^dist\//, '').replace(/\.js$/, '.ts')
+  assert.ok(existsSync(join(root, source)))
+  assert.ok(directive('ExecStart').endsWith(` /usr/lib/node_modules/tollgate/${bin.tollgate} serve`))
+  assert.match(directive('ExecReload'), /-HUP \$MAINPID$/)
+  assert.ok(Number.parseInt(directive('TimeoutStopSec'), 10) > stopSeconds)
+  assert.equal(directive('Restart'), 'on-failure')
+})
+
+test('tollgate.service: what it may write is its own folders, and the loader takes its variables', () => {
+  assert.equal(directive('DynamicUser'), 'yes')
+  assert.equal(directive('ProtectSystem'), 'strict')
+  assert.equal(directive('NoNewPrivileges'), 'yes')
+  // V8 could not start with it.
+  assert.doesNotMatch(unit, /^MemoryDenyWriteExecute=/m)
+  const given = [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [
+    name,
+    value,
+  ])
+  const { dataDir } = readConfig(Object.fromEntries(given), '/nonexistent')
+  assert.equal(dataDir, `/var/lib/${directive('StateDirectory')}`)
+  assert.equal(Object.fromEntries(given)['NODE_COMPILE_CACHE'], `/var/cache/${directive('CacheDirectory')}`)
+  assert.ok(Number(directive('LimitNOFILE')) >= 2 * limits.connectionsMax)
+})

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import net, { type AddressInfo } from 'node:net'
+import { after, before, type TestContext, test } from 'node:test'
+import tls from 'node:tls'
+import { sendWhole } from '../../src/http/exchange.ts'
+import { createHttpServer, type HttpServer, type ServerParts } from '../../src/http/server.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { headerNames } from '../../src/kernel/header-names.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import { localPair, otherPair } from '../support/certificates.ts'
+import { withDeadline } from '../support/deadline.ts'
+
+const REQUEST = 'GET / HTTP/1.1\r\nHost: tollgate\r\n\r\n'
+
+function serverWith(parts: Partial<ServerParts>): HttpServer {
+  return createHttpServer({
+    clock: systemClock,
+    nextUlid: () => '0',
+    names: headerNames('svc'),
+    onExchange(exchange) {
+      sendWhole(exchange, { status: 200, headers: ['Content-Length', '0'], body: Buffer.alloc(0) })
+    },
+    shapeBroken: (refusal) => ({ status: 400, headers: [], body: Buffer.from(refusal.message) }),
+    refuseExchange: () => assert.fail('nothing is expected here'),
+    certificate: localPair,
+    ...parts,
+  })
+}
+
+let server: HttpServer
+let address: AddressInfo
+before(async () => {
+  server = serverWith({})
+  address = await server.listen('127.0.0.1', 0)
+})
+after(() => server.drain(0))
+
+/** A connection whose handshake is done. */
+async function enter(options: tls.ConnectionOptions = {}, at = address): Promise<tls.TLSSocket> {
+  const socket = tls.connect({
+    host: '127.0.0.1',
+    port: at.port,
+    ca: [localPair.cert, otherPair.cert],
+    ...options,
+  })
+  socket.on('error', () => {})
+  const refused = once(socket, 'error').then(([error]) => Promise.reject(error))
+  await withDeadline(Promise.race([once(socket, 'secureConnect'), refused]), () => 'no handshake')
+  return socket
+}
+
+/** A connection that has not begun its handshake, or only with these bytes. */
+async function arrive(bytes: string | Buffer = '', at = address): Promise<net.Socket> {
+  const socket = net.connect({ host: '127.0.0.1', port: at.port })
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  if (bytes.length > 0) socket.write(bytes)
+  return socket
+}
+
+async function isServed(socket: net.Socket): Promise<boolean> {
+  const answered = once(socket, 'data').then(([reply]) => String(reply).startsWith('HTTP/1.1 200 '))
+  socket.write(REQUEST)
+  return await withDeadline(
+    Promise.race([answered, once(socket, 'close').then(() => false)]),
+    () => 'no answer',
+  )
+}
+
+const closing = (socket: net.Socket) => {
+  socket.resume()
+  return withDeadline(once(socket, 'close'), () => 'it stays open')
+}
+
+/** As far as the name of the host, of the handshake that a client begins with. */
+async function halfAHello(): Promise<Buffer> {
+  const listener = net.createServer().listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const client = tls.connect({ host: '127.0.0.1', port: (listener.address() as AddressInfo).port })
+  client.on('error', () => {})
+  const [socket] = (await once(listener, 'connection')) as [net.Socket]
+  const [hello] = (await once(socket, 'data')) as [Buffer]
+  client.destroy()
+  socket.destroy()
+  listener.close()
+  return hello.subarray(0, 50)
+}
+
+for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+  test(`${version} is spoken, and HTTP/1.1 in it`, async () => {
+    const socket = await enter({
+      minVersion: version,
+      maxVersion: version,
+      ALPNProtocols: ['h2', 'http/1.1'],
+    })
+    assert.equal(socket.getProtocol(), version)
+    assert.equal(socket.alpnProtocol, 'http/1.1')
+    assert.ok(await isServed(socket))
+    assert.ok(await isServed(socket), 'the connection was not kept')
+    socket.destroy()
+  })
+}
+
+test('what is older, and what speaks HTTP/2 alone, is refused by the handshake', async () => {
+  const old = { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT:@SECLEVEL=0' } as const
+  await assert.rejects(enter(old), { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' })
+  await assert.rejects(enter({ ALPNProtocols: ['h2'] }), {
+    code: 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL',
+  })
+})
+
+test('a client of TLS 1.2 that wants a second handshake is refused it', async () => {
+  const socket = await enter({ maxVersion: 'TLSv1.2' })
+  const refused = once(socket, 'error')
+  socket.renegotiate({}, () => {})
+  const [error] = await withDeadline(refused, () => 'it was done')
+  assert.equal((error as NodeJS.ErrnoException).code, 'ERR_SSL_NO_RENEGOTIATION')
+  socket.destroy()
+})
+
+test('a session is taken up again', async () => {
+  const first = await enter({ maxVersion: 'TLSv1.2' })
+  const session = first.getSession()
+  first.destroy()
+  const again = await enter({ maxVersion: 'TLSv1.2', session })
+  assert.ok(again.isSessionReused())
+  assert.ok(await isServed(again))
+  again.destroy()
+})
+
+test('what cannot be decrypted ends the connection', async () => {
+  const wire = await arrive()
+  const socket = await enter({ socket: wire, host: '127.0.0.1' })
+  assert.ok(await isServed(socket))
+  const closed = closing(wire)
+  wire.write(Buffer.from('17030300300000000000', 'hex'))
+  wire.write(Buffer.alloc(48))
+  await closed
+})
+
+test('plain HTTP is told to speak TLS, and closed', async () => {
+  const socket = await arrive(REQUEST)
+  let text = ''
+  socket.on('data', (chunk) => {
+    text += chunk
+  })
+  await closing(socket)
+  assert.match(text, /^HTTP\/1\.1 400 [\s\S]*This port speaks TLS: begin the base URL with https:\/\/\.$/)
+})
+
+test('neither TLS nor HTTP is closed without a word', async () => {
+  const socket = await arrive(Buffer.from([0, 1, 2, 3, 4, 5, 6, 7]))
+  await closing(socket)
+})
+
+test('TLS to a port without it is closed without a word, and the owner hears of it', async () => {
+  const spoken: string[] = []
+  const plain = serverWith({ certificate: null, onTlsToPlain: (from) => spoken.push(from) })
+  const at = await plain.listen('127.0.0.1', 0)
+  const socket = await arrive(await halfAHello(), at)
+  let text = ''
+  socket.on('data', (chunk) => {
+    text += chunk
+  })
+  await closing(socket)
+  assert.equal(text, '')
+  assert.deepEqual(spoken, ['127.0.0.1'])
+  await plain.drain(0)
+})
+
+for (const [which, begun] of [
+  ['connections that say nothing', () => ''],
+  ['handshakes that were begun', halfAHello],
+] as const) {
+  test(`${which} count as connections, over all and of one address, until they are gone`, async () => {
+    for (const bound of [{ connectionsMax: 2 }, { connectionsPerAddressMax: 2 }]) {
+      const narrow = serverWith(bound)
+      const at = await narrow.listen('127.0.0.1', 0)
+      const bytes = await begun()
+      const first = await arrive(bytes, at)
+      const second = await enter({}, at)
+      assert.ok(await isServed(second))
+      await closing(await arrive('', at))
+      first.destroy()
+      // That the first has left is seen some time after it has.
+      for (let isIn = false; !isIn; ) {
+        const next = await enter({}, at).catch(() => null)
+        isIn = next !== null && (await isServed(next))
+      }
+      await closing(await arrive('', at))
+      await narrow.drain(0)
+    }
+  })
+
+  test(`${which} are closed after their time, and those that are served are not`, async (t: TestContext) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    let nowMs = 0
+    const timed = serverWith({ clock: { ...systemClock, monotonicMs: () => nowMs } })
+    const at = await timed.listen('127.0.0.1', 0)
+    const served = await enter({}, at)
+    assert.ok(await isServed(served))
+    const late = await arrive(await begun(), at)
+    // The server has taken it in when it takes in the next one.
+    ;(await enter({}, at)).destroy()
+    nowMs = limits.tlsHandshakeTimeoutMs - 1
+    t.mock.timers.tick(1_000)
+    const early = await enter({}, at)
+    assert.equal(late.destroyed, false)
+    nowMs += 1
+    t.mock.timers.tick(1_000)
+    await closing(late)
+    assert.ok(await isServed(served))
+    assert.ok(await isServed(early), 'the time for a head begins with the handshake’s end')
+    await timed.drain(0)
+  })
+
+  test(`${which} hold no drain up`, async () => {
+    const leaving = serverWith({})
+    const at = await leaving.listen('127.0.0.1', 0)
+    const waiting = await arrive(await begun(), at)
+    const closed = closing(waiting)
+    ;(await enter({}, at)).destroy()
+    assert.equal(await withDeadline(leaving.drain(60_000), () => 'it waits for a handshake'), 0)
+    await closed
+  })
+}
+
+test('connections that break off at any point are not counted any more', async () => {
+  const connectionsMax = 8
+  const narrow = serverWith({ connectionsMax })
+  const at = await narrow.listen('127.0.0.1', 0)
+  const hello = await halfAHello()
+  const endings = [
+    () => arrive('', at),
+    () => arrive(hello, at),
+    () => arrive(Buffer.from([0, 1, 2]), at),
+    () => arrive(REQUEST, at),
+    async () => {
+      const wire = await arrive('', at)
+      await enter({ socket: wire, host: '127.0.0.1' }).catch(() => null)
+      return wire
+    },
+  ]
+  for (let round = 0; round < 20; round++) {
+    const wires = await Promise.all(endings.map((begin) => begin()))
+    for (const [nth, wire] of wires.entries()) {
+      if ((round + nth) % 2 === 0) wire.resetAndDestroy()
+      else wire.destroy()
+    }
+  }
+  const open: net.Socket[] = []
+  while (open.length < connectionsMax) {
+    const socket = await enter({}, at).catch(() => null)
+    if (socket !== null && (await isServed(socket))) open.push(socket)
+  }
+  await closing(await arrive('', at))
+  await narrow.drain(0)
+})
+
+test('a head that does not arrive is answered 408, and a connection that rests too long is closed', async (t: TestContext) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  let nowMs = 0
+  const timed = serverWith({ clock: { ...systemClock, monotonicMs: () => nowMs } })
+  const at = await timed.listen('127.0.0.1', 0)
+  const resting = await enter({}, at)
+  assert.ok(await isServed(resting))
+  const slow = await enter({}, at)
+  slow.write('GET / HT')
+  assert.ok(await isServed(resting), 'what the slow one sent has come before this')
+  let text = ''
+  slow.on('data', (chunk) => {
+    text += chunk
+  })
+  nowMs = limits.headTimeoutMs
+  t.mock.timers.tick(1_000)
+  await closing(slow)
+  assert.match(text, /The request head did not arrive in time\.$/)
+  assert.equal(resting.destroyed, false)
+  nowMs = limits.keepAliveTimeoutMs
+  t.mock.timers.tick(1_000)
+  await closing(resting)
+  await timed.drain(0)
+})
+
+test('a new certificate is for new connections; those that are open live on', async () => {
+  const changed = serverWith({})
+  const at = await changed.listen('127.0.0.1', 0)
+  const commonName = (socket: tls.TLSSocket) => socket.getPeerCertificate().subject.CN
+  const before = await enter({}, at)
+  assert.equal(commonName(before), 'upstream.test')
+  changed.useCertificate(otherPair)
+  const after = await enter({}, at)
+  assert.equal(commonName(after), 'other.test')
+  assert.ok(await isServed(before))
+  assert.ok(await isServed(after))
+  // What the server was told once holds for what follows too.
+  await assert.rejects(enter({ ALPNProtocols: ['h2'] }, at), { code: /NO_APPLICATION_PROTOCOL/ })
+  await changed.drain(0)
+})

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Secret } from '../../src/kernel/secret.ts'
+import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
+
+const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
+const secret = new Secret('whsec_c2VjcmV0')
+
+test('a sealed secret opens for its record, and its text is nowhere in the bytes', () => {
+  const sealed = sealer.seal(secret, 'wh_1')
+  assert.equal(sealer.open(sealed, 'wh_1').reveal(), secret.reveal())
+  assert.ok(!sealed.includes(secret.reveal()))
+  assert.ok(!sealer.seal(secret, 'wh_1').equals(sealed), 'each has a nonce of its own')
+})
+
+test('it opens for no other record, under no other pepper, for no other purpose, and not when it was changed', () => {
+  const sealed = sealer.seal(secret, 'wh_1')
+  assert.throws(() => sealer.open(sealed, 'wh_2'))
+  assert.throws(() => createSecretSealer(new Secret('another pepper of some'), 'test').open(sealed, 'wh_1'))
+  assert.throws(() => createSecretSealer(new Secret('a pepper of some length'), 'other').open(sealed, 'wh_1'))
+  for (let at = 0; at < sealed.length; at++) {
+    const changed = Buffer.from(sealed)
+    changed[at] = (changed[at] ?? 0) ^ 1
+    assert.throws(() => sealer.open(changed, 'wh_1'))
+  }
+})

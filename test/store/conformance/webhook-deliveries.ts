@@ -1,0 +1,358 @@
+import assert from 'node:assert/strict'
+import { limits } from '../../../src/kernel/limits.ts'
+import type { Once } from '../../../src/kernel/once.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { addCredit, addKey, digestOf, NOON, newKey, type OpenStoreUnderTest } from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+import { addWebhook, attempt, BEFORE, inShort, newWebhook, outbox, relay, spend } from './webhook-fixtures.ts'
+
+const DAY_MS = 86_400_000
+const SOON = NOON + 1_000
+
+/** What every store promises about endpoints, deliveries, leases and what happens by time alone. */
+export function webhookDeliveryConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+  const deliveriesOf = async (store: Store, name: string) => {
+    const query = { accountId: 'default', webhookId: `wh_${name}`, status: null, after: null, limit: 100 }
+    return (await store.listDeliveries(query)).rows
+  }
+  const claimed = async (store: Store, name: string, atMs = SOON, holder = 'n1') =>
+    (await store.claimDeliveries(holder, `wh_${name}`, atMs))?.deliveries ?? null
+
+  promise('an endpoint is made, shown, listed, changed and deleted', async ({ store }) => {
+    const once: Once = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
+    const made = await store.createWebhook(newWebhook('a', { events: ['key.created'] }), once)
+    assert.ok(made.kind === 'done')
+    assert.deepEqual(made.value, {
+      ...{ id: 'wh_a', accountId: 'default', url: 'https://a.example/hook', events: ['key.created'] },
+      ...{ description: '', format: 'standard', enabled: true, disabledReason: null, createdAtMs: BEFORE },
+      ...{ lastDeliveryAtMs: null, lastStatus: null },
+    })
+    assert.deepEqual(await store.createWebhook(newWebhook('b'), once), {
+      kind: 'repeated',
+      value: made.value,
+    })
+    const changes = { url: 'https://c.example', description: 'x', format: 'slack', events: ['*'] } as const
+    const changed = await store.updateWebhook('default', 'wh_a', { ...changes, enabled: false }, NOON)
+    const expected = { ...made.value, ...changes, enabled: false, disabledReason: 'manual' }
+    assert.deepEqual(changed, expected)
+    assert.deepEqual(await store.getWebhook('default', 'wh_a'), expected)
+    assert.equal(await store.getWebhook('other', 'wh_a'), null)
+    const enabled = await store.updateWebhook('default', 'wh_a', { enabled: true }, NOON)
+    assert.deepEqual(enabled, { ...expected, enabled: true, disabledReason: null })
+
+    for (let i = 1; i < limits.webhooksMax; i += 1) await addWebhook(store, `b${String(i).padStart(3, '0')}`)
+    assert.deepEqual(await store.createWebhook(newWebhook('z'), null), { kind: 'too_many' })
+    const page = await store.listWebhooks({ accountId: 'default', after: 'wh_b003', limit: 2 })
+    assert.deepEqual([page.rows.map(({ id }) => id), page.more], [['wh_b002', 'wh_b001'], true])
+    assert.equal(await store.deleteWebhook('default', 'wh_a'), true)
+    assert.equal(await store.deleteWebhook('default', 'wh_a'), false)
+    await addWebhook(store, 'z')
+  })
+
+  promise(
+    'an event goes to the endpoints that want it and were there when it happened',
+    async ({ store }) => {
+      await addWebhook(store, 'all')
+      await addWebhook(store, 'created', { events: ['key.created', 'key.revoked'] })
+      await addWebhook(store, 'other', { events: ['key.rotated'] })
+      await addWebhook(store, 'late', { createdAtMs: NOON + 1 })
+      const off = await addWebhook(store, 'off')
+      await store.updateWebhook('default', off.id, { enabled: false }, NOON - 1)
+      await addKey(store, 'a', { createdAtMs: NOON })
+      // Enabled again before the relay: what happened meanwhile is not for it.
+      await store.updateWebhook('default', off.id, { enabled: true }, NOON + 1)
+      await relay(store)
+      const count = async (name: string) => (await deliveriesOf(store, name)).length
+      assert.deepEqual(
+        await Promise.all(['all', 'created', 'other', 'late', 'off'].map(count)),
+        [1, 1, 0, 0, 0],
+      )
+      const [all] = await deliveriesOf(store, 'all')
+      const [created] = await deliveriesOf(store, 'created')
+      assert.equal(all?.eventId, created?.eventId, 'the event is the same')
+      assert.match(all?.id ?? '', /^whd_[0-9A-Z]{26}$/)
+      assert.match(all?.eventId ?? '', /^evt_[0-9A-Z]{26}$/)
+      const { id: _id, eventId: _event, ...figures } = all ?? { id: '', eventId: '' }
+      assert.deepEqual(figures, {
+        ...{
+          webhookId: 'wh_all',
+          eventType: 'key.created',
+          status: 'pending',
+          attempts: 0,
+          responseStatus: null,
+        },
+        ...{ lastAttemptAtMs: null, nextAttemptAtMs: SOON, createdAtMs: SOON },
+      })
+    },
+  )
+
+  promise('one node relays at a time, and one that lost its lease keeps nothing', async ({ store, rows }) => {
+    await addWebhook(store, 'a')
+    await addKey(store, 'a', { createdAtMs: NOON })
+    const events = await store.readOutbox('n1', SOON)
+    assert.equal(events?.length, 1)
+    assert.equal(await store.readOutbox('n2', SOON + limits.webhookLeaseMs - 1), null)
+    const over = SOON + limits.webhookLeaseMs
+    const payloads = (events ?? []).map(({ sequence }) => ({ sequence, payload: '{}' }))
+    assert.equal(await store.keepEvents('n1', payloads, over), 'lost')
+    assert.equal((await store.readOutbox('n2', over))?.length, 1)
+    assert.equal(await store.keepEvents('n1', payloads, over), 'lost')
+    assert.equal(await store.keepEvents('n2', payloads, over), 'recorded')
+    // Told once, though it is said twice.
+    assert.equal(await store.keepEvents('n2', payloads, over), 'recorded')
+    assert.equal((await rows('webhook_event')).length, 1)
+    await store.releaseLeases('n2')
+    assert.deepEqual(await store.readOutbox('n1', over), [])
+    assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 1 })
+  })
+
+  promise(
+    'a delivery is tried again until it succeeds, and the endpoint shows the last answer',
+    async ({ store }) => {
+      await addWebhook(store, 'a')
+      await addKey(store, 'a', { createdAtMs: NOON })
+      await relay(store)
+      assert.deepEqual(await store.claimWebhooks('n1', 10, SOON - 1), [])
+      assert.deepEqual(await store.claimWebhooks('n1', 10, SOON), ['wh_a'])
+      const claim = await store.claimDeliveries('n1', 'wh_a', SOON)
+      assert.equal(Buffer.from(claim?.target.secret ?? []).toString(), 'sealed a')
+      const [due] = claim?.deliveries ?? []
+      assert.deepEqual(due && [due.payload, due.eventType, due.attempts], [
+        '{"type":"key.created"}',
+        'key.created',
+        0,
+      ])
+      const id = due?.id ?? ''
+      const retry = attempt(id, { kind: 'retry', inMs: 5_000 }, 500)
+      assert.equal(await store.recordAttempts('n1', 'wh_a', [retry], true, SOON), 'recorded')
+      assert.deepEqual(await store.claimWebhooks('n1', 10, SOON + 4_999), [])
+      assert.deepEqual(await store.claimWebhooks('n2', 10, SOON + 5_000), ['wh_a'])
+      assert.deepEqual(
+        (await claimed(store, 'a', SOON + 5_000, 'n2'))?.map(({ attempts }) => attempts),
+        [1],
+      )
+      assert.equal((await store.getWebhook('default', 'wh_a'))?.lastStatus, 500)
+      await store.recordAttempts('n2', 'wh_a', [attempt(id, { kind: 'succeeded' }, 204)], false, SOON + 5_000)
+      assert.deepEqual(await claimed(store, 'a', DAY_MS + SOON, 'n2'), [])
+      const [shown] = await deliveriesOf(store, 'a')
+      assert.deepEqual(shown && [shown.status, shown.attempts, shown.responseStatus, shown.nextAttemptAtMs], [
+        ...['succeeded', 2, 204, null],
+      ])
+      const webhook = await store.getWebhook('default', 'wh_a')
+      assert.deepEqual([webhook?.lastStatus, webhook?.lastDeliveryAtMs], [204, SOON + 5_000])
+    },
+  )
+
+  promise(
+    'one node at a time delivers to an endpoint, and another takes over when it falls silent',
+    async ({ store }) => {
+      await addWebhook(store, 'a')
+      await addWebhook(store, 'b')
+      await addKey(store, 'a', { createdAtMs: NOON })
+      await relay(store)
+      assert.deepEqual(await store.claimWebhooks('n1', 1, SOON), ['wh_a'])
+      assert.deepEqual(await store.claimWebhooks('n2', 10, SOON), ['wh_b'])
+      assert.equal(await claimed(store, 'a', SOON, 'n2'), null)
+      // Kept while an attempt is under way.
+      const later = SOON + limits.webhookLeaseMs - 1
+      assert.equal(await store.keepWebhookLease('n1', 'wh_a', later), true)
+      assert.equal(await claimed(store, 'a', SOON + limits.webhookLeaseMs, 'n2'), null)
+      const over = later + limits.webhookLeaseMs
+      const [due] = (await claimed(store, 'a', over, 'n2')) ?? []
+      const done = [attempt(due?.id ?? '', { kind: 'succeeded' })]
+      assert.equal(await store.recordAttempts('n1', 'wh_a', done, true, over), 'lost')
+      assert.equal(await store.keepWebhookLease('n1', 'wh_a', over), false)
+      assert.equal((await deliveriesOf(store, 'a'))[0]?.attempts, 0)
+      assert.equal(await store.recordAttempts('n2', 'wh_a', done, true, over), 'recorded')
+    },
+  )
+
+  promise(
+    'an endpoint that is gone, or fails for five days, is disabled, and the others are told',
+    async ({ store }) => {
+      await addWebhook(store, 'a')
+      await addWebhook(store, 'b')
+      await addWebhook(store, 'c')
+      for (const name of ['a', 'b', 'c']) await addKey(store, name, { createdAtMs: NOON })
+      await relay(store)
+      const ids = async (name: string, atMs = SOON) =>
+        ((await claimed(store, name, atMs)) ?? []).map(({ id }) => id)
+      const [first = ''] = await ids('a')
+      await store.recordAttempts('n1', 'wh_a', [attempt(first, { kind: 'gone' }, 410)], true, SOON)
+      const gone = await store.getWebhook('default', 'wh_a')
+      assert.deepEqual([gone?.enabled, gone?.disabledReason], [false, 'gone'])
+      assert.equal(await claimed(store, 'a'), null)
+      const told = await relay(store)
+      assert.deepEqual(
+        told.map((event) => event.type === 'webhook.disabled' && event.webhook),
+        [gone],
+      )
+      assert.equal((await deliveriesOf(store, 'a')).length, 3, 'nothing more is queued for it')
+
+      // Failures with a success between them are not five days of failure.
+      const fail = async (name: string, atMs: number) => {
+        const [id = ''] = await ids(name, atMs)
+        await store.recordAttempts('n1', `wh_${name}`, [attempt(id, { kind: 'failed' }, null)], true, atMs)
+      }
+      const [good = ''] = await ids('b')
+      await fail('c', SOON)
+      await store.recordAttempts('n1', 'wh_b', [attempt(good, { kind: 'retry', inMs: 0 })], true, SOON)
+      await store.recordAttempts('n1', 'wh_b', [attempt(good, { kind: 'succeeded' })], true, SOON)
+      const fifth = SOON + limits.webhookFailingMs
+      await ids('b', SOON + 1)
+      await store.recordAttempts('n1', 'wh_b', [attempt(good, { kind: 'succeeded' })], true, SOON + 1)
+      await fail('c', fifth - 1)
+      assert.equal((await store.getWebhook('default', 'wh_c'))?.enabled, true)
+      await fail('b', fifth)
+      await fail('c', fifth)
+      assert.equal((await store.getWebhook('default', 'wh_b'))?.enabled, true)
+      assert.equal((await store.getWebhook('default', 'wh_c'))?.disabledReason, 'failing')
+      assert.deepEqual((await relay(store, fifth)).map(inShort), ['webhook.disabled'])
+
+      // What was queued is given up, and can be redelivered once the endpoint is enabled.
+      assert.ok((await store.pruneWebhooks('relay', fifth)) > 0)
+      assert.deepEqual([...new Set((await deliveriesOf(store, 'a')).map(({ status }) => status))], ['failed'])
+      assert.deepEqual(await store.redeliver('default', 'wh_a', first, fifth), { kind: 'disabled' })
+      await store.updateWebhook('default', 'wh_a', { enabled: true }, fifth)
+      const again = await store.redeliver('default', 'wh_a', first, fifth)
+      assert.ok(again.kind === 'queued' && again.delivery.id !== first && again.delivery.attempts === 0)
+      const pulled = await store.redeliver('default', 'wh_a', again.delivery.id, fifth + 5)
+      assert.ok(pulled.kind === 'queued' && pulled.delivery.id === again.delivery.id)
+      assert.equal(pulled.delivery.nextAttemptAtMs, fifth + 5)
+      assert.deepEqual(await store.redeliver('default', 'wh_a', 'whd_none', fifth), { kind: 'none' })
+      assert.deepEqual(await store.redeliver('other', 'wh_a', first, fifth), { kind: 'none' })
+    },
+  )
+
+  promise(
+    'a test goes to one endpoint, and a rotated secret signs beside the new one for its time',
+    async ({ store }) => {
+      await addWebhook(store, 'a', { events: ['key.created'] })
+      await addWebhook(store, 'b')
+      const queued = await store.queueTest('default', 'wh_a', '{"type":"webhook.test"}', SOON)
+      assert.ok(queued.kind === 'queued' && queued.delivery.eventType === 'webhook.test')
+      assert.deepEqual(await deliveriesOf(store, 'b'), [])
+      await store.rotateWebhookSecret('default', 'wh_a', Buffer.from('new'), 1_000, SOON)
+      const secrets = async (atMs: number) => {
+        const target = (await store.claimDeliveries('n1', 'wh_a', atMs))?.target
+        return [target?.secret, target?.formerSecret].map(
+          (secret) => secret && Buffer.from(secret).toString(),
+        )
+      }
+      assert.deepEqual(await secrets(SOON + 999), ['new', 'sealed a'])
+      assert.deepEqual(await secrets(SOON + 1_000), ['new', null])
+    },
+  )
+
+  promise(
+    'keys that expire are told once each, however often it is looked and if nothing ran meanwhile',
+    async ({ store }) => {
+      await addWebhook(store, 'a', { createdAtMs: NOON })
+      const at = NOON + 10 * DAY_MS
+      const end = (name: string, expiresAtMs: number, createdAtMs = NOON) =>
+        addKey(store, name, { expiresAtMs, createdAtMs })
+      await end('early', NOON + 1)
+      await end('end', at)
+      await end('revoked', at)
+      await end('moved', at)
+      await store.revokeKey('default', 'key_revoked', NOON)
+      await relay(store)
+      const swept = async (atMs: number) => {
+        await store.readOutbox('relay', atMs)
+        while (await store.sweepEvents('relay', null, atMs)) {}
+        return (await relay(store, atMs)).map((event) =>
+          'key' in event
+            ? `${event.type}${event.type === 'key.expiring' ? event.days : ''} ${event.key.record.id}`
+            : '',
+        )
+      }
+      assert.deepEqual(await swept(NOON + 1), ['key.expired key_early'])
+      assert.deepEqual(await swept(NOON + 2), [])
+      assert.deepEqual(await swept(at - 7 * DAY_MS - 1), [])
+      const expiring = await swept(at - 7 * DAY_MS)
+      assert.deepEqual(expiring.toSorted(), ['key.expiring7 key_end', 'key.expiring7 key_moved'])
+      // To another instant: then it is told of that one.
+      await store.updateKey('default', 'key_moved', { expiresAtMs: at + DAY_MS }, at - 7 * DAY_MS)
+      await relay(store, at - 7 * DAY_MS)
+      assert.deepEqual(await swept(at - 6 * DAY_MS), ['key.expiring7 key_moved'])
+      // Made when a day before its end was past already.
+      await end('brief', at, at - 10_000)
+      await relay(store, at)
+      // Nothing ran when a day was left, nor when the key ended.
+      assert.deepEqual((await swept(at + 60_000)).toSorted(), [
+        ...['key.expired key_brief', 'key.expired key_end', 'key.expiring1 key_moved'],
+      ])
+      assert.deepEqual(await swept(at + 60_000), [])
+      // Too long ago.
+      assert.deepEqual(await swept(at + DAY_MS + limits.webhookKeptMs), [])
+      assert.equal(await store.sweepEvents('another', null, at), false)
+    },
+  )
+
+  promise('many keys that expire at once are told in several looks', async ({ store }) => {
+    const keys = limits.webhookSweptMax + 20
+    for (let i = 0; i < keys; i += 1)
+      await store.createKey(newKey(`k${i}`, { expiresAtMs: NOON + 5, createdAtMs: BEFORE - 1 }), null)
+    await addWebhook(store, 'a')
+    await outbox(store)
+    assert.equal(await store.sweepEvents('relay', null, SOON), true)
+    assert.equal(await store.sweepEvents('relay', null, SOON), false)
+    const told = await relay(store)
+    assert.equal(new Set(told.map((event) => ('key' in event ? event.key.record.id : ''))).size, keys)
+    assert.equal(told.length, keys)
+  })
+
+  promise('a low balance is told once until it is enough again', async ({ store }) => {
+    await addWebhook(store, 'a')
+    await addKey(store, 'a', { createdAtMs: BEFORE - 1 })
+    await relay(store)
+    const swept = async () => {
+      await outbox(store)
+      await store.sweepEvents('relay', 100n, SOON)
+      return (await relay(store)).map((event) =>
+        'balance' in event ? event.balance.creditedNanos - event.balance.chargedNanos : event.type,
+      )
+    }
+    await spend(store, 'a', 5n)
+    assert.deepEqual(await swept(), [], 'credit does not count yet')
+    await addCredit(store, 105n)
+    assert.deepEqual(await swept(), [])
+    await spend(store, 'a', 1n)
+    assert.deepEqual(await swept(), [99n])
+    assert.deepEqual(await swept(), [])
+    await addCredit(store, 1n)
+    assert.deepEqual(await swept(), [])
+    await spend(store, 'a', 10n)
+    assert.deepEqual(await swept(), [90n])
+  })
+
+  promise('what is old is deleted, and what is not stays', async ({ store, rows }) => {
+    await addWebhook(store, 'a')
+    await addKey(store, 'a', { createdAtMs: NOON, monthlyBudgetNanos: 10n })
+    await spend(store, 'a', 10n)
+    await relay(store)
+    await addKey(store, 'b', { createdAtMs: NOON })
+    const counts = async () =>
+      await Promise.all(
+        ['outbox', 'event', 'delivery', 'mark'].map(async (name) => (await rows(`webhook_${name}`)).length),
+      )
+    const before = await counts()
+    assert.deepEqual(before, [1, 5, 5, 1])
+    const prune = async (atMs: number) => {
+      await outbox(store, atMs)
+      let pruned = 0
+      for (;;) {
+        const some = await store.pruneWebhooks('relay', atMs)
+        if (some === 0) return pruned
+        pruned += some
+      }
+    }
+    assert.equal(await prune(NOON + limits.webhookKeptMs), 0)
+    assert.deepEqual(await counts(), before)
+    assert.equal(await prune(SOON + limits.webhookKeptMs + 1), 6)
+    assert.deepEqual(await counts(), [0, 5, 0, 1])
+    await prune(NOON + 45 * DAY_MS)
+    assert.deepEqual(await counts(), [0, 0, 0, 0])
+  })
+}

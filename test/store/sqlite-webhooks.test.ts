@@ -1,0 +1,6 @@
+import { webhookDeliveryConformance } from './conformance/webhook-deliveries.ts'
+import { webhookEventConformance } from './conformance/webhook-events.ts'
+import { openFreshSqlite } from './sqlite-under-test.ts'
+
+webhookEventConformance('SQLite', openFreshSqlite)
+webhookDeliveryConformance('SQLite', openFreshSqlite)

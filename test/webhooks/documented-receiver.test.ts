@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { Secret } from '../../src/kernel/secret.ts'
+import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
+import { mintSigningSecret, signMessage } from '../../src/webhooks/signing-secret.ts'
+import { root } from '../style/source-tree.ts'
+import { readBlocks } from '../support/document-blocks.ts'
+import { cleanEnvironment } from '../support/tollgate-process.ts'
+import { until } from '../support/until.ts'
+
+const blocks = readBlocks('docs/WEBHOOKS.md')
+const codeIn = (wanted: string) => blocks.find(({ language }) => language === wanted)?.text ?? ''
+const program = codeIn('js')
+
+test('the receivers that the documentation shows have twelve lines at most', () => {
+  for (const language of ['js', 'python']) {
+    const lines = codeIn(language)
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+    assert.ok(lines.length > 5 && lines.length <= 12, `${lines.length} lines of ${language}`)
+  }
+})
+
+test('the receiver that the documentation shows takes what was signed with its secret, and nothing else', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'tollgate-receiver-'))
+  // A server listens on a path as it does on a port, and a path that is free is easier found.
+  const socketPath = join(dir, 'receiver.sock')
+  const secret = mintSigningSecret()
+  const receiver = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: root,
+    env: cleanEnvironment({ WEBHOOK_SECRET: secret.reveal(), PORT: socketPath }),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let printed = ''
+  receiver.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    printed += chunk
+  })
+
+  const post = (body: string, headers: Record<string, string>) =>
+    new Promise<number>((resolve, reject) => {
+      const sent = request({ socketPath, method: 'POST', headers }, async (response) => {
+        await text(response)
+        resolve(response.statusCode ?? 0)
+      })
+      sent.on('error', reject).end(body)
+    })
+
+  try {
+    const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
+    const target = { id: 'wh_1', secret: sealer.seal(secret, 'wh_1'), formerSecret: null }
+    const body = '{"type":"key.created","data":{"key":{"name":"ci-bot"}}}'
+    const headers = await signMessage({ id: 'evt_1', body }, target, sealer, Date.now())
+    await until('the receiver listens', () =>
+      post(body, {}).then(
+        () => true,
+        () => false,
+      ),
+    )
+    assert.equal(await post(body, headers), 204)
+    assert.equal(await post(body.replace('ci', 'di'), headers), 400)
+    const old = await signMessage({ id: 'evt_1', body }, target, sealer, Date.now() - 600_000)
+    assert.equal(await post(body, old), 400)
+    await until('it has printed the event', async () => printed === 'key.created ci-bot\n')
+  } finally {
+    receiver.kill()
+    rmSync(dir, { recursive: true, force: true })
+  }
+})

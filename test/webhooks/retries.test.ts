@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { movableClock } from '../management/movable-clock.ts'
+import { until } from '../support/until.ts'
+import { dataOf, idOf, type Subscription, ToldGateway } from './told-gateway.ts'
+
+const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
+const clock = movableClock()
+const told = await ToldGateway.start({ clock })
+after(() => told.close())
+
+const record = async ({ path }: Subscription) => await told.gateway.manage('GET', path)
+
+/** What came of the last try, once it is recorded. */
+async function tried(subscription: Subscription, attempts: number) {
+  await subscription.receiver.until((messages) => messages.length >= attempts)
+  await until(
+    'the try is recorded',
+    async () => (await told.deliveries(subscription))[0]?.attempts === attempts,
+  )
+  const [delivery] = await told.deliveries(subscription)
+  return delivery ?? assert.fail()
+}
+
+test('a delivery that fails is tried again by the schedule, with the same id, and then has failed', async () => {
+  const subscription = await told.subscribe()
+  const { receiver } = subscription
+  receiver.reply = () => 500
+  await told.gateway.manage('POST', `${subscription.path}/test`)
+  const pauses = [5_000, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 5 * HOUR_MS, 10 * HOUR_MS, 10 * HOUR_MS]
+  for (const [i, pause] of pauses.entries()) {
+    const delivery = await tried(subscription, i + 1)
+    assert.deepEqual([delivery.status, delivery.response_status], ['pending', 500])
+    const pauseMs = Date.parse(delivery.next_attempt_at ?? '') - Date.parse(delivery.last_attempt_at)
+    assert.ok(pauseMs >= pause && pauseMs <= pause * 1.1, `${pauseMs} after try ${i + 1}`)
+    clock.advance(pauseMs)
+    await told.look(subscription)
+  }
+  const { status, attempts, next_attempt_at } = await tried(subscription, 8)
+  assert.deepEqual(
+    { status, attempts, next_attempt_at },
+    { status: 'failed', attempts: 8, next_attempt_at: null },
+  )
+  assert.equal(new Set(receiver.messages.map(idOf)).size, 1)
+  const { last_status } = await record(subscription)
+  assert.equal(last_status, 500)
+  await told.unsubscribe(subscription)
+})
+
+test('a delivery that has failed is redelivered as the same event, and succeeds', async () => {
+  const subscription = await told.subscribe()
+  const { receiver, path } = subscription
+  await told.gateway.manage('POST', `${path}/test`)
+  const first = await tried(subscription, 1)
+  assert.equal(first.status, 'succeeded')
+  await told.gateway.manage('POST', `${path}/deliveries/${first.id}/redeliver`)
+  const messages = await receiver.until((came) => came.length === 2)
+  assert.equal(new Set(messages.map(idOf)).size, 1)
+  await told.unsubscribe(subscription)
+})
+
+test('an endpoint that answers 410 is disabled at once, the others are told, and nothing more is queued for it', async () => {
+  const gone = await told.subscribe()
+  const well = await told.subscribe(['webhook.disabled'])
+  gone.receiver.reply = () => 410
+  await told.gateway.manage('POST', `${gone.path}/test`)
+  const [message] = await well.receiver.untilTypes('webhook.disabled')
+  const { webhook } = dataOf(message ?? assert.fail()) as { webhook: Record<string, unknown> }
+  assert.deepEqual([webhook['id'], webhook['enabled'], webhook['disabled_reason']], [gone.id, false, 'gone'])
+  const { enabled, disabled_reason, last_status } = await record(gone)
+  assert.deepEqual(
+    { enabled, disabled_reason, last_status },
+    { enabled: false, disabled_reason: 'gone', last_status: 410 },
+  )
+  await told.gateway.createKey('not told there')
+  await assert.rejects(told.gateway.manage('POST', `${gone.path}/test`), /409 .*disabled/)
+  assert.equal((await told.deliveries(gone)).length, 1)
+
+  gone.receiver.reply = () => 204
+  const enabledAgain = await told.gateway.manage('PATCH', gone.path, { enabled: true })
+  assert.deepEqual([enabledAgain['enabled'], enabledAgain['disabled_reason']], [true, null])
+  await told.gateway.createKey('told again')
+  await gone.receiver.untilTypes('key.created')
+  const [failed] = (await told.deliveries(gone)).filter(({ event_type }) => event_type === 'webhook.test')
+  await told.gateway.manage('POST', `${gone.path}/deliveries/${failed?.id}/redeliver`)
+  await gone.receiver.until(
+    (messages) => messages.filter(({ json }) => json['type'] === 'webhook.test').length === 2,
+  )
+  await told.unsubscribe(gone)
+  await told.unsubscribe(well)
+})
+
+test('an endpoint that has failed for five days is disabled, and the others are told', async () => {
+  const failing = await told.subscribe(['key.created'])
+  const well = await told.subscribe(['webhook.disabled'])
+  failing.receiver.reply = () => 503
+  await told.gateway.createKey('one')
+  await tried(failing, 1)
+  clock.advance(4 * DAY_MS)
+  await told.look(failing)
+  await tried(failing, 2)
+  assert.equal((await record(failing))['enabled'], true)
+  clock.advance(DAY_MS)
+  await told.look(failing)
+  await well.receiver.untilTypes('webhook.disabled')
+  const { enabled, disabled_reason } = await record(failing)
+  assert.deepEqual({ enabled, disabled_reason }, { enabled: false, disabled_reason: 'failing' })
+})

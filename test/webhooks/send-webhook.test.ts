@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import http from 'node:http'
+import https from 'node:https'
+import net, { type AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import tls, { type TLSSocket } from 'node:tls'
+import type { EndpointRules, HostAddress } from '../../src/webhooks/endpoint-address.ts'
+import { isForbiddenAddress } from '../../src/webhooks/forbidden-addresses.ts'
+import { sendWebhook } from '../../src/webhooks/send-webhook.ts'
+import { localPair } from '../support/certificates.ts'
+import { WebhookReceiver } from '../support/webhook-receiver.ts'
+
+const receiver = await WebhookReceiver.start()
+after(() => receiver.close())
+
+const never = new AbortController().signal
+const LOOPBACK = [{ address: '127.0.0.1', family: 4 }]
+const permissive: EndpointRules = { allowPrivate: true, resolveHost: async () => LOOPBACK }
+
+const send = (url: string, { rules = permissive, stop = never, tryMs = 10_000 } = {}) =>
+  sendWebhook({ url, headers: { 'webhook-id': 'evt_1' }, body: '{"type":"x"}' }, rules, stop, tryMs)
+
+test('a message is posted as it is, with its headers, and the status is what came of it', async () => {
+  receiver.reply = () => 200
+  const url = `http://hooks.example:${receiver.port}/a?b=c`
+  assert.deepEqual(await send(url), { kind: 'answered', status: 200 })
+  const { path, headers, body } = receiver.messages.at(-1) ?? assert.fail()
+  assert.deepEqual([path, body], ['/a?b=c', '{"type":"x"}'])
+  assert.equal(headers['host'], `hooks.example:${receiver.port}`)
+  assert.equal(headers['webhook-id'], 'evt_1')
+  assert.equal(headers['content-type'], 'application/json')
+  assert.match(headers['user-agent'] ?? '', /^Tollgate\//)
+})
+
+test('a redirect is an answer and is not followed', async () => {
+  const before = receiver.messages.length
+  receiver.reply = () => (response) => response.writeHead(307, { location: receiver.url }).end()
+  assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 307 })
+  assert.equal(receiver.messages.length, before + 1)
+})
+
+test('a receiver that never answers has failed when its time is up', async () => {
+  receiver.reply = () => 'silence'
+  assert.deepEqual(await send(receiver.url, { tryMs: 50 }), {
+    kind: 'failed',
+    reason: 'no answer within 0.05 s',
+  })
+})
+
+test('an answer without end is read to its limit, and its status counts', async () => {
+  let closed = false
+  receiver.reply = () => (response) => {
+    response.writeHead(200)
+    const more = () => response.write(Buffer.alloc(16 * 1024), () => closed || setImmediate(more))
+    response.on('close', () => {
+      closed = true
+    })
+    more()
+  }
+  assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 200 })
+})
+
+test('an answer whose body stops counts by its status when the time is up', async () => {
+  receiver.reply = () => (response) => response.writeHead(200).write('x')
+  assert.deepEqual(await send(receiver.url, { tryMs: 50 }), { kind: 'answered', status: 200 })
+})
+
+test('a connection that is refused or cut, and what is no HTTP, have failed', async () => {
+  receiver.reply = () => (response) => response.socket?.destroy()
+  assert.equal((await send(receiver.url)).kind, 'failed')
+  const garbage = net.createServer((socket) => socket.resume().end('hello'))
+  await new Promise<void>((resolve) => garbage.listen(0, '127.0.0.1', resolve))
+  const { port } = garbage.address() as AddressInfo
+  assert.equal((await send(`http://127.0.0.1:${port}/`)).kind, 'failed')
+  await new Promise((resolve) => garbage.close(resolve))
+  assert.match(JSON.stringify(await send(`http://127.0.0.1:${port}/`)), /ECONNREFUSED/)
+})
+
+test('a certificate has to be valid and for the name of the host; the name is asked for, whatever the address', async () => {
+  const names: unknown[] = []
+  const server = https.createServer(localPair, (request, response) => {
+    names.push((request.socket as TLSSocket).servername, request.headers.host)
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  assert.match(JSON.stringify(await send(`https://localhost:${port}/`)), /self-signed certificate/)
+  const usual = tls.getCACertificates('default')
+  tls.setDefaultCACertificates([localPair.cert])
+  try {
+    assert.deepEqual(await send(`https://localhost:${port}/`), { kind: 'answered', status: 200 })
+    assert.deepEqual(names, ['localhost', `localhost:${port}`])
+    assert.deepEqual(await send(`https://127.0.0.1:${port}/`), { kind: 'answered', status: 200 })
+    assert.match(JSON.stringify(await send(`https://hooks.example:${port}/`)), /does not match certificate/)
+  } finally {
+    tls.setDefaultCACertificates(usual)
+    server.close()
+  }
+})
+
+/** Connections of this process, by the address that each was asked to go to. */
+function watchConnections(): { readonly addresses: string[]; stop(): void } {
+  const addresses: string[] = []
+  const { connect } = net.Socket.prototype
+  net.Socket.prototype.connect = function (this: net.Socket, ...args: unknown[]) {
+    this.on('connectionAttempt', (address: string) => addresses.push(address))
+    return Reflect.apply(connect, this, args) as net.Socket
+  }
+  return {
+    addresses,
+    stop() {
+      net.Socket.prototype.connect = connect
+    },
+  }
+}
+
+test('a name that changes between check and connection leads nowhere else: it is resolved once', async () => {
+  // A public address that nothing routes to from here would do; this one is refused at once.
+  const answers: HostAddress[][] = [[{ address: '127.0.0.2', family: 4 }], LOOPBACK]
+  let asked = 0
+  const rules: EndpointRules = { allowPrivate: true, resolveHost: async () => answers[asked++] ?? [] }
+  const connections = watchConnections()
+  try {
+    const before = receiver.messages.length
+    await send(`http://rebinding.example:${receiver.port}/`, { rules, tryMs: 2_000 })
+    assert.equal(asked, 1)
+    assert.deepEqual(connections.addresses, ['127.0.0.2'])
+    assert.equal(receiver.messages.length, before)
+  } finally {
+    connections.stop()
+  }
+})
+
+test('a name whose address is private at delivery is not connected to', async () => {
+  const rules: EndpointRules = { allowPrivate: false, resolveHost: async () => LOOPBACK }
+  const connections = watchConnections()
+  try {
+    const outcome = await send(`https://public-before.example:${receiver.port}/`, { rules })
+    assert.deepEqual(outcome, {
+      kind: 'failed',
+      reason: 'public-before.example (127.0.0.1) is a private or reserved address',
+    })
+    assert.equal((await send('https://[::ffff:127.0.0.1]/', { rules })).kind, 'failed')
+    assert.equal((await send(receiver.url, { rules })).kind, 'failed')
+    assert.deepEqual(connections.addresses, [])
+    assert.ok(isForbiddenAddress('127.0.0.1'))
+  } finally {
+    connections.stop()
+  }
+})
+
+test('a proxy of the environment is not used', async () => {
+  const proxied = await WebhookReceiver.start()
+  receiver.reply = () => 204
+  const restore = http.setGlobalProxyFromEnv({ HTTP_PROXY: `http://127.0.0.1:${proxied.port}` })
+  try {
+    assert.deepEqual(await send(receiver.url), { kind: 'answered', status: 204 })
+    assert.equal(proxied.messages.length, 0)
+  } finally {
+    restore()
+    await proxied.close()
+  }
+})
+
+test('when the gateway stops, a try is given up', async () => {
+  receiver.reply = () => 'silence'
+  const stop = new AbortController()
+  const before = receiver.messages.length
+  const trying = send(receiver.url, { stop: stop.signal })
+  await receiver.until((messages) => messages.length > before)
+  stop.abort()
+  assert.deepEqual(await trying, { kind: 'failed', reason: 'the gateway stopped' })
+  assert.deepEqual(await send(receiver.url, { stop: stop.signal }), {
+    kind: 'failed',
+    reason: 'the gateway stopped',
+  })
+})
+
+test('a name server that does not answer takes no longer than a try may', async () => {
+  const rules: EndpointRules = { allowPrivate: true, resolveHost: () => new Promise(() => {}) }
+  const outcome = await send('http://mute.example/', { rules, tryMs: 50 })
+  assert.deepEqual(outcome, { kind: 'failed', reason: 'no answer within 0.05 s' })
+})

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { pino } from 'pino'
+import { openBooks } from '../support/books.ts'
+import { until } from '../support/until.ts'
+import { ToldGateway } from './told-gateway.ts'
+
+test('the secret of a webhook is neither in the log, nor in the books, nor in any answer but its own', async () => {
+  let logged = ''
+  const write = (line: string) => {
+    logged += line
+  }
+  const log = pino({ level: 'trace' }, { write })
+  const told = await ToldGateway.start({ log })
+  try {
+    const subscription = await told.subscribe(['*'], { description: 'canary' })
+    const { receiver, path } = subscription
+    const { secret: rotated } = await told.gateway.manage('POST', `${path}/rotate-secret`)
+    receiver.reply = () => 500
+    await told.gateway.manage('POST', `${path}/test`)
+    await until('a failure is logged', async () => logged.includes('was not delivered'))
+    const answers = [
+      await told.gateway.manage('GET', '/gateway/v1/webhooks'),
+      await told.gateway.manage('GET', path),
+      await told.gateway.manage('GET', `${path}/deliveries`),
+      await told.gateway.manage('PATCH', path, { enabled: false }),
+    ].map((answer) => JSON.stringify(answer))
+    const books = openBooks(told.gateway)
+    const rows = await books.read('SELECT * FROM webhook')
+    await books.close()
+    const kept = rows
+      .flatMap((row) => Object.values(row))
+      .map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value)))
+    assert.ok(kept.includes('canary'), 'the row was looked at')
+    const files = readdirSync(told.gateway.dataDir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+    for (const secret of [subscription.secret, String(rotated)]) {
+      const plain = secret.slice('whsec_'.length)
+      const bytes = Buffer.from(plain, 'base64').toString('latin1')
+      for (const text of [logged, ...answers, ...kept, ...files])
+        assert.ok(!text.includes(plain) && !text.includes(bytes))
+    }
+    assert.ok(!logged.includes(receiver.url), 'the address of an endpoint may be a secret by itself')
+  } finally {
+    await told.close()
+  }
+})
