@@ -11,9 +11,9 @@ import type { Ambiguity } from '../metering/request-facts.ts'
 import type { QueueEntry } from './admission-queue.ts'
 import type { PlannedCall } from './call.ts'
 import type { Denial } from './deny.ts'
+import { describeUnsent, recordable } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
 import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
-import { describeUnsent, recordable } from './refuse-call.ts'
 
 export type AdmitResult =
   | (Admission & { readonly kind: 'admitted' })

@@ -1,14 +1,13 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
-import type { EndedCall } from '../telemetry/ended-call.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
 import { type Bill, billCall, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { deny, refuseRequest } from './deny.ts'
-import type { CallEnd } from './forward.ts'
+import { endedCall, refuseCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
 import { identify, surfaceOf } from './identify.ts'
 import { askForStored } from './leave.ts'
@@ -22,7 +21,6 @@ import {
   refuseUnconfigured,
   refuseWebSocket,
 } from './refusals.ts'
-import { recordable, refuseCall } from './refuse-call.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
 
@@ -197,31 +195,5 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     taps.callOver(reply.replyHead, whole)
     reply.dispose()
     gateway.inFlight.count -= 1
-  }
-}
-
-function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {
-  const { exchange } = call
-  const { names } = exchange
-  const modelAsked = recordable(call.plan.modelAsked, names)
-  const sameModel = bill.modelServed === call.plan.modelAsked
-  return {
-    requestId: exchange.requestId,
-    keyId: call.admission.keyId,
-    surface: call.surface,
-    method: exchange.method,
-    path: call.target.path,
-    endpoint: call.endpoint,
-    modelAsked,
-    modelServed: sameModel ? modelAsked : recordable(bill.modelServed, names),
-    status: bill.status,
-    code: end.kind === 'failed' ? explainFailure(end).code : null,
-    cut: end.kind === 'cut',
-    tokens: bill.tokens,
-    costNanos: bill.costNanos,
-    endedAtMs: clock.nowMs(),
-    ms: clock.monotonicMs() - exchange.startedMs,
-    headers: exchange.headers,
-    upstream: call.upstream.url,
   }
 }

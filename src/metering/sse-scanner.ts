@@ -39,6 +39,8 @@ export class SseLines {
     this.#lf = -1
     this.#cr = -1
     this.hasFalseMark = false
+    // An empty chunk may come between a CR and its LF.
+    if (first >= chunk.length) return first
     let i = first
     if (this.#endedInCr && chunk[i] === LF) i++
     this.#endedInCr = false

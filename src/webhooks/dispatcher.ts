@@ -72,6 +72,21 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     return clock.monotonicMs() - lastMs >= everyMs
   }
 
+  /** Null, and said in the log: one event that cannot be told must not hold up those behind it. */
+  function payloadOf(event: OutboxEvent, render: RenderPayload): string | null {
+    try {
+      const payload = render(event)
+      if (Buffer.byteLength(payload) <= limits.webhookPayloadBytesMax) return payload
+      log.error({ event: event.type }, 'an event is too large for webhooks, and is not told')
+    } catch (error) {
+      log.error(
+        { event: event.type, cause: (error as Error).message },
+        'an event cannot be put into words, and is not told',
+      )
+    }
+    return null
+  }
+
   /** True: there may be more. */
   async function relay(): Promise<boolean> {
     const events = await store.readOutbox(holder, clock.nowMs())
@@ -79,11 +94,10 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     if (events === null) return false
     if (events.length > 0) {
       const render = await parts.loadRender()
-      const payloads = events.map((event) => ({ sequence: event.sequence, payload: render(event) }))
-      for (const [i, { payload }] of payloads.entries()) {
-        if (Buffer.byteLength(payload) > limits.webhookPayloadBytesMax)
-          log.error({ event: events[i]?.type }, 'an event is too large for webhooks, and is not told')
-      }
+      const payloads = events.map((event) => ({
+        sequence: event.sequence,
+        payload: payloadOf(event, render),
+      }))
       await store.keepEvents(holder, payloads, clock.nowMs())
     }
     const sweeps = isDue(sweptMs, limits.webhookSweepMs)

@@ -43,15 +43,16 @@ interface Payload {
 
 function sentenceOf(type: string, data: Payload['data']): string {
   const name = `Key *${escaped(data.key?.name ?? '')}*`
-  const spent = `$${data.spent_usd} of its $${data.cap_usd} budget for ${monthBefore(data.resets_at)}`
+  const month = monthBefore(data.resets_at)
+  const figures = `$${data.spent_usd} of $${data.cap_usd}`
   const held = data.held_usd === '0' ? '' : `, $${data.held_usd} more are held by calls in flight`
   const resets = ` The budget resets on ${dayOf(data.resets_at)}.`
   const balance = `$${data.balance?.balance_usd}, of which calls in flight hold $${data.balance?.held_usd}`
   switch (type) {
     case 'key.budget.threshold':
-      return `${name} has spent ${spent} (${data.threshold_percent} %)${held}.${resets}`
+      return `${name} has passed ${data.threshold_percent} % of its budget for ${month}: ${figures}${held}.${resets}`
     case 'key.budget.exceeded':
-      return `${name} has spent ${spent}: its calls are refused from now on.${resets}`
+      return `${name} has spent its budget for ${month}: ${figures}. Its calls are refused from now on.${resets}`
     case 'balance.low':
       return `The prepaid credit is low: ${balance}.`
     case 'balance.exhausted':

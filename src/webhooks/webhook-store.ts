@@ -162,7 +162,8 @@ export type OutboxEvent = Told & {
 /** The text that is sent, and signed, for each delivery of an event. At most `limits.webhookPayloadBytesMax` bytes. */
 export interface EventPayload {
   readonly sequence: bigint
-  readonly payload: string
+  /** Null: it could not be made, and the event is given up. */
+  readonly payload: string | null
 }
 
 /** An endpoint as it is delivered to. */

@@ -91,6 +91,11 @@ test('bytes that begin like a byte order mark and are none spoil the first line 
   assert.deepEqual(scan([bytes.subarray(0, 1), bytes.subarray(1)]), unnamed('2'))
 })
 
+test('an empty chunk between a CR and its LF leaves them one end of a line', () => {
+  const pieces = ['data: 1\r', '', '\ndata: 2\r\n\r', '', '\n'].map((text) => Buffer.from(text))
+  assert.deepEqual(scan(pieces), unnamed('1\n2'))
+})
+
 test('a name beyond all measure is cut and costs no memory', () => {
   const [event] = scanText(`event: ${'n'.repeat(1_000_000)}\ndata: 1\n\n`)
   assert.equal(event?.name.length, 128)

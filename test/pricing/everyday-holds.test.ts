@@ -1,18 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPricer } from '../../src/gateway/pricer.ts'
-import { modelAsked } from '../../src/metering/request-facts.ts'
-import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
-import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { factsOf } from '../providers/request-facts-of.ts'
-import { shippedBook } from './worked-example.ts'
-
-const pricer = createPricer(shippedBook, {
-  discount: NO_DISCOUNT,
-  unpriced: 'auto',
-  chatDefaultTier: null,
-  chatRegional: false,
-})
+import { holdOf } from './hold-of.ts'
 
 const prose = (bytes: number) => 'What a day. '.repeat(Math.ceil(bytes / 12)).slice(0, bytes)
 const said = (bytes: number) => [{ role: 'user', content: prose(bytes) }]
@@ -169,22 +157,9 @@ const everyday: readonly [what: string, path: string, body: Record<string, unkno
 ]
 for (const [what, path, body, usdMax] of everyday) {
   test(`${what} holds no more than $${usdMax}`, async () => {
-    const surface = path === '/v1/messages' ? 'messages' : 'chat'
-    const endpoint = findEndpoint(surface, 'POST', path)
-    const facts = await factsOf(endpoint, body)
-    const { hold } = pricer.plan({
-      surface,
-      method: 'POST',
-      path,
-      endpoint,
-      facts,
-      modelAsked: modelAsked(facts),
-      bodyBytes: Buffer.byteLength(JSON.stringify(body)),
-      atMs: Date.now(),
-    })
-    assert.ok(hold.kind === 'bound', hold.kind)
-    assert.ok(hold.nanos <= BigInt(Math.round(usdMax * 1e9)), String(hold.nanos))
+    const nanos = await holdOf(path, body)
+    assert.ok(nanos <= BigInt(Math.round(usdMax * 1e9)), String(nanos))
     // A limit that is far from what is held says nothing.
-    assert.ok(hold.nanos * 10n > BigInt(Math.round(usdMax * 1e9)) * 8n, String(hold.nanos))
+    assert.ok(nanos * 10n > BigInt(Math.round(usdMax * 1e9)) * 8n, String(nanos))
   })
 }

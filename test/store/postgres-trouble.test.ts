@@ -179,7 +179,7 @@ troubleTest(
       )
     })
   },
-  { answerMs: 200 },
+  { answerMs: 800 },
 )
 
 test('PostgreSQL: what a command itself gets wrong is refused, and not tried again for ever', async () => {

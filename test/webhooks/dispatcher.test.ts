@@ -3,8 +3,13 @@ import { test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
-import { createWebhookDispatcher } from '../../src/webhooks/dispatcher.ts'
-import type { OutboxEvent, WebhookRecord, WebhookStore } from '../../src/webhooks/webhook-store.ts'
+import { createWebhookDispatcher, type RenderPayload } from '../../src/webhooks/dispatcher.ts'
+import type {
+  EventPayload,
+  OutboxEvent,
+  WebhookRecord,
+  WebhookStore,
+} from '../../src/webhooks/webhook-store.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 
@@ -15,15 +20,20 @@ const endpoint = { id: 'wh_1' } as WebhookRecord
 type Asked = keyof WebhookStore
 
 /** A store that answers as told, and remembers what it was asked. */
-function storeOf(answers: Partial<{ [Name in Asked]: () => Promise<unknown> }>) {
+function storeOf(
+  answers: Partial<{ [Name in Asked]: (...asked: Parameters<WebhookStore[Name]>) => Promise<unknown> }>,
+) {
   const asked: Asked[] = []
   let wake = () => {}
   const store = new Proxy({} as WebhookStore, {
-    get: (_, name: Asked) => async () => {
-      asked.push(name)
-      wake()
-      return await (answers[name]?.() ?? null)
-    },
+    get:
+      (_, name: Asked) =>
+      async (...about: never) => {
+        asked.push(name)
+        wake()
+        const answer = answers[name] as ((...about: never) => Promise<unknown>) | undefined
+        return await (answer?.(...about) ?? null)
+      },
   })
   const until = async (isSo: () => boolean) => {
     while (!isSo()) await new Promise<void>((resolve) => (wake = resolve))
@@ -36,10 +46,10 @@ function storeOf(answers: Partial<{ [Name in Asked]: () => Promise<unknown> }>) 
   return { store, asked, untilAsked }
 }
 
-function dispatcherOn(store: WebhookStore, payload = '{}') {
+function dispatcherOn(store: WebhookStore, render: RenderPayload = () => '{}') {
   const { log, lines } = createLogLines()
   const rules = { allowPrivate: true, resolveHost: async () => [] }
-  const settings = { dashboardUrl: null, balanceLowNanos: null, loadRender: async () => () => payload }
+  const settings = { dashboardUrl: null, balanceLowNanos: null, loadRender: async () => render }
   return { dispatcher: createWebhookDispatcher({ store, clock, log, sealer, rules, ...settings }), lines }
 }
 
@@ -86,28 +96,43 @@ test('while there is no endpoint nothing is asked but whether there is one, afte
   assert.deepEqual(new Set(asked.slice(before)), new Set(['listWebhooks', 'releaseLeases']))
 })
 
-test('an event that is too large is handed to the store all the same, which gives it up, and the log says so', async () => {
-  const event = {
-    sequence: 1n,
-    accountId: 'default',
-    atMs: 0,
-    type: 'call.unpriced',
-    model: 'm',
-    requestId: 'r',
-  }
-  let left: OutboxEvent[] = [event as OutboxEvent]
-  const { store, untilAsked } = storeOf({
-    listWebhooks: page([endpoint]),
-    readOutbox: async () => left,
-    async keepEvents() {
-      left = []
-      return 'recorded'
+const untold: readonly (readonly [what: string, render: RenderPayload, line: string])[] = [
+  [
+    'is too large',
+    () => 'x'.repeat(limits.webhookPayloadBytesMax + 1),
+    'error: an event is too large for webhooks, and is not told',
+  ],
+  [
+    'cannot be put into words',
+    () => {
+      throw new Error('a member is missing')
     },
-    claimWebhooks: async () => [],
+    'error: an event cannot be put into words, and is not told',
+  ],
+]
+for (const [what, render, line] of untold) {
+  test(`an event that ${what} is given up, the log says so, and those behind it are not held up`, async () => {
+    const event = { accountId: 'default', atMs: 0, type: 'call.unpriced', model: 'm', requestId: 'r' }
+    let left = [1n, 2n].map((sequence) => ({ ...event, sequence }) as OutboxEvent)
+    const kept: (readonly EventPayload[])[] = []
+    const { store, untilAsked } = storeOf({
+      listWebhooks: page([endpoint]),
+      readOutbox: async () => left,
+      async keepEvents(_holder, events) {
+        left = []
+        kept.push(events)
+        return 'recorded'
+      },
+      claimWebhooks: async () => [],
+    })
+    const { dispatcher, lines } = dispatcherOn(store, (told) => (told.sequence === 1n ? render(told) : '{}'))
+    dispatcher.start()
+    await untilAsked('claimWebhooks')
+    await dispatcher.stop()
+    assert.deepEqual(kept[0], [
+      { sequence: 1n, payload: null },
+      { sequence: 2n, payload: '{}' },
+    ])
+    assert.deepEqual(lines, [line])
   })
-  const { dispatcher, lines } = dispatcherOn(store, 'x'.repeat(limits.webhookPayloadBytesMax + 1))
-  dispatcher.start()
-  await untilAsked('claimWebhooks')
-  await dispatcher.stop()
-  assert.deepEqual(lines, ['error: an event is too large for webhooks, and is not told'])
-})
+}

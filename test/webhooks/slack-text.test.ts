@@ -25,7 +25,7 @@ test('a threshold is a sentence with the figures, the month and a link', () => {
   const data = withAmounts({ key, ...budget }, amounts)
   assert.equal(
     textOf('key.budget.threshold', data, 'https://tollgate.example.com/'),
-    'Key *ci-bot* has spent $40.120000001 of its $50 budget for November (80 %). The budget resets on 2026-12-01 (UTC). ' +
+    'Key *ci-bot* has passed 80 % of its budget for November: $40.120000001 of $50. The budget resets on 2026-12-01 (UTC). ' +
       '<https://tollgate.example.com/dashboard/keys/key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X|Open in the dashboard>',
   )
   assert.ok(!textOf('key.budget.threshold', data).includes('<'))
@@ -36,11 +36,11 @@ test('what calls in flight hold is told where there is some; December ends in Ja
   const data = withAmounts({ key, ...budget, resets_at: '2027-01-01T00:00:00.000Z' }, held)
   assert.match(
     textOf('key.budget.threshold', data),
-    /for December \(80 %\), \$3\.5 more are held by calls in flight\./,
+    /for December: \$40 of \$50, \$3\.5 more are held by calls in flight\./,
   )
   assert.match(
     textOf('key.budget.exceeded', data),
-    /for December: its calls are refused from now on\. The budget resets on 2027-01-01/,
+    /for December: \$40 of \$50\. Its calls are refused from now on\. The budget resets on 2027-01-01/,
   )
 })
 

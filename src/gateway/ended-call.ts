@@ -1,0 +1,105 @@
+import { firstValue } from '../http/raw-headers.ts'
+import type { ErrorCode, Refusal } from '../kernel/errors.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
+import { requestInstantMs } from '../kernel/ids.ts'
+import { limits } from '../kernel/limits.ts'
+import type { Nanos } from '../kernel/money.ts'
+import { statusOf } from '../providers/error-shape.ts'
+import type { EndedCall } from '../telemetry/ended-call.ts'
+import type { Bill } from './bill.ts'
+import type { AdmittedCall, Call } from './call.ts'
+import { deny } from './deny.ts'
+import type { CallEnd } from './forward.ts'
+import type { Gateway } from './gateway.ts'
+import { explainFailure } from './refusals.ts'
+
+/** What the log, the traces and the terminal are told of a call that is over. */
+export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {
+  const { exchange } = call
+  const { names } = exchange
+  const modelAsked = recordable(call.plan.modelAsked, names)
+  const sameModel = bill.modelServed === call.plan.modelAsked
+  return {
+    requestId: exchange.requestId,
+    keyId: call.admission.keyId,
+    surface: call.surface,
+    method: exchange.method,
+    path: call.target.path,
+    endpoint: call.endpoint,
+    modelAsked,
+    modelServed: sameModel ? modelAsked : recordable(bill.modelServed, names),
+    status: bill.status,
+    code: end.kind === 'failed' ? explainFailure(end).code : null,
+    cut: end.kind === 'cut',
+    tokens: bill.tokens,
+    costNanos: bill.costNanos,
+    endedAtMs: clock.nowMs(),
+    ms: clock.monotonicMs() - exchange.startedMs,
+    headers: exchange.headers,
+    upstream: call.upstream.url,
+  }
+}
+
+/**
+ * Answers a call with a refusal, and then leaves a record of it: its id is what people quote when they ask why. A key
+ * that is none of ours leaves nothing.
+ */
+export function refuseCall(
+  call: Call,
+  refusal: Refusal,
+  gateway: Gateway,
+  known: { readonly balanceNanos?: Nanos | null; readonly modelAsked?: string | null } = {},
+): void {
+  const { exchange, surface, digest } = call
+  deny(exchange, surface, refusal, known)
+  const { clock, counts, refusedCalls, observeCall } = gateway
+  counts.refused(refusal.code)
+  if (refusal.stranger === true && observeCall === null) return
+  const unsent = describeUnsent(call, known.modelAsked ?? null, gateway)
+  const status = statusOf(surface, refusal.code)
+  const endedAtMs = Math.trunc(clock.nowMs())
+  if (refusal.stranger !== true) {
+    refusedCalls.add({ ...unsent, digest, endedAtMs, status, code: refusal.code })
+  }
+  observeCall?.(refusedCall(call, unsent, { status, code: refusal.code, endedAtMs }))
+}
+
+/** What they are told of a call of which nothing was sent upstream. */
+function refusedCall(
+  { exchange, endpoint }: Call,
+  unsent: ReturnType<typeof describeUnsent>,
+  refused: { readonly status: number; readonly code: ErrorCode; readonly endedAtMs: number },
+): EndedCall {
+  return {
+    ...unsent,
+    ...refused,
+    ...{ keyId: null, endpoint, modelServed: null, cut: false, tokens: null, costNanos: 0n },
+    ...{ ms: refused.endedAtMs - unsent.startedAtMs, headers: exchange.headers, upstream: null },
+  }
+}
+
+/** What the record of a call says that is not sent: it waits, or it is refused. */
+export function describeUnsent(
+  { exchange, target, surface }: Call,
+  modelAsked: string | null,
+  { clock }: Gateway,
+) {
+  const { names, requestId, method, headers } = exchange
+  return {
+    requestId,
+    startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
+    method,
+    path: recordable(target.path, names),
+    surface,
+    modelAsked: recordable(modelAsked, names),
+    clientIp: exchange.clientIp,
+    userAgent: recordable(firstValue(headers, 'user-agent') ?? null, names),
+  }
+}
+
+/** Text of a request as its record keeps it: not too much of it, and without secrets. */
+export function recordable<T extends string | null>(text: T, names: HeaderNames): T
+export function recordable(text: string | null, { redact }: HeaderNames): string | null {
+  if (text === null) return null
+  return redact(text).slice(0, limits.recordedCharsMax)
+}

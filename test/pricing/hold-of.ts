@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { createPricer } from '../../src/gateway/pricer.ts'
+import { modelAsked } from '../../src/metering/request-facts.ts'
+import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
+import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { factsOf } from '../providers/request-facts-of.ts'
+import { shippedBook } from './worked-example.ts'
+
+const pricer = createPricer(shippedBook, {
+  discount: NO_DISCOUNT,
+  unpriced: 'auto',
+  chatDefaultTier: null,
+  chatRegional: false,
+})
+
+/** What a request holds at the list prices, in nanodollars. It fails if nothing bounds the request. */
+export async function holdOf(path: string, body: Readonly<Record<string, unknown>>): Promise<bigint> {
+  const surface = path === '/v1/messages' ? 'messages' : 'chat'
+  const endpoint = findEndpoint(surface, 'POST', path)
+  const facts = await factsOf(endpoint, body)
+  const { hold } = pricer.plan({
+    ...{ surface, method: 'POST', path, endpoint, facts, modelAsked: modelAsked(facts) },
+    bodyBytes: Buffer.byteLength(JSON.stringify(body)),
+    atMs: Date.now(),
+  })
+  assert.ok(hold.kind === 'bound', hold.kind)
+  return hold.nanos
+}
