@@ -1,6 +1,6 @@
 import { defineConfig } from 'vite'
 
-// biome-ignore lint/style/noDefaultExport: Vite reads its configuration from the default export.
+// The default export is where Vite looks for its configuration; biome.json allows it here.
 export default defineConfig({
   base: '/dashboard/',
   root: import.meta.dirname,

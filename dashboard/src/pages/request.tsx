@@ -7,6 +7,7 @@ import { Link } from '../router.tsx'
 import { Field, FormDialog } from '../ui/dialog.tsx'
 import { Id, TimeBar, When } from '../ui/figures.tsx'
 import { Show } from '../ui/states.tsx'
+import { Scroller } from '../ui/table.tsx'
 import { Outcome } from './requests.tsx'
 
 type BilledCall = Call & { readonly bill?: Bill | null }
@@ -101,8 +102,7 @@ function BillTable({ bill }: { readonly bill: Bill }) {
   return (
     <>
       <h2>Bill</h2>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls sideways must be reachable by keyboard. */}
-      <section class="table bill" tabIndex={0} aria-label="Bill">
+      <Scroller title="Bill" kind="bill">
         <table>
           <tbody>
             {lines.map((line) => (
@@ -133,7 +133,7 @@ function BillTable({ bill }: { readonly bill: Bill }) {
             <Row title="Total" amount={exactMoney(bill.cost_usd ?? 0)} />
           </tfoot>
         </table>
-      </section>
+      </Scroller>
       <p class="quiet">
         Prices of <Link to="/prices">{bill.price_version}</Link>. While it ran, {exactMoney(bill.held_usd)}{' '}
         was held. {bill.held_because}

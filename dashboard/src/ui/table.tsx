@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
 export interface Column<Row> {
   readonly title: ComponentChildren
@@ -31,8 +32,7 @@ export function Table<Row>({
   const classOf = ({ isFigure, isMinor, isWide }: Column<Row>) =>
     [isFigure && 'figure', isMinor && 'minor', isWide && 'wide'].filter(Boolean).join(' ') || undefined
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls sideways must be reachable by keyboard.
-    <section class="table" tabIndex={0} aria-label={caption}>
+    <Scroller title={caption}>
       <table>
         <thead>
           <tr>
@@ -66,6 +66,34 @@ export function Table<Row>({
           </tfoot>
         )}
       </table>
+    </Scroller>
+  )
+}
+
+/** Scrolls sideways where it has to. Only then is it a stop of the Tab key, for the arrow keys to move it. */
+export function Scroller({
+  title,
+  kind = '',
+  children,
+}: {
+  readonly title: string
+  readonly kind?: string
+  readonly children: ComponentChildren
+}) {
+  const section = useRef<HTMLElement>(null)
+  const [isScrolling, setScrolling] = useState(false)
+  useEffect(() => {
+    const element = section.current
+    if (element === null) return
+    const measure = () => setScrolling(element.scrollWidth > element.clientWidth)
+    const resized = new ResizeObserver(measure)
+    resized.observe(element)
+    if (element.firstElementChild !== null) resized.observe(element.firstElementChild)
+    return () => resized.disconnect()
+  }, [])
+  return (
+    <section ref={section} class={`table ${kind}`} tabIndex={isScrolling ? 0 : undefined} aria-label={title}>
+      {children}
     </section>
   )
 }
