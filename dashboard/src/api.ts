@@ -136,7 +136,8 @@ export interface Call {
   readonly unpriced: boolean
   readonly overrun: boolean
   readonly priced_as_requested: boolean
-  readonly usage: Tokens
+  /** Null while it is not known. */
+  readonly usage: Tokens | null
   readonly cost_usd: number
   readonly list_cost_usd: number
   readonly lost_list_cost_usd: number

@@ -1,16 +1,5 @@
 /** How figures, times and sizes are written. Money arrives as decimal numbers with at most nine decimals. */
 
-const NANOS_PER_USD = 1e9
-
-/** Exact below nine million dollars, where a double still tells nanodollars apart. Sums are made of these. */
-export function nanosOf(usd: number): number {
-  return Math.round(usd * NANOS_PER_USD)
-}
-
-export function usdOf(nanos: number): number {
-  return nanos / NANOS_PER_USD
-}
-
 /** Decimals that leave three significant digits of a small amount, and cents of a large one. */
 export function decimalsFor(usd: number): number {
   const size = Math.abs(usd)
@@ -18,11 +7,16 @@ export function decimalsFor(usd: number): number {
   return Math.min(9, Math.max(2, 2 - Math.floor(Math.log10(size))))
 }
 
-/** One number of decimals for a whole column, so that its points stand below each other. */
+/** One number of decimals for a whole column, so that its points stand below each other: by the largest amount. */
 export function columnDecimals(amounts: readonly number[]): number {
-  const paid = amounts.filter((usd) => usd !== 0).map(Math.abs)
-  if (paid.length === 0) return 2
-  return Math.min(6, Math.max(...paid.map(decimalsFor)))
+  return Math.min(6, decimalsFor(Math.max(0, ...amounts.map(Math.abs))))
+}
+
+/** Below a header that names the unit. What would be rounded to nothing is said to be less than the least. */
+export function figure(usd: number, decimals: number): string {
+  const least = 10 ** -decimals
+  if (usd !== 0 && Math.abs(usd) < least / 2) return `<${least.toFixed(decimals)}`
+  return money(usd, decimals).replace('$', '')
 }
 
 export function money(usd: number, decimals = decimalsFor(usd)): string {
@@ -44,11 +38,12 @@ export function count(n: number): string {
   return n.toLocaleString('en-US')
 }
 
-/** Large counts in short: 12.4 k, 3.1 M. */
-export function shortCount(n: number): string {
+/** Large counts in short: 12.4k, 3.1M. */
+export function shortCount(n: number, decimals = 1): string {
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: 1 }
   return n < 10_000
     ? count(n)
-    : n.toLocaleString('en-US', { notation: 'compact', minimumFractionDigits: 1, maximumFractionDigits: 1 })
+    : n.toLocaleString('en-US', { notation: 'compact', ...digits }).replace('K', 'k')
 }
 
 export function bytes(n: number): string {

@@ -30,7 +30,8 @@ export interface Person {
   close(): Promise<void>
 }
 
-export async function openBrowser({ url, adminKey }: TestGateway): Promise<Person> {
+/** `failures` are those of requests that the tests provoke; a browser complains of every other one. */
+export async function openBrowser({ url, adminKey }: TestGateway, failures: RegExp = /$^/): Promise<Person> {
   const dashboard = fileURLToPath(new URL('../../dist/dashboard/index.html', import.meta.url))
   assert.ok(existsSync(dashboard), 'the dashboard is not built: npm run build:dashboard')
   const { path: executablePath, env } = await findBrowser()
@@ -53,7 +54,7 @@ export async function openBrowser({ url, adminKey }: TestGateway): Promise<Perso
     const page = await context.newPage()
     page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`))
     page.on('console', (message) => {
-      const isExpected = message.text().startsWith('Failed to load resource')
+      const isExpected = message.text().startsWith('Failed to load resource') && failures.test(message.text())
       if (['error', 'warning'].includes(message.type()) && !isExpected)
         complaints.push(`${page.url()}: ${message.text()}`)
     })
@@ -82,7 +83,7 @@ export async function openBrowser({ url, adminKey }: TestGateway): Promise<Perso
       }
       const page = await newPage(screen, true)
       await page.goto(url + path)
-      await page.getByRole('heading', { level: 1 }).waitFor()
+      await untilShown(page)
       return page
     },
     complaints: () => complaints,
@@ -95,17 +96,28 @@ export async function signIn(page: Page, adminKey: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** What axe finds, in short. It is evaluated by the driver: the page's own policy lets no script in. */
-export async function violationsOf(page: Page): Promise<readonly string[]> {
-  await page.evaluate(axe)
-  const violations = await page.evaluate(async () => {
+/** Until nothing of the page is on its way. */
+export async function untilShown(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
+  for (const plot of await page.locator('.plot').all()) await plot.locator('canvas').waitFor()
+}
+
+/** What axe finds, in short; with rules named, by those alone. It is evaluated by the driver: the page's own policy lets no script in. */
+export async function violationsOf(page: Page, ...rules: readonly string[]): Promise<readonly string[]> {
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe)
+  const violations = await page.evaluate(async (rules) => {
     const { axe } = globalThis as unknown as {
-      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+      axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
     }
-    return (await axe.run()).violations
-  })
+    return (await axe.run(rules.length === 0 ? {} : { runOnly: rules })).violations
+  }, rules)
   return violations.map(
-    ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`,
+    ({ id, nodes }) =>
+      `${id}: ${nodes
+        .slice(0, 3)
+        .map(({ html }) => html.slice(0, 160))
+        .join(' | ')}`,
   )
 }
 

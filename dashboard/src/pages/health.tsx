@@ -2,6 +2,7 @@ import { type Audit, type Health, send } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
 import { bytes, count, percent } from '../format.ts'
 import { Link } from '../router.tsx'
+import { Fact, Facts } from '../ui/facts.tsx'
 import { When } from '../ui/figures.tsx'
 import { Failure, Show, Tag } from '../ui/states.tsx'
 import { Table } from '../ui/table.tsx'
@@ -26,43 +27,31 @@ export function HealthPage() {
                 </b>
               )}
             </p>
-            <dl class="facts">
-              <dt>Version</dt>
-              <dd>
+            <Facts>
+              <Fact title="Version">
                 Tollgate {value.version}, Node.js {value.node_version}
-              </dd>
-              <dt>This node</dt>
-              <dd>
+              </Fact>
+              <Fact title="This node">
                 <code>{value.node}</code>, started <When at={value.started_at} />, {bytes(value.memory_bytes)}{' '}
                 of memory
-              </dd>
-              <dt>Calls here</dt>
-              <dd>
+              </Fact>
+              <Fact title="Calls here">
                 <Link to="/requests?state=in_flight">{count(value.calls_in_flight)} in flight</Link>,{' '}
                 <Link to="/requests?state=waiting">{count(value.calls_waiting)} waiting</Link>
-              </dd>
-              <dt>Store</dt>
-              <dd>
+              </Fact>
+              <Fact title="Store">
                 {value.store.kind === 'sqlite' ? 'SQLite' : 'PostgreSQL'}, {bytes(value.store.size_bytes)},{' '}
                 <code>{value.store.place}</code>
                 {value.store.settlements_waiting > 0 && (
                   <Tag kind="look">{count(value.store.settlements_waiting)} settlements wait for it</Tag>
                 )}
-              </dd>
-            </dl>
+              </Fact>
+            </Facts>
             {value.nodes !== null && <Nodes nodes={value.nodes} />}
             <h2>Audit</h2>
             <AuditOf audit={value.audit} onStarted={health.refresh} />
             <h2>Configuration</h2>
-            <Table
-              caption="Configuration, without secrets"
-              rows={value.configuration}
-              keyOf={({ name }) => name}
-              columns={[
-                { title: 'Setting', cell: ({ name }) => <code>{name}</code> },
-                { title: 'Value', isWide: true, cell: (setting) => shownValue(setting.value) },
-              ]}
-            />
+            <Configuration of={value.configuration} />
           </>
         )}
       </Show>
@@ -70,9 +59,36 @@ export function HealthPage() {
   )
 }
 
-function shownValue(value: unknown) {
-  if (value === null || value === '') return <span class="quiet">not set</span>
-  return Array.isArray(value) ? value.join(', ') || <span class="quiet">none</span> : String(value)
+const isSet = (value: unknown) =>
+  value !== null && value !== '' && !(Array.isArray(value) && value.length === 0)
+
+/** Without secrets. What is not set is named below, for a look at what there is. */
+function Configuration({ of: settings }: { readonly of: Health['configuration'] }) {
+  return (
+    <>
+      <Table
+        caption="Configuration"
+        rows={settings.filter(({ value }) => isSet(value))}
+        keyOf={({ name }) => name}
+        columns={[
+          { title: 'Setting', lead: 'left', cell: ({ name }) => <code>{name}</code> },
+          {
+            title: 'Value',
+            isWide: true,
+            lead: 'right',
+            cell: ({ value }) => (Array.isArray(value) ? value.join(', ') : String(value)),
+          },
+        ]}
+      />
+      <p class="quiet unset-settings">
+        Not set:{' '}
+        {settings
+          .filter(({ value }) => !isSet(value))
+          .map(({ name }) => name)
+          .join(', ')}
+      </p>
+    </>
+  )
 }
 
 function Nodes({ nodes }: { readonly nodes: NonNullable<Health['nodes']> }) {

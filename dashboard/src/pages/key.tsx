@@ -1,10 +1,12 @@
 import { useState } from 'preact/hooks'
 import { type Call, type Key, type ListOf, type NewKey, send, type Usage } from '../api.ts'
 import { useCommand, useNow, useResource } from '../data.ts'
-import { addDays, count, dayOf, duration, exactTime } from '../format.ts'
+import { addDays, columnDecimals, count, dayOf, duration, exactTime, inWords, plural } from '../format.ts'
 import { rememberNames } from '../key-names.tsx'
 import { go, Link, setQuery, usePlace, withQuery } from '../router.tsx'
+import { DayBars } from '../ui/chart.tsx'
 import { ConfirmByName } from '../ui/dialog.tsx'
+import { Fact, Facts } from '../ui/facts.tsx'
 import { BudgetBar, Id, Money, When } from '../ui/figures.tsx'
 import { Failure, Show, Tag } from '../ui/states.tsx'
 import { KeyForm, SecretDialog } from './key-form.tsx'
@@ -14,10 +16,9 @@ import { CallTable } from './requests.tsx'
 export function KeyPage({ id }: { readonly id: string }) {
   const [dialog, setDialog] = useState<'edit' | 'revoke' | null>(null)
   const [made, setMade] = useState<NewKey | null>(null)
-  const key = useResource<Key>(`/v1/keys/${id}`, 3_000)
+  const key = useResource<KeyInUse>(`/v1/keys/${id}?expand=last_used_by`, 3_000)
   const calls = useResource<ListOf<Call>>(`/v1/keys/${id}/requests?limit=10`, 3_000)
   const command = useCommand()
-  const last = calls.value?.data[0] ?? null
 
   return (
     <Show resource={key} lines={6}>
@@ -61,14 +62,13 @@ export function KeyPage({ id }: { readonly id: string }) {
                   <b>
                     <When at={value.last_used_at} />
                   </b>
-                  {last !== null && <LastUse call={last} />}
+                  {value.last_used_by != null && <LastUse by={value.last_used_by} />}
                 </>
               )}
             </p>
             <Rotation of={value} onRevoke={() => setDialog('revoke')} />
-            <dl class="facts">
-              <dt>This month</dt>
-              <dd>
+            <Facts>
+              <Fact title="This month">
                 <Link to={callsOf(value, dayOf(Date.now()).slice(0, 8).concat('01'))}>
                   <BudgetBar budget={value} />
                 </Link>
@@ -80,25 +80,20 @@ export function KeyPage({ id }: { readonly id: string }) {
                     up to <Money usd={value.month_lost_usd} /> of calls were lost in a crash
                   </Tag>
                 )}
-              </dd>
-              <dt>Starts again</dt>
-              <dd>
+              </Fact>
+              <Fact title="Starts again">
                 <When at={value.budget_resets_at} />
-              </dd>
-              <dt>Models</dt>
-              <dd>
+              </Fact>
+              <Fact title="Models">
                 {value.allowed_models === null
                   ? 'all'
                   : value.allowed_models.map((model) => <code key={model}>{model} </code>)}
-              </dd>
-              <dt>Expires</dt>
-              <dd>
+              </Fact>
+              <Fact title="Expires">
                 <When at={value.expires_at} />
-              </dd>
-              <dt>Bodies</dt>
-              <dd>{value.log_requests ? 'kept with its calls' : 'not kept'}</dd>
-              <dt>Made</dt>
-              <dd>
+              </Fact>
+              <Fact title="Bodies">{value.log_requests ? 'kept with its calls' : 'not kept'}</Fact>
+              <Fact title="Made">
                 <When at={value.created_at} />
                 {value.rotated_from !== null && (
                   <>
@@ -106,22 +101,15 @@ export function KeyPage({ id }: { readonly id: string }) {
                     <Link to={`/keys/${value.rotated_from}`}>an earlier key</Link>
                   </>
                 )}
-              </dd>
-              {value.revoked_at !== null && (
-                <>
-                  <dt>Revoked</dt>
-                  <dd>{exactTime(value.revoked_at)}</dd>
-                </>
-              )}
-              <dt>Key</dt>
-              <dd>
+              </Fact>
+              {value.revoked_at !== null && <Fact title="Revoked">{exactTime(value.revoked_at)}</Fact>}
+              <Fact title="Key">
                 <code>{`${value.prefix}…${value.last4}`}</code>
-              </dd>
-              <dt>Id</dt>
-              <dd>
+              </Fact>
+              <Fact title="Id">
                 <Id id={value.id} />
-              </dd>
-            </dl>
+              </Fact>
+            </Facts>
             <KeyModels id={id} />
             <h2>
               Latest calls <Link to={withQuery('/requests', { key: id })}>all of them</Link>
@@ -186,7 +174,16 @@ function callsOf({ id }: Key, start: string): string {
   return withQuery('/requests', { key: id, start })
 }
 
-function LastUse({ call: { user_agent, client_ip, id } }: { readonly call: Call }) {
+/** What used a key last, refused calls too. */
+interface LastUsedBy {
+  readonly request_id: string
+  readonly user_agent: string | null
+  readonly address: string | null
+}
+
+type KeyInUse = Key & { readonly last_used_by?: LastUsedBy | null }
+
+function LastUse({ by: { user_agent, address, request_id } }: { readonly by: LastUsedBy }) {
   return (
     <>
       {user_agent !== null && (
@@ -195,13 +192,13 @@ function LastUse({ call: { user_agent, client_ip, id } }: { readonly call: Call 
           by <b class="name">{user_agent}</b>
         </>
       )}
-      {client_ip !== null && (
+      {address !== null && (
         <>
           {' '}
-          from <code>{client_ip}</code>
+          from <code>{address}</code>
         </>
-      )}{' '}
-      <Link to={`/requests/${id}`}>the call</Link>
+      )}
+      . <Link to={`/requests/${request_id}`}>The call</Link>
     </>
   )
 }
@@ -248,9 +245,13 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void })
       isDone: isQuiet,
       text: (
         <>
-          {usedMs === null ? 'It was never used. ' : `Last used ${duration(usedMs)} ago. `}
+          <span>
+            {key.last_used_at === null
+              ? 'Never used'
+              : `Last used ${inWords(Date.parse(key.last_used_at), now)}`}
+          </span>
           <label>
-            Quiet means{' '}
+            Quiet is{' '}
             <select
               value={quietMs}
               onChange={(event) => setQuery({ quiet: event.currentTarget.value }, 'replace')}
@@ -276,7 +277,7 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void })
             <button type="button" class={isQuiet ? 'primary' : undefined} onClick={onRevoke}>
               Revoke the old key
             </button>
-            {!isQuiet && <span class="high"> Something still uses it.</span>}
+            {!isQuiet && <span class="high">Something still uses it.</span>}
           </>
         ),
     },
@@ -293,31 +294,45 @@ function Rotation({ of: key, onRevoke }: { readonly of: Key; onRevoke(): void })
   )
 }
 
-/** Where the key's money went in the last thirty days. */
+/** Where the key's money went in the last thirty days, and when. */
 function KeyModels({ id }: { readonly id: string }) {
   const end = dayOf(Date.now())
   const start = addDays(end, -29)
-  const usage = useResource<Usage>(
-    withQuery('/v1/usage', { start, end, group_by: 'model,key', limit: 10_000 }),
-  )
-  const own = usage.value?.data.filter(({ key }) => key === id) ?? []
-  if (own.length === 0) return null
+  const asked = { start, end, key: id }
+  const days = useResource<Usage>(withQuery('/v1/usage', { ...asked, group_by: 'day' }), 15_000)
+  const usage = useResource<Usage>(withQuery('/v1/usage', { ...asked, group_by: 'model' }), 15_000)
+  const own = usage.value?.data ?? []
+  if (own.length === 0 || days.value === null) return null
+  const open = (start: string, end: string) => go(withQuery('/requests', { key: id, start, end }))
   return (
-    <>
-      <h2>Models, 30 days</h2>
-      <ul class="doors">
-        {[...own]
-          .sort((a, b) => b.cost_usd - a.cost_usd)
-          .map(({ model = '', cost_usd, requests }) => (
-            <li key={model}>
-              <Link to={withQuery('/requests', { key: id, model, start, end })}>
-                <span>{model}</span>
-                <span class="quiet">{count(requests)} calls</span>
-                <Money usd={cost_usd} />
-              </Link>
-            </li>
-          ))}
-      </ul>
-    </>
+    <div class="beside">
+      <DayBars
+        title="Cost per day, 30 days"
+        start={start}
+        end={end}
+        buckets={days.value.data}
+        onPick={(day) => open(day, day)}
+        onBrush={open}
+      />
+      <section aria-label="Models, 30 days">
+        <h2>Models, 30 days</h2>
+        <ul class="doors">
+          {[...own]
+            .sort((a, b) => b.cost_usd - a.cost_usd)
+            .map(({ model = '', cost_usd, requests }) => (
+              <li key={model}>
+                <Link to={withQuery('/requests', { key: id, model, start, end })}>
+                  <span>{model}</span>
+                  <span class="quiet">{plural(requests, 'call')}</span>
+                  <Money
+                    usd={cost_usd}
+                    decimals={Math.max(2, columnDecimals(own.map((each) => each.cost_usd)))}
+                  />
+                </Link>
+              </li>
+            ))}
+        </ul>
+      </section>
+    </div>
   )
 }

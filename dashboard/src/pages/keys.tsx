@@ -104,6 +104,7 @@ const COLUMNS: readonly Column<Key>[] = [
   {
     title: 'Name',
     isWide: true,
+    lead: 'left',
     cell: ({ id, name, status }) => (
       <>
         <Link to={`/keys/${id}`} class="name">
@@ -114,7 +115,7 @@ const COLUMNS: readonly Column<Key>[] = [
     ),
   },
   { title: 'This month', cell: (key) => <BudgetBar budget={key} /> },
-  { title: 'Last used', cell: ({ last_used_at }) => <When at={last_used_at} /> },
+  { title: 'Last used', lead: 'right', cell: ({ last_used_at }) => <When at={last_used_at} /> },
   {
     title: 'Models',
     isMinor: true,

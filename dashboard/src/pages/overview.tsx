@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { type Call, type ListOf, type NewKey, type Overview, send, type Usage } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
-import { addDays, count, dayOf, exactMoney, monthInWords, percent, plural } from '../format.ts'
+import { addDays, count, dayOf, money, monthInWords, percent, plural } from '../format.ts'
 import { go, Link, withQuery } from '../router.tsx'
 import { DayBars } from '../ui/chart.tsx'
 import { Choices } from '../ui/choices.tsx'
@@ -12,7 +12,9 @@ import { CallTable } from './requests.tsx'
 /** Is everything all right, and what is it costing me? */
 export function OverviewPage() {
   const today = dayOf(Date.now())
-  const start = addDays(today, -364)
+  // A day of a year would be less than a pixel wide on a phone.
+  const isNarrow = innerWidth < 640
+  const start = addDays(today, isNarrow ? -83 : -364)
   const overview = useResource<Overview>('/gateway/v1/overview', 3_000)
   const year = useResource<Usage>(withQuery('/v1/usage', { start, end: today, group_by: 'day' }), 15_000)
   const latest = useResource<ListOf<Call>>('/gateway/v1/requests?limit=8', 3_000)
@@ -25,7 +27,7 @@ export function OverviewPage() {
       </header>
       <Show resource={overview} lines={3}>
         {(value) => (
-          <>
+          <div class="beside figures">
             <ul class="sums">
               <li>
                 <span>{monthInWords(month)}</span>
@@ -49,7 +51,7 @@ export function OverviewPage() {
                 <span>Credit left</span>
                 <b>{value.balance.enforced ? <Money usd={value.balance.balance_usd} /> : '–'}</b>
                 <span>
-                  {value.balance.enforced ? `${exactMoney(value.balance.held_usd)} held` : 'not prepaid'}
+                  {value.balance.enforced ? `${money(value.balance.held_usd)} held` : 'not prepaid'}
                 </span>
               </li>
               <li>
@@ -69,13 +71,13 @@ export function OverviewPage() {
               </li>
             </ul>
             <NeedsALook of={value} />
-          </>
+          </div>
         )}
       </Show>
       <Show resource={year} lines={5}>
         {({ data }) => (
           <DayBars
-            title="Cost per day, a year. Click a day, or draw a range."
+            title={isNarrow ? 'Cost per day, 12 weeks' : 'Cost per day, a year. Click a day or draw a range.'}
             start={start}
             end={today}
             buckets={data}
@@ -187,10 +189,14 @@ function Of({ name, children }: { readonly name: string; readonly children: prea
 
 function NeedsALook({ of }: { readonly of: Overview }) {
   const looks = looksOf(of)
-  if (looks.length === 0) return <p class="all-right">Nothing needs a look.</p>
   return (
     <section aria-label="Needs a look">
       <h2>Needs a look</h2>
+      {looks.length === 0 && (
+        <p class="quiet">
+          Nothing: no budget nearly spent, no key about to expire, no model without a price.
+        </p>
+      )}
       <ul class="looks">
         {looks.map(({ to, title, kind }, i) => (
           <li key={i} class={kind}>

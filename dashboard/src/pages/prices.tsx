@@ -58,7 +58,7 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
               ) : (
                 <Table
                   caption="Prices"
-                  columns={COLUMNS}
+                  columns={columnsOf(found)}
                   rows={found}
                   keyOf={({ id, provider }) => `${provider} ${id}`}
                   rowClass={({ retired }) => (retired ? 'dead' : undefined)}
@@ -73,20 +73,37 @@ export function PricesPage({ query }: { readonly query: URLSearchParams }) {
 }
 
 /** The standard tier is what a call costs that says nothing else. */
-function rateOf({ prices: { rates = {} } }: PricedModel, kind: string) {
-  const standard = rates['standard'] ?? Object.values(rates)[0] ?? {}
-  const rate = standard[kind]
-  return typeof rate === 'string' || typeof rate === 'number' ? (
-    `$${Number(rate).toFixed(Math.max(2, String(rate).split('.')[1]?.length ?? 0))}`
-  ) : (
-    <span class="quiet">–</span>
-  )
+function rateOf({ prices: { rates = {} } }: PricedModel, kind: string): string | null {
+  const rate = (rates['standard'] ?? Object.values(rates)[0])?.[kind]
+  return typeof rate === 'string' || typeof rate === 'number' ? String(rate) : null
 }
 
-const COLUMNS: readonly Column<PricedModel>[] = [
+/** With as many decimals as the longest of them, so that points stand below each other. */
+function rateColumn(
+  title: string,
+  kinds: readonly string[],
+  models: readonly PricedModel[],
+  more: Partial<Column<PricedModel>> = {},
+): Column<PricedModel> {
+  const rateIn = (model: PricedModel) =>
+    kinds.map((kind) => rateOf(model, kind)).find((rate) => rate !== null) ?? null
+  const decimals = Math.max(2, ...models.map((model) => rateIn(model)?.split('.')[1]?.length ?? 0))
+  return {
+    title,
+    isFigure: true,
+    cell(model) {
+      const rate = rateIn(model)
+      return rate === null ? <span class="quiet">–</span> : Number(rate).toFixed(decimals)
+    },
+    ...more,
+  }
+}
+
+const columnsOf = (models: readonly PricedModel[]): readonly Column<PricedModel>[] => [
   {
     title: 'Model',
     isWide: true,
+    lead: 'left',
     cell: ({ id, aliases, source, retired }) => (
       <>
         <span class="name" title={aliases.length === 0 ? undefined : `also ${aliases.join(', ')}`}>
@@ -98,16 +115,17 @@ const COLUMNS: readonly Column<PricedModel>[] = [
     ),
   },
   { title: 'Provider', isMinor: true, cell: ({ provider }) => provider },
-  { title: 'Input, USD', isFigure: true, cell: (model) => rateOf(model, 'input') },
-  { title: 'Output', isFigure: true, cell: (model) => rateOf(model, 'output') },
-  { title: 'Cache read', isFigure: true, isMinor: true, cell: (model) => rateOf(model, 'cache_read') },
-  { title: 'Cache write', isFigure: true, isMinor: true, cell: (model) => rateOf(model, 'cache_write_5m') },
+  rateColumn('Input, USD', ['input'], models),
+  rateColumn('Output, USD', ['output'], models),
+  rateColumn('Cache read', ['cache_read'], models, { isMinor: true }),
+  rateColumn('Cache write', ['cache_write_5m', 'cache_write_30m'], models, { isMinor: true }),
   {
     title: 'Tiers',
     isMinor: true,
     cell: ({ prices: { rates = {} } }) =>
-      Object.keys(rates)
-        .filter((tier) => tier !== 'standard')
+      Object.entries(rates)
+        .filter(([tier, rate]) => tier !== 'standard' && typeof rate === 'object')
+        .map(([tier]) => tier)
         .join(', ') || <span class="quiet">–</span>,
   },
   {
@@ -115,6 +133,6 @@ const COLUMNS: readonly Column<PricedModel>[] = [
     isFigure: true,
     isMinor: true,
     cell: ({ context_window_tokens: tokens }) =>
-      tokens === null ? <span class="quiet">–</span> : shortCount(tokens),
+      tokens === null ? <span class="quiet">–</span> : shortCount(tokens, 0),
   },
 ]

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
 import { type Bill, type Call, send } from '../api.ts'
 import { useResource } from '../data.ts'
-import { bytes, count, duration, exactMoney, exactTime } from '../format.ts'
+import { bytes, count, duration, exactMoney, exactTime, money } from '../format.ts'
 import { KeyLink } from '../key-names.tsx'
 import { Link } from '../router.tsx'
 import { Field, FormDialog } from '../ui/dialog.tsx'
+import { Fact, Facts as FactList } from '../ui/facts.tsx'
 import { Id, TimeBar, When } from '../ui/figures.tsx'
 import { Show } from '../ui/states.tsx'
 import { Scroller } from '../ui/table.tsx'
@@ -98,6 +99,14 @@ function Summary({ of: call }: { readonly of: Call }) {
 function BillTable({ bill }: { readonly bill: Bill }) {
   const { lines, discount_usd: discount } = bill
   if (lines.length === 0) return bill.note === null ? null : <p class="quiet">{bill.note}</p>
+  const amounts = [
+    ...lines.map((line) => line.amount_usd),
+    bill.rounding_usd,
+    discount ?? 0,
+    bill.cost_usd ?? 0,
+  ]
+  const decimals = Math.max(...amounts.map(lineDecimals))
+  const aligned = (usd: number) => money(usd, decimals)
   const fractions = [...new Set(lines.map((line) => line.discount))]
   return (
     <>
@@ -106,7 +115,7 @@ function BillTable({ bill }: { readonly bill: Bill }) {
         <table>
           <tbody>
             {lines.map((line) => (
-              <tr key={`${line.model} ${line.label}`}>
+              <tr key={`${line.model} ${line.label}`} class="line">
                 <td>
                   {line.label} <span class="quiet">{[line.model, ...line.modifiers].join(', ')}</span>
                 </td>
@@ -115,22 +124,25 @@ function BillTable({ bill }: { readonly bill: Bill }) {
                   × {exactMoney(line.rate_usd)}{' '}
                   {line.rate_per === 1 ? 'each' : `per ${rateUnit(line.rate_per)}`}
                 </td>
-                <td class="figure">= {lineMoney(line.amount_usd)}</td>
+                <td class="figure">
+                  <span class="quiet">= </span>
+                  {aligned(line.amount_usd)}
+                </td>
               </tr>
             ))}
-            {bill.rounding_usd !== 0 && <Row title="rounding, once" amount={lineMoney(bill.rounding_usd)} />}
+            {bill.rounding_usd !== 0 && <Row title="rounding, once" amount={aligned(bill.rounding_usd)} />}
             {discount !== null && discount !== 0 && (
               <>
-                <Row title="at list price" amount={exactMoney(bill.list_cost_usd ?? 0)} />
+                <Row title="at list price" amount={aligned(bill.list_cost_usd ?? 0)} />
                 <Row
                   title={`discount of ${fractions.map(shownFraction).join(' and ')}`}
-                  amount={exactMoney(-discount)}
+                  amount={aligned(-discount)}
                 />
               </>
             )}
           </tbody>
           <tfoot>
-            <Row title="Total" amount={exactMoney(bill.cost_usd ?? 0)} />
+            <Row title="Total" amount={aligned(bill.cost_usd ?? 0)} />
           </tfoot>
         </table>
       </Scroller>
@@ -161,11 +173,10 @@ function shownFraction(fraction: number): string {
   return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })} %`
 }
 
-/** A line is not rounded, so it may have more decimals than an amount. */
-function lineMoney(usd: number): string {
+/** A line is not rounded, so it may have more decimals than an amount. All are written with as many, point below point. */
+function lineDecimals(usd: number): number {
   const text = Math.abs(usd).toFixed(15).replace(/0+$/, '')
-  const decimals = Math.max(2, text.length - text.indexOf('.') - 1)
-  return `${usd < 0 ? '−' : ''}$${Math.abs(usd).toFixed(decimals)}`
+  return Math.max(2, text.length - text.indexOf('.') - 1)
 }
 
 function Times({
@@ -203,7 +214,9 @@ function Facts({ of: call }: { readonly of: Call }) {
     ['Model asked', call.model === call.model_served ? null : call.model],
     [
       'Tokens',
-      `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`,
+      usage === null
+        ? null
+        : `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`,
     ],
     ['Ended by', call.stop_reason],
     ['Client', [call.user_agent, call.client_ip].filter((part) => part !== null).join(' · ') || null],
@@ -211,28 +224,31 @@ function Facts({ of: call }: { readonly of: Call }) {
     ['Balance after', call.balance_usd === null ? null : exactMoney(call.balance_usd)],
   ]
   return (
-    <dl class="facts">
+    <FactList>
       {facts.map(([title, value]) =>
         value === null ? null : (
-          <>
-            <dt>{title}</dt>
-            <dd>{value}</dd>
-          </>
+          <Fact key={title} title={title}>
+            {value}
+          </Fact>
         ),
       )}
-    </dl>
+    </FactList>
   )
 }
 
-interface KeptBodies {
-  readonly request: { readonly text: string | null; readonly truncated?: boolean } | string | null
-  readonly response: { readonly text: string | null; readonly truncated?: boolean } | string | null
+interface KeptBody {
+  readonly length_bytes: number
+  readonly truncated: boolean
+  readonly encoding: 'utf-8' | 'base64'
+  readonly content: string
 }
 
 /** Only of keys that keep them; read when they are opened. */
 function Bodies({ id }: { readonly id: string }) {
   const [isOpen, setOpen] = useState(false)
-  const bodies = useResource<KeptBodies>(isOpen ? `/gateway/v1/requests/${id}/bodies` : null)
+  const bodies = useResource<{ request: KeptBody | null; response: KeptBody | null }>(
+    isOpen ? `/gateway/v1/requests/${id}/bodies` : null,
+  )
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Bodies</summary>
@@ -242,10 +258,8 @@ function Bodies({ id }: { readonly id: string }) {
         <Show resource={bodies}>
           {(value) => (
             <>
-              <h2>Request</h2>
-              <pre>{pretty(value.request)}</pre>
-              <h2>Reply</h2>
-              <pre>{pretty(value.response)}</pre>
+              <Body title="Request" of={value.request} />
+              <Body title="Reply" of={value.response} />
             </>
           )}
         </Show>
@@ -254,12 +268,24 @@ function Bodies({ id }: { readonly id: string }) {
   )
 }
 
-function pretty(body: KeptBodies['request']): string {
-  const text = typeof body === 'string' ? body : (body?.text ?? '')
+function Body({ title, of: body }: { readonly title: string; readonly of: KeptBody | null }) {
+  return (
+    <>
+      <h2>
+        {title} {body?.truncated && <span class="quiet">the beginning of {bytes(body.length_bytes)}</span>}
+      </h2>
+      {body === null ? <p class="quiet">There was none.</p> : <pre>{readable(body)}</pre>}
+    </>
+  )
+}
+
+/** JSON is set in lines; anything else stands as it was sent. */
+function readable({ content, encoding }: KeptBody): string {
+  if (encoding === 'base64') return `base64: ${content}`
   try {
-    return JSON.stringify(JSON.parse(text), null, 2)
+    return JSON.stringify(JSON.parse(content), null, 2)
   } catch {
-    return text
+    return content
   }
 }
 

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks'
-import type { Bucket, Call, ListOf, Usage } from '../api.ts'
+import type { Call, ListOf, Usage } from '../api.ts'
 import { useResource } from '../data.ts'
-import { columnDecimals, count, duration, exactMoney, nanosOf, shortCount, usdOf } from '../format.ts'
-import { KeyLink, useKeyName } from '../key-names.tsx'
+import { count, duration, exactMoney, plural, shortCount } from '../format.ts'
+import { KeyLink } from '../key-names.tsx'
 import { go, Link, setQuery, withQuery } from '../router.tsx'
-import { Money, TimeBar, When } from '../ui/figures.tsx'
+import { Figure, TimeBar, When } from '../ui/figures.tsx'
 import { Empty, Show, Tag } from '../ui/states.tsx'
 import { type Column, Pages, Table } from '../ui/table.tsx'
 
@@ -55,6 +55,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
         <span class="dates">
           <input
             type="date"
+            class={filters['start'] === null ? 'unset' : undefined}
             aria-label="From"
             value={filters['start']?.slice(0, 10) ?? ''}
             onChange={(event) => setQuery({ start: event.currentTarget.value, after: null })}
@@ -62,6 +63,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
           {' – '}
           <input
             type="date"
+            class={filters['end'] === null ? 'unset' : undefined}
             aria-label="To"
             value={filters['end']?.slice(0, 10) ?? ''}
             onChange={(event) => setQuery({ end: event.currentTarget.value, after: null })}
@@ -180,38 +182,36 @@ function SumOf({
   readonly keyId: string | null
 }) {
   const { start, end, model, state, flag, status, min_cost_usd: least } = filters
-  const name = useKeyName(keyId)
   const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
   const isKnown =
-    isDays && flag === null && status === null && least === null && (state === null || state === 'settled')
-  const path = isKnown ? withQuery('/v1/usage', { start, end, group_by: 'model,key', limit: 10_000 }) : null
-  const usage = useResource<Usage>(path)
-  const matching = usage.value?.data.filter(
-    (bucket) => (keyId === null || bucket.key === keyId) && (model == null || bucket.model === model),
-  )
+    isDays &&
+    (start !== null || end === null) &&
+    flag === null &&
+    status === null &&
+    least === null &&
+    (state === null || state === 'settled')
+  const usage = useResource<Usage>(isKnown ? withQuery('/v1/usage', { start, end, model, key: keyId }) : null)
+  const total = isKnown ? usage.value?.total : undefined
   return (
     <p class="sum-line" aria-live="polite">
       {keyId !== null && (
         <>
-          Key <KeyLink id={keyId} /> {name === null ? '' : '· '}
+          <KeyLink id={keyId} />{' '}
         </>
       )}
-      {isKnown && matching !== undefined && !usage.value?.has_more && (
+      {total !== undefined && (
         <>
-          <b title={exactMoney(sumOf(matching))}>{exactMoney(sumOf(matching))}</b>{' '}
+          <b>
+            <data value={total.cost_usd}>{exactMoney(total.cost_usd)}</data>
+          </b>{' '}
           <span class="quiet">
-            in {count(matching.reduce((sum, { requests }) => sum + requests, 0))} settled calls
-            {start === null && end === null ? ' this month' : ''}
+            in {plural(total.requests, 'settled call')}
+            {start == null && end == null ? ' this month' : ''}
           </span>
         </>
       )}
     </p>
   )
-}
-
-/** In whole nanodollars: no rounding on the way. */
-function sumOf(buckets: readonly Bucket[]): number {
-  return usdOf(buckets.reduce((sum, { cost_usd }) => sum + nanosOf(cost_usd), 0))
 }
 
 export function CallTable({
@@ -221,7 +221,6 @@ export function CallTable({
   readonly calls: readonly Call[]
   readonly without: 'key' | null
 }) {
-  const decimals = columnDecimals(calls.map(({ cost_usd }) => cost_usd))
   const columns: Column<Call>[] = [
     {
       title: 'When',
@@ -233,9 +232,17 @@ export function CallTable({
     },
     ...(without === 'key'
       ? []
-      : [{ title: 'Key', isWide: true, cell: ({ key_id }: Call) => <KeyLink id={key_id} /> }]),
+      : [
+          {
+            title: 'Key',
+            isWide: true,
+            lead: 'left' as const,
+            cell: ({ key_id }: Call) => <KeyLink id={key_id} />,
+          },
+        ]),
     {
       title: 'Model',
+      ...(without === 'key' ? { lead: 'left' as const } : {}),
       cell: ({ model, model_served, path }) => model_served ?? model ?? <code class="quiet">{path}</code>,
     },
     { title: 'Outcome', cell: (call) => <Outcome of={call} /> },
@@ -243,8 +250,9 @@ export function CallTable({
     {
       title: 'Cost, USD',
       isFigure: true,
+      lead: 'right',
       cell: ({ cost_usd, state }) =>
-        state === 'settled' ? <Money usd={cost_usd} decimals={decimals} /> : <span class="quiet">–</span>,
+        state === 'settled' ? <Figure usd={cost_usd} decimals={6} /> : <span class="quiet">–</span>,
     },
     {
       title: 'Time',
@@ -272,9 +280,9 @@ export function CallTable({
   )
 }
 
-function TokensOf({
-  usage: { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens },
-}: Pick<Call, 'usage'>) {
+function TokensOf({ usage }: Pick<Call, 'usage'>) {
+  if (usage === null) return <span class="quiet">–</span>
+  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage
   const cache = cache_read_tokens + cache_write_tokens
   return (
     <span

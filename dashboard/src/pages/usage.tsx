@@ -1,10 +1,10 @@
 import type { Bucket, Usage } from '../api.ts'
 import { useResource } from '../data.ts'
-import { addDays, columnDecimals, count, dayOf, money, percent, shortCount } from '../format.ts'
+import { addDays, columnDecimals, count, dayOf, percent, shortCount } from '../format.ts'
 import { Link, setQuery, withQuery } from '../router.tsx'
 import { DayBars } from '../ui/chart.tsx'
 import { Choices } from '../ui/choices.tsx'
-import { Money } from '../ui/figures.tsx'
+import { Figure, Money } from '../ui/figures.tsx'
 import { Empty, Show, Tag } from '../ui/states.tsx'
 import { type Column, Pages, Table } from '../ui/table.tsx'
 
@@ -190,50 +190,49 @@ function columnsOf(
   end: string,
 ): Column<Bucket>[] {
   const decimals = columnDecimals(rows.map(({ cost_usd }) => cost_usd))
-  const listDecimals = columnDecimals(rows.map(({ list_cost_usd }) => list_cost_usd))
   const callsOf = ({ day, model, key }: Bucket) =>
     withQuery('/requests', { start: day ?? start, end: day ?? end, model, key })
   const dimension = (name: Dimension): Column<Bucket> => ({
     title: TITLES[name],
     isWide: name === 'key',
-    cell: (bucket) =>
-      name === 'key' ? (
-        <Link to={`/keys/${bucket.key}`} class="name">
-          {bucket.key_name ?? bucket.key}
-        </Link>
-      ) : (
-        bucket[name]
-      ),
+    lead: 'left',
+    cell: (bucket) => (
+      <>
+        {name === 'key' ? (
+          <Link to={`/keys/${bucket.key}`} class="name">
+            {bucket.key_name ?? bucket.key}
+          </Link>
+        ) : (
+          bucket[name] || <span class="quiet">no model</span>
+        )}
+        {name === by.at(-1) && <Doubts of={bucket} />}
+      </>
+    ),
   })
   return [
     ...by.map(dimension),
-    ...(by.length === 0 ? [{ title: '', cell: () => 'All' }] : []),
+    ...(by.length === 0 ? [{ title: '', lead: 'left' as const, cell: () => 'All' }] : []),
     {
       title: 'Cost, USD',
       isFigure: true,
+      lead: 'right',
       cell: (bucket) => (
-        <>
-          {bucket.unpriced_requests > 0 && <Tag kind="look">{count(bucket.unpriced_requests)} unpriced</Tag>}
-          {bucket.estimated_requests > 0 && (
-            <Tag kind="plain">{count(bucket.estimated_requests)} estimated</Tag>
-          )}{' '}
-          <Link to={callsOf(bucket)}>
-            <Money usd={bucket.cost_usd} decimals={decimals} />
-          </Link>
-        </>
+        <Link to={callsOf(bucket)}>
+          <Figure usd={bucket.cost_usd} decimals={decimals} />
+        </Link>
       ),
     },
     {
       title: 'List',
       isFigure: true,
       isMinor: true,
-      cell: ({ list_cost_usd }) => <Money usd={list_cost_usd} decimals={listDecimals} />,
+      cell: ({ list_cost_usd }) => <Figure usd={list_cost_usd} decimals={decimals} />,
     },
     {
       title: 'Saved',
       isFigure: true,
       isMinor: true,
-      cell: ({ savings_usd }) => <Money usd={savings_usd} decimals={listDecimals} />,
+      cell: ({ savings_usd }) => <Figure usd={savings_usd} decimals={decimals} />,
     },
     { title: 'Calls', isFigure: true, cell: ({ requests }) => count(requests) },
     { title: 'Input', isFigure: true, isMinor: true, cell: ({ input_tokens }) => tokens(input_tokens) },
@@ -253,14 +252,28 @@ function columnsOf(
   ]
 }
 
+/** Sums that rest on less than upstream's word. */
+function Doubts({
+  of: { unpriced_requests: unpriced, estimated_requests: estimated },
+}: {
+  readonly of: Bucket
+}) {
+  return (
+    <>
+      {unpriced > 0 && <Tag kind="look">{count(unpriced)} unpriced</Tag>}
+      {estimated > 0 && <Tag kind="plain">{count(estimated)} estimated</Tag>}
+    </>
+  )
+}
+
 function footerOf(by: readonly Dimension[], rows: readonly Bucket[], total: Bucket) {
   const decimals = columnDecimals(rows.map(({ cost_usd }) => cost_usd))
   return [
     'Total',
     ...Array<string>(Math.max(0, by.length - 1)).fill(''),
-    money(total.cost_usd, decimals),
-    money(total.list_cost_usd, decimals),
-    money(total.savings_usd, decimals),
+    <Figure key="cost" usd={total.cost_usd} decimals={decimals} />,
+    <Figure key="list" usd={total.list_cost_usd} decimals={decimals} />,
+    <Figure key="saved" usd={total.savings_usd} decimals={decimals} />,
     count(total.requests),
     tokens(total.input_tokens),
     tokens(total.output_tokens),

@@ -4,6 +4,7 @@ import { useCommand, useResource } from '../data.ts'
 import { count } from '../format.ts'
 import { Link, setQuery } from '../router.tsx'
 import { ConfirmByName, Field, FormDialog } from '../ui/dialog.tsx'
+import { Fact, Facts } from '../ui/facts.tsx'
 import { Id, When } from '../ui/figures.tsx'
 import { Empty, Failure, Show, Tag } from '../ui/states.tsx'
 import { Table } from '../ui/table.tsx'
@@ -63,6 +64,7 @@ export function WebhooksPage({ query }: { readonly query: URLSearchParams }) {
                 {
                   title: 'Address',
                   isWide: true,
+                  lead: 'left',
                   cell: ({ id, url }) => (
                     <Link to={`/webhooks?id=${id}`} class="name">
                       {url}
@@ -176,20 +178,13 @@ function OneWebhook({
         </button>
       </div>
       {command.error !== null && <Failure error={command.error} />}
-      <dl class="facts">
-        <dt>Id</dt>
-        <dd>
+      <Facts>
+        <Fact title="Id">
           <Id id={webhook.id} />
-        </dd>
-        <dt>Events</dt>
-        <dd>{webhook.events.includes('*') ? 'all' : webhook.events.join(', ')}</dd>
-        {webhook.description !== '' && (
-          <>
-            <dt>Description</dt>
-            <dd>{webhook.description}</dd>
-          </>
-        )}
-      </dl>
+        </Fact>
+        <Fact title="Events">{webhook.events.includes('*') ? 'all' : webhook.events.join(', ')}</Fact>
+        {webhook.description !== '' && <Fact title="Description">{webhook.description}</Fact>}
+      </Facts>
       <h2>Deliveries</h2>
       <Show resource={deliveries}>
         {({ data }) =>
@@ -202,7 +197,7 @@ function OneWebhook({
               keyOf={({ id }) => id}
               columns={[
                 { title: 'When', cell: ({ created_at }) => <When at={created_at} /> },
-                { title: 'Event', cell: ({ event_type }) => event_type },
+                { title: 'Event', lead: 'left', cell: ({ event_type }) => event_type },
                 { title: 'Outcome', cell: (delivery) => <DeliveryState of={delivery} /> },
                 { title: 'Attempts', isFigure: true, isMinor: true, cell: ({ attempts }) => count(attempts) },
                 {
@@ -213,6 +208,7 @@ function OneWebhook({
                 {
                   title: <span class="unseen">Action</span>,
                   isFigure: true,
+                  lead: 'right',
                   cell: ({ id, event_type }) => (
                     <button
                       type="button"
@@ -248,11 +244,11 @@ function OneWebhook({
   )
 }
 
-function DeliveryState({ of: { status, response_status } }: { readonly of: Delivery }) {
-  const answer = response_status === null ? '' : ` ${response_status}`
-  if (status === 'succeeded') return <span>delivered{answer}</span>
-  if (status === 'failed') return <Tag kind="bad">given up{answer}</Tag>
-  return <Tag kind="plain">{response_status === null ? 'queued' : `tried,${answer}`}</Tag>
+function DeliveryState({ of: { status, attempts, response_status: answer } }: { readonly of: Delivery }) {
+  if (status === 'succeeded') return <span>delivered {answer}</span>
+  const why = answer ?? 'no answer'
+  if (status === 'failed') return <Tag kind="bad">given up, {why}</Tag>
+  return attempts === 0 ? <Tag kind="plain">queued</Tag> : <Tag kind="look">not yet, {why}</Tag>
 }
 
 function WebhookForm({

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Bucket } from '../api.ts'
-import { count, dayInWords, dayOf, daysBetween, decimalsFor, money } from '../format.ts'
+import { columnDecimals, count, dayInWords, dayOf, daysBetween, money, plural } from '../format.ts'
+import { Figure } from './figures.tsx'
 import { Table } from './table.tsx'
 
 export interface Day {
@@ -54,6 +55,7 @@ export function DayBars({ title, start, end, buckets, onPick, onBrush }: DayBars
   }, [start, end])
   useEffect(() => plot.current?.update(days), [days])
 
+  const decimals = columnDecimals(days.map(({ cost_usd }) => cost_usd))
   const read = days.find(({ day }) => day === shown) ?? null
   const total = days.reduce((sum, { cost_usd }) => sum + cost_usd, 0)
   const best = days.reduce<Day | null>(
@@ -68,13 +70,15 @@ export function DayBars({ title, start, end, buckets, onPick, onBrush }: DayBars
           {read !== null ? (
             <>
               {dayInWords(read.day)} <b>{money(read.cost_usd)}</b>
-              {read.list_cost_usd > read.cost_usd && <> list {money(read.list_cost_usd)}</>}{' '}
-              {count(read.requests)} calls
+              {read.list_cost_usd > read.cost_usd && (
+                <span class="quiet"> list {money(read.list_cost_usd)}</span>
+              )}{' '}
+              <span class="quiet">{plural(read.requests, 'call')}</span>
             </>
           ) : (
             best !== null && (
               <span class="quiet">
-                most on {dayInWords(best.day)}: {money(best.cost_usd)} of {money(total)}
+                {money(total)}, most on {dayInWords(best.day)}: {money(best.cost_usd)}
               </span>
             )
           )}
@@ -99,12 +103,12 @@ export function DayBars({ title, start, end, buckets, onPick, onBrush }: DayBars
             {
               title: 'Cost, USD',
               isFigure: true,
-              cell: ({ cost_usd }) => money(cost_usd, Math.min(6, decimalsFor(cost_usd))),
+              cell: ({ cost_usd }) => <Figure usd={cost_usd} decimals={decimals} />,
             },
             {
               title: 'List, USD',
               isFigure: true,
-              cell: (day) => money(day.list_cost_usd, Math.min(6, decimalsFor(day.list_cost_usd))),
+              cell: ({ list_cost_usd }) => <Figure usd={list_cost_usd} decimals={decimals} />,
             },
             { title: 'Calls', isFigure: true, cell: ({ requests }) => count(requests) },
           ]}
@@ -142,6 +146,7 @@ async function drawBars(element: HTMLElement, actions: () => Actions): Promise<B
   const last = days.at(-1)?.day ?? first
   const secondsOf = (day: string) => Date.parse(day) / 1_000
   const color = (name: string) => () => getComputedStyle(document.documentElement).getPropertyValue(name)
+  const isLong = days.length > 92
   const paths = Plot.paths.bars?.({ size: [0.8, 24] })
   const bar = (name: string) => ({
     stroke: color(name),
@@ -170,14 +175,16 @@ async function drawBars(element: HTMLElement, actions: () => Actions): Promise<B
           grid: { show: false },
           size: 24,
           space: 72,
-          values: (_plot, splits) => splits.map(dayLabel),
+          // One at the very edge would be cut off.
+          values: (plot, splits) =>
+            splits.map((split) => (plot.valToPos(split, 'x') < EDGE_PX ? '' : dayLabel(split, isLong))),
         },
         {
           ...axis,
           side: 1,
           grid: { stroke: color('--line'), width: 1 },
-          size: 68,
-          space: 40,
+          size: (_plot, values) => 12 + 7 * Math.max(0, ...(values ?? []).map(({ length }) => length)),
+          space: 28,
           values: (_plot, splits) => moneyLabels(splits),
         },
       ],
@@ -225,6 +232,8 @@ async function drawBars(element: HTMLElement, actions: () => Actions): Promise<B
   }
 }
 
+const EDGE_PX = 20
+
 /** A drag that is shorter is a click. */
 const CLICK_PX = 4
 
@@ -238,16 +247,18 @@ function columnsOf(days: readonly Day[]): [number[], number[], number[]] {
 
 const FONT = '12px system-ui, sans-serif'
 
+/** With the decimals that tell one line from the next, and no cents where there are none. */
 function moneyLabels(splits: readonly number[]): string[] {
-  const decimals = Math.min(6, decimalsFor(splits[1] ?? 1))
+  const [first = 0, second = 1] = splits
+  const part = (second - first).toFixed(9).split('.')[1]?.replace(/0+$/, '') ?? ''
+  const decimals = part === '' ? 0 : Math.max(2, part.length)
   return splits.map((usd) => (usd === 0 ? '$0' : money(usd, decimals)))
 }
 
-function dayLabel(seconds: number): string {
-  const at = new Date(seconds * 1_000)
-  const isFirst = at.getUTCDate() === 1
-  return at.toLocaleDateString('en-GB', {
-    ...(isFirst ? {} : { day: 'numeric' }),
+/** A year is read by its months. */
+function dayLabel(seconds: number, isLong: boolean): string {
+  return new Date(seconds * 1_000).toLocaleDateString('en-GB', {
+    ...(isLong ? {} : { day: 'numeric' }),
     month: 'short',
     timeZone: 'UTC',
   })

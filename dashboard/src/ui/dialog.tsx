@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { ApiError } from '../api.ts'
 import { useCommand } from '../data.ts'
 import { Failure } from './states.tsx'
@@ -18,7 +18,8 @@ export function Dialog({
   readonly children: ComponentChildren
 }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // Before the next key is pressed: it belongs to the dialog.
+  useLayoutEffect(() => {
     const opener = document.activeElement
     dialog.current?.showModal()
     return () => {

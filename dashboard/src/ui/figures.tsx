@@ -1,13 +1,22 @@
 import { useState } from 'preact/hooks'
 import type { Key } from '../api.ts'
 import { useNow } from '../data.ts'
-import { decimalsFor, exactMoney, exactTime, inWords, money, percent } from '../format.ts'
+import { decimalsFor, exactMoney, exactTime, figure, inWords, money, percent } from '../format.ts'
 
 /** An amount with as many digits as matter; the exact one on hover. */
 export function Money({ usd, decimals }: { readonly usd: number; readonly decimals?: number | undefined }) {
   return (
     <data value={usd} title={exactMoney(usd)}>
       {money(usd, decimals ?? decimalsFor(usd))}
+    </data>
+  )
+}
+
+/** An amount of a column whose header names the unit. */
+export function Figure({ usd, decimals }: { readonly usd: number; readonly decimals: number }) {
+  return (
+    <data value={usd} title={exactMoney(usd)}>
+      {figure(usd, decimals)}
     </data>
   )
 }
@@ -66,9 +75,9 @@ export function BudgetBar({
   if (cap === null) {
     return (
       <span class="budget">
-        <span class="figures">
-          <Money usd={spent} /> <span class="quiet">no cap</span>
-        </span>
+        <span class="bar none" />
+        <Spent usd={spent} />
+        <span class="quiet">no cap</span>
       </span>
     )
   }
@@ -80,9 +89,9 @@ export function BudgetBar({
         <span class="spent" style={{ width: `${share(spent)}%` }} />
         <span class="held" style={{ width: `${Math.min(share(held), 100 - share(spent))}%` }} />
       </span>
-      <span class="figures">
-        <Money usd={spent} /> <span class="quiet">of</span>{' '}
-        <Money usd={cap} decimals={cap % 1 === 0 ? 0 : 2} />
+      <Spent usd={spent} />
+      <span>
+        <span class="quiet">of</span> <Money usd={cap} decimals={cap % 1 === 0 ? 0 : 2} />
         {held > 0 && (
           <span class="quiet" title={`${exactMoney(held)} is held for calls under way`}>
             {' '}
@@ -92,6 +101,15 @@ export function BudgetBar({
         {level !== 'fine' && <b class={level}> {spent >= cap ? 'spent' : percent(spent, cap)}</b>}
       </span>
     </span>
+  )
+}
+
+/** To the cent, so that a column of them can be read from top to bottom. */
+function Spent({ usd }: { readonly usd: number }) {
+  return (
+    <data class="spent-figure" value={usd} title={exactMoney(usd)}>
+      {usd > 0 && usd < 0.005 ? '<$0.01' : money(usd, 2)}
+    </data>
   )
 }
 

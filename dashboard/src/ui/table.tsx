@@ -9,6 +9,8 @@ export interface Column<Row> {
   readonly isMinor?: boolean
   /** Takes the room that is left, and is cut off where there is none. */
   readonly isWide?: boolean
+  /** On a phone, where a row is two lines: it stands in the first, on this side. The others follow in the second. */
+  readonly lead?: 'left' | 'right'
   cell(row: Row): ComponentChildren
 }
 
@@ -29,11 +31,15 @@ export function Table<Row>({
   readonly footer?: readonly ComponentChildren[]
   rowClass?(row: Row): string | undefined
 }) {
-  const classOf = ({ isFigure, isMinor, isWide }: Column<Row>) =>
-    [isFigure && 'figure', isMinor && 'minor', isWide && 'wide'].filter(Boolean).join(' ') || undefined
+  const classOf = ({ isFigure, isMinor, isWide, lead }: Column<Row>) =>
+    [isFigure && 'figure', isMinor && 'minor', isWide && 'wide', lead !== undefined && `first ${lead}`]
+      .filter(Boolean)
+      .join(' ') || undefined
+  const titleOf = ({ title }: Column<Row>) => (typeof title === 'string' ? title : undefined)
+  const isStacked = columns.some(({ lead }) => lead !== undefined)
   return (
     <Scroller title={caption}>
-      <table>
+      <table class={isStacked ? 'stacked' : undefined}>
         <thead>
           <tr>
             {columns.map((column, i) => (
@@ -47,7 +53,7 @@ export function Table<Row>({
           {rows.map((row) => (
             <tr key={keyOf(row)} class={rowClass?.(row)}>
               {columns.map((column, i) => (
-                <td key={i} class={classOf(column)}>
+                <td key={i} class={classOf(column)} data-title={titleOf(column)}>
                   {column.cell(row)}
                 </td>
               ))}
@@ -58,7 +64,7 @@ export function Table<Row>({
           <tfoot>
             <tr>
               {columns.map((column, i) => (
-                <td key={i} class={classOf(column)}>
+                <td key={i} class={classOf(column)} data-title={titleOf(column)}>
                   {footer[i]}
                 </td>
               ))}
@@ -112,7 +118,7 @@ export function Pages({
 }) {
   if (after === null && next === null) return null
   return (
-    <nav class="pages" aria-label="Pages">
+    <nav class="pages" aria-label="More rows">
       {after !== null && (
         <button type="button" onClick={onFirst}>
           First page
