@@ -103,12 +103,15 @@ function Page({ place }: { readonly place: Place }) {
       return <HealthPage />
     default:
       return (
-        <Empty>
-          <p>There is no such page.</p>
-          <p>
-            <Link to="/">Overview</Link>
-          </p>
-        </Empty>
+        <>
+          <h1>Not found</h1>
+          <Empty>
+            <p>There is no such page.</p>
+            <p>
+              <Link to="/">Overview</Link>
+            </p>
+          </Empty>
+        </>
       )
   }
 }

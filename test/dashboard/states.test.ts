@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { dayOf } from '../../src/ledger/calendar.ts'
 import { changeBooks } from '../support/books.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway } from '../support/gateway.ts'
-import { openBrowser, type Person, violationsOf } from './browser.ts'
+import { openBrowser, type Person, untilShown, violationsOf } from './browser.ts'
 
 const gateway = await startGateway()
 let person: Person
 before(async () => {
-  person = await openBrowser(gateway)
+  person = await openBrowser(gateway, /503|ERR_INTERNET_DISCONNECTED/)
 })
 after(async () => {
   await person.close()
@@ -16,7 +17,12 @@ after(async () => {
 })
 
 const KEYS = 100_000
-const CALLS = 100_000
+const CALLS = 5_000_000
+const LOGGED_CALLS = 30_000
+const TODAY = dayOf(Date.now())
+
+const numbers = (count: number) =>
+  `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${count})`
 
 test('what is on its way is shown as such, and a failure says what failed and is tried again', async () => {
   const page = await person.visit('/dashboard/prices')
@@ -56,28 +62,43 @@ test('a figure that was read stays while the gateway is away, and the page goes 
 test('a name of 120 emoji, markup and text from right to left leave the page as wide as it was', async () => {
   for (const name of [
     '🦜'.repeat(120),
-    '<script>alert(1)</script>'.repeat(4),
+    '<img src=x onerror=alert(1)>'.repeat(4),
     'مساعد الدعم الفني '.repeat(6),
   ]) {
     const { id } = await gateway.createKey(name)
     const page = await person.visit(`/dashboard/keys/${id}`, { width: 390, scheme: 'light' })
     await page.getByRole('heading', { level: 1, name: name.trim() }).waitFor()
     assert.equal(await page.evaluate<number>('document.documentElement.scrollWidth'), 390)
+    for (const path of ['/dashboard/keys', '/dashboard/keys?search=x']) {
+      await page.goto(gateway.url + path)
+      await untilShown(page)
+      assert.equal(await page.evaluate<number>('document.documentElement.scrollWidth'), 390, path)
+    }
+    assert.equal(await page.locator('main img').count(), 0)
     await page.context().close()
   }
 })
 
-test('with a hundred thousand keys and calls, pages show a hundred, the next ones, and what is searched for', async () => {
+test('with 100,000 keys and five million calls, pages show a hundred rows, the next ones, and what is searched for', async () => {
+  const isSqlite = gateway.databaseUrl === null
   const { id } = await gateway.createKey('the last of all')
   await changeBooks(
     gateway,
-    `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ${KEYS})
-     INSERT INTO api_key (id, account_id, name, digest, prefix, last4, created_at_ms)
-     SELECT 'key_0000000000000000' || (1000000000 + i), 'default', 'key ' || i,
-       ${gateway.databaseUrl === null ? 'randomblob(32)' : "decode(md5('' || i) || md5('x' || i), 'hex')"},
+    `${numbers(KEYS)}
+     INSERT INTO api_key (id, account_id, name, ${isSqlite ? '' : 'name_upper,'} digest, prefix, last4, created_at_ms)
+     SELECT 'key_0000000000000000' || (1000000000 + i), 'default', 'key ' || i, ${isSqlite ? '' : "'KEY ' || i,"}
+       ${isSqlite ? 'randomblob(32)' : "decode(md5('' || i) || md5('x' || i), 'hex')"},
        'svc_live_xxxxxxx', 'xxxx', 0 FROM n`,
   )
-  await fillLog(gateway, id, CALLS, Date.now())
+  // Lists are read by cursor and reports from the sums of days: for neither does it matter how many calls are behind.
+  await fillLog(gateway, id, LOGGED_CALLS, Date.now())
+  await changeBooks(
+    gateway,
+    `${numbers(KEYS)}
+     INSERT INTO rollup (account_id, day, model, key_id, requests, input_tokens, cost_nanos, list_nanos)
+     SELECT 'default', '${TODAY}', 'claude-opus-4-8', 'key_0000000000000000' || (1000000000 + i), ${CALLS / KEYS},
+       60000, 1000001, 2000000 FROM n`,
+  )
   const page = await person.visit('/dashboard/keys')
   await page.locator('tbody tr').nth(99).waitFor()
   assert.equal(await page.locator('tbody tr').count(), 100)
@@ -89,11 +110,23 @@ test('with a hundred thousand keys and calls, pages show a hundred, the next one
   await page.getByRole('link', { name: 'key 99999' }).waitFor()
   assert.equal(await page.locator('tbody tr').count(), 1)
 
+  await page.goto(`${gateway.url}/dashboard/usage?by=model,key`)
+  await page.locator('.sums li', { hasText: 'Calls' }).getByText('5,000,000').waitFor()
+  assert.equal(await page.locator('.sums li data').first().getAttribute('value'), '100.0001')
+  await page.getByRole('region', { name: 'Usage' }).locator('tbody tr').nth(199).waitFor()
+  await page.getByRole('button', { name: 'Next page' }).click()
+  await page.waitForURL(/after=/)
+
   await page.goto(`${gateway.url}/dashboard/requests?status=429`)
   await page.locator('tbody tr').nth(99).waitFor()
   await page.getByRole('button', { name: 'Next page' }).click()
   await page.waitForURL(/after=/)
   await page.locator('tbody tr').nth(99).waitFor()
+
+  await page.goto(`${gateway.url}/dashboard/requests?start=${TODAY}&key=key_00000000000000001000000007`)
+  await page.getByText('in 50 settled calls').waitFor()
+  await page.goto(`${gateway.url}/dashboard`)
+  await page.getByText('5,000,000 calls').waitFor()
 })
 
 test('no window has complained', () => {

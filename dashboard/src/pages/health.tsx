@@ -65,7 +65,7 @@ const isSet = (value: unknown) =>
 /** Without secrets. What is not set is named below, for a look at what there is. */
 function Configuration({ of: settings }: { readonly of: Health['configuration'] }) {
   return (
-    <>
+    <div class="measure">
       <Table
         caption="Configuration"
         rows={settings.filter(({ value }) => isSet(value))}
@@ -87,7 +87,7 @@ function Configuration({ of: settings }: { readonly of: Health['configuration'] 
           .map(({ name }) => name)
           .join(', ')}
       </p>
-    </>
+    </div>
   )
 }
 

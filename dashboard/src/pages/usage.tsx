@@ -135,7 +135,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
               <Table
                 caption="Usage"
                 columns={columnsOf(by, data, start, end)}
-                rows={data}
+                rows={after === null && next === null ? inOrder(by, data) : data}
                 keyOf={({ day, model, key }) => `${day} ${model} ${key}`}
                 footer={footerOf(by, data, total)}
               />
@@ -264,6 +264,11 @@ function Doubts({
       {estimated > 0 && <Tag kind="plain">{count(estimated)} estimated</Tag>}
     </>
   )
+}
+
+/** The dearest first, where all of them are here; days stay in their order. */
+function inOrder(by: readonly Dimension[], buckets: readonly Bucket[]): readonly Bucket[] {
+  return by.includes('day') ? buckets : [...buckets].sort((a, b) => b.cost_usd - a.cost_usd)
 }
 
 function footerOf(by: readonly Dimension[], rows: readonly Bucket[], total: Bucket) {

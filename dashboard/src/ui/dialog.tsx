@@ -20,11 +20,9 @@ export function Dialog({
   const dialog = useRef<HTMLDialogElement>(null)
   // Before the next key is pressed: it belongs to the dialog.
   useLayoutEffect(() => {
-    const opener = document.activeElement
-    dialog.current?.showModal()
-    return () => {
-      if (opener instanceof HTMLElement) opener.focus()
-    }
+    const element = dialog.current
+    element?.showModal()
+    return () => element?.close()
   }, [])
   return (
     <dialog
