@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,6 +9,8 @@ import { findBrowser } from './find-browser.ts'
 
 /** Pictures of every page, for people to look at. */
 const PICTURES_DIR = fileURLToPath(new URL('../../test-results/dashboard/', import.meta.url))
+
+export const BUILT_DIR = fileURLToPath(new URL('../../dist/dashboard/', import.meta.url))
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -30,10 +32,19 @@ export interface Person {
   close(): Promise<void>
 }
 
+/** By `npm ci`; after a change of its source it has to be built again. */
+function assertBuilt(): void {
+  const source = fileURLToPath(new URL('../../dashboard/', import.meta.url))
+  const builtMs = statSync(join(BUILT_DIR, 'index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const newer = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => statSync(join(source, name)).mtimeMs > builtMs,
+  )
+  assert.deepEqual(newer, [], 'the dashboard is not built from what it is now: npm run build:dashboard')
+}
+
 /** `failures` are those of requests that the tests provoke; a browser complains of every other one. */
 export async function openBrowser({ url, adminKey }: TestGateway, failures: RegExp = /$^/): Promise<Person> {
-  const dashboard = fileURLToPath(new URL('../../dist/dashboard/index.html', import.meta.url))
-  assert.ok(existsSync(dashboard), 'the dashboard is not built: npm run build:dashboard')
+  assertBuilt()
   const { path: executablePath, env } = await findBrowser()
   const browser: Driven = await chromium.launch({
     executablePath,
@@ -48,6 +59,8 @@ export async function openBrowser({ url, adminKey }: TestGateway, failures: RegE
       viewport: { width, height: width < 700 ? 844 : 900 },
       colorScheme: scheme,
       reducedMotion: 'reduce',
+      // Where the machine has no language set, that of some browsers is no valid one.
+      locale: 'en-US',
       permissions: ['clipboard-read', 'clipboard-write'],
       ...(isSignedIn && session !== undefined ? { storageState: session } : {}),
     })

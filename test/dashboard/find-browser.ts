@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -77,11 +78,53 @@ async function failureOf({ path, env }: Browser): Promise<string | null> {
   }
 }
 
+/** How long a browser may take to come, on a slow line. */
+const PATIENCE_MS = 240_000
+
+/**
+ * A folder of the cache, made by one of the test files that look for a browser at the same time; the others wait for it.
+ * It is there when it is whole.
+ */
+async function cached(name: string, make: (part: string) => Promise<void>): Promise<string> {
+  const dir = join(CACHE_DIR, name)
+  const part = `${dir}.part`
+  mkdirSync(CACHE_DIR, { recursive: true })
+  const givenUpMs = Date.now() + PATIENCE_MS
+  while (!existsSync(dir)) {
+    try {
+      mkdirSync(part)
+    } catch {
+      // What a process left behind that was killed.
+      if (Date.now() - (statSync(part, { throwIfNoEntry: false })?.ctimeMs ?? Infinity) > PATIENCE_MS)
+        rmSync(part, { recursive: true, force: true })
+      if (Date.now() > givenUpMs) throw new Error(`${part} does not become whole`)
+      await setTimeout(200)
+      continue
+    }
+    try {
+      await make(part)
+      renameSync(part, dir)
+    } finally {
+      rmSync(part, { recursive: true, force: true })
+    }
+  }
+  return dir
+}
+
 /** The package brings the libraries that a bare machine has not. It unpacks into the folder for temporary files. */
 async function unpackPackage(): Promise<readonly Browser[]> {
   if (process.arch !== 'x64') return []
-  const dir = join(CACHE_DIR, 'package')
-  mkdirSync(dir, { recursive: true })
+  const dir = await cached('package', inflatePackage)
+  const path = join(dir, 'chromium')
+  const fonts = { FONTCONFIG_FILE: writeFontsFile(dir) }
+  // The machine's own libraries first: where they are there, they are the newer ones.
+  return [
+    { path, env: fonts },
+    { path, env: { ...fonts, LD_LIBRARY_PATH: join(dir, 'al2023', 'lib') } },
+  ]
+}
+
+async function inflatePackage(dir: string): Promise<void> {
   const { inflate } = await import('@sparticuz/chromium')
   const archives = fileURLToPath(new URL('../bin/', import.meta.resolve('@sparticuz/chromium')))
   const before = process.env['TMPDIR']
@@ -94,13 +137,6 @@ async function unpackPackage(): Promise<readonly Browser[]> {
     if (before === undefined) delete process.env['TMPDIR']
     else process.env['TMPDIR'] = before
   }
-  const path = join(dir, 'chromium')
-  const fonts = { FONTCONFIG_FILE: writeFontsFile(dir) }
-  // The machine's own libraries first: where they are there, they are the newer ones.
-  return [
-    { path, env: fonts },
-    { path, env: { ...fonts, LD_LIBRARY_PATH: join(dir, 'al2023', 'lib') } },
-  ]
 }
 
 /** The package's own file names folders of another machine; without any font Chromium ends itself. */
@@ -114,8 +150,7 @@ function writeFontsFile(dir: string): string {
 
 /** Downloads the browser with the libraries it needs and unpacks them beside each other. Needs no root. */
 async function unpackDebian(): Promise<readonly Browser[]> {
-  const dir = join(CACHE_DIR, 'debian')
-  if (!existsSync(dir)) await downloadDebian(`${dir}.part`, dir)
+  const dir = await cached('debian', downloadDebian)
   const libraries = readdirSync(join(dir, 'usr/lib'))
     .filter((name) => name.includes('-linux-gnu'))
     .flatMap((name) => [join(dir, 'usr/lib', name), join(dir, 'lib', name)])
@@ -125,9 +160,7 @@ async function unpackDebian(): Promise<readonly Browser[]> {
     .filter(({ path }) => existsSync(path))
 }
 
-async function downloadDebian(part: string, dir: string): Promise<void> {
-  rmSync(part, { recursive: true, force: true })
-  mkdirSync(part, { recursive: true })
+async function downloadDebian(part: string): Promise<void> {
   const options = [
     '--recurse',
     '--no-recommends',
@@ -147,15 +180,17 @@ async function downloadDebian(part: string, dir: string): Promise<void> {
     await run('dpkg', ['-x', join(part, name), part])
     rmSync(join(part, name))
   }
-  mkdirSync(dirname(dir), { recursive: true })
-  renameSync(part, dir)
 }
 
 async function downloadPlaywright(): Promise<readonly Browser[]> {
-  const dir = join(CACHE_DIR, 'playwright')
   const program = fileURLToPath(new URL('cli.js', import.meta.resolve('playwright-core')))
-  const env = { ...process.env, PLAYWRIGHT_BROWSERS_PATH: dir }
-  await run(process.execPath, [program, 'install', 'chromium-headless-shell'], { env })
+  const dir = await cached('playwright', async (part) => {
+    const env = { ...process.env, PLAYWRIGHT_BROWSERS_PATH: part }
+    await run(process.execPath, [program, 'install', 'chromium-headless-shell'], {
+      env,
+      timeout: PATIENCE_MS,
+    })
+  })
   const found = readdirSync(dir, { recursive: true, encoding: 'utf8' })
   return found
     .filter((name) => /(?:headless_shell|headless-shell)$/.test(name))

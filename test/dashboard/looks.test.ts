@@ -1,8 +1,20 @@
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { startBillingBench } from '../billing/bench-of-one.ts'
-import { DESKTOP, openBrowser, type Person, takePicture, untilShown, violationsOf } from './browser.ts'
+import {
+  BUILT_DIR,
+  DESKTOP,
+  openBrowser,
+  type Person,
+  signIn,
+  takePicture,
+  untilShown,
+  violationsOf,
+} from './browser.ts'
 import { seedYear } from './seed-year.ts'
 
 const bench = await startBillingBench({
@@ -42,6 +54,29 @@ const PAGES = {
   prices: '/dashboard/prices?search=-5',
   health: '/dashboard/health',
 }
+
+test('all of it is at most 90 kB gzipped, the first page 60, under names that change with the content', async () => {
+  const page = await person.open('/dashboard')
+  const loaded = new Map<string, Record<string, string>>()
+  page.on('response', (response) => loaded.set(new URL(response.url()).pathname, response.headers()))
+  await page.reload()
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+  await untilShown(page)
+  const assets = [...loaded].filter(([path]) => path.startsWith('/dashboard/assets/'))
+  assert.ok(assets.length >= 4, 'script, style, and both of the charts')
+  for (const [path, headers] of assets) {
+    assert.match(path, /-[\w-]{8}\.(?:js|css|svg)$/)
+    assert.match(headers['cache-control'] ?? '', /immutable/, path)
+    assert.equal(headers['content-encoding'], 'br', path)
+  }
+  const zippedBytes = (names: readonly string[]) =>
+    names.reduce((sum, name) => sum + gzipSync(readFileSync(join(BUILT_DIR, 'assets', name))).length, 0)
+  const first = zippedBytes(assets.map(([path]) => basename(path)))
+  const all = zippedBytes(readdirSync(join(BUILT_DIR, 'assets')).filter((name) => /\.(?:js|css)$/.test(name)))
+  assert.ok(first <= 60_000, `${first} bytes for the first page`)
+  assert.ok(all <= 90_000, `${all} bytes in all`)
+})
 
 const widthOf = (page: Page) => page.evaluate<number>('document.documentElement.scrollWidth')
 
