@@ -250,7 +250,7 @@ const remove = defineApiCommand({
   summary: ['<id>', 'send nothing there any more, and forget its deliveries'],
   usage: 'tollgate webhooks delete <id>',
   about:
-    'Deletes a webhook with its deliveries. To pause one, there is tollgate webhooks update <id> --disable.',
+    'Deletes a webhook: what waits for it is not delivered. To pause one, there is tollgate webhooks update <id> --disable.',
   options: {},
   examples: ['tollgate webhooks delete wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
   takesArguments: true,

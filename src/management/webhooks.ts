@@ -171,7 +171,7 @@ const updateWebhook = defineRoute({
 const deleteWebhook = defineRoute({
   endpoint: 'DELETE /gateway/v1/webhooks/{id}',
   operationId: 'delete_webhook',
-  summary: 'Delete a webhook with its deliveries',
+  summary: 'Delete a webhook: what waits for it is not delivered',
   success: { status: 204, schema: null },
   errors: ['not_found'],
   async handle({ caller, params: [id = ''] }, { store }) {
