@@ -384,6 +384,9 @@ export const limits = {
   /** Deliveries of one endpoint under way at once on a node. Further ones wait for their turn. */
   webhookTriesMax: 4,
 
+  /** An endpoint at which all of `webhookClaimMax` tries have failed is left alone so long before the next of them. */
+  webhookFailingPauseMs: 1_000,
+
   /**
    * How often a node looks for events and deliveries that settlements, other nodes or commands have left in the store, and how often
    * for endpoints while there are none. What its own management API changes is looked at once, but not more often than the first
