@@ -177,7 +177,8 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     const settled = await settle(bill)
     gateway.reached('settled')
     whole = end.kind === 'complete'
-    if (whole && modelAsked !== null) gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs())
+    if (whole && modelAsked !== null && call.plan.bill.answers === 1)
+      gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs() - reply.pausedMs)
     await taps.callSettled(reply.replyHead, whole)
 
     // answer

@@ -44,7 +44,10 @@ function readOnMs(reply: ReplyPipeline, plan: BillPlan, onLeave: OnLeave): numbe
   // What is free costs nothing, and neither does an error: there is nothing to learn from the rest of it.
   if (!plan.metered || reply.isError) return 0
   if (onLeave === 'finish' || cannotBeTold(reply, plan.unseen())) return limits.finishMs
-  return reply.isNearlyDone ? limits.readOnMs : 0
+  if (reply.isNearlyDone) return limits.readOnMs
+  // The usage of an answer that has just ended is on its way, and nothing else tells how much was reasoned for it.
+  const reasons = plan.unseen().reasoning || reply.shown.reasons
+  return reasons && !reply.isSilent ? limits.reasonedReadOnMs : 0
 }
 
 function cannotBeTold({ shown, isStreamed, isSilent }: ReplyPipeline, unseen: UnseenWork): boolean {
