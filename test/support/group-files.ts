@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
@@ -30,6 +30,7 @@ export function groupFiles(files: readonly string[], root: string, folder: strin
       members: among.filter((_, at) => at % count === nth),
     }))
   })
+  mkdirSync(folder)
   for (const { file, members } of groups) {
     const suites = members.map((member) => [member, pathToFileURL(join(root, member)).href])
     writeFileSync(
