@@ -9,8 +9,8 @@ import { refuseRequest } from './gateway/deny.ts'
 import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
-import { bootstrapDigestOf } from './gateway/identify.ts'
 import { BodyRoom, createByteBudget, freeBytesOf, KeyShares } from './gateway/key-shares.ts'
+import { bootstrapDigestOf } from './gateway/parse-credential.ts'
 import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
 import { openUpstream } from './gateway/upstream-pool.ts'
@@ -264,7 +264,7 @@ async function serveFrom(
     clock,
     log,
     store,
-    identify: {
+    credentials: {
       servicePrefix: config.prefix,
       digestKey,
       bootstrapDigest: bootstrapDigestOf(config.adminKey, digestKey),
@@ -355,10 +355,10 @@ async function serveFrom(
     clock,
     nextUlid,
     names,
-    onExchange: openFrontDoor(gateway, async (exchange, target, identity) => {
+    onExchange: openFrontDoor(gateway, async (exchange, target, credential) => {
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
       const { handleOwned } = await management.get()
-      await handleOwned(exchange, target, identity, owned)
+      await handleOwned(exchange, target, credential, owned)
     }),
     shapeBroken(refusal, head, requestId) {
       counts.refused(refusal.code)

@@ -72,7 +72,7 @@ export const limits = {
 
   /** Calls that wait for room, in all and for one cap or credit. Beyond either they are refused as after the wait. */
   callsWaitingMax: 10_000,
-  callsWaitingInLineMax: 2_000,
+  callsQueuedPerLimitMax: 2_000,
 
   /** How long a call waits for room, unless `budgets.wait_seconds` says otherwise. Then: 429 `budget_held`. */
   budgetWaitMs: 30_000,

@@ -11,8 +11,8 @@ import type { RawHeaders } from '../http/raw-headers.ts'
 import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { Listeners } from '../kernel/listeners.ts'
-import type { Caller, RecognitionStore } from '../keys/identity.ts'
-import { type Identity, refuseKey } from '../keys/identity.ts'
+import type { Caller, KeyLookupStore } from '../keys/credential.ts'
+import { type Credential, refuseKey } from '../keys/credential.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
@@ -78,7 +78,7 @@ function matchTemplate(template: string, path: string): string[] | null {
 
 export interface OwnedParts {
   readonly management: Management
-  readonly recognition: RecognitionStore
+  readonly recognition: KeyLookupStore
   readonly bodyTimes: BodyTimes
   /** Whether the metrics are shown without a key. */
   readonly metricsPublic: boolean
@@ -91,7 +91,7 @@ export interface OwnedParts {
 export async function handleOwned(
   exchange: Exchange,
   target: Target,
-  identity: Identity,
+  credential: Credential,
   { management, recognition, bodyTimes, metricsPublic }: OwnedParts,
 ): Promise<void> {
   const deny = (refusal: Refusal) => {
@@ -99,11 +99,11 @@ export async function handleOwned(
     sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
   }
   if (metricsPublic && target.path === METRICS_PATH) return await showMetrics(exchange, management, deny)
-  if (identity.kind === 'refused') return deny(identity.refusal)
+  if (credential.kind === 'refused') return deny(credential.refusal)
   // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
-  if (identity.kind === 'preflight') return deny(refuseKey('unknown_key'))
+  if (credential.kind === 'preflight') return deny(refuseKey('unknown_key'))
   const atMs = management.clock.nowMs()
-  const caller = await recognition.lookUpKey(identity.digest, atMs)
+  const caller = await recognition.lookUpKey(credential.digest, atMs)
   if (caller.kind === 'refused') return deny(refuseKey(caller.reason))
   const found = findRoute(exchange.method, target.path)
   // What an API key may call is looked up first; that something else does not exist, it does not learn.

@@ -1,4 +1,4 @@
-import type { RecognitionStore } from '../keys/identity.ts'
+import type { KeyLookupStore } from '../keys/credential.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -9,7 +9,7 @@ import type { WebhookStore } from '../webhooks/webhook-store.ts'
 /** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */
 export interface Store
   extends KeyStore,
-    RecognitionStore,
+    KeyLookupStore,
     LedgerStore,
     UsageStore,
     RequestLogStore,

@@ -54,7 +54,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
   }
   const caller = { kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const
   const exchange = {} as Exchange
-  await route.handle({ exchange, caller, params: ['key_1'], query: {}, body, once: null }, management)
+  await route.handle({ exchange, caller, params: ['key_1'], query: {}, body, idempotency: null }, management)
   return times
 }
 
