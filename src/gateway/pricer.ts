@@ -242,7 +242,7 @@ function tokensHeld(
 /** What upstream takes for a request that leaves its model out. A name that cannot be read is no such request. */
 function defaultModel(call: PricedRequest, limits: RequestLimits, version: PriceVersion): string | null {
   if (call.modelAsked !== null || call.endpoint === null || limits.stored) return null
-  if ((membersOf(call.facts).get('model') ?? null) !== null) return null
+  if ((membersOf(call.facts)['model'] ?? null) !== null) return null
   return version.defaultModels.get(call.endpoint.template) ?? null
 }
 
