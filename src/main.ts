@@ -8,8 +8,8 @@ import { refuseRequest } from './gateway/deny.ts'
 import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
-import { bootstrapDigestOf } from './gateway/identify.ts'
 import { BodyRoom, createByteBudget, freeBytesOf, KeyShares } from './gateway/key-shares.ts'
+import { bootstrapDigestOf } from './gateway/parse-credential.ts'
 import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
 import { openUpstream } from './gateway/upstream-pool.ts'
@@ -250,7 +250,7 @@ async function serveFrom(
     clock,
     log,
     store,
-    identify: {
+    credentials: {
       servicePrefix: config.prefix,
       digestKey,
       bootstrapDigest: bootstrapDigestOf(config.adminKey, digestKey),
@@ -355,11 +355,11 @@ async function serveFrom(
     clock,
     nextUlid,
     names,
-    onExchange: openFrontDoor(gateway, async (exchange, target, identity) => {
+    onExchange: openFrontDoor(gateway, async (exchange, target, credential) => {
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
       if (isDashboardPath(target)) return await answerDashboard(exchange, target, dashboard.get)
       const { handleOwned } = await management.get()
-      await handleOwned(exchange, target, identity, owned)
+      await handleOwned(exchange, target, credential, owned)
     }),
     shapeBroken(refusal, head, requestId) {
       counts.refused(refusal.code)

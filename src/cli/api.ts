@@ -3,18 +3,29 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { type Config, readConfig } from '../config.ts'
 import { rawNumber } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
-import { nullable, object, parseExact, type Schema, string, WrongAnswer } from './answer-schema.ts'
+import {
+  array,
+  boolean,
+  nullable,
+  object,
+  parseExact,
+  type Schema,
+  string,
+  WrongAnswer,
+} from './answer-schema.ts'
 import {
   type Command,
   type Declaration,
   defineCommand,
   Failure,
+  flag,
+  NO_COLOR,
   type Option,
   type Options,
   option,
   UsageError,
 } from './command.ts'
-import { print } from './terminal.ts'
+import { outputStyle, print, type TerminalStyle } from './terminal.ts'
 import { type Answer, type Asked, createHttpTransport, type Transport } from './transport.ts'
 
 /** How parameters of the API are called on the command line. */
@@ -173,6 +184,37 @@ export async function printAnswer<T>(
   render: (value: T) => string,
 ): Promise<void> {
   await print(json ? `${text}\n` : render(value))
+}
+
+/** Of a command that lists what the API gives page by page. */
+export const PAGE_OPTIONS = {
+  limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given'),
+  after: option('<id>', 'go on behind this one, the last of the list before'),
+  json: flag("print the API's answer instead"),
+  'no-color': NO_COLOR,
+}
+
+interface Page<T> {
+  readonly data: readonly T[]
+  readonly has_more: boolean
+  readonly next: string | null
+}
+
+export const pageOf = <T>(item: Schema<T>): Schema<Page<T>> =>
+  object({ data: array(item), has_more: boolean, next: nullable(string) })
+
+/** A page as a table, or what there is to say where it is empty; then how to go on. */
+export async function printPage<T>(
+  values: { readonly json: boolean; readonly 'no-color': boolean },
+  { text, value }: { readonly text: string; readonly value: Page<T> },
+  table: (rows: readonly T[], style: TerminalStyle) => string,
+  empty: string,
+): Promise<void> {
+  if (values.json) return await print(`${text}\n`)
+  if (value.data.length > 0) await print(table(value.data, outputStyle(values)))
+  else process.stderr.write(`${empty}\n`)
+  if (value.has_more)
+    process.stderr.write(`There are more: go on with --after ${value.next}, or take a larger --limit.\n`)
 }
 
 async function openTransport(connection: Connection, config: Config): Promise<Transport> {

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { array, boolean, nullable, object, string } from './answer-schema.ts'
-import { amountField, defineApiCommand, idempotencyKey, printAnswer } from './api.ts'
+import {
+  amountField,
+  defineApiCommand,
+  idempotencyKey,
+  PAGE_OPTIONS,
+  pageOf,
+  printAnswer,
+  printPage,
+} from './api.ts'
 import { defineGroup, Failure, flag, NO_COLOR, option, UsageError, type Values } from './command.ts'
 import { findKey, type KeyAnswer, keyAnswer, renderKey, shownKey, statusCell } from './key-answer.ts'
 import {
@@ -113,8 +120,6 @@ async function printNewKey({ key, id, name }: KeyAnswer, what: string): Promise<
   await print(`${key}\n`)
 }
 
-const page = object({ data: array(keyAnswer), has_more: boolean, next: nullable(string) })
-
 const list = defineApiCommand({
   name: 'keys list',
   summary: ['', 'list the keys, newest first, with what they spent this month'],
@@ -128,23 +133,16 @@ const list = defineApiCommand({
       '<text>',
       'part of a name in any case, of an id, of the beginning or of the last four characters of a key',
     ),
-    limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given'),
-    after: option('<id>', 'go on behind this key, the last one of the list before'),
-    json: flag("print the API's answer instead"),
-    'no-color': NO_COLOR,
+    ...PAGE_OPTIONS,
   },
   examples: ['tollgate keys list --status usable', 'tollgate keys list --search svc_live_Ab3dE9f'],
   run(values) {
     const { status, search, limit, after } = values
     return async (api) => {
       const query = { status, search, limit, after }
-      const { text, value } = await api.ask(page, 'GET', '/v1/keys', { query })
-      if (values.json) return await print(`${text}\n`)
-      if (value.data.length > 0) await print(keyTable(value.data, outputStyle(values)))
-      else process.stderr.write('There is no such key. `tollgate keys create --name <name>` creates one.\n')
-      if (value.has_more) {
-        process.stderr.write(`There are more: go on with --after ${value.next}, or take a larger --limit.\n`)
-      }
+      const answer = await api.ask(pageOf(keyAnswer), 'GET', '/v1/keys', { query })
+      const empty = 'There is no such key. `tollgate keys create --name <name>` creates one.'
+      await printPage(values, answer, keyTable, empty)
     }
   },
 })

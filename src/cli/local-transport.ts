@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { createUlidSource } from '../kernel/ids.ts'
-import type { Caller } from '../keys/identity.ts'
+import type { Caller } from '../keys/credential.ts'
 import { createSettlementWatch } from '../ledger/settlement-watch.ts'
 import { WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { Management } from '../management/route.ts'

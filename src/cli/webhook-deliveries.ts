@@ -1,16 +1,7 @@
-import { array, boolean, type Infer, nullable, object, string } from './answer-schema.ts'
-import { defineApiCommand, printAnswer } from './api.ts'
-import { flag, NO_COLOR, option, UsageError } from './command.ts'
-import {
-  left,
-  outputStyle,
-  print,
-  renderTable,
-  right,
-  shownInstant,
-  shownText,
-  type TerminalStyle,
-} from './terminal.ts'
+import { type Infer, nullable, object, string } from './answer-schema.ts'
+import { defineApiCommand, PAGE_OPTIONS, pageOf, printAnswer, printPage } from './api.ts'
+import { flag, option, UsageError } from './command.ts'
+import { left, renderTable, right, shownInstant, shownText, type TerminalStyle } from './terminal.ts'
 
 export const PATH = '/gateway/v1/webhooks'
 
@@ -25,17 +16,6 @@ export function onlyId(args: readonly string[]): string {
   if (!WEBHOOK_ID.test(id))
     throw new UsageError(`<id>: ${shownText(id)} is none; it is wh_ and 26 characters`)
   return id
-}
-
-export function tellMore({
-  has_more,
-  next,
-}: {
-  readonly has_more: boolean
-  readonly next: string | null
-}): void {
-  if (has_more)
-    process.stderr.write(`There are more: go on with --after ${next}, or take a larger --limit.\n`)
 }
 
 const deliveryAnswer = object({
@@ -74,8 +54,6 @@ function queuedLine(delivery: DeliveryAnswer, id: string): string {
   return `Queued ${shownText(delivery.id)}. \`tollgate webhooks deliveries ${id}\` shows what came of it.\n`
 }
 
-const deliveryPage = object({ data: array(deliveryAnswer), has_more: boolean, next: nullable(string) })
-
 export const deliveries = defineApiCommand({
   name: 'webhooks deliveries',
   summary: ['<id>', 'what was sent there in the last 30 days, and what came of it'],
@@ -85,10 +63,7 @@ export const deliveries = defineApiCommand({
   about: 'Lists the deliveries of a webhook, newest first. They are kept for 30 days.',
   options: {
     status: option('<status>', 'only deliveries in this state'),
-    limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given'),
-    after: option('<id>', 'go on behind this one, the last of the list before'),
-    json: flag("print the API's answer instead"),
-    'no-color': NO_COLOR,
+    ...PAGE_OPTIONS,
   },
   examples: ['tollgate webhooks deliveries wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --status failed'],
   takesArguments: true,
@@ -97,11 +72,9 @@ export const deliveries = defineApiCommand({
     const { status, limit, after } = values
     return async (api) => {
       const query = { status, limit, after }
-      const { text, value } = await api.ask(deliveryPage, 'GET', `${PATH}/${id}/deliveries`, { query })
-      if (values.json) return await print(`${text}\n`)
-      if (value.data.length > 0) await print(deliveryTable(value.data, outputStyle(values)))
-      else process.stderr.write(`There is no such delivery. \`tollgate webhooks test ${id}\` makes one.\n`)
-      tellMore(value)
+      const answer = await api.ask(pageOf(deliveryAnswer), 'GET', `${PATH}/${id}/deliveries`, { query })
+      const empty = `There is no such delivery. \`tollgate webhooks test ${id}\` makes one.`
+      await printPage(values, answer, deliveryTable, empty)
     }
   },
 })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { array, boolean, type Infer, nullable, object, optional, string } from './answer-schema.ts'
-import { defineApiCommand, idempotencyKey, printAnswer } from './api.ts'
+import { defineApiCommand, idempotencyKey, PAGE_OPTIONS, pageOf, printAnswer, printPage } from './api.ts'
 import { defineGroup, Failure, flag, NO_COLOR, option, UsageError, type Values } from './command.ts'
 import {
   type Cell,
@@ -13,7 +13,7 @@ import {
   shownText,
   type TerminalStyle,
 } from './terminal.ts'
-import { deliveries, onlyId, PATH, redeliver, tellMore, test } from './webhook-deliveries.ts'
+import { deliveries, onlyId, PATH, redeliver, test } from './webhook-deliveries.ts'
 
 /** A webhook as the API answers it. Numbers are texts. */
 const webhookAnswer = object({
@@ -109,28 +109,19 @@ and everything else to standard error. A Slack channel needs --format slack and 
   },
 })
 
-const page = object({ data: array(webhookAnswer), has_more: boolean, next: nullable(string) })
-
 const list = defineApiCommand({
   name: 'webhooks list',
   summary: ['', 'list the webhooks, newest first, with how the last delivery went'],
   usage: 'tollgate webhooks list [--limit <n>] [--after <id>] [--json] [--no-color]',
   about: 'Lists the webhooks, newest first, with the last delivery of each and the status of its answer.',
-  options: {
-    limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given'),
-    after: option('<id>', 'go on behind this one, the last of the list before'),
-    json: flag("print the API's answer instead"),
-    'no-color': NO_COLOR,
-  },
+  options: PAGE_OPTIONS,
   examples: ['tollgate webhooks list'],
   run(values) {
     const { limit, after } = values
     return async (api) => {
-      const { text, value } = await api.ask(page, 'GET', PATH, { query: { limit, after } })
-      if (values.json) return await print(`${text}\n`)
-      if (value.data.length > 0) await print(webhookTable(value.data, outputStyle(values)))
-      else process.stderr.write('There is no webhook. `tollgate webhooks create <endpoint>` makes one.\n')
-      tellMore(value)
+      const answer = await api.ask(pageOf(webhookAnswer), 'GET', PATH, { query: { limit, after } })
+      const empty = 'There is no webhook. `tollgate webhooks create <endpoint>` makes one.'
+      await printPage(values, answer, webhookTable, empty)
     }
   },
 })
@@ -250,7 +241,7 @@ const remove = defineApiCommand({
   summary: ['<id>', 'send nothing there any more, and forget its deliveries'],
   usage: 'tollgate webhooks delete <id>',
   about:
-    'Deletes a webhook with its deliveries. To pause one, there is tollgate webhooks update <id> --disable.',
+    'Deletes a webhook: what waits for it is not delivered. To pause one, there is tollgate webhooks update <id> --disable.',
   options: {},
   examples: ['tollgate webhooks delete wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
   takesArguments: true,

@@ -133,7 +133,7 @@ export class QueueEntry {
     this.#quit(waiter, false)
     const there = queues.get(name)
     if (this.#all.waiting >= limits.callsWaitingMax) return null
-    if ((there?.length ?? 0) >= limits.callsWaitingInLineMax) return null
+    if ((there?.length ?? 0) >= limits.callsQueuedPerLimitMax) return null
     const queue = there ?? new Queue()
     queues.set(name, queue)
     queue.add(waiter)

@@ -23,7 +23,7 @@ export type CallEnd =
   /** We gave it up because the client left. */
   | { readonly kind: 'abandoned'; readonly sent: boolean }
 
-export interface Call {
+export interface UpstreamCall {
   readonly ended: Promise<CallEnd>
   resume(): void
   abandon(): void
@@ -33,7 +33,7 @@ export interface Call {
  * One call upstream: bytes out with back-pressure, the reply handed on chunk by chunk as it arrives. Nothing is ever
  * sent twice, since that would be a second bill.
  */
-export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: ReplyReceiver): Call {
+export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: ReplyReceiver): UpstreamCall {
   const head = composeHead(request)
   if (head instanceof Unsendable) return refusedCall(head)
   const call = new ForwardedCall({ method: request.method, head, body: request.body }, receiver)
@@ -41,7 +41,7 @@ export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: 
   return call
 }
 
-class ForwardedCall implements Call, Placed {
+class ForwardedCall implements UpstreamCall, Placed {
   readonly ended: Promise<CallEnd>
   readonly method: string
   readonly #receiver: ReplyReceiver
@@ -134,7 +134,7 @@ class ForwardedCall implements Call, Placed {
   }
 }
 
-function refusedCall(error: Unsendable): Call {
+function refusedCall(error: Unsendable): UpstreamCall {
   return {
     ended: Promise.resolve({ kind: 'failed', error, sent: false, whole: false }),
     resume() {},

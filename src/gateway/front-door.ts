@@ -2,17 +2,17 @@ import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
 import { firstValue, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
-import type { Identity } from '../keys/identity.ts'
+import type { Credential } from '../keys/credential.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
 import { carriesCredential } from '../providers/surfaces.ts'
 import { refuseRequest } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
-import { identify, surfaceOf } from './identify.ts'
+import { parseCredential, surfaceOf } from './parse-credential.ts'
 
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
-export type HandleOwned = (exchange: Exchange, target: Target, identity: Identity) => Promise<void>
+export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
 
 /**
  * Where every request comes in: the head and the target are judged as they stand, then the request is ours or
@@ -36,7 +36,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
     }
     const owned = isOwnedPath(target.path) || isBrowserAtRoot(target.path, exchange)
     const handled = owned
-      ? handleOwned(exchange, target, identify(exchange, gateway.identify))
+      ? handleOwned(exchange, target, parseCredential(exchange, gateway.credentials))
       : handleRequest(exchange, target, gateway)
     handled.catch((error: unknown) => {
       const audience = owned ? 'own' : audienceOf(exchange, target.path)

@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
-import type { RecognitionStore } from '../keys/identity.ts'
+import type { KeyLookupStore } from '../keys/credential.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -12,9 +12,9 @@ import type { ObserveCall } from '../telemetry/ended-call.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
 import type { BackgroundQueue } from './background-queue.ts'
 import type { OutputSpeeds } from './estimate-usage.ts'
-import type { IdentifyParts } from './identify.ts'
 import type { ByteBudget, KeyShares } from './key-shares.ts'
 import type { OnLeave } from './leave.ts'
+import type { CredentialParts } from './parse-credential.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
 import type { Settler } from './settle.ts'
@@ -24,8 +24,8 @@ import type { Upstream } from './upstream-pool.ts'
 export interface Gateway {
   readonly clock: Clock
   readonly log: Log
-  readonly store: RecognitionStore & LedgerStore & RequestLogStore & Pick<KeyStore, 'getKey'>
-  readonly identify: IdentifyParts
+  readonly store: KeyLookupStore & LedgerStore & RequestLogStore & Pick<KeyStore, 'getKey'>
+  readonly credentials: CredentialParts
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
   readonly stateful: 'pass' | 'refuse'

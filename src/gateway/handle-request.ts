@@ -9,8 +9,8 @@ import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { deny, refuseRequest } from './deny.ts'
 import { endedCall, refuseCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
-import { identify, surfaceOf } from './identify.ts'
 import { askForStored } from './leave.ts'
+import { parseCredential, surfaceOf } from './parse-credential.ts'
 import { planCall } from './plan.ts'
 import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
 import type { Sender } from './receive-body.ts'
@@ -44,8 +44,9 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const surface = surfaceOf(target.path, method, headers)
   const noWebSocket = refuseWebSocket(exchange)
   if (noWebSocket !== null) return refuseRequest(exchange, surface, noWebSocket, gateway.counts)
-  const identity = identify(exchange, gateway.identify)
-  if (identity.kind === 'refused') return refuseRequest(exchange, surface, identity.refusal, gateway.counts)
+  const credential = parseCredential(exchange, gateway.credentials)
+  if (credential.kind === 'refused')
+    return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
   const upstream = gateway.upstreams[surface]
   // HEAD does what GET does.
   const endpoint = findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
@@ -53,19 +54,19 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   const notServed = refuseEndpoint(endpoint, method, target.path, gateway)
   const isPaid = endpoint?.billing === 'metered'
   const keyFirst = checkKeyBeforeBody(exchange)
-  if (identity.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
-    const denial = await checkKey(identity.digest, isPaid && keyFirst, exchange, gateway)
+  if (credential.kind === 'key' && (upstream === null || notServed !== null || keyFirst)) {
+    const denial = await checkKey(credential.digest, isPaid && keyFirst, exchange, gateway)
     const refusal = denial?.refusal ?? notServed ?? (upstream === null ? refuseUnconfigured(surface) : null)
     if (refusal !== null) {
-      return refuseCall({ ...routed, digest: identity.digest }, refusal, gateway, denial ?? {})
+      return refuseCall({ ...routed, digest: credential.digest }, refusal, gateway, denial ?? {})
     }
   }
   if (upstream === null) {
     return refuseRequest(exchange, surface, refuseUnconfigured(surface), gateway.counts)
   }
-  if (identity.kind === 'preflight') return await passPreflight(routed, upstream, gateway)
+  if (credential.kind === 'preflight') return await passPreflight(routed, upstream, gateway)
 
-  const { digest } = identity
+  const { digest } = credential
   const share = gateway.keyShares.enter(digest)
   if (share === null) {
     return refuseCall({ ...routed, digest }, refuseTooManyCalls(gateway.keyShares.callsMax), gateway)

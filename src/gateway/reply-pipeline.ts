@@ -7,7 +7,7 @@ import { isJsonType } from '../providers/usage/create-meter.ts'
 import type { Answer, FiguresCome, ReplyHead } from './answer.ts'
 import { Silence } from './estimate-usage.ts'
 import type { Figures } from './figures.ts'
-import type { Call, ReplyReceiver } from './forward.ts'
+import type { ReplyReceiver, UpstreamCall } from './forward.ts'
 import { type Observer, observe } from './observe.ts'
 import { createUsageRemover, type UsageRemover, withoutOutdated } from './usage-remover.ts'
 
@@ -36,7 +36,7 @@ export class ReplyPipeline implements ReplyReceiver {
   #isHeld = false
   #isStreamed = false
   #drained: (() => void) | null = null
-  #call: Call | null = null
+  #call: UpstreamCall | null = null
   #usageAdded = false
   #begun = false
   #keepsLast = false
@@ -54,7 +54,7 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 
   /** The call that this is the reply of; `usageAdded`: usage was asked for in the client's place. */
-  attach(call: Call, usageAdded: boolean): void {
+  attach(call: UpstreamCall, usageAdded: boolean): void {
     this.#call = call
     this.#usageAdded = usageAdded
   }

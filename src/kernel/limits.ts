@@ -72,7 +72,7 @@ export const limits = {
 
   /** Calls that wait for room, in all and for one cap or credit. Beyond either they are refused as after the wait. */
   callsWaitingMax: 10_000,
-  callsWaitingInLineMax: 2_000,
+  callsQueuedPerLimitMax: 2_000,
 
   /** How long a call waits for room, unless `budgets.wait_seconds` says otherwise. Then: 429 `budget_held`. */
   budgetWaitMs: 30_000,
@@ -406,6 +406,9 @@ export const limits = {
 
   /** Deliveries of one endpoint under way at once on a node. Further ones wait for their turn. */
   webhookTriesMax: 4,
+
+  /** An endpoint at which all of `webhookClaimMax` tries have failed is left alone so long before the next of them. */
+  webhookFailingPauseMs: 1_000,
 
   /**
    * How often a node looks for events and deliveries that settlements, other nodes or commands have left in the store, and how often

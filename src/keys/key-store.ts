@@ -1,5 +1,5 @@
+import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { Once, OnceResult } from '../kernel/once.ts'
 
 /** What the service keeps about keys, and the port through which it is kept. Instants are milliseconds (UTC). */
 
@@ -76,7 +76,7 @@ export interface NewKey extends KeyLimits {
 }
 
 /** `born_expired`: its expiry is past and this is no repetition, so nothing was made. */
-export type KeyCreation = OnceResult<KeyRecord> | { readonly kind: 'born_expired' }
+export type KeyCreation = IdempotentResult<KeyRecord> | { readonly kind: 'born_expired' }
 
 /** What an edit may change; what is absent stays. */
 export type KeyChanges = Partial<Pick<KeyRecord, 'name' | keyof KeyLimits>>
@@ -99,7 +99,7 @@ export interface KeySuccessor {
 }
 
 export type Rotation =
-  | OnceResult<KeyRecord>
+  | IdempotentResult<KeyRecord>
   | { readonly kind: 'final'; readonly key: KeyRecord }
   | { readonly kind: 'none' }
 
@@ -171,14 +171,19 @@ export interface NewAdminKey {
 
 /** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
 export interface KeyStore {
-  createKey(key: NewKey, once: Once | null): Promise<KeyCreation>
+  createKey(key: NewKey, idempotency: Idempotency | null): Promise<KeyCreation>
   getKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
   listKeys(query: KeyQuery): Promise<Page<KeyRecord>>
   listSortedKeys(query: SortedKeyQuery): Promise<SortedKeys>
   updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): Promise<KeyEdit>
   /** The first revocation counts, and one of an expired key changes nothing. Null if there is no such key. */
   revokeKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
-  rotateKey(accountId: string, id: string, successor: KeySuccessor, once: Once | null): Promise<Rotation>
+  rotateKey(
+    accountId: string,
+    id: string,
+    successor: KeySuccessor,
+    idempotency: Idempotency | null,
+  ): Promise<Rotation>
 
   /** A bootstrap key takes the place of the former bootstrap key, which stops working; the same value is kept. */
   createAdminKey(key: NewAdminKey): Promise<AdminKeyRecord>

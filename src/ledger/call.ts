@@ -1,5 +1,5 @@
 import type { Nanos } from '../kernel/money.ts'
-import type { KeyRefusal } from '../keys/identity.ts'
+import type { KeyRefusal } from '../keys/credential.ts'
 import type { LimitRefusal } from '../keys/key-store.ts'
 import type { ClosingColumns, OpeningColumns, RecordColumns, TokenCounts } from './call-columns.ts'
 

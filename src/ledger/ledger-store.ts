@@ -1,5 +1,5 @@
+import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { Once, OnceResult } from '../kernel/once.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from './call.ts'
 
 /** The account's money. `balance = credited - charged`, always. */
@@ -77,9 +77,9 @@ export interface LedgerStore {
   getBalance(accountId: string): Promise<Balance>
   /** What the calls in flight of all accounts hold, on all nodes. */
   sumHeld(): Promise<Nanos>
-  addCredit(credit: NewCredit, once: Once | null): Promise<OnceResult<Credited>>
+  addCredit(credit: NewCredit, idempotency: Idempotency | null): Promise<IdempotentResult<Credited>>
   /** Gives back what each listed call cost, once each, as entries of the journal; the calls stay as they were billed. */
-  creditBack(command: CreditBack, once: Once | null): Promise<OnceResult<CreditedBack>>
+  creditBack(command: CreditBack, idempotency: Idempotency | null): Promise<IdempotentResult<CreditedBack>>
   /** Remembers which models the requests in an uploaded file name, for the batch that this key makes of it. */
   keepBatchFile(file: BatchFile): Promise<void>
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Fraction, formatUsd, type Nanos, rawNumber, roundHalfEven } from '../kernel/money.ts'
 import { UNITS } from '../kernel/usage.ts'
 import type { CallRecord } from '../ledger/call.ts'
-import { keepFor, NO_DISCOUNT } from '../pricing/discount.ts'
+import { NO_DISCOUNT, payableFor } from '../pricing/discount.ts'
 import { ONE } from '../pricing/modifiers.ts'
 import type { Rating } from '../pricing/rate.ts'
 import { createRateAgain } from '../pricing/rate-again.ts'
@@ -153,6 +153,6 @@ export async function billObject(
     return objectOf(billMembers, { call, lines: [], note: 'No model that did something has a price.' })
   }
   const discount = readRating(call.rating)?.discount ?? NO_DISCOUNT
-  const lines = rated.lines.map((line) => ({ line, discount: ONE - keepFor(discount, line.model) }))
+  const lines = rated.lines.map((line) => ({ line, discount: ONE - payableFor(discount, line.model) }))
   return objectOf(billMembers, { call, lines, note: lines.length === 0 ? 'Nothing was used.' : null })
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { StoreRefused } from '../kernel/errors.ts'
+import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
-import type { Once, OnceResult } from '../kernel/once.ts'
 import type { Balance, CreditBackOutcome, Credited, CreditedBack } from '../ledger/ledger-store.ts'
 import {
   creditId,
@@ -177,9 +177,9 @@ export const addCredit = defineRoute({
   body: creditFields,
   repeatable: true,
   success: { status: 201, schema: z.discriminatedUnion('object', [creditSchema, creditBackSchema]) },
-  async handle({ caller, body, once }, management) {
+  async handle({ caller, body, idempotency }, management) {
     const { amount_usd: amountNanos, request_ids: calls, reason } = body
-    const command = { accountId: caller.accountId, reason, once }
+    const command = { accountId: caller.accountId, reason, idempotency }
     if (amountNanos !== undefined && calls !== undefined) {
       return refused('bad_request', 'request_ids and amount_usd cannot be used together.', 'request_ids')
     }
@@ -192,22 +192,22 @@ export const addCredit = defineRoute({
 interface CreditCommand {
   readonly accountId: string
   readonly reason: string
-  readonly once: Once | null
+  readonly idempotency: Idempotency | null
 }
 
 async function topUp(
   amountNanos: Nanos,
-  { once, ...command }: CreditCommand,
+  { idempotency, ...command }: CreditCommand,
   management: Management,
 ): Promise<OwnReply> {
   const { clock, nextUlid, store } = management
   const credit = { ...command, id: `crd_${nextUlid()}`, amountNanos, atMs: clock.nowMs() }
   const { creditedNanos } = await store.getBalance(command.accountId)
   const tooMuch = creditedNanos + amountNanos > CREDITED_MAX
-  if (tooMuch && once === null) return refusedTooMuch()
+  if (tooMuch && idempotency === null) return refusedTooMuch()
   try {
     const show = (credited: Credited) => objectOf(creditMembers, credited)
-    return reply(await store.addCredit(credit, once), show, management)
+    return reply(await store.addCredit(credit, idempotency), show, management)
   } catch (error) {
     // A command with a name may repeat one that is part of the sum already. Only the store can tell, and it takes none
     // of which 64 bits do not hold the sum.
@@ -218,18 +218,22 @@ async function topUp(
 
 async function creditBack(
   ids: readonly string[],
-  { once, ...command }: CreditCommand,
+  { idempotency, ...command }: CreditCommand,
   management: Management,
 ): Promise<OwnReply> {
   const { clock, nextUlid, store } = management
   const calls = ids.map((id) => ({ requestId: id, creditId: `crd_${nextUlid()}` }))
-  const result = await store.creditBack({ ...command, calls, atMs: clock.nowMs() }, once)
+  const result = await store.creditBack({ ...command, calls, atMs: clock.nowMs() }, idempotency)
   const show = (credited: CreditedBack) =>
     objectOf(creditBackMembers, { ...credited, reason: command.reason })
   return reply(result, show, management)
 }
 
-function reply<T>(result: OnceResult<T>, show: (value: T) => unknown, { limitsMoved }: Management): OwnReply {
+function reply<T>(
+  result: IdempotentResult<T>,
+  show: (value: T) => unknown,
+  { limitsMoved }: Management,
+): OwnReply {
   if (result.kind === 'conflict') return refusedOtherCommand()
   limitsMoved()
   return replyOnce(result, show(result.value))

@@ -228,11 +228,11 @@ export const createKey = defineRoute({
   body: newKeyFields,
   repeatable: true,
   success: { status: 201, schema: createdKeySchema },
-  async handle({ caller, body, once }, management) {
+  async handle({ caller, body, idempotency }, management) {
     const { secret, record } = mint(management)
     const limitsAndName = { ...NO_LIMITS, ...keyChanges(body), name: body.name }
     const key = { ...limitsAndName, ...record, accountId: caller.accountId }
-    const result = await management.store.createKey(key, once)
+    const result = await management.store.createKey(key, idempotency)
     if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'born_expired') return refusedPastExpiry()
     const object = keyObject(result.value, record.createdAtMs, management)
@@ -407,12 +407,12 @@ export const rotateKey = defineRoute({
   repeatable: true,
   success: { status: 201, schema: createdKeySchema },
   errors: ['not_found', 'conflict'],
-  async handle({ caller, params: [id = ''], body, once }, management) {
+  async handle({ caller, params: [id = ''], body, idempotency }, management) {
     const { secret, record } = mint(management)
     const nowMs = record.createdAtMs
     const { old_expires_in_seconds: seconds } = body
     const successor = { ...record, oldExpiresAtMs: seconds === undefined ? null : nowMs + seconds * 1_000 }
-    const rotation = await management.store.rotateKey(caller.accountId, id, successor, once)
+    const rotation = await management.store.rotateKey(caller.accountId, id, successor, idempotency)
     if (rotation.kind === 'none') return refusedMissingKey()
     if (rotation.kind === 'final') return refusedFinalKey(rotation.key)
     if (rotation.kind === 'conflict') return refusedOtherCommand()

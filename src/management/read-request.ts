@@ -5,8 +5,8 @@ import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import type { Target } from '../http/judge-head.ts'
 import { firstValue, valuesOf } from '../http/raw-headers.ts'
 import { refuse } from '../kernel/errors.ts'
+import type { Idempotency } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Once } from '../kernel/once.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { scanJson } from '../metering/json-walker.ts'
 import { parseOwnJson } from './fields.ts'
@@ -20,7 +20,12 @@ export interface Sender {
 }
 
 export type ReadRequest =
-  | { readonly kind: 'request'; readonly query: unknown; readonly body: unknown; readonly once: Once | null }
+  | {
+      readonly kind: 'request'
+      readonly query: unknown
+      readonly body: unknown
+      readonly idempotency: Idempotency | null
+    }
   | Refused
   | { readonly kind: 'client_left' }
 
@@ -50,15 +55,15 @@ export async function readRequest(
   if (query.kind === 'refused') return query
   if (route.body === null) {
     source.discard()
-    return { kind: 'request', query: query.value, body: null, once: null }
+    return { kind: 'request', query: query.value, body: null, idempotency: null }
   }
   const received = await source.receive()
   if (received.kind !== 'body') return received
   const body = checkBody(route.body, received.bytes)
   if (body.kind === 'refused') return body
-  const once = route.repeatable ? readOnce(message, target.path, received.bytes, sender) : NOT_NAMED
-  if (once.kind === 'refused') return once
-  return { kind: 'request', query: query.value, body: body.value, once: once.value }
+  const idempotency = route.repeatable ? readOnce(message, target.path, received.bytes, sender) : NOT_NAMED
+  if (idempotency.kind === 'refused') return idempotency
+  return { kind: 'request', query: query.value, body: body.value, idempotency: idempotency.value }
 }
 
 const NO_QUERY = z.strictObject({})
@@ -167,7 +172,7 @@ function readOnce(
   path: string,
   body: Buffer,
   sender: Sender,
-): Checked<Once | null> {
+): Checked<Idempotency | null> {
   const refuseHeader = (message: string) => refused('bad_request', `${ONCE_HEADER} ${message}`, ONCE_HEADER)
   const names = new Set(valuesOf(headers, ONCE_HEADER.toLowerCase()))
   if (names.size > 1) return refuseHeader('is there twice with different values.')

@@ -4,10 +4,10 @@ import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
 import type { RawHeaders } from '../http/raw-headers.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
+import type { Idempotency } from '../kernel/idempotency.ts'
 import type { IdSource } from '../kernel/ids.ts'
 import type { Listeners } from '../kernel/listeners.ts'
-import type { Once } from '../kernel/once.ts'
-import type { Caller } from '../keys/identity.ts'
+import type { Caller } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
@@ -89,7 +89,7 @@ export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly query: Query
   readonly body: Body
   /** Of a request with an `Idempotency-Key`, where the route is repeatable. */
-  readonly once: Once | null
+  readonly idempotency: Idempotency | null
 }
 
 export interface Refused {

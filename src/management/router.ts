@@ -11,8 +11,8 @@ import type { RawHeaders } from '../http/raw-headers.ts'
 import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { Listeners } from '../kernel/listeners.ts'
-import type { Caller, RecognitionStore } from '../keys/identity.ts'
-import { type Identity, refuseKey } from '../keys/identity.ts'
+import type { Caller, KeyLookupStore } from '../keys/credential.ts'
+import { type Credential, refuseKey } from '../keys/credential.ts'
 import { shapeError } from '../providers/error-shape.ts'
 import { carriesCredential } from '../providers/surfaces.ts'
 import { auditRoutes } from './audits.ts'
@@ -100,7 +100,7 @@ function matchTemplate(template: string, path: string): string[] | null {
 
 export interface OwnedParts {
   readonly management: Management
-  readonly recognition: RecognitionStore
+  readonly recognition: KeyLookupStore
   readonly signIns: SignInAttempts
   readonly bodyTimes: BodyTimes
   /** Whether the metrics are shown without a key. */
@@ -123,7 +123,7 @@ interface Recognised {
 export async function handleOwned(
   exchange: Exchange,
   target: Target,
-  identity: Identity,
+  credential: Credential,
   parts: OwnedParts,
 ): Promise<void> {
   if (parts.metricsPublic && target.path === METRICS_PATH)
@@ -132,7 +132,7 @@ export async function handleOwned(
   if (found.kind === 'route' && found.route.access === 'sign_in') {
     return await answerRoute(exchange, target, found, null, parts)
   }
-  const recognised = await recognise(exchange, identity, parts)
+  const recognised = await recognise(exchange, credential, parts)
   if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)
   // What an API key may call is looked up first; that something else does not exist, it does not learn.
   const isOpenToAll = found.kind === 'route' && found.route.access === 'any_key'
@@ -147,7 +147,7 @@ export async function handleOwned(
 /** A key counts before a session: what sends both means the key. */
 async function recognise(
   exchange: Exchange,
-  identity: Identity,
+  credential: Credential,
   { management, recognition }: OwnedParts,
 ): Promise<Recognised | Refused> {
   if (!carriesCredential(exchange.headers)) {
@@ -155,10 +155,10 @@ async function recognise(
     if (found.kind === 'session') return { ...found, kind: 'recognised' }
     if (found.kind === 'refused') return found
   }
-  if (identity.kind === 'refused') return identity
+  if (credential.kind === 'refused') return credential
   // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
-  if (identity.kind === 'preflight') return { kind: 'refused', refusal: refuseKey('unknown_key') }
-  const caller = await recognition.lookUpKey(identity.digest, management.clock.nowMs())
+  if (credential.kind === 'preflight') return { kind: 'refused', refusal: refuseKey('unknown_key') }
+  const caller = await recognition.lookUpKey(credential.digest, management.clock.nowMs())
   if (caller.kind === 'refused') return { kind: 'refused', refusal: refuseKey(caller.reason) }
   return { kind: 'recognised', caller, session: null }
 }

@@ -4,7 +4,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Caller } from '../keys/identity.ts'
+import type { Caller } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { formatInstant, instant, type Members, objectOf, schemaOf } from './fields.ts'
 import {

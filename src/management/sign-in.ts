@@ -2,7 +2,7 @@ import { networkOf } from '../http/addresses.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Caller, RecognitionStore } from '../keys/identity.ts'
+import type { Caller, KeyLookupStore } from '../keys/credential.ts'
 import { keyKindOf } from '../keys/key-format.ts'
 import { type Management, type Refused, refused } from './route.ts'
 import type { SignIn } from './session.ts'
@@ -52,7 +52,7 @@ export class SignInAttempts {
 
 export interface SignInParts {
   readonly management: Pick<Management, 'clock' | 'digestKey' | 'servicePrefix'>
-  readonly recognition: RecognitionStore
+  readonly recognition: KeyLookupStore
   readonly signIns: SignInAttempts
 }
 

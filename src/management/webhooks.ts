@@ -102,7 +102,7 @@ export const createWebhook = defineRoute({
   body: newWebhookFields,
   repeatable: true,
   success: { status: 201, schema: webhookWithSecretSchema },
-  async handle({ caller, body, once }, management) {
+  async handle({ caller, body, idempotency }, management) {
     const { store, clock, nextUlid, webhooks } = management
     const wrong = await refusedUrl(body.url, management)
     if (wrong !== null) return wrong
@@ -111,7 +111,7 @@ export const createWebhook = defineRoute({
     const secret = mintSigningSecret()
     const webhook = { id, accountId: caller.accountId, url, events, description, format }
     const sealed = { secret: webhooks.sealer.seal(secret, id), createdAtMs: clock.nowMs() }
-    const result = await store.createWebhook({ ...webhook, ...sealed }, once)
+    const result = await store.createWebhook({ ...webhook, ...sealed }, idempotency)
     if (result.kind === 'conflict') return refusedOtherCommand()
     if (result.kind === 'too_many') {
       return refused('conflict', `There are ${limits.webhooksMax} webhooks already, and no more are taken.`)
@@ -171,7 +171,7 @@ const updateWebhook = defineRoute({
 const deleteWebhook = defineRoute({
   endpoint: 'DELETE /gateway/v1/webhooks/{id}',
   operationId: 'delete_webhook',
-  summary: 'Delete a webhook with its deliveries',
+  summary: 'Delete a webhook: what waits for it is not delivered',
   success: { status: 204, schema: null },
   errors: ['not_found'],
   async handle({ caller, params: [id = ''] }, { store }) {

@@ -2,7 +2,7 @@ import type { Nanos } from '../kernel/money.ts'
 import type { Fallback } from '../providers/request-limits.ts'
 import type { Advisor, RequestTools } from '../providers/request-tools.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { type Discount, keepFor, NO_DISCOUNT } from './discount.ts'
+import { type Discount, NO_DISCOUNT, payableFor } from './discount.ts'
 import { plainAmountOf, Totals } from './exact-amount.ts'
 import { MULTIPLIER_ONE, maxRate, multiplierMax } from './modifiers.ts'
 import {
@@ -73,9 +73,9 @@ export function boundOf(
     const fees = work.paysFees ? feesAmount(model, tools) : 0n
     if (typeof amount === 'string') return unbounded(amount)
     if (typeof fees === 'string') return unbounded(fees)
-    const keep = keepFor(discount, model.id)
-    totals.add(amount, multiplierMax(model.factors, request, settings), keep)
-    if (fees !== 0n) totals.add(fees, MULTIPLIER_ONE, keep)
+    const payable = payableFor(discount, model.id)
+    totals.add(amount, multiplierMax(model.factors, request, settings), payable)
+    if (fees !== 0n) totals.add(fees, MULTIPLIER_ONE, payable)
   }
   const { listNanos, costNanos } = totals.raised()
   if (listNanos > BOUND_NANOS_MAX) return unbounded('the limits are beyond any cap')

@@ -7,12 +7,12 @@ import { ONE } from './modifiers.ts'
  */
 export interface Discount {
   /** What remains to be paid, in billionths of the list cost. */
-  readonly keep: bigint
+  readonly payable: bigint
   /** The most specific pattern first. */
-  readonly overrides: readonly { readonly pattern: string; readonly keep: bigint }[]
+  readonly overrides: readonly { readonly pattern: string; readonly payable: bigint }[]
 }
 
-export const NO_DISCOUNT: Discount = { keep: ONE, overrides: [] }
+export const NO_DISCOUNT: Discount = { payable: ONE, overrides: [] }
 
 type ReadDiscount =
   | { readonly kind: 'discount'; readonly discount: Discount }
@@ -23,26 +23,26 @@ const PATTERNS_MAX = 1_000
 /** From decimals in text: a fraction such as 0.15 has no exact binary form. */
 export function readDiscount(all: string, byPattern: Readonly<Record<string, string>> = {}): ReadDiscount {
   const problems: string[] = []
-  const keepOf = (where: string, text: string): bigint => {
+  const payableOf = (where: string, text: string): bigint => {
     const fraction = parseUsd(text)
     if (fraction !== null && fraction >= 0n && fraction <= ONE) return ONE - fraction
     problems.push(`${where} must be a decimal from 0 to 1 with at most 9 places, not "${text}"`)
     return ONE
   }
-  const keep = keepOf('the discount', all)
+  const payable = payableOf('the discount', all)
   const patterns = Object.entries(byPattern)
   if (patterns.length > PATTERNS_MAX) problems.push(`there may be at most ${PATTERNS_MAX} patterns`)
   const overrides = patterns.map(([pattern, text]) => {
     if (!/^[\x21-\x7e]{1,200}$/.test(pattern))
       problems.push(`the pattern "${pattern}" must be 1 to 200 printable ASCII characters without blanks`)
-    return { pattern, keep: keepOf(`the discount of "${pattern}"`, text) }
+    return { pattern, payable: payableOf(`the discount of "${pattern}"`, text) }
   })
   if (problems.length > 0) return { kind: 'refused', problems }
-  return { kind: 'discount', discount: { keep, overrides: overrides.sort(bySpecificity) } }
+  return { kind: 'discount', discount: { payable, overrides: overrides.sort(bySpecificity) } }
 }
 
-export function keepFor(discount: Discount, modelId: string): bigint {
-  return discount.overrides.find(({ pattern }) => matches(pattern, modelId))?.keep ?? discount.keep
+export function payableFor(discount: Discount, modelId: string): bigint {
+  return discount.overrides.find(({ pattern }) => matches(pattern, modelId))?.payable ?? discount.payable
 }
 
 /** A name without a wildcard is one model; otherwise the pattern that spells out more of it. Ties go by the alphabet. */

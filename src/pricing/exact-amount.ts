@@ -38,16 +38,16 @@ export class Totals {
   #cost: bigint | null = null
   #multiplied = false
 
-  /** `amount` is a plain one; `keep` billionths of it are to be paid. */
-  add(amount: bigint, multiplier: bigint, keep: bigint): void {
+  /** `amount` is a plain one; `payable` billionths of it are to be paid. */
+  add(amount: bigint, multiplier: bigint, payable: bigint): void {
     if (multiplier !== MULTIPLIER_ONE && !this.#multiplied) {
       this.#multiplied = true
       this.#list *= MULTIPLIER_ONE
       if (this.#cost !== null) this.#cost *= MULTIPLIER_ONE
     }
     const listed = this.#multiplied ? amount * multiplier : amount
-    if (keep !== ONE) this.#cost ??= this.#list * ONE
-    if (this.#cost !== null) this.#cost += listed * keep
+    if (payable !== ONE) this.#cost ??= this.#list * ONE
+    if (this.#cost !== null) this.#cost += listed * payable
     this.#list += listed
   }
 

@@ -1,6 +1,6 @@
 import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import { type Discount, keepFor } from './discount.ts'
+import { type Discount, payableFor } from './discount.ts'
 import { multipliedBy, plainAmountOf, Totals } from './exact-amount.ts'
 import { describeModifiers, MULTIPLIER_ONE } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
@@ -95,9 +95,9 @@ function addPart(totals: Totals, quantities: Quantities, price: PartPrice, disco
     if (isTool(name)) tools += amount
     else plain += amount
   }
-  const keep = keepFor(discount, price.model.id)
-  totals.add(plain, price.multiplier, keep)
-  if (tools !== 0n) totals.add(tools, MULTIPLIER_ONE, keep)
+  const payable = payableFor(discount, price.model.id)
+  totals.add(plain, price.multiplier, payable)
+  if (tools !== 0n) totals.add(tools, MULTIPLIER_ONE, payable)
   return allListed
 }
 

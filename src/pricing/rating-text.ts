@@ -41,13 +41,13 @@ const discountTexts = new WeakMap<Discount, string>()
 function discountText(discount: Discount): string {
   const known = discountTexts.get(discount)
   if (known !== undefined) return known
-  const { keep, overrides } = discount
+  const { payable: keep, overrides } = discount
   const fraction = (kept: bigint) => formatUsd(ONE - kept)
   const members = {
     discount: fraction(keep),
     ...(overrides.length === 0
       ? {}
-      : { discounts: Object.fromEntries(overrides.map((each) => [each.pattern, fraction(each.keep)])) }),
+      : { discounts: Object.fromEntries(overrides.map((each) => [each.pattern, fraction(each.payable)])) }),
   }
   const text = JSON.stringify(members).slice(1)
   discountTexts.set(discount, text)

@@ -1,4 +1,4 @@
-import type { RecognitionStore } from '../keys/identity.ts'
+import type { KeyLookupStore } from '../keys/credential.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { SessionStore } from '../keys/session-store.ts'
 import type { AuditRunStore } from '../ledger/audit-runs.ts'
@@ -14,7 +14,7 @@ import type { WebhookStore } from '../webhooks/webhook-store.ts'
 export interface Store
   extends KeyStore,
     SessionStore,
-    RecognitionStore,
+    KeyLookupStore,
     LedgerStore,
     UsageStore,
     RequestLogStore,

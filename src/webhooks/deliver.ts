@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
@@ -19,6 +20,8 @@ export interface Deliverer {
   readonly dashboardUrl: URL | null
   /** How long a try may take. */
   readonly tryMs: number
+  /** How long an endpoint is left alone at which everything fails while more is due. */
+  readonly failingPauseMs: number
   /** From 0 to 1, for the jitter of retries. */
   chance(): number
   /** Aborted: nothing more is begun. */
@@ -62,6 +65,9 @@ export async function deliverTo(webhookId: string, deliverer: Deliverer): Promis
         await recorder.record(attemptOf(delivery, outcome, claimed.target, deliverer))
       })
       if (recorder.isOver) return
+      // Thousands that wait for a dead receiver would keep a core busy: 700 tries a second took half of one.
+      if (!recorder.hasDelivered && claimed.deliveries.length >= limits.webhookClaimMax)
+        await sleep(deliverer.failingPauseMs, undefined, { signal: stopping }).catch(() => {})
     }
   } finally {
     clearInterval(keeping)
@@ -121,6 +127,7 @@ class Recorder {
   #recording: Promise<void> | null = null
   /** The endpoint is gone: there is nothing more to send to it. */
   isOver = false
+  hasDelivered = false
 
   constructor(webhookId: string, deliverer: Deliverer, onLost: () => void) {
     this.#webhookId = webhookId
@@ -130,6 +137,7 @@ class Recorder {
 
   async record(attempt: DeliveryAttempt): Promise<void> {
     if (attempt.outcome.kind === 'gone') this.isOver = true
+    if (attempt.outcome.kind === 'succeeded') this.hasDelivered = true
     this.#waiting.push(attempt)
     while (this.#waiting.includes(attempt)) {
       this.#recording ??= this.#recordAll().finally(() => {

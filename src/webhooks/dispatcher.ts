@@ -10,7 +10,7 @@ export type RenderPayload = (event: OutboxEvent) => string
 
 export interface DispatcherParts
   extends Pick<Deliverer, 'clock' | 'log' | 'sealer' | 'rules' | 'dashboardUrl'>,
-    Partial<Pick<Deliverer, 'tryMs' | 'chance'>> {
+    Partial<Pick<Deliverer, 'tryMs' | 'failingPauseMs' | 'chance'>> {
   readonly store: WebhookStore
   loadRender(): Promise<RenderPayload>
   readonly balanceLowNanos: Nanos | null
@@ -52,6 +52,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
 
   const deliverer: Deliverer = {
     tryMs: limits.webhookTryMs,
+    failingPauseMs: limits.webhookFailingPauseMs,
     chance: Math.random,
     ...parts,
     holder,

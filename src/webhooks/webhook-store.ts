@@ -1,5 +1,5 @@
+import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import type { Nanos } from '../kernel/money.ts'
-import type { Once, OnceResult } from '../kernel/once.ts'
 import type { KeyRecord, Page } from '../keys/key-store.ts'
 import type { Balance } from '../ledger/ledger-store.ts'
 
@@ -70,7 +70,7 @@ export interface NewWebhook {
 }
 
 /** `too_many`: the account has `limits.webhooksMax` endpoints, and nothing was made. */
-export type WebhookCreation = OnceResult<WebhookRecord> | { readonly kind: 'too_many' }
+export type WebhookCreation = IdempotentResult<WebhookRecord> | { readonly kind: 'too_many' }
 
 /** What an edit may change; what is absent stays. Enabling forgets the reason and the failures from before. */
 export type WebhookChanges = Partial<
@@ -207,7 +207,7 @@ export type Recorded = 'recorded' | 'lost'
 
 /** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
 export interface WebhookStore {
-  createWebhook(webhook: NewWebhook, once: Once | null): Promise<WebhookCreation>
+  createWebhook(webhook: NewWebhook, idempotency: Idempotency | null): Promise<WebhookCreation>
   getWebhook(accountId: string, id: string): Promise<WebhookRecord | null>
   listWebhooks(query: WebhookQuery): Promise<Page<WebhookRecord>>
   updateWebhook(

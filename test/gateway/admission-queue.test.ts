@@ -180,7 +180,7 @@ test('when the service stops, every wait is over, and none begins', async () => 
 /** Fills queues, each with as many as may stand in it, until so many wait. */
 function fill(queues: AdmissionQueues, names: string, count: number): QueueEntry[] {
   return Array.from({ length: count }, (_, i) => {
-    const entry = queues.enter(`${names}${Math.floor(i / limits.callsWaitingInLineMax)}`)
+    const entry = queues.enter(`${names}${Math.floor(i / limits.callsQueuedPerLimitMax)}`)
     waitForCap(entry)
     return entry
   })
@@ -188,7 +188,7 @@ function fill(queues: AdmissionQueues, names: string, count: number): QueueEntry
 
 test('when too many wait for one cap, the next has no entry, and other keys have', async () => {
   const queues = new AdmissionQueues(LONG_MS)
-  const entries = fill(queues, 'k', limits.callsWaitingInLineMax)
+  const entries = fill(queues, 'k', limits.callsQueuedPerLimitMax)
   const [same, other] = [queues.enter('k0'), queues.enter('other')]
   assert.equal(await waitForCap(same), 'timed_out')
   assert.equal(await waitForCap(other), 'ask')

@@ -9,8 +9,9 @@ import {
   type RerateWriter,
   rerateCall,
 } from '../../src/ledger/rerate.ts'
+import { addWebhook } from '../store/conformance/webhook-fixtures.ts'
 import { stopPostgres } from '../support/postgres.ts'
-import { audit, type Books, fillBooks, rateAgain, V1, versionJson } from './books.ts'
+import { audit, type Books, fillBooks, rateAgain, V1, versionJson, withStore } from './books.ts'
 import { BOTH } from './both-books.ts'
 
 after(stopPostgres)
@@ -151,6 +152,23 @@ function provePricingAgain(create: () => Promise<Books>): void {
         "SELECT CAST(sum(amount_nanos) AS bigint) AS sum FROM credit WHERE call_id <> 'req_06'",
       )
       assert.equal(paid[0]?.['sum'], 0n)
+    })
+  })
+
+  test('a higher price that uses up the credit tells it, once and with the balance', async () => {
+    await withBooks(create, async (books, writer) => {
+      await withStore(books, async (store) => void (await addWebhook(store, 'a', { createdAtMs: 0 })))
+      const told = () =>
+        books.rows('SELECT type, CAST(facts AS text) AS facts FROM webhook_outbox ORDER BY sequence')
+      // The dollar of credit is not used up by a hundred times the first price.
+      await writer.book(await changes(writer, pricesOf('v2', versionJson({ 'claude-haiku-5-5': 10_000 }))))
+      assert.deepEqual(await told(), [])
+      await writer.book(await changes(writer, pricesOf('v3', versionJson({ 'claude-haiku-5-5': 200_000 }))))
+      await writer.book(await changes(writer, pricesOf('v4', versionJson({ 'claude-haiku-5-5': 300_000 }))))
+      const [event, ...more] = await told()
+      assert.deepEqual(more, [])
+      assert.equal(event?.['type'], 'balance.exhausted')
+      assert.match(String(event?.['facts']), /"balance"/)
     })
   })
 

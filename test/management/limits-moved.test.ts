@@ -54,7 +54,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
   }
   const caller = { kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const
   const exchange = {} as OwnExchange
-  const request = { exchange, caller, session: null, params: ['key_1'], query: {}, body, once: null }
+  const request = { exchange, caller, session: null, params: ['key_1'], query: {}, body, idempotency: null }
   await route.handle(request, management)
   return times
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Discount, keepFor, readDiscount } from '../../src/pricing/discount.ts'
+import { type Discount, payableFor, readDiscount } from '../../src/pricing/discount.ts'
 
 function discount(all: string, byPattern?: Record<string, string>): Discount {
   const read = readDiscount(all, byPattern)
@@ -9,10 +9,10 @@ function discount(all: string, byPattern?: Record<string, string>): Discount {
 }
 
 test('a discount is an exact decimal', () => {
-  assert.equal(keepFor(discount('0.1'), 'any'), 900_000_000n)
-  assert.equal(keepFor(discount('0.000000001'), 'any'), 999_999_999n)
-  assert.equal(keepFor(discount('0'), 'any'), 1_000_000_000n)
-  assert.equal(keepFor(discount('1'), 'any'), 0n)
+  assert.equal(payableFor(discount('0.1'), 'any'), 900_000_000n)
+  assert.equal(payableFor(discount('0.000000001'), 'any'), 999_999_999n)
+  assert.equal(payableFor(discount('0'), 'any'), 1_000_000_000n)
+  assert.equal(payableFor(discount('1'), 'any'), 0n)
 })
 
 test('the most specific pattern that matches counts, in whatever order they stand', () => {
@@ -23,7 +23,7 @@ test('the most specific pattern that matches counts, in whatever order they stan
     'claude-*-5': '0.5',
     'claude-opus-5': '0.6',
   })
-  const expected: readonly [model: string, keep: bigint][] = [
+  const expected: readonly [model: string, payable: bigint][] = [
     ['gpt-5', 800_000_000n],
     ['claude-sonnet-4-6', 700_000_000n],
     ['claude-opus-4-8', 600_000_000n],
@@ -32,7 +32,7 @@ test('the most specific pattern that matches counts, in whatever order they stan
     ['claude-opus-5', 400_000_000n],
     ['claude-opus-5-5', 600_000_000n],
   ]
-  for (const [model, keep] of expected) assert.equal(keepFor(given, model), keep, model)
+  for (const [model, payable] of expected) assert.equal(payableFor(given, model), payable, model)
 })
 
 const matching: readonly [pattern: string, model: string, matches: boolean][] = [
@@ -50,12 +50,12 @@ const matching: readonly [pattern: string, model: string, matches: boolean][] = 
 ]
 for (const [pattern, model, matches] of matching) {
   test(`the pattern ${pattern} ${matches ? 'matches' : 'does not match'} ${model}`, () => {
-    assert.equal(keepFor(discount('0', { [pattern]: '1' }), model) === 0n, matches)
+    assert.equal(payableFor(discount('0', { [pattern]: '1' }), model) === 0n, matches)
   })
 }
 
 test('a name beats a pattern that spells out as much of it', () => {
-  assert.equal(keepFor(discount('0', { '*gpt-5': '0.1', 'gpt-5': '0.2' }), 'gpt-5'), 800_000_000n)
+  assert.equal(payableFor(discount('0', { '*gpt-5': '0.1', 'gpt-5': '0.2' }), 'gpt-5'), 800_000_000n)
 })
 
 test('what is no fraction is refused, all of it at once and by name', () => {

@@ -92,7 +92,7 @@ export function figures(rating: Rating): Omit<Rating, 'lines' | 'modelPriced'> {
 }
 
 export function discountOf(keepBillionths: bigint): Discount {
-  return { keep: keepBillionths, overrides: [] }
+  return { payable: keepBillionths, overrides: [] }
 }
 
 export const VERSION_ID = shipped.id

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import type { Once } from '../../src/kernel/once.ts'
+import type { Idempotency } from '../../src/kernel/idempotency.ts'
 import type { KeySuccessor } from '../../src/keys/key-store.ts'
 import { fromKept, fromKeptJson, toKept, toKeptJson } from '../../src/store/postgres/any-text.ts'
 import { openPool } from '../../src/store/postgres/database.ts'
@@ -82,7 +82,7 @@ const LOOKS_MAX = 5_000
 const WAITING = `SELECT count(*) AS count FROM pg_stat_activity
   WHERE wait_event_type = 'Lock' AND datname = current_database()`
 
-const once = (name: string, more: Partial<Once> = {}): Once => ({
+const once = (name: string, more: Partial<Idempotency> = {}): Idempotency => ({
   accountId: 'default',
   name,
   fingerprint: digestOf(name),

@@ -3,7 +3,11 @@ import { test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createSecretSealer } from '../../src/keys/sealed-secret.ts'
-import { createWebhookDispatcher, type RenderPayload } from '../../src/webhooks/dispatcher.ts'
+import {
+  createWebhookDispatcher,
+  type DispatcherParts,
+  type RenderPayload,
+} from '../../src/webhooks/dispatcher.ts'
 import type {
   EventPayload,
   OutboxEvent,
@@ -46,11 +50,16 @@ function storeOf(
   return { store, asked, untilAsked }
 }
 
-function dispatcherOn(store: WebhookStore, render: RenderPayload = () => '{}') {
+function dispatcherOn(
+  store: WebhookStore,
+  render: RenderPayload = () => '{}',
+  more: Partial<DispatcherParts> = {},
+) {
   const { log, lines } = createLogLines()
   const rules = { allowPrivate: true, resolveHost: async () => [] }
   const settings = { dashboardUrl: null, balanceLowNanos: null, loadRender: async () => render }
-  return { dispatcher: createWebhookDispatcher({ store, clock, log, sealer, rules, ...settings }), lines }
+  const dispatcher = createWebhookDispatcher({ store, clock, log, sealer, rules, ...settings, ...more })
+  return { dispatcher, lines }
 }
 
 const page = (rows: readonly WebhookRecord[]) => async () => ({ rows, more: false })
@@ -136,3 +145,31 @@ for (const [what, render, line] of untold) {
     assert.deepEqual(lines, [line])
   })
 }
+
+test('an endpoint at which all that was claimed has failed is left alone for a while, and a stop does not wait for it', async () => {
+  const deliveries = Array.from({ length: limits.webhookClaimMax }, (_, i) => ({
+    ...{ id: `whd_${i}`, eventId: `evt_${i}`, eventType: 'webhook.test', payload: '{}', attempts: 0 },
+  }))
+  // A secret that cannot be opened is a failure like any other.
+  const target = { id: 'wh_1', url: 'https://receiver.example/', format: 'standard', secret: Buffer.alloc(8) }
+  let failed = 0
+  const { store, asked, untilAsked } = storeOf({
+    listWebhooks: page([endpoint]),
+    claimWebhooks: async () => ['wh_1'],
+    claimDeliveries: async () => ({ target, deliveries }),
+    async recordAttempts(_holder, _id, attempts) {
+      failed += attempts.length
+      return 'recorded'
+    },
+  })
+  const { dispatcher } = dispatcherOn(store, undefined, { failingPauseMs: 600_000 })
+  dispatcher.start()
+  while (failed < deliveries.length)
+    await untilAsked('recordAttempts', asked.filter((name) => name === 'recordAttempts').length + 1)
+  for (let i = 2; i < 5; i++) {
+    dispatcher.wake()
+    await untilAsked('claimWebhooks', i)
+  }
+  await dispatcher.stop()
+  assert.equal(asked.filter((name) => name === 'claimDeliveries').length, 1)
+})

@@ -1,5 +1,5 @@
+import type { Idempotency, IdempotentResult } from '../../kernel/idempotency.ts'
 import type { Nanos } from '../../kernel/money.ts'
-import type { Once, OnceResult } from '../../kernel/once.ts'
 import { CREDIT_BACK } from '../../ledger/audited.ts'
 import type {
   Balance,
@@ -33,10 +33,10 @@ export function* sumHeld(): Operation<Nanos> {
 
 export const addCredit = atomic(function* (
   credit: NewCredit,
-  once: Once | null,
-): Operation<OnceResult<Credited>> {
+  idempotency: Idempotency | null,
+): Operation<IdempotentResult<Credited>> {
   const { id, accountId, amountNanos, reason, atMs } = credit
-  const replay = yield* claimKey(once, id, (booked) => readCredited(accountId, booked))
+  const replay = yield* claimKey(idempotency, id, (booked) => readCredited(accountId, booked))
   if (replay !== null) return replay
   yield sql`
     INSERT INTO credit (id, account_id, kind, amount_nanos, reason, at_ms)
@@ -64,16 +64,16 @@ function* readCredited(accountId: string, id: string): Operation<Credited | null
  */
 export const creditBack = atomic(function* (
   command: CreditBack,
-  once: Once | null,
-): Operation<OnceResult<CreditedBack>> {
+  idempotency: Idempotency | null,
+): Operation<IdempotentResult<CreditedBack>> {
   const { accountId, reason, atMs } = command
   // Nothing is kept under an empty subject when the command has been done.
-  const replay = yield* claimKey(once, '', (subject) => readCreditedBack(subject, command))
+  const replay = yield* claimKey(idempotency, '', (subject) => readCreditedBack(subject, command))
   if (replay !== null) return replay
   const found = yield* lockCalls(command)
   const outcomes = outcomesOf(command, found)
   const credited = outcomes.filter((outcome) => outcome.kind === 'credited')
-  yield* keepSubject(once, SUBJECT + outcomes.map(({ kind }) => KINDS.indexOf(kind)).join(''))
+  yield* keepSubject(idempotency, SUBJECT + outcomes.map(({ kind }) => KINDS.indexOf(kind)).join(''))
   if (credited.length === 0)
     return { kind: 'done', value: { calls: outcomes, balance: yield* getBalance(accountId) } }
 

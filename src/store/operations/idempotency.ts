@@ -1,5 +1,5 @@
+import type { Idempotency, IdempotentResult } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { Once, OnceResult } from '../../kernel/once.ts'
 import { bool, type Row, text } from '../rows.ts'
 import type { Operation } from './operation.ts'
 import { FOR_DELETE, now, raw, type Sql, sql } from './sql.ts'
@@ -14,24 +14,24 @@ type Read<T> = (subject: string) => Operation<T | null>
  * waits to see whether it does, and locks nothing itself: twenty that repeat a command read its answer side by side.
  */
 export function* claimKey<T>(
-  once: Once | null,
+  idempotency: Idempotency | null,
   subject: string,
   read: Read<T>,
-): Operation<OnceResult<T> | null> {
-  if (once === null) return null
-  const { accountId, name, fingerprint } = once
-  const outdated = sql`at_ms <= (SELECT ${now(once.atMs)} - ${AGE})`
+): Operation<IdempotentResult<T> | null> {
+  if (idempotency === null) return null
+  const { accountId, name, fingerprint } = idempotency
+  const outdated = sql`at_ms <= (SELECT ${now(idempotency.atMs)} - ${AGE})`
   for (;;) {
     const [claimed] = yield sql`
       INSERT INTO idempotency (account_id, name, fingerprint, subject, at_ms)
-      VALUES (${accountId}, ${name}, ${fingerprint}, ${subject}, ${now(once.atMs)})
+      VALUES (${accountId}, ${name}, ${fingerprint}, ${subject}, ${now(idempotency.atMs)})
       ON CONFLICT (account_id, name) DO NOTHING
       RETURNING EXISTS (SELECT 1 FROM idempotency AS old WHERE old.${outdated}) AS has_outdated`
     if (claimed !== undefined) {
       if (bool(claimed, 'has_outdated')) yield forgetSome(outdated)
       return null
     }
-    const replay = yield* findReplay(once, read)
+    const replay = yield* findReplay(idempotency, read)
     if (replay !== null) return replay
     // One that is too old to be recognised makes room.
     yield sql`DELETE FROM idempotency WHERE account_id = ${accountId} AND name = ${name} AND ${outdated}`
@@ -53,23 +53,27 @@ function forgetSome(outdated: Sql): Sql {
 }
 
 /** The same for a command that cannot be done: it may be that because it was done before. Null: it was not. */
-export function* findReplay<T>(once: Once | null, read: Read<T>): Operation<OnceResult<T> | null> {
-  if (once === null) return null
+export function* findReplay<T>(
+  idempotency: Idempotency | null,
+  read: Read<T>,
+): Operation<IdempotentResult<T> | null> {
+  if (idempotency === null) return null
   const [row] = yield sql`
     SELECT subject, fingerprint FROM idempotency
-    WHERE account_id = ${once.accountId} AND name = ${once.name} AND at_ms > ${now(once.atMs)} - ${AGE}`
-  return row === undefined ? null : yield* replay(row, once, read)
+    WHERE account_id = ${idempotency.accountId} AND name = ${idempotency.name} AND at_ms > ${now(idempotency.atMs)} - ${AGE}`
+  return row === undefined ? null : yield* replay(row, idempotency, read)
 }
 
 /** For a command that knows only after it was done what to find its answer by. */
-export function* keepSubject(once: Once | null, subject: string): Operation<void> {
-  if (once === null) return
+export function* keepSubject(idempotency: Idempotency | null, subject: string): Operation<void> {
+  if (idempotency === null) return
   yield sql`
-    UPDATE idempotency SET subject = ${subject} WHERE account_id = ${once.accountId} AND name = ${once.name}`
+    UPDATE idempotency SET subject = ${subject} WHERE account_id = ${idempotency.accountId} AND name = ${idempotency.name}`
 }
 
-function* replay<T>(row: Row, once: Once, read: Read<T>): Operation<OnceResult<T>> {
-  if (Buffer.compare(row['fingerprint'] as Uint8Array, once.fingerprint) !== 0) return { kind: 'conflict' }
+function* replay<T>(row: Row, idempotency: Idempotency, read: Read<T>): Operation<IdempotentResult<T>> {
+  if (Buffer.compare(row['fingerprint'] as Uint8Array, idempotency.fingerprint) !== 0)
+    return { kind: 'conflict' }
   // What cannot be read as this kind of thing was made by another kind of command.
   const value = yield* read(text(row, 'subject'))
   return value === null ? { kind: 'conflict' } : { kind: 'repeated', value }

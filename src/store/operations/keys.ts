@@ -1,4 +1,4 @@
-import type { Once } from '../../kernel/once.ts'
+import type { Idempotency } from '../../kernel/idempotency.ts'
 import {
   KEY_LIMITS,
   type KeyChanges,
@@ -38,11 +38,16 @@ import {
 
 /** API keys: every statement that changes one, but for the mark of its use, is in this file. */
 
-export const createKey = atomic(function* (key: NewKey, once: Once | null): Operation<KeyCreation> {
-  const readNow = (id: string) => getKey(key.accountId, id, once?.atMs ?? key.createdAtMs)
+export const createKey = atomic(function* (
+  key: NewKey,
+  idempotency: Idempotency | null,
+): Operation<KeyCreation> {
+  const readNow = (id: string) => getKey(key.accountId, id, idempotency?.atMs ?? key.createdAtMs)
   const bornExpired = key.expiresAtMs !== null && key.expiresAtMs <= (yield* currentTime(key.createdAtMs))
   // A repeated command must find its key even if that has expired since.
-  const replay = bornExpired ? yield* findReplay(once, readNow) : yield* claimKey(once, key.id, readNow)
+  const replay = bornExpired
+    ? yield* findReplay(idempotency, readNow)
+    : yield* claimKey(idempotency, key.id, readNow)
   if (replay !== null) return replay
   if (bornExpired) return { kind: 'born_expired' }
   const value = yield* insertKey(key, null)
@@ -102,17 +107,19 @@ export const rotateKey = atomic(function* (
   accountId: string,
   id: string,
   successor: KeySuccessor,
-  once: Once | null,
+  idempotency: Idempotency | null,
 ): Operation<Rotation> {
   const { oldExpiresAtMs, ...made } = successor
   const { createdAtMs } = made
-  const readNow = (newId: string) => getKey(accountId, newId, once?.atMs ?? createdAtMs)
+  const readNow = (newId: string) => getKey(accountId, newId, idempotency?.atMs ?? createdAtMs)
   yield onPostgres(sql`SELECT id FROM api_key WHERE account_id = ${accountId} AND id = ${id} ${FOR_UPDATE}`)
   const nowMs = yield* currentTime(createdAtMs)
   const old = yield* getKey(accountId, id, createdAtMs)
   const isUsable = old !== null && keyStatus(old, nowMs) === 'usable'
   // A repeated rotation must find its new key even if the old one has ended since, by the rotation itself even.
-  const replay = isUsable ? yield* claimKey(once, made.id, readNow) : yield* findReplay(once, readNow)
+  const replay = isUsable
+    ? yield* claimKey(idempotency, made.id, readNow)
+    : yield* findReplay(idempotency, readNow)
   if (replay !== null) return replay
   if (old === null) return { kind: 'none' }
   if (!isUsable) return { kind: 'final', key: old }

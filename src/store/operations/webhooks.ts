@@ -1,5 +1,5 @@
+import type { Idempotency } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
-import type { Once } from '../../kernel/once.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type {
   DisabledReason,
@@ -42,7 +42,7 @@ export function webhookRecord(row: Row): WebhookRecord {
 
 export const createWebhook = atomic(function* (
   webhook: NewWebhook,
-  once: Once | null,
+  idempotency: Idempotency | null,
 ): Operation<WebhookCreation> {
   const { id, accountId, url, events, description, format, secret, createdAtMs } = webhook
   // Commands that make one at the same time follow each other, or the account would get more than it may have.
@@ -50,7 +50,7 @@ export const createWebhook = atomic(function* (
   const [row] = yield sql`SELECT count(*) AS count FROM webhook WHERE account_id = ${accountId}`
   const isFull = number(present(row), 'count') >= limits.webhooksMax
   const read = (made: string) => getWebhook(accountId, made)
-  const replay = isFull ? yield* findReplay(once, read) : yield* claimKey(once, id, read)
+  const replay = isFull ? yield* findReplay(idempotency, read) : yield* claimKey(idempotency, id, read)
   if (replay !== null) return replay
   if (isFull) return { kind: 'too_many' }
   const [made] = yield sql`

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { KeyMeans } from '../../keys/identity.ts'
+import type { KeyMeans } from '../../keys/credential.ts'
 import { keyStatus } from '../../keys/key-store.ts'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
 import type { Admission, CallOpening, CallRefusal, HoldFloor } from '../../ledger/call.ts'

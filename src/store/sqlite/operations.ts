@@ -1,4 +1,4 @@
-import type { Recognition } from '../../keys/identity.ts'
+import type { KeyLookup } from '../../keys/credential.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
 import type { CommitMemory } from '../../ledger/store-load.ts'
 import type { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
@@ -11,7 +11,7 @@ import type { Answers } from '../operations/operation.ts'
  */
 export type Operations = Answers<typeof BRIEF> &
   Answers<typeof REFUSED> & {
-    lookUpKey(digest: Uint8Array, atMs: number): Recognition
+    lookUpKey(digest: Uint8Array, atMs: number): KeyLookup
     admit(opening: CallOpening): Admission
     settle(closing: CallClosing): Settled
     getCall(requestId: string): CallRecord | null

@@ -1,5 +1,5 @@
 import { StoreRefused, StoreUnavailable } from '../../kernel/errors.ts'
-import type { Recognition } from '../../keys/identity.ts'
+import type { KeyLookup } from '../../keys/credential.ts'
 import type { Admission, CallClosing, CallOpening, Hold, NamedModels, Settled } from '../../ledger/call.ts'
 import { CLOSING_AMOUNTS, CLOSING_NAMES, OPENING_NAMES } from '../../ledger/call-columns.ts'
 import type { Command } from './operations.ts'
@@ -207,7 +207,7 @@ export function readOutcomes(message: OutcomesMessage): readonly Outcome[] {
 type OutcomeList =
   | readonly ['a', keyId: string, accountId: string, logRequests: boolean, balanceNanos: string]
   | readonly ['s', balanceNanos: string, booked: boolean]
-  | readonly ['r', Exclude<Recognition, { kind: 'api_key' }>]
+  | readonly ['r', Exclude<KeyLookup, { kind: 'api_key' }>]
   | readonly [
       'k',
       keyId: string,
@@ -225,14 +225,14 @@ function outcomeList(name: Command[0] | undefined, value: unknown): OutcomeList 
     const { balanceNanos, booked } = value as Settled
     return ['s', String(balanceNanos), booked]
   }
-  if (name === 'lookUpKey') return recognitionList(value as Recognition)
+  if (name === 'lookUpKey') return recognitionList(value as KeyLookup)
   const admission = name === 'admit' ? (value as Admission) : null
   if (admission?.kind !== 'admitted') return null
   const { keyId, accountId, logRequests, balanceNanos } = admission
   return ['a', keyId, accountId, logRequests, String(balanceNanos)]
 }
 
-function recognitionList(recognition: Recognition): OutcomeList {
+function recognitionList(recognition: KeyLookup): OutcomeList {
   if (recognition.kind !== 'api_key') return ['r', recognition]
   const { keyId, accountId, means } = recognition
   const { capNanos, spentNanos, heldNanos, creditEnforced, balanceNanos } = means
@@ -249,7 +249,7 @@ function recognitionList(recognition: Recognition): OutcomeList {
   ]
 }
 
-function answerOf(list: OutcomeList): Admission | Settled | Recognition {
+function answerOf(list: OutcomeList): Admission | Settled | KeyLookup {
   if (list[0] === 'r') return list[1]
   if (list[0] === 'k') {
     const [, keyId, accountId, cap, spent, held, creditEnforced, balance] = list

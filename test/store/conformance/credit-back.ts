@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
-import type { Once } from '../../../src/kernel/once.ts'
 import type { CreditBack } from '../../../src/ledger/ledger-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
@@ -22,7 +22,7 @@ function back(ids: readonly string[], more: Partial<CreditBack> = {}): CreditBac
   return { accountId: 'default', calls, reason: 'stolen', atMs: NOON + 9_000, ...more }
 }
 
-function once(name: string, command: string, more: Partial<Once> = {}): Once {
+function once(name: string, command: string, more: Partial<Idempotency> = {}): Idempotency {
   return { accountId: 'default', name, fingerprint: digestOf(command), atMs: NOON, ...more }
 }
 

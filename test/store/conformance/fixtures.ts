@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { OnceResult } from '../../../src/kernel/once.ts'
+import type { IdempotentResult } from '../../../src/kernel/idempotency.ts'
 import type { NewKey } from '../../../src/keys/key-store.ts'
 import { type CallClosing, type CallOpening, NOBODY_AHEAD } from '../../../src/ledger/call.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -45,7 +45,7 @@ export async function addKey(store: Store, name: string, more: Partial<NewKey> =
 }
 
 /** What came of a command that must have been done by this very call. */
-export function doneValue<T>(result: OnceResult<T> | { readonly kind: 'born_expired' }): T {
+export function doneValue<T>(result: IdempotentResult<T> | { readonly kind: 'born_expired' }): T {
   if (result.kind !== 'done') throw new Error(`done was expected, not ${result.kind}`)
   return result.value
 }

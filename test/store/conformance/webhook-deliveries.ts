@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
-import type { Once } from '../../../src/kernel/once.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { addCredit, addKey, digestOf, NOON, newKey, type OpenStoreUnderTest } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
@@ -20,7 +20,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     (await store.claimDeliveries(holder, `wh_${name}`, atMs))?.deliveries ?? null
 
   promise('an endpoint is made, shown, listed, changed and deleted', async ({ store }) => {
-    const once: Once = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
+    const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
     const made = await store.createWebhook(newWebhook('a', { events: ['key.created'] }), once)
     assert.ok(made.kind === 'done')
     assert.deepEqual(made.value, {

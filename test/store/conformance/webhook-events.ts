@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import type { Once } from '../../../src/kernel/once.ts'
+import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import type { Store } from '../../../src/store/store.ts'
 import type { OutboxEvent } from '../../../src/webhooks/webhook-store.ts'
 import {
@@ -230,7 +230,7 @@ export function webhookEventConformance(storeName: string, openStore: OpenStoreU
     'commands on keys are told with the record as it was then, and repetitions are not',
     async ({ store }) => {
       await addWebhook(store, 'a')
-      const once: Once = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
+      const once: Idempotency = { accountId: 'default', name: 'n', fingerprint: digestOf('f'), atMs: NOON }
       const limits = { monthlyBudgetNanos: 7n, allowedModels: ['m\0'], expiresAtMs: NOON + DAY_MS }
       const made = newKey('a', { ...limits, createdAtMs: NOON })
       await store.createKey(made, once)

@@ -2,7 +2,7 @@
  * A command that its sender may repeat without knowing whether the first attempt arrived. The store keeps the name
  * in the transaction of the command itself, so that either both are there or neither is.
  */
-export interface Once {
+export interface Idempotency {
   readonly accountId: string
   /** What the sender calls this command. */
   readonly name: string
@@ -12,7 +12,7 @@ export interface Once {
 }
 
 /** `repeated`: it was done before, and `value` is what came of it, as it is now. */
-export type OnceResult<T> =
+export type IdempotentResult<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'repeated'; readonly value: T }
   /** The name was used for another command. Nothing was done. */

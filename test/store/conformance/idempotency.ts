@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
+import type { Idempotency } from '../../../src/kernel/idempotency.ts'
 import { limits } from '../../../src/kernel/limits.ts'
-import type { Once } from '../../../src/kernel/once.ts'
 import type { NewCredit } from '../../../src/ledger/ledger-store.ts'
 import {
   addKey,
@@ -14,7 +14,7 @@ import {
 } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
 
-function once(name: string, command: string, more: Partial<Once> = {}): Once {
+function once(name: string, command: string, more: Partial<Idempotency> = {}): Idempotency {
   return { accountId: 'default', name, fingerprint: digestOf(command), atMs: NOON, ...more }
 }
 

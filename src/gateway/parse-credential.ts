@@ -3,14 +3,14 @@ import type { Exchange } from '../http/exchange.ts'
 import { firstValue, hasHeader, isNamed, type RawHeaders, tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { type Identity, refuseKey } from '../keys/identity.ts'
+import { type Credential, refuseKey } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { claimsToBeOurs, keyKindOf } from '../keys/key-format.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
 import type { Surface } from '../providers/surface.ts'
 import { CREDENTIAL_HEADERS, keyInHeader } from '../providers/surfaces.ts'
 
-export interface IdentifyParts {
+export interface CredentialParts {
   readonly servicePrefix: string
   readonly digestKey: DigestKey
   /** An admin key given by the configuration may have any form, so it is known by its digest. */
@@ -26,10 +26,10 @@ export function surfaceOf(path: string, method: string, headers: RawHeaders): Su
   })
 }
 
-export function identify(
+export function parseCredential(
   { method, headers, memory }: Pick<Exchange, 'method' | 'headers' | 'memory'>,
-  parts: IdentifyParts,
-): Identity {
+  parts: CredentialParts,
+): Credential {
   let credentials = 0
   let key: string | null = null
   let another = false
@@ -65,7 +65,7 @@ export function identify(
  * Null for what is no key of ours: a wrong checksum is answered like an unknown key, without a lookup. The digest is
  * two thirds of identifying, so a connection remembers that of its last key. Whether a key is in force is not remembered.
  */
-function digestOf(key: string, parts: IdentifyParts): Buffer | null {
+function digestOf(key: string, parts: CredentialParts): Buffer | null {
   const wellFormed = keyKindOf(key, parts.servicePrefix) !== null
   const digest = parts.digestKey(key)
   return wellFormed || isBootstrap(digest, parts) ? digest : null
@@ -78,11 +78,11 @@ function credentialNamed(line: string): string | null {
   return null
 }
 
-function isOurs(key: string, parts: IdentifyParts): boolean {
+function isOurs(key: string, parts: CredentialParts): boolean {
   return claimsToBeOurs(key, parts.servicePrefix) || isBootstrap(parts.digestKey(key), parts)
 }
 
-function isBootstrap(digest: Buffer, { bootstrapDigest }: IdentifyParts): boolean {
+function isBootstrap(digest: Buffer, { bootstrapDigest }: CredentialParts): boolean {
   return bootstrapDigest !== null && timingSafeEqual(digest, bootstrapDigest)
 }
 
@@ -94,7 +94,7 @@ function isPreflight(method: string, headers: RawHeaders): boolean {
   )
 }
 
-function refused(refusal: Refusal): Identity {
+function refused(refusal: Refusal): Credential {
   return { kind: 'refused', refusal }
 }
 

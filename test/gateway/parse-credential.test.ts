@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { identify as identifyExchange, surfaceOf } from '../../src/gateway/identify.ts'
+import { parseCredential, surfaceOf } from '../../src/gateway/parse-credential.ts'
 import { ConnectionMemory } from '../../src/http/incoming-request.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createKeyDigest } from '../../src/keys/key-digest.ts'
@@ -10,8 +10,8 @@ const digestKey = createKeyDigest(new Secret('a pepper for tests'))
 const bootstrap = 'the-operators-own-admin-key-of-2026'
 const parts = { servicePrefix: 'svc', digestKey, bootstrapDigest: digestKey(bootstrap) }
 const key = mintKey('svc', 'live').reveal()
-const identify = (method: string, headers: string[], given: typeof parts, memory = new ConnectionMemory()) =>
-  identifyExchange({ method, headers, memory }, given)
+const parse = (method: string, headers: string[], given: typeof parts, memory = new ConnectionMemory()) =>
+  parseCredential({ method, headers, memory }, given)
 const other = mintKey('svc', 'live').reveal()
 
 const accepted: readonly [name: string, lines: string[]][] = [
@@ -25,12 +25,12 @@ const accepted: readonly [name: string, lines: string[]][] = [
 ]
 for (const [name, lines] of accepted) {
   test(`a key is taken from ${name}`, () => {
-    assert.deepEqual(identify('POST', lines, parts), { kind: 'key', digest: digestKey(key) })
+    assert.deepEqual(parse('POST', lines, parts), { kind: 'key', digest: digestKey(key) })
   })
 }
 
 test('the admin key of the configuration is recognised whatever its form', () => {
-  const identity = identify('GET', ['authorization', `Bearer ${bootstrap}`], parts)
+  const identity = parse('GET', ['authorization', `Bearer ${bootstrap}`], parts)
   assert.deepEqual(identity, { kind: 'key', digest: digestKey(bootstrap) })
 })
 
@@ -53,7 +53,7 @@ const refused: readonly [name: string, code: string, lines: string[]][] = [
 ]
 for (const [name, code, lines] of refused) {
   test(`${name} is refused with ${code}`, () => {
-    const identity = identify('POST', lines, parts)
+    const identity = parse('POST', lines, parts)
     assert.equal(identity.kind === 'refused' && identity.refusal.code, code)
   })
 }
@@ -72,7 +72,7 @@ function countingParts() {
 }
 
 function digestFor(text: string, given: typeof parts, memory: ConnectionMemory) {
-  const identity = identify('POST', ['x-api-key', text], given, memory)
+  const identity = parse('POST', ['x-api-key', text], given, memory)
   assert.ok(identity.kind === 'key')
   return identity.digest
 }
@@ -91,7 +91,7 @@ test('what is refused is not remembered, and does not make a connection forget',
   const memory = new ConnectionMemory()
   digestFor(key, parts, memory)
   for (let i = 0; i < 2; i++) {
-    for (const [, , lines] of refused) assert.equal(identify('POST', lines, parts, memory).kind, 'refused')
+    for (const [, , lines] of refused) assert.equal(parse('POST', lines, parts, memory).kind, 'refused')
   }
   const counting = countingParts()
   assert.deepEqual(digestFor(key, counting, memory), digestKey(key))
@@ -99,18 +99,18 @@ test('what is refused is not remembered, and does not make a connection forget',
 })
 
 test('a malformed and an unknown key get the same words', () => {
-  const malformed = identify('POST', ['x-api-key', 'svc_live_x'], parts)
-  const foreign = identify('POST', ['x-api-key', 'sk-x'], parts)
+  const malformed = parse('POST', ['x-api-key', 'svc_live_x'], parts)
+  const foreign = parse('POST', ['x-api-key', 'sk-x'], parts)
   assert.deepEqual(malformed, foreign)
 })
 
 const preflight = ['Origin', 'https://app.example', 'Access-Control-Request-Method', 'POST']
 
 test('a preflight is a preflight only without any credential', () => {
-  assert.equal(identify('OPTIONS', preflight, parts).kind, 'preflight')
-  assert.equal(identify('OPTIONS', [...preflight, 'x-api-key', 'nonsense'], parts).kind, 'refused')
-  assert.equal(identify('POST', preflight, parts).kind, 'refused')
-  assert.equal(identify('OPTIONS', preflight.slice(0, 2), parts).kind, 'refused')
+  assert.equal(parse('OPTIONS', preflight, parts).kind, 'preflight')
+  assert.equal(parse('OPTIONS', [...preflight, 'x-api-key', 'nonsense'], parts).kind, 'refused')
+  assert.equal(parse('POST', preflight, parts).kind, 'refused')
+  assert.equal(parse('OPTIONS', preflight.slice(0, 2), parts).kind, 'refused')
 })
 
 test('on a preflight the announced headers choose the surface', () => {

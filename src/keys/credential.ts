@@ -2,7 +2,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 
 /** The credential of a request, by form alone. Whether the key is in force, the store decides. */
-export type Identity =
+export type Credential =
   | { readonly kind: 'key'; readonly digest: Buffer }
   /** A browser asking before the real request. It never carries a credential. */
   | { readonly kind: 'preflight' }
@@ -45,13 +45,13 @@ export type Caller =
     }
   | { readonly kind: 'admin_key'; readonly keyId: string; readonly accountId: string }
 
-export type Recognition = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }
+export type KeyLookup = Caller | { readonly kind: 'refused'; readonly reason: KeyRefusal }
 
 /**
  * Nothing about a key is remembered between requests: each one asks, so that a key revoked on any node is refused
  * by all of them from the moment the revocation returned.
  */
-export interface RecognitionStore {
+export interface KeyLookupStore {
   /** Whose key this is and whether it may be used now. If it is an API key and may, its use is recorded. */
-  lookUpKey(digest: Uint8Array, atMs: number): Promise<Recognition>
+  lookUpKey(digest: Uint8Array, atMs: number): Promise<KeyLookup>
 }
