@@ -365,6 +365,9 @@ export const limits = {
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
 
+  /** Objects of deferred calls that are asked for at once. The others come next. */
+  deferredClaimMax: 20,
+
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,
 
