@@ -4,6 +4,7 @@ import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
+import { createDeferrals } from './gateway/deferrals.ts'
 import { refuseRequest } from './gateway/deny.ts'
 import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
@@ -224,6 +225,7 @@ async function serveFrom(
     unpriced: config.unpriced,
     chatDefaultTier: config.chatDefaultTier,
     chatRegional: SURFACES.chat.upstream.regionalHost?.test(config.chat?.url.hostname ?? '') ?? false,
+    polls: config.deferredPoll,
   })
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
@@ -244,6 +246,10 @@ async function serveFrom(
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
     monotonicMs: () => clock.monotonicMs(),
   }
+  const deferrals = createDeferrals({
+    ...{ store, upstreams, settler, counts, queues, clock, log },
+    redact: names.redact,
+  })
   let ready = true
 
   const gateway: Gateway = {
@@ -281,6 +287,7 @@ async function serveFrom(
     budgetMode: config.budgetMode,
     pricer,
     settler,
+    deferrals,
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
     injectUsage: config.injectUsage,
@@ -385,6 +392,7 @@ async function serveFrom(
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
   webhooks.start()
+  if (config.deferredPoll) deferrals.start()
   const retention = startRetention(store, clock, config, log)
 
   return {
@@ -415,6 +423,7 @@ async function serveFrom(
     async stop() {
       ready = false
       retention.stop()
+      await deferrals.stop()
       management.leave()
       dashboard.leave()
       queues.close()
