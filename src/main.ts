@@ -322,14 +322,11 @@ async function serveFrom(
   })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
-    webhooks: {
-      waiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
-      get failures() {
-        return webhooks.failures
-      },
-    },
+    webhookFailures: () => webhooks.failures,
+    webhooksWaiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
     connections: (surface) => upstreams[surface]?.pool.connections ?? null,
     heldNanos: () => unlessLate(store.sumHeld(), limits.scrapeStoreMs),
+    deferredObjects: () => unlessLate(store.countDeferred(), limits.scrapeStoreMs),
     nowMs: () => clock.nowMs(),
   })
   const owned: OwnedParts = {

@@ -131,7 +131,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     reader,
     shows: call.plan.shows,
     balanceNanos: admission.balanceNanos,
-    holdJson: taps.holdJson,
+    holdJson: taps.holdJson || call.plan.shows !== null,
     nowMs: () => clock.monotonicMs(),
     onFirstByte: () => gateway.reached('first_byte'),
     look: (chunk) => taps.received(chunk),
