@@ -246,10 +246,7 @@ async function serveFrom(
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
     monotonicMs: () => clock.monotonicMs(),
   }
-  const deferrals = createDeferrals({
-    ...{ store, upstreams, settler, counts, queues, clock, log },
-    redact: names.redact,
-  })
+  const deferrals = createDeferrals({ store, upstreams, settler, counts, queues, clock, log, names })
   let ready = true
 
   const gateway: Gateway = {

@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../kernel/clock.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
-import type { Redact } from '../kernel/secret.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import type { CallClosing, CallRecord } from '../ledger/call.ts'
 import type { Deferral, DeferredObject, DeferredStore, ObjectKind } from '../ledger/deferred.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
+import type { CallCounts } from '../telemetry/call-counts.ts'
+import type { AdmissionQueues } from './admission-queue.ts'
 import { askUpstream, type UpstreamAnswer } from './ask-upstream.ts'
 import {
   type Bill,
@@ -21,7 +23,8 @@ import {
   withoutSecrets,
 } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
-import type { Gateway } from './gateway.ts'
+import type { Settler } from './settle.ts'
+import type { Upstream } from './upstream-pool.ts'
 
 /** How each kind of object is asked for: what reads it, where it is shown, and the first and the longest pause. */
 const KINDS: Readonly<
@@ -45,13 +48,13 @@ const isFinal = ({ usage }: Metered) => !UNFINISHED.has(usage.stopReason)
 
 export interface DeferralParts {
   readonly store: DeferredStore & Pick<RequestLogStore, 'readPriceVersion'>
-  readonly upstreams: Gateway['upstreams']
-  readonly settler: Gateway['settler']
-  readonly counts: Gateway['counts']
-  readonly queues: Gateway['queues']
+  readonly upstreams: Readonly<Record<Surface, Upstream | null>>
+  readonly settler: Settler
+  readonly counts: CallCounts
+  readonly queues: Pick<AdmissionQueues, 'signalAll'>
   readonly clock: Clock
   readonly log: Log
-  readonly redact: Redact
+  readonly names: Pick<HeaderNames, 'redact'>
 }
 
 /** What the gateway knows of a call when the reply has told what it made. */
@@ -62,7 +65,7 @@ export async function deferCall(
   { surface, plan, exchange }: AdmittedCall,
   { head, metered }: CallOutcome,
   passed: () => Omit<MadeObject, 'status' | 'upstreamRequestId'>,
-  { deferrals }: Pick<Gateway, 'deferrals'>,
+  { deferrals }: { readonly deferrals: Deferrals },
 ): Promise<boolean> {
   const { makes } = plan.bill
   if (makes === null || metered === null || head === null || head.status >= 300) return false
@@ -92,17 +95,19 @@ export interface Deferrals {
  * cost; what a client asks for itself counts as well. Whatever comes first settles the call, which the store closes once.
  */
 export function createDeferrals(parts: DeferralParts): Deferrals {
-  const { store, upstreams, settler, counts, queues, clock, log, redact } = parts
+  const { store, upstreams, settler, counts, queues, clock, log, names } = parts
   const holder = randomUUID()
   const stopping = new AbortController()
   let rateAgain: ReturnType<typeof import('../pricing/rate-again.ts').createRateAgain> | null = null
+  let woken = new AbortController()
+  let isTold = false
   let polling: Promise<void> = Promise.resolve()
   let retrying: Promise<unknown> = Promise.resolve()
 
   async function settle(object: DeferredObject, bill: Bill): Promise<void> {
     const { call } = object
     const closing: CallClosing = {
-      ...withoutSecrets(bill, redact),
+      ...withoutSecrets(bill, names.redact),
       requestId: call.requestId,
       atMs: clock.nowMs(),
       ...{ status: call.status, streamed: call.streamed, upstreamRequestId: call.upstreamRequestId },
@@ -160,8 +165,9 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     )
   }
 
-  /** How long to pause before the next look. */
+  /** How long to pause before the next look. Nothing is written while there is nothing to ask for. */
   async function look(): Promise<number> {
+    if ((await store.countDeferred()) === 0) return limits.deferredIdleLookMs
     const surfaces = SURFACE_NAMES.filter((surface) => upstreams[surface] !== null)
     const due = (await store.claimDeferred(holder, surfaces, clock.nowMs())) ?? []
     for (const object of due) {
@@ -190,18 +196,25 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     }
   }
 
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+  const pause = (ms: number, signal = stopping.signal) =>
+    sleep(ms, undefined, { signal, ref: false }).catch(() => {})
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const waitMs = await look().catch((error: unknown) => {
-        log.warn(
-          { cause: (error as Error).message },
-          'deferred calls wait: the store could not be asked for them',
-        )
-        return limits.deferredLookMs
-      })
-      if (waitMs > 0) await pause(waitMs)
+      woken = new AbortController()
+      const waitMs = await look().then(
+        (ms) => {
+          isTold = false
+          return ms
+        },
+        (error: unknown) => {
+          const about = { cause: (error as Error).message }
+          if (!isTold) log.warn(about, 'deferred calls wait: the store could not be asked for them')
+          isTold = true
+          return limits.deferredIdleLookMs
+        },
+      )
+      if (waitMs > 0) await pause(waitMs, AbortSignal.any([stopping.signal, woken.signal]))
     }
   }
 
@@ -224,6 +237,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
         log.error(about, 'what a call has made could not be written down; it is tried again')
         retrying = Promise.all([retrying, keepAtLast(deferral)])
       })
+      woken.abort()
       return true
     },
     async shown(surface, metered) {

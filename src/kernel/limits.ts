@@ -368,8 +368,9 @@ export const limits = {
   /** Objects of deferred calls that are asked for at once. The others come next. */
   deferredClaimMax: 20,
 
-  /** How often a node looks for objects that are due, the gap between two questions, and the pause after one that went wrong. */
+  /** How often a node looks for objects that are due, and whether there are any; the gap between two questions, and the pause after one that went wrong. */
   deferredLookMs: 1_000,
+  deferredIdleLookMs: 5_000,
   deferredGapMs: 100,
   deferredFailedMs: 60_000,
 

@@ -102,7 +102,6 @@ export const BRIEF = {
   postponeDeferred,
   openChildren,
   forgetDeferred,
-  countDeferred,
 }
 
 /** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
@@ -111,7 +110,7 @@ export const REFUSED = { keepRefused, deleteRefused }
 /** What may look at many rows: no admission waits for it. */
 export const READS = {
   ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts },
-  ...{ listDeliveries, countWaiting },
+  ...{ listDeliveries, countWaiting, countDeferred },
 }
 
 /** SQLite has a file and a thread of its own for them. */
