@@ -180,7 +180,8 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     gateway.reached('settled')
     if (call.plan.shows !== null && observed !== null) await gateway.deferrals.shown(surface, observed)
     whole = end.kind === 'complete'
-    if (whole && modelAsked !== null) gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs())
+    if (whole && modelAsked !== null && call.plan.bill.answers === 1)
+      gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs() - reply.pausedMs)
     await taps.callSettled(reply.replyHead, whole)
 
     // answer

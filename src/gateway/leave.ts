@@ -43,7 +43,10 @@ function readOnMs(reply: ReplyPipeline, plan: BillPlan, onLeave: OnLeave): numbe
   // What it has made is named when it is answered; from then on it can be asked for.
   if (plan.makes !== null) return reply.isStreamed ? limits.readOnMs : limits.finishMs
   if (onLeave === 'finish' || cannotBeTold(reply, plan.unseen())) return limits.finishMs
-  return reply.isNearlyDone ? limits.readOnMs : 0
+  if (reply.isNearlyDone) return limits.readOnMs
+  // The usage of an answer that has just ended is on its way, and nothing else tells how much was reasoned for it.
+  const reasons = plan.unseen().reasoning || reply.shown.reasons
+  return reasons && !reply.isSilent ? limits.reasonedReadOnMs : 0
 }
 
 function cannotBeTold({ shown, isStreamed, isSilent }: ReplyPipeline, unseen: UnseenWork): boolean {

@@ -56,6 +56,8 @@ export interface BillPlan {
   unseen(): UnseenWork
   /** The two sides of the hold in tokens, by the limits of the model that served, or else was asked for. */
   tokensHeld(modelServed: string | null): TokensHeld
+  /** How many answers the request asks for. */
+  readonly answers: number
   /** The model that the call goes by because the request names none, and nothing stored may bring another. */
   readonly modelDefault: string | null
   /** What the request asks for and upstream may not have said when the call is cut. */
@@ -172,6 +174,7 @@ function unmetered(
     counts: false,
     unseen: () => NOTHING_UNSEEN,
     tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
+    answers: 1,
     modelDefault: null,
     asked: { serviceTier: null, speed: null },
     withFees: (usage) => usage,
@@ -218,6 +221,7 @@ function metered(
     counts: true,
     unseen: () => unseenWork(reader, call.facts, limits, model, call.bodyBytes),
     tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
+    answers: limits.n,
     modelDefault,
     asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
     withFees: (usage) => settleFees(usage, fees, context, version),

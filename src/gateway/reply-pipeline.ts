@@ -104,6 +104,11 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#silence.until(this.#parts.nowMs())
   }
 
+  /** How long upstream was not read, because the client did not read. */
+  get pausedMs(): number {
+    return this.#silence.pausedMs
+  }
+
   get #stage(): Stage {
     return this.#observer?.stage ?? 'content'
   }
@@ -153,7 +158,9 @@ export class ReplyPipeline implements ReplyReceiver {
       const wait = this.#remover.write(copyIfBorrowed(chunk), this.#take)
       if (wait !== null) this.#waitForRemover(wait)
     }
-    return this.#mayGoOn
+    const mayGoOn = this.#mayGoOn
+    if (!mayGoOn) this.#silence.pause(this.#parts.nowMs())
+    return mayGoOn
   }
 
   get #mayGoOn(): boolean {
@@ -161,7 +168,9 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 
   #resume(): void {
-    if (this.#mayGoOn) this.#call?.resume()
+    if (!this.#mayGoOn) return
+    this.#silence.resume(this.#parts.nowMs())
+    this.#call?.resume()
   }
 
   #waitForRemover(wait: Promise<'open' | 'broken'>): void {

@@ -205,6 +205,9 @@ export const limits = {
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
 
+  /** The same while a model answers that has reasoned out of sight. Then the call is cancelled and estimated. */
+  reasonedReadOnMs: 500,
+
   /** A call whose use cannot be told from what was delivered is read to its end though its client left. Then it is cut. */
   finishMs: 600_000,
 
