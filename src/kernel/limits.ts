@@ -368,16 +368,15 @@ export const limits = {
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
 
-  /** Objects of deferred calls that are asked for at once. The others come next. */
+  /**
+   * Objects of deferred calls: so many are claimed at once and asked for with this gap; how often a node looks for those that are
+   * due, and whether there are any; the pause after one that went wrong; after how long one that is not final is given up.
+   */
   deferredClaimMax: 20,
-
-  /** How often a node looks for objects that are due, and whether there are any; the gap between two questions, and the pause after one that went wrong. */
+  deferredGapMs: 100,
   deferredLookMs: 1_000,
   deferredIdleLookMs: 5_000,
-  deferredGapMs: 100,
   deferredFailedMs: 60_000,
-
-  /** An object that is not final by then is asked for no more: its call is closed, and its hold counts as lost. */
   deferredMs: 30 * 24 * 60 * 60 * 1000,
 
   /** Webhook endpoints of an account. Beyond it: 409. */

@@ -12,7 +12,8 @@ const surface = 'chat'
 const RESPONSE = { model: 'gpt-6-luna', input: 'Write a word', max_output_tokens: 64, background: true }
 const admin = (path: string) => bench.gateway.manage('GET', path)
 const stateOf = async (id: string) => await admin(`/gateway/v1/requests/${id}`)
-const isSettled = (id: string) => until('it is settled', async () => (await stateOf(id))['state'] === 'settled')
+const isSettled = (id: string) =>
+  until('it is settled', async () => (await stateOf(id))['state'] === 'settled')
 
 test('a background response stays open with its hold, and is settled when upstream has done it', async () => {
   const { id: keyId, key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 1 })
@@ -78,4 +79,35 @@ test('a response that is cancelled costs what it says that it has used by then',
   const { state, stop_reason } = await stateOf(requestId)
   assert.deepEqual([state, stop_reason], ['settled', 'cancelled'])
   await bench.assertBooksBalance()
+})
+
+test('a response that upstream no longer knows costs nothing, and what was held for it counts as lost', async () => {
+  const { id, requestId } = await made()
+  await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface })
+  await until('it is given up', async () => (await stateOf(requestId))['state'] === 'interrupted')
+  const { cost_usd, lost_list_cost_usd } = await stateOf(requestId)
+  assert.equal(cost_usd, 0)
+  assert.ok(Number(lost_list_cost_usd) > 0)
+  await bench.assertBooksBalance()
+})
+
+test('a revoked key ends nothing that is under way: what it has made is still billed to it', async () => {
+  const { id: keyId, key } = await bench.gateway.createKey('revoked', { monthly_budget_usd: 1 })
+  const reply = await bench.call('/v1/responses', RESPONSE, { surface, key })
+  await bench.gateway.revokeKey(keyId)
+  workMs += 3_600_000
+  await isSettled(reply.requestId)
+  const { cost_usd } = await stateOf(reply.requestId)
+  assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], cost_usd)
+})
+
+test('the log lists deferred calls apart from those in flight', async () => {
+  const { requestId } = await made()
+  const ids = async (state: string) =>
+    ((await admin(`/gateway/v1/requests?state=${state}`))['data'] as { id: string }[]).map(({ id }) => id)
+  assert.deepEqual(await ids('deferred'), [requestId])
+  assert.deepEqual(await ids('in_flight'), [])
+  workMs += 3_600_000
+  await isSettled(requestId)
+  assert.deepEqual(await ids('deferred'), [])
 })
