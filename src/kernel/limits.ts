@@ -385,10 +385,7 @@ export const limits = {
   /** The text of one event. A key with the longest allowlist stays below it; a larger event is given up, and the log says so. */
   webhookPayloadBytesMax: MiB,
 
-  /**
-   * How long a node that fell silent keeps others from relaying events or delivering to an endpoint. A delivery that is under
-   * way takes longer, so its lease is kept.
-   */
+  /** How long a node that fell silent keeps others from its work. A delivery that is under way takes longer: its lease is kept. */
   webhookLeaseMs: 10_000,
 
   /** Events relayed, deliveries of one endpoint claimed, and keys looked at for their expiry, at once. The others come next. */
@@ -425,9 +422,8 @@ export const limits = {
   webhookFailingPauseMs: 1_000,
 
   /**
-   * How often a node looks for events and deliveries that settlements, other nodes or commands have left in the store, and how often
-   * for endpoints while there are none. What its own management API changes is looked at once, but not more often than the first
-   * of these says.
+   * How often a node looks for events and deliveries; the first for what its own management API changes, the second for what
+   * settlements, other nodes and commands have left, the third for endpoints while there are none.
    */
   webhookLookMsMin: 50,
   webhookLookMs: 1_000,
