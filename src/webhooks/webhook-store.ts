@@ -205,6 +205,11 @@ export interface DeliveryAttempt {
 /** `lost`: another node has the lease, and nothing was recorded. */
 export type Recorded = 'recorded' | 'lost'
 
+/** With the endpoint as it is now, null if it is deleted or disabled: what has not been sent yet goes by that. */
+export type RecordedAttempts =
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'recorded'; readonly target: DeliveryTarget | null }
+
 /** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
 export interface WebhookStore {
   createWebhook(webhook: NewWebhook, idempotency: Idempotency | null): Promise<WebhookCreation>
@@ -273,7 +278,7 @@ export interface WebhookStore {
     attempts: readonly DeliveryAttempt[],
     release: boolean,
     atMs: number,
-  ): Promise<Recorded>
+  ): Promise<RecordedAttempts>
   /** At the end of a process: its leases need not run out. */
   releaseLeases(holder: string): Promise<void>
 

@@ -159,7 +159,7 @@ test('an endpoint at which all that was claimed has failed is left alone for a w
     claimDeliveries: async () => ({ target, deliveries }),
     async recordAttempts(_holder, _id, attempts) {
       failed += attempts.length
-      return 'recorded'
+      return { kind: 'recorded', target }
     },
   })
   const { dispatcher } = dispatcherOn(store, undefined, { failingPauseMs: 600_000 })

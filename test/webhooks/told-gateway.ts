@@ -62,7 +62,7 @@ export class ToldGateway {
     await this.gateway.manage('PATCH', path, {})
   }
 
-  async unsubscribe({ path }: Subscription): Promise<void> {
+  async unsubscribe({ path }: Pick<Subscription, 'path'>): Promise<void> {
     await fetch(this.gateway.url + path, {
       method: 'DELETE',
       headers: { authorization: `Bearer ${this.gateway.adminKey}` },

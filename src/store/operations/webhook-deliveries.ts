@@ -9,7 +9,7 @@ import {
   type DeliveryStatus,
   type DeliveryTarget,
   type DisabledReason,
-  type Recorded,
+  type RecordedAttempts,
   type Redelivery,
   WEBHOOK_TEST,
 } from '../../webhooks/webhook-store.ts'
@@ -121,10 +121,8 @@ export const claimDeliveries = atomic(function* (
   atMs: number,
 ): Operation<ClaimedDeliveries | null> {
   if (!(yield* takeLease(webhookId, holder, atMs))) return null
-  const [row] = yield sql`
-    SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret
-    FROM webhook WHERE id = ${webhookId} AND enabled`
-  if (row === undefined) {
+  const target = yield* readTarget(webhookId, atMs)
+  if (target === null) {
     yield* releaseLease(webhookId, holder)
     return null
   }
@@ -140,10 +138,15 @@ export const claimDeliveries = atomic(function* (
     payload: text(due, 'payload'),
     attempts: number(due, 'attempts'),
   }))
-  return { target: targetOf(row), deliveries }
+  return { target, deliveries }
 })
 
-function targetOf(row: Row): DeliveryTarget {
+/** Null: it is deleted, or disabled. */
+function* readTarget(webhookId: string, atMs: number): Operation<DeliveryTarget | null> {
+  const [row] = yield sql`
+    SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret
+    FROM webhook WHERE id = ${webhookId} AND enabled`
+  if (row === undefined) return null
   return {
     ...webhookRecord(row),
     secret: row['secret'] as Uint8Array,
@@ -157,8 +160,8 @@ export const recordAttempts = atomic(function* (
   attempts: readonly DeliveryAttempt[],
   release: boolean,
   atMs: number,
-): Operation<Recorded> {
-  if (!(yield* hasLease(webhookId, holder, atMs))) return 'lost'
+): Operation<RecordedAttempts> {
+  if (!(yield* hasLease(webhookId, holder, atMs))) return { kind: 'lost' }
   const nowMs = yield* currentTime(atMs)
   let failingSinceMs: number | null | undefined
   for (const { id, responseStatus, outcome } of attempts) {
@@ -175,7 +178,7 @@ export const recordAttempts = atomic(function* (
   const isFailing = typeof failingSinceMs === 'number' && failingSinceMs + limits.webhookFailingMs <= nowMs
   if (isGone || isFailing) yield* disable(webhookId, isGone ? 'gone' : 'failing', atMs)
   if (release) yield* releaseLease(webhookId, holder)
-  return 'recorded'
+  return { kind: 'recorded', target: yield* readTarget(webhookId, atMs) }
 })
 
 /** Since when there have been only failures; null after a success. */

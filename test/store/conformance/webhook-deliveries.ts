@@ -125,7 +125,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       ])
       const id = due?.id ?? ''
       const retry = attempt(id, { kind: 'retry', inMs: 5_000 }, 500)
-      assert.equal(await store.recordAttempts('n1', 'wh_a', [retry], true, SOON), 'recorded')
+      assert.equal((await store.recordAttempts('n1', 'wh_a', [retry], true, SOON)).kind, 'recorded')
       assert.deepEqual(await store.claimWebhooks('n1', 10, SOON + 4_999), [])
       assert.deepEqual(await store.claimWebhooks('n2', 10, SOON + 5_000), ['wh_a'])
       assert.deepEqual(
@@ -161,12 +161,32 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       const over = later + limits.webhookLeaseMs
       const [due] = (await claimed(store, 'a', over, 'n2')) ?? []
       const done = [attempt(due?.id ?? '', { kind: 'succeeded' })]
-      assert.equal(await store.recordAttempts('n1', 'wh_a', done, true, over), 'lost')
+      assert.equal((await store.recordAttempts('n1', 'wh_a', done, true, over)).kind, 'lost')
       assert.equal(await store.keepWebhookLease('n1', 'wh_a', over), false)
       assert.equal((await deliveriesOf(store, 'a'))[0]?.attempts, 0)
-      assert.equal(await store.recordAttempts('n2', 'wh_a', done, true, over), 'recorded')
+      assert.equal((await store.recordAttempts('n2', 'wh_a', done, true, over)).kind, 'recorded')
     },
   )
+
+  promise('recording an attempt tells what has become of the endpoint meanwhile', async ({ store }) => {
+    await addWebhook(store, 'a')
+    await addKey(store, 'a', { createdAtMs: NOON })
+    await relay(store)
+    await claimed(store, 'a')
+    const target = async () => {
+      const recorded = await store.recordAttempts('n1', 'wh_a', [], false, SOON)
+      return recorded.kind === 'lost' ? assert.fail() : recorded.target
+    }
+    await store.updateWebhook('default', 'wh_a', { url: 'https://moved.example/', format: 'slack' }, SOON)
+    const moved = await target()
+    assert.deepEqual([moved?.url, moved?.format], ['https://moved.example/', 'slack'])
+    await store.updateWebhook('default', 'wh_a', { enabled: false }, SOON)
+    assert.equal(await target(), null)
+    await store.updateWebhook('default', 'wh_a', { enabled: true }, SOON)
+    assert.notEqual(await target(), null)
+    await store.deleteWebhook('default', 'wh_a')
+    assert.equal(await target(), null)
+  })
 
   promise(
     'an endpoint that is gone, or fails for five days, is disabled, and the others are told',
