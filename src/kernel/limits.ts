@@ -402,7 +402,7 @@ export const limits = {
   /** Deliveries that are under way when the gateway stops. Then they are left to be tried again. */
   webhookStopMs: 2_000,
 
-  /** How long the secret before the last `rotate-secret` signs too. */
+  /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */

@@ -77,6 +77,12 @@ export type WebhookChanges = Partial<
   Pick<WebhookRecord, 'url' | 'events' | 'description' | 'format' | 'enabled'>
 >
 
+/** `too_soon`: so many secrets from before still sign that none may be added until then. */
+export type SecretRotation =
+  | IdempotentResult<WebhookRecord>
+  | { readonly kind: 'too_soon'; readonly untilMs: number }
+  | { readonly kind: 'none' }
+
 export interface WebhookQuery {
   readonly accountId: string
   /** Only endpoints that come after this id in the list. */
@@ -113,7 +119,7 @@ export interface DeliveryQuery {
  * other a new delivery of the same event is made.
  */
 export type Redelivery =
-  | { readonly kind: 'queued'; readonly delivery: DeliveryRecord }
+  | IdempotentResult<DeliveryRecord>
   | { readonly kind: 'disabled' }
   | { readonly kind: 'none' }
 
@@ -169,8 +175,8 @@ export interface EventPayload {
 /** An endpoint as it is delivered to. */
 export interface DeliveryTarget extends WebhookRecord {
   readonly secret: Uint8Array
-  /** The secret before the last rotation, while it still signs. */
-  readonly formerSecret: Uint8Array | null
+  /** Those from before that still sign, the latest first. */
+  readonly formerSecrets: readonly Uint8Array[]
 }
 
 export interface ClaimedDelivery {
@@ -223,19 +229,31 @@ export interface WebhookStore {
   ): Promise<WebhookRecord | null>
   /** With all of its deliveries. Whether there was one. */
   deleteWebhook(accountId: string, id: string): Promise<boolean>
-  /** The secret until now signs as well for so long; one from before that does not any more. */
+  /** The secret until now signs as well for `limits.webhookOldSecretMs`, and so does the one before it to the end of its time. */
   rotateWebhookSecret(
     accountId: string,
     id: string,
     secret: Uint8Array,
-    formerSignsMs: number,
     atMs: number,
-  ): Promise<WebhookRecord | null>
+    idempotency: Idempotency | null,
+  ): Promise<SecretRotation>
 
   listDeliveries(query: DeliveryQuery): Promise<Page<DeliveryRecord>>
-  redeliver(accountId: string, webhookId: string, deliveryId: string, atMs: number): Promise<Redelivery>
+  redeliver(
+    accountId: string,
+    webhookId: string,
+    deliveryId: string,
+    atMs: number,
+    idempotency: Idempotency | null,
+  ): Promise<Redelivery>
   /** Queues an event of the type `webhook.test` for this endpoint alone. */
-  queueTest(accountId: string, webhookId: string, payload: string, atMs: number): Promise<Redelivery>
+  queueTest(
+    accountId: string,
+    webhookId: string,
+    payload: string,
+    atMs: number,
+    idempotency: Idempotency | null,
+  ): Promise<Redelivery>
 
   /** The percents of a cap that `key.budget.threshold` is told at, for all nodes, from the next settlement on. */
   setBudgetThresholds(percents: readonly number[]): Promise<void>

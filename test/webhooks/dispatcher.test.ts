@@ -151,7 +151,13 @@ test('an endpoint at which all that was claimed has failed is left alone for a w
     ...{ id: `whd_${i}`, eventId: `evt_${i}`, eventType: 'webhook.test', payload: '{}', attempts: 0 },
   }))
   // A secret that cannot be opened is a failure like any other.
-  const target = { id: 'wh_1', url: 'https://receiver.example/', format: 'standard', secret: Buffer.alloc(8) }
+  const target = {
+    id: 'wh_1',
+    url: 'https://receiver.example/',
+    format: 'standard',
+    secret: Buffer.alloc(8),
+    formerSecrets: [],
+  }
   let failed = 0
   const { store, asked, untilAsked } = storeOf({
     listWebhooks: page([endpoint]),

@@ -151,7 +151,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     },
     ...{ disabled_reason: text, created_at_ms: integer, since_ms: integer, failing_since_ms: integer },
     ...{ last_delivery_at_ms: integer, last_status: integer, secret: bytes, former_secret: bytes },
-    ...{ former_until_ms: integer },
+    ...{ former_until_ms: integer, older_secret: bytes, older_until_ms: integer },
   }),
   // PostgreSQL numbers them anew, in the same order.
   table(

@@ -1,3 +1,4 @@
+import type { Idempotency } from '../../kernel/idempotency.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Page } from '../../keys/key-store.ts'
@@ -12,8 +13,10 @@ import {
   type RecordedAttempts,
   type Redelivery,
   WEBHOOK_TEST,
+  type WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { claimKey, findReplay, keepSubject } from './idempotency.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { isTold, tell } from './outbox.ts'
 import { and, now, onPostgres, raw, sql } from './sql.ts'
@@ -60,6 +63,7 @@ export const redeliver = atomic(function* (
   webhookId: string,
   deliveryId: string,
   atMs: number,
+  idempotency: Idempotency | null,
 ): Operation<Redelivery> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
@@ -67,14 +71,13 @@ export const redeliver = atomic(function* (
     SELECT e.id, e.type, d.status FROM webhook_delivery AS d JOIN webhook_event AS e ON e.id = d.event_id
     WHERE d.id = ${deliveryId} AND d.webhook_id = ${webhookId} ${onPostgres('FOR NO KEY UPDATE OF d')}`
   if (event === undefined) return { kind: 'none' }
-  if (!webhook.enabled) return { kind: 'disabled' }
-  const nowMs = yield* currentTime(atMs)
-  if (text(event, 'status') !== 'pending') {
-    const id = yield* queueDelivery(webhookId, { id: text(event, 'id'), type: text(event, 'type') }, nowMs)
-    return yield* queued(id)
-  }
-  yield sql`UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE id = ${deliveryId}`
-  return yield* queued(deliveryId)
+  return yield* queueOnce(webhook, idempotency, function* () {
+    const nowMs = yield* currentTime(atMs)
+    if (text(event, 'status') !== 'pending')
+      return yield* queueDelivery(webhookId, { id: text(event, 'id'), type: text(event, 'type') }, nowMs)
+    yield sql`UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE id = ${deliveryId}`
+    return deliveryId
+  })
 })
 
 export const queueTest = atomic(function* (
@@ -82,21 +85,39 @@ export const queueTest = atomic(function* (
   webhookId: string,
   payload: string,
   atMs: number,
+  idempotency: Idempotency | null,
 ): Operation<Redelivery> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
-  if (!webhook.enabled) return { kind: 'disabled' }
-  const nowMs = yield* currentTime(atMs)
-  const id = `evt_${createUlidSource({ nowMs: () => nowMs, monotonicMs: () => nowMs })()}`
-  yield sql`
-    INSERT INTO webhook_event (id, account_id, type, payload, created_at_ms)
-    VALUES (${id}, ${accountId}, ${WEBHOOK_TEST}, ${payload}, ${nowMs})`
-  return yield* queued(yield* queueDelivery(webhookId, { id, type: WEBHOOK_TEST }, nowMs))
+  return yield* queueOnce(webhook, idempotency, function* () {
+    const nowMs = yield* currentTime(atMs)
+    const id = `evt_${createUlidSource({ nowMs: () => nowMs, monotonicMs: () => nowMs })()}`
+    yield sql`
+      INSERT INTO webhook_event (id, account_id, type, payload, created_at_ms)
+      VALUES (${id}, ${accountId}, ${WEBHOOK_TEST}, ${payload}, ${nowMs})`
+    return yield* queueDelivery(webhookId, { id, type: WEBHOOK_TEST }, nowMs)
+  })
 })
 
-function* queued(id: string): Operation<Redelivery> {
-  const [row] = yield sql`SELECT ${DELIVERY} FROM webhook_delivery WHERE id = ${id}`
-  return { kind: 'queued', delivery: deliveryRecord(present(row)) }
+/** `queue` makes a delivery, or makes one due, and gives its id. */
+function* queueOnce(
+  { id: webhookId, enabled }: WebhookRecord,
+  idempotency: Idempotency | null,
+  queue: () => Operation<string>,
+): Operation<Redelivery> {
+  const read = function* (id: string): Operation<DeliveryRecord | null> {
+    const [row] = yield sql`
+      SELECT ${DELIVERY} FROM webhook_delivery WHERE id = ${id} AND webhook_id = ${webhookId}`
+    return row === undefined ? null : deliveryRecord(row)
+  }
+  const replay = enabled ? yield* claimKey(idempotency, '', read) : yield* findReplay(idempotency, read)
+  if (replay !== null) return replay
+  if (!enabled) return { kind: 'disabled' }
+  const id = yield* queue()
+  yield* keepSubject(idempotency, id)
+  const delivery = yield* read(id)
+  if (delivery === null) throw new Error('a delivery is gone that was just queued')
+  return { kind: 'done', value: delivery }
 }
 
 export function* claimWebhooks(holder: string, limit: number, atMs: number): Operation<readonly string[]> {
@@ -144,13 +165,16 @@ export const claimDeliveries = atomic(function* (
 /** Null: it is deleted, or disabled. */
 function* readTarget(webhookId: string, atMs: number): Operation<DeliveryTarget | null> {
   const [row] = yield sql`
-    SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret
+    SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret,
+      CASE WHEN older_until_ms > ${now(atMs)} THEN older_secret END AS older_secret
     FROM webhook WHERE id = ${webhookId} AND enabled`
   if (row === undefined) return null
   return {
     ...webhookRecord(row),
     secret: row['secret'] as Uint8Array,
-    formerSecret: row['former_secret'] as Uint8Array | null,
+    formerSecrets: [row['former_secret'], row['older_secret']].filter(
+      (secret) => secret instanceof Uint8Array,
+    ),
   }
 }
 

@@ -1,4 +1,4 @@
-import { webhookTables } from './webhook-tables.ts'
+import { olderSecrets, webhookTables } from './webhook-tables.ts'
 
 /**
  * The same tables as those of the SQLite store. Rows that every call of a key or an account touches are narrow and
@@ -354,4 +354,5 @@ export const migrations: readonly string[] = [
   holdFloors,
   refusedCalls,
   webhookTables,
+  olderSecrets,
 ]

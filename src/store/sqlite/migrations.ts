@@ -1,4 +1,4 @@
-import { webhookTables } from './webhook-tables.ts'
+import { olderSecrets, webhookTables } from './webhook-tables.ts'
 
 /** Accounts, API keys and admin keys. Every row names its account, so that more accounts later need no rewrite. */
 const accountsAndKeys = `
@@ -268,4 +268,5 @@ export const migrations: readonly string[] = [
   holdFloors,
   refusedCalls,
   webhookTables,
+  olderSecrets,
 ]

@@ -233,37 +233,87 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       // What was queued is given up, and can be redelivered once the endpoint is enabled.
       assert.ok((await store.pruneWebhooks('relay', fifth)) > 0)
       assert.deepEqual([...new Set((await deliveriesOf(store, 'a')).map(({ status }) => status))], ['failed'])
-      assert.deepEqual(await store.redeliver('default', 'wh_a', first, fifth), { kind: 'disabled' })
+      assert.deepEqual(await store.redeliver('default', 'wh_a', first, fifth, null), { kind: 'disabled' })
       await store.updateWebhook('default', 'wh_a', { enabled: true }, fifth)
-      const again = await store.redeliver('default', 'wh_a', first, fifth)
-      assert.ok(again.kind === 'queued' && again.delivery.id !== first && again.delivery.attempts === 0)
-      const pulled = await store.redeliver('default', 'wh_a', again.delivery.id, fifth + 5)
-      assert.ok(pulled.kind === 'queued' && pulled.delivery.id === again.delivery.id)
-      assert.equal(pulled.delivery.nextAttemptAtMs, fifth + 5)
-      assert.deepEqual(await store.redeliver('default', 'wh_a', 'whd_none', fifth), { kind: 'none' })
-      assert.deepEqual(await store.redeliver('other', 'wh_a', first, fifth), { kind: 'none' })
+      const again = await store.redeliver('default', 'wh_a', first, fifth, null)
+      assert.ok(again.kind === 'done' && again.value.id !== first && again.value.attempts === 0)
+      const pulled = await store.redeliver('default', 'wh_a', again.value.id, fifth + 5, null)
+      assert.ok(pulled.kind === 'done' && pulled.value.id === again.value.id)
+      assert.equal(pulled.value.nextAttemptAtMs, fifth + 5)
+      assert.deepEqual(await store.redeliver('default', 'wh_a', 'whd_none', fifth, null), { kind: 'none' })
+      assert.deepEqual(await store.redeliver('other', 'wh_a', first, fifth, null), { kind: 'none' })
     },
   )
 
+  promise('a test goes to one endpoint', async ({ store }) => {
+    await addWebhook(store, 'a', { events: ['key.created'] })
+    await addWebhook(store, 'b')
+    const queued = await store.queueTest('default', 'wh_a', '{"type":"webhook.test"}', SOON, null)
+    assert.ok(queued.kind === 'done' && queued.value.eventType === 'webhook.test')
+    assert.deepEqual(await deliveriesOf(store, 'b'), [])
+  })
+
   promise(
-    'a test goes to one endpoint, and a rotated secret signs beside the new one for its time',
+    'each secret that was rotated away signs to the end of its own time, and a third is refused',
     async ({ store }) => {
-      await addWebhook(store, 'a', { events: ['key.created'] })
-      await addWebhook(store, 'b')
-      const queued = await store.queueTest('default', 'wh_a', '{"type":"webhook.test"}', SOON)
-      assert.ok(queued.kind === 'queued' && queued.delivery.eventType === 'webhook.test')
-      assert.deepEqual(await deliveriesOf(store, 'b'), [])
-      await store.rotateWebhookSecret('default', 'wh_a', Buffer.from('new'), 1_000, SOON)
+      await addWebhook(store, 'a')
+      const { webhookOldSecretMs: signsMs } = limits
+      const rotate = async (secret: string, atMs: number) =>
+        await store.rotateWebhookSecret('default', 'wh_a', Buffer.from(secret), atMs, null)
       const secrets = async (atMs: number) => {
-        const target = (await store.claimDeliveries('n1', 'wh_a', atMs))?.target
-        return [target?.secret, target?.formerSecret].map(
-          (secret) => secret && Buffer.from(secret).toString(),
-        )
+        const target = (await store.claimDeliveries('n1', 'wh_a', atMs))?.target ?? assert.fail()
+        return [target.secret, ...target.formerSecrets].map((secret) => Buffer.from(secret).toString())
       }
-      assert.deepEqual(await secrets(SOON + 999), ['new', 'sealed a'])
-      assert.deepEqual(await secrets(SOON + 1_000), ['new', null])
+      assert.equal((await rotate('second', SOON)).kind, 'done')
+      assert.deepEqual(await secrets(SOON + 1), ['second', 'sealed a'])
+      assert.equal((await rotate('third', SOON + 5)).kind, 'done')
+      assert.deepEqual(await secrets(SOON + signsMs - 1), ['third', 'second', 'sealed a'])
+      const untilMs = SOON + signsMs
+      assert.deepEqual(await rotate('fourth', untilMs - 1), { kind: 'too_soon', untilMs })
+      assert.deepEqual(await secrets(untilMs), ['third', 'second'])
+      assert.equal((await rotate('fourth', untilMs)).kind, 'done')
+      assert.deepEqual(await secrets(untilMs + 1), ['fourth', 'third', 'second'])
+      assert.deepEqual(await secrets(untilMs + 5), ['fourth', 'third'])
+      assert.deepEqual(await secrets(untilMs + signsMs), ['fourth'])
     },
   )
+
+  promise('what is asked of an endpoint twice under one name is done once', async ({ store, rows }) => {
+    await addWebhook(store, 'a')
+    const once = (name: string): Idempotency => {
+      return { accountId: 'default', name, fingerprint: digestOf(name), atMs: SOON }
+    }
+    const rotate = async (secret: string) =>
+      await store.rotateWebhookSecret('default', 'wh_a', Buffer.from(secret), SOON, once('rotate'))
+    const kinds = (await Promise.all(['b', 'c', 'd'].map(rotate))).map(({ kind }) => kind)
+    assert.deepEqual(kinds.toSorted(), ['done', 'repeated', 'repeated'])
+    const target = (await store.claimDeliveries('n1', 'wh_a', SOON))?.target
+    assert.equal(target?.formerSecrets.length, 1)
+
+    const send = async () => await store.queueTest('default', 'wh_a', '{}', SOON, once('test'))
+    const sent = await send()
+    assert.ok(sent.kind === 'done')
+    assert.deepEqual(await send(), { ...sent, kind: 'repeated' })
+    await claimed(store, 'a')
+    const done = [attempt(sent.value.id, { kind: 'succeeded' })]
+    await store.recordAttempts('n1', 'wh_a', done, false, SOON)
+    const again = async (name: string) =>
+      await store.redeliver('default', 'wh_a', sent.value.id, SOON, once(name))
+    const redelivered = await again('again')
+    assert.ok(redelivered.kind === 'done' && redelivered.value.id !== sent.value.id)
+    assert.deepEqual(await again('again'), { ...redelivered, kind: 'repeated' })
+    assert.equal((await rows('webhook_delivery')).length, 2)
+
+    // It is found again after what would refuse it now.
+    await store.updateWebhook('default', 'wh_a', { enabled: false }, SOON)
+    assert.equal((await send()).kind, 'repeated')
+    await store.rotateWebhookSecret('default', 'wh_a', Buffer.from('e'), SOON, null)
+    assert.equal(
+      (await store.rotateWebhookSecret('default', 'wh_a', Buffer.from('f'), SOON, null)).kind,
+      'too_soon',
+    )
+    assert.equal((await rotate('g')).kind, 'repeated')
+  })
 
   promise(
     'keys that expire are told once each, however often it is looked and if nothing ran meanwhile',
