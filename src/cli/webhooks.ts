@@ -73,7 +73,8 @@ const create = defineApiCommand({
     'tollgate webhooks create <endpoint> [--event <event> …] [--format standard|slack] [--description <text>] ' +
     '[--idempotency-key <text>] [--json]',
   about: `Sends events to an address from now on. The secret that messages are signed with is printed to standard output, once,
-and everything else to standard error. A Slack channel needs --format slack and no secret.`,
+and everything else to standard error. A Slack channel needs --format slack, and checks no signature: there the secret is not
+needed.`,
   options: {
     ...FIELD_OPTIONS,
     'idempotency-key': idempotencyKey('repeating the command with the same text creates no second webhook'),
