@@ -378,6 +378,9 @@ export const limits = {
   webhookTryMs: 15_000,
   webhookAnswerBytesMax: 64 * KiB,
 
+  /** Why a try of a webhook has failed, in the `error` of its delivery. Beyond it the text is cut. */
+  webhookErrorCharsMax: 200,
+
   /** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
   webhookLookupMs: 3_000,
 

@@ -101,21 +101,36 @@ function attemptOf(
   const { id, eventType: event } = delivery
   const responseStatus = outcome.kind === 'answered' ? outcome.status : null
   if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300)
-    return { id, responseStatus, outcome: { kind: 'succeeded' } }
+    return { id, responseStatus, error: null, outcome: { kind: 'succeeded' } }
   onFailure()
-  const reason = outcome.kind === 'answered' ? `it answered ${outcome.status}` : outcome.reason
-  const about = { webhook, delivery: id, event, attempt: delivery.attempts + 1, reason }
+  const error = errorOf(outcome)
+  const about = { webhook, delivery: id, event, attempt: delivery.attempts + 1, reason: error }
   if (responseStatus === GONE) {
     log.warn(about, 'a webhook is gone, and is disabled')
-    return { id, responseStatus, outcome: { kind: 'gone' } }
+    return { id, responseStatus, error, outcome: { kind: 'gone' } }
   }
   const inMs = pauseAfterMs(delivery.attempts + 1, chance())
   if (inMs === null) {
     log.warn(about, 'a webhook was not delivered, and is not tried again')
-    return { id, responseStatus, outcome: { kind: 'failed' } }
+    return { id, responseStatus, error, outcome: { kind: 'failed' } }
   }
   log.info({ ...about, inMs }, 'a webhook was not delivered, and is tried again')
-  return { id, responseStatus, outcome: { kind: 'retry', inMs } }
+  return { id, responseStatus, error, outcome: { kind: 'retry', inMs } }
+}
+
+/** Why a try has failed, on one line. It names a host at most: the rest of a URL is a secret. */
+function errorOf(outcome: TryOutcome): string {
+  if (outcome.kind === 'answered') {
+    const isRedirect = outcome.status >= 300 && outcome.status < 400
+    return `it answered ${outcome.status}${isRedirect ? ', and redirects are not followed' : ''}`
+  }
+  const line = outcome.reason
+    .replaceAll(/[a-z]+:\/\/\S+/gi, '(URL)')
+    .replaceAll(/[\p{C}\s]+/gu, ' ')
+    .trim()
+  return line.length > limits.webhookErrorCharsMax
+    ? `${line.slice(0, limits.webhookErrorCharsMax - 1)}…`
+    : line
 }
 
 const GONE = 410

@@ -100,6 +100,8 @@ export interface DeliveryRecord {
   readonly status: DeliveryStatus
   readonly attempts: number
   readonly responseStatus: number | null
+  /** Why the last attempt failed; null after a success, and before the first. */
+  readonly error: string | null
   readonly lastAttemptAtMs: number | null
   /** Null when there will be none. */
   readonly nextAttemptAtMs: number | null
@@ -198,6 +200,8 @@ export interface DeliveryAttempt {
   readonly id: string
   /** Null if no answer came. */
   readonly responseStatus: number | null
+  /** Why it failed, in at most `limits.webhookErrorCharsMax`; null if it did not. */
+  readonly error: string | null
   readonly outcome:
     | { readonly kind: 'succeeded' }
     /** From now on. */

@@ -50,7 +50,7 @@ for (const way of WAYS) {
     const deliveries = await done(way, 'deliveries', id, '--no-color')
     assert.match(
       deliveries.stdout,
-      /^id +event +status +attempts +answer +last attempt \(UTC\) +next attempt \(UTC\)\n/,
+      /^id +event +status +attempts +answer +last attempt \(UTC\) +next attempt \(UTC\) +error\n/,
     )
     assert.match(deliveries.stdout, new RegExp(`\\n${delivery} +webhook\\.test +succeeded +1 +204 +2`))
     await done(way, 'redeliver', id, delivery)

@@ -165,7 +165,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   }),
   table('webhook_delivery', 'webhook deliveries', {
     ...{ id: text, webhook_id: text, event_id: text, event_type: text, status: text, attempts: integer },
-    ...{ response_status: integer, last_attempt_at_ms: integer, next_attempt_at_ms: integer },
+    ...{ response_status: integer, error: text, last_attempt_at_ms: integer, next_attempt_at_ms: integer },
     ...{ created_at_ms: integer },
   }),
   table('webhook_mark', 'marks of webhook events', { name: text, until_ms: integer }),

@@ -15,7 +15,7 @@ import {
   WEBHOOK_TEST,
   type WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
-import { number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay, keepSubject } from './idempotency.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { isTold, tell } from './outbox.ts'
@@ -27,8 +27,8 @@ import { getWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
 /** Deliveries: what is due, who delivers it, and what came of it. */
 
 const DELIVERY = raw(
-  `id, webhook_id, event_id, event_type, status, attempts, response_status, last_attempt_at_ms, next_attempt_at_ms,
-   created_at_ms`,
+  `id, webhook_id, event_id, event_type, status, attempts, response_status, error, last_attempt_at_ms,
+   next_attempt_at_ms, created_at_ms`,
 )
 
 export function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> {
@@ -52,6 +52,7 @@ function deliveryRecord(row: Row): DeliveryRecord {
     status: text(row, 'status') as DeliveryStatus,
     attempts: number(row, 'attempts'),
     responseStatus: numberOrNull(row, 'response_status'),
+    error: textOrNull(row, 'error'),
     lastAttemptAtMs: numberOrNull(row, 'last_attempt_at_ms'),
     nextAttemptAtMs: numberOrNull(row, 'next_attempt_at_ms'),
     createdAtMs: number(row, 'created_at_ms'),
@@ -188,13 +189,13 @@ export const recordAttempts = atomic(function* (
   if (!(yield* hasLease(webhookId, holder, atMs))) return { kind: 'lost' }
   const nowMs = yield* currentTime(atMs)
   let failingSinceMs: number | null | undefined
-  for (const { id, responseStatus, outcome } of attempts) {
+  for (const { id, responseStatus, error, outcome } of attempts) {
     const status =
       outcome.kind === 'retry' ? 'pending' : outcome.kind === 'succeeded' ? 'succeeded' : 'failed'
     const nextMs = outcome.kind === 'retry' ? nowMs + outcome.inMs : null
     yield sql`
       UPDATE webhook_delivery SET status = ${status}, attempts = attempts + 1, response_status = ${responseStatus},
-        last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
+        error = ${error}, last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
       WHERE id = ${id} AND webhook_id = ${webhookId} AND status = 'pending'`
     failingSinceMs = yield* noteOutcome(webhookId, responseStatus, outcome.kind === 'succeeded', nowMs)
   }

@@ -113,7 +113,8 @@ export const pruneWebhooks = atomic(function* (holder: string, atMs: number): Op
     yield deleteSome('webhook_mark', 'name', sql`until_ms < ${nowMs}`),
     yield deleteSome('webhook_lease', 'name', sql`until_ms < ${nowMs - DAY_MS}`),
     yield sql`
-      UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL WHERE id IN (
+      UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL,
+        error = coalesce(error, 'the webhook was disabled before it was sent') WHERE id IN (
         SELECT id FROM webhook_delivery WHERE status = 'pending'
           AND NOT EXISTS (SELECT 1 FROM webhook WHERE webhook.id = webhook_id AND enabled)
         LIMIT ${AT_ONCE} ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')})

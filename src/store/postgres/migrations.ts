@@ -1,4 +1,4 @@
-import { olderSecrets, webhookTables } from './webhook-tables.ts'
+import { deliveryErrors, olderSecrets, webhookTables } from './webhook-tables.ts'
 
 /**
  * The same tables as those of the SQLite store. Rows that every call of a key or an account touches are narrow and
@@ -355,4 +355,5 @@ export const migrations: readonly string[] = [
   refusedCalls,
   webhookTables,
   olderSecrets,
+  deliveryErrors,
 ]

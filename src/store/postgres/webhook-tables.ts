@@ -84,3 +84,5 @@ export const webhookTables = `
 export const olderSecrets = `
   ALTER TABLE webhook ADD COLUMN older_secret bytea, ADD COLUMN older_until_ms bigint;
 `
+
+export const deliveryErrors = 'ALTER TABLE webhook_delivery ADD COLUMN error text'

@@ -1,4 +1,4 @@
-import { olderSecrets, webhookTables } from './webhook-tables.ts'
+import { deliveryErrors, olderSecrets, webhookTables } from './webhook-tables.ts'
 
 /** Accounts, API keys and admin keys. Every row names its account, so that more accounts later need no rewrite. */
 const accountsAndKeys = `
@@ -269,4 +269,5 @@ export const migrations: readonly string[] = [
   refusedCalls,
   webhookTables,
   olderSecrets,
+  deliveryErrors,
 ]

@@ -86,3 +86,5 @@ export const olderSecrets = `
   ALTER TABLE webhook ADD COLUMN older_secret BLOB;
   ALTER TABLE webhook ADD COLUMN older_until_ms INTEGER;
 `
+
+export const deliveryErrors = 'ALTER TABLE webhook_delivery ADD COLUMN error TEXT'

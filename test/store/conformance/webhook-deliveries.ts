@@ -81,6 +81,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
           status: 'pending',
           attempts: 0,
           responseStatus: null,
+          error: null,
         },
         ...{ lastAttemptAtMs: null, nextAttemptAtMs: SOON, createdAtMs: SOON },
       })
@@ -133,12 +134,14 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
         [1],
       )
       assert.equal((await store.getWebhook('default', 'wh_a'))?.lastStatus, 500)
+      assert.equal((await deliveriesOf(store, 'a'))[0]?.error, 'it answered 500')
       await store.recordAttempts('n2', 'wh_a', [attempt(id, { kind: 'succeeded' }, 204)], false, SOON + 5_000)
       assert.deepEqual(await claimed(store, 'a', DAY_MS + SOON, 'n2'), [])
       const [shown] = await deliveriesOf(store, 'a')
-      assert.deepEqual(shown && [shown.status, shown.attempts, shown.responseStatus, shown.nextAttemptAtMs], [
+      assert.deepEqual(shown && [shown.status, shown.attempts, shown.responseStatus, shown.error], [
         ...['succeeded', 2, 204, null],
       ])
+      assert.equal(shown?.nextAttemptAtMs, null)
       const webhook = await store.getWebhook('default', 'wh_a')
       assert.deepEqual([webhook?.lastStatus, webhook?.lastDeliveryAtMs], [204, SOON + 5_000])
     },
@@ -232,7 +235,11 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
 
       // What was queued is given up, and can be redelivered once the endpoint is enabled.
       assert.ok((await store.pruneWebhooks('relay', fifth)) > 0)
-      assert.deepEqual([...new Set((await deliveriesOf(store, 'a')).map(({ status }) => status))], ['failed'])
+      const givenUp = await deliveriesOf(store, 'a')
+      assert.deepEqual([...new Set(givenUp.map(({ status }) => status))], ['failed'])
+      assert.deepEqual([...new Set(givenUp.map(({ error }) => error))].toSorted(), [
+        ...['it answered 410', 'the webhook was disabled before it was sent'],
+      ])
       assert.deepEqual(await store.redeliver('default', 'wh_a', first, fifth, null), { kind: 'disabled' })
       await store.updateWebhook('default', 'wh_a', { enabled: true }, fifth)
       const again = await store.redeliver('default', 'wh_a', first, fifth, null)
