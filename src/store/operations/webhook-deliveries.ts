@@ -232,10 +232,11 @@ function* disable(webhookId: string, reason: DisabledReason, atMs: number): Oper
     yield* tell({ accountId, type: 'webhook.disabled', keyId: null, facts: { webhook } }, now(atMs))
 }
 
-/** For metrics. Both are read by an index that has only what waits. */
+/** For metrics. What waits for an endpoint that is deleted or disabled is not sent. An index has only what waits, by endpoint. */
 export function* countWaiting(): Operation<{ readonly outbox: number; readonly deliveries: number }> {
   const [row] = yield sql`
     SELECT (SELECT count(*) FROM webhook_outbox) AS outbox,
-      (SELECT count(*) FROM webhook_delivery WHERE status = 'pending') AS deliveries`
+      (SELECT count(*) FROM webhook JOIN webhook_delivery AS d ON d.webhook_id = webhook.id
+        WHERE enabled AND d.status = 'pending') AS deliveries`
   return { outbox: number(present(row), 'outbox'), deliveries: number(present(row), 'deliveries') }
 }
