@@ -261,6 +261,8 @@ export interface WebhookStore {
 
   /** The percents of a cap that `key.budget.threshold` is told at, for all nodes, from the next settlement on. */
   setBudgetThresholds(percents: readonly number[]): Promise<void>
+  /** The balance below which `balance.low` is told, in the same way; null: never. */
+  setBalanceLow(nanos: Nanos | null): Promise<void>
 
   /**
    * Takes the lease of the relay, or keeps it, and gives the oldest rows of the outbox, at most `limits.webhookRelayMax`.
@@ -270,11 +272,11 @@ export interface WebhookStore {
   /** Puts events and deliveries in the place of rows that `readOutbox` gave. */
   keepEvents(holder: string, events: readonly EventPayload[], atMs: number): Promise<Recorded>
   /**
-   * Looks for what happens by time alone, and writes it into the outbox: keys that expire, and a balance below the
-   * amount (null: not told). To be called every few seconds by the holder of the relay's lease; if all nodes were off, what
+   * Looks for what happens by time alone, and writes it into the outbox: keys that expire, and a balance that is low though no
+   * call has made it so. To be called every few seconds by the holder of the relay's lease; if all nodes were off, what
    * happened meanwhile is told later. True: there is more to look at.
    */
-  sweepEvents(holder: string, balanceLowNanos: Nanos | null, atMs: number): Promise<boolean>
+  sweepEvents(holder: string, atMs: number): Promise<boolean>
   /** Deletes some of what is too old, and gives up what is queued for disabled endpoints. How many rows: 0 is the end. */
   pruneWebhooks(holder: string, atMs: number): Promise<number>
 

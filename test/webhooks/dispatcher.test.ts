@@ -57,7 +57,7 @@ function dispatcherOn(
 ) {
   const { log, lines } = createLogLines()
   const rules = { allowPrivate: true, resolveHost: async () => [] }
-  const settings = { dashboardUrl: null, balanceLowNanos: null, loadRender: async () => render }
+  const settings = { dashboardUrl: null, loadRender: async () => render }
   const dispatcher = createWebhookDispatcher({ store, clock, log, sealer, rules, ...settings, ...more })
   return { dispatcher, lines }
 }

@@ -23,6 +23,7 @@ import {
   getWebhook,
   listWebhooks,
   rotateWebhookSecret,
+  setBalanceLow,
   setBudgetThresholds,
   updateWebhook,
 } from './webhooks.ts'
@@ -58,6 +59,7 @@ export const BRIEF = {
   rotateWebhookSecret,
   redeliver,
   queueTest,
+  setBalanceLow,
   setBudgetThresholds,
   readOutbox,
   keepEvents,

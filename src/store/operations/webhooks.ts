@@ -1,5 +1,6 @@
 import type { Idempotency } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
+import type { Nanos } from '../../kernel/money.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type {
   DisabledReason,
@@ -15,7 +16,8 @@ import { bool, number, numberOrNull, present, type Row, text, textOrNull } from 
 import { claimKey, findReplay } from './idempotency.ts'
 import { modelsOf as namesOf } from './keys.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { BUDGET_THRESHOLDS } from './outbox.ts'
+import { BALANCE_LOW, BUDGET_THRESHOLDS } from './outbox.ts'
+import { writeSetting } from './settings.ts'
 import { and, FOR_UPDATE, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Webhook endpoints: every statement that changes one, but for what comes of deliveries, is in this file. */
@@ -133,7 +135,10 @@ export const rotateWebhookSecret = atomic(function* (
 })
 
 export function* setBudgetThresholds(percents: readonly number[]): Operation<void> {
-  yield sql`
-    INSERT INTO setting (name, value) VALUES (${BUDGET_THRESHOLDS}, ${JSON.stringify(percents)})
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+  yield* writeSetting(BUDGET_THRESHOLDS, JSON.stringify(percents))
+}
+
+export function* setBalanceLow(nanos: Nanos | null): Operation<void> {
+  if (nanos === null) yield sql`DELETE FROM setting WHERE name = ${BALANCE_LOW}`
+  else yield* writeSetting(BALANCE_LOW, String(nanos))
 }

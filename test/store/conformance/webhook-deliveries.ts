@@ -106,6 +106,13 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await store.releaseLeases('n2')
     assert.deepEqual(await store.readOutbox('n1', over), [])
     assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 1 })
+    // What is not going to be sent does not wait.
+    await store.updateWebhook('default', 'wh_a', { enabled: false }, over)
+    assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 0 })
+    await store.updateWebhook('default', 'wh_a', { enabled: true }, over)
+    assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 1 })
+    await store.deleteWebhook('default', 'wh_a')
+    assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 0 })
   })
 
   promise(
@@ -337,7 +344,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       await relay(store)
       const swept = async (atMs: number) => {
         await store.readOutbox('relay', atMs)
-        while (await store.sweepEvents('relay', null, atMs)) {}
+        while (await store.sweepEvents('relay', atMs)) {}
         return (await relay(store, atMs)).map((event) =>
           'key' in event
             ? `${event.type}${event.type === 'key.expiring' ? event.days : ''} ${event.key.record.id}`
@@ -363,7 +370,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       assert.deepEqual(await swept(at + 60_000), [])
       // Too long ago.
       assert.deepEqual(await swept(at + DAY_MS + limits.webhookKeptMs), [])
-      assert.equal(await store.sweepEvents('another', null, at), false)
+      assert.equal(await store.sweepEvents('another', at), false)
     },
   )
 
@@ -373,8 +380,8 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       await store.createKey(newKey(`k${i}`, { expiresAtMs: NOON + 5, createdAtMs: BEFORE - 1 }), null)
     await addWebhook(store, 'a')
     await outbox(store)
-    assert.equal(await store.sweepEvents('relay', null, SOON), true)
-    assert.equal(await store.sweepEvents('relay', null, SOON), false)
+    assert.equal(await store.sweepEvents('relay', SOON), true)
+    assert.equal(await store.sweepEvents('relay', SOON), false)
     const told = await relay(store)
     assert.equal(new Set(told.map((event) => ('key' in event ? event.key.record.id : ''))).size, keys)
     assert.equal(told.length, keys)
@@ -384,9 +391,10 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await addWebhook(store, 'a')
     await addKey(store, 'a', { createdAtMs: BEFORE - 1 })
     await relay(store)
+    await store.setBalanceLow(100n)
     const swept = async () => {
       await outbox(store)
-      await store.sweepEvents('relay', 100n, SOON)
+      await store.sweepEvents('relay', SOON)
       return (await relay(store)).map((event) =>
         'balance' in event ? event.balance.creditedNanos - event.balance.chargedNanos : event.type,
       )
@@ -402,7 +410,57 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(await swept(), [])
     await spend(store, 'a', 10n)
     assert.deepEqual(await swept(), [90n])
+    await store.setBalanceLow(null)
+    await addCredit(store, 1_000n)
+    await spend(store, 'a', 995n)
+    assert.deepEqual(await swept(), [], 'it is not to be told any more')
+    // What no call has made low is found by the look.
+    await store.setBalanceLow(200n)
+    assert.deepEqual(await swept(), [], 'it was marked already')
+    await addCredit(store, 105n)
+    assert.deepEqual(await swept(), [])
+    await store.setBalanceLow(300n)
+    assert.deepEqual(await swept(), [200n])
   })
+
+  promise(
+    'a low balance is told with the call that makes it low, before one that is used up, and never after',
+    async ({ store }) => {
+      await addWebhook(store, 'a')
+      await addKey(store, 'a', { createdAtMs: BEFORE - 1 })
+      await addCredit(store, 1_000n)
+      await relay(store)
+      await store.setBalanceLow(100n)
+      const told = async (sweeps = true) => {
+        if (sweeps) {
+          await outbox(store)
+          await store.sweepEvents('relay', SOON)
+        }
+        return (await relay(store)).map(inShort)
+      }
+      await spend(store, 'a', 900n)
+      assert.deepEqual(await told(false), [])
+      await spend(store, 'a', 1n)
+      assert.deepEqual(await told(false), ['balance.low'])
+      assert.deepEqual(await told(), [])
+      await spend(store, 'a', 99n)
+      assert.deepEqual(await told(), ['balance.exhausted'])
+      // Filled up and used up again before anything looked: each of it is told once more.
+      await addCredit(store, 500n)
+      await spend(store, 'a', 600n)
+      assert.deepEqual(await told(false), ['balance.low', 'balance.exhausted'])
+      assert.deepEqual(await told(), [])
+      // Low before there was an amount to be low by, and used up before anything looked.
+      await store.setBalanceLow(null)
+      await addCredit(store, 190n)
+      assert.deepEqual(await told(), [])
+      await store.setBalanceLow(50n)
+      assert.deepEqual(await told(), [])
+      await store.setBalanceLow(100n)
+      await spend(store, 'a', 90n)
+      assert.deepEqual(await told(), ['balance.exhausted'])
+    },
+  )
 
   promise('what is old is deleted, and what is not stays', async ({ store, rows }) => {
     await addWebhook(store, 'a')
