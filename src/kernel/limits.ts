@@ -411,6 +411,8 @@ export const limits = {
    */
   webhookTryMs: 15_000,
   webhookAnswerBytesMax: 64 * KiB,
+  /** Why it has failed, in the `error` of its delivery. Beyond it the text is cut. */
+  webhookErrorCharsMax: 200,
 
   /** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
   webhookLookupMs: 3_000,
@@ -435,7 +437,7 @@ export const limits = {
   /** Deliveries that are under way when the gateway stops. Then they are left to be tried again. */
   webhookStopMs: 2_000,
 
-  /** How long the secret before the last `rotate-secret` signs too. */
+  /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */
