@@ -324,10 +324,7 @@ export const limits = {
    */
   tokenCounterHeapMegabytes: 192,
 
-  /**
-   * Megabytes for young objects of a thread beside the main one, beyond which V8 clears them away instead of taking
-   * more. It would take 48, the last of them after minutes of work, and nothing is faster for it.
-   */
+  /** Megabytes for young objects of a thread beside the main one. V8 would take 48 in time, and nothing is faster for it. */
   threadYoungMegabytes: 12,
 
   /**
@@ -405,10 +402,7 @@ export const limits = {
   /** Percentages of `webhooks.thresholds_percent`. Beyond it the configuration is refused. */
   budgetThresholdsMax: 20,
 
-  /**
-   * One try of a webhook, from the look-up of the host to the end of the answer, and how much of the answer is read. Beyond the
-   * first it has failed; beyond the second the connection closes, and the status counts.
-   */
+  /** A try of a webhook: beyond the first it has failed; beyond the second its connection closes, and the status counts. */
   webhookTryMs: 15_000,
   webhookAnswerBytesMax: 64 * KiB,
   /** Why it has failed, in the `error` of its delivery. Beyond it the text is cut. */
