@@ -34,8 +34,8 @@ const CHOICE = 'test/support/test-store.ts'
 /** What starts databases: a test file that imports it other than through the choice needs PostgreSQL on either store. */
 const DATABASES = 'test/support/postgres.ts'
 
-/** Bytes that are refused before the store is asked: half a minute that shows no more. */
-const ONE_STORE = /\/(?:jam|smuggling)\.test\.ts$/
+/** Bytes that are refused before the store is asked, and how pages look: half a minute that shows no more. */
+const ONE_STORE = /\/(?:jam|looks|smuggling)\.test\.ts$/
 
 /** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/
