@@ -104,10 +104,7 @@ export const limits = {
   signInFailuresMs: 60_000,
   signInAddressesMax: 10_000,
 
-  /**
-   * What `GET /gateway/v1/overview` has found counts this long for others, and longer where it took longer. Keys and models
-   * that it names of each kind; beyond it they are only counted.
-   */
+  /** The overview counts so long for others, longer where it took longer. More names of a kind are counted only. */
   overviewFreshMs: 1_000,
   overviewNamedMax: 20,
 
@@ -367,6 +364,18 @@ export const limits = {
 
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
+
+  /** Objects of deferred calls that are asked for at once. The others come next. */
+  deferredClaimMax: 20,
+
+  /** How often a node looks for objects that are due, and whether there are any; the gap between two questions, and the pause after one that went wrong. */
+  deferredLookMs: 1_000,
+  deferredIdleLookMs: 5_000,
+  deferredGapMs: 100,
+  deferredFailedMs: 60_000,
+
+  /** An object that is not final by then is asked for no more: its call is closed, and its hold counts as lost. */
+  deferredMs: 30 * 24 * 60 * 60 * 1000,
 
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,

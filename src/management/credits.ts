@@ -3,6 +3,7 @@ import { StoreRefused } from '../kernel/errors.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
+import { withCommas } from '../kernel/with-commas.ts'
 import type { Balance, CreditBackOutcome, Credited, CreditedBack } from '../ledger/ledger-store.ts'
 import {
   creditId,
@@ -77,8 +78,7 @@ const creditSchema = schemaOf(creditMembers).meta({
   description: 'An entry of the journal that adds credit.',
 })
 
-const callsMax = limits.creditBackCallsMax.toLocaleString('en')
-const listed = `request_ids must be a list of 1 to ${callsMax} request ids.`
+const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
 
 /** The calls to give back. A list that is not what its sender believes it to be is refused before any is credited. */
 export const requestIds = z
