@@ -36,10 +36,10 @@ const DATABASES = 'test/support/postgres.ts'
 
 /**
  * Bytes that are refused before the store is asked, or flow after it has answered: half a minute that shows no more. Nor do
- * certificates, lines on a terminal and the words of a help depend on where the books are.
+ * certificates, lines on a terminal, the words of a help and the looks of pages depend on where the books are.
  */
 const ONE_STORE =
-  /\/(?:compressed-replies|jam|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$/
+  /\/(?:compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$/
 
 /** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/

@@ -247,6 +247,7 @@ export interface Health {
   readonly memory_bytes: number
   readonly calls_in_flight: number
   readonly calls_waiting: number
+  readonly deferred_objects: number
   readonly nodes:
     | readonly {
         readonly id: string

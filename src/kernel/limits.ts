@@ -104,10 +104,7 @@ export const limits = {
   signInFailuresMs: 60_000,
   signInAddressesMax: 10_000,
 
-  /**
-   * What `GET /gateway/v1/overview` has found counts this long for others, and longer where it took longer. Keys and models
-   * that it names of each kind; beyond it they are only counted.
-   */
+  /** The overview counts so long for others, longer where it took longer. More names of a kind are counted only. */
   overviewFreshMs: 1_000,
   overviewNamedMax: 20,
 

@@ -13,6 +13,7 @@ interface ShownHealth {
   readonly ready: boolean
   readonly writable: boolean
   readonly facts: StoreFacts
+  readonly deferred: number
   readonly audit: AuditRun | null
 }
 
@@ -58,6 +59,13 @@ const healthMembers: Members<ShownHealth> = {
   ],
   calls_in_flight: [z.int().min(0), ({ node }) => node.callsInFlight()],
   calls_waiting: [z.int().min(0), ({ node }) => node.callsWaiting()],
+  deferred_objects: [
+    z
+      .int()
+      .min(0)
+      .describe('Batches, background responses and videos whose cost is not known yet, of all nodes.'),
+    'deferred',
+  ],
   nodes: [
     z.array(schemaOf(nodeMembers)).nullable().describe('Those that share the database; null with SQLite.'),
     ({ facts }) => facts.nodes?.map((node) => objectOf(nodeMembers, node)) ?? null,
@@ -89,15 +97,16 @@ export const healthRoute = defineRoute({
   async handle(_, { node, store, clock }) {
     if (node === null)
       return refused('not_found', 'There is no gateway here; `tollgate doctor` looks at the rest.')
-    const [ready, writable, facts, audit] = await Promise.all([
+    const [ready, writable, facts, deferred, audit] = await Promise.all([
       node.isReady(),
       node.canWrite(),
       store.readStoreFacts(),
+      store.countDeferred(),
       store.readAudit(),
     ])
     return replyJson(
       200,
-      objectOf(healthMembers, { node, nowMs: clock.nowMs(), ready, writable, facts, audit }),
+      objectOf(healthMembers, { node, nowMs: clock.nowMs(), ready, writable, facts, deferred, audit }),
     )
   },
 })

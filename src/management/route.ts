@@ -13,6 +13,7 @@ import type { KeyStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
 import type { SessionStore } from '../keys/session-store.ts'
 import type { AuditRunStore } from '../ledger/audit-runs.ts'
+import type { DeferredStore } from '../ledger/deferred.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { OverviewStore } from '../ledger/overview.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -38,6 +39,7 @@ export interface Management {
     OverviewStore &
     StoreFactsStore &
     AuditRunStore &
+    Pick<DeferredStore, 'countDeferred'> &
     WebhookStore
   readonly settlements: SettlementWatch
   /** The calls that wait in this process. */

@@ -20,6 +20,7 @@ test('the node, the store and the configuration are told, and no secret', async 
   const { status, body } = await ask('GET', '/gateway/v1/health')
   assert.equal(status, 200)
   assert.equal(body['status'], 'ok')
+  assert.equal(body['deferred_objects'], 0)
   assert.equal(body['node_version'], process.versions.node)
   const store = body['store'] as Record<string, unknown>
   assert.equal(store['kind'], testStore)

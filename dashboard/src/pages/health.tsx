@@ -37,7 +37,8 @@ export function HealthPage() {
               </Fact>
               <Fact title="Calls here">
                 <Link to="/requests?state=in_flight">{count(value.calls_in_flight)} in flight</Link>,{' '}
-                <Link to="/requests?state=waiting">{count(value.calls_waiting)} waiting</Link>
+                <Link to="/requests?state=waiting">{count(value.calls_waiting)} waiting</Link>,{' '}
+                <Link to="/requests?state=deferred">{count(value.deferred_objects)} to be billed later</Link>
               </Fact>
               <Fact title="Store">
                 {value.store.kind === 'sqlite' ? 'SQLite' : 'PostgreSQL'}, {bytes(value.store.size_bytes)},{' '}
