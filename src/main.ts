@@ -4,6 +4,7 @@ import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
+import { createDeferrals } from './gateway/deferrals.ts'
 import { refuseRequest } from './gateway/deny.ts'
 import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
@@ -224,6 +225,7 @@ async function serveFrom(
     unpriced: config.unpriced,
     chatDefaultTier: config.chatDefaultTier,
     chatRegional: SURFACES.chat.upstream.regionalHost?.test(config.chat?.url.hostname ?? '') ?? false,
+    polls: config.deferredPoll,
   })
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
@@ -244,6 +246,7 @@ async function serveFrom(
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
     monotonicMs: () => clock.monotonicMs(),
   }
+  const deferrals = createDeferrals({ store, upstreams, settler, counts, queues, clock, log, names })
   let ready = true
 
   const gateway: Gateway = {
@@ -281,6 +284,7 @@ async function serveFrom(
     budgetMode: config.budgetMode,
     pricer,
     settler,
+    deferrals,
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
     injectUsage: config.injectUsage,
@@ -303,6 +307,7 @@ async function serveFrom(
     resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
   }
   await store.setBudgetThresholds(config.budgetThresholdsPercent)
+  await store.setBalanceLow(config.balanceLowNanos)
   const webhooks = createWebhookDispatcher({
     store,
     clock,
@@ -310,19 +315,15 @@ async function serveFrom(
     sealer: webhookSealer,
     rules: webhookRules,
     dashboardUrl: config.dashboardUrl,
-    balanceLowNanos: config.balanceLowNanos,
     loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
   })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
-    webhooks: {
-      waiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
-      get failures() {
-        return webhooks.failures
-      },
-    },
+    webhookFailures: () => webhooks.failures,
+    webhooksWaiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
     connections: (surface) => upstreams[surface]?.pool.connections ?? null,
     heldNanos: () => unlessLate(store.sumHeld(), limits.scrapeStoreMs),
+    deferredObjects: () => unlessLate(store.countDeferred(), limits.scrapeStoreMs),
     nowMs: () => clock.nowMs(),
   })
   const owned: OwnedParts = {
@@ -385,6 +386,7 @@ async function serveFrom(
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
   webhooks.start()
+  if (config.deferredPoll) deferrals.start()
   const retention = startRetention(store, clock, config, log)
 
   return {
@@ -415,6 +417,7 @@ async function serveFrom(
     async stop() {
       ready = false
       retention.stop()
+      await deferrals.stop()
       management.leave()
       dashboard.leave()
       queues.close()

@@ -39,7 +39,7 @@ const DATABASES = 'test/support/postgres.ts'
  * certificates, lines on a terminal and the words of a help depend on where the books are.
  */
 const ONE_STORE =
-  /\/(?:compressed-replies|jam|large-bodies|many-streams|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$/
+  /\/(?:compressed-replies|jam|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$/
 
 /** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/

@@ -324,10 +324,7 @@ export const limits = {
    */
   tokenCounterHeapMegabytes: 192,
 
-  /**
-   * Megabytes for young objects of a thread beside the main one, beyond which V8 clears them away instead of taking
-   * more. It would take 48, the last of them after minutes of work, and nothing is faster for it.
-   */
+  /** Megabytes for young objects of a thread beside the main one. V8 would take 48 in time, and nothing is faster for it. */
   threadYoungMegabytes: 12,
 
   /**
@@ -368,16 +365,24 @@ export const limits = {
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
 
+  /**
+   * Objects of deferred calls: so many are claimed at once and asked for with this gap; how often a node looks for those that are
+   * due, and whether there are any; the pause after one that went wrong; after how long one that is not final is given up.
+   */
+  deferredClaimMax: 20,
+  deferredGapMs: 100,
+  deferredLookMs: 1_000,
+  deferredIdleLookMs: 5_000,
+  deferredFailedMs: 60_000,
+  deferredMs: 30 * 24 * 60 * 60 * 1000,
+
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,
 
   /** The text of one event. A key with the longest allowlist stays below it; a larger event is given up, and the log says so. */
   webhookPayloadBytesMax: MiB,
 
-  /**
-   * How long a node that fell silent keeps others from relaying events or delivering to an endpoint. A delivery that is under
-   * way takes longer, so its lease is kept.
-   */
+  /** How long a node that fell silent keeps others from its work. A delivery that is under way takes longer: its lease is kept. */
   webhookLeaseMs: 10_000,
 
   /** Events relayed, deliveries of one endpoint claimed, and keys looked at for their expiry, at once. The others come next. */
@@ -397,12 +402,11 @@ export const limits = {
   /** Percentages of `webhooks.thresholds_percent`. Beyond it the configuration is refused. */
   budgetThresholdsMax: 20,
 
-  /**
-   * One try of a webhook, from the look-up of the host to the end of the answer, and how much of the answer is read. Beyond the
-   * first it has failed; beyond the second the connection closes, and the status counts.
-   */
+  /** A try of a webhook: beyond the first it has failed; beyond the second its connection closes, and the status counts. */
   webhookTryMs: 15_000,
   webhookAnswerBytesMax: 64 * KiB,
+  /** Why it has failed, in the `error` of its delivery. Beyond it the text is cut. */
+  webhookErrorCharsMax: 200,
 
   /** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
   webhookLookupMs: 3_000,
@@ -414,9 +418,8 @@ export const limits = {
   webhookFailingPauseMs: 1_000,
 
   /**
-   * How often a node looks for events and deliveries that settlements, other nodes or commands have left in the store, and how often
-   * for endpoints while there are none. What its own management API changes is looked at once, but not more often than the first
-   * of these says.
+   * How often a node looks for events and deliveries; the first for what its own management API changes, the second for what
+   * settlements, other nodes and commands have left, the third for endpoints while there are none.
    */
   webhookLookMsMin: 50,
   webhookLookMs: 1_000,
@@ -428,7 +431,7 @@ export const limits = {
   /** Deliveries that are under way when the gateway stops. Then they are left to be tried again. */
   webhookStopMs: 2_000,
 
-  /** How long the secret before the last `rotate-secret` signs too. */
+  /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */

@@ -49,8 +49,9 @@ const tokenMembers: Members<CallRecord> = {
   cache_write_tokens: [count(), (call) => call.tokens.cacheWrite],
 }
 
-/** While a call waits or is in flight its figures are null. */
-const isOpen = (call: CallRecord) => call.state === 'in_flight' || call.state === 'waiting'
+/** While a call waits, is in flight or deferred its figures are null. */
+const OPEN: ReadonlySet<CallRecord['state']> = new Set(['waiting', 'in_flight', 'deferred'])
+const isOpen = (call: CallRecord) => OPEN.has(call.state)
 
 const requestMembers: Members<CallRecord> = {
   id: [z.string().describe('As in a header of the answer to the call: `req_` and a ULID.'), 'requestId'],
@@ -60,7 +61,8 @@ const requestMembers: Members<CallRecord> = {
     z
       .enum(CALL_STATES)
       .describe(
-        'Waiting calls are held back until there is room under a cap or credit. Settled calls are paid for, released ' +
+        'Waiting calls are held back until there is room under a cap or credit. Deferred ones were answered, and what they ' +
+          'cost is told later by the object that they have made upstream; their hold stays in force. Settled calls are paid for, released ' +
           'ones used nothing, interrupted ones were cut off before anybody could say what they used, by a crash or by ' +
           'upstream. Refused ones were never sent; `code` says why.',
       ),
@@ -68,6 +70,14 @@ const requestMembers: Members<CallRecord> = {
   ],
   started_at: [instant(), (call) => formatInstant(call.startedAtMs)],
   ended_at: [instant().nullable(), (call) => formatInstant(call.endedAtMs)],
+  object_id: [
+    z.string().nullable().describe('What the call has made upstream, where its cost comes later.'),
+    'objectId',
+  ],
+  parent_id: [
+    z.string().nullable().describe('The call that made the batch of which this is the part of one model.'),
+    'parentId',
+  ],
   method: [z.string(), 'method'],
   path: [z.string(), 'path'],
   surface: [z.enum(SURFACE_NAMES), 'surface'],
@@ -94,7 +104,7 @@ const requestMembers: Members<CallRecord> = {
   usage: [
     schemaOf(tokenMembers)
       .nullable()
-      .describe('Null while the call waits or is in flight, as all its figures are.'),
+      .describe('Null while the call waits, is in flight or deferred, as all its figures are.'),
     (call) => (isOpen(call) ? null : objectOf(tokenMembers, call)),
   ],
   cost_usd: [usdAmount('What the call cost.').nullable(), (call) => usd(call.costNanos)],

@@ -2,6 +2,7 @@ import type { KeyLookupStore } from '../keys/credential.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { SessionStore } from '../keys/session-store.ts'
 import type { AuditRunStore } from '../ledger/audit-runs.ts'
+import type { DeferredStore } from '../ledger/deferred.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
 import type { OverviewStore } from '../ledger/overview.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -21,6 +22,7 @@ export interface Store
     OverviewStore,
     StoreFactsStore,
     AuditRunStore,
+    DeferredStore,
     WebhookStore {
   /** After a crash: gives back every open hold of the process that died. How many there were. */
   interruptOpenCalls(atMs: number): Promise<number>

@@ -17,6 +17,7 @@ const settings = {
   unpriced: 'auto',
   chatDefaultTier: null,
   chatRegional: false,
+  polls: true,
 } as const
 const pricer = createPricer(loaded.book, settings)
 

@@ -115,6 +115,8 @@ const CALL: CallRecord = {
   accountId: 'default',
   keyId: 'key_01ARZ3NDEKTSV4RRFFQ69G5FAV',
   state: 'settled',
+  objectId: null,
+  parentId: null,
   startedAtMs: 1_000,
   endedAtMs: 2_000,
   method: 'POST',

@@ -9,7 +9,7 @@ import { Empty, Show, Tag } from '../ui/states.tsx'
 import { type Column, Pages, Table } from '../ui/table.tsx'
 
 const ROWS = 100
-const STATES = ['waiting', 'in_flight', 'settled', 'released', 'interrupted', 'refused'] as const
+const STATES = ['waiting', 'in_flight', 'deferred', 'settled', 'released', 'interrupted', 'refused'] as const
 const FLAGS = ['streamed', 'estimated', 'unpriced', 'overrun', 'priced_as_requested', 'credited'] as const
 const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_usd'] as const
 
@@ -297,6 +297,7 @@ function TokensOf({ usage }: Pick<Call, 'usage'>) {
 const STATE_WORDS: Partial<Record<Call['state'], string>> = {
   in_flight: 'in flight',
   waiting: 'waits for room',
+  deferred: 'cost comes later',
   released: 'nothing billed',
 }
 

@@ -124,6 +124,10 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     ...{ account_id: text, key_id: text, file_id: text, models: json, at_ms: integer },
   }),
   table('call', 'calls', CALL, { from: { node_id: FORMER_NODE } }),
+  table('deferred_object', 'objects of deferred calls', {
+    ...{ surface: text, object_id: text, call_id: text, month: text, kind: text, path: text },
+    ...{ polls: integer, due_at_ms: integer },
+  }),
   table('refused_call', 'refused calls', {
     ...{ id: text, account_id: text, key_id: text, started_at_ms: integer, ended_at_ms: integer },
     ...{ method: text, path: text, surface: text, model_asked: text, status: integer, code: text },
@@ -151,7 +155,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     },
     ...{ disabled_reason: text, created_at_ms: integer, since_ms: integer, failing_since_ms: integer },
     ...{ last_delivery_at_ms: integer, last_status: integer, secret: bytes, former_secret: bytes },
-    ...{ former_until_ms: integer },
+    ...{ former_until_ms: integer, older_secret: bytes, older_until_ms: integer },
   }),
   // PostgreSQL numbers them anew, in the same order.
   table(
@@ -165,7 +169,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   }),
   table('webhook_delivery', 'webhook deliveries', {
     ...{ id: text, webhook_id: text, event_id: text, event_type: text, status: text, attempts: integer },
-    ...{ response_status: integer, last_attempt_at_ms: integer, next_attempt_at_ms: integer },
+    ...{ response_status: integer, error: text, last_attempt_at_ms: integer, next_attempt_at_ms: integer },
     ...{ created_at_ms: integer },
   }),
   table('webhook_mark', 'marks of webhook events', { name: text, until_ms: integer }),

@@ -2,7 +2,17 @@ import { createAdminKey, listAdminKeys, revokeAdminKey } from './admin-keys.ts'
 import { advanceAudit, beginAudit, endAudit, readAudit } from './audit-runs.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
 import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
+import {
+  claimDeferred,
+  countDeferred,
+  deferCall,
+  findDeferred,
+  forgetDeferred,
+  openChildren,
+  postponeDeferred,
+} from './deferred.ts'
 import { createKey, getKey, listKeys, listSortedKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
+import { keepWebhookLease, releaseLeases } from './lease.ts'
 import { readOverview } from './overview.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
 import { endSession, findSession, openSession } from './sessions.ts'
@@ -25,7 +35,6 @@ import {
   recordAttempts,
   redeliver,
 } from './webhook-deliveries.ts'
-import { keepWebhookLease, releaseLeases } from './webhook-lease.ts'
 import { keepEvents, readOutbox } from './webhook-relay.ts'
 import { pruneWebhooks, sweepEvents } from './webhook-sweep.ts'
 import {
@@ -34,6 +43,7 @@ import {
   getWebhook,
   listWebhooks,
   rotateWebhookSecret,
+  setBalanceLow,
   setBudgetThresholds,
   updateWebhook,
 } from './webhooks.ts'
@@ -77,6 +87,7 @@ export const BRIEF = {
   rotateWebhookSecret,
   redeliver,
   queueTest,
+  setBalanceLow,
   setBudgetThresholds,
   readOutbox,
   keepEvents,
@@ -87,6 +98,12 @@ export const BRIEF = {
   keepWebhookLease,
   recordAttempts,
   releaseLeases,
+  deferCall,
+  findDeferred,
+  claimDeferred,
+  postponeDeferred,
+  openChildren,
+  forgetDeferred,
 }
 
 /** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
@@ -95,7 +112,7 @@ export const REFUSED = { keepRefused, deleteRefused }
 /** What may look at many rows: no admission waits for it. */
 export const READS = {
   ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts },
-  ...{ listDeliveries, countWaiting },
+  ...{ listDeliveries, countWaiting, countDeferred },
 }
 
 /** SQLite has a file and a thread of its own for them. */

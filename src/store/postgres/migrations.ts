@@ -1,4 +1,4 @@
-import { webhookTables } from './webhook-tables.ts'
+import { deliveryErrors, olderSecrets, webhookTables } from './webhook-tables.ts'
 
 /**
  * The same tables as those of the SQLite store. Rows that every call of a key or an account touches are narrow and
@@ -366,6 +366,27 @@ const attention = `
     WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
 `
 
+/** Costs that come later: what calls have made upstream, and the parts of a batch, one for each model. */
+const deferredObjects = `
+  ALTER TABLE call ADD COLUMN object_id text;
+  ALTER TABLE call ADD COLUMN parent_id text;
+  ALTER TABLE call ADD COLUMN requests bigint NOT NULL DEFAULT 1 CHECK (requests >= 0);
+
+  CREATE TABLE deferred_object (
+    surface   text NOT NULL,
+    object_id text COLLATE "C" NOT NULL,
+    call_id   text COLLATE "C" NOT NULL,
+    month     text COLLATE "C" NOT NULL,
+    kind      text NOT NULL,
+    path      text NOT NULL,
+    polls     bigint NOT NULL,
+    due_at_ms bigint NOT NULL,
+    PRIMARY KEY (surface, object_id)
+  );
+
+  CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
+`
+
 /** It made functions, which are in functions.ts now. */
 const FUNCTIONS_ONLY = ''
 
@@ -387,4 +408,7 @@ export const migrations: readonly string[] = [
   webhookTables,
   sessions,
   attention,
+  deferredObjects,
+  olderSecrets,
+  deliveryErrors,
 ]

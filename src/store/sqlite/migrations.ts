@@ -1,4 +1,4 @@
-import { webhookTables } from './webhook-tables.ts'
+import { deliveryErrors, olderSecrets, webhookTables } from './webhook-tables.ts'
 
 /** Accounts, API keys and admin keys. Every row names its account, so that more accounts later need no rewrite. */
 const accountsAndKeys = `
@@ -290,6 +290,27 @@ const attention = `
     WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
 `
 
+/** Costs that come later: what calls have made upstream, and the parts of a batch, one for each model. */
+const deferredObjects = `
+  ALTER TABLE call ADD COLUMN object_id TEXT;
+  ALTER TABLE call ADD COLUMN parent_id TEXT;
+  ALTER TABLE call ADD COLUMN requests INTEGER NOT NULL DEFAULT 1 CHECK (requests >= 0);
+
+  CREATE TABLE deferred_object (
+    surface   TEXT NOT NULL,
+    object_id TEXT NOT NULL,
+    call_id   TEXT NOT NULL,
+    month     TEXT NOT NULL,
+    kind      TEXT NOT NULL,
+    path      TEXT NOT NULL,
+    polls     INTEGER NOT NULL,
+    due_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (surface, object_id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
+`
+
 /** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
 export const migrations: readonly string[] = [
   accountsAndKeys,
@@ -301,4 +322,7 @@ export const migrations: readonly string[] = [
   webhookTables,
   sessions,
   attention,
+  deferredObjects,
+  olderSecrets,
+  deliveryErrors,
 ]

@@ -42,7 +42,14 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
       await store.keepRefused([refused('req_1', 'a', odd)])
       const call = await store.getCall('req_1')
       assert.deepEqual(call, {
-        ...{ requestId: 'req_1', accountId: 'default', keyId: 'key_a', state: 'refused' },
+        ...{
+          requestId: 'req_1',
+          accountId: 'default',
+          keyId: 'key_a',
+          state: 'refused',
+          objectId: null,
+          parentId: null,
+        },
         ...{ startedAtMs: NOON, endedAtMs: NOON + 7, method: 'POST', surface: 'messages', ...odd },
         ...{ modelServed: null, status: 402, stopReason: null, code: 'budget_exceeded' },
         ...{ streamed: false, estimated: false, unpriced: false, overrun: false, pricedAsRequested: false },
