@@ -94,7 +94,7 @@ function processesOf(
 
 /** What takes longest first, so that at the end there is something short to do for every core. */
 const FIRST = [
-  /\/(?:cli|cluster|crash|deploy|docs)[/-]/,
+  /\/(?:cli|cluster|crash|dashboard|deploy|docs)[/-]/,
   /\/store[/-]/,
   /\/(?:billing|hostile|ledger|limits)[/-]/,
 ]

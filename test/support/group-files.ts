@@ -16,10 +16,11 @@ const ALONE =
 
 /**
  * One process for a folder, as a rule: what the second file runs is loaded and compiled already. Of management, in one process
- * in the place of four, the tests take a sixth less CPU time, of providers a quarter. Commands wait for other processes.
+ * in the place of four, the tests take a sixth less CPU time, of providers a quarter. Commands wait for other processes, and billing has many large bodies.
  */
 const FILES_MAX = 32
-const COMMAND_FILES_MAX = 12
+const FEWER = new Set(['billing', 'cli'])
+const FEWER_FILES_MAX = 8
 
 /** What to run instead: files that stay as they are, and one for each group, made in this folder. */
 export function groupFiles(files: readonly string[], root: string, folder: string): string[] {
@@ -29,7 +30,7 @@ export function groupFiles(files: readonly string[], root: string, folder: strin
     (file) => file.split('/')[1] ?? '',
   )
   const groups = [...rooms].flatMap(([room, among]) => {
-    const count = Math.ceil(among.length / (room === 'cli' ? COMMAND_FILES_MAX : FILES_MAX))
+    const count = Math.ceil(among.length / (FEWER.has(room) ? FEWER_FILES_MAX : FILES_MAX))
     return Array.from({ length: count }, (_, nth) => ({
       file: join(folder, `${room}-${nth + 1}.test.mjs`),
       members: among.filter((_, at) => at % count === nth),
