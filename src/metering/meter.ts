@@ -29,7 +29,7 @@ export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reason
 export interface Meter {
   readonly stage: Stage
   readonly shown: Shown
-  /** Bytes of what the model wrote, as far as a stream has shown it. */
+  /** Bytes of what the model answered, as far as a stream has shown it. Its thinking is not among them. */
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. */
   readonly write: (chunk: Borrowed) => void
@@ -42,6 +42,8 @@ export type MeterFault =
   | 'too_large'
   /** A document or an event is no JSON. */
   | 'not_json'
+  /** It came in a coding that is not known here. */
+  | 'unreadable'
   /** The meter itself failed, and read nothing from then on. */
   | 'failed'
 

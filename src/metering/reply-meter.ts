@@ -137,7 +137,7 @@ export class StreamMeter implements Meter, SseSink {
   }
 
   get visibleBytes(): number {
-    return this.#output.seenBytes
+    return this.#output.answerBytes
   }
 
   write(chunk: Borrowed): void {

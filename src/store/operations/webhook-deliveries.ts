@@ -14,10 +14,10 @@ import {
   WEBHOOK_TEST,
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { hasLease, releaseLease, takeLease } from './lease.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { isTold, tell } from './outbox.ts'
 import { and, now, onPostgres, raw, sql } from './sql.ts'
-import { hasLease, releaseLease, takeLease } from './webhook-lease.ts'
 import { queueDelivery } from './webhook-relay.ts'
 import { getWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
 
