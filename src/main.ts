@@ -307,6 +307,7 @@ async function serveFrom(
     resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
   }
   await store.setBudgetThresholds(config.budgetThresholdsPercent)
+  await store.setBalanceLow(config.balanceLowNanos)
   const webhooks = createWebhookDispatcher({
     store,
     clock,
@@ -314,7 +315,6 @@ async function serveFrom(
     sealer: webhookSealer,
     rules: webhookRules,
     dashboardUrl: config.dashboardUrl,
-    balanceLowNanos: config.balanceLowNanos,
     loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
   })
   const scrapeMetrics = scrapeLater({

@@ -24,6 +24,7 @@ const deliveryAnswer = object({
   status: string,
   attempts: string,
   response_status: nullable(string),
+  error: nullable(string),
   last_attempt_at: nullable(string),
   next_attempt_at: nullable(string),
   created_at: string,
@@ -90,6 +91,7 @@ function deliveryTable(rows: readonly DeliveryAnswer[], style: TerminalStyle): s
     right('answer'),
     left('last attempt (UTC)'),
     left('next attempt (UTC)'),
+    left('error'),
   ]
   const cells = rows.map((delivery) => [
     shownText(delivery.id),
@@ -102,6 +104,7 @@ function deliveryTable(rows: readonly DeliveryAnswer[], style: TerminalStyle): s
     shownText(delivery.response_status ?? '-'),
     shownInstant(delivery.last_attempt_at),
     shownInstant(delivery.next_attempt_at),
+    shownText(delivery.error ?? '-', 200),
   ])
   return renderTable(columns, cells, style)
 }

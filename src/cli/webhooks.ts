@@ -73,7 +73,8 @@ const create = defineApiCommand({
     'tollgate webhooks create <endpoint> [--event <event> …] [--format standard|slack] [--description <text>] ' +
     '[--idempotency-key <text>] [--json]',
   about: `Sends events to an address from now on. The secret that messages are signed with is printed to standard output, once,
-and everything else to standard error. A Slack channel needs --format slack and no secret.`,
+and everything else to standard error. A Slack channel needs --format slack, and checks no signature: there the secret is not
+needed.`,
   options: {
     ...FIELD_OPTIONS,
     'idempotency-key': idempotencyKey('repeating the command with the same text creates no second webhook'),
@@ -257,16 +258,25 @@ const remove = defineApiCommand({
 const rotateSecret = defineApiCommand({
   name: 'webhooks rotate-secret',
   summary: ['<id>', 'a new secret; the old one signs too for 24 hours'],
-  usage: 'tollgate webhooks rotate-secret <id> [--json]',
-  about: `Gives a webhook a new secret and prints it to standard output, once. For 24 hours messages are signed with both, so that
-the receiver can change over in peace.`,
-  options: { json: flag("print the API's answer instead, with the secret in it") },
+  usage: 'tollgate webhooks rotate-secret <id> [--idempotency-key <text>] [--json]',
+  about: `Gives a webhook a new secret and prints it to standard output, once. For 24 hours messages are signed with the old one too, so
+that the receiver can change over in peace. It can be done twice in that time.`,
+  options: {
+    'idempotency-key': idempotencyKey('repeating the command with the same text changes nothing more'),
+    json: flag("print the API's answer instead, with the secret in it"),
+  },
   examples: ['SECRET=$(tollgate webhooks rotate-secret wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X)'],
   takesArguments: true,
   run(values, args) {
     const id = onlyId(args)
+    const onceKey = values['idempotency-key'] ?? randomUUID()
     return async (api) => {
-      const answer = await api.ask(webhookAnswer, 'POST', `${PATH}/${id}/rotate-secret`)
+      const path = `${PATH}/${id}/rotate-secret`
+      const answer = await api.ask(webhookAnswer, 'POST', path, { idempotencyKey: onceKey })
+      if (!values.json && answer.value.secret === undefined)
+        throw new Failure(
+          'This command was done before. The secret was shown then and is not shown again; another --idempotency-key makes another.',
+        )
       if (!values.json)
         process.stderr.write(
           `The new secret of ${id} is shown this once; the old one signs too for 24 hours:\n`,

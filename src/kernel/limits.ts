@@ -324,10 +324,7 @@ export const limits = {
    */
   tokenCounterHeapMegabytes: 192,
 
-  /**
-   * Megabytes for young objects of a thread beside the main one, beyond which V8 clears them away instead of taking
-   * more. It would take 48, the last of them after minutes of work, and nothing is faster for it.
-   */
+  /** Megabytes for young objects of a thread beside the main one. V8 would take 48 in time, and nothing is faster for it. */
   threadYoungMegabytes: 12,
 
   /**
@@ -405,12 +402,11 @@ export const limits = {
   /** Percentages of `webhooks.thresholds_percent`. Beyond it the configuration is refused. */
   budgetThresholdsMax: 20,
 
-  /**
-   * One try of a webhook, from the look-up of the host to the end of the answer, and how much of the answer is read. Beyond the
-   * first it has failed; beyond the second the connection closes, and the status counts.
-   */
+  /** A try of a webhook: beyond the first it has failed; beyond the second its connection closes, and the status counts. */
   webhookTryMs: 15_000,
   webhookAnswerBytesMax: 64 * KiB,
+  /** Why it has failed, in the `error` of its delivery. Beyond it the text is cut. */
+  webhookErrorCharsMax: 200,
 
   /** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
   webhookLookupMs: 3_000,
@@ -435,7 +431,7 @@ export const limits = {
   /** Deliveries that are under way when the gateway stops. Then they are left to be tried again. */
   webhookStopMs: 2_000,
 
-  /** How long the secret before the last `rotate-secret` signs too. */
+  /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */

@@ -55,7 +55,10 @@ export async function readRequest(
   if (query.kind === 'refused') return query
   if (route.body === null) {
     source.discard()
-    return { kind: 'request', query: query.value, body: null, idempotency: null }
+    // Whatever body came is ignored, and so it tells no two commands apart.
+    const idempotency = route.repeatable ? readOnce(message, target.path, NO_BODY, sender) : NOT_NAMED
+    if (idempotency.kind === 'refused') return idempotency
+    return { kind: 'request', query: query.value, body: null, idempotency: idempotency.value }
   }
   const received = await source.receive()
   if (received.kind !== 'body') return received
@@ -164,6 +167,7 @@ function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
   return false
 }
 
+const NO_BODY = Buffer.alloc(0)
 const NOT_NAMED = { kind: 'ok', value: null } as const
 
 /** The name that the sender gave this command by an `Idempotency-Key`, or null. */

@@ -183,9 +183,13 @@ export function replyWhole(
 }
 
 /** The answer to a command that was carried out, now or by an earlier request with the same `Idempotency-Key`. */
-export function replyOnce(result: { readonly kind: 'done' | 'repeated' }, value: unknown): OwnReply {
+export function replyOnce(
+  result: { readonly kind: 'done' | 'repeated' },
+  value: unknown,
+  status = 201,
+): OwnReply {
   const headers = result.kind === 'repeated' ? [...UNSTORED, 'idempotent-replayed', 'true'] : UNSTORED
-  return replyJson(201, value, headers)
+  return replyJson(status, value, headers)
 }
 
 export function replyEmpty(): OwnReply {

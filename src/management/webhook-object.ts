@@ -80,6 +80,13 @@ const deliveryMembers: Members<DeliveryRecord> = {
     z.int().nullable().describe('The HTTP status of the last answer; null if none came.'),
     'responseStatus',
   ],
+  error: [
+    z
+      .string()
+      .nullable()
+      .describe('Why the last attempt failed; null after a success, and before the first.'),
+    'error',
+  ],
   last_attempt_at: [instant().nullable(), (delivery) => formatInstant(delivery.lastAttemptAtMs)],
   next_attempt_at: [
     instant().nullable().describe('Null when there will be none.'),

@@ -6,6 +6,7 @@ import type { Redelivery, WebhookChanges } from '../webhooks/webhook-store.ts'
 import {
   AFTER_EXPECTED,
   deliveryId,
+  formatInstant,
   limitParameter,
   listObject,
   listSchema,
@@ -184,31 +185,39 @@ const rotateSecret = defineRoute({
   operationId: 'rotate_webhook_secret',
   summary: 'Give a webhook a new secret',
   description:
-    'For 24 hours messages are signed with both, so that a receiver can change over in peace. The new secret is in ' +
-    'this answer and nowhere else. A body that comes with it is ignored.',
+    'For 24 hours messages are signed with the old one as well, so that a receiver can change over in peace. It can be done ' +
+    'twice in that time; a third time is refused until the oldest signs no more. The new secret is in this answer and ' +
+    'nowhere else. A body that comes with it is ignored.',
+  repeatable: true,
   success: { status: 200, schema: webhookWithSecretSchema },
-  errors: ['not_found'],
-  async handle({ caller, params: [id = ''] }, { store, clock, webhooks }) {
+  errors: ['not_found', 'conflict'],
+  async handle({ caller, params: [id = ''], idempotency }, { store, clock, webhooks }) {
     const secret = mintSigningSecret()
-    const sealed = webhooks.sealer.seal(secret, id)
-    const { webhookOldSecretMs } = limits
-    const webhook = await store.rotateWebhookSecret(
+    const rotation = await store.rotateWebhookSecret(
       caller.accountId,
       id,
-      sealed,
-      webhookOldSecretMs,
+      webhooks.sealer.seal(secret, id),
       clock.nowMs(),
+      idempotency,
     )
-    if (webhook === null) return refusedMissing()
-    return replyJson(200, { ...webhookObject(webhook), secret: secret.reveal() })
+    if (rotation.kind === 'none') return refusedMissing()
+    if (rotation.kind === 'conflict') return refusedOtherCommand()
+    if (rotation.kind === 'too_soon') {
+      const message = `This secret was changed twice already, and both former ones still sign. Rotate it after ${formatInstant(rotation.untilMs)}.`
+      return refused('conflict', message)
+    }
+    const object = webhookObject(rotation.value)
+    const isRepeated = rotation.kind === 'repeated'
+    return replyOnce(rotation, isRepeated ? object : { ...object, secret: secret.reveal() }, 200)
   },
 })
 
 function replyQueued(queued: Redelivery, missing: string): OwnReply {
   if (queued.kind === 'none') return refused('not_found', missing)
+  if (queued.kind === 'conflict') return refusedOtherCommand()
   if (queued.kind === 'disabled')
     return refused('conflict', 'This webhook is disabled. PATCH it with {"enabled": true} first.')
-  return replyJson(202, deliveryObject(queued.delivery))
+  return replyOnce(queued, deliveryObject(queued.value), 202)
 }
 
 const testWebhook = defineRoute({
@@ -216,13 +225,15 @@ const testWebhook = defineRoute({
   operationId: 'test_webhook',
   summary: 'Send the event `webhook.test` to this webhook alone',
   description: 'Answers with the delivery, which is under way. A body that comes with it is ignored.',
+  repeatable: true,
   success: { status: 202, schema: deliverySchema },
   errors: ['not_found', 'conflict'],
-  async handle({ caller, params: [id = ''] }, { store, clock }) {
+  async handle({ caller, params: [id = ''], idempotency }, { store, clock }) {
     const webhook = await store.getWebhook(caller.accountId, id)
     if (webhook === null) return refusedMissing()
     const nowMs = clock.nowMs()
-    const queued = await store.queueTest(caller.accountId, id, testPayload(webhook, nowMs), nowMs)
+    const payload = testPayload(webhook, nowMs)
+    const queued = await store.queueTest(caller.accountId, id, payload, nowMs, idempotency)
     return replyQueued(queued, 'There is no webhook with this id.')
   },
 })
@@ -254,10 +265,11 @@ const redeliver = defineRoute({
   description:
     'One that is still pending is tried at once; of any other a new delivery of the same event is made. A body that comes ' +
     'with it is ignored.',
+  repeatable: true,
   success: { status: 202, schema: deliverySchema },
   errors: ['not_found', 'conflict'],
-  async handle({ caller, params: [id = '', delivery = ''] }, { store, clock }) {
-    const queued = await store.redeliver(caller.accountId, id, delivery, clock.nowMs())
+  async handle({ caller, params: [id = '', delivery = ''], idempotency }, { store, clock }) {
+    const queued = await store.redeliver(caller.accountId, id, delivery, clock.nowMs(), idempotency)
     return replyQueued(queued, 'There is no such delivery of this webhook.')
   },
 })

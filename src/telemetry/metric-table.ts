@@ -195,7 +195,7 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_webhook_queue',
     type: 'gauge',
     labels: [],
-    help: 'Deliveries of webhooks that wait, of all nodes that share the books: every node says the same.',
+    help: 'Events, and deliveries of enabled webhooks, that wait, of all nodes that share the books: every node says the same.',
     async read({ webhooksWaiting }) {
       const waiting = await webhooksWaiting()
       return waiting === null ? null : only(waiting)

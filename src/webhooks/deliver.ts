@@ -34,7 +34,8 @@ export interface Deliverer {
 
 /**
  * Delivers what is due at one endpoint, as long as there is something, under a lease that other nodes respect. A few at a time:
- * a receiver that is slow or dead costs a few sockets and delays nothing but its own messages.
+ * a receiver that is slow or dead costs a few sockets and delays nothing but its own messages. Each recording brings the endpoint
+ * as it is then, so after it was deleted, disabled or moved only the tries that are under way go where they went before.
  */
 export async function deliverTo(webhookId: string, deliverer: Deliverer): Promise<void> {
   const { store, clock, holder, stopping, stopped } = deliverer
@@ -56,15 +57,16 @@ export async function deliverTo(webhookId: string, deliverer: Deliverer): Promis
         await store.recordAttempts(holder, webhookId, [], true, clock.nowMs())
         return
       }
-      const recorder = new Recorder(webhookId, deliverer, () => lost.abort())
+      const recorder = new Recorder(claimed.target, deliverer, () => lost.abort())
       await inLanes(claimed.deliveries, async (delivery) => {
-        if (stopping.aborted || end.aborted || recorder.isOver) return
-        const outcome = await tryDelivery(delivery, claimed.target, deliverer, end)
+        const { target } = recorder
+        if (stopping.aborted || end.aborted || target === null) return
+        const outcome = await tryDelivery(delivery, target, deliverer, end)
         // The next node, or the next start, tries it again.
         if (end.aborted) return
-        await recorder.record(attemptOf(delivery, outcome, claimed.target, deliverer))
+        await recorder.record(attemptOf(delivery, outcome, target, deliverer))
       })
-      if (recorder.isOver) return
+      if (recorder.target === null) return
       // Thousands that wait for a dead receiver would keep a core busy: 700 tries a second took half of one.
       if (!recorder.hasDelivered && claimed.deliveries.length >= limits.webhookClaimMax)
         await sleep(deliverer.failingPauseMs, undefined, { signal: stopping }).catch(() => {})
@@ -99,21 +101,36 @@ function attemptOf(
   const { id, eventType: event } = delivery
   const responseStatus = outcome.kind === 'answered' ? outcome.status : null
   if (responseStatus !== null && responseStatus >= 200 && responseStatus < 300)
-    return { id, responseStatus, outcome: { kind: 'succeeded' } }
+    return { id, responseStatus, error: null, outcome: { kind: 'succeeded' } }
   onFailure()
-  const reason = outcome.kind === 'answered' ? `it answered ${outcome.status}` : outcome.reason
-  const about = { webhook, delivery: id, event, attempt: delivery.attempts + 1, reason }
+  const error = errorOf(outcome)
+  const about = { webhook, delivery: id, event, attempt: delivery.attempts + 1, reason: error }
   if (responseStatus === GONE) {
     log.warn(about, 'a webhook is gone, and is disabled')
-    return { id, responseStatus, outcome: { kind: 'gone' } }
+    return { id, responseStatus, error, outcome: { kind: 'gone' } }
   }
   const inMs = pauseAfterMs(delivery.attempts + 1, chance())
   if (inMs === null) {
     log.warn(about, 'a webhook was not delivered, and is not tried again')
-    return { id, responseStatus, outcome: { kind: 'failed' } }
+    return { id, responseStatus, error, outcome: { kind: 'failed' } }
   }
   log.info({ ...about, inMs }, 'a webhook was not delivered, and is tried again')
-  return { id, responseStatus, outcome: { kind: 'retry', inMs } }
+  return { id, responseStatus, error, outcome: { kind: 'retry', inMs } }
+}
+
+/** Why a try has failed, on one line. It names a host at most: the rest of a URL is a secret. */
+function errorOf(outcome: TryOutcome): string {
+  if (outcome.kind === 'answered') {
+    const isRedirect = outcome.status >= 300 && outcome.status < 400
+    return `it answered ${outcome.status}${isRedirect ? ', and redirects are not followed' : ''}`
+  }
+  const line = outcome.reason
+    .replaceAll(/[a-z]+:\/\/\S+/gi, '(URL)')
+    .replaceAll(/[\p{C}\s]+/gu, ' ')
+    .trim()
+  return line.length > limits.webhookErrorCharsMax
+    ? `${line.slice(0, limits.webhookErrorCharsMax - 1)}…`
+    : line
 }
 
 const GONE = 410
@@ -125,18 +142,19 @@ class Recorder {
   readonly #onLost: () => void
   #waiting: DeliveryAttempt[] = []
   #recording: Promise<void> | null = null
-  /** The endpoint is gone: there is nothing more to send to it. */
-  isOver = false
+  /** As of the last recording. Null: there is nothing more to send to it. */
+  target: DeliveryTarget | null
   hasDelivered = false
 
-  constructor(webhookId: string, deliverer: Deliverer, onLost: () => void) {
-    this.#webhookId = webhookId
+  constructor(target: DeliveryTarget, deliverer: Deliverer, onLost: () => void) {
+    this.#webhookId = target.id
+    this.target = target
     this.#deliverer = deliverer
     this.#onLost = onLost
   }
 
   async record(attempt: DeliveryAttempt): Promise<void> {
-    if (attempt.outcome.kind === 'gone') this.isOver = true
+    if (attempt.outcome.kind === 'gone') this.target = null
     if (attempt.outcome.kind === 'succeeded') this.hasDelivered = true
     this.#waiting.push(attempt)
     while (this.#waiting.includes(attempt)) {
@@ -153,8 +171,10 @@ class Recorder {
     const { store, holder, clock } = this.#deliverer
     let isRecorded = false
     try {
-      const atMs = clock.nowMs()
-      isRecorded = (await store.recordAttempts(holder, this.#webhookId, attempts, false, atMs)) === 'recorded'
+      const recorded = await store.recordAttempts(holder, this.#webhookId, attempts, false, clock.nowMs())
+      isRecorded = recorded.kind === 'recorded'
+      // After a 410 it stays null: this recording may be of tries before it.
+      if (recorded.kind === 'recorded' && this.target !== null) this.target = recorded.target
     } finally {
       // What was not recorded is sent again, as few as possible.
       if (!isRecorded) this.#onLost()

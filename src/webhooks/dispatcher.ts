@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../kernel/limits.ts'
-import type { Nanos } from '../kernel/money.ts'
 import type { Deliverer } from './deliver.ts'
 import type { OutboxEvent, WebhookStore } from './webhook-store.ts'
 
@@ -13,7 +12,6 @@ export interface DispatcherParts
     Partial<Pick<Deliverer, 'tryMs' | 'failingPauseMs' | 'chance'>> {
   readonly store: WebhookStore
   loadRender(): Promise<RenderPayload>
-  readonly balanceLowNanos: Nanos | null
 }
 
 export interface WebhookDispatcher {
@@ -104,7 +102,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     const sweeps = isDue(sweptMs, limits.webhookSweepMs)
     if (sweeps) {
       sweptMs = clock.monotonicMs()
-      const isMore = await store.sweepEvents(holder, parts.balanceLowNanos, clock.nowMs())
+      const isMore = await store.sweepEvents(holder, clock.nowMs())
       if (isMore) sweptMs = -Infinity
     }
     if (isDue(prunedMs, PRUNE_MS)) {

@@ -17,16 +17,15 @@ export interface Message {
   readonly body: string
 }
 
-/** The headers of a message. For a day after a rotation there are two signatures, and a receiver with either secret is content. */
+/** The headers of a message. For a day after a rotation there is a signature more, and a receiver with either secret is content. */
 export async function signMessage(
   { id, body }: Message,
-  target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecret'>,
+  target: Pick<DeliveryTarget, 'id' | 'secret' | 'formerSecrets'>,
   sealer: SecretSealer,
   nowMs: number,
 ): Promise<Record<string, string>> {
   const { Webhook } = await import('standardwebhooks')
-  const sealed = [target.secret, ...(target.formerSecret === null ? [] : [target.formerSecret])]
-  const signatures = sealed.map((each) => {
+  const signatures = [target.secret, ...target.formerSecrets].map((each) => {
     const secret = sealer.open(each, target.id)
     return new Webhook(secret.reveal()).sign(id, new Date(nowMs), body)
   })

@@ -1,6 +1,7 @@
 /**
  * An event as a message for people: what Slack calls an incoming webhook takes `{"text"}`, and so do Mattermost, Rocket.Chat
- * and others. The figures are those of the payload, in words, with a link to the dashboard where its address is known.
+ * and others. The figures are those of the payload, cut to what people read, with a link to the dashboard where its address is
+ * known.
  */
 export function slackBody(payload: string, dashboardUrl: URL | null): string {
   const { type, data } = JSON.parse(
@@ -12,7 +13,7 @@ export function slackBody(payload: string, dashboardUrl: URL | null): string {
 
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-/** Amounts stay the digits that they are. */
+/** Amounts stay the digits that they are: `dollars` cuts them. */
 const keepAmounts: Reviver = (key, value, { source }) =>
   typeof value === 'number' && key.endsWith('_usd') ? (source ?? String(value)) : value
 
@@ -42,12 +43,13 @@ interface Payload {
 }
 
 function sentenceOf(type: string, data: Payload['data']): string {
-  const name = `Key *${escaped(data.key?.name ?? '')}*`
+  const name = `Key ${quoted(data.key?.name)}`
   const month = monthBefore(data.resets_at)
-  const figures = `$${data.spent_usd} of $${data.cap_usd}`
-  const held = data.held_usd === '0' ? '' : `, $${data.held_usd} more are held by calls in flight`
+  const figures = `${dollars(data.spent_usd)} of ${dollars(data.cap_usd)}`
+  const held = data.held_usd === '0' ? '' : `, ${dollars(data.held_usd)} more are held by calls in flight`
   const resets = ` The budget resets on ${dayOf(data.resets_at)}.`
-  const balance = `$${data.balance?.balance_usd}, of which calls in flight hold $${data.balance?.held_usd}`
+  const { balance_usd, held_usd } = data.balance ?? {}
+  const balance = `${dollars(balance_usd)}, of which calls in flight hold ${dollars(held_usd)}`
   switch (type) {
     case 'key.budget.threshold':
       return `${name} has passed ${data.threshold_percent} % of its budget for ${month}: ${figures}${held}.${resets}`
@@ -70,7 +72,7 @@ function sentenceOf(type: string, data: Payload['data']): string {
     case 'key.expiring':
       return `${name} expires on ${dayOf(data.key?.expires_at)}, in ${inDays(data.expires_in_days)}.`
     case 'call.unpriced':
-      return `A call of the model *${escaped(data.model ?? 'unknown')}* has no price (\`${data.request_id}\`): what it cost upstream is not in the books.`
+      return `A call of the model ${quoted(data.model)} has no price (\`${data.request_id}\`): what it cost upstream is not in the books.`
     case 'webhook.disabled':
       return `The webhook \`${data.webhook?.id}\` was disabled: ${DISABLED[data.webhook?.disabled_reason ?? ''] ?? 'by an edit'}.`
     case 'webhook.test':
@@ -91,9 +93,37 @@ function linkOf({ key }: Payload['data'], dashboardUrl: URL | null): string {
   return ` <${escaped(`${base}/dashboard/keys/${key.id}`)}|Open in the dashboard>`
 }
 
-/** As Slack asks for it. What a key is called must not become a link or a mention. */
+/** As Slack asks for it. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+const QUOTED_MAX = 100
+
+/**
+ * What clients call a key or a model, as code: there no URL is linked and nothing is bold. Without line ends, marks that turn
+ * the direction of writing, and backticks it cannot get out of it.
+ */
+function quoted(text: string | null | undefined): string {
+  const characters = [
+    ...(text ?? '')
+      .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
+      .replaceAll('`', "'")
+      .trim(),
+  ]
+  const cut = characters.length > QUOTED_MAX ? [...characters.slice(0, QUOTED_MAX - 1), '…'] : characters
+  return `\`${escaped(cut.join('') || 'unknown')}\``
+}
+
+/**
+ * An amount for people: cents from a dollar on, below it three digits that count. What follows is cut off and not rounded, so
+ * that what is spent is never shown as the whole of a cap before it is.
+ */
+function dollars(amount: string | undefined): string {
+  const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(amount ?? '') ?? []
+  const places = whole === '0' ? fraction.search(/[1-9]|$/) + 3 : 2
+  const shown = fraction.slice(0, places).replace(/0+$/, '')
+  return `${sign}$${whole}${shown === '' ? '' : `.${shown.padEnd(2, '0')}`}`
 }
 
 const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September'].concat(

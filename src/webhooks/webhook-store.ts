@@ -77,6 +77,12 @@ export type WebhookChanges = Partial<
   Pick<WebhookRecord, 'url' | 'events' | 'description' | 'format' | 'enabled'>
 >
 
+/** `too_soon`: so many secrets from before still sign that none may be added until then. */
+export type SecretRotation =
+  | IdempotentResult<WebhookRecord>
+  | { readonly kind: 'too_soon'; readonly untilMs: number }
+  | { readonly kind: 'none' }
+
 export interface WebhookQuery {
   readonly accountId: string
   /** Only endpoints that come after this id in the list. */
@@ -94,6 +100,8 @@ export interface DeliveryRecord {
   readonly status: DeliveryStatus
   readonly attempts: number
   readonly responseStatus: number | null
+  /** Why the last attempt failed; null after a success, and before the first. */
+  readonly error: string | null
   readonly lastAttemptAtMs: number | null
   /** Null when there will be none. */
   readonly nextAttemptAtMs: number | null
@@ -113,7 +121,7 @@ export interface DeliveryQuery {
  * other a new delivery of the same event is made.
  */
 export type Redelivery =
-  | { readonly kind: 'queued'; readonly delivery: DeliveryRecord }
+  | IdempotentResult<DeliveryRecord>
   | { readonly kind: 'disabled' }
   | { readonly kind: 'none' }
 
@@ -169,8 +177,8 @@ export interface EventPayload {
 /** An endpoint as it is delivered to. */
 export interface DeliveryTarget extends WebhookRecord {
   readonly secret: Uint8Array
-  /** The secret before the last rotation, while it still signs. */
-  readonly formerSecret: Uint8Array | null
+  /** Those from before that still sign, the latest first. */
+  readonly formerSecrets: readonly Uint8Array[]
 }
 
 export interface ClaimedDelivery {
@@ -192,6 +200,8 @@ export interface DeliveryAttempt {
   readonly id: string
   /** Null if no answer came. */
   readonly responseStatus: number | null
+  /** Why it failed, in at most `limits.webhookErrorCharsMax`; null if it did not. */
+  readonly error: string | null
   readonly outcome:
     | { readonly kind: 'succeeded' }
     /** From now on. */
@@ -204,6 +214,11 @@ export interface DeliveryAttempt {
 
 /** `lost`: another node has the lease, and nothing was recorded. */
 export type Recorded = 'recorded' | 'lost'
+
+/** With the endpoint as it is now, null if it is deleted or disabled: what has not been sent yet goes by that. */
+export type RecordedAttempts =
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'recorded'; readonly target: DeliveryTarget | null }
 
 /** Each method is one transaction. Ids are looked up within the account: those of others do not exist. */
 export interface WebhookStore {
@@ -218,22 +233,36 @@ export interface WebhookStore {
   ): Promise<WebhookRecord | null>
   /** With all of its deliveries. Whether there was one. */
   deleteWebhook(accountId: string, id: string): Promise<boolean>
-  /** The secret until now signs as well for so long; one from before that does not any more. */
+  /** The secret until now signs as well for `limits.webhookOldSecretMs`, and so does the one before it to the end of its time. */
   rotateWebhookSecret(
     accountId: string,
     id: string,
     secret: Uint8Array,
-    formerSignsMs: number,
     atMs: number,
-  ): Promise<WebhookRecord | null>
+    idempotency: Idempotency | null,
+  ): Promise<SecretRotation>
 
   listDeliveries(query: DeliveryQuery): Promise<Page<DeliveryRecord>>
-  redeliver(accountId: string, webhookId: string, deliveryId: string, atMs: number): Promise<Redelivery>
+  redeliver(
+    accountId: string,
+    webhookId: string,
+    deliveryId: string,
+    atMs: number,
+    idempotency: Idempotency | null,
+  ): Promise<Redelivery>
   /** Queues an event of the type `webhook.test` for this endpoint alone. */
-  queueTest(accountId: string, webhookId: string, payload: string, atMs: number): Promise<Redelivery>
+  queueTest(
+    accountId: string,
+    webhookId: string,
+    payload: string,
+    atMs: number,
+    idempotency: Idempotency | null,
+  ): Promise<Redelivery>
 
   /** The percents of a cap that `key.budget.threshold` is told at, for all nodes, from the next settlement on. */
   setBudgetThresholds(percents: readonly number[]): Promise<void>
+  /** The balance below which `balance.low` is told, in the same way; null: never. */
+  setBalanceLow(nanos: Nanos | null): Promise<void>
 
   /**
    * Takes the lease of the relay, or keeps it, and gives the oldest rows of the outbox, at most `limits.webhookRelayMax`.
@@ -243,11 +272,11 @@ export interface WebhookStore {
   /** Puts events and deliveries in the place of rows that `readOutbox` gave. */
   keepEvents(holder: string, events: readonly EventPayload[], atMs: number): Promise<Recorded>
   /**
-   * Looks for what happens by time alone, and writes it into the outbox: keys that expire, and a balance below the
-   * amount (null: not told). To be called every few seconds by the holder of the relay's lease; if all nodes were off, what
+   * Looks for what happens by time alone, and writes it into the outbox: keys that expire, and a balance that is low though no
+   * call has made it so. To be called every few seconds by the holder of the relay's lease; if all nodes were off, what
    * happened meanwhile is told later. True: there is more to look at.
    */
-  sweepEvents(holder: string, balanceLowNanos: Nanos | null, atMs: number): Promise<boolean>
+  sweepEvents(holder: string, atMs: number): Promise<boolean>
   /** Deletes some of what is too old, and gives up what is queued for disabled endpoints. How many rows: 0 is the end. */
   pruneWebhooks(holder: string, atMs: number): Promise<number>
 
@@ -273,7 +302,7 @@ export interface WebhookStore {
     attempts: readonly DeliveryAttempt[],
     release: boolean,
     atMs: number,
-  ): Promise<Recorded>
+  ): Promise<RecordedAttempts>
   /** At the end of a process: its leases need not run out. */
   releaseLeases(holder: string): Promise<void>
 

@@ -50,7 +50,7 @@ for (const way of WAYS) {
     const deliveries = await done(way, 'deliveries', id, '--no-color')
     assert.match(
       deliveries.stdout,
-      /^id +event +status +attempts +answer +last attempt \(UTC\) +next attempt \(UTC\)\n/,
+      /^id +event +status +attempts +answer +last attempt \(UTC\) +next attempt \(UTC\) +error\n/,
     )
     assert.match(deliveries.stdout, new RegExp(`\\n${delivery} +webhook\\.test +succeeded +1 +204 +2`))
     await done(way, 'redeliver', id, delivery)
@@ -80,7 +80,10 @@ for (const way of WAYS) {
     assert.deepEqual([refused.code, refused.stdout], [1, ''])
     assert.match(refused.stderr, /^tollgate webhooks test: This webhook is disabled\./)
     assert.match((await done(way, 'update', id, '--enable')).stdout, /state {9}enabled/)
-    const rotated = await done(way, 'rotate-secret', id)
+    const rotated = await done(way, 'rotate-secret', id, '--idempotency-key', `rotate ${id}`)
+    const repeated = await run(way, 'rotate-secret', id, '--idempotency-key', `rotate ${id}`)
+    assert.deepEqual([repeated.code, repeated.stdout], [1, ''])
+    assert.match(repeated.stderr, /was done before\. The secret was shown then/)
     assert.match(rotated.stdout, /^whsec_\S+\n$/)
     assert.notEqual(rotated.stdout, created.stdout)
     assert.equal((await done(way, 'delete', id)).stdout, `Deleted ${id}.\n`)

@@ -266,6 +266,12 @@ const conflicts: Readonly<Record<string, readonly Sample[]>> = {
       return { path: '/gateway/v1/webhooks', body: { ...everyField, events: ['*'] }, headers }
     },
   ],
+  'POST /gateway/v1/webhooks/{id}/rotate-secret': [
+    async () => {
+      const headers = await usedName('POST', '/gateway/v1/webhooks', everyField)
+      return { path: `${await newWebhook()}/rotate-secret`, headers }
+    },
+  ],
   'POST /gateway/v1/webhooks/{id}/test': [async () => ({ path: `${await newWebhook(false)}/test` })],
   'POST /gateway/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver': [
     async () => ({ path: `${await newDelivery(false)}/redeliver` }),

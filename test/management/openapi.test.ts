@@ -124,6 +124,9 @@ test('these endpoints take an Idempotency-Key, say so on their answers, and no o
   assert.deepEqual(repeatable.sort(), [
     'POST /gateway/v1/credits',
     'POST /gateway/v1/webhooks',
+    'POST /gateway/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
+    'POST /gateway/v1/webhooks/{id}/rotate-secret',
+    'POST /gateway/v1/webhooks/{id}/test',
     'POST /v1/keys',
     'POST /v1/keys/{id}/rotate',
   ])

@@ -168,6 +168,36 @@ test('a rotation tells a new secret, once', async () => {
   await remove(webhook)
 })
 
+test('a rotation, a test and a redelivery are done once under one Idempotency-Key', async () => {
+  const webhook = await create({ url: 'https://not-yet.example/' })
+  const askOnce = async (path: string, name: string) =>
+    await ask('POST', webhook.path + path, { headers: { 'idempotency-key': name } })
+  const rotated = await askOnce('/rotate-secret', 'rotate 1')
+  assert.match(String(rotated.body['secret']), /^whsec_/)
+  const repeated = await askOnce('/rotate-secret', 'rotate 1')
+  assert.deepEqual([repeated.status, repeated.headers.get('idempotent-replayed')], [200, 'true'])
+  assert.deepEqual([repeated.body['id'], repeated.body['secret']], [webhook.id, undefined])
+  const sent = await askOnce('/test', 'test 1')
+  const redelivery = `/deliveries/${sent.body['id']}/redeliver`
+  for (const [path, name] of [
+    ['/test', 'test 1'],
+    [redelivery, 'again 1'],
+    [redelivery, 'again 1'],
+  ] as const) {
+    const { status, body } = await askOnce(path, name)
+    assert.deepEqual([status, body['id']], [202, sent.body['id']])
+  }
+  assertRefused(await askOnce('/test', 'rotate 1'), 409, { code: 'conflict', param: 'Idempotency-Key' })
+  assertRefused(await askOnce('/test', 'é'), 400, { code: 'bad_request', param: 'Idempotency-Key' })
+  const { body } = await ask('GET', `${webhook.path}/deliveries`)
+  assert.equal((body['data'] as unknown[]).length, 1)
+
+  assert.equal((await ask('POST', `${webhook.path}/rotate-secret`)).status, 200)
+  const tooSoon = await ask('POST', `${webhook.path}/rotate-secret`)
+  assertRefused(tooSoon, 409, { code: 'conflict', message: /Rotate it after 2\d{3}-.*Z\.$/ })
+  await remove(webhook)
+})
+
 test('deliveries are listed in pages, newest first, and by their state', async () => {
   const webhook = await create({ url: 'https://not-yet.example/' })
   const ids: unknown[] = []

@@ -82,7 +82,7 @@ test('a Slack channel gets the figures as a sentence with a link to the key, sig
   assert.deepEqual(more, {})
   assert.match(
     String(text),
-    /^Key \*&lt;ci &amp; bot&gt;\* has passed 50 % of its budget for [A-Z][a-z]+: \$0\.00006 of \$0\.0001\. The budget resets on \d{4}-\d\d-01 \(UTC\)\. /,
+    /^Key `&lt;ci &amp; bot&gt;` has passed 50 % of its budget for [A-Z][a-z]+: \$0\.00006 of \$0\.0001\. The budget resets on \d{4}-\d\d-01 \(UTC\)\. /,
   )
   assert.ok(
     String(text).endsWith(`<https://tollgate.example.com/dashboard/keys/${id}|Open in the dashboard>`),

@@ -57,7 +57,7 @@ function dispatcherOn(
 ) {
   const { log, lines } = createLogLines()
   const rules = { allowPrivate: true, resolveHost: async () => [] }
-  const settings = { dashboardUrl: null, balanceLowNanos: null, loadRender: async () => render }
+  const settings = { dashboardUrl: null, loadRender: async () => render }
   const dispatcher = createWebhookDispatcher({ store, clock, log, sealer, rules, ...settings, ...more })
   return { dispatcher, lines }
 }
@@ -151,7 +151,13 @@ test('an endpoint at which all that was claimed has failed is left alone for a w
     ...{ id: `whd_${i}`, eventId: `evt_${i}`, eventType: 'webhook.test', payload: '{}', attempts: 0 },
   }))
   // A secret that cannot be opened is a failure like any other.
-  const target = { id: 'wh_1', url: 'https://receiver.example/', format: 'standard', secret: Buffer.alloc(8) }
+  const target = {
+    id: 'wh_1',
+    url: 'https://receiver.example/',
+    format: 'standard',
+    secret: Buffer.alloc(8),
+    formerSecrets: [],
+  }
   let failed = 0
   const { store, asked, untilAsked } = storeOf({
     listWebhooks: page([endpoint]),
@@ -159,7 +165,7 @@ test('an endpoint at which all that was claimed has failed is left alone for a w
     claimDeliveries: async () => ({ target, deliveries }),
     async recordAttempts(_holder, _id, attempts) {
       failed += attempts.length
-      return 'recorded'
+      return { kind: 'recorded', target }
     },
   })
   const { dispatcher } = dispatcherOn(store, undefined, { failingPauseMs: 600_000 })

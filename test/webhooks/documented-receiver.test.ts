@@ -53,7 +53,7 @@ test('the receiver that the documentation shows takes what was signed with its s
 
   try {
     const sealer = createSecretSealer(new Secret('a pepper of some length'), 'test')
-    const target = { id: 'wh_1', secret: sealer.seal(secret, 'wh_1'), formerSecret: null }
+    const target = { id: 'wh_1', secret: sealer.seal(secret, 'wh_1'), formerSecrets: [] }
     const body = '{"type":"key.created","data":{"key":{"name":"ci-bot"}}}'
     const headers = await signMessage({ id: 'evt_1', body }, target, sealer, Date.now())
     await until('the receiver listens', () =>

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { movableClock } from '../management/movable-clock.ts'
 import { until } from '../support/until.ts'
-import { dataOf, idOf, type Subscription, ToldGateway } from './told-gateway.ts'
+import type { Reply } from '../support/webhook-receiver.ts'
+import { type Delivery, dataOf, idOf, type Subscription, ToldGateway } from './told-gateway.ts'
 
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const clock = movableClock()
-const told = await ToldGateway.start({ clock })
+let resolveHost: () => Promise<never> = () => Promise.reject(new Error('there is no such host'))
+const told = await ToldGateway.start({ clock, resolveHost: () => resolveHost() })
 after(() => told.close())
 
 const record = async ({ path }: Subscription) => await told.gateway.manage('GET', path)
@@ -45,6 +47,40 @@ test('a delivery that fails is tried again by the schedule, with the same id, an
   const { last_status } = await record(subscription)
   assert.equal(last_status, 500)
   await told.unsubscribe(subscription)
+})
+
+const troubles: readonly (readonly [what: string, reply: () => Reply, error: RegExp])[] = [
+  ['an answer that is no 2xx', () => 404, /^it answered 404$/],
+  ['a redirect', () => 302, /^it answered 302, and redirects are not followed$/],
+  ['a connection that ends', () => (response) => response.destroy(), /^socket hang up$/],
+]
+for (const [what, reply, error] of troubles) {
+  test(`a delivery says that it failed by ${what}, until a try succeeds`, async () => {
+    const subscription = await told.subscribe()
+    subscription.receiver.reply = reply
+    await told.gateway.manage('POST', `${subscription.path}/test`)
+    const failed = await tried(subscription, 1)
+    assert.match(failed.error ?? '', error)
+    subscription.receiver.reply = () => 204
+    await told.gateway.manage('POST', `${subscription.path}/deliveries/${failed.id}/redeliver`)
+    assert.equal((await tried(subscription, 2)).error, null)
+    await told.unsubscribe(subscription)
+  })
+}
+
+test('the error of a delivery has neither a URL nor lines, and ends', async () => {
+  const { path } = await told.subscribe()
+  const url = 'https://receiver.example/hooks/secret-path'
+  await told.gateway.manage('PATCH', path, { url })
+  resolveHost = () => Promise.reject(new Error(`asked\nfor ${url} in vain ${'x'.repeat(900)}`))
+  await told.gateway.manage('POST', `${path}/test`)
+  const deliveries = async () =>
+    (await told.gateway.manage('GET', `${path}/deliveries`))['data'] as Delivery[]
+  await until('the try is recorded', async () => (await deliveries())[0]?.attempts === 1)
+  const error = (await deliveries())[0]?.error ?? ''
+  assert.match(error, /^asked for \(URL\) in vain x+…$/)
+  assert.equal(error.length, 200)
+  await told.unsubscribe({ path })
 })
 
 test('a delivery that has failed is redelivered as the same event, and succeeds', async () => {

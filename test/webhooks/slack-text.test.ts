@@ -25,7 +25,7 @@ test('a threshold is a sentence with the figures, the month and a link', () => {
   const data = withAmounts({ key, ...budget }, amounts)
   assert.equal(
     textOf('key.budget.threshold', data, 'https://tollgate.example.com/'),
-    'Key *ci-bot* has passed 80 % of its budget for November: $40.120000001 of $50. The budget resets on 2026-12-01 (UTC). ' +
+    'Key `ci-bot` has passed 80 % of its budget for November: $40.12 of $50. The budget resets on 2026-12-01 (UTC). ' +
       '<https://tollgate.example.com/dashboard/keys/key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X|Open in the dashboard>',
   )
   assert.ok(!textOf('key.budget.threshold', data).includes('<'))
@@ -36,7 +36,7 @@ test('what calls in flight hold is told where there is some; December ends in Ja
   const data = withAmounts({ key, ...budget, resets_at: '2027-01-01T00:00:00.000Z' }, held)
   assert.match(
     textOf('key.budget.threshold', data),
-    /for December: \$40 of \$50, \$3\.5 more are held by calls in flight\./,
+    /for December: \$40 of \$50, \$3\.50 more are held by calls in flight\./,
   )
   assert.match(
     textOf('key.budget.exceeded', data),
@@ -44,12 +44,47 @@ test('what calls in flight hold is told where there is some; December ends in Ja
   )
 })
 
-test('the name of a key becomes neither a link nor a mention', () => {
-  const data = JSON.stringify({ key: { ...key, name: '<!channel> & <https://evil.example|x>' } })
-  assert.equal(
-    textOf('key.created', data),
-    'Key *&lt;!channel&gt; &amp; &lt;https://evil.example|x&gt;* was created.',
-  )
+const names: readonly (readonly [what: string, name: string, shown: string])[] = [
+  [
+    'a link or a mention',
+    '<!channel> & <https://evil.example|x>',
+    '`&lt;!channel&gt; &amp; &lt;https://evil.example|x&gt;`',
+  ],
+  ['bold text or a bare link', 'm* *Renew*: https://evil.example', '`m* *Renew*: https://evil.example`'],
+  ['lines of its own', 'a\r\n\n\u2028\t:siren: b\u0000\u0085c', '`a :siren: b c`'],
+  ['more than code', '``` ` x', "`''' ' x`"],
+  ['text that is read backwards', 'a\u202e\u200bb', '`a b`'],
+  ['a long message', '𝒜'.repeat(900), `\`${'𝒜'.repeat(99)}…\``],
+  ['nothing at all', '\u200b\n', '`unknown`'],
+]
+for (const [what, name, shown] of names) {
+  test(`what a client calls a key or a model does not become ${what}`, () => {
+    assert.equal(
+      textOf('key.created', JSON.stringify({ key: { ...key, name } })),
+      `Key ${shown} was created.`,
+    )
+    const unpriced = textOf('call.unpriced', JSON.stringify({ model: name, request_id: 'req_1' }))
+    assert.ok(unpriced.startsWith(`A call of the model ${shown} has no price (\`req_1\`)`), unpriced)
+  })
+}
+
+test('amounts are cut to what people read, and are never shown as more than they are, nor as nothing', () => {
+  for (const [amount, shown] of [
+    ['0', '$0'],
+    ['50', '$50'],
+    ['1.5', '$1.50'],
+    ['49.999999999', '$49.99'],
+    ['1.000000001', '$1'],
+    ['0.5', '$0.50'],
+    ['0.999999', '$0.999'],
+    ['0.0000978', '$0.0000978'],
+    ['0.000000001', '$0.000000001'],
+    ['-0.123456', '-$0.123'],
+    ['9223372036.854775807', '$9223372036.85'],
+  ] as const) {
+    const text = textOf('balance.low', `{"balance":{"balance_usd":${amount},"held_usd":0}}`)
+    assert.equal(text, `The prepaid credit is low: ${shown}, of which calls in flight hold $0.`)
+  }
 })
 
 test('every event has a sentence of its own, without a value that is missing', () => {

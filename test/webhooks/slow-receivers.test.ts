@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
 import { after, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
 import { until } from '../support/until.ts'
+import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { idOf, ToldGateway } from './told-gateway.ts'
 
 const told = await ToldGateway.start()
@@ -24,6 +27,57 @@ test('a receiver that never answers delays neither another nor a call, and has f
   assert.equal(reply.status, 200)
   await told.unsubscribe(dead)
 })
+
+const AT_ONCE = limits.webhookTriesMax
+const QUEUED = 3 * AT_ONCE
+
+const endings: readonly (readonly [what: string, method: string, fields?: object])[] = [
+  ['is deleted', 'DELETE'],
+  ['is disabled', 'PATCH', { enabled: false }],
+]
+for (const [what, method, fields] of endings) {
+  test(`once a webhook ${what}, what is under way ends, and what was claimed with it is not sent`, async () => {
+    const { receiver, path, answerAll } = await manyUnderWay()
+    if (method === 'DELETE') await told.unsubscribe({ path })
+    else await told.gateway.manage(method, path, fields)
+    answerAll()
+    // A delivery elsewhere, from its command to its end: time for many a try.
+    const fence = await told.subscribe()
+    for (let i = 1; i <= 3; i++) {
+      await told.gateway.manage('POST', `${fence.path}/test`)
+      await fence.receiver.until((messages) => messages.length === i)
+    }
+    assert.equal(receiver.messages.length, AT_ONCE)
+  })
+}
+
+test('once a webhook has another URL, what was claimed before goes there', async () => {
+  const { receiver, path, answerAll } = await manyUnderWay()
+  const moved = await WebhookReceiver.start()
+  after(() => moved.close())
+  await told.gateway.manage('PATCH', path, { url: moved.url })
+  answerAll()
+  await moved.until((messages) => messages.length === QUEUED - AT_ONCE)
+  assert.equal(receiver.messages.length, AT_ONCE)
+})
+
+/** A receiver that has as many messages as are sent at once, and answers none of them yet; more were claimed with them. */
+async function manyUnderWay() {
+  const { receiver, path } = await told.subscribe()
+  const held: ServerResponse[] = []
+  receiver.reply = () => (response) => void held.push(response)
+  const send = async () => void (await told.gateway.manage('POST', `${path}/test`))
+  await send()
+  await receiver.until((messages) => messages.length === 1)
+  for (let i = 0; i < QUEUED; i++) await send()
+  const answerAll = () => {
+    for (const response of held.splice(0)) response.writeHead(204).end()
+  }
+  answerAll()
+  await receiver.until((messages) => messages.length === 1 + AT_ONCE)
+  receiver.messages.shift()
+  return { receiver, path, answerAll }
+}
 
 test('both secrets sign after a rotation, and the messages of a test are for one endpoint alone', async () => {
   const one = await told.subscribe()

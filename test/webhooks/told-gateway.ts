@@ -20,6 +20,7 @@ export interface Delivery {
   readonly status: string
   readonly attempts: number
   readonly response_status: number | null
+  readonly error: string | null
   readonly last_attempt_at: string
   readonly next_attempt_at: string | null
 }
@@ -62,7 +63,7 @@ export class ToldGateway {
     await this.gateway.manage('PATCH', path, {})
   }
 
-  async unsubscribe({ path }: Subscription): Promise<void> {
+  async unsubscribe({ path }: Pick<Subscription, 'path'>): Promise<void> {
     await fetch(this.gateway.url + path, {
       method: 'DELETE',
       headers: { authorization: `Bearer ${this.gateway.adminKey}` },

@@ -155,7 +155,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     },
     ...{ disabled_reason: text, created_at_ms: integer, since_ms: integer, failing_since_ms: integer },
     ...{ last_delivery_at_ms: integer, last_status: integer, secret: bytes, former_secret: bytes },
-    ...{ former_until_ms: integer },
+    ...{ former_until_ms: integer, older_secret: bytes, older_until_ms: integer },
   }),
   // PostgreSQL numbers them anew, in the same order.
   table(
@@ -169,7 +169,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   }),
   table('webhook_delivery', 'webhook deliveries', {
     ...{ id: text, webhook_id: text, event_id: text, event_type: text, status: text, attempts: integer },
-    ...{ response_status: integer, last_attempt_at_ms: integer, next_attempt_at_ms: integer },
+    ...{ response_status: integer, error: text, last_attempt_at_ms: integer, next_attempt_at_ms: integer },
     ...{ created_at_ms: integer },
   }),
   table('webhook_mark', 'marks of webhook events', { name: text, until_ms: integer }),

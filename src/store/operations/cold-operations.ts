@@ -43,6 +43,7 @@ import {
   getWebhook,
   listWebhooks,
   rotateWebhookSecret,
+  setBalanceLow,
   setBudgetThresholds,
   updateWebhook,
 } from './webhooks.ts'
@@ -86,6 +87,7 @@ export const BRIEF = {
   rotateWebhookSecret,
   redeliver,
   queueTest,
+  setBalanceLow,
   setBudgetThresholds,
   readOutbox,
   keepEvents,

@@ -85,6 +85,14 @@ export function balanceOf({ credited, charged, held, enforced }: KeptBalance): B
 /** The setting that holds the percents of a cap, as JSON. */
 export const BUDGET_THRESHOLDS = 'budget_thresholds'
 
+/** The setting that holds the balance below which `balance.low` is told, in nanodollars; without it none is. */
+export const BALANCE_LOW = 'balance_low_nanos'
+
+/** While it is there, the balance is known to be low; then the sweep does not tell it. */
+export function lowMark(accountId: string): string {
+  return `low/${accountId}`
+}
+
 /** Whether an endpoint of the account would be told anything. */
 export function* isTold(accountId: string): Operation<boolean> {
   const found = yield sql`SELECT 1 AS found FROM webhook WHERE account_id = ${accountId} AND enabled LIMIT 1`

@@ -10,6 +10,13 @@ export function* readSetting(name: string): Operation<string | null> {
   return row === undefined ? null : text(row, 'value')
 }
 
+export function* writeSetting(name: string, value: string): Operation<void> {
+  yield sql`
+    INSERT INTO setting (name, value) VALUES (${name}, ${value})
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+}
+
+/** The value that was there first stays. */
 export function* keepSetting(name: string, value: string): Operation<string> {
   // A row that is there is written as it was, because only what is written is returned.
   const [row] = yield sql`

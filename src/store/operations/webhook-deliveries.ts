@@ -1,3 +1,4 @@
+import type { Idempotency } from '../../kernel/idempotency.ts'
 import { createUlidSource } from '../../kernel/ids.ts'
 import { limits } from '../../kernel/limits.ts'
 import type { Page } from '../../keys/key-store.ts'
@@ -9,11 +10,13 @@ import {
   type DeliveryStatus,
   type DeliveryTarget,
   type DisabledReason,
-  type Recorded,
+  type RecordedAttempts,
   type Redelivery,
   WEBHOOK_TEST,
+  type WebhookRecord,
 } from '../../webhooks/webhook-store.ts'
-import { number, numberOrNull, present, type Row, text } from '../rows.ts'
+import { number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
+import { claimKey, findReplay, keepSubject } from './idempotency.ts'
 import { hasLease, releaseLease, takeLease } from './lease.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { isTold, tell } from './outbox.ts'
@@ -24,8 +27,8 @@ import { getWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
 /** Deliveries: what is due, who delivers it, and what came of it. */
 
 const DELIVERY = raw(
-  `id, webhook_id, event_id, event_type, status, attempts, response_status, last_attempt_at_ms, next_attempt_at_ms,
-   created_at_ms`,
+  `id, webhook_id, event_id, event_type, status, attempts, response_status, error, last_attempt_at_ms,
+   next_attempt_at_ms, created_at_ms`,
 )
 
 export function* listDeliveries(query: DeliveryQuery): Operation<Page<DeliveryRecord>> {
@@ -49,6 +52,7 @@ function deliveryRecord(row: Row): DeliveryRecord {
     status: text(row, 'status') as DeliveryStatus,
     attempts: number(row, 'attempts'),
     responseStatus: numberOrNull(row, 'response_status'),
+    error: textOrNull(row, 'error'),
     lastAttemptAtMs: numberOrNull(row, 'last_attempt_at_ms'),
     nextAttemptAtMs: numberOrNull(row, 'next_attempt_at_ms'),
     createdAtMs: number(row, 'created_at_ms'),
@@ -60,6 +64,7 @@ export const redeliver = atomic(function* (
   webhookId: string,
   deliveryId: string,
   atMs: number,
+  idempotency: Idempotency | null,
 ): Operation<Redelivery> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
@@ -67,14 +72,13 @@ export const redeliver = atomic(function* (
     SELECT e.id, e.type, d.status FROM webhook_delivery AS d JOIN webhook_event AS e ON e.id = d.event_id
     WHERE d.id = ${deliveryId} AND d.webhook_id = ${webhookId} ${onPostgres('FOR NO KEY UPDATE OF d')}`
   if (event === undefined) return { kind: 'none' }
-  if (!webhook.enabled) return { kind: 'disabled' }
-  const nowMs = yield* currentTime(atMs)
-  if (text(event, 'status') !== 'pending') {
-    const id = yield* queueDelivery(webhookId, { id: text(event, 'id'), type: text(event, 'type') }, nowMs)
-    return yield* queued(id)
-  }
-  yield sql`UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE id = ${deliveryId}`
-  return yield* queued(deliveryId)
+  return yield* queueOnce(webhook, idempotency, function* () {
+    const nowMs = yield* currentTime(atMs)
+    if (text(event, 'status') !== 'pending')
+      return yield* queueDelivery(webhookId, { id: text(event, 'id'), type: text(event, 'type') }, nowMs)
+    yield sql`UPDATE webhook_delivery SET next_attempt_at_ms = ${nowMs} WHERE id = ${deliveryId}`
+    return deliveryId
+  })
 })
 
 export const queueTest = atomic(function* (
@@ -82,21 +86,39 @@ export const queueTest = atomic(function* (
   webhookId: string,
   payload: string,
   atMs: number,
+  idempotency: Idempotency | null,
 ): Operation<Redelivery> {
   const webhook = yield* getWebhook(accountId, webhookId)
   if (webhook === null) return { kind: 'none' }
-  if (!webhook.enabled) return { kind: 'disabled' }
-  const nowMs = yield* currentTime(atMs)
-  const id = `evt_${createUlidSource({ nowMs: () => nowMs, monotonicMs: () => nowMs })()}`
-  yield sql`
-    INSERT INTO webhook_event (id, account_id, type, payload, created_at_ms)
-    VALUES (${id}, ${accountId}, ${WEBHOOK_TEST}, ${payload}, ${nowMs})`
-  return yield* queued(yield* queueDelivery(webhookId, { id, type: WEBHOOK_TEST }, nowMs))
+  return yield* queueOnce(webhook, idempotency, function* () {
+    const nowMs = yield* currentTime(atMs)
+    const id = `evt_${createUlidSource({ nowMs: () => nowMs, monotonicMs: () => nowMs })()}`
+    yield sql`
+      INSERT INTO webhook_event (id, account_id, type, payload, created_at_ms)
+      VALUES (${id}, ${accountId}, ${WEBHOOK_TEST}, ${payload}, ${nowMs})`
+    return yield* queueDelivery(webhookId, { id, type: WEBHOOK_TEST }, nowMs)
+  })
 })
 
-function* queued(id: string): Operation<Redelivery> {
-  const [row] = yield sql`SELECT ${DELIVERY} FROM webhook_delivery WHERE id = ${id}`
-  return { kind: 'queued', delivery: deliveryRecord(present(row)) }
+/** `queue` makes a delivery, or makes one due, and gives its id. */
+function* queueOnce(
+  { id: webhookId, enabled }: WebhookRecord,
+  idempotency: Idempotency | null,
+  queue: () => Operation<string>,
+): Operation<Redelivery> {
+  const read = function* (id: string): Operation<DeliveryRecord | null> {
+    const [row] = yield sql`
+      SELECT ${DELIVERY} FROM webhook_delivery WHERE id = ${id} AND webhook_id = ${webhookId}`
+    return row === undefined ? null : deliveryRecord(row)
+  }
+  const replay = enabled ? yield* claimKey(idempotency, '', read) : yield* findReplay(idempotency, read)
+  if (replay !== null) return replay
+  if (!enabled) return { kind: 'disabled' }
+  const id = yield* queue()
+  yield* keepSubject(idempotency, id)
+  const delivery = yield* read(id)
+  if (delivery === null) throw new Error('a delivery is gone that was just queued')
+  return { kind: 'done', value: delivery }
 }
 
 export function* claimWebhooks(holder: string, limit: number, atMs: number): Operation<readonly string[]> {
@@ -121,10 +143,8 @@ export const claimDeliveries = atomic(function* (
   atMs: number,
 ): Operation<ClaimedDeliveries | null> {
   if (!(yield* takeLease(webhookId, holder, atMs))) return null
-  const [row] = yield sql`
-    SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret
-    FROM webhook WHERE id = ${webhookId} AND enabled`
-  if (row === undefined) {
+  const target = yield* readTarget(webhookId, atMs)
+  if (target === null) {
     yield* releaseLease(webhookId, holder)
     return null
   }
@@ -140,14 +160,22 @@ export const claimDeliveries = atomic(function* (
     payload: text(due, 'payload'),
     attempts: number(due, 'attempts'),
   }))
-  return { target: targetOf(row), deliveries }
+  return { target, deliveries }
 })
 
-function targetOf(row: Row): DeliveryTarget {
+/** Null: it is deleted, or disabled. */
+function* readTarget(webhookId: string, atMs: number): Operation<DeliveryTarget | null> {
+  const [row] = yield sql`
+    SELECT ${WEBHOOK}, secret, CASE WHEN former_until_ms > ${now(atMs)} THEN former_secret END AS former_secret,
+      CASE WHEN older_until_ms > ${now(atMs)} THEN older_secret END AS older_secret
+    FROM webhook WHERE id = ${webhookId} AND enabled`
+  if (row === undefined) return null
   return {
     ...webhookRecord(row),
     secret: row['secret'] as Uint8Array,
-    formerSecret: row['former_secret'] as Uint8Array | null,
+    formerSecrets: [row['former_secret'], row['older_secret']].filter(
+      (secret) => secret instanceof Uint8Array,
+    ),
   }
 }
 
@@ -157,17 +185,17 @@ export const recordAttempts = atomic(function* (
   attempts: readonly DeliveryAttempt[],
   release: boolean,
   atMs: number,
-): Operation<Recorded> {
-  if (!(yield* hasLease(webhookId, holder, atMs))) return 'lost'
+): Operation<RecordedAttempts> {
+  if (!(yield* hasLease(webhookId, holder, atMs))) return { kind: 'lost' }
   const nowMs = yield* currentTime(atMs)
   let failingSinceMs: number | null | undefined
-  for (const { id, responseStatus, outcome } of attempts) {
+  for (const { id, responseStatus, error, outcome } of attempts) {
     const status =
       outcome.kind === 'retry' ? 'pending' : outcome.kind === 'succeeded' ? 'succeeded' : 'failed'
     const nextMs = outcome.kind === 'retry' ? nowMs + outcome.inMs : null
     yield sql`
       UPDATE webhook_delivery SET status = ${status}, attempts = attempts + 1, response_status = ${responseStatus},
-        last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
+        error = ${error}, last_attempt_at_ms = ${nowMs}, next_attempt_at_ms = ${nextMs}
       WHERE id = ${id} AND webhook_id = ${webhookId} AND status = 'pending'`
     failingSinceMs = yield* noteOutcome(webhookId, responseStatus, outcome.kind === 'succeeded', nowMs)
   }
@@ -175,7 +203,7 @@ export const recordAttempts = atomic(function* (
   const isFailing = typeof failingSinceMs === 'number' && failingSinceMs + limits.webhookFailingMs <= nowMs
   if (isGone || isFailing) yield* disable(webhookId, isGone ? 'gone' : 'failing', atMs)
   if (release) yield* releaseLease(webhookId, holder)
-  return 'recorded'
+  return { kind: 'recorded', target: yield* readTarget(webhookId, atMs) }
 })
 
 /** Since when there have been only failures; null after a success. */
@@ -204,10 +232,11 @@ function* disable(webhookId: string, reason: DisabledReason, atMs: number): Oper
     yield* tell({ accountId, type: 'webhook.disabled', keyId: null, facts: { webhook } }, now(atMs))
 }
 
-/** For metrics. Both are read by an index that has only what waits. */
+/** For metrics. What waits for an endpoint that is deleted or disabled is not sent. An index has only what waits, by endpoint. */
 export function* countWaiting(): Operation<{ readonly outbox: number; readonly deliveries: number }> {
   const [row] = yield sql`
     SELECT (SELECT count(*) FROM webhook_outbox) AS outbox,
-      (SELECT count(*) FROM webhook_delivery WHERE status = 'pending') AS deliveries`
+      (SELECT count(*) FROM webhook JOIN webhook_delivery AS d ON d.webhook_id = webhook.id
+        WHERE enabled AND d.status = 'pending') AS deliveries`
   return { outbox: number(present(row), 'outbox'), deliveries: number(present(row), 'deliveries') }
 }

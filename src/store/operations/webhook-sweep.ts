@@ -4,8 +4,8 @@ import { nanos, number, numberOrNull, type Row, text } from '../rows.ts'
 import { getBalance } from './credits.ts'
 import { hasLease, RELAY } from './lease.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
-import { keptBalance, markAll, type NewOutboxRow, tell, tellAll } from './outbox.ts'
-import { readSetting } from './settings.ts'
+import { BALANCE_LOW, keptBalance, lowMark, markAll, type NewOutboxRow, tell, tellAll } from './outbox.ts'
+import { readSetting, writeSetting } from './settings.ts'
 import { FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** What no transaction causes but time alone, and what is too old to be kept. */
@@ -23,11 +23,7 @@ const LOOK_BACK_MS = 60_000
 
 const IN_TOLD_ACCOUNT = sql`account_id IN (SELECT account_id FROM webhook WHERE enabled)`
 
-export const sweepEvents = atomic(function* (
-  holder: string,
-  balanceLowNanos: Nanos | null,
-  atMs: number,
-): Operation<boolean> {
+export const sweepEvents = atomic(function* (holder: string, atMs: number): Operation<boolean> {
   if (!(yield* hasLease(RELAY, holder, atMs))) return false
   const [first] = yield sql`SELECT min(since_ms) AS since_ms FROM webhook WHERE enabled`
   const sinceMs = first === undefined ? null : numberOrNull(first, 'since_ms')
@@ -38,11 +34,9 @@ export const sweepEvents = atomic(function* (
   let isMore = yield* sweepExpiry(null, fromMs, nowMs)
   for (const days of EXPIRING_DAYS) isMore = (yield* sweepExpiry(days, fromMs, nowMs)) || isMore
   // What was told has its mark, so a look that did not see all begins where this one did.
-  if (!isMore)
-    yield sql`
-      INSERT INTO setting (name, value) VALUES (${SWEPT_TO}, ${String(nowMs)})
-      ON CONFLICT (name) DO UPDATE SET value = excluded.value`
-  if (balanceLowNanos !== null) yield* sweepBalances(balanceLowNanos, nowMs)
+  if (!isMore) yield* writeSetting(SWEPT_TO, String(nowMs))
+  const low = yield* readSetting(BALANCE_LOW)
+  if (low !== null) yield* sweepBalances(BigInt(low), nowMs)
   return isMore
 })
 
@@ -76,11 +70,14 @@ function expiryOf(key: Row, days: number | null): NewOutboxRow {
   return { ...of, type: 'key.expiring', facts: { days } }
 }
 
-/** Once, until the balance is at or above the amount again. */
+/**
+ * Once, until the balance is at or above the amount again. Settlement tells of a balance that a call brings below it, and marks
+ * it; what is left for here is one that was low when an endpoint, the amount or the credit came to count.
+ */
 function* sweepBalances(lowNanos: Nanos, nowMs: number): Operation<void> {
   const accounts = yield sql`
     SELECT id, credited_nanos - charged_nanos AS balance_nanos,
-      EXISTS (SELECT 1 FROM webhook_mark WHERE name = ${LOW} || account.id) AS is_marked
+      EXISTS (SELECT 1 FROM webhook_mark WHERE name = ${lowMark('')} || account.id) AS is_marked
     FROM account WHERE credit_enforced AND id IN (SELECT account_id FROM webhook WHERE enabled)`
   for (const row of accounts) {
     const accountId = text(row, 'id')
@@ -88,16 +85,18 @@ function* sweepBalances(lowNanos: Nanos, nowMs: number): Operation<void> {
     const isMarked = row['is_marked'] === true || row['is_marked'] === 1n
     if (isLow === isMarked) continue
     if (!isLow) {
-      yield sql`DELETE FROM webhook_mark WHERE name = ${LOW + accountId}`
+      yield sql`DELETE FROM webhook_mark WHERE name = ${lowMark(accountId)}`
       continue
     }
-    yield sql`INSERT INTO webhook_mark (name, until_ms) VALUES (${LOW + accountId}, NULL)`
+    // A settlement on another node may have marked it since, and told it.
+    const marked = yield sql`
+      INSERT INTO webhook_mark (name, until_ms) VALUES (${lowMark(accountId)}, NULL)
+      ON CONFLICT DO NOTHING RETURNING name`
+    if (marked.length === 0) continue
     const balance = keptBalance(yield* getBalance(accountId))
     yield* tell({ accountId, type: 'balance.low', keyId: null, facts: { balance } }, sql`${nowMs}`)
   }
 }
-
-const LOW = 'low/'
 
 /** An event outlasts its deliveries by the time that the attempts at the last of them may take. */
 const EVENT_OUTLASTS_MS = 3 * DAY_MS
@@ -113,7 +112,8 @@ export const pruneWebhooks = atomic(function* (holder: string, atMs: number): Op
     yield deleteSome('webhook_mark', 'name', sql`until_ms < ${nowMs}`),
     yield deleteSome('webhook_lease', 'name', sql`until_ms < ${nowMs - DAY_MS}`),
     yield sql`
-      UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL WHERE id IN (
+      UPDATE webhook_delivery SET status = 'failed', next_attempt_at_ms = NULL,
+        error = coalesce(error, 'the webhook was disabled before it was sent') WHERE id IN (
         SELECT id FROM webhook_delivery WHERE status = 'pending'
           AND NOT EXISTS (SELECT 1 FROM webhook WHERE webhook.id = webhook_id AND enabled)
         LIMIT ${AT_ONCE} ${onPostgres('FOR NO KEY UPDATE SKIP LOCKED')})

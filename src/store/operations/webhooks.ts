@@ -1,9 +1,11 @@
 import type { Idempotency } from '../../kernel/idempotency.ts'
 import { limits } from '../../kernel/limits.ts'
+import type { Nanos } from '../../kernel/money.ts'
 import type { Page } from '../../keys/key-store.ts'
 import type {
   DisabledReason,
   NewWebhook,
+  SecretRotation,
   WebhookChanges,
   WebhookCreation,
   WebhookFormat,
@@ -13,9 +15,10 @@ import type {
 import { bool, number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay } from './idempotency.ts'
 import { modelsOf as namesOf } from './keys.ts'
-import { atomic, type Operation } from './operation.ts'
-import { BUDGET_THRESHOLDS } from './outbox.ts'
-import { and, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
+import { atomic, currentTime, type Operation } from './operation.ts'
+import { BALANCE_LOW, BUDGET_THRESHOLDS } from './outbox.ts'
+import { writeSetting } from './settings.ts'
+import { and, FOR_UPDATE, join, json, now, onPostgres, raw, type Sql, sql } from './sql.ts'
 
 /** Webhook endpoints: every statement that changes one, but for what comes of deliveries, is in this file. */
 
@@ -107,21 +110,35 @@ export function* deleteWebhook(accountId: string, id: string): Operation<boolean
   return deleted.length > 0
 }
 
-export function* rotateWebhookSecret(
+export const rotateWebhookSecret = atomic(function* (
   accountId: string,
   id: string,
   secret: Uint8Array,
-  formerSignsMs: number,
   atMs: number,
-): Operation<WebhookRecord | null> {
+  idempotency: Idempotency | null,
+): Operation<SecretRotation> {
   const [row] = yield sql`
-    UPDATE webhook SET former_secret = secret, former_until_ms = ${now(atMs)} + ${formerSignsMs}, secret = ${secret}
-    WHERE account_id = ${accountId} AND id = ${id} RETURNING ${WEBHOOK}`
-  return row === undefined ? null : webhookRecord(row)
-}
+    SELECT older_until_ms FROM webhook WHERE account_id = ${accountId} AND id = ${id} ${FOR_UPDATE}`
+  if (row === undefined) return { kind: 'none' }
+  const nowMs = yield* currentTime(atMs)
+  const untilMs = numberOrNull(row, 'older_until_ms') ?? 0
+  const isTooSoon = untilMs > nowMs
+  const read = (rotated: string) => getWebhook(accountId, rotated)
+  const replay = isTooSoon ? yield* findReplay(idempotency, read) : yield* claimKey(idempotency, id, read)
+  if (replay !== null) return replay
+  if (isTooSoon) return { kind: 'too_soon', untilMs }
+  const [rotated] = yield sql`
+    UPDATE webhook SET older_secret = former_secret, older_until_ms = former_until_ms, former_secret = secret,
+      former_until_ms = ${nowMs + limits.webhookOldSecretMs}, secret = ${secret}
+    WHERE id = ${id} RETURNING ${WEBHOOK}`
+  return { kind: 'done', value: webhookRecord(present(rotated)) }
+})
 
 export function* setBudgetThresholds(percents: readonly number[]): Operation<void> {
-  yield sql`
-    INSERT INTO setting (name, value) VALUES (${BUDGET_THRESHOLDS}, ${JSON.stringify(percents)})
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+  yield* writeSetting(BUDGET_THRESHOLDS, JSON.stringify(percents))
+}
+
+export function* setBalanceLow(nanos: Nanos | null): Operation<void> {
+  if (nanos === null) yield sql`DELETE FROM setting WHERE name = ${BALANCE_LOW}`
+  else yield* writeSetting(BALANCE_LOW, String(nanos))
 }

@@ -1,4 +1,4 @@
-import { webhookTables } from './webhook-tables.ts'
+import { deliveryErrors, olderSecrets, webhookTables } from './webhook-tables.ts'
 
 /**
  * The same tables as those of the SQLite store. Rows that every call of a key or an account touches are narrow and
@@ -409,4 +409,6 @@ export const migrations: readonly string[] = [
   sessions,
   attention,
   deferredObjects,
+  olderSecrets,
+  deliveryErrors,
 ]

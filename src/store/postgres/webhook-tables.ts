@@ -79,3 +79,10 @@ export const webhookTables = `
 
   CREATE INDEX api_key_by_expiry ON api_key (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
 `
+
+/** The secret before the former one, which was replaced before its own time was over. */
+export const olderSecrets = `
+  ALTER TABLE webhook ADD COLUMN older_secret bytea, ADD COLUMN older_until_ms bigint;
+`
+
+export const deliveryErrors = 'ALTER TABLE webhook_delivery ADD COLUMN error text'

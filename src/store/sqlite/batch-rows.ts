@@ -104,7 +104,7 @@ export interface BatchRows {
     keyId: string,
   ): void
   /** What settlement tells by itself; what a call has crossed of its month is found when the month is written. */
-  readonly tell: Pick<TellSettled, 'unpriced' | 'balanceExhausted'>
+  readonly tell: Pick<TellSettled, 'unpriced' | 'balance'>
   /** To be called when a month has got floors: what this batch has read of the key may say that there are none. */
   forgetKeys(): void
   /** Writes all that was moved. To be called before the commit, and before a command that reads these rows itself. */

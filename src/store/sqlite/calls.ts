@@ -164,8 +164,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     const moves = rows.month(keyId, month)
     moves.told ??= { accountId, calls: [] }
     moves.told.calls.push({ requestId, costNanos, atMs })
-    if (account.creditEnforced && balanceNanos <= 0n && balanceNanos + costNanos > 0n)
-      rows.tell.balanceExhausted(accountId, balanceNanos, heldNanos, atMs)
+    if (account.creditEnforced) rows.tell.balance(accountId, balanceNanos, costNanos, heldNanos, atMs)
   }
 
   function move(

@@ -1,4 +1,4 @@
-import { webhookTables } from './webhook-tables.ts'
+import { deliveryErrors, olderSecrets, webhookTables } from './webhook-tables.ts'
 
 /** Accounts, API keys and admin keys. Every row names its account, so that more accounts later need no rewrite. */
 const accountsAndKeys = `
@@ -323,4 +323,6 @@ export const migrations: readonly string[] = [
   sessions,
   attention,
   deferredObjects,
+  olderSecrets,
+  deliveryErrors,
 ]

@@ -8,9 +8,11 @@ import {
 } from '../../ledger/budget-crossings.ts'
 import type { WebhookEventType } from '../../webhooks/webhook-store.ts'
 import {
+  BALANCE_LOW,
   BUDGET_THRESHOLDS,
   exceededMark,
   keptBalance,
+  lowMark,
   MARK_MS,
   type OutboxFacts,
   unpricedMarks,
@@ -31,7 +33,8 @@ export interface SettledMonth {
 /** What settlement tells, in its own transaction. It is asked only where the account has an endpoint that is enabled. */
 export interface TellSettled {
   month(settled: SettledMonth): void
-  balanceExhausted(accountId: string, balanceNanos: bigint, heldNanos: bigint, atMs: number): void
+  /** The balance after a call of this cost, where credit counts. */
+  balance(accountId: string, balanceNanos: bigint, costNanos: bigint, heldNanos: bigint, atMs: number): void
   unpriced(accountId: string, day: string, model: string, requestId: string, atMs: number): void
 }
 
@@ -43,7 +46,7 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
   const countMarks = inArrays(db.prepare('SELECT count(*) FROM webhook_mark WHERE name >= ? AND name < ?'))
   const selectCap = inArrays(db.prepare('SELECT monthly_budget_nanos FROM api_key WHERE id = ?'))
   const selectCredited = inArrays(db.prepare('SELECT credited_nanos FROM account WHERE id = ?'))
-  const selectThresholds = inArrays(db.prepare('SELECT value FROM setting WHERE name = ?'))
+  const selectSetting = inArrays(db.prepare('SELECT value FROM setting WHERE name = ?'))
 
   function tell(
     accountId: string,
@@ -58,8 +61,13 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
   const mark = (name: string, atMs: number): boolean =>
     Number(insertMark.run(name, integer(atMs + MARK_MS)).changes) === 1
 
+  function setting(name: string): string | undefined {
+    const [value] = (selectSetting.get(name) ?? []) as unknown as readonly [string?]
+    return value
+  }
+
   function thresholds(): readonly number[] {
-    const [value] = (selectThresholds.get(BUDGET_THRESHOLDS) ?? []) as unknown as readonly [string?]
+    const value = setting(BUDGET_THRESHOLDS)
     return value === undefined ? DEFAULT_THRESHOLDS : (JSON.parse(value) as number[])
   }
 
@@ -86,11 +94,19 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
       }
     },
 
-    balanceExhausted(accountId, balanceNanos, heldNanos, atMs) {
+    balance(accountId, balanceNanos, costNanos, heldNanos, atMs) {
+      const low = setting(BALANCE_LOW)
+      const passes = (nanos: bigint) => balanceNanos < nanos && nanos <= balanceNanos + costNanos
+      const isLow = low !== undefined && passes(BigInt(low))
+      // Whole nanodollars: below the smallest of them is nothing.
+      const isExhausted = passes(1n)
+      if (!isLow && !isExhausted) return
+      if (low !== undefined) insertMark.run(lowMark(accountId), null)
       const [creditedNanos] = selectCredited.get(accountId) as unknown as readonly [bigint]
       const chargedNanos = creditedNanos - balanceNanos
       const balance = keptBalance({ creditedNanos, chargedNanos, heldNanos, enforced: true })
-      tell(accountId, 'balance.exhausted', null, atMs, { balance })
+      if (isLow) tell(accountId, 'balance.low', null, atMs, { balance })
+      if (isExhausted) tell(accountId, 'balance.exhausted', null, atMs, { balance })
     },
 
     unpriced(accountId, day, model, requestId, atMs) {

@@ -80,3 +80,11 @@ export const webhookTables = `
 
   CREATE INDEX api_key_by_expiry ON api_key (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
 `
+
+/** The secret before the former one, which was replaced before its own time was over. */
+export const olderSecrets = `
+  ALTER TABLE webhook ADD COLUMN older_secret BLOB;
+  ALTER TABLE webhook ADD COLUMN older_until_ms INTEGER;
+`
+
+export const deliveryErrors = 'ALTER TABLE webhook_delivery ADD COLUMN error TEXT'

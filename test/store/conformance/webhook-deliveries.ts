@@ -81,6 +81,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
           status: 'pending',
           attempts: 0,
           responseStatus: null,
+          error: null,
         },
         ...{ lastAttemptAtMs: null, nextAttemptAtMs: SOON, createdAtMs: SOON },
       })
@@ -105,6 +106,13 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await store.releaseLeases('n2')
     assert.deepEqual(await store.readOutbox('n1', over), [])
     assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 1 })
+    // What is not going to be sent does not wait.
+    await store.updateWebhook('default', 'wh_a', { enabled: false }, over)
+    assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 0 })
+    await store.updateWebhook('default', 'wh_a', { enabled: true }, over)
+    assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 1 })
+    await store.deleteWebhook('default', 'wh_a')
+    assert.deepEqual(await store.countWaiting(), { outbox: 0, deliveries: 0 })
   })
 
   promise(
@@ -125,7 +133,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       ])
       const id = due?.id ?? ''
       const retry = attempt(id, { kind: 'retry', inMs: 5_000 }, 500)
-      assert.equal(await store.recordAttempts('n1', 'wh_a', [retry], true, SOON), 'recorded')
+      assert.equal((await store.recordAttempts('n1', 'wh_a', [retry], true, SOON)).kind, 'recorded')
       assert.deepEqual(await store.claimWebhooks('n1', 10, SOON + 4_999), [])
       assert.deepEqual(await store.claimWebhooks('n2', 10, SOON + 5_000), ['wh_a'])
       assert.deepEqual(
@@ -133,12 +141,14 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
         [1],
       )
       assert.equal((await store.getWebhook('default', 'wh_a'))?.lastStatus, 500)
+      assert.equal((await deliveriesOf(store, 'a'))[0]?.error, 'it answered 500')
       await store.recordAttempts('n2', 'wh_a', [attempt(id, { kind: 'succeeded' }, 204)], false, SOON + 5_000)
       assert.deepEqual(await claimed(store, 'a', DAY_MS + SOON, 'n2'), [])
       const [shown] = await deliveriesOf(store, 'a')
-      assert.deepEqual(shown && [shown.status, shown.attempts, shown.responseStatus, shown.nextAttemptAtMs], [
+      assert.deepEqual(shown && [shown.status, shown.attempts, shown.responseStatus, shown.error], [
         ...['succeeded', 2, 204, null],
       ])
+      assert.equal(shown?.nextAttemptAtMs, null)
       const webhook = await store.getWebhook('default', 'wh_a')
       assert.deepEqual([webhook?.lastStatus, webhook?.lastDeliveryAtMs], [204, SOON + 5_000])
     },
@@ -161,12 +171,32 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       const over = later + limits.webhookLeaseMs
       const [due] = (await claimed(store, 'a', over, 'n2')) ?? []
       const done = [attempt(due?.id ?? '', { kind: 'succeeded' })]
-      assert.equal(await store.recordAttempts('n1', 'wh_a', done, true, over), 'lost')
+      assert.equal((await store.recordAttempts('n1', 'wh_a', done, true, over)).kind, 'lost')
       assert.equal(await store.keepWebhookLease('n1', 'wh_a', over), false)
       assert.equal((await deliveriesOf(store, 'a'))[0]?.attempts, 0)
-      assert.equal(await store.recordAttempts('n2', 'wh_a', done, true, over), 'recorded')
+      assert.equal((await store.recordAttempts('n2', 'wh_a', done, true, over)).kind, 'recorded')
     },
   )
+
+  promise('recording an attempt tells what has become of the endpoint meanwhile', async ({ store }) => {
+    await addWebhook(store, 'a')
+    await addKey(store, 'a', { createdAtMs: NOON })
+    await relay(store)
+    await claimed(store, 'a')
+    const target = async () => {
+      const recorded = await store.recordAttempts('n1', 'wh_a', [], false, SOON)
+      return recorded.kind === 'lost' ? assert.fail() : recorded.target
+    }
+    await store.updateWebhook('default', 'wh_a', { url: 'https://moved.example/', format: 'slack' }, SOON)
+    const moved = await target()
+    assert.deepEqual([moved?.url, moved?.format], ['https://moved.example/', 'slack'])
+    await store.updateWebhook('default', 'wh_a', { enabled: false }, SOON)
+    assert.equal(await target(), null)
+    await store.updateWebhook('default', 'wh_a', { enabled: true }, SOON)
+    assert.notEqual(await target(), null)
+    await store.deleteWebhook('default', 'wh_a')
+    assert.equal(await target(), null)
+  })
 
   promise(
     'an endpoint that is gone, or fails for five days, is disabled, and the others are told',
@@ -212,38 +242,92 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
 
       // What was queued is given up, and can be redelivered once the endpoint is enabled.
       assert.ok((await store.pruneWebhooks('relay', fifth)) > 0)
-      assert.deepEqual([...new Set((await deliveriesOf(store, 'a')).map(({ status }) => status))], ['failed'])
-      assert.deepEqual(await store.redeliver('default', 'wh_a', first, fifth), { kind: 'disabled' })
+      const givenUp = await deliveriesOf(store, 'a')
+      assert.deepEqual([...new Set(givenUp.map(({ status }) => status))], ['failed'])
+      assert.deepEqual([...new Set(givenUp.map(({ error }) => error))].toSorted(), [
+        ...['it answered 410', 'the webhook was disabled before it was sent'],
+      ])
+      assert.deepEqual(await store.redeliver('default', 'wh_a', first, fifth, null), { kind: 'disabled' })
       await store.updateWebhook('default', 'wh_a', { enabled: true }, fifth)
-      const again = await store.redeliver('default', 'wh_a', first, fifth)
-      assert.ok(again.kind === 'queued' && again.delivery.id !== first && again.delivery.attempts === 0)
-      const pulled = await store.redeliver('default', 'wh_a', again.delivery.id, fifth + 5)
-      assert.ok(pulled.kind === 'queued' && pulled.delivery.id === again.delivery.id)
-      assert.equal(pulled.delivery.nextAttemptAtMs, fifth + 5)
-      assert.deepEqual(await store.redeliver('default', 'wh_a', 'whd_none', fifth), { kind: 'none' })
-      assert.deepEqual(await store.redeliver('other', 'wh_a', first, fifth), { kind: 'none' })
+      const again = await store.redeliver('default', 'wh_a', first, fifth, null)
+      assert.ok(again.kind === 'done' && again.value.id !== first && again.value.attempts === 0)
+      const pulled = await store.redeliver('default', 'wh_a', again.value.id, fifth + 5, null)
+      assert.ok(pulled.kind === 'done' && pulled.value.id === again.value.id)
+      assert.equal(pulled.value.nextAttemptAtMs, fifth + 5)
+      assert.deepEqual(await store.redeliver('default', 'wh_a', 'whd_none', fifth, null), { kind: 'none' })
+      assert.deepEqual(await store.redeliver('other', 'wh_a', first, fifth, null), { kind: 'none' })
     },
   )
 
+  promise('a test goes to one endpoint', async ({ store }) => {
+    await addWebhook(store, 'a', { events: ['key.created'] })
+    await addWebhook(store, 'b')
+    const queued = await store.queueTest('default', 'wh_a', '{"type":"webhook.test"}', SOON, null)
+    assert.ok(queued.kind === 'done' && queued.value.eventType === 'webhook.test')
+    assert.deepEqual(await deliveriesOf(store, 'b'), [])
+  })
+
   promise(
-    'a test goes to one endpoint, and a rotated secret signs beside the new one for its time',
+    'each secret that was rotated away signs to the end of its own time, and a third is refused',
     async ({ store }) => {
-      await addWebhook(store, 'a', { events: ['key.created'] })
-      await addWebhook(store, 'b')
-      const queued = await store.queueTest('default', 'wh_a', '{"type":"webhook.test"}', SOON)
-      assert.ok(queued.kind === 'queued' && queued.delivery.eventType === 'webhook.test')
-      assert.deepEqual(await deliveriesOf(store, 'b'), [])
-      await store.rotateWebhookSecret('default', 'wh_a', Buffer.from('new'), 1_000, SOON)
+      await addWebhook(store, 'a')
+      const { webhookOldSecretMs: signsMs } = limits
+      const rotate = async (secret: string, atMs: number) =>
+        await store.rotateWebhookSecret('default', 'wh_a', Buffer.from(secret), atMs, null)
       const secrets = async (atMs: number) => {
-        const target = (await store.claimDeliveries('n1', 'wh_a', atMs))?.target
-        return [target?.secret, target?.formerSecret].map(
-          (secret) => secret && Buffer.from(secret).toString(),
-        )
+        const target = (await store.claimDeliveries('n1', 'wh_a', atMs))?.target ?? assert.fail()
+        return [target.secret, ...target.formerSecrets].map((secret) => Buffer.from(secret).toString())
       }
-      assert.deepEqual(await secrets(SOON + 999), ['new', 'sealed a'])
-      assert.deepEqual(await secrets(SOON + 1_000), ['new', null])
+      assert.equal((await rotate('second', SOON)).kind, 'done')
+      assert.deepEqual(await secrets(SOON + 1), ['second', 'sealed a'])
+      assert.equal((await rotate('third', SOON + 5)).kind, 'done')
+      assert.deepEqual(await secrets(SOON + signsMs - 1), ['third', 'second', 'sealed a'])
+      const untilMs = SOON + signsMs
+      assert.deepEqual(await rotate('fourth', untilMs - 1), { kind: 'too_soon', untilMs })
+      assert.deepEqual(await secrets(untilMs), ['third', 'second'])
+      assert.equal((await rotate('fourth', untilMs)).kind, 'done')
+      assert.deepEqual(await secrets(untilMs + 1), ['fourth', 'third', 'second'])
+      assert.deepEqual(await secrets(untilMs + 5), ['fourth', 'third'])
+      assert.deepEqual(await secrets(untilMs + signsMs), ['fourth'])
     },
   )
+
+  promise('what is asked of an endpoint twice under one name is done once', async ({ store, rows }) => {
+    await addWebhook(store, 'a')
+    const once = (name: string): Idempotency => {
+      return { accountId: 'default', name, fingerprint: digestOf(name), atMs: SOON }
+    }
+    const rotate = async (secret: string) =>
+      await store.rotateWebhookSecret('default', 'wh_a', Buffer.from(secret), SOON, once('rotate'))
+    const kinds = (await Promise.all(['b', 'c', 'd'].map(rotate))).map(({ kind }) => kind)
+    assert.deepEqual(kinds.toSorted(), ['done', 'repeated', 'repeated'])
+    const target = (await store.claimDeliveries('n1', 'wh_a', SOON))?.target
+    assert.equal(target?.formerSecrets.length, 1)
+
+    const send = async () => await store.queueTest('default', 'wh_a', '{}', SOON, once('test'))
+    const sent = await send()
+    assert.ok(sent.kind === 'done')
+    assert.deepEqual(await send(), { ...sent, kind: 'repeated' })
+    await claimed(store, 'a')
+    const done = [attempt(sent.value.id, { kind: 'succeeded' })]
+    await store.recordAttempts('n1', 'wh_a', done, false, SOON)
+    const again = async (name: string) =>
+      await store.redeliver('default', 'wh_a', sent.value.id, SOON, once(name))
+    const redelivered = await again('again')
+    assert.ok(redelivered.kind === 'done' && redelivered.value.id !== sent.value.id)
+    assert.deepEqual(await again('again'), { ...redelivered, kind: 'repeated' })
+    assert.equal((await rows('webhook_delivery')).length, 2)
+
+    // It is found again after what would refuse it now.
+    await store.updateWebhook('default', 'wh_a', { enabled: false }, SOON)
+    assert.equal((await send()).kind, 'repeated')
+    await store.rotateWebhookSecret('default', 'wh_a', Buffer.from('e'), SOON, null)
+    assert.equal(
+      (await store.rotateWebhookSecret('default', 'wh_a', Buffer.from('f'), SOON, null)).kind,
+      'too_soon',
+    )
+    assert.equal((await rotate('g')).kind, 'repeated')
+  })
 
   promise(
     'keys that expire are told once each, however often it is looked and if nothing ran meanwhile',
@@ -260,7 +344,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       await relay(store)
       const swept = async (atMs: number) => {
         await store.readOutbox('relay', atMs)
-        while (await store.sweepEvents('relay', null, atMs)) {}
+        while (await store.sweepEvents('relay', atMs)) {}
         return (await relay(store, atMs)).map((event) =>
           'key' in event
             ? `${event.type}${event.type === 'key.expiring' ? event.days : ''} ${event.key.record.id}`
@@ -286,7 +370,7 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       assert.deepEqual(await swept(at + 60_000), [])
       // Too long ago.
       assert.deepEqual(await swept(at + DAY_MS + limits.webhookKeptMs), [])
-      assert.equal(await store.sweepEvents('another', null, at), false)
+      assert.equal(await store.sweepEvents('another', at), false)
     },
   )
 
@@ -296,8 +380,8 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
       await store.createKey(newKey(`k${i}`, { expiresAtMs: NOON + 5, createdAtMs: BEFORE - 1 }), null)
     await addWebhook(store, 'a')
     await outbox(store)
-    assert.equal(await store.sweepEvents('relay', null, SOON), true)
-    assert.equal(await store.sweepEvents('relay', null, SOON), false)
+    assert.equal(await store.sweepEvents('relay', SOON), true)
+    assert.equal(await store.sweepEvents('relay', SOON), false)
     const told = await relay(store)
     assert.equal(new Set(told.map((event) => ('key' in event ? event.key.record.id : ''))).size, keys)
     assert.equal(told.length, keys)
@@ -307,9 +391,10 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     await addWebhook(store, 'a')
     await addKey(store, 'a', { createdAtMs: BEFORE - 1 })
     await relay(store)
+    await store.setBalanceLow(100n)
     const swept = async () => {
       await outbox(store)
-      await store.sweepEvents('relay', 100n, SOON)
+      await store.sweepEvents('relay', SOON)
       return (await relay(store)).map((event) =>
         'balance' in event ? event.balance.creditedNanos - event.balance.chargedNanos : event.type,
       )
@@ -325,7 +410,57 @@ export function webhookDeliveryConformance(storeName: string, openStore: OpenSto
     assert.deepEqual(await swept(), [])
     await spend(store, 'a', 10n)
     assert.deepEqual(await swept(), [90n])
+    await store.setBalanceLow(null)
+    await addCredit(store, 1_000n)
+    await spend(store, 'a', 995n)
+    assert.deepEqual(await swept(), [], 'it is not to be told any more')
+    // What no call has made low is found by the look.
+    await store.setBalanceLow(200n)
+    assert.deepEqual(await swept(), [], 'it was marked already')
+    await addCredit(store, 105n)
+    assert.deepEqual(await swept(), [])
+    await store.setBalanceLow(300n)
+    assert.deepEqual(await swept(), [200n])
   })
+
+  promise(
+    'a low balance is told with the call that makes it low, before one that is used up, and never after',
+    async ({ store }) => {
+      await addWebhook(store, 'a')
+      await addKey(store, 'a', { createdAtMs: BEFORE - 1 })
+      await addCredit(store, 1_000n)
+      await relay(store)
+      await store.setBalanceLow(100n)
+      const told = async (sweeps = true) => {
+        if (sweeps) {
+          await outbox(store)
+          await store.sweepEvents('relay', SOON)
+        }
+        return (await relay(store)).map(inShort)
+      }
+      await spend(store, 'a', 900n)
+      assert.deepEqual(await told(false), [])
+      await spend(store, 'a', 1n)
+      assert.deepEqual(await told(false), ['balance.low'])
+      assert.deepEqual(await told(), [])
+      await spend(store, 'a', 99n)
+      assert.deepEqual(await told(), ['balance.exhausted'])
+      // Filled up and used up again before anything looked: each of it is told once more.
+      await addCredit(store, 500n)
+      await spend(store, 'a', 600n)
+      assert.deepEqual(await told(false), ['balance.low', 'balance.exhausted'])
+      assert.deepEqual(await told(), [])
+      // Low before there was an amount to be low by, and used up before anything looked.
+      await store.setBalanceLow(null)
+      await addCredit(store, 190n)
+      assert.deepEqual(await told(), [])
+      await store.setBalanceLow(50n)
+      assert.deepEqual(await told(), [])
+      await store.setBalanceLow(100n)
+      await spend(store, 'a', 90n)
+      assert.deepEqual(await told(), ['balance.exhausted'])
+    },
+  )
 
   promise('what is old is deleted, and what is not stays', async ({ store, rows }) => {
     await addWebhook(store, 'a')

@@ -76,4 +76,7 @@ export const attempt = (
   id: string,
   outcome: DeliveryAttempt['outcome'],
   responseStatus: number | null = 200,
-): DeliveryAttempt => ({ id, outcome, responseStatus })
+): DeliveryAttempt => ({
+  ...{ id, outcome, responseStatus },
+  error: outcome.kind === 'succeeded' ? null : `it answered ${responseStatus}`,
+})

@@ -107,7 +107,7 @@ export const settlement = `
       WHERE a.id = s.account_id RETURNING a.id, a.credited_nanos - a.charged_nanos AS balance
     )
     SELECT jsonb_object_agg(id, balance) INTO v_balances FROM moved;
-    IF v_told THEN PERFORM tell_exhausted(v_booked, p_closings -> 0 ? 'atMs'); END IF;
+    IF v_told THEN PERFORM tell_balance(v_booked, p_closings -> 0 ? 'atMs'); END IF;
     -- The balance after each call, as if they had been booked one after the other.
     SELECT coalesce(jsonb_object_agg(s.id, jsonb_build_object('n', s.n, 'balance', s.balance)), '{}')
     INTO v_results FROM (

@@ -1,6 +1,6 @@
 import { limits } from '../../../kernel/limits.ts'
 import { CAP_PERCENT, DEFAULT_THRESHOLDS } from '../../../ledger/budget-crossings.ts'
-import { BUDGET_THRESHOLDS, MARK_MS } from '../../operations/outbox.ts'
+import { BALANCE_LOW, BUDGET_THRESHOLDS, lowMark, MARK_MS } from '../../operations/outbox.ts'
 import { PLAN_SETTINGS } from './settings.ts'
 
 /**
@@ -63,19 +63,29 @@ export const webhooks = `
     FROM first JOIN marked ON marked.name = marks || model;
   END $$;
 
-  -- The account is locked, and has been charged.
-  CREATE OR REPLACE FUNCTION tell_exhausted(p_booked booking[], p_caller_clock boolean)
+  -- The account is locked, and has been charged. A sweep that marks a low balance locks no account, so it may be waited for.
+  CREATE OR REPLACE FUNCTION tell_balance(p_booked booking[], p_caller_clock boolean)
   RETURNS void LANGUAGE plpgsql ${PLAN_SETTINGS} AS $$
   BEGIN
+    WITH charged AS (
+      SELECT a.*, a.credited_nanos - a.charged_nanos AS balance, s.cost,
+        CASE WHEN p_caller_clock THEN s.at_ms ELSE now_ms() END AS at_ms,
+        (SELECT value::bigint FROM setting WHERE name = '${BALANCE_LOW}') AS low
+      FROM (SELECT b.account_id, sum(b.cost_nanos) AS cost, max(b.at_ms) AS at_ms FROM unnest(p_booked) b
+        GROUP BY b.account_id) s
+      JOIN account a ON a.id = s.account_id
+      WHERE a.credit_enforced AND EXISTS (SELECT FROM webhook w WHERE w.account_id = a.id AND w.enabled)
+    ), passed AS (
+      -- Whole nanodollars: below the smallest of them is nothing.
+      SELECT * FROM charged, LATERAL (VALUES (1, 'balance.low', low), (2, 'balance.exhausted', 1)) AS told (n, type, nanos)
+      WHERE balance < nanos AND nanos <= balance + cost
+    ), marked AS (
+      INSERT INTO webhook_mark (name, until_ms)
+      SELECT DISTINCT '${lowMark('')}' || id, NULL::bigint FROM passed WHERE low IS NOT NULL ORDER BY 1 ON CONFLICT DO NOTHING
+    )
     INSERT INTO webhook_outbox (account_id, type, at_ms, facts)
-    SELECT a.id, 'balance.exhausted', CASE WHEN p_caller_clock THEN s.at_ms ELSE now_ms() END,
-      jsonb_build_object('balance', jsonb_build_object('credited', a.credited_nanos::text,
-        'charged', a.charged_nanos::text, 'held', a.held_nanos::text, 'enforced', true))
-    FROM (SELECT b.account_id, sum(b.cost_nanos) AS cost, max(b.at_ms) AS at_ms FROM unnest(p_booked) b
-      GROUP BY b.account_id) s
-    JOIN account a ON a.id = s.account_id
-    WHERE a.credit_enforced AND a.credited_nanos - a.charged_nanos <= 0
-      AND a.credited_nanos - a.charged_nanos + s.cost > 0
-      AND EXISTS (SELECT FROM webhook w WHERE w.account_id = a.id AND w.enabled);
+    SELECT id, type, at_ms, jsonb_build_object('balance', jsonb_build_object('credited', credited_nanos::text,
+      'charged', charged_nanos::text, 'held', held_nanos::text, 'enforced', true))
+    FROM passed ORDER BY id, n;
   END $$;
 `
