@@ -64,7 +64,7 @@ export interface WalkOptions {
   /**
    * For replies, which no server reads after us: takes what clients take. That is a byte order mark, bytes that are no
    * UTF-8, names that only look like one that is read, and the last of members given twice. Values that are not read are
-   * not judged, and of those that are too much is given up instead of the whole text.
+   * not judged, and of an array that is too long the beginning is kept.
    */
   readonly tolerant?: boolean
 }

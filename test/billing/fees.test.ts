@@ -188,13 +188,16 @@ test('the fees of a response count however long the lists of tools are that a se
   const answer = (...output: readonly object[]) =>
     document({ id: 'r', model: 'gpt-4.1', output, usage: { input_tokens: 1_000, output_tokens: 1_000 } })
 
-  upstream.queue([{ send: answer(list({ name: 'n', input_schema: { a: 'x'.repeat(300) } }), ran) }])
-  const reply = await bench.call('/v1/responses', body, chat)
-  // 1,000 × $2/M + 1,000 × $8/M + 1 × $0.03
-  assert.equal(reply.header('x-svc-list-cost-usd'), '0.04')
+  for (const tool of [{ input_schema: { a: 'x'.repeat(300) } }, { other: 'x'.repeat(300) }]) {
+    upstream.queue([{ send: answer(list({ name: 'n', ...tool }), ran) }])
+    const reply = await bench.call('/v1/responses', body, chat)
+    // 1,000 × $2/M + 1,000 × $8/M + 1 × $0.03
+    assert.equal(reply.header('x-svc-list-cost-usd'), '0.04')
+    assert.equal((await bench.record(reply.requestId))['estimated'], false)
+  }
 
-  // What is too long even so is not silently left out.
-  upstream.queue([{ send: answer(list({ name: 'n', other: 'x'.repeat(300) }), ran) }])
+  // What is too much even so is not silently left out.
+  upstream.queue([{ send: answer(...Array(40_000).fill({ type: 'mcp_call' }), ran) }])
   const unread = await bench.call('/v1/responses', body, chat)
   assert.equal((await bench.record(unread.requestId))['estimated'], true)
 })

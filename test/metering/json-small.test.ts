@@ -138,6 +138,49 @@ test('a text that gives a name twice, at any depth, is never parsed at once', ()
   )
 })
 
+/** Names that readers look for, wherever they do. */
+const LOOKED_FOR = [
+  ...MEMBERS,
+  ...MORE,
+  ...[
+    'status',
+    'duration',
+    'svg_usage',
+    'tools',
+    'tool_usage',
+    'container',
+    'delta',
+    'item',
+    'response',
+    'code',
+  ],
+  ...['background', 'index', 'finish_reason', 'name', 'input', 'action', 'seconds', 'container_id', 'speed'],
+]
+
+test('no reader finds more in a reply that is parsed at once than in one that is walked', () => {
+  const { object } = fc.letrec<{ value: unknown; object: object }>((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small' },
+      fc.constantFrom<unknown>(7, 1.5, true, null, 'image_generation', 'text', '9'),
+      fc.array(tie('value'), { maxLength: 2 }),
+      tie('object'),
+    ),
+    object: fc.dictionary(fc.constantFrom(...LOOKED_FOR), tie('value'), {
+      minKeys: 1,
+      maxKeys: 12,
+      size: 'max',
+    }),
+  }))
+  fc.assert(
+    fc.property(fc.constantFrom(...READERS), object, (reader, reply) => {
+      const bytes = Buffer.from(JSON.stringify(reply))
+      const walked = meter(reader, [bytes.subarray(0, 1), bytes.subarray(1)])
+      assert.deepEqual(meter(reader, [bytes]), walked)
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
 const EVENT_TYPES = [
   ...['message_start', 'content_block_start', 'content_block_delta', 'content_block_stop', 'message_delta'],
   ...['response.created', 'response.output_item.done', 'response.completed', 'response.output_text.delta'],
