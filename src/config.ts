@@ -90,6 +90,8 @@ export interface Config {
   readonly spilledBytesMax: number
   /** Addresses and CIDR ranges whose `X-Forwarded-For` names the client. */
   readonly trustedProxies: readonly string[]
+  /** Whether upstream is asked for batches, background responses and the like, whose cost is told later. */
+  readonly deferredPoll: boolean
   /** Whether `/metrics` is shown without a key. */
   readonly metricsPublic: boolean
   /** Null: no traces are sent. */
@@ -259,6 +261,7 @@ const settings = section({
   }),
   trusted_proxies: listOf(addresses),
   metrics: section({ public: yesOrNo }),
+  deferred: section({ poll: yesOrNo }),
   webhooks: section({
     allow_private: yesOrNo,
     balance_low_usd: usdAmount,
@@ -321,6 +324,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     spilledBytesMax: file.limits?.spilled_bytes ?? limits.spilledBytesMax,
     trustedProxies: file.trusted_proxies ?? [],
     metricsPublic: file.metrics?.public ?? false,
+    deferredPoll: file.deferred?.poll ?? true,
     traces,
     webhooksAllowPrivate: file.webhooks?.allow_private ?? false,
     balanceLowNanos: file.webhooks?.balance_low_usd ?? null,

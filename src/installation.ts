@@ -31,6 +31,8 @@ export interface Installation {
   /** Calls that were in flight when the gateway last ended without settling them. */
   readonly interruptedCalls: number
   readonly disk: Disk
+  /** What this node is called by the others. */
+  readonly nodeName: string
   close(): Promise<void>
 }
 
@@ -75,6 +77,7 @@ export async function openInstallation(
       firstAdminKey,
       interruptedCalls,
       disk: ballast,
+      nodeName: config.databaseUrl === null ? hostname() : nodeName(config.dataDir),
       close: () => closeAll(opened.store, ballast, lock),
     }
   } catch (error) {

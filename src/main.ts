@@ -1,10 +1,10 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, ConfigError, type UpstreamConfig } from './config.ts'
 import { AdmissionQueues } from './gateway/admission-queue.ts'
 import { BackgroundQueue } from './gateway/background-queue.ts'
 import { DecodingTurns } from './gateway/decoding-turns.ts'
+import { createDeferrals } from './gateway/deferrals.ts'
 import { refuseRequest } from './gateway/deny.ts'
 import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
@@ -28,19 +28,23 @@ import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
+import { atMostEvery, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
 import { createSettlementWatch } from './ledger/settlement-watch.ts'
 import { RefusedCalls, WaitingCalls } from './ledger/unsent-calls.ts'
+import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from './management/dashboard.ts'
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { OwnedParts } from './management/router.ts'
+import { SignInAttempts } from './management/sign-in.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
 import { type Certificate, outOfDate, readCertificate } from './read-certificate.ts'
 import { readPricing } from './read-pricing.ts'
+import { createServingNode } from './serving-node.ts'
 import { CallCounts } from './telemetry/call-counts.ts'
 import type { ObserveCall } from './telemetry/ended-call.ts'
 import type { MetricSources } from './telemetry/metric-table.ts'
@@ -73,6 +77,8 @@ export interface Surroundings {
   readonly observeCall?: ObserveCall
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
+  /** For tests of how the dashboard is served: where its build is. */
+  readonly dashboardDir?: URL
   /** For tests of where webhooks are sent; otherwise the name servers are asked. */
   readonly resolveHost?: ResolveHost
   /** The store failed for good; nothing can be admitted any more. */
@@ -101,15 +107,6 @@ async function keepPrices(
 
 /** How often the log says the same of clients, or that traces cannot be sent. */
 const TOLD_AGAIN_MS = 60_000
-
-function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
-  let toldMs = -Infinity
-  return (text) => {
-    if (clock.monotonicMs() - toldMs < ms) return
-    toldMs = clock.monotonicMs()
-    tell(text)
-  }
-}
 
 async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
   if (traces === null) return null
@@ -140,22 +137,11 @@ function scrapeLater(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Prom
   }
 }
 
-/** Null if it fails or takes too long. */
-function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | null> {
-  return Promise.race([asked.catch(() => null), sleep(withinMs, null, { ref: false })])
-}
-
 /** What the server is given of a certificate. That it is out of date is no reason not to start, but is said. */
 function pairOf(certificate: Certificate, clock: Clock, log: Log): CertificatePair {
   const warning = outOfDate(certificate, clock.nowMs())
   if (warning !== null) log.warn(warning)
   return { cert: certificate.cert, key: certificate.key.reveal() }
-}
-
-/** Resolves when nothing is under way any more, or after the time. */
-async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (!isQuiet() && performance.now() < deadline) await sleep(10)
 }
 
 /** The composition root: configuration → store → services → server. Everything is made here and passed down. */
@@ -239,6 +225,7 @@ async function serveFrom(
     unpriced: config.unpriced,
     chatDefaultTier: config.chatDefaultTier,
     chatRegional: SURFACES.chat.upstream.regionalHost?.test(config.chat?.url.hostname ?? '') ?? false,
+    polls: config.deferredPoll,
   })
   const nextUlid = createUlidSource(clock)
   const settlements = createSettlementWatch()
@@ -253,11 +240,13 @@ async function serveFrom(
   const upstreams = Object.fromEntries(
     SURFACE_NAMES.map((surface) => [surface, open(config[surface])]),
   ) as Gateway['upstreams']
+  const trustedProxies = config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies)
   const bodyTimes: BodyTimes = {
     idleTimeoutMs: config.bodyIdleTimeoutMs,
     bytesPerSecondMin: config.bodyBytesPerSecondMin,
     monotonicMs: () => clock.monotonicMs(),
   }
+  const deferrals = createDeferrals({ store, upstreams, settler, counts, queues, clock, log, names })
   let ready = true
 
   const gateway: Gateway = {
@@ -295,6 +284,7 @@ async function serveFrom(
     budgetMode: config.budgetMode,
     pricer,
     settler,
+    deferrals,
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
     injectUsage: config.injectUsage,
@@ -302,6 +292,16 @@ async function serveFrom(
     outputSpeeds: new OutputSpeeds(),
     reached: surroundings.reached ?? (() => {}),
   }
+  const canWrite = createWriteProbe(() => store.probeWrite(), clock)
+  const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
+  let bookInForce = book
+  const { node, audit } = createServingNode(installation, config, {
+    ...{ nextUlid, log, isReady, canWrite },
+    callsInFlight: () => gateway.inFlight.count,
+    callsWaiting: () => waitingCalls.count,
+    settlementsWaiting: () => settler.waiting,
+    book: () => bookInForce,
+  })
   const webhookRules: EndpointRules = {
     allowPrivate: config.webhooksAllowPrivate,
     resolveHost: surroundings.resolveHost ?? createResolveHost(config.webhooksAllowPrivate),
@@ -319,14 +319,11 @@ async function serveFrom(
   })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
-    webhooks: {
-      waiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
-      get failures() {
-        return webhooks.failures
-      },
-    },
+    webhookFailures: () => webhooks.failures,
+    webhooksWaiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
     connections: (surface) => upstreams[surface]?.pool.connections ?? null,
     heldNanos: () => unlessLate(store.sumHeld(), limits.scrapeStoreMs),
+    deferredObjects: () => unlessLate(store.countDeferred(), limits.scrapeStoreMs),
     nowMs: () => clock.nowMs(),
   })
   const owned: OwnedParts = {
@@ -339,17 +336,21 @@ async function serveFrom(
       settlements,
       waitingCalls,
       refusedCalls,
+      node,
       scrapeMetrics,
       limitsMoved: () => queues.signalAll(),
       webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
     },
     recognition: store,
+    signIns: new SignInAttempts(clock),
     bodyTimes,
+    isSecure: ({ req, headers }) =>
+      req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true,
     metricsPublic: config.metricsPublic,
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
-  const canWrite = createWriteProbe(() => store.probeWrite(), clock)
-  const isReady = async (): Promise<boolean> => ready && settler.isSound && !disk.isFull && (await canWrite())
+  const dashboardDir = surroundings.dashboardDir ?? DASHBOARD_DIR
+  const dashboard = loadLater(() => readDashboard(dashboardDir), MANAGEMENT_AFTER_MS)
 
   const server = createHttpServer({
     clock,
@@ -357,6 +358,7 @@ async function serveFrom(
     names,
     onExchange: openFrontDoor(gateway, async (exchange, target, credential) => {
       if (isHealthPath(target)) return await answerHealth(exchange, target, isReady)
+      if (isDashboardPath(target)) return await answerDashboard(exchange, target, dashboard.get)
       const { handleOwned } = await management.get()
       await handleOwned(exchange, target, credential, owned)
     }),
@@ -367,7 +369,7 @@ async function serveFrom(
     refuseExchange(exchange, refusal) {
       refuseRequest(exchange, audienceOf(exchange, exchange.req.target), refusal, counts)
     },
-    trustedProxies: config.trustedProxies.length === 0 ? null : new TrustedProxies(config.trustedProxies),
+    trustedProxies,
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
     onCrowded: atMostEvery(TOLD_AGAIN_MS, clock, (address) => {
       const about = { address, connections: config.connectionsPerAddressMax }
@@ -384,6 +386,7 @@ async function serveFrom(
   const address = await server.listen(config.host, config.port)
   void settler.replay(spool?.left() ?? [], (closing) => void countReplayed(closing, store, counts))
   webhooks.start()
+  if (config.deferredPoll) deferrals.start()
   const retention = startRetention(store, clock, config, log)
 
   return {
@@ -393,6 +396,7 @@ async function serveFrom(
       if (loaded.kind === 'refused') return loaded.problems
       await keepPrices(store, loaded.book)
       pricer.use(loaded.book)
+      bookInForce = loaded.book
       counts.use(loaded.book)
       return []
     },
@@ -413,7 +417,9 @@ async function serveFrom(
     async stop() {
       ready = false
       retention.stop()
+      await deferrals.stop()
       management.leave()
+      dashboard.leave()
       queues.close()
       const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)
@@ -427,6 +433,7 @@ async function serveFrom(
         limits.settleOnStopMs,
       )
       await refusedCalls.written()
+      await audit.stop()
       await webhooks.stop()
       if (traces !== null) await unlessLate(traces.close(), limits.tracesFlushMs)
       // Before the data directory is free for another process, which would read a spool that is still being written.

@@ -3,11 +3,11 @@ import { enableCompileCache } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { run } from 'node:test'
 import { spec, type TestEvent } from 'node:test/reporters'
 import { readSourceTree, root } from './style/source-tree.ts'
 import { groupFiles } from './support/group-files.ts'
 import { startPostgres } from './support/postgres.ts'
+import { runPool, type TestProcess } from './support/test-pool.ts'
 
 /**
  * `node test/run.ts [sqlite|postgres] [area|file …]`: the tests on one store or, where nothing is named, on both. With
@@ -26,7 +26,7 @@ const TEST_TIMEOUT_MS = 300_000
 
 /** Here a test file speaks to a gateway from outside, as far as it has one. */
 const BEHAVIOUR =
-  /^test\/(?:billing|cli|cluster|crash|hostile|limits|management|sdk|telemetry|transparency|webhooks)\//
+  /^test\/(?:billing|cli|cluster|crash|dashboard|hostile|limits|management|sdk|telemetry|transparency|webhooks)\//
 
 /** What chooses the store: a test file that imports it, by whatever way, has a gateway. */
 const CHOICE = 'test/support/test-store.ts'
@@ -34,8 +34,12 @@ const CHOICE = 'test/support/test-store.ts'
 /** What starts databases: a test file that imports it other than through the choice needs PostgreSQL on either store. */
 const DATABASES = 'test/support/postgres.ts'
 
-/** Bytes that are refused before the store is asked: half a minute that shows no more. */
-const ONE_STORE = /\/(?:jam|smuggling)\.test\.ts$/
+/**
+ * Bytes that are refused before the store is asked, or flow after it has answered: half a minute that shows no more. Nor do
+ * certificates, lines on a terminal and the words of a help depend on where the books are.
+ */
+const ONE_STORE =
+  /\/(?:compressed-replies|jam|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$/
 
 /** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/
@@ -77,53 +81,52 @@ function useMemoryForFiles(): void {
   }
 }
 
-/** The tests of both rounds are the same, so each says where it ran. */
-async function* named(events: AsyncIterable<TestEvent>, store: StoreName): AsyncGenerator<TestEvent> {
-  for await (const event of events) {
-    if (event.data !== undefined && 'name' in event.data) {
-      event.data.name += ` [${STORES[store]}]`
-    }
-    yield event
-  }
+/** The processes that run these files on a store. */
+function processesOf(
+  store: StoreName,
+  files: readonly string[],
+  groups: string,
+  env: NodeJS.ProcessEnv,
+): TestProcess[] {
+  const made = groupFiles(files, root, join(groups, store))
+  return made.map((file) => ({ file, env: { ...env, TEST_STORE: store }, suffix: ` [${STORES[store]}]` }))
+}
+
+/** What takes longest first, so that at the end there is something short to do for every core. */
+const FIRST = [
+  /\/(?:cli|cluster|crash|deploy|docs)[/-]/,
+  /\/store[/-]/,
+  /\/(?:billing|hostile|ledger|limits)[/-]/,
+]
+
+function rankOf({ file }: TestProcess): number {
+  const rank = FIRST.findIndex((pattern) => pattern.test(file))
+  return rank === -1 ? FIRST.length : rank
 }
 
 /** Whether all tests passed. */
-async function runOn(store: StoreName, files: readonly string[], postgresUrl?: string): Promise<boolean> {
-  process.stdout.write(`\n${files.length} files with the books in ${STORES[store]}\n\n`)
-  // Sources are stripped of their types and compiled once, not in each of some hundred processes and their threads.
-  const { directory: NODE_COMPILE_CACHE } = enableCompileCache()
+async function runAll(
+  rounds: ReadonlyMap<StoreName, readonly string[]>,
+  env: NodeJS.ProcessEnv,
+): Promise<boolean> {
   const groups = mkdtempSync(join(tmpdir(), 'tollgate-groups-'))
-  // Units first: what is broken at the root is seen before what stands on it.
-  const units = groupFiles(
-    files.filter((file) => !BEHAVIOUR.test(file)),
-    root,
-    groups,
-  )
-  const behaviour = groupFiles(
-    files.filter((file) => BEHAVIOUR.test(file)),
-    root,
-    groups,
-  )
-  const events = run({
-    files: [...units, ...behaviour],
-    concurrency: CONCURRENCY,
-    execArgv: [
-      `--test-timeout=${TEST_TIMEOUT_MS}`,
-      '--import',
-      join(root, 'test/support/untracked-tests.ts'),
-    ],
-    env: {
-      ...process.env,
-      TEST_STORE: store,
-      ...(postgresUrl === undefined ? {} : { TEST_POSTGRES_URL: postgresUrl }),
-      NODE_COMPILE_CACHE,
-    },
-  })
+  for (const [store, files] of rounds) {
+    process.stdout.write(`${files.length} files with the books in ${STORES[store]}\n`)
+  }
+  const processes = [...rounds].flatMap(([store, files]) => processesOf(store, files, groups, env))
+  const execArgv = [
+    `--test-timeout=${TEST_TIMEOUT_MS}`,
+    ...['--import', join(root, 'test/support/untracked-tests.ts')],
+  ]
+  const ordered = processes.toSorted((one, other) => rankOf(one) - rankOf(other))
   let passed = true
-  events.on('test:fail', () => {
-    passed = false
-  })
-  await pipeline(events, (source) => named(source, store), new spec(), process.stdout, { end: false })
+  async function* watched(): AsyncGenerator<TestEvent> {
+    for await (const event of runPool(ordered, CONCURRENCY, execArgv)) {
+      if (event.type === 'test:fail') passed = false
+      yield event
+    }
+  }
+  await pipeline(watched, new spec(), process.stdout, { end: false })
   rmSync(groups, { recursive: true })
   return passed
 }
@@ -135,26 +138,24 @@ const asked = (chosen.length === 0 && first !== '' ? [first, ...others] : others
 const all = globSync('test/**/*.test.ts', { cwd: root }).sort()
 const stores =
   chosen.length > 0 ? chosen : asked.length > 0 ? (['sqlite'] as const) : (['sqlite', 'postgres'] as const)
-const rounds = {
-  sqlite: asked.length > 0 ? asked : all,
-  postgres: asked.length > 0 ? asked.filter(runsOnPostgres) : all.filter(runsOnPostgres),
-}
+const wanted = asked.length > 0 ? asked : all
+const rounds = new Map<StoreName, readonly string[]>(
+  stores.map((store) => [store, store === 'postgres' ? wanted.filter(runsOnPostgres) : wanted]),
+)
 const needsPostgres =
-  stores.some((store) => store === 'postgres') ||
-  rounds.sqlite.some((file) => reaches(file, DATABASES, CHOICE))
+  rounds.has('postgres') || rounds.get('sqlite')?.some((file) => reaches(file, DATABASES, CHOICE)) === true
 const given = process.env['TEST_POSTGRES_URL']
 const server = given === undefined && needsPostgres ? await startPostgres() : null
-const failed: StoreName[] = []
+const postgresUrl = server?.url ?? given
+// Sources are stripped of their types and compiled once, not in each of some hundred processes and their threads.
+const { directory: NODE_COMPILE_CACHE } = enableCompileCache()
 try {
-  for (const store of stores) {
-    if (!(await runOn(store, rounds[store], server?.url ?? given))) failed.push(store)
-  }
+  const passed = await runAll(rounds, {
+    ...process.env,
+    ...(postgresUrl === undefined ? {} : { TEST_POSTGRES_URL: postgresUrl }),
+    NODE_COMPILE_CACHE,
+  })
+  if (!passed) process.exitCode = 1
 } finally {
   await server?.stop()
-}
-if (failed.length > 0) {
-  process.stdout.write(
-    `\nTests failed with the books in ${failed.map((store) => STORES[store]).join(' and in ')}.\n`,
-  )
-  process.exitCode = 1
 }

@@ -97,7 +97,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   'Responses text deltas': { reader: 'responses', head: '', event: responsesDelta, events: EVENTS },
   'Chat with logprobs (all parsed)': { reader: 'chat', head: '', event: chatWithLogprobs, events: EVENTS },
   'partial images of 200 kB (skipped)': { reader: 'images', head: '', event: partialImage, events: 40 },
-  'whole images of 200 kB (condensed)': { reader: 'images', head: '', event: wholeImage, events: 40 },
+  'whole images of 200 kB (walked)': { reader: 'images', head: '', event: wholeImage, events: 40 },
 }
 
 /** The time that this thread computed: other load on the machine does not count. */

@@ -25,6 +25,7 @@ export async function openLocalTransport(config: Config): Promise<Transport> {
     // Calls wait, and are refused, in another process.
     waitingCalls: new WaitingCalls(),
     refusedCalls: { written: async () => {} },
+    node: null,
     scrapeMetrics: () => Promise.reject(new Error('metrics are those of a running gateway')),
     // Calls wait in another process, which looks again by itself.
     limitsMoved() {},

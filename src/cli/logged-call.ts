@@ -137,6 +137,7 @@ export function callTable(style: TerminalStyle): CallTable {
 function statusCell({ status, state }: LoggedCall): Cell {
   if (state === 'waiting') return { text: 'waiting', style: 'yellow' }
   if (state === 'in_flight') return { text: 'in flight', style: 'dim' }
+  if (state === 'deferred') return { text: 'deferred', style: 'yellow' }
   if (status === null || state === 'interrupted') return { text: shownText(state, 11), style: 'red' }
   return { text: shownText(status, 11), style: /^[123]/.test(status) ? 'green' : 'red' }
 }

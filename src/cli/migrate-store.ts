@@ -5,6 +5,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type AuditReport, runAudit } from '../ledger/audit.ts'
+import { createRateAgain } from '../pricing/rate-again.ts'
 import {
   beginMove,
   compareBooks,
@@ -23,7 +24,6 @@ import { schemaVersionOf } from '../store/sqlite/migrate.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { defineCommand, Failure, flag } from './command.ts'
 import { createMoveProgress, duration, type MoveProgress } from './progress.ts'
-import { createRateAgain } from './rate-again.ts'
 import { print, shownCount, shownText } from './terminal.ts'
 
 export const command = defineCommand({

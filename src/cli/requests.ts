@@ -26,7 +26,7 @@ table begins with the calls that wait in that gateway for room under a cap or fo
     status: option('<status>', 'an HTTP status such as 429, or a state'),
     state: option(
       '<state>',
-      'one of waiting, in_flight, settled, released, interrupted, refused. Calls that the gateway refused are shown ' +
+      'one of waiting, in_flight, deferred, settled, released, interrupted, refused. Calls that the gateway refused are shown ' +
         'only so',
     ),
     'min-cost': option('<usd>', 'only calls that cost so much or more', 'min_cost_usd'),
@@ -85,7 +85,7 @@ table begins with the calls that wait in that gateway for room under a cap or fo
 })
 
 /** What is no end of a call that was sent. */
-const UNFOLLOWED: ReadonlySet<string> = new Set(['waiting', 'in_flight', 'refused'])
+const UNFOLLOWED: ReadonlySet<string> = new Set(['waiting', 'in_flight', 'deferred', 'refused'])
 
 async function printTable(api: Api, path: string, query: LogQuery, style: TerminalStyle): Promise<void> {
   const table = callTable(style)

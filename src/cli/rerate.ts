@@ -16,8 +16,8 @@ import {
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger } from './books.ts'
 import { defineCommand, flag, option, UsageError, type Values } from './command.ts'
+import { currentPrices } from './current-prices.ts'
 import { createProgress } from './progress.ts'
-import { currentPrices } from './rate-again.ts'
 import {
   confirm,
   counted,

@@ -20,7 +20,7 @@ export interface BannerFacts {
 export function banner({ url, config, simulated, firstAdminKey, certificate }: BannerFacts): string {
   const near = relative(process.cwd(), config.dataDir) || '.'
   const dataDir = near.startsWith('..') ? config.dataDir : near
-  const lines = [`Tollgate ${VERSION} serves ${url}`, '']
+  const lines = [`Tollgate ${VERSION} serves ${url}`, '', `  Dashboard  ${url}/dashboard`]
   if (simulated) {
     lines.push(
       '  Upstream   *** THE BUILT-IN SIMULATOR *** No provider is configured, so every answer is made up.',

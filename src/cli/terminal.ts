@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import type { Environment } from '../config.ts'
+import { withCommas } from '../kernel/with-commas.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
@@ -73,8 +74,8 @@ export function shownInstant(instant: string | null): string {
 
 /** A whole number with commas. What the API writes as one is a text; what is no number stays as it is. */
 export function shownCount(count: number | string): string {
-  if (typeof count === 'number') return count.toLocaleString('en-US')
-  return /^\d+$/.test(count) ? BigInt(count).toLocaleString('en-US') : count
+  if (typeof count === 'number') return withCommas(count)
+  return /^\d+$/.test(count) ? withCommas(BigInt(count)) : count
 }
 
 export function counted(count: number, noun: string): string {

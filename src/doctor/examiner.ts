@@ -54,6 +54,7 @@ const DATABASE_FILES = ['tollgate.db', 'bodies.db'] as const
 /** The schema versions that brought what is read here. */
 const KEYS_VERSION = 1
 const CALLS_VERSION = 2
+const DEFERRED_VERSION = 10
 const FSYNCS = 20
 const PAGE_BYTES = 4_096
 const FSYNCS_MS_MAX = 4_000
@@ -222,7 +223,12 @@ function contentsOf(db: DatabaseSync, version: number) {
     adminKeysInForce: inForce(0),
     bootstrapKeyInForce: inForce(1) > 0,
     openCalls:
-      version < CALLS_VERSION ? 0 : count("SELECT count(*) AS count FROM call WHERE state = 'in_flight'"),
+      version < CALLS_VERSION
+        ? 0
+        : count(
+            `SELECT count(*) AS count FROM call WHERE state = 'in_flight'
+             ${version < DEFERRED_VERSION ? '' : 'AND object_id IS NULL AND parent_id IS NULL'}`,
+          ),
   }
 }
 

@@ -121,7 +121,7 @@ async function readBooks(db: Database) {
   const keys = await one(
     db,
     `SELECT (SELECT value FROM setting WHERE name = 'pepper') AS pepper,
-       (SELECT count(*) FROM call WHERE state = 'in_flight') AS open_calls,
+       (SELECT count(*) FROM call WHERE state = 'in_flight' AND node_id <> '') AS open_calls,
        count(*) FILTER (WHERE NOT bootstrap) AS in_force, count(*) FILTER (WHERE bootstrap) AS bootstrap
      FROM admin_key WHERE revoked_at_ms IS NULL`,
   )

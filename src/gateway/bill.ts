@@ -59,7 +59,9 @@ export function billCall(call: BilledCall, outcome: CallOutcome, counting: Count
   const charged = head === null ? metered : withFees(metered, plan)
   const said = rateSaid(call, charged)
   if (said !== null) return billOf(plan, head, said)
-  return plan.counts ? countAndBill(call, outcome, charged, counting) : freeBill(plan, head)
+  if (plan.counts) return countAndBill(call, outcome, charged, counting)
+  // It works on upstream, under a name that is not known.
+  return plan.makes === null ? freeBill(plan, head) : LOST
 }
 
 function withFees(metered: Metered, plan: BillPlan): Metered {
@@ -79,24 +81,36 @@ function freeBill(plan: BillPlan, head: ReplyHead | null): Bill {
 }
 
 function billOf(plan: BillPlan, head: ReplyHead | null, { usage, rated, estimated }: RatedUsage): Bill {
+  const bill = billUsage(usage, rated)
+  return {
+    ...bill,
+    estimated,
+    status: head?.status ?? null,
+    modelServed: bill.modelServed ?? plan.modelDefault,
+    upstreamRequestId: upstreamRequestId(head),
+  }
+}
+
+/** The bill of what upstream says was used, whenever it says so. */
+export function billUsage(usage: Usage, rated: RatedCall): Bill {
   return {
     state: 'settled',
-    status: head?.status ?? null,
-    modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? plan.modelDefault,
+    status: null,
+    modelServed: usage.modelServed?.slice(0, MODEL_NAME_CHARS_MAX) ?? null,
     stopReason: usage.stopReason,
-    estimated,
+    estimated: usage.suspect,
     unpriced: rated.unpriced,
     pricedAsRequested: rated.pricedAsRequested,
     usage: JSON.stringify(usage),
     tokens: tokenCounts(usage),
     costNanos: rated.costNanos,
     listNanos: rated.listNanos,
-    upstreamRequestId: upstreamRequestId(head),
+    upstreamRequestId: null,
   }
 }
 
 /** Of what upstream calls a call or its end. */
-const RECORDED_CHARS_MAX = 256
+export const RECORDED_CHARS_MAX = 256
 
 /** Upstreams that echo the name of the model they were asked for echo whatever was put there. */
 export function withoutSecrets(bill: Bill, redact: Redact): Bill {
@@ -179,7 +193,7 @@ function isSuccess(head: ReplyHead | null): boolean {
   return head === null || (head.status >= 200 && head.status < 300)
 }
 
-function upstreamRequestId(head: ReplyHead | null): string | null {
+export function upstreamRequestId(head: ReplyHead | null): string | null {
   if (head === null) return null
   const { headers } = head
   return firstValue(headers, 'request-id') ?? firstValue(headers, 'x-request-id') ?? null

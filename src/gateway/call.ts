@@ -57,4 +57,6 @@ export interface CallPlan {
   readonly bill: BillPlan
   /** What reads the usage in the reply; null where the reply costs nothing. */
   readonly reader: UsageReader | null
+  /** What reads the cost of an earlier call, where the reply shows its object. */
+  readonly shows: UsageReader | null
 }

@@ -105,13 +105,16 @@ async function countOutput(metered: Metered, call: CountedCall, counting: Counti
   if (reader === 'transcription' && isSoldByDuration(call.modelAsked)) return {}
   if (reader === 'images') return { image_output_tokens: unseen.imageTokens() * unseen.images }
   const held = call.plan.tokensHeld(metered.usage.modelServed)
-  // What a request that could not be read has turned off is not known: its usage, for one.
-  if (unseen.request && call.whole && held.output !== null) return { output_tokens: held.output }
+  // What a request that could not be read has turned off is not known: its usage, for one. Nor what such a reply says.
+  const isUnreadable = unseen.request || metered.faults.includes('unreadable')
+  if (isUnreadable && call.whole && held.output !== null) return { output_tokens: held.output }
   const written = await countWritten(metered, call.surface, counting)
   const reasons = unseen.reasoning || metered.shown.reasons
   const silent =
     reasons && !call.whole ? call.silentMs * counting.outputSpeeds.tokensPerMs(call.modelAsked) : 0
-  const tokens = Math.min(Math.ceil(written + silent), Math.max(written, held.output ?? Infinity))
+  // What a reply shows of the thinking is a summary of it, written in the time that counts as silence.
+  const used = Math.max(written, Math.ceil(written * answerShare(metered) + silent))
+  const tokens = Math.min(used, Math.max(written, held.output ?? Infinity))
   return {
     output_tokens: tokens,
     ...(unseen.media ? { audio_output_tokens: spokenTokens(bytesOut / CHAT_AUDIO_BYTES_PER_MS) } : {}),
@@ -127,6 +130,12 @@ async function countWritten(metered: Metered, surface: Surface, counting: Counti
   // What was too long to be kept is taken to be like what was.
   const counted = output.keptBytes === 0 ? roughBodyTokens(allBytes) : (kept * allBytes) / output.keptBytes
   return Math.max(outputTokensSeen, Math.ceil(counted))
+}
+
+/** How much of what was delivered is no thinking. */
+function answerShare({ output: { bytes } }: Metered): number {
+  const answer = bytes.text + bytes.tool
+  return bytes.thinking === 0 ? 1 : answer / (answer + bytes.thinking)
 }
 
 /** Images that a tool has begun: they are drawn to the end, and paid for at the model of the tool. */
@@ -148,6 +157,13 @@ const MODELS_MAX = 500
 /** Taken for a model that has completed no call here yet: what the slower reasoning models write in a millisecond. */
 const TOKENS_PER_MS_UNKNOWN = 0.05
 
+/** Of fewer tokens the time until the first one is most of the time, which a long prompt makes as long as one likes. */
+const TOKENS_MIN = 16
+
+/** No speed is taken to be beyond these: all keys share what calls have shown, whatever one of them has them show. */
+const TOKENS_PER_MS_MIN = 0.02
+const TOKENS_PER_MS_MAX = 2
+
 interface Shown {
   readonly tokens: number
   readonly ms: number
@@ -157,8 +173,9 @@ interface Shown {
 export class OutputSpeeds {
   readonly #models = new Map<string, Shown[]>()
 
+  /** Of a call with one answer. `ms` without the time in which its client did not read. */
   note(model: string, tokens: number, ms: number): void {
-    if (tokens <= 0 || ms <= 0) return
+    if (tokens < TOKENS_MIN || ms <= 0) return
     let calls = this.#models.get(model)
     if (calls === undefined) {
       const [oldest] = this.#models.keys()
@@ -173,18 +190,25 @@ export class OutputSpeeds {
   tokensPerMs(model: string | null): number {
     const calls = model === null ? undefined : this.#models.get(model)
     if (calls === undefined) return TOKENS_PER_MS_UNKNOWN
-    return calls.reduce((sum, { tokens }) => sum + tokens, 0) / calls.reduce((sum, { ms }) => sum + ms, 0)
+    const shown =
+      calls.reduce((sum, { tokens }) => sum + tokens, 0) / calls.reduce((sum, { ms }) => sum + ms, 0)
+    return Math.min(Math.max(shown, TOKENS_PER_MS_MIN), TOKENS_PER_MS_MAX)
   }
 }
 
 /** Pauses between pieces of output that are the network's and not the model's. */
 const PAUSE_MS_MAX = 1_000
 
-/** Adds up the time in which a reply showed nothing: before its first visible output, and in gaps of more than a second. */
+/**
+ * Adds up the time in which a reply showed nothing of the answer: before its first visible output, and in gaps of more than
+ * a second. Time in which upstream was not read, because the client did not read, is no silence of the model.
+ */
 export class Silence {
   #visibleBytes = 0
   #lastMs: number
   #silentMs = 0
+  #pausedSinceMs: number | null = null
+  #pausedMs = 0
 
   constructor(startedMs: number) {
     this.#lastMs = startedMs
@@ -198,9 +222,28 @@ export class Silence {
     this.#lastMs = nowMs
   }
 
+  /** Upstream is not read from now on. */
+  pause(nowMs: number): void {
+    this.#pausedSinceMs ??= nowMs
+  }
+
+  /** It is read again. */
+  resume(nowMs: number): void {
+    if (this.#pausedSinceMs === null) return
+    const pausedMs = nowMs - this.#pausedSinceMs
+    this.#pausedSinceMs = null
+    this.#pausedMs += pausedMs
+    this.#lastMs += pausedMs
+  }
+
+  /** How long upstream was not read. */
+  get pausedMs(): number {
+    return this.#pausedMs
+  }
+
   /** The silence in all, if the reply ends now. */
   until(nowMs: number): number {
-    const gapMs = nowMs - this.#lastMs
+    const gapMs = (this.#pausedSinceMs ?? nowMs) - this.#lastMs
     return this.#silentMs + (this.#visibleBytes === 0 || gapMs > PAUSE_MS_MAX ? gapMs : 0)
   }
 }

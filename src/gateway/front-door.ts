@@ -1,10 +1,11 @@
 import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
-import { firstValue } from '../http/raw-headers.ts'
+import { firstValue, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { type Audience, shapeError } from '../providers/error-shape.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
+import { carriesCredential } from '../providers/surfaces.ts'
 import { refuseRequest } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
@@ -33,7 +34,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       const refusal = refuse('bad_request', 'Bad request target: the request path has an encoded slash.')
       return refuseRequest(exchange, audienceOf(exchange, target.path), refusal, counts)
     }
-    const owned = isOwnedPath(target.path)
+    const owned = isOwnedPath(target.path) || isBrowserAtRoot(target.path, exchange)
     const handled = owned
       ? handleOwned(exchange, target, parseCredential(exchange, gateway.credentials))
       : handleRequest(exchange, target, gateway)
@@ -42,6 +43,15 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       refuseRequest(exchange, audience, explain(error, exchange, gateway), counts)
     })
   }
+}
+
+/**
+ * A person who typed the address of the gateway: `/` is upstream's, but no call of an SDK asks for a page there without a
+ * key, and upstream would never see one.
+ */
+function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
+  if (path !== '/' || method !== 'GET') return false
+  return !carriesCredential(headers) && (weightsOf(headers, 'accept').get('text/html') ?? 0) > 0
 }
 
 function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal {

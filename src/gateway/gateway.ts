@@ -11,6 +11,7 @@ import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { ObserveCall } from '../telemetry/ended-call.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
 import type { BackgroundQueue } from './background-queue.ts'
+import type { Deferrals } from './deferrals.ts'
 import type { OutputSpeeds } from './estimate-usage.ts'
 import type { ByteBudget, KeyShares } from './key-shares.ts'
 import type { OnLeave } from './leave.ts'
@@ -54,6 +55,8 @@ export interface Gateway {
   readonly budgetMode: 'exact' | 'settled'
   readonly pricer: Pricer
   readonly settler: Settler
+  /** Calls whose cost comes later. */
+  readonly deferrals: Deferrals
   readonly tokenCounter: TokenCounter
   /** Memory for JSON replies that are held back until they are whole. */
   readonly heldReplies: ByteBudget

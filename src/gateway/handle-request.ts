@@ -6,6 +6,7 @@ import { Answer } from './answer.ts'
 import { type Bill, billCall, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
+import { deferCall } from './deferrals.ts'
 import { deny, refuseRequest } from './deny.ts'
 import { endedCall, refuseCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
@@ -128,27 +129,27 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     createAnswer: (onDrain) =>
       new Answer(exchange, { memory: gateway.heldReplies, keyName: call.share.name, upstreamMs, onDrain }),
     reader,
+    shows: call.plan.shows,
     balanceNanos: admission.balanceNanos,
-    holdJson: taps.holdJson,
+    holdJson: taps.holdJson || call.plan.shows !== null,
     nowMs: () => clock.monotonicMs(),
     onFirstByte: () => gateway.reached('first_byte'),
     look: (chunk) => taps.received(chunk),
   })
   let counted = false
+  const elapsedMs = () => clock.monotonicMs() - exchange.startedMs
+  const passed = () => ({
+    requestId: exchange.requestId,
+    streamed: reply.isStreamed,
+    upstreamMs: upstreamMs(),
+    overheadMs: Math.max(0, Math.round(elapsedMs()) - upstreamMs()),
+    bytesIn: taps.sentBytes,
+    // What is held leaves next, with the figures of this settlement.
+    bytesOut: reply.bytesOut + reply.bytesHeld,
+  })
   const settle = (bill: Bill) => {
-    const elapsedMs = clock.monotonicMs() - exchange.startedMs
-    const times = { overheadMs: Math.max(0, elapsedMs - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
-    const closing = {
-      ...withoutSecrets(bill, exchange.names.redact),
-      requestId: exchange.requestId,
-      atMs: clock.nowMs(),
-      streamed: reply.isStreamed,
-      upstreamMs: upstreamMs(),
-      overheadMs: Math.max(0, Math.round(elapsedMs) - upstreamMs()),
-      bytesIn: taps.sentBytes,
-      // What is held leaves next, with the figures of this settlement.
-      bytesOut: reply.bytesOut + reply.bytesHeld,
-    }
+    const times = { overheadMs: Math.max(0, elapsedMs() - exactUpstreamMs()), upstreamMs: exactUpstreamMs() }
+    const closing = { ...withoutSecrets(bill, exchange.names.redact), ...passed(), atMs: clock.nowMs() }
     return gateway.settler.settle(closing, () => {
       gateway.queues.settled(digest, admission.accountId)
       // A defect after its settlement closes a call again, which changes nothing.
@@ -170,14 +171,17 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     const observed = await reply.observed(end.kind === 'complete')
     const metered = (await askForStored(call, observed, end, reply)) ?? observed
 
-    // settle
+    // settle, or leave the hold in force where the cost comes later
     const outcome = { end, head: reply.replyHead, metered, bytesOut: reply.bytesOut, silentMs }
-    const bill = await billCall(call, outcome, gateway)
+    const isDeferred = await deferCall(call, outcome, passed, gateway)
+    const bill = isDeferred ? NOTHING_BILLED : await billCall(call, outcome, gateway)
     gateway.reached('before_settle')
-    const settled = await settle(bill)
+    const settled = isDeferred ? admission : await settle(bill)
     gateway.reached('settled')
+    if (call.plan.shows !== null && observed !== null) await gateway.deferrals.shown(surface, observed)
     whole = end.kind === 'complete'
-    if (whole && modelAsked !== null) gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs())
+    if (whole && modelAsked !== null && call.plan.bill.answers === 1)
+      gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs() - reply.pausedMs)
     await taps.callSettled(reply.replyHead, whole)
 
     // answer

@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { firstValue } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Meter, Metered } from '../metering/meter.ts'
-import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
+import type { Metered } from '../metering/meter.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
-import { createMeter } from '../providers/usage/create-meter.ts'
+import { askUpstream } from './ask-upstream.ts'
 import type { AdmittedCall } from './call.ts'
-import { type CallEnd, forward, type UpstreamCall } from './forward.ts'
+import type { CallEnd, UpstreamCall } from './forward.ts'
 import type { BillPlan } from './pricer.ts'
 import type { ReplyPipeline } from './reply-pipeline.ts'
-import type { Upstream } from './upstream-pool.ts'
 
 /** What becomes of a call upstream whose client has left: the bill is the same as if it had stayed. */
 
@@ -43,8 +40,13 @@ export function leaveWithClient(
 function readOnMs(reply: ReplyPipeline, plan: BillPlan, onLeave: OnLeave): number {
   // What is free costs nothing, and neither does an error: there is nothing to learn from the rest of it.
   if (!plan.metered || reply.isError) return 0
+  // What it has made is named when it is answered; from then on it can be asked for.
+  if (plan.makes !== null) return reply.isStreamed ? limits.readOnMs : limits.finishMs
   if (onLeave === 'finish' || cannotBeTold(reply, plan.unseen())) return limits.finishMs
-  return reply.isNearlyDone ? limits.readOnMs : 0
+  if (reply.isNearlyDone) return limits.readOnMs
+  // The usage of an answer that has just ended is on its way, and nothing else tells how much was reasoned for it.
+  const reasons = plan.unseen().reasoning || reply.shown.reasons
+  return reasons && !reply.isSilent ? limits.reasonedReadOnMs : 0
 }
 
 function cannotBeTold({ shown, isStreamed, isSilent }: ReplyPipeline, unseen: UnseenWork): boolean {
@@ -70,50 +72,24 @@ export async function askForStored(
   reply: ReplyPipeline,
 ): Promise<Metered | null> {
   const id = observed?.objectId ?? null
-  if (end.kind === 'complete' || id === null || observed?.outputKnown || !plan.bill.unseen().stored)
+  if (
+    end.kind === 'complete' ||
+    id === null ||
+    plan.bill.makes !== null ||
+    observed?.outputKnown ||
+    !plan.bill.unseen().stored
+  )
     return null
   // The client does not wait for an answer that is for the bill alone.
   await reply.cut()
   if (!RESPONSE_ID.test(id)) return null
   for (const pauseMs of PAUSES_MS) {
     if (pauseMs > 0) await sleep(pauseMs)
-    const stored = await ask(id, upstream)
+    const answer = await askUpstream('chat', upstream, `/v1/responses/${id}`, 'responses')
+    const stored = answer.kind === 'answered' ? answer.metered : null
     if (stored === null) return null
     if (stored.inputKnown && stored.outputKnown) return stored
     if (stored.usage.stopReason !== 'in_progress' && stored.usage.stopReason !== 'queued') return null
   }
   return null
-}
-
-/** Null: upstream does not know the response, or cannot be reached. */
-async function ask(id: string, upstream: Upstream): Promise<Metered | null> {
-  const { url, key } = upstream
-  let meter: Meter | null = null
-  const call = forward(
-    upstream.pool,
-    {
-      method: 'GET',
-      target: upstreamTarget('chat', url, { path: `/v1/responses/${id}`, query: '' }),
-      headers: [
-        ...['host', url.host],
-        ...(key === null ? [] : providerCredential('chat', key)),
-        ...['accept', 'application/json', 'accept-encoding', 'identity'],
-      ],
-      body: null,
-    },
-    {
-      head({ status, headers }) {
-        const contentType = firstValue(headers, 'content-type')
-        if (status === 200) meter = createMeter('responses', { status, contentType })
-      },
-      data(chunk) {
-        meter?.write(chunk)
-        return true
-      },
-    },
-  )
-  const timer = setTimeout(() => call.abandon(), limits.storedAnswerMs)
-  const end = await call.ended
-  clearTimeout(timer)
-  return end.kind === 'complete' ? ((meter as Meter | null)?.end(true) ?? null) : null
 }

@@ -42,7 +42,7 @@ export class Observer {
 
   end(whole: boolean): Metered | Promise<Metered> {
     if (this.#decoder === null) return this.#meter.end(whole)
-    if (this.#decoder === 'unreadable') return this.#meter.end(false)
+    if (this.#decoder === 'unreadable') return { ...this.#meter.end(false), faults: ['unreadable'] }
     return this.#decoder.end().then((state) => this.#meter.end(whole && state === 'whole'))
   }
 }

@@ -27,5 +27,6 @@ export function planCall(call: ReadCall, { pricer, clock }: Gateway): CallPlan {
     ambiguity: ambiguityFor(endpoint, facts),
     bill,
     reader: bill.metered && endpoint?.billing === 'metered' ? endpoint.usage : null,
+    shows: endpoint?.shows ?? null,
   }
 }

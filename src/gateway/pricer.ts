@@ -4,6 +4,7 @@ import type { Surface } from '../kernel/surface.ts'
 import type { Quantities, Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
+import type { ObjectKind } from '../ledger/deferred.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { type Bound, boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
 import type { Discount } from '../pricing/discount.ts'
@@ -11,6 +12,7 @@ import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pric
 import { resolve } from '../pricing/priced-parts.ts'
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
+import { writeRating } from '../pricing/rating-text.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
 import { membersOf } from '../providers/request-members.ts'
@@ -19,7 +21,6 @@ import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
-import { writeRating } from './rating-text.ts'
 
 /** What has to be known of a request to say what its call may cost. */
 export interface PricedRequest {
@@ -47,12 +48,16 @@ export interface BillPlan {
   readonly unmeteredMember: string | null
   /** Whether what upstream answers costs anything; free endpoints need no meter. */
   readonly metered: boolean
+  /** What the call makes upstream, whose cost is told later; null where this reply tells it. */
+  readonly makes: ObjectKind | null
   /** Whether what upstream does not say is counted. Else a reply that states no usage has no cost. */
   readonly counts: boolean
   /** What the reply will not show as it goes. Made when it is asked for: few calls are cut. */
   unseen(): UnseenWork
   /** The two sides of the hold in tokens, by the limits of the model that served, or else was asked for. */
   tokensHeld(modelServed: string | null): TokensHeld
+  /** How many answers the request asks for. */
+  readonly answers: number
   /** The model that the call goes by because the request names none, and nothing stored may bring another. */
   readonly modelDefault: string | null
   /** What the request asks for and upstream may not have said when the call is cut. */
@@ -84,6 +89,8 @@ export interface PricerSettings {
   readonly chatDefaultTier: string | null
   /** The Chat upstream processes in one region only. */
   readonly chatRegional: boolean
+  /** Whether upstream is asked for what calls have made there. Else their cost is never known. */
+  readonly polls: boolean
 }
 
 /** Knows the prices in force. */
@@ -119,6 +126,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
       // Other endpoints do nothing in the background, whatever a request says.
       if (!limits.background || endpoint.usage !== 'responses') return plan
+      if (settings.polls) return { ...plan, makes: 'response', counts: false }
       const unratable = refusal('endpoint_not_metered', settings)
       return { ...plan, unratable, unpricedModel: null, unmeteredMember: 'background', counts: false }
     },
@@ -162,9 +170,11 @@ function unmetered(
     unpricedModel: null,
     unmeteredMember: null,
     metered: false,
+    makes: null,
     counts: false,
     unseen: () => NOTHING_UNSEEN,
     tokensHeld: () => ({ input: null, output: null, contextWindow: null }),
+    answers: 1,
     modelDefault: null,
     asked: { serviceTier: null, speed: null },
     withFees: (usage) => usage,
@@ -207,9 +217,11 @@ function metered(
     unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
     unmeteredMember: null,
     metered: true,
+    makes: null,
     counts: true,
     unseen: () => unseenWork(reader, call.facts, limits, model, call.bodyBytes),
     tokensHeld: (served) => tokensHeld(served ?? model, call, limits, version),
+    answers: limits.n,
     modelDefault,
     asked: { serviceTier: context.tierAsked ?? null, speed: limits.speed },
     withFees: (usage) => settleFees(usage, fees, context, version),
@@ -238,7 +250,7 @@ function tokensHeld(
 /** What upstream takes for a request that leaves its model out. A name that cannot be read is no such request. */
 function defaultModel(call: PricedRequest, limits: RequestLimits, version: PriceVersion): string | null {
   if (call.modelAsked !== null || call.endpoint === null || limits.stored) return null
-  if ((membersOf(call.facts).get('model') ?? null) !== null) return null
+  if ((membersOf(call.facts)['model'] ?? null) !== null) return null
   return version.defaultModels.get(call.endpoint.template) ?? null
 }
 

@@ -16,6 +16,8 @@ export interface PipelineParts {
   createAnswer(onDrain: () => void): Answer
   /** What reads the usage; null where the reply costs nothing. */
   readonly reader: UsageReader | null
+  /** What reads the cost of an earlier call in a reply that costs nothing itself. */
+  readonly shows: UsageReader | null
   /** Before this call. */
   readonly balanceNanos: Nanos | null
   /** A JSON reply is kept back though its figures are known, until the body taps are done with it. */
@@ -102,12 +104,17 @@ export class ReplyPipeline implements ReplyReceiver {
     return this.#silence.until(this.#parts.nowMs())
   }
 
+  /** How long upstream was not read, because the client did not read. */
+  get pausedMs(): number {
+    return this.#silence.pausedMs
+  }
+
   get #stage(): Stage {
     return this.#observer?.stage ?? 'content'
   }
 
   head(head: ReplyHead): void {
-    const { reader } = this.#parts
+    const { reader, shows } = this.#parts
     const answer = this.#answer
     const { status, reason, headers } = head
     if (status < 200) {
@@ -115,10 +122,12 @@ export class ReplyPipeline implements ReplyReceiver {
       return
     }
     this.#replyHead = head
-    const costs = reader !== null && status >= 200 && status < 300
+    const isSuccess = status >= 200 && status < 300
+    const costs = reader !== null && isSuccess
     const come = this.#figuresCome(costs, headers)
     this.#isHeld = come.when === 'whole'
-    if (costs) this.#observer = observe(reader, status, headers, this.#isHeld)
+    const read = reader ?? shows
+    if (read !== null && isSuccess) this.#observer = observe(read, status, headers, this.#isHeld)
     if (this.#usageAdded) this.#remover = createUsageRemover(status, headers)
     this.#isStreamed = come.when === 'after' || isEventStream(headers)
     answer.begin(
@@ -149,7 +158,9 @@ export class ReplyPipeline implements ReplyReceiver {
       const wait = this.#remover.write(copyIfBorrowed(chunk), this.#take)
       if (wait !== null) this.#waitForRemover(wait)
     }
-    return this.#mayGoOn
+    const mayGoOn = this.#mayGoOn
+    if (!mayGoOn) this.#silence.pause(this.#parts.nowMs())
+    return mayGoOn
   }
 
   get #mayGoOn(): boolean {
@@ -157,7 +168,9 @@ export class ReplyPipeline implements ReplyReceiver {
   }
 
   #resume(): void {
-    if (this.#mayGoOn) this.#call?.resume()
+    if (!this.#mayGoOn) return
+    this.#silence.resume(this.#parts.nowMs())
+    this.#call?.resume()
   }
 
   #waitForRemover(wait: Promise<'open' | 'broken'>): void {

@@ -57,10 +57,12 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #isLast = false
   readonly #timeouts: ConnectionTimeouts
   readonly remoteAddress: string
+  readonly isEncrypted: boolean
 
   /** `wire` is what lies under an encrypted socket. Without one the socket is plain, and taken over. */
   constructor(accepted: Socket, owner: ConnectionOwner, wire: Socket | null = null) {
     this.remoteAddress = accepted.remoteAddress ?? ''
+    this.isEncrypted = wire !== null
     const onData = (chunk: Borrowed) => this.#onData(chunk)
     // What was decrypted has memory of its own.
     const socket = wire === null ? adoptSocket(accepted, onData) : accepted.on('data', onData)

@@ -10,6 +10,8 @@ export type BodyReceiver = Pick<MessageReceiver, 'data' | 'end'>
 /** The connection that a request comes in on. */
 export interface RequestSource {
   readonly remoteAddress: string
+  /** It is TLS. */
+  readonly isEncrypted: boolean
   readonly memory: ConnectionMemory
   /** To be called when more or less may be read; the connection asks `isFull` then. */
   flowChanged(): void
@@ -53,6 +55,11 @@ export class IncomingRequest {
 
   get remoteAddress(): string {
     return this.#source.remoteAddress
+  }
+
+  /** The connection to here is TLS. */
+  get isEncrypted(): boolean {
+    return this.#source.isEncrypted
   }
 
   get memory(): ConnectionMemory {

@@ -64,6 +64,17 @@ function addTokens(value: string, tokens: string[]): void {
   }
 }
 
+/** The members of a header such as `Accept`, in lower case, with what each weighs by its `q`. */
+export function weightsOf(headers: RawHeaders, name: string): ReadonlyMap<string, number> {
+  const members = tokensOf(headers, name).map((token): [string, number] => {
+    const [value = '', ...parameters] = token.split(';').map((part) => part.trim())
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))
+    return [value, weight === undefined ? 1 : Number(weight.slice(2)) || 0]
+  })
+  // Of a member that is there twice the first counts.
+  return new Map(members.reverse())
+}
+
 /** Headers that belong to one connection and not to the message. `te` and `trailer` count: trailers end at a hop. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',

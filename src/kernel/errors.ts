@@ -51,6 +51,13 @@ export const ERRORS = {
     retry: 'never',
     meaning: 'An API key was used where an admin key is needed.',
   },
+  csrf_token_required: {
+    status: 403,
+    fault: 'client',
+    retry: 'never',
+    meaning:
+      'A session may change something only together with the header `x-csrf-token`, which its sign-in told.',
+  },
   endpoint_not_allowed: {
     status: 403,
     fault: 'operator',
@@ -100,7 +107,8 @@ export const ERRORS = {
     retry: 'never',
     meaning:
       'The key is revoked or expired and cannot be changed, the webhook is disabled or its secret was changed twice within a ' +
-      'day, there are as many webhooks as there may be, or an `Idempotency-Key` was used for another request.',
+      'day, there are as many webhooks as there may be, an audit is running already, or an `Idempotency-Key` was used for ' +
+      'another request.',
   },
   body_too_large: {
     status: 413,
@@ -136,6 +144,13 @@ export const ERRORS = {
     retryAfterSeconds: 1,
     meaning:
       'The key has as many calls in flight on this node as one key may have. Nothing was sent upstream.',
+  },
+  too_many_sign_ins: {
+    status: 429,
+    fault: 'client',
+    retry: 'safe',
+    retryAfterSeconds: 60,
+    meaning: 'Too many sign-ins from this address have failed within a minute.',
   },
   credit_balance_exhausted: {
     status: 429,

@@ -92,6 +92,29 @@ export const limits = {
   /** How long a repeated `Idempotency-Key` is recognised. */
   onceMs: 24 * 60 * 60 * 1000,
 
+  /** Sessions of the dashboard: how long one lasts, and how many an admin key may have. Beyond that the oldest end. */
+  sessionMs: 12 * 60 * 60 * 1000,
+  sessionsPerAdminKeyMax: 1_000,
+
+  /**
+   * Sign-ins that fail, from one address or one /64 of IPv6, on one node: how many in how long. Beyond it: 429
+   * `too_many_sign_ins`, and no key is looked at. Beyond so many addresses the first is forgotten.
+   */
+  signInFailuresMax: 10,
+  signInFailuresMs: 60_000,
+  signInAddressesMax: 10_000,
+
+  /**
+   * What `GET /gateway/v1/overview` has found counts this long for others, and longer where it took longer. Keys and models
+   * that it names of each kind; beyond it they are only counted.
+   */
+  overviewFreshMs: 1_000,
+  overviewNamedMax: 20,
+
+  /** A background audit tells this often that it goes on; one that was silent for so long is given up for another. */
+  auditBeatMs: 5_000,
+  auditSilentMs: 60_000,
+
   /** Preflights in flight upstream; they carry no key. Beyond it: 503 `overloaded`. */
   preflightsInFlightMax: 200,
 
@@ -181,6 +204,9 @@ export const limits = {
 
   /** After the client left and the last content has come, upstream is read on this long for the usage. */
   readOnMs: 5_000,
+
+  /** The same while a model answers that has reasoned out of sight. Then the call is cancelled and estimated. */
+  reasonedReadOnMs: 500,
 
   /** A call whose use cannot be told from what was delivered is read to its end though its client left. Then it is cut. */
   finishMs: 600_000,
@@ -298,10 +324,7 @@ export const limits = {
    */
   tokenCounterHeapMegabytes: 192,
 
-  /**
-   * Megabytes for young objects of a thread beside the main one, beyond which V8 clears them away instead of taking
-   * more. It would take 48, the last of them after minutes of work, and nothing is faster for it.
-   */
+  /** Megabytes for young objects of a thread beside the main one. V8 would take 48 in time, and nothing is faster for it. */
   threadYoungMegabytes: 12,
 
   /**
@@ -342,16 +365,24 @@ export const limits = {
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
 
+  /**
+   * Objects of deferred calls: so many are claimed at once and asked for with this gap; how often a node looks for those that are
+   * due, and whether there are any; the pause after one that went wrong; after how long one that is not final is given up.
+   */
+  deferredClaimMax: 20,
+  deferredGapMs: 100,
+  deferredLookMs: 1_000,
+  deferredIdleLookMs: 5_000,
+  deferredFailedMs: 60_000,
+  deferredMs: 30 * 24 * 60 * 60 * 1000,
+
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,
 
   /** The text of one event. A key with the longest allowlist stays below it; a larger event is given up, and the log says so. */
   webhookPayloadBytesMax: MiB,
 
-  /**
-   * How long a node that fell silent keeps others from relaying events or delivering to an endpoint. A delivery that is under
-   * way takes longer, so its lease is kept.
-   */
+  /** How long a node that fell silent keeps others from its work. A delivery that is under way takes longer: its lease is kept. */
   webhookLeaseMs: 10_000,
 
   /** Events relayed, deliveries of one endpoint claimed, and keys looked at for their expiry, at once. The others come next. */
@@ -371,14 +402,10 @@ export const limits = {
   /** Percentages of `webhooks.thresholds_percent`. Beyond it the configuration is refused. */
   budgetThresholdsMax: 20,
 
-  /**
-   * One try of a webhook, from the look-up of the host to the end of the answer, and how much of the answer is read. Beyond the
-   * first it has failed; beyond the second the connection closes, and the status counts.
-   */
+  /** A try of a webhook: beyond the first it has failed; beyond the second its connection closes, and the status counts. */
   webhookTryMs: 15_000,
   webhookAnswerBytesMax: 64 * KiB,
-
-  /** Why a try of a webhook has failed, in the `error` of its delivery. Beyond it the text is cut. */
+  /** Why it has failed, in the `error` of its delivery. Beyond it the text is cut. */
   webhookErrorCharsMax: 200,
 
   /** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
@@ -391,9 +418,8 @@ export const limits = {
   webhookFailingPauseMs: 1_000,
 
   /**
-   * How often a node looks for events and deliveries that settlements, other nodes or commands have left in the store, and how often
-   * for endpoints while there are none. What its own management API changes is looked at once, but not more often than the first
-   * of these says.
+   * How often a node looks for events and deliveries; the first for what its own management API changes, the second for what
+   * settlements, other nodes and commands have left, the third for endpoints while there are none.
    */
   webhookLookMsMin: 50,
   webhookLookMs: 1_000,

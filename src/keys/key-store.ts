@@ -114,6 +114,32 @@ export interface KeyQuery {
   readonly atMs: number
 }
 
+/**
+ * - `name`: by the alphabet, in any case.
+ * - `spent`: those that spent most this month first; `last_used`: those that were used last.
+ * - `attention`: those with a spent cap, those near it, those that end within a week, the others by how much of their cap is
+ *   spent, and then those that are revoked or expired.
+ */
+export const KEY_SORTS = ['name', 'spent', 'last_used', 'attention'] as const
+export type KeySort = (typeof KEY_SORTS)[number]
+
+export interface SortedKeyQuery extends Omit<KeyQuery, 'after'> {
+  readonly sort: KeySort
+  readonly after: KeyPlace | null
+}
+
+/** A place in a sorted list: what the key there is sorted by, and its id. */
+export interface KeyPlace {
+  readonly by: string | bigint
+  readonly id: string
+}
+
+/** A page of a sorted list, and the place behind it if there are more. */
+export interface SortedKeys {
+  readonly rows: readonly KeyRecord[]
+  readonly next: KeyPlace | null
+}
+
 /** A part of a list, newest first. */
 export interface Page<Row> {
   readonly rows: readonly Row[]
@@ -148,6 +174,7 @@ export interface KeyStore {
   createKey(key: NewKey, idempotency: Idempotency | null): Promise<KeyCreation>
   getKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>
   listKeys(query: KeyQuery): Promise<Page<KeyRecord>>
+  listSortedKeys(query: SortedKeyQuery): Promise<SortedKeys>
   updateKey(accountId: string, id: string, changes: KeyChanges, atMs: number): Promise<KeyEdit>
   /** The first revocation counts, and one of an expired key changes nothing. Null if there is no such key. */
   revokeKey(accountId: string, id: string, atMs: number): Promise<KeyRecord | null>

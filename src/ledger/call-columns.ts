@@ -26,6 +26,10 @@ export const CALL_COLUMNS = {
   accountId: { column: 'account_id', kind: 'text', from: 'store' },
   keyId: { column: 'key_id', kind: 'text', from: 'store' },
   state: { column: 'state', kind: 'text', from: 'store' },
+  /** What the call has made upstream, of a call whose cost comes later. */
+  objectId: { column: 'object_id', kind: 'text?', from: 'store' },
+  /** The call that made the batch of which this is one model's part. */
+  parentId: { column: 'parent_id', kind: 'text?', from: 'store' },
   startedAtMs: { column: 'started_at_ms', kind: 'count', from: 'store' },
   endedAtMs: { column: 'ended_at_ms', kind: 'count?', from: 'store' },
   method: { column: 'method', kind: 'text', from: 'opening' },
@@ -45,6 +49,9 @@ export const CALL_COLUMNS = {
   costNanos: { column: 'cost_nanos', kind: 'nanos', from: 'closing', late: true },
   listNanos: { column: 'list_nanos', kind: 'nanos', from: 'closing', late: true },
   lostListNanos: { column: 'lost_list_nanos', kind: 'nanos', from: 'store' },
+  /** What it held, at our prices and at list prices. */
+  holdNanos: { column: 'hold_nanos', kind: 'nanos', from: 'store' },
+  holdListNanos: { column: 'hold_list_nanos', kind: 'nanos', from: 'store' },
   /** Of the account, after the call. */
   balanceNanos: { column: 'balance_nanos', kind: 'nanos?', from: 'store' },
   upstreamMs: { column: 'upstream_ms', kind: 'count?', from: 'closing' },
@@ -76,8 +83,8 @@ export const UNSHOWN_COLUMNS = {
   month: 'text',
   day: 'text',
   endpoint: 'text?',
-  hold_nanos: 'nanos',
-  hold_list_nanos: 'nanos',
+  /** How many it counts as in usage: of a batch its lines. */
+  requests: 'count',
 } as const satisfies Readonly<Record<string, ColumnKind>>
 
 type Columns = typeof CALL_COLUMNS
@@ -86,8 +93,11 @@ type Name = keyof Columns
 /** Texts of which only some are possible. */
 interface Words {
   readonly surface: Surface
-  /** A waiting call is in the memory of its node alone; a refused one is kept apart from those that were admitted. */
-  readonly state: 'waiting' | 'in_flight' | 'settled' | 'released' | 'interrupted' | 'refused'
+  /**
+   * A waiting call is in the memory of its node alone; a refused one is kept apart from those that were admitted. In the
+   * tables a deferred one is in flight and has an object.
+   */
+  readonly state: 'waiting' | 'in_flight' | 'deferred' | 'settled' | 'released' | 'interrupted' | 'refused'
 }
 
 interface Values {

@@ -82,6 +82,8 @@ export interface RefusedCall {
 }
 
 export interface RequestLogStore {
+  /** The prices that calls were rated with, as they were kept with the first of them. */
+  readPriceVersion(id: string): Promise<string | null>
   /** Refused calls are listed only where the filter asks for that state. */
   listCalls(filter: CallFilter, after: CallCursor | null, limit: number): Promise<CallPage>
   keepBodies(bodies: CallBodies): Promise<void>

@@ -51,6 +51,10 @@ export class WaitingCalls {
     return this.#calls.get(requestId) ?? null
   }
 
+  get count(): number {
+    return this.#calls.size
+  }
+
   countOf(keyId: string): number {
     return this.#ofKey.get(keyId) ?? 0
   }

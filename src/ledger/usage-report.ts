@@ -9,6 +9,8 @@ export interface UsageQuery {
   readonly accountId: string
   /** One key's usage only, or null for the whole account's. */
   readonly keyId: string | null
+  /** One model alone, under the name that buckets have. */
+  readonly model?: string | undefined
   /** UTC dates, both inclusive. */
   readonly startDay: string
   readonly endDay: string

@@ -3,6 +3,7 @@ import { StoreRefused } from '../kernel/errors.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
+import { withCommas } from '../kernel/with-commas.ts'
 import type { Balance, CreditBackOutcome, Credited, CreditedBack } from '../ledger/ledger-store.ts'
 import {
   creditId,
@@ -29,7 +30,7 @@ import {
 
 const leftOf = (balance: Balance) => usd(balance.creditedNanos - balance.chargedNanos)
 
-const balanceMembers: Members<Balance> = {
+export const balanceMembers: Members<Balance> = {
   object: [z.literal('balance'), () => 'balance'],
   balance_usd: [usdAmount('Credit less charges; negative where calls cost more than there was.'), leftOf],
   held_usd: [usdAmount('What calls in flight may still cost at most.'), (balance) => usd(balance.heldNanos)],
@@ -41,6 +42,11 @@ const balanceMembers: Members<Balance> = {
   ],
 }
 
+export const balanceSchema = schemaOf(balanceMembers).meta({
+  id: 'balance',
+  description: 'The prepaid credit of the account.',
+})
+
 export function balanceObject(balance: Balance): Record<string, unknown> {
   return objectOf(balanceMembers, balance)
 }
@@ -51,10 +57,7 @@ const getBalance = defineRoute({
   summary: 'Show the prepaid credit of the account',
   success: {
     status: 200,
-    schema: schemaOf(balanceMembers).meta({
-      id: 'balance',
-      description: 'The prepaid credit of the account.',
-    }),
+    schema: balanceSchema,
   },
   async handle({ caller }, { store }) {
     return replyJson(200, balanceObject(await store.getBalance(caller.accountId)))
@@ -75,8 +78,7 @@ const creditSchema = schemaOf(creditMembers).meta({
   description: 'An entry of the journal that adds credit.',
 })
 
-const callsMax = limits.creditBackCallsMax.toLocaleString('en')
-const listed = `request_ids must be a list of 1 to ${callsMax} request ids.`
+const listed = `request_ids must be a list of 1 to ${withCommas(limits.creditBackCallsMax)} request ids.`
 
 /** The calls to give back. A list that is not what its sender believes it to be is refused before any is credited. */
 export const requestIds = z

@@ -10,16 +10,13 @@ import {
   keyStatus,
 } from '../keys/key-store.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
+import type { CallRecord } from '../ledger/call.ts'
 import { MODEL_NAME_CHARS_MAX } from '../metering/request-facts.ts'
 import {
-  AFTER_EXPECTED,
   formatInstant,
   instant,
   instantField,
   keyId,
-  limitParameter,
-  listObject,
-  listSchema,
   type Members,
   objectOf,
   schemaOf,
@@ -41,7 +38,7 @@ import {
   replyOnce,
 } from './route.ts'
 
-const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const satisfies readonly KeyStatus[]
+export const KEY_STATUSES = ['usable', 'revoked', 'expired'] as const satisfies readonly KeyStatus[]
 
 // What can be said of a key
 
@@ -163,7 +160,7 @@ const keyMembers: Members<ShownKey> = {
   rotated_from: [keyId().nullable().describe('The key in whose place this one was made.'), 'rotatedFrom'],
 }
 
-const keySchema = schemaOf(keyMembers).meta({
+export const keySchema = schemaOf(keyMembers).meta({
   id: 'key',
   description: 'An API key and its limits. The secret is not part of it.',
 })
@@ -177,7 +174,11 @@ const createdKeySchema = keySchema
   })
   .meta({ id: 'created_key', description: 'A new API key.' })
 
-function keyObject(key: KeyRecord, nowMs: number, { waitingCalls }: Management): Record<string, unknown> {
+export function keyObject(
+  key: KeyRecord,
+  nowMs: number,
+  { waitingCalls }: Management,
+): Record<string, unknown> {
   return objectOf(keyMembers, { ...key, nowMs, waiting: waitingCalls.countOf(key.id) })
 }
 
@@ -240,29 +241,6 @@ export const createKey = defineRoute({
   },
 })
 
-const listKeys = defineRoute({
-  endpoint: 'GET /v1/keys',
-  operationId: 'list_keys',
-  summary: 'List API keys, newest first',
-  query: z.strictObject({
-    limit: limitParameter(),
-    after: keyId(AFTER_EXPECTED).optional().describe('The `next` of the page before.'),
-    status: wordParameter('status', KEY_STATUSES, 'Only keys in this state.'),
-    search: textField('search', 200)
-      .optional()
-      .describe('Part of a name in any case, of an id, of a prefix or of the last four characters.'),
-  }),
-  success: { status: 200, schema: listSchema(keySchema) },
-  async handle({ caller, query }, management) {
-    const { status = null, search = null, after = null, limit } = query
-    const atMs = management.clock.nowMs()
-    const asked = { accountId: caller.accountId, status, search, after, limit, atMs }
-    const { rows, more } = await management.store.listKeys(asked)
-    const shown = rows.map((key) => keyObject(key, atMs, management))
-    return replyJson(200, listObject(shown, more ? (rows.at(-1)?.id ?? null) : null))
-  },
-})
-
 async function showKey(accountId: string, id: string, management: Management): Promise<OwnReply> {
   const nowMs = management.clock.nowMs()
   const key = await management.store.getKey(accountId, id, nowMs)
@@ -285,14 +263,65 @@ const getOwnKey = defineRoute({
   },
 })
 
+const lastUseMembers: Members<CallRecord> = {
+  at: [instant(), (call) => formatInstant(call.startedAtMs)],
+  user_agent: [z.string().nullable(), 'userAgent'],
+  address: [z.string(), 'clientIp'],
+  request_id: [z.string(), 'requestId'],
+}
+
+const shownKeySchema = keySchema
+  .extend({
+    last_used_by: schemaOf(lastUseMembers)
+      .nullable()
+      .optional()
+      .describe('The client of the last call, also of one that was refused; null where the log has none.'),
+  })
+  .meta({ id: 'shown_key', description: 'An API key, with what used it last where that was asked for.' })
+
 const getKey = defineRoute({
   endpoint: 'GET /v1/keys/{id}',
   operationId: 'get_key',
   summary: 'Show an API key',
-  success: { status: 200, schema: keySchema },
+  query: z.strictObject({
+    expand: wordParameter('expand', ['last_used_by'], 'Adds `last_used_by`: which client used the key last.'),
+  }),
+  success: { status: 200, schema: shownKeySchema },
   errors: ['not_found'],
-  handle: async ({ caller, params: [id = ''] }, management) => showKey(caller.accountId, id, management),
+  async handle({ caller, params: [id = ''], query }, management) {
+    const nowMs = management.clock.nowMs()
+    const key = await management.store.getKey(caller.accountId, id, nowMs)
+    if (key === null) return refusedMissingKey()
+    const object = keyObject(key, nowMs, management)
+    if (query.expand === undefined) return replyJson(200, object)
+    const call = await lastCall(key, management)
+    return replyJson(200, { ...object, last_used_by: call === null ? null : objectOf(lastUseMembers, call) })
+  },
 })
+
+const ANY_CALL = {
+  fromMs: null,
+  toMs: null,
+  model: null,
+  status: null,
+  minCostNanos: null,
+  flag: null,
+} as const
+
+/** The one that began last, admitted or refused. */
+async function lastCall(
+  { accountId, id }: KeyRecord,
+  { store, refusedCalls }: Management,
+): Promise<CallRecord | null> {
+  await refusedCalls.written()
+  const pages = await Promise.all(
+    [null, 'refused' as const].map((state) =>
+      store.listCalls({ ...ANY_CALL, accountId, keyId: id, state }, null, 1),
+    ),
+  )
+  const calls = pages.flatMap((page) => page.calls)
+  return calls.sort((one, other) => other.startedAtMs - one.startedAtMs)[0] ?? null
+}
 
 /** A new limit counts from the next admission on, and leaves what was spent as it is. */
 export const updateKey = defineRoute({
@@ -393,4 +422,4 @@ export const rotateKey = defineRoute({
   },
 })
 
-export const keyRoutes = [createKey, listKeys, getOwnKey, getKey, updateKey, deleteKey, revokeKey, rotateKey]
+export const keyRoutes = [createKey, getOwnKey, getKey, updateKey, deleteKey, revokeKey, rotateKey]

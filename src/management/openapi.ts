@@ -4,6 +4,7 @@ import { headerNames } from '../kernel/header-names.ts'
 import { VERSION } from '../kernel/version.ts'
 import { errorType } from '../providers/error-shape.ts'
 import { defineRoute, type Management, ONCE_HEADER, type OwnReply, type Route, replyJson } from './route.ts'
+import { SESSION_COOKIE } from './session.ts'
 
 type JsonObject = Record<string, unknown>
 
@@ -44,6 +45,13 @@ export function openApiDocument(
           type: 'http',
           scheme: 'bearer',
           description: `An admin key (\`${servicePrefix}_admin_…\`): manages keys and sees the whole account.`,
+        },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: SESSION_COOKIE,
+          description:
+            'A session of the dashboard. Anything but GET and HEAD needs its token as the header `x-csrf-token` too.',
         },
         api_key: {
           type: 'http',
@@ -89,7 +97,18 @@ const REPLAYED = {
   schema: { type: 'string', const: 'true' },
 } as const
 
-const DONE = { 200: 'Done.', 201: 'Created.', 202: 'Queued.', 204: 'Done; there is nothing to say.' } as const
+const DONE = {
+  200: 'Done.',
+  201: 'Created.',
+  202: 'Begun; it goes on in the background.',
+  204: 'Done; there is nothing to say.',
+} as const
+
+const SECURITY: Readonly<Record<Route['access'], readonly JsonObject[]>> = {
+  admin: [{ admin_key: [] }, { session: [] }],
+  any_key: [{ api_key: [] }, { admin_key: [] }, { session: [] }],
+  sign_in: [],
+}
 
 function describeOperation(route: Route, components: Components): JsonObject {
   const { success } = route
@@ -107,7 +126,7 @@ function describeOperation(route: Route, components: Components): JsonObject {
     operationId: route.operationId,
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
-    security: route.access === 'admin' ? [{ admin_key: [] }] : [{ api_key: [] }, { admin_key: [] }],
+    security: SECURITY[route.access],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(route.body === null ? {} : { requestBody: requestBody(route.body, components) }),
     responses: {
@@ -270,6 +289,7 @@ const BEFORE_A_ROUTE: readonly ErrorCode[] = [
 function errorCodesOf(route: Route): readonly ErrorCode[] {
   const codes = new Set([...EVERYWHERE, ...route.errors])
   if (route.access === 'admin') codes.add('admin_key_required')
+  if (route.access !== 'sign_in' && route.method !== 'GET') codes.add('csrf_token_required')
   if (route.body !== null) codes.add('body_too_large').add('request_timeout')
   // Its `Idempotency-Key` may have been used for something else.
   if (route.repeatable) codes.add('conflict')

@@ -8,6 +8,7 @@ import { AFTER_EXPECTED, DATE, parameter, parseInstant, REQUEST_ID, wordParamete
 export const CALL_STATES = [
   'waiting',
   'in_flight',
+  'deferred',
   'settled',
   'released',
   'interrupted',

@@ -3,6 +3,7 @@ import { limits } from '../kernel/limits.ts'
 import { SURFACE_NAMES } from '../kernel/surface.ts'
 import type { CallRecord } from '../ledger/call.ts'
 import type { CallCursor, CallFilter, RequestLogStore } from '../ledger/request-log.ts'
+import { billObject, billSchema } from './bill.ts'
 import { CSV_TYPE, type CsvCell, csvRow } from './csv.ts'
 import {
   formatInstant,
@@ -15,6 +16,7 @@ import {
   schemaOf,
   usd,
   usdAmount,
+  wordParameter,
 } from './fields.ts'
 import { refusedMissingKey } from './keys.ts'
 import {
@@ -47,8 +49,9 @@ const tokenMembers: Members<CallRecord> = {
   cache_write_tokens: [count(), (call) => call.tokens.cacheWrite],
 }
 
-/** While a call waits or is in flight its figures are null. */
-const isOpen = (call: CallRecord) => call.state === 'in_flight' || call.state === 'waiting'
+/** While a call waits, is in flight or deferred its figures are null. */
+const OPEN: ReadonlySet<CallRecord['state']> = new Set(['waiting', 'in_flight', 'deferred'])
+const isOpen = (call: CallRecord) => OPEN.has(call.state)
 
 const requestMembers: Members<CallRecord> = {
   id: [z.string().describe('As in a header of the answer to the call: `req_` and a ULID.'), 'requestId'],
@@ -58,7 +61,8 @@ const requestMembers: Members<CallRecord> = {
     z
       .enum(CALL_STATES)
       .describe(
-        'Waiting calls are held back until there is room under a cap or credit. Settled calls are paid for, released ' +
+        'Waiting calls are held back until there is room under a cap or credit. Deferred ones were answered, and what they ' +
+          'cost is told later by the object that they have made upstream; their hold stays in force. Settled calls are paid for, released ' +
           'ones used nothing, interrupted ones were cut off before anybody could say what they used, by a crash or by ' +
           'upstream. Refused ones were never sent; `code` says why.',
       ),
@@ -66,6 +70,14 @@ const requestMembers: Members<CallRecord> = {
   ],
   started_at: [instant(), (call) => formatInstant(call.startedAtMs)],
   ended_at: [instant().nullable(), (call) => formatInstant(call.endedAtMs)],
+  object_id: [
+    z.string().nullable().describe('What the call has made upstream, where its cost comes later.'),
+    'objectId',
+  ],
+  parent_id: [
+    z.string().nullable().describe('The call that made the batch of which this is the part of one model.'),
+    'parentId',
+  ],
   method: [z.string(), 'method'],
   path: [z.string(), 'path'],
   surface: [z.enum(SURFACE_NAMES), 'surface'],
@@ -92,7 +104,7 @@ const requestMembers: Members<CallRecord> = {
   usage: [
     schemaOf(tokenMembers)
       .nullable()
-      .describe('Null while the call waits or is in flight, as all its figures are.'),
+      .describe('Null while the call waits, is in flight or deferred, as all its figures are.'),
     (call) => (isOpen(call) ? null : objectOf(tokenMembers, call)),
   ],
   cost_usd: [usdAmount('What the call cost.').nullable(), (call) => usd(call.costNanos)],
@@ -127,6 +139,10 @@ const requestSchema = schemaOf(requestMembers).meta({
   id: 'request',
   description: 'A call that came through the gateway.',
 })
+
+const lookedUpSchema = requestSchema
+  .extend({ bill: billSchema.optional() })
+  .meta({ id: 'looked_up_request', description: 'A call, with its bill where that was asked for.' })
 
 const requestObject = (call: CallRecord) => objectOf(requestMembers, call)
 
@@ -303,13 +319,21 @@ const getRequest = defineRoute({
     `Waits up to ${limits.requestWaitMs / 1_000} seconds for a call in flight to be settled, then answers without ` +
     'its figures. A call that waits for room is told at once, and a refused one as well. An API key sees its own ' +
     'calls only.',
-  success: { status: 200, schema: requestSchema },
+  query: z.strictObject({
+    expand: wordParameter(
+      'expand',
+      ['bill'],
+      'Adds the `bill`: what the call cost as arithmetic, line by line.',
+    ),
+  }),
+  success: { status: 200, schema: lookedUpSchema },
   errors: ['not_found'],
   async handle(request, management) {
     const [id = ''] = request.params
     const call = await settledCall(id, request, management)
     if (call === null || !maySee(request, call)) return refusedMissingRequest()
-    return replyJson(200, requestObject(call))
+    const bill = request.query.expand === 'bill' ? { bill: await billObject(call, management) } : {}
+    return replyJson(200, { ...requestObject(call), ...bill })
   },
 })
 

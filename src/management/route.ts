@@ -1,5 +1,7 @@
 import type { z } from 'zod'
+import { entityTag, hasTagged } from '../http/entity-tag.ts'
 import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
+import type { RawHeaders } from '../http/raw-headers.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
@@ -9,13 +11,18 @@ import type { Caller } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import type { KeyStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
+import type { SessionStore } from '../keys/session-store.ts'
+import type { AuditRunStore } from '../ledger/audit-runs.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { OverviewStore } from '../ledger/overview.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
+import type { StoreFactsStore } from '../ledger/store-facts.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { UsageStore } from '../ledger/usage-report.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
 import type { WebhookStore } from '../webhooks/webhook-store.ts'
+import type { ServingNode } from './serving-node.ts'
 
 /** What the endpoints of the service itself work with. */
 export interface Management {
@@ -23,12 +30,22 @@ export interface Management {
   readonly nextUlid: IdSource
   readonly digestKey: DigestKey
   readonly servicePrefix: string
-  readonly store: KeyStore & LedgerStore & UsageStore & RequestLogStore & WebhookStore
+  readonly store: KeyStore &
+    SessionStore &
+    LedgerStore &
+    UsageStore &
+    RequestLogStore &
+    OverviewStore &
+    StoreFactsStore &
+    AuditRunStore &
+    WebhookStore
   readonly settlements: SettlementWatch
   /** The calls that wait in this process. */
   readonly waitingCalls: Pick<WaitingCalls, 'find' | 'list' | 'countOf'>
   /** Records of refused calls that are on their way to the store. */
   readonly refusedCalls: Pick<RefusedCalls, 'written'>
+  /** The process that serves. Null: this one is a command, and serves nothing. */
+  readonly node: ServingNode | null
   /** Everything that /metrics shows, made for this answer. */
   scrapeMetrics(): Promise<{ readonly contentType: string; readonly text: string }>
   /** A limit was changed or money was added: calls that wait for room are to be decided again. */
@@ -44,6 +61,8 @@ export interface Management {
 
 /** What an endpoint may know of how it was reached. A command on the host reaches it without a connection. */
 export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
+  /** The client speaks TLS, with us or with a proxy that we believe. */
+  readonly isSecure: boolean
   readonly res: {
     /** The client has left. */
     readonly destroyed: boolean
@@ -51,9 +70,19 @@ export interface OwnExchange extends Pick<Exchange, 'headers' | 'names'> {
   }
 }
 
+/** A session that the request came with. */
+export interface Session {
+  /** What the store knows it by. */
+  readonly digest: Buffer
+  readonly csrfToken: string
+  readonly expiresAtMs: number
+}
+
 export interface OwnRequest<Query = unknown, Body = unknown> {
   readonly exchange: OwnExchange
   readonly caller: Caller
+  /** That the caller signed in by; null where it came with a key. */
+  readonly session: Session | null
   /** The values of the template's `{…}` segments, in order. */
   readonly params: readonly string[]
   /** Checked against the schemas of the route before it sees them. */
@@ -79,8 +108,11 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 export interface RouteParts<Query, Body> {
   readonly method: Method
   readonly template: string
-  /** Which keys may call it: `any_key` are API keys and admin keys. */
-  readonly access: 'admin' | 'any_key'
+  /**
+   * Which keys may call it: `any_key` are API keys and admin keys. To `sign_in` the admin key is in the body, and no other
+   * credential is looked at.
+   */
+  readonly access: 'admin' | 'any_key' | 'sign_in'
   /** For the document at /gateway/openapi.json: a name for generated clients, a line, and more where it helps. */
   readonly operationId: string
   readonly summary: string
@@ -128,6 +160,15 @@ export const UNSTORED = ['cache-control', 'no-store'] as const
 
 export function replyJson(status: number, value: unknown, headers: readonly string[] = UNSTORED): OwnReply {
   return replyWhole(status, 'application/json', JSON.stringify(value), headers)
+}
+
+/** The same for what is asked again and again: a client that has it already is told so, with nothing more. */
+export function replyTagged(headers: RawHeaders, value: unknown): OwnReply {
+  const text = JSON.stringify(value)
+  const etag = entityTag(text)
+  const lines = [...UNSTORED, 'etag', etag]
+  if (!hasTagged(headers, etag)) return replyWhole(200, 'application/json', text, lines)
+  return { kind: 'reply', reply: { status: 304, headers: lines, body: Buffer.alloc(0) } }
 }
 
 export function replyWhole(

@@ -14,24 +14,46 @@ import { Listeners } from '../kernel/listeners.ts'
 import type { Caller, KeyLookupStore } from '../keys/credential.ts'
 import { type Credential, refuseKey } from '../keys/credential.ts'
 import { shapeError } from '../providers/error-shape.ts'
+import { carriesCredential } from '../providers/surfaces.ts'
+import { auditRoutes } from './audits.ts'
 import { creditRoutes } from './credits.ts'
 import { keyRoutes } from './keys.ts'
+import { listKeys } from './list-keys.ts'
 import { METRICS_PATH, metricsRoute } from './metrics.ts'
+import { healthRoute } from './node-health.ts'
 import { openApiRoute } from './openapi.ts'
+import { overviewRoute } from './overview.ts'
+import { pricesRoute } from './prices.ts'
 import { bodyOfCommand, bodyOfExchange, readRequest } from './read-request.ts'
 import { bodiesRoute } from './request-bodies.ts'
 import { requestRoutes } from './requests.ts'
-import { type Management, ONCE_HEADER, type Route, replyWhole, UNSTORED } from './route.ts'
+import {
+  type Management,
+  ONCE_HEADER,
+  type Refused,
+  type Route,
+  replyWhole,
+  type Session,
+  UNSTORED,
+} from './route.ts'
+import { findSession, type SignIn, sessionRoutes } from './session.ts'
+import { recogniseSignIn, type SignInAttempts } from './sign-in.ts'
 import { usageRoute } from './usage.ts'
 import { webhookRoutes } from './webhooks.ts'
 
 /** All endpoints of the service itself. */
 export const routes: readonly Route[] = [
   ...keyRoutes,
+  listKeys,
   usageRoute,
   ...requestRoutes,
   bodiesRoute,
   ...creditRoutes,
+  ...sessionRoutes,
+  overviewRoute,
+  pricesRoute,
+  healthRoute,
+  ...auditRoutes,
   metricsRoute,
   ...webhookRoutes,
   openApiRoute(() => routes),
@@ -79,60 +101,103 @@ function matchTemplate(template: string, path: string): string[] | null {
 export interface OwnedParts {
   readonly management: Management
   readonly recognition: KeyLookupStore
+  readonly signIns: SignInAttempts
   readonly bodyTimes: BodyTimes
   /** Whether the metrics are shown without a key. */
   readonly metricsPublic: boolean
+  /** Whether the client speaks TLS, with us or with a proxy that we believe. */
+  isSecure(exchange: Exchange): boolean
+}
+
+/** By a key, or by a session that stands in for one. */
+interface Recognised {
+  readonly kind: 'recognised'
+  readonly caller: Caller
+  readonly session: Session | null
 }
 
 /**
  * Requests for our own paths. The credential is checked before the path is looked up, so that without one it cannot be
- * learned which paths exist, and a leaked API key learns nothing at all.
+ * learned which paths exist, and a leaked API key learns nothing at all. A sign-in has its credential in the body.
  */
 export async function handleOwned(
   exchange: Exchange,
   target: Target,
   credential: Credential,
-  { management, recognition, bodyTimes, metricsPublic }: OwnedParts,
+  parts: OwnedParts,
 ): Promise<void> {
-  const deny = (refusal: Refusal) => {
-    const clean = redactRefusal(refusal, exchange.names.redact)
-    sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
-  }
-  if (metricsPublic && target.path === METRICS_PATH) return await showMetrics(exchange, management, deny)
-  if (credential.kind === 'refused') return deny(credential.refusal)
-  // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
-  if (credential.kind === 'preflight') return deny(refuseKey('unknown_key'))
-  const atMs = management.clock.nowMs()
-  const caller = await recognition.lookUpKey(credential.digest, atMs)
-  if (caller.kind === 'refused') return deny(refuseKey(caller.reason))
+  if (parts.metricsPublic && target.path === METRICS_PATH)
+    return await showMetrics(exchange, parts.management)
   const found = findRoute(exchange.method, target.path)
-  // What an API key may call is looked up first; that something else does not exist, it does not learn.
-  if (caller.kind === 'api_key' && !(found.kind === 'route' && found.route.access === 'any_key')) {
-    return deny(refuse('admin_key_required', 'This endpoint needs an admin key.'))
+  if (found.kind === 'route' && found.route.access === 'sign_in') {
+    return await answerRoute(exchange, target, found, null, parts)
   }
-  if (found.kind === 'none') return deny(noSuchEndpoint())
-  if (found.kind === 'other_methods') return deny(refuseMethod(exchange, found.allowed))
-  const { route, params } = found
-  const sender = { accountId: caller.accountId, atMs }
+  const recognised = await recognise(exchange, credential, parts)
+  if (recognised.kind === 'refused') return deny(exchange, recognised.refusal)
+  // What an API key may call is looked up first; that something else does not exist, it does not learn.
+  const isOpenToAll = found.kind === 'route' && found.route.access === 'any_key'
+  if (recognised.caller.kind === 'api_key' && !isOpenToAll) {
+    return deny(exchange, refuse('admin_key_required', 'This endpoint needs an admin key.'))
+  }
+  if (found.kind === 'none') return deny(exchange, noSuchEndpoint())
+  if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
+  await answerRoute(exchange, target, found, recognised, parts)
+}
+
+/** A key counts before a session: what sends both means the key. */
+async function recognise(
+  exchange: Exchange,
+  credential: Credential,
+  { management, recognition }: OwnedParts,
+): Promise<Recognised | Refused> {
+  if (!carriesCredential(exchange.headers)) {
+    const found = await findSession(exchange, management)
+    if (found.kind === 'session') return { ...found, kind: 'recognised' }
+    if (found.kind === 'refused') return found
+  }
+  if (credential.kind === 'refused') return credential
+  // Our own endpoints are not for pages of other origins: a preflight is a request without a key.
+  if (credential.kind === 'preflight') return { kind: 'refused', refusal: refuseKey('unknown_key') }
+  const caller = await recognition.lookUpKey(credential.digest, management.clock.nowMs())
+  if (caller.kind === 'refused') return { kind: 'refused', refusal: refuseKey(caller.reason) }
+  return { kind: 'recognised', caller, session: null }
+}
+
+async function answerRoute(
+  exchange: Exchange,
+  target: Target,
+  { route, params }: Extract<FoundRoute, { kind: 'route' }>,
+  recognised: Recognised | null,
+  parts: OwnedParts,
+): Promise<void> {
+  const { management, bodyTimes } = parts
+  const sender = { accountId: recognised?.caller.accountId ?? '', atMs: management.clock.nowMs() }
   const request = await readRequest(exchange, target, route, sender, bodyOfExchange(exchange, bodyTimes))
   if (request.kind === 'client_left') return
-  if (request.kind === 'refused') return deny(request.refusal)
-  const answer = await route.handle({ ...request, exchange, caller, params }, management)
+  if (request.kind === 'refused') return deny(exchange, request.refusal)
+  const by = recognised ?? (await recogniseSignIn(request.body as SignIn, exchange, parts))
+  if (by.kind === 'refused') return deny(exchange, by.refusal)
+  const { caller, session } = by
+  const { headers, names, res } = exchange
+  const own = { headers, names, res, isSecure: parts.isSecure(exchange) }
+  const answer = await route.handle({ ...request, exchange: own, caller, session, params }, management)
   if (route.method !== 'GET') management.webhooks.wake()
-  if (answer.kind === 'refused') deny(answer.refusal)
+  if (answer.kind === 'refused') deny(exchange, answer.refusal)
   // All of it would have to be made for its length to be known.
-  else if (answer.kind === 'stream' && exchange.method === 'HEAD') deny(refuseMethod(exchange, ['GET']))
+  else if (answer.kind === 'stream' && exchange.method === 'HEAD')
+    deny(exchange, refuseMethod(exchange, ['GET']))
   else if (answer.kind === 'stream') await sendStream(exchange, answer.reply)
   else sendWhole(exchange, answer.reply)
 }
 
-async function showMetrics(
-  exchange: Exchange,
-  management: Management,
-  deny: (refusal: Refusal) => void,
-): Promise<void> {
+function deny(exchange: Exchange, refusal: Refusal): void {
+  const clean = redactRefusal(refusal, exchange.names.redact)
+  sendWhole(exchange, shapeError('own', clean, exchange.requestId), { close: refusal.close === true })
+}
+
+async function showMetrics(exchange: Exchange, management: Management): Promise<void> {
   const found = findRoute(exchange.method, METRICS_PATH)
-  if (found.kind === 'other_methods') return deny(refuseMethod(exchange, found.allowed))
+  if (found.kind === 'other_methods') return deny(exchange, refuseMethod(exchange, found.allowed))
   const { contentType, text } = await management.scrapeMetrics()
   const { reply } = replyWhole(200, contentType, text, UNSTORED)
   sendWhole(exchange, reply)
@@ -182,8 +247,8 @@ export async function answerInProcess(
   const request = await readRequest({ method, headers }, target, route, sender, bodyOfCommand(body))
   if (request.kind === 'client_left') throw new Error('a command in this process has left')
   if (request.kind === 'refused') return deny(request.refusal)
-  const exchange = { headers, names: headerNames(management.servicePrefix), res: STAYS }
-  const answer = await route.handle({ ...request, exchange, caller, params }, management)
+  const exchange = { headers, names: headerNames(management.servicePrefix), res: STAYS, isSecure: false }
+  const answer = await route.handle({ ...request, exchange, caller, session: null, params }, management)
   return answer.kind === 'refused' ? deny(answer.refusal) : answer
 }
 

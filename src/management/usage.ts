@@ -37,6 +37,8 @@ function dateParameter(name: string, description: string) {
 
 const ONE_DIMENSION = `(?:${USAGE_DIMENSIONS.join('|')})`
 
+const KEY_ID = keyId()
+
 const usageQuery = z.strictObject({
   start: dateParameter('start', 'The first day (UTC), inclusive. The first of this month unless given.'),
   end: dateParameter(
@@ -54,6 +56,15 @@ const usageQuery = z.strictObject({
     },
     readDimensions,
   ),
+  key: z
+    .string()
+    .refine((id) => KEY_ID.safeParse(id).success, 'key must be the id of a key, such as key_01J….')
+    .optional()
+    .describe('The id of a key: what was used with it alone. An API key can name no other.'),
+  model: z
+    .string()
+    .optional()
+    .describe('One model alone: the one that served, else the one asked for, as buckets have it.'),
   limit: limitParameter({ max: 10_000, fallback: 1_000 }),
   after: z
     .string()
@@ -90,8 +101,6 @@ function dayRange(start: string | undefined, end: string | undefined, nowMs: num
   if (days <= DAYS_MAX) return { kind: 'range', startDay, endDay }
   return refused('bad_request', `start and end must be at most ${DAYS_MAX} days apart, not ${days}.`, param)
 }
-
-const KEY_ID = keyId()
 
 /** What a bucket is told by, under the names of the dimensions. */
 const groupValues = ({ day, model, keyId }: UsageGroup) => ({ day, model, key: keyId })
@@ -241,9 +250,17 @@ export const usageRoute = defineRoute({
     if (query.after !== undefined && after === null) {
       return refused('bad_request', 'after must be the `next` of a page with the same group_by.', 'after')
     }
+    if (caller.kind === 'api_key' && query.key !== undefined && query.key !== caller.keyId) {
+      return refused(
+        'bad_request',
+        'key must be the id of the key that asks; others need an admin key.',
+        'key',
+      )
+    }
     const report = await store.readUsage({
       accountId: caller.accountId,
-      keyId: caller.kind === 'api_key' ? caller.keyId : null,
+      keyId: caller.kind === 'api_key' ? caller.keyId : (query.key ?? null),
+      model: query.model,
       startDay,
       endDay,
       groupBy: dimensions,

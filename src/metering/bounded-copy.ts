@@ -20,25 +20,15 @@ const SIZES: readonly Size[] = [
 
 /**
  * A copy of the first bytes of something that arrives in pieces, never more than its limit, so that the pieces
- * themselves may be overwritten. It can be taken back to an earlier length.
+ * themselves may be overwritten.
  */
 export class BoundedCopy {
   readonly #bytesMax: number
   #bytes: Buffer = NOTHING
   #length = 0
 
-  /** Without a limit the caller keeps one. The default is a small integer, since Infinity would make all sums slower. */
-  constructor(bytesMax = 2 ** 30 - 1) {
+  constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
-  }
-
-  get length(): number {
-    return this.#length
-  }
-
-  /** A view, to be used before anything else is done with the copy. */
-  get bytes(): Buffer {
-    return this.#bytes.subarray(0, this.#length)
   }
 
   append(chunk: Buffer, from: number, to: number): void {
@@ -51,14 +41,6 @@ export class BoundedCopy {
     if (taken <= 32) for (let i = from; i < from + taken; i++) bytes[i + shift] = chunk[i] as number
     else chunk.copy(bytes, this.#length, from, from + taken)
     this.#length = length
-  }
-
-  truncate(length: number): void {
-    this.#length = length
-  }
-
-  text(): string {
-    return this.#bytes.toString('utf8', 0, this.#length)
   }
 
   /** A view of the first `length` bytes, to be used at once; null when those were more than the limit. Starts anew. */

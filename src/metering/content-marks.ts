@@ -83,15 +83,15 @@ export class MarkWatch {
     this.#from = 0
   }
 
-  /** Its closing quote is at `i`. */
-  close(chunk: Uint8Array, i: number): number {
+  /** Its closing quote is at `i`. One that has escaped what need not be escaped may spell a mark unseen. */
+  close(chunk: Uint8Array, i: number, hasNeedlessEscape: boolean): number {
+    if (hasNeedlessEscape) return this.#closeEscaped(chunk, i)
     if (this.#tail.length === 0) return markOf(chunk, this.#from, i)
     const last = this.#lastBytes(chunk, i)
     return markOf(last, 0, last.length)
   }
 
-  /** The same for a string that has escaped what need not be escaped, and so may spell one unseen. */
-  closeEscaped(chunk: Uint8Array, i: number): number {
+  #closeEscaped(chunk: Uint8Array, i: number): number {
     const last = this.#lastBytes(chunk, i)
     if (last.length > ESCAPED_BYTES_MAX) return MARKS.elsewhere
     try {

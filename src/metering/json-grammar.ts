@@ -18,7 +18,7 @@ export const SEEN_FIRST_NAME = 3
 const SEEN_NAME = 4
 export const SEEN_COLON = 5
 /** A value of a seen container is due: the same bytes as SEEN_VALUE, but its first one is an action. */
-const SEEN_MEMBER_AHEAD = 6
+export const SEEN_MEMBER_AHEAD = 6
 export const SEEN_AFTER_MEMBER = 7
 export const SEEN_FIRST_ELEMENT = 8
 const SEEN_ELEMENT_AHEAD = 9
@@ -37,7 +37,14 @@ const VALUE_STATES = 19
 export const SEEN_VALUE = 17
 const MEMBER = SEEN_VALUE + VALUE_STATES
 const ELEMENT = MEMBER + VALUE_STATES
-const STATES = ELEMENT + VALUE_STATES
+
+/** Before the first byte of a text that may begin with a byte order mark; then behind each of its bytes. */
+export const BEFORE_MARK = ELEMENT + VALUE_STATES
+const IN_MARK = BEFORE_MARK + 1
+const END_OF_MARK = IN_MARK + 1
+/** In a value that is passed over; not in the table: `skip` crosses it. */
+export const SKIPPING = END_OF_MARK + 1
+const STATES = SKIPPING + 1
 
 /** Every entry from here on is an action, every one below is a state. */
 const ACTION = 128
@@ -107,7 +114,11 @@ function buildValue(value: number, afterLiteral: number, followers: Followers): 
 }
 
 onSpace(BEFORE_ROOT, AFTER_ROOT)
-on(BEFORE_ROOT, '{[', START_SEEN_VALUE)
+for (const state of [BEFORE_ROOT, BEFORE_MARK]) on(state, '{[', START_SEEN_VALUE)
+on(BEFORE_MARK, WHITESPACE, BEFORE_ROOT)
+on(BEFORE_MARK, '\xef', IN_MARK)
+on(IN_MARK, '\xbb', END_OF_MARK)
+on(END_OF_MARK, '\xbf', BEFORE_ROOT)
 
 onSpace(SEEN_FIRST_NAME, SEEN_NAME, SEEN_COLON, SEEN_MEMBER_AHEAD, SEEN_AFTER_MEMBER)
 onSpace(SEEN_FIRST_ELEMENT, SEEN_ELEMENT_AHEAD, SEEN_AFTER_ELEMENT)
@@ -162,6 +173,8 @@ export interface Cursor {
   depth: number
   /** What the strings mark that came by, as content-marks.ts says. */
   marks: number
+  /** How many containers are open in the value that is passed over. */
+  skipped: number
 }
 
 /** The chunk is used up. */
@@ -222,5 +235,55 @@ export function walk(chunk: Buffer, words: DataView, stack: Uint8Array, cursor: 
   cursor.i = i
   cursor.state = state
   cursor.depth = depth
+  return action
+}
+
+const [PLAIN, COMMA, OPENS, CLOSES, STRING] = [0, 1, 2, 3, 4]
+const KINDS = new Uint8Array(256)
+for (const [kind, bytes] of [
+  [COMMA, ','],
+  [OPENS, '{['],
+  [CLOSES, '}]'],
+  [STRING, '"'],
+] as const) {
+  for (const byte of Buffer.from(bytes)) KINDS[byte] = kind
+}
+
+/**
+ * Passes over a value without judging its grammar: nothing but its strings and brackets is looked at. Servers in Python
+ * write NaN and -Infinity among log probabilities, and that is no reason not to read the usage behind them.
+ * Answers END_SEEN_VALUE at the comma or bracket behind the value, OPEN_STRING at a string that is long, has escapes or
+ * is not whole, or END_OF_CHUNK.
+ */
+export function skip(chunk: Buffer, words: DataView, cursor: Cursor): number {
+  const length = chunk.length
+  let { i, skipped } = cursor
+  let action = END_OF_CHUNK
+  while (i < length) {
+    const kind = KINDS[chunk[i] as number] as number
+    if (kind === PLAIN) {
+      i++
+      continue
+    }
+    if (kind === STRING) {
+      const near = Math.min(i + NEAR_BYTES, length)
+      let stop = nextStop(chunk, words, i + 1, near)
+      while (stop + 1 < near && chunk[stop] === BACKSLASH && escapes[chunk[stop + 1] as number] === 1) {
+        stop = nextStop(chunk, words, stop + 2, near)
+      }
+      if (stop === length || chunk[stop] !== QUOTE) {
+        action = OPEN_STRING
+        break
+      }
+      i = stop
+    } else if (kind === OPENS) skipped++
+    else if (skipped === 0) {
+      action = END_SEEN_VALUE
+      break
+    } else if (kind === CLOSES) skipped--
+    i++
+  }
+  cursor.i = i
+  cursor.skipped = skipped
   return action
 }

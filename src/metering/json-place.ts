@@ -87,13 +87,69 @@ function isPlain(bytes: Buffer, from: number, to: number): boolean {
   return true
 }
 
-/** Something is there that was not read: a number, a literal, what is too long, or a container that is not looked into. */
+/** Something is there that was not read: what no selector reads, what is too long, a container that is not looked into. */
 export const UNREAD: unique symbol = Symbol('unread')
 
-/** What was found at a place: of an object or array only what is looked at. */
-export type Picked = string | null | typeof UNREAD | PickedObject | readonly Picked[]
+/** No escape has more characters. */
+const ESCAPE_CHARS_MAX = 6
 
-export type PickedObject = ReadonlyMap<string, Picked>
+/**
+ * A string, without its quotes, or an object as it is written, maybe cut off. It is parsed when it is asked for: what a
+ * model wrote is long, and hardly ever asked for.
+ */
+export class Written {
+  readonly #json: string
+  readonly #type: 'string' | 'object'
+
+  constructor(json: string, type: 'string' | 'object') {
+    this.#json = json
+    this.#type = type
+  }
+
+  /** What the string says, or the object without blanks. Of an object that was cut off what is there. */
+  get text(): string {
+    const json = this.#json
+    if (this.#type === 'object') return parsed(json, (value) => JSON.stringify(value)) ?? json
+    // The end of a string that was cut off may be half an escape.
+    for (let cut = 0; cut < ESCAPE_CHARS_MAX; cut++) {
+      const text = parsed(`"${json.slice(0, json.length - cut)}"`, String)
+      if (text !== null) return text
+    }
+    return json
+  }
+}
+
+function parsed(json: string, make: (value: unknown) => string): string | null {
+  try {
+    return make(JSON.parse(json))
+  } catch {
+    return null
+  }
+}
+
+/** What was found at a place: of an object or array only what is looked at. */
+export type Picked =
+  | string
+  | number
+  | boolean
+  | null
+  | typeof UNREAD
+  | Written
+  | PickedObject
+  | readonly Picked[]
+
+export interface PickedObject {
+  readonly [name: string]: Picked
+}
+
+/**
+ * - `nothing`: only whether it is null.
+ * - `text`: a string.
+ * - `scalar`: a string, a number or a boolean.
+ * - `output`: a string that a model wrote: of a long one as much as there is room for.
+ * - `written`: an object as it is written, within the same room.
+ */
+type Reads = 'nothing' | 'text' | 'scalar' | 'output' | 'written'
 
 /** A place in a JSON text, and what is to be read if an object or an array stands there. */
 export interface Place {
@@ -103,18 +159,26 @@ export interface Place {
   readonly streams: boolean
   /** Of the elements only objects are kept that have one of the members. */
   readonly sparse: boolean
-  /** A string that stands there is read. */
-  readonly text: boolean
+  /** What is read of a value that is not looked into. */
+  readonly reads: Reads
 }
 
 /** A place where only a string can be read. */
-export const TEXT: Place = { members: null, elements: null, streams: false, sparse: false, text: true }
+export const TEXT: Place = { members: null, elements: null, streams: false, sparse: false, reads: 'text' }
 
 /** A place of which only is to be known whether there is anything but null. */
-export const PRESENCE: Place = { ...TEXT, text: false }
+export const PRESENCE: Place = { ...TEXT, reads: 'nothing' }
+export const SCALAR: Place = { ...TEXT, reads: 'scalar' }
+export const OUTPUT: Place = { ...TEXT, reads: 'output' }
+export const WRITTEN: Place = { ...TEXT, reads: 'written' }
 
-export function objectAt(members: Readonly<Record<string, Place>>): Place {
+export function objectOf(members: Readonly<Record<string, Place>>): Place {
   return { ...TEXT, members: new PlaceMembers(new Map(Object.entries(members))) }
+}
+
+/** Members of an object that are scalars, by their names with blanks between them. */
+export function scalars(names: string): Record<string, Place> {
+  return Object.fromEntries(names.split(' ').map((name) => [name, SCALAR]))
 }
 
 export function arrayOf(elements: Place): Place {
@@ -137,6 +201,7 @@ export function capturing(names: Iterable<string>): Place {
 
 export interface FoundMember {
   readonly name: string
+  readonly bytes: Buffer
   /** Null for one that is captured as it is written. */
   readonly place: Place | null
 }
@@ -145,15 +210,44 @@ export interface FoundMember {
 export class PlaceMembers {
   readonly #names: WatchedNames<string>
   readonly #found = new Map<string, FoundMember>()
+  /** By their length in bytes. */
+  readonly #byLength: (readonly FoundMember[])[] = []
 
   constructor(members: ReadonlyMap<string, Place | null>) {
     this.#names = new WatchedNames(members.keys())
-    for (const [name, place] of members) this.#found.set(name, { name, place })
+    for (const [name, place] of members) {
+      const bytes = Buffer.from(name)
+      const found = { name, bytes, place }
+      this.#found.set(name, found)
+      while (this.#byLength.length <= bytes.length) this.#byLength.push([])
+      this.#byLength[bytes.length] = [...(this.#byLength[bytes.length] ?? []), found]
+    }
   }
 
   /** The member whose name stands between the quotes, null for one that is not looked at. */
   find(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
+    const found = this.findPlain(bytes, from, to)
+    if (found !== null) return found
     const name = this.#names.read(bytes, from, to)
+    return name === null || name === AMBIGUOUS ? name : (this.#found.get(name) ?? null)
+  }
+
+  /** The same for a name without escapes, where no other name is ambiguous. */
+  findPlain(bytes: Buffer, from: number, to: number): FoundMember | null {
+    const candidates = this.#byLength[to - from]
+    if (candidates === undefined) return null
+    for (let k = 0; k < candidates.length; k++) {
+      const candidate = candidates[k] as FoundMember
+      let i = 0
+      while (i < candidate.bytes.length && bytes[from + i] === candidate.bytes[i]) i++
+      if (i === candidate.bytes.length) return candidate
+    }
+    return null
+  }
+
+  /** The same for a name as it is written that is at hand as text. */
+  findWritten(text: string, tolerant: boolean): FoundMember | typeof AMBIGUOUS | null {
+    const name = tolerant ? (JSON.parse(`"${text}"`) as string) : this.#names.readText(text)
     return name === null || name === AMBIGUOUS ? name : (this.#found.get(name) ?? null)
   }
 }

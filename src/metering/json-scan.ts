@@ -73,6 +73,8 @@ export interface JsonScanLimits {
   readonly membersMax: number
   /** Values that are kept at a time of what is looked into. */
   readonly valuesMax: number
+  /** Of all that a model wrote together. */
+  readonly outputBytesMax: number
 }
 
 export const JSON_SCAN_LIMITS: JsonScanLimits = {
@@ -83,17 +85,26 @@ export const JSON_SCAN_LIMITS: JsonScanLimits = {
   nameBytesMax: 1024,
   membersMax: 4096,
   valuesMax: 20_000,
+  outputBytesMax: 0,
+}
+
+/** What upstream sends may be of any length: only what is kept of it is limited. */
+export const REPLY_LIMITS: JsonScanLimits = {
+  depthMax: 64,
+  documentBytesMax: Number.MAX_SAFE_INTEGER,
+  captureBytesMax: 0,
+  stringBytesMax: 2048,
+  nameBytesMax: 1024,
+  membersMax: Number.MAX_SAFE_INTEGER,
+  valuesMax: 100_000,
+  outputBytesMax: 128 * 1024,
 }
 
 const [QUOTE, OPEN_BRACE, OPEN_BRACKET] = [0x22, 0x7b, 0x5b]
 const [LETTER_T, LETTER_F, LETTER_N] = [0x74, 0x66, 0x6e]
 
 /** The grammar was verified, so JSON.parse cannot throw here; the text is at most `captureBytesMax` long. */
-export function memberOf(
-  { nameStart, start, end }: JsonSpan,
-  firstByte: number,
-  text: string | null,
-): JsonMember {
+function memberOf({ nameStart, start, end }: JsonSpan, firstByte: number, text: string | null): JsonMember {
   switch (firstByte) {
     case QUOTE:
       if (text === null) return { kind: 'too_long', type: 'string', nameStart, start, end }
@@ -121,11 +132,68 @@ function stringOf(json: string): string {
   return json.includes('\\') ? (JSON.parse(json) as string) : json.slice(1, -1)
 }
 
+/** Collects the members of the outermost object that are captured as they are written. */
+export class CapturedMembers {
+  /** A captured member whose strings mark nothing. */
+  readonly #unmarked: string | null
+  #members = new Map<string, JsonMember>()
+  #duplicates: string[] = []
+  #name: string | null = null
+  #nameStart = 0
+  #start = 0
+  #firstByte = 0
+  #marksBefore = 0
+
+  constructor(unmarked: string | null) {
+    this.#unmarked = unmarked
+  }
+
+  get members(): ReadonlyMap<string, JsonMember> {
+    return this.#members
+  }
+
+  get duplicates(): readonly string[] {
+    return this.#duplicates
+  }
+
+  /** Whether the value at hand is captured. */
+  get isOpen(): boolean {
+    return this.#name !== null
+  }
+
+  name(name: string, nameStart: number): void {
+    this.#nameStart = nameStart
+    if (!this.#members.has(name)) this.#name = name
+    else if (!this.#duplicates.includes(name)) this.#duplicates.push(name)
+  }
+
+  start(start: number, firstByte: number, marks: number): void {
+    this.#start = start
+    this.#firstByte = firstByte
+    this.#marksBefore = marks
+  }
+
+  /** Answers what is marked now. */
+  end(text: string | null, end: number, marks: number): number {
+    const name = this.#name ?? ''
+    const span = { nameStart: this.#nameStart, start: this.#start, end }
+    this.#members.set(name, memberOf(span, this.#firstByte, text))
+    this.#name = null
+    return name === this.#unmarked ? this.#marksBefore : marks
+  }
+
+  clear(): void {
+    this.#members = new Map()
+    this.#duplicates = []
+    this.#name = null
+  }
+}
+
 /** A container that is open and looked into. Exactly one of `object` and `array` is there. */
 interface Frame {
   readonly outer: Frame | null
   readonly place: Place
-  readonly object: Map<string, Picked> | null
+  readonly object: Record<string, Picked> | null
   readonly array: Picked[] | null
   /** How many values were kept when it was opened. */
   readonly valuesBefore: number
@@ -136,26 +204,39 @@ interface Frame {
 /** What was found at the places that are looked into. */
 export interface Selection {
   readonly value: Picked
-  /** The places of members given more than once; the first counts here, parsers differ. */
+  /** The places of members given more than once. Parsers differ on which counts. */
   readonly duplicates: readonly string[]
+  /** Some array had more than is kept, and ends early here. */
+  readonly overflow: boolean
 }
 
 const NONE: readonly string[] = []
 
-/** Puts together what a walker finds where it looks into a text, and keeps no more than it may. */
+/**
+ * Puts together what a walker finds where it looks into a text, and keeps no more than it may. Of members given more than
+ * once it takes the first; a `tolerant` one takes the last, as JSON.parse does, and of arrays as much as it may keep.
+ */
 export class PickedTree {
   readonly #root: Place
   readonly #onElement: ((element: Picked) => void) | null
   readonly #valuesMax: number
+  readonly #tolerant: boolean
   #frame: Frame | null = null
   #duplicates: Set<string> | null = null
+  #overflow = false
   #values = 0
   #value: Picked = null
 
-  constructor(root: Place, onElement: ((element: Picked) => void) | null, valuesMax: number) {
+  constructor(
+    root: Place,
+    onElement: ((element: Picked) => void) | null,
+    valuesMax: number,
+    tolerant: boolean,
+  ) {
     this.#root = root
     this.#onElement = onElement
     this.#valuesMax = valuesMax
+    this.#tolerant = tolerant
   }
 
   get inObject(): boolean {
@@ -171,20 +252,31 @@ export class PickedTree {
   }
 
   get picked(): Selection {
-    return { value: this.#value, duplicates: this.#duplicates === null ? NONE : [...this.#duplicates] }
+    const duplicates = this.#duplicates === null ? NONE : [...this.#duplicates]
+    return { value: this.#value, duplicates, overflow: this.#overflow }
   }
 
-  /** The name of a member stands between `from` and `to`. */
-  name(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
+  /** The member whose name stands between `from` and `to`, without escapes, and whose value is due now. */
+  find(bytes: Buffer, from: number, to: number): FoundMember | typeof AMBIGUOUS | null {
+    const members = this.#frame?.place.members
+    if (members == null) return null
+    return this.#due(this.#tolerant ? members.findPlain(bytes, from, to) : members.find(bytes, from, to))
+  }
+
+  /** The same for a name as it is written that is at hand as text; null is too long to be one that is looked for. */
+  findWritten(name: string | null): FoundMember | typeof AMBIGUOUS | null {
+    const members = this.#frame?.place.members
+    return this.#due(name === null || members == null ? null : members.findWritten(name, this.#tolerant))
+  }
+
+  #due<Found extends FoundMember | typeof AMBIGUOUS | null>(found: Found): Found {
     const frame = this.#frame
-    const found = frame?.place.members?.find(bytes, from, to) ?? null
     if (frame === null || found === AMBIGUOUS) return found
-    frame.member = found?.place == null ? null : found
-    if (frame.member !== null && frame.object?.has(frame.member.name) === true) {
-      this.#duplicates ??= new Set()
-      this.#duplicates.add(pathOf(frame))
-      frame.member = null
-    }
+    frame.member = found === null || found.place === null ? null : found
+    if (found === null || frame.object === null || !Object.hasOwn(frame.object, found.name)) return found
+    this.#duplicates ??= new Set()
+    this.#duplicates.add(pathOf(frame))
+    if (!this.#tolerant) frame.member = null
     return found
   }
 
@@ -193,7 +285,7 @@ export class PickedTree {
     this.#frame = {
       outer: this.#frame,
       place,
-      object: isObject ? new Map() : null,
+      object: isObject ? {} : null,
       array: isObject ? null : [],
       valuesBefore: this.#values,
       member: null,
@@ -225,6 +317,7 @@ export class PickedTree {
   clear(): void {
     this.#frame = null
     this.#duplicates = null
+    this.#overflow = false
     this.#values = 0
     this.#value = null
   }
@@ -232,22 +325,32 @@ export class PickedTree {
   /** Whether the value was kept. */
   #put(frame: Frame, value: Picked): boolean {
     if (frame.array === null) {
-      if (frame.member !== null) frame.object?.set(frame.member.name, value)
+      if (frame.member !== null && frame.object !== null) frame.object[frame.member.name] = value
       return frame.member !== null
     }
     if (frame.place.streams) {
       this.#onElement?.(value)
       return false
     }
-    if (frame.place.sparse && !(value instanceof Map && value.size > 0)) return false
+    if (frame.place.sparse && !hasMembers(value)) return false
+    // An array may take half of what is left, so that behind a long one there is room for others.
+    const { valuesBefore } = frame
+    if (this.#tolerant && this.#values - valuesBefore > (this.#valuesMax - valuesBefore) / 2) {
+      this.#overflow = true
+      return false
+    }
     frame.array.push(value)
     return true
   }
 
   #count(): boolean {
     this.#values++
-    return this.#values <= this.#valuesMax
+    return this.#values <= this.#valuesMax || this.#tolerant
   }
+}
+
+function hasMembers(value: Picked): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0
 }
 
 /** The way from the outermost container to the member at hand. */

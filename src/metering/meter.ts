@@ -1,7 +1,7 @@
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import type { TextPlace } from './event-template.ts'
-import type { JsonDocument, NameSet } from './json-document.ts'
+import type { Place } from './json-place.ts'
 import { type DeliveredOutput, OutputText } from './output-text.ts'
 
 /**
@@ -29,7 +29,7 @@ export const NOTHING_SHOWN: Shown = { inputKnown: false, toolsRan: false, reason
 export interface Meter {
   readonly stage: Stage
   readonly shown: Shown
-  /** Bytes of what the model wrote, as far as a stream has shown it. */
+  /** Bytes of what the model answered, as far as a stream has shown it. Its thinking is not among them. */
   readonly visibleBytes: number
   /** The reply's next bytes, without their content coding. */
   readonly write: (chunk: Borrowed) => void
@@ -42,6 +42,8 @@ export type MeterFault =
   | 'too_large'
   /** A document or an event is no JSON. */
   | 'not_json'
+  /** It came in a coding that is not known here. */
+  | 'unreadable'
   /** The meter itself failed, and read nothing from then on. */
   | 'failed'
 
@@ -87,14 +89,22 @@ export interface Metered extends Reading {
 
 /** What the bytes of a reply look like, known before the first of them. */
 export interface ReplyLayout {
-  /** The members of a body, and of an event's data, that are looked at. */
-  readonly members: NameSet
-  /** Members anywhere below that are not, and may be large. */
-  readonly ignored: NameSet
+  /** What is read of a body, and of an event's data. All else is passed over. */
+  readonly body: Place
+  readonly event: Place
   /** Members of an event's data that say nothing and differ from event to event. */
   readonly noise: ReadonlySet<string>
   /** An event whose data begins with these bytes says nothing, and may be large. */
   readonly dullEvents: readonly Buffer[]
+}
+
+/** A body, or an event's data, that was read: it may be all that was there, or no more than the layout says. */
+export interface ReplyDocument {
+  readonly value: unknown
+  /** A member that is read is given twice: parsers differ on which one counts, `value` has the last. */
+  readonly repeatsNames: boolean
+  /** An array was too long to be kept, and ends early here. */
+  readonly overflow: boolean
 }
 
 /** Knows what one kind of reply means. One is made for each call. */
@@ -106,13 +116,13 @@ export interface ReplyReader {
    * An event of a stream. Answers where its text is, if it has one and reading the event once more would change
    * nothing but add that text again: events that follow and differ from it in nothing else are then not shown.
    */
-  readEvent(document: JsonDocument, name: string): TextPlace | null
+  readEvent(document: ReplyDocument, name: string): TextPlace | null
   /** The mark `[DONE]`, which is no JSON. */
   readDone(): void
   /** A reply that is one document: all that it says, but not what the model wrote. */
-  readBody(document: JsonDocument): void
+  readBody(document: ReplyDocument): void
   /** What the model wrote in that document. Asked for only where it has to be counted, which is hardly ever. */
-  readText(document: JsonDocument): void
+  readText(document: ReplyDocument): void
   reading(): Reading
 }
 

@@ -65,7 +65,7 @@ export class OutputText {
   readonly #overflow: Readonly<Record<OutputKind, OutputChannel>>
   readonly #keptBytesMax: number
   #keptBytes = 0
-  #seenBytes = 0
+  #answerBytes = 0
   #isFull = false
 
   constructor(keptBytesMax = KEPT_BYTES_MAX) {
@@ -88,14 +88,14 @@ export class OutputText {
     return channel
   }
 
-  /** All that was appended, kept or not. */
-  get seenBytes(): number {
-    return this.#seenBytes
+  /** All that was appended, kept or not, but for thinking: of that a reply shows a summary, or as much as it likes. */
+  get answerBytes(): number {
+    return this.#answerBytes
   }
 
   /** True if so many bytes more are to be kept. After the first piece that did not fit none is. */
-  keep(bytes: number): boolean {
-    this.#seenBytes += bytes
+  keep(bytes: number, kind: OutputKind): boolean {
+    if (kind !== 'thinking') this.#answerBytes += bytes
     if (this.#isFull) return false
     this.#isFull = this.#keptBytes + bytes > this.#keptBytesMax
     if (this.#isFull) return false
@@ -157,7 +157,7 @@ export class OutputChannel {
   /** Counts so many bytes; true if they are to be kept, and there is room now. */
   #reserve(bytes: number): boolean {
     this.#bytes += bytes
-    if (bytes === 0 || this.#output === null || !this.#output.keep(bytes)) return false
+    if (bytes === 0 || this.#output === null || !this.#output.keep(bytes, this.kind)) return false
     const needed = this.#keptBytes + bytes
     if (needed > this.#kept.length) {
       const grown = Buffer.allocUnsafeSlow(Math.max(SMALL_BYTES, needed, this.#kept.length * 2))

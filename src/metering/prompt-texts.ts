@@ -1,4 +1,5 @@
 import { nextStop, QUOTE } from './json-string.ts'
+import { startOfOpenSequence } from './utf8-check.ts'
 
 /** Members whose strings are prompt text on either surface. What is not here (image data, ids, URLs) is not counted. */
 const TEXT_MEMBERS: ReadonlySet<string> = new Set([
@@ -149,7 +150,7 @@ export class PromptTexts {
     let escaped = false
     let stop = nextStop(bytes, words, from, length)
     while (bytes[stop] !== QUOTE) {
-      if (stop === length) return this.#cut(bytes, from, wholeCharacters(bytes, from), escaped)
+      if (stop === length) return this.#cut(bytes, from, startOfOpenSequence(bytes, from), escaped)
       let next = stop + 1
       if (bytes[stop] === BACKSLASH) {
         next = stop + (bytes[stop + 1] === LETTER_U ? 6 : 2)
@@ -199,17 +200,4 @@ function decode(bytes: Buffer, from: number, to: number, escaped: boolean): stri
     // No JSON: counted as it is written.
     return written
   }
-}
-
-/** Where the last character that is whole ends; not before `from`. */
-function wholeCharacters(bytes: Buffer, from: number): number {
-  const length = bytes.length
-  for (let back = 1; back <= 3 && length - back >= from; back++) {
-    const byte = bytes[length - back] as number
-    if (byte < 0x80) return length
-    if (byte < 0xc0) continue
-    const characterBytes = byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4
-    return characterBytes > back ? length - back : length
-  }
-  return length
 }

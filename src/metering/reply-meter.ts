@@ -1,31 +1,66 @@
 import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
 import { type EventTemplate, learnTemplate } from './event-template.ts'
-import { JsonCondenser } from './json-condenser.ts'
-import {
-  type Condensed,
-  type CondenseRules,
-  type JsonDocument,
-  readDocument,
-  readSmall,
-  type SmallDocument,
-} from './json-document.ts'
-import type { Meter, Metered, MeterFault, ReplyReader, Shown, Stage } from './meter.ts'
+import type { Place } from './json-place.ts'
+import type { UnreadableJson } from './json-scan.ts'
+import { parseSmall, type SmallJson } from './json-small.ts'
+import { JsonWalker } from './json-walker.ts'
+import type { Meter, Metered, MeterFault, ReplyDocument, ReplyReader, Shown, Stage } from './meter.ts'
 import { type DeliveredOutput, LateOutput, type OutputText } from './output-text.ts'
 import { SseScanner, type SseSink } from './sse-scanner.ts'
+
+const TOLERANT = { tolerant: true }
+const TOO_LARGE: ReadonlySet<UnreadableJson> = new Set(['too_large', 'too_much', 'too_deep'])
+
+/** Reads one JSON text of a reply after the other, each in any number of pieces. */
+class ReplyJson {
+  readonly #place: Place
+  /** Null until there is a text that is not small and whole. */
+  #walker: JsonWalker | null = null
+  #small: SmallJson | null = null
+  #began = false
+
+  constructor(place: Place) {
+    this.#place = place
+  }
+
+  write(bytes: Buffer): void {
+    if (!this.#began) {
+      this.#began = true
+      this.#small = parseSmall(bytes)
+      if (this.#small !== null) return
+    }
+    this.#walker ??= new JsonWalker(this.#place, TOLERANT)
+    // Where there is more than the small text, all of it has to be walked, from its beginning.
+    if (this.#small !== null) this.#walker.write(Buffer.from(this.#small.text))
+    this.#small = null
+    this.#walker.write(bytes)
+  }
+
+  /** What was written since the last end. */
+  end(): ReplyDocument | MeterFault {
+    const small = this.#small
+    const began = this.#began
+    this.#small = null
+    this.#began = false
+    if (small !== null) return { value: small.value, repeatsNames: false, overflow: false }
+    const scan = began ? this.#walker?.end() : undefined
+    if (scan === undefined) return 'not_json'
+    if (scan.kind === 'unreadable') return TOO_LARGE.has(scan.reason) ? 'too_large' : 'not_json'
+    const { value, duplicates, overflow } = scan.picked
+    return { value, repeatsNames: duplicates.length > 0, overflow }
+  }
+}
 
 /** The meter of a reply that is one JSON document. Nothing is known of it before it is whole. */
 export class BodyMeter implements Meter {
   readonly #reader: ReplyReader
   readonly #output: OutputText
-  readonly #rules: CondenseRules
-  /** Null before the first chunk, and as long as the small document is all there is. */
-  #condenser: JsonCondenser | null = null
-  #small: SmallDocument | null = null
+  readonly #json: ReplyJson
 
   constructor(reader: ReplyReader, output: OutputText) {
     this.#reader = reader
     this.#output = output
-    this.#rules = { keep: reader.layout.members, drop: reader.layout.ignored }
+    this.#json = new ReplyJson(reader.layout.body)
   }
 
   get stage(): Stage {
@@ -40,41 +75,16 @@ export class BodyMeter implements Meter {
   readonly visibleBytes = 0
 
   write(chunk: Borrowed): void {
-    const bytes = viewOf(chunk)
-    if (this.#condenser === null && this.#small === null) {
-      this.#small = readSmall(bytes, this.#rules)
-      if (this.#small !== null) return
-    }
-    this.#condense().write(bytes, 0, bytes.length)
+    this.#json.write(viewOf(chunk))
   }
 
   end(whole: boolean): Metered {
-    if (this.#small !== null) return this.#read(this.#small.document, this.#small.document)
-    const { brief, whole: all } = this.#condense().takeTwo()
-    const document = readDocument(brief)
+    const document = this.#json.end()
     if (typeof document === 'string') return this.#metered(whole ? [document] : [], this.#output.delivered())
-    return this.#read(document, all)
-  }
-
-  /** Where there is more than the small document, all of it has to be condensed, from its beginning. */
-  #condense(): JsonCondenser {
-    if (this.#condenser !== null) return this.#condenser
-    const condenser = new JsonCondenser(this.#rules)
-    if (this.#small !== null) {
-      const bytes = Buffer.from(this.#small.text)
-      condenser.write(bytes, 0, bytes.length)
-      this.#small = null
-    }
-    this.#condenser = condenser
-    return condenser
-  }
-
-  /** What the model wrote is looked for when it is asked for, in the document itself or in the copy that has all of it. */
-  #read(document: JsonDocument, source: JsonDocument | Condensed): Metered {
     this.#reader.readBody(document)
+    // What the model wrote is put together when it is asked for.
     const output = new LateOutput(() => {
-      const withText = 'kind' in source ? readDocument(source) : source
-      if (typeof withText !== 'string') this.#reader.readText(withText)
+      this.#reader.readText(document)
       return this.#output.delivered()
     })
     return this.#metered(document.overflow ? ['too_large'] : [], output)
@@ -85,7 +95,7 @@ export class BodyMeter implements Meter {
   }
 }
 
-const DONE = '[DONE]'
+const DONE = Buffer.from('[DONE]')
 
 /** After so many templates in a row that fitted nothing, this stream is not of the kind that has them. */
 const FRUITLESS_MAX = 8
@@ -94,7 +104,7 @@ const FRUITLESS_MAX = 8
 export class StreamMeter implements Meter, SseSink {
   readonly #reader: ReplyReader
   readonly #output: OutputText
-  readonly #condenser: JsonCondenser
+  readonly #json: ReplyJson
   readonly #scanner = new SseScanner(this)
   readonly #faults = new Set<MeterFault>()
   /**
@@ -103,19 +113,19 @@ export class StreamMeter implements Meter, SseSink {
    */
   #template: EventTemplate | null = null
   #fruitless = 0
-  /** The first bytes of the event's data, until it is decided whether it is a dull one. */
+  /** How much there is of the event's data, and its first bytes, by which `[DONE]` and dull events are known. */
+  #dataLength = 0
   readonly #start: Buffer
-  #startLength = 0
   #isDull = false
   /** The event at hand may be cut off, so that it need not be JSON. */
   #isLast = false
 
   constructor(reader: ReplyReader, output: OutputText) {
-    const { members, ignored, dullEvents } = reader.layout
     this.#reader = reader
-    this.#start = Buffer.alloc(Math.max(0, ...dullEvents.map((start) => start.length)))
     this.#output = output
-    this.#condenser = new JsonCondenser({ keep: members, drop: ignored })
+    this.#json = new ReplyJson(reader.layout.event)
+    const dullLengths = reader.layout.dullEvents.map((start) => start.length)
+    this.#start = Buffer.alloc(Math.max(DONE.length, ...dullLengths))
   }
 
   get stage(): Stage {
@@ -127,7 +137,7 @@ export class StreamMeter implements Meter, SseSink {
   }
 
   get visibleBytes(): number {
-    return this.#output.seenBytes
+    return this.#output.answerBytes
   }
 
   write(chunk: Borrowed): void {
@@ -155,37 +165,32 @@ export class StreamMeter implements Meter, SseSink {
   }
 
   data(chunk: Buffer, from: number, to: number): void {
-    if (this.#startLength < this.#start.length) this.#readStart(chunk, from, to)
-    if (!this.#isDull) this.#condenser.write(chunk, from, to)
+    if (this.#dataLength < this.#start.length) this.#readStart(chunk, from, to)
+    this.#dataLength += to - from
+    if (!this.#isDull) this.#json.write(chunk.subarray(from, to))
   }
 
   event(name: string, raw: Buffer | null): void {
+    const length = this.#dataLength
     const isDull = this.#isDull
-    this.#startLength = 0
+    this.#dataLength = 0
     this.#isDull = false
-    if (!isDull) this.#readEvent(name, raw)
+    const document = this.#json.end()
+    if (isDull) return
+    this.#template = null
+    if (length === DONE.length && this.#start.subarray(0, length).equals(DONE)) this.#reader.readDone()
+    else if (typeof document !== 'string') this.#readEvent(document, name, raw)
+    else if (length > 0 && !this.#isLast) this.#faults.add(document)
   }
 
   #readStart(chunk: Buffer, from: number, to: number): void {
-    this.#startLength += chunk.copy(this.#start, this.#startLength, from, to)
-    const start = this.#start.subarray(0, this.#startLength)
-    this.#isDull = this.#reader.layout.dullEvents.some((dull) => start.subarray(0, dull.length).equals(dull))
-    // What came before this piece was not known to be dull yet.
-    if (this.#isDull) this.#condenser.take()
+    const { dullEvents } = this.#reader.layout
+    chunk.copy(this.#start, this.#dataLength, from, to)
+    const start = this.#start.subarray(0, this.#dataLength + to - from)
+    this.#isDull = dullEvents.some((dull) => start.subarray(0, dull.length).equals(dull))
   }
 
-  #readEvent(name: string, raw: Buffer | null): void {
-    this.#template = null
-    const condensed = this.#condenser.take()
-    if (condensed.kind === 'json' && (condensed.text === '' || condensed.text === DONE)) {
-      if (condensed.text === DONE) this.#reader.readDone()
-      return
-    }
-    const document = readDocument(condensed)
-    if (typeof document === 'string') {
-      if (!this.#isLast) this.#faults.add(document)
-      return
-    }
+  #readEvent(document: ReplyDocument, name: string, raw: Buffer | null): void {
     if (document.overflow) this.#faults.add('too_large')
     const place = this.#reader.readEvent(document, name)
     if (place === null || raw === null || this.#fruitless === FRUITLESS_MAX) return

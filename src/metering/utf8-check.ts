@@ -54,7 +54,7 @@ export class Utf8Check {
 }
 
 /** Where a sequence begins that the end of the chunk cuts off; the chunk's length if there is none. */
-function startOfOpenSequence(chunk: Uint8Array, from: number): number {
+export function startOfOpenSequence(chunk: Uint8Array, from: number): number {
   for (let back = 1; back <= 3 && chunk.length - back >= from; back++) {
     const byte = chunk[chunk.length - back] as number
     if (byte < 0x80) break

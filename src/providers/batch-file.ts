@@ -69,7 +69,7 @@ export class BatchFileScanner {
   }
 
   #readLine(line: Picked): boolean {
-    const body = isPickedObject(line) ? line.get('body') : undefined
+    const body = isPickedObject(line) ? line['body'] : undefined
     if (!isPickedObject(body)) return false
     readModels(body, this.#names)
     return this.#names.unknown === null

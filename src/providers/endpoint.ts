@@ -73,6 +73,8 @@ export type Endpoint = Billing & {
   readonly reads: BodyReading
   /** Shows or touches objects kept under the upstream account, which all gateway keys share. */
   readonly stateful: boolean
+  /** Its reply shows an object that a call has made before, with what that has cost, read by this reader. */
+  readonly shows?: UsageReader
   /** Free, unless `tool_resources` in its body create vector stores, whose storage no reply tells the cost of. */
   readonly mayStoreFiles?: true
 }
@@ -97,7 +99,7 @@ const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stat
 /**
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods, the
  * template, the word for billing and, where it applies: the place of the model, `stored` for a call on an object that is
- * stored under the shared account, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows
+ * stored under the shared account, `shows:<reader>` for a reply with the cost of an earlier call, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows
  * that begin with `#` are comments.
  */
 export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
@@ -110,7 +112,9 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const [template, billingWord = '', ...rest] = words.slice(templateAt)
   const usage = billingWord === 'metered' ? { usage: rest.shift() as UsageReader } : {}
   const model = rest.find(isModelPlace) ?? 'none'
-  const odd = rest.find((word) => word !== model && word !== 'stored' && word !== 'reads_multipart')
+  const shows = rest.find((word) => word.startsWith(SHOWS))?.slice(SHOWS.length) as UsageReader | undefined
+  const known = new Set([model, 'stored', 'reads_multipart', SHOWS + shows])
+  const odd = rest.find((word) => !known.has(word))
   const billing = BILLING_WORDS[billingWord]
   if (templateAt < 1 || billing === undefined || odd !== undefined) {
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
@@ -123,9 +127,12 @@ function readRow(surface: Surface, row: string): Endpoint[] {
     reads: readingOf(model, storesFiles, rest),
     stateful: billing[1] || rest.includes('stored'),
     ...(storesFiles ? { mayStoreFiles: true } : {}),
+    ...(shows === undefined ? {} : { shows }),
   }
   return words.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
 }
+
+const SHOWS = 'shows:'
 
 function isModelPlace(word: string): word is ModelPlace {
   return Object.hasOwn(MODEL_PLACES, word)

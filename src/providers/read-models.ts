@@ -50,29 +50,29 @@ export function readModels(
   mayBeObject = false,
   byDefault: string | null = null,
 ): void {
-  const model = body.get('model') ?? byDefault
+  const model = body['model'] ?? byDefault
   if (model === null) names.leaveOpen('The request names no model.')
-  else if (mayBeObject && isPickedObject(model)) names.name(model.get('id') ?? null, '"model"')
+  else if (mayBeObject && isPickedObject(model)) names.name(model['id'] ?? null, '"model"')
   else names.name(model, '"model"')
   readOtherModels(body, names)
 }
 
 /** Whether there is anything that could lead to other models than the one that the request is for. */
 export function mayLeadToOthers(body: PickedObject): boolean {
-  return body.size > (body.has('model') ? 1 : 0)
+  return Object.keys(body).length > (body['model'] === undefined ? 0 : 1)
 }
 
 /** The models that take part besides the one that the request is for. */
 export function readOtherModels(body: PickedObject, names: ModelNames): void {
   if (!mayLeadToOthers(body)) return
-  readFallbacks(body.get('fallbacks') ?? null, names)
-  readTools(body.get('tools') ?? null, names)
-  readItems(body.get('input') ?? null, names)
-  readModeration(body.get('moderation') ?? null, names)
+  readFallbacks(body['fallbacks'] ?? null, names)
+  readTools(body['tools'] ?? null, names)
+  readItems(body['input'] ?? null, names)
+  readModeration(body['moderation'] ?? null, names)
   readSvg(body, names)
-  if (isPickedObject(body.get('prompt')))
+  if (isPickedObject(body['prompt']))
     names.leaveOpen('The stored prompt may bring a model and tools of its own.')
-  readMethod(body.get('method') ?? null, names)
+  readMethod(body['method'] ?? null, names)
 }
 
 /** Tools bring models: one they name, or one that upstream takes if they name none. */
@@ -86,14 +86,14 @@ function readTools(tools: Picked, names: ModelNames): void {
 }
 
 function readTool(tool: PickedObject, names: ModelNames): void {
-  const type = tool.get('type') ?? ''
-  const model = tool.get('model') ?? null
+  const type = tool['type'] ?? ''
+  const model = tool['model'] ?? null
   if (typeof type !== 'string') names.cannotRead('"tools"')
   else if (model !== null) names.name(model, '"tools"')
   else if (type.startsWith('image_generation')) names.name(DEFAULT_IMAGE_MODEL, '"tools"')
   else if (type.startsWith('advisor')) names.cannotRead('"tools"')
   readSvg(tool, names)
-  readTools(tool.get('tools') ?? null, names)
+  readTools(tool['tools'] ?? null, names)
 }
 
 function readItems(items: Picked, names: ModelNames): void {
@@ -103,7 +103,7 @@ function readItems(items: Picked, names: ModelNames): void {
 
 /** An item of the input can bring tools. */
 export function readItem(item: Picked, names: ModelNames): void {
-  if (isPickedObject(item)) readTools(item.get('tools') ?? null, names)
+  if (isPickedObject(item)) readTools(item['tools'] ?? null, names)
 }
 
 /** A string asks for a chain of models that only upstream knows. */
@@ -119,32 +119,32 @@ function readFallbacks(fallbacks: Picked, names: ModelNames): void {
 /** Of each entry the name, or what stands in its place. */
 function fallbackModels(fallbacks: Picked): readonly Picked[] {
   const entries: readonly Picked[] = isPickedArray(fallbacks) ? fallbacks : [null]
-  return entries.map((entry) => (isPickedObject(entry) ? (entry.get('model') ?? null) : entry))
+  return entries.map((entry) => (isPickedObject(entry) ? (entry['model'] ?? null) : entry))
 }
 
 /** An object asks for a moderation model; the images endpoints have a word here. */
 function readModeration(moderation: Picked, names: ModelNames): void {
   if (moderation === null || typeof moderation === 'string') return
-  names.name(isPickedObject(moderation) ? (moderation.get('model') ?? null) : moderation, '"moderation"')
+  names.name(isPickedObject(moderation) ? (moderation['model'] ?? null) : moderation, '"moderation"')
 }
 
 /** An image as SVG is written by a second model. */
 function readSvg(owner: PickedObject, names: ModelNames): void {
   if (!asksForSvg(owner)) return
-  const svg = owner.get('svg') ?? null
-  const author = isPickedObject(svg) ? (svg.get('model') ?? null) : svg
+  const svg = owner['svg'] ?? null
+  const author = isPickedObject(svg) ? (svg['model'] ?? null) : svg
   if (author !== null) names.name(author, '"svg"')
   else names.leaveOpen('The model that writes the SVG is left to upstream to choose.')
 }
 
 export function asksForSvg(owner: PickedObject): boolean {
-  return (owner.get('svg') ?? null) !== null || owner.get('output_format') === 'svg'
+  return (owner['svg'] ?? null) !== null || owner['output_format'] === 'svg'
 }
 
 /** Reinforcement has its answers graded, possibly by models. */
 function readMethod(method: Picked, names: ModelNames): void {
   if (method === null) return
-  const type = isPickedObject(method) && !method.has('reinforcement') ? method.get('type') : undefined
+  const type = isPickedObject(method) && method['reinforcement'] === undefined ? method['type'] : undefined
   if (type !== 'supervised' && type !== 'dpo')
     names.leaveOpen('The training may use models that grade it, named where they are not looked for.')
 }

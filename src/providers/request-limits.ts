@@ -127,7 +127,7 @@ function isUnlimited(
 
 /** An SVG is written by a second model; films and images half done are more images; audio in pieces has no length. */
 function drawsMore(facts: RequestFacts, members: PickedObject): boolean {
-  if (asksForSvg(members) || members.get('output_format') === 'gif') return true
+  if (asksForSvg(members) || members['output_format'] === 'gif') return true
   return hasMember(facts, 'partial_images') || hasMember(facts, 'chunking_strategy')
 }
 

@@ -1,6 +1,6 @@
 import {
   arrayOf,
-  objectAt,
+  objectOf,
   type Picked,
   type PickedObject,
   type Place,
@@ -36,17 +36,17 @@ export function count(value: unknown): number {
 }
 
 export function isPickedObject(picked: Picked | undefined): picked is PickedObject {
-  return picked instanceof Map
+  return typeof picked === 'object' && picked !== null && !Array.isArray(picked)
 }
 
 export function isPickedArray(picked: Picked | undefined): picked is readonly Picked[] {
   return Array.isArray(picked)
 }
 
-const NAMING: Place = objectAt({ model: TEXT })
+const NAMING: Place = objectOf({ model: TEXT })
 
 /** Besides the model, what limits the cost. */
-const FALLBACK: Place = objectAt({ model: TEXT, max_tokens: TEXT, speed: TEXT })
+const FALLBACK: Place = objectOf({ model: TEXT, max_tokens: TEXT, speed: TEXT })
 
 /** An image tool draws with `model`, and may have an SVG written by another one. The rest limits the cost. */
 const TOOL_MEMBERS = {
@@ -57,23 +57,23 @@ const TOOL_MEMBERS = {
   max_uses: TEXT,
   max_tokens: TEXT,
   execution: TEXT,
-  environment: objectAt({ type: TEXT }),
+  environment: objectOf({ type: TEXT }),
 }
 
 /** A namespace holds tools, and no namespaces. */
 const TOOLS: Place = arrayOf(
-  objectAt({ ...TOOL_MEMBERS, tools: arrayOf(objectAt({ ...TOOL_MEMBERS, tools: TEXT })) }),
+  objectOf({ ...TOOL_MEMBERS, tools: arrayOf(objectOf({ ...TOOL_MEMBERS, tools: TEXT })) }),
 )
 
 /** An item of the input that brings tools: `additional_tools`, the output of a tool search. */
-const ITEM: Place = objectAt({ tools: TOOLS })
+const ITEM: Place = objectOf({ tools: TOOLS })
 
 /** What is stored for file search is paid by its size and the days it is kept. */
-const VECTOR_STORES: Place = objectAt({ file_search: objectAt({ vector_stores: arrayOf(TEXT) }) })
+const VECTOR_STORES: Place = objectOf({ file_search: objectOf({ vector_stores: arrayOf(TEXT) }) })
 
-const EDIT: Place = objectAt({
+const EDIT: Place = objectOf({
   type: TEXT,
-  trigger: objectAt({ type: TEXT, value: TEXT }),
+  trigger: objectOf({ type: TEXT, value: TEXT }),
   compact_threshold: TEXT,
 })
 
@@ -82,32 +82,32 @@ const EDIT: Place = objectAt({
  * inside of them must not be there twice.
  */
 const MODEL_MEMBERS = {
-  model: objectAt({ id: TEXT }),
+  model: objectOf({ id: TEXT }),
   fallbacks: arrayOf(FALLBACK),
   tools: TOOLS,
-  prompt: objectAt({}),
+  prompt: objectOf({}),
   moderation: NAMING,
   svg: NAMING,
   output_format: TEXT,
-  method: objectAt({ type: TEXT, reinforcement: TEXT }),
+  method: objectOf({ type: TEXT, reinforcement: TEXT }),
   tool_resources: VECTOR_STORES,
-  thread: objectAt({ type: TEXT, previous_message_id: TEXT }),
-  context_management: { ...objectAt({ edits: arrayOf(EDIT) }), elements: EDIT },
+  thread: objectOf({ type: TEXT, previous_message_id: TEXT }),
+  context_management: { ...objectOf({ edits: arrayOf(EDIT) }), elements: EDIT },
 } as const satisfies Partial<Record<RequestMember, Place>>
 
 /** A request inside a batch. */
-const BODY: Place = objectAt({ ...MODEL_MEMBERS, input: sparseArrayOf(ITEM) })
+const BODY: Place = objectOf({ ...MODEL_MEMBERS, input: sparseArrayOf(ITEM) })
 
 /** A batch of the Messages surface. */
-export const BATCH: Place = objectAt({ requests: streamOf(objectAt({ params: BODY })) })
+export const BATCH: Place = objectOf({ requests: streamOf(objectOf({ params: BODY })) })
 
 /** A line of an uploaded batch of the Chat surface. */
-export const BATCH_LINE: Place = objectAt({ body: BODY })
+export const BATCH_LINE: Place = objectOf({ body: BODY })
 
 /** What an item of the input says for itself, besides its tools. */
 export const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action', 'operation'] as const
 
-const SEEN_ITEM: Place = objectAt({
+const SEEN_ITEM: Place = objectOf({
   tools: TOOLS,
   type: TEXT,
   id: PRESENCE,
@@ -117,11 +117,11 @@ const SEEN_ITEM: Place = objectAt({
 
 /** A request whose items are in the member of that name. */
 export function withItems(name: string): Place {
-  return objectAt({ [name]: streamOf(SEEN_ITEM) })
+  return objectOf({ [name]: streamOf(SEEN_ITEM) })
 }
 
 /** Prompts to be completed: texts, or arrays of tokens, of which nothing is kept. */
-export const PROMPTS: Place = objectAt({ prompt: streamOf(sparseArrayOf(TEXT)) })
+export const PROMPTS: Place = objectOf({ prompt: streamOf(sparseArrayOf(TEXT)) })
 
 /** What the members say that lead to models. */
 interface PickedMembers {
@@ -140,11 +140,11 @@ let last: { readonly facts: JsonFacts; readonly members: PickedMembers } | null 
 /** The members of a body that lead to models, be it JSON or a form. */
 export function membersOf(facts: RequestFacts): PickedObject {
   if (facts.kind === 'json') return pickMembers(facts).body
-  const fields = new Map<string, Picked>()
+  const fields: Record<string, Picked> = {}
   if (facts.kind !== 'form') return fields
   for (const name of ['model', 'output_format', 'svg'] as const) {
     const field = facts.scan.fields.get(name)
-    if (field !== undefined) fields.set(name, field.kind === 'text' ? field.value : UNREAD)
+    if (field !== undefined) fields[name] = field.kind === 'text' ? field.value : UNREAD
   }
   return fields
 }
@@ -159,17 +159,17 @@ export function pickMembers(facts: JsonFacts): PickedMembers {
 const NAMES = Object.keys(MODEL_MEMBERS) as readonly (keyof typeof MODEL_MEMBERS)[]
 
 function pickAll({ scan }: JsonFacts): PickedMembers {
-  const body = new Map<string, Picked>()
+  const body: Record<string, Picked> = {}
   const duplicates: string[] = []
   let unreadable: UnreadableJson | null = null
   for (const name of NAMES) {
     const member = scan.members.get(name)
     if (member === undefined) continue
     const value = pickMember(member, MODEL_MEMBERS[name])
-    if ('value' in value) body.set(name, value.value)
+    if ('value' in value) body[name] = value.value
     else {
       const scan = scanJson(Buffer.from(value.json), value.place)
-      body.set(name, scan.kind === 'object' ? scan.picked.value : UNREAD)
+      body[name] = scan.kind === 'object' ? scan.picked.value : UNREAD
       if (scan.kind === 'unreadable') unreadable ??= scan.reason
       else
         for (const path of scan.picked.duplicates)
@@ -195,7 +195,7 @@ function pickMember(
       return place.elements === null ? { value: UNREAD } : { json: member.json, place }
     case 'too_long':
       // An object of which nothing is known is still an object: a prompt that is one is a stored one.
-      return { value: member.type === 'object' && place.members !== null ? new Map() : UNREAD }
+      return { value: member.type === 'object' && place.members !== null ? {} : UNREAD }
     case 'boolean':
     case 'number':
       return { value: UNREAD }

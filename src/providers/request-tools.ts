@@ -167,10 +167,10 @@ function createsStores(facts: RequestFacts): boolean {
   if (given === undefined || given.kind === 'null') return false
   // Of one that is too long, nothing was looked at.
   if (given.kind === 'too_long' || ambiguityOf(facts) !== null) return true
-  const resources = membersOf(facts).get('tool_resources')
+  const resources = membersOf(facts)['tool_resources']
   if (!isPickedObject(resources)) return true
-  const search = resources.get('file_search') ?? null
+  const search = resources['file_search'] ?? null
   if (!isPickedObject(search)) return search !== null
-  const stores = search.get('vector_stores') ?? null
+  const stores = search['vector_stores'] ?? null
   return isPickedArray(stores) ? stores.length > 0 : stores !== null
 }

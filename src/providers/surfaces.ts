@@ -1,4 +1,5 @@
 import type { Target } from '../http/judge-head.ts'
+import { hasHeader, type RawHeaders } from '../http/raw-headers.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { chat } from './chat/surface.ts'
@@ -18,6 +19,11 @@ export const READERS: Readonly<Partial<Record<UsageReader, ReaderSpec>>> = Objec
 
 /** Where clients of either surface put a key. All of them are looked at on both. */
 export const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'api-key'])
+
+export function carriesCredential(headers: RawHeaders): boolean {
+  for (const name of CREDENTIAL_HEADERS) if (hasHeader(headers, name)) return true
+  return false
+}
 
 /**
  * What the client says about an account that is not the one upstream will see: credentials of any kind, and the

@@ -30,7 +30,7 @@ function watchBatch(): RecordWatch {
     place: BATCH,
     take(entry) {
       entries++
-      const body = isPickedObject(entry) ? entry.get('params') : undefined
+      const body = isPickedObject(entry) ? entry['params'] : undefined
       if (isPickedObject(body)) readModels(body, names)
       else names.cannotRead('"requests"')
     },
@@ -54,7 +54,7 @@ function watchItems(name: string): RecordWatch {
       if (!isPickedObject(item)) return
       bringsTools ||= isGiven(item, 'tools')
       refersElsewhere ||= isReference(item)
-      compacts ||= item.get('type') === 'compaction_trigger'
+      compacts ||= item['type'] === 'compaction_trigger'
     },
     found: (scan) => summarise(scan, names, { bringsTools, refersElsewhere, compacts }),
   }
@@ -72,7 +72,7 @@ function watchPrompts(): RecordWatch {
 }
 
 function isGiven(item: PickedObject, name: string): boolean {
-  return (item.get(name) ?? null) !== null
+  return (item[name] ?? null) !== null
 }
 
 /** Items whose content is kept upstream, however much of them is sent along. */
@@ -83,11 +83,11 @@ const HIDDEN = /^(?:reasoning|compaction)$/
 
 /** Whether an item stands for more than it says: it is an id and nothing else, or one of upstream's own making. */
 function isReference(item: PickedObject): boolean {
-  const type = item.get('type') ?? ''
+  const type = item['type'] ?? ''
   if (typeof type !== 'string') return true
   if (KEPT_UPSTREAM.test(type)) return true
   if (!isGiven(item, 'id')) return false
-  if (isGiven(item, 'encrypted_content')) return item.get('encrypted_content') === ''
+  if (isGiven(item, 'encrypted_content')) return item['encrypted_content'] === ''
   return HIDDEN.test(type) || !ITEM_CONTENT.some((name) => isGiven(item, name))
 }
 

@@ -11,6 +11,7 @@ const columns = Object.entries(CALL_COLUMNS)
 export function callRecord(row: CallRow): CallRecord {
   const members: Record<string, unknown> = { ...NOTHING_RECORDED }
   for (const [name, { column, kind }] of columns) members[name] = readValue(row[column], kind, column)
+  if (members['state'] === 'in_flight' && members['objectId'] !== null) members['state'] = 'deferred'
   const count = (name: keyof typeof TOKEN_COLUMNS) => Number(row[TOKEN_COLUMNS[name]])
   members['tokens'] = {
     ...{ input: count('input'), output: count('output') },

@@ -42,11 +42,14 @@ export interface MetricSources {
   readonly load: StoreLoad
   readonly inFlight: { readonly count: number }
   readonly waitingCalls: { readonly size: number }
-  readonly webhooks: { waiting(): Promise<number | null>; readonly failures: number }
+  webhooksWaiting(): Promise<number | null>
+  webhookFailures(): number
   /** Open connections to upstream; null for a surface without one. */
   connections(surface: Surface): { readonly busy: number; readonly idle: number } | null
   /** Of all nodes; null if the store did not answer in time. */
   heldNanos(): Promise<Nanos | null>
+  /** Objects of deferred calls; null where the store does not say in time. */
+  deferredObjects(): Promise<number | null>
   nowMs(): number
   /** In seconds, since the scrape before this one. */
   eventLoopDelay(): readonly { readonly quantile: string; readonly seconds: number }[]
@@ -182,16 +185,19 @@ export const METRICS: readonly Metric[] = [
     name: 'tollgate_deferred_objects',
     type: 'gauge',
     labels: [],
-    help: 'Batches and other objects whose cost comes later. Always 0 in this version, which has none.',
-    read: () => only(0),
+    help: 'What calls have made upstream whose cost comes later, of all nodes that share the books: every node says the same.',
+    async read({ deferredObjects }) {
+      const objects = await deferredObjects()
+      return objects === null ? null : only(objects)
+    },
   },
   {
     name: 'tollgate_webhook_queue',
     type: 'gauge',
     labels: [],
     help: 'Events, and deliveries of enabled webhooks, that wait, of all nodes that share the books: every node says the same.',
-    async read({ webhooks }) {
-      const waiting = await webhooks.waiting()
+    async read({ webhooksWaiting }) {
+      const waiting = await webhooksWaiting()
       return waiting === null ? null : only(waiting)
     },
   },
@@ -200,7 +206,7 @@ export const METRICS: readonly Metric[] = [
     type: 'counter',
     labels: [],
     help: 'Attempts of this node to deliver a webhook that failed.',
-    read: ({ webhooks }) => only(webhooks.failures),
+    read: ({ webhookFailures }) => only(webhookFailures()),
   },
   {
     name: 'tollgate_store_queue',

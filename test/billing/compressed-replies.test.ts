@@ -142,6 +142,16 @@ test('the same where usage was asked for in the place of the client, and is cut 
   assert.deepEqual(tokensOf(await bench.record(reply.requestId)), [1_000, 2_000])
 })
 
+test('a reply in a coding that is not known here passes unchanged and costs the output side of the hold', async () => {
+  const encoded = randomBytes(500)
+  upstream.answer(() => [{ send: sized(OK, JSON_IN('secret'), encoded) }])
+  const body = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1_000 }
+  const reply = await call(requestTo('/v1/chat/completions', body))
+  assert.ok(reply.body.equals(encoded))
+  const { usage, estimated } = await bench.record(reply.requestId)
+  assert.deepEqual([(usage as Record<string, number>)['output_tokens'], estimated], [1_000, true])
+})
+
 test('a gzip that is broken in its middle passes unchanged and is estimated', async () => {
   const encoded = pack(chatStream(4 * MiB))
   encoded.fill(0xff, encoded.length >> 1, (encoded.length >> 1) + 1_000)

@@ -194,6 +194,63 @@ test('thinking blocks show that a Messages model reasons, though it was not aske
   assert.ok((usage['output_tokens'] ?? 0) > 2_000, String(usage['output_tokens']))
 })
 
+const thinks = (more: readonly Step[]): readonly Step[] => [
+  event({
+    type: 'message_start',
+    message: { id: 'm', model: 'claude-opus-5-5', usage: { input_tokens: 9, output_tokens: 1 } },
+  }),
+  event({ type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '' } }),
+  ...more,
+]
+const summary = (number: number) =>
+  event({
+    type: 'content_block_delta',
+    index: 0,
+    delta: { type: 'thinking_delta', thinking: `In short, ${number}.` },
+  })
+const answer = event({
+  type: 'content_block_delta',
+  index: 1,
+  delta: { type: 'text_delta', text: 'Yes. <<END>>' },
+})
+const THINKING = { model: 'claude-opus-5-5', max_tokens: 50_000, messages: hi, stream: true }
+
+test('thinking that is shown in summary is charged by the time it took, and not by the summary', async () => {
+  const steps = Array.from({ length: 20 }, () => Promise.withResolvers<void>())
+  const shown = steps.flatMap(({ promise }, i) => [{ pause: promise }, summary(i)])
+  const call = await bench.begin('/v1/messages', THINKING, [
+    { send: streamHead },
+    ...thinks([]),
+    ...shown,
+    answer,
+    { pause: never },
+  ])
+  // A delta every three quarters of a second leaves no gap that would count by itself.
+  await call.client.received('content_block_start')
+  for (const [i, { resolve }] of steps.entries()) {
+    bench.step(750)
+    resolve()
+    await call.client.received(`In short, ${i}.`)
+  }
+  await call.client.received('<<END>>')
+  call.client.leave()
+  const usage = (await call.record())['usage'] as Record<string, number>
+  // A quarter of a minute at the rate of a model that is not known yet: 50 tokens a second.
+  assert.ok((usage['output_tokens'] ?? 0) >= 700, String(usage['output_tokens']))
+})
+
+test('an answer of a model that reasons is read on for a moment after its client left, and billed by upstream’s word', async () => {
+  const call = await bench.leaveAt('<<END>>', '/v1/messages', THINKING, thinks([summary(1), answer]), [
+    event({ type: 'content_block_stop', index: 1 }),
+    event({ type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 20_000 } }),
+    event({ type: 'message_stop' }),
+    { send: lastChunk() },
+  ])
+  const record = await call.record()
+  assert.equal(record['estimated'], false)
+  assert.equal((record['usage'] as Record<string, number>)['output_tokens'], 20_000)
+})
+
 /** Calls whose use cannot be told from what was delivered: path, body, what was delivered, the usage at the end, its cost. */
 const unseen: Readonly<
   Record<string, readonly [path: string, body: unknown, before: readonly Step[], end: Step, usd: string]>

@@ -69,19 +69,6 @@ for (const [name, bench] of [
   })
 }
 
-test('background responses cannot be metered yet', async () => {
-  const reply = await enforced.call(
-    '/v1/responses',
-    { model: 'gpt-4o', input: 'Hi', background: true },
-    { surface: 'chat' },
-  )
-  assert.equal(reply.status, 404)
-  const { error } = JSON.parse(reply.body.toString()) as { error: Record<string, string> }
-  assert.equal(error['code'], 'endpoint_not_metered')
-  assert.equal(error['param'], 'background')
-  assert.match(error['message'] ?? '', /"background"/)
-})
-
 test('an unknown path is forwarded where no limit is at stake, and flagged', async () => {
   const reply = await open.call('/v1/no/such/endpoint', {})
   assert.equal(reply.status, 404)

@@ -10,6 +10,7 @@ import { lockDataDir } from '../../src/store/sqlite/lock-data-dir.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'
+import { runInThread } from '../support/command-thread.ts'
 import { createDatabase, createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
 import { type Finished, runTollgate, startCommand } from '../support/tollgate-process.ts'
 import { until } from '../support/until.ts'
@@ -29,7 +30,7 @@ function environment(dataDir: string, url: string) {
 }
 
 function move(dataDir: string, url: string, ...more: string[]): Promise<Finished> {
-  return runTollgate(['migrate-store', ...more], environment(dataDir, url))
+  return runInThread(['migrate-store', ...more], environment(dataDir, url))
 }
 
 /** Starts the command, and kills it while it waits to write into the table. */
@@ -186,7 +187,7 @@ test('books that are in use, missing, moved, newer or not in order are not moved
   const refusals: [what: Finished, code: number, message: RegExp][] = []
   const missing = join(dataDir, 'nowhere')
   const [noUrl, noBooks, wrong, help, notMoved, unreachable] = await Promise.all([
-    runTollgate(['migrate-store'], { TOLLGATE_DATA_DIR: dataDir }),
+    runInThread(['migrate-store'], { TOLLGATE_DATA_DIR: dataDir }),
     move(missing, database.url),
     move(dataDir, database.url, '--fast'),
     move(dataDir, database.url, '--help'),
@@ -205,7 +206,8 @@ test('books that are in use, missing, moved, newer or not in order are not moved
   assert.ok(!unreachable.stderr.includes('secret'))
 
   const lock = lockDataDir(dataDir)
-  const served = await move(dataDir, database.url)
+  // A lock keeps other processes out, not other threads of this one.
+  const served = await runTollgate(['migrate-store'], environment(dataDir, database.url))
   lock?.release()
   refusals.push([served, 1, /A gateway serves from .* Stop it first/])
 

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import pg from 'pg'
+import { runInThread } from '../support/command-thread.ts'
 import { createDatabase, createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
-import { type Finished, runTollgate } from '../support/tollgate-process.ts'
+import type { Finished } from '../support/tollgate-process.ts'
 
 /** Commands on a PostgreSQL that is not as they need it, whatever the store of this run is. */
 
@@ -27,7 +28,7 @@ const COMMANDS = [
 function runAll(url: string): Promise<readonly Finished[]> {
   return Promise.all(
     COMMANDS.map((args) =>
-      runTollgate(args, {
+      runInThread(args, {
         TOLLGATE_DATABASE_URL: url,
         TOLLGATE_DATA_DIR: join(folder, args[0]),
       }),
@@ -110,7 +111,7 @@ test('a command is no node, and gives up none of those that serve', async () => 
     ['requests'],
     ['audit'],
   ]) {
-    const { code, stderr } = await runTollgate(args, environment)
+    const { code, stderr } = await runInThread(args, environment)
     assert.equal(code, 0, `${args.join(' ')}: ${stderr}`)
   }
   assert.deepEqual(await rowsOf(database.url, 'SELECT id, fenced_at_ms FROM node'), [

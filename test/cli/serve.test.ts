@@ -28,6 +28,7 @@ test('a first start makes an admin key, tells it once, and leads to a first call
   const tollgate = await serveTollgate()
   try {
     assert.match(tollgate.banner, /THE BUILT-IN SIMULATOR/)
+    assert.ok(tollgate.banner.includes(`Dashboard  ${tollgate.url}/dashboard\n`))
     const shown = /svc_admin_[0-9A-Za-z]{49}/.exec(tollgate.banner)?.[0] ?? ''
     assert.equal(readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8'), `${shown}\n`)
     assert.equal(modeOf(join(tollgate.dataDir, 'admin-key')), '600')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -77,6 +77,17 @@ test('commands trust the certificate that the configuration names, and say what 
   )
   const named = await runTollgate([...args, keyFile], { NODE_EXTRA_CA_CERTS: files.TOLLGATE_TLS_CERT })
   assert.equal(named.code, 0, named.stderr)
+})
+
+test('the cookie of a session is Secure', async () => {
+  const socket = await open()
+  const admin_key = readFileSync(join(tollgate.dataDir, 'admin-key'), 'utf8').trim()
+  const body = JSON.stringify({ admin_key })
+  const head = `POST /gateway/v1/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`
+  socket.write(head + body)
+  const [reply] = await withDeadline(once(socket, 'data'), () => 'no answer')
+  assert.match(String(reply), /^HTTP\/1\.1 201 [\s\S]*set-cookie: tollgate_session=\S+; .*; Secure\r\n/)
+  socket.destroy()
 })
 
 test('the official SDKs call over https with NODE_EXTRA_CA_CERTS', async () => {

@@ -109,6 +109,10 @@ test('it starts, is healthy, makes a key, calls, counts a cut stream, checks its
     execute(checker, check, { cwd: image.workingDir, env: { ...env, TOLLGATE_PORT: '1' } }),
   )
 
+  const dashboard = await (await fetch(`http://127.0.0.1:${port}/dashboard`)).text()
+  const [, script = 'no script'] = /src="([^"]+\.js)"/.exec(dashboard) ?? []
+  assert.equal((await fetch(`http://127.0.0.1:${port}${script}`)).status, 200, dashboard)
+
   const { stdout: key } = await inImage('tollgate', 'keys', 'create', '--name', 'first')
   const call = (body: object, signal?: AbortSignal) =>
     fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPricer, type Pricer } from '../../src/gateway/pricer.ts'
-import { readRating } from '../../src/gateway/rating-text.ts'
 import type { Surface } from '../../src/kernel/surface.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import { modelAsked } from '../../src/metering/request-facts.ts'
 import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
+import { readRating } from '../../src/pricing/rating-text.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { factsOf } from '../providers/request-facts-of.ts'
 
@@ -17,6 +17,7 @@ const settings = {
   unpriced: 'auto',
   chatDefaultTier: null,
   chatRegional: false,
+  polls: true,
 } as const
 const pricer = createPricer(loaded.book, settings)
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type CountedCall, estimateUsage, OutputSpeeds } from '../../src/gateway/estimate-usage.ts'
+import { type CountedCall, estimateUsage, OutputSpeeds, Silence } from '../../src/gateway/estimate-usage.ts'
 import { SilentMeter } from '../../src/metering/meter.ts'
 import type { TokenCounter } from '../../src/metering/token-counter.ts'
 import { NOTHING_UNSEEN } from '../../src/providers/unseen-work.ts'
@@ -44,4 +44,30 @@ test('the input of a cut call is counted elsewhere, from the pieces its body lie
   assert.equal(asked[0], 'chat')
   assert.equal(asked[1], pieces)
   assert.equal(usage.parts[0]?.quantities.input_tokens, 5, 'no more than the context window')
+})
+
+test('what a model is taken to write in a millisecond is what its calls have shown, within bounds that no key can move', () => {
+  const speeds = new OutputSpeeds()
+  assert.equal(speeds.tokensPerMs('m'), 0.05)
+  for (let i = 0; i < 20; i++) speeds.note('m', 1, 3_000)
+  assert.equal(speeds.tokensPerMs('m'), 0.05, 'of calls with hardly a token nothing is learned')
+  speeds.note('m', 1_000, 10_000)
+  assert.equal(speeds.tokensPerMs('m'), 0.1)
+  for (let i = 0; i < 20; i++) speeds.note('m', 16, 60_000)
+  assert.equal(speeds.tokensPerMs('m'), 0.02)
+  for (let i = 0; i < 20; i++) speeds.note('m', 128_000, 1_000)
+  assert.equal(speeds.tokensPerMs('m'), 2)
+})
+
+test('the time in which a client does not read is no silence of the model', () => {
+  const silence = new Silence(0)
+  assert.equal(silence.until(400), 400)
+  silence.see(10, 500)
+  assert.equal(silence.until(1_400), 500, 'a pause of less than a second is the way')
+  silence.pause(600)
+  assert.equal(silence.until(90_000), 500)
+  silence.resume(90_600)
+  assert.equal(silence.pausedMs, 90_000)
+  assert.equal(silence.until(91_000), 500)
+  assert.equal(silence.until(92_500), 2_500)
 })

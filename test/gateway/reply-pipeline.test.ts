@@ -20,6 +20,7 @@ test('upstream goes on when the last chunk of a read has found room, not when th
   const reply = new ReplyPipeline({
     createAnswer: () => answer,
     reader: 'chat',
+    shows: null,
     balanceNanos: null,
     holdJson: false,
     nowMs: () => 0,
@@ -60,6 +61,7 @@ function carried(contentType: string, coding: string) {
   const reply = new ReplyPipeline({
     createAnswer: () => answer as unknown as Answer,
     reader: 'chat',
+    shows: null,
     balanceNanos: null,
     holdJson: false,
     nowMs: () => 0,

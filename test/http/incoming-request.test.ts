@@ -13,7 +13,11 @@ const HEAD = {
   keepAlive: true,
   isUpgrade: false,
 }
-const SOURCE = { remoteAddress: '', memory: new ConnectionMemory(), flowChanged() {}, destroy() {} }
+const SOURCE = {
+  ...{ remoteAddress: '', isEncrypted: false, memory: new ConnectionMemory() },
+  flowChanged() {},
+  destroy() {},
+}
 
 const large = (byte: number) => Buffer.alloc(60_000, byte)
 

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Exchange } from '../../src/http/exchange.ts'
 import type { KeyRecord } from '../../src/keys/key-store.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 import { addCredit } from '../../src/management/credits.ts'
 import { createKey, deleteKey, revokeKey, rotateKey, updateKey } from '../../src/management/keys.ts'
-import type { Management, Route } from '../../src/management/route.ts'
+import type { Management, OwnExchange, Route } from '../../src/management/route.ts'
 
 /** Calls that wait would find out by themselves a second later; here it is seen that they need not. */
 
@@ -46,6 +45,7 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     settlements: { settled() {}, wait: () => ({ done: Promise.resolve(), stop() {} }) },
     waitingCalls: new WaitingCalls(),
     refusedCalls: { written: async () => {} },
+    node: null,
     scrapeMetrics: () => Promise.reject(new Error('not here')),
     limitsMoved() {
       times++
@@ -53,8 +53,9 @@ async function told(route: Route, body: unknown, answer: unknown): Promise<numbe
     webhooks: {} as Management['webhooks'],
   }
   const caller = { kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const
-  const exchange = {} as Exchange
-  await route.handle({ exchange, caller, params: ['key_1'], query: {}, body, idempotency: null }, management)
+  const exchange = {} as OwnExchange
+  const request = { exchange, caller, session: null, params: ['key_1'], query: {}, body, idempotency: null }
+  await route.handle(request, management)
   return times
 }
 

@@ -8,6 +8,7 @@ import type { CallRecord } from '../../src/ledger/call.ts'
 import type { CallFilter, CallPage } from '../../src/ledger/request-log.ts'
 import type { Management } from '../../src/management/route.ts'
 import { handleOwned } from '../../src/management/router.ts'
+import { SignInAttempts } from '../../src/management/sign-in.ts'
 
 export interface LogServer {
   readonly host: string
@@ -66,7 +67,12 @@ export async function startLogServer(options: LogOptions = {}): Promise<LogServe
     lookUpKey: () => Promise.resolve({ kind: 'admin_key', keyId: 'adm_1', accountId: 'default' } as const),
   }
   const bodyTimes = { idleTimeoutMs: 1_000, bytesPerSecondMin: 0, monotonicMs: () => 0 }
-  const parts = { management, recognition, bodyTimes, metricsPublic: false }
+  const signIns = new SignInAttempts(systemClock)
+  const parts = {
+    ...{ management, recognition, signIns, bodyTimes },
+    isSecure: () => false,
+    metricsPublic: false,
+  }
   const away = { status: 503, headers: ['content-length', '0'], body: Buffer.alloc(0) }
 
   const server = createHttpServer({
@@ -109,6 +115,8 @@ const CALL: CallRecord = {
   accountId: 'default',
   keyId: 'key_01ARZ3NDEKTSV4RRFFQ69G5FAV',
   state: 'settled',
+  objectId: null,
+  parentId: null,
   startedAtMs: 1_000,
   endedAtMs: 2_000,
   method: 'POST',
@@ -128,6 +136,8 @@ const CALL: CallRecord = {
   costNanos: 800n,
   listNanos: 1_000n,
   lostListNanos: 0n,
+  holdNanos: 0n,
+  holdListNanos: 0n,
   balanceNanos: -800n,
   upstreamMs: 450,
   overheadMs: 3,

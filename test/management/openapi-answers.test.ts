@@ -42,8 +42,9 @@ async function ask(method: string, { path, body, key = gateway.adminKey, headers
     headers: { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
+  const text = await response.text()
   const isJson = response.headers.get('content-type') === 'application/json'
-  const json = (isJson ? await response.json() : await response.text()) as unknown
+  const json: unknown = isJson ? JSON.parse(text) : text
   return { status: response.status, headers: response.headers, json }
 }
 
@@ -120,6 +121,17 @@ async function loggedCall(): Promise<string> {
   return path
 }
 
+/** What a request sends that comes with a session of its own. */
+async function signedIn(): Promise<Omit<Asked, 'path'>> {
+  const body = { admin_key: gateway.adminKey }
+  const { headers, json } = await ask('POST', { path: '/gateway/v1/session', key: null, body })
+  const cookie = headers.get('set-cookie')?.split(';')[0] ?? ''
+  return { key: null, headers: { cookie, 'x-csrf-token': (json as { csrf_token: string }).csrf_token } }
+}
+
+const sessions = [await signedIn(), await signedIn()]
+const SESSION = '/gateway/v1/session'
+
 const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello' }] }
 
 type Sample = () => Asked | Promise<Asked>
@@ -138,6 +150,7 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
     () => ({ path: '/v1/keys' }),
     () => ({ path: '/v1/keys?limit=1' }),
     () => ({ path: '/v1/keys?status=expired&search=nothing+like+it' }),
+    () => ({ path: '/v1/keys?sort=attention&limit=1' }),
   ],
   'GET /v1/usage': [
     () => ({ path: '/v1/usage' }),
@@ -150,7 +163,7 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
   'GET /v1/keys/me': [() => ({ path: '/v1/keys/me', key: gateway.apiKey })],
   'GET /v1/keys/{id}': [
     async () => ({ path: `/v1/keys/${await newKey()}` }),
-    async () => ({ path: `/v1/keys/${await revokedKey()}` }),
+    async () => ({ path: `/v1/keys/${await revokedKey()}?expand=last_used_by` }),
   ],
   'PATCH /v1/keys/{id}': [
     async () => ({ path: `/v1/keys/${await newKey()}`, body: full }),
@@ -183,6 +196,8 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
       path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello)}`,
       key: gateway.apiKey,
     }),
+    async () => ({ path: `/gateway/v1/requests/${await call('/v1/models')}?expand=bill` }),
+    async () => ({ path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello)}?expand=bill` }),
     async () => ({ path: `/gateway/v1/requests/${await call('/v1/chat/completions', hello, 'status=429')}` }),
   ],
   'GET /gateway/v1/requests/{id}/bodies': [async () => ({ path: await loggedCall() })],
@@ -190,6 +205,20 @@ const successes: Readonly<Record<string, readonly Sample[]>> = {
   'POST /gateway/v1/credits': [
     () => ({ path: '/gateway/v1/credits', body: { amount_usd: 0.000000001, reason: 'the least' } }),
   ],
+  'GET /gateway/v1/overview': [
+    async () => {
+      await ask('POST', { path: '/v1/keys', body: full })
+      await call('/v1/chat/completions', hello)
+      return { path: '/gateway/v1/overview' }
+    },
+  ],
+  'GET /gateway/v1/prices': [() => ({ path: '/gateway/v1/prices' })],
+  'GET /gateway/v1/health': [() => ({ path: '/gateway/v1/health' })],
+  'GET /gateway/v1/audit': [() => ({ path: '/gateway/v1/audit' })],
+  'POST /gateway/v1/audit': [() => ({ path: '/gateway/v1/audit' })],
+  'POST /gateway/v1/session': [() => ({ path: SESSION, key: null, body: { admin_key: gateway.adminKey } })],
+  'GET /gateway/v1/session': [() => ({ path: SESSION, ...sessions[0] })],
+  'DELETE /gateway/v1/session': [() => ({ path: SESSION, ...sessions[1] })],
   'GET /metrics': [() => ({ path: '/metrics' })],
   'POST /gateway/v1/webhooks': [
     () => ({ path: '/gateway/v1/webhooks', body: everyField }),
@@ -248,6 +277,12 @@ const conflicts: Readonly<Record<string, readonly Sample[]>> = {
     async () => ({ path: `${await newDelivery(false)}/redeliver` }),
   ],
   'PATCH /v1/keys/{id}': [async () => ({ path: `/v1/keys/${await revokedKey()}`, body: { name: 'late' } })],
+  'POST /gateway/v1/audit': [
+    async () => {
+      await ask('POST', { path: '/gateway/v1/audit' })
+      return { path: '/gateway/v1/audit' }
+    },
+  ],
   'POST /v1/keys/{id}/rotate': [async () => ({ path: `/v1/keys/${await revokedKey()}/rotate` })],
   'POST /gateway/v1/credits': [
     async () => {
@@ -258,6 +293,8 @@ const conflicts: Readonly<Record<string, readonly Sample[]>> = {
   ],
 }
 
+const wrongSignIn = (): Asked => ({ path: SESSION, key: null, body: { admin_key: 'nonsense' } })
+
 /** Requests that an endpoint answers with the error of this status; null where a test cannot bring it about. */
 function refusals(name: string, status: string): readonly Sample[] | null {
   const template = name.split(' ')[1] ?? ''
@@ -266,13 +303,23 @@ function refusals(name: string, status: string): readonly Sample[] | null {
     case '400':
       return [() => ({ path: `${path}?no_such_parameter=1` })]
     case '401':
+      if (name === `POST ${SESSION}`) return [wrongSignIn]
       return [() => ({ path, key: null }), () => ({ path, key: 'svc_live_nonsense' })]
     case '403':
       return [() => ({ path, key: gateway.apiKey })]
     case '404':
+      // Only a command in a process of its own finds that nothing serves there.
+      if (/ \/gateway\/v1\/(?:prices|health|audit)$/.test(name)) return null
       return [() => ({ path, ...(name.startsWith('PATCH') ? { body: {} } : {}) })]
     case '409':
       return conflicts[name] ?? []
+    case '429':
+      return [
+        async () => {
+          for (let failed = 0; failed < 10; failed += 1) await ask('POST', wrongSignIn())
+          return wrongSignIn()
+        },
+      ]
     case '413':
       return [() => ({ path, body: { name: 'x'.repeat(70_000) } })]
     // A body that stops arriving, a defect, a store that is away: shown where those are tested.

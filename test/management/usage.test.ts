@@ -154,8 +154,41 @@ test('GET /v1/usage 200: an API key sees its own usage and no other key’s', as
 })
 
 test('GET /v1/usage 400: there is no parameter by which a key could ask for another', async () => {
+  const [, second = { key: '' }] = keys
   for (const param of ['key', 'key_id', 'account', 'api_key_id']) {
-    assertRefused(await usage(`?${param}=${first.id}`), 400, { code: 'bad_request', param })
+    const answer = await usage(`?${param}=${first.id}`, second.key)
+    assertRefused(answer, 400, { code: 'bad_request', param })
+  }
+  assertRefused(await usage('?key=mine'), 400, { code: 'bad_request', param: 'key' })
+  assert.equal((await usage(`?key=${first.id}`, first.key)).status, 200)
+})
+
+test('GET /v1/usage 200: of one key and of one model, in buckets and in total', async () => {
+  const [, second = { id: '' }] = keys
+  const all = dataOf(await usage(`?${NOVEMBER}&group_by=model,key`))
+  for (const [query, isOfIt] of [
+    [`key=${second.id}`, (bucket) => bucket['key'] === second.id],
+    ['model=gpt-6-luna', (bucket) => bucket['model'] === 'gpt-6-luna'],
+    [
+      `key=${first.id}&model=gpt-4o-mini`,
+      (bucket) => bucket['key'] === first.id && bucket['model'] === 'gpt-4o-mini',
+    ],
+    ['model=never-called', () => false],
+  ] satisfies [string, (bucket: Record<string, unknown>) => boolean][]) {
+    const answer = await usage(`?${NOVEMBER}&group_by=model,key&${query}`)
+    const wanted = all.filter(isOfIt)
+    assert.deepEqual(dataOf(answer), wanted, query)
+    const { requests, cost_usd } = totalOf(answer)
+    assert.equal(
+      requests,
+      wanted.reduce((sum, bucket) => sum + Number(bucket['requests']), 0),
+      query,
+    )
+    assert.equal(
+      cents(cost_usd),
+      wanted.reduce((sum, bucket) => sum + cents(bucket['cost_usd']), 0n),
+      query,
+    )
   }
 })
 

@@ -1,8 +1,9 @@
 import {
   arrayOf,
-  objectAt,
+  objectOf,
   type Picked,
   type Place,
+  SCALAR,
   sparseArrayOf,
   streamOf,
   TEXT,
@@ -10,14 +11,18 @@ import {
 } from '../../src/metering/json-place.ts'
 
 /** What is to be picked, written down apart from the code under test. */
-export type Spec = 'text' | { readonly members?: Readonly<Record<string, Spec>>; readonly list?: ListSpec }
+export type Spec =
+  | 'text'
+  | 'scalar'
+  | { readonly members?: Readonly<Record<string, Spec>>; readonly list?: ListSpec }
 export type ListSpec = readonly [kind: 'kept' | 'streamed' | 'sparse', elements: Spec]
 
 export function placeOf(spec: Spec): Place {
   if (spec === 'text') return TEXT
+  if (spec === 'scalar') return SCALAR
   const { members, list } = spec
   const inner = members === undefined ? {} : mapValues(members, placeOf)
-  const asObject = members === undefined ? TEXT : objectAt(inner)
+  const asObject = members === undefined ? TEXT : objectOf(inner)
   if (list === undefined) return asObject
   const [kind, elements] = list
   const make = { kept: arrayOf, streamed: streamOf, sparse: sparseArrayOf }[kind]
@@ -85,22 +90,26 @@ export interface Expected {
   readonly ambiguous: boolean
 }
 
-export function expectedPick(parsed: Parsed, spec: Spec): Expected {
+/** A tolerant walker takes the last of members given twice, and no name for another. */
+export function expectedPick(parsed: Parsed, spec: Spec, tolerant = false): Expected {
   const duplicates = new Set<string>()
   const streamed: Picked[] = []
   let ambiguous = false
   function pick(at: Parsed, what: Spec, path: string): Picked {
     if (typeof at === 'string' || at === null) return at
-    if (typeof at !== 'object' || what === 'text') return UNREAD
+    if (typeof at !== 'object') return what === 'scalar' ? at : UNREAD
+    if (what === 'text' || what === 'scalar') return UNREAD
     if ('members' in at) {
       if (what.members === undefined) return UNREAD
-      const found = new Map<string, Picked>()
+      const found: Record<string, Picked> = {}
       for (const [name, inner] of at.members) {
         const wanted = Object.hasOwn(what.members, name) ? what.members[name] : undefined
         const here = path === '' ? name : `${path}.${name}`
-        if (wanted === undefined) ambiguous ||= confusable(name, Object.keys(what.members))
-        else if (found.has(name)) duplicates.add(here)
-        else found.set(name, pick(inner, wanted, here))
+        if (wanted === undefined) ambiguous ||= !tolerant && confusable(name, Object.keys(what.members))
+        else {
+          if (Object.hasOwn(found, name)) duplicates.add(here)
+          if (tolerant || !Object.hasOwn(found, name)) found[name] = pick(inner, wanted, here)
+        }
       }
       return found
     }
@@ -108,11 +117,16 @@ export function expectedPick(parsed: Parsed, spec: Spec): Expected {
     const [kind, elements] = what.list
     const all = at.map((element) => pick(element, elements, `${path}[]`))
     if (kind === 'streamed') streamed.push(...all)
-    if (kind === 'sparse') return all.filter((element) => element instanceof Map && element.size > 0)
+    if (kind === 'sparse') return all.filter((element) => isFilled(element))
     return kind === 'streamed' ? [] : all
   }
   const value = pick(parsed, spec, '')
   return { value, duplicates: [...duplicates], streamed, ambiguous }
+}
+
+function isFilled(element: Picked): boolean {
+  const isObject = typeof element === 'object' && element !== null && !Array.isArray(element)
+  return isObject && Object.keys(element).length > 0
 }
 
 function confusable(name: string, watched: readonly string[]): boolean {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
-import { objectAt, type Picked, streamOf, TEXT } from '../../src/metering/json-place.ts'
+import { objectOf, type Picked, streamOf, TEXT } from '../../src/metering/json-place.ts'
 import {
   type Doubt,
   modelAsked,
@@ -141,7 +141,7 @@ test('records are looked into where somebody asks for it, also in a coded body',
     prompts: 1,
   }
   const watch: RecordWatch = {
-    place: objectAt({ list: streamOf(TEXT) }),
+    place: objectOf({ list: streamOf(TEXT) }),
     take: (record) => seen.push(record),
     found: () => found,
   }

@@ -186,6 +186,7 @@ async function planFor(
     unpriced: 'auto',
     chatDefaultTier: given.projectTier,
     chatRegional: given.regional,
+    polls: true,
   })
   const asked = { facts, modelAsked: modelAsked(facts), bodyBytes: bytes.length, atMs: Date.now() }
   return { plan: pricer.plan({ surface, method: 'POST', path, endpoint, ...asked }), reader: endpoint.usage }

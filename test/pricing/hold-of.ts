@@ -11,6 +11,7 @@ const pricer = createPricer(shippedBook, {
   unpriced: 'auto',
   chatDefaultTier: null,
   chatRegional: false,
+  polls: true,
 })
 
 /** What a request holds at the list prices, in nanodollars. It fails if nothing bounds the request. */

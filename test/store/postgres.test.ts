@@ -1,8 +1,10 @@
 import { after } from 'node:test'
 import { stopPostgres } from '../support/postgres.ts'
+import { auditRunConformance } from './conformance/audit-runs.ts'
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
+import { deferredConformance } from './conformance/deferred.ts'
 import { holdFloorConformance } from './conformance/hold-floors.ts'
 import { onceConformance } from './conformance/idempotency.ts'
 import { keyListConformance } from './conformance/key-list.ts'
@@ -10,6 +12,8 @@ import { keyConformance } from './conformance/keys.ts'
 import { ledgerConformance } from './conformance/ledger.ts'
 import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
+import { sessionConformance } from './conformance/sessions.ts'
+import { sortedKeyConformance } from './conformance/sorted-keys.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
 
@@ -18,10 +22,14 @@ after(stopPostgres)
 ledgerConformance('PostgreSQL', openFreshPostgres)
 capConformance('PostgreSQL', openFreshPostgres)
 holdFloorConformance('PostgreSQL', openFreshPostgres)
+deferredConformance('PostgreSQL', openFreshPostgres)
 keyConformance('PostgreSQL', openFreshPostgres)
 keyListConformance('PostgreSQL', openFreshPostgres)
 onceConformance('PostgreSQL', openFreshPostgres)
 requestLogConformance('PostgreSQL', openFreshPostgres)
+sessionConformance('PostgreSQL', openFreshPostgres)
+sortedKeyConformance('PostgreSQL', openFreshPostgres)
+auditRunConformance('PostgreSQL', openFreshPostgres)
 usageConformance('PostgreSQL', openFreshPostgres)
 creditBackConformance('PostgreSQL', openFreshPostgres)
 refusedCallConformance('PostgreSQL', openFreshPostgres)

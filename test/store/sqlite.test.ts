@@ -1,6 +1,8 @@
+import { auditRunConformance } from './conformance/audit-runs.ts'
 import { bodyLimitConformance } from './conformance/body-limit.ts'
 import { capConformance } from './conformance/caps.ts'
 import { creditBackConformance } from './conformance/credit-back.ts'
+import { deferredConformance } from './conformance/deferred.ts'
 import { holdFloorConformance } from './conformance/hold-floors.ts'
 import { onceConformance } from './conformance/idempotency.ts'
 import { keyListConformance } from './conformance/key-list.ts'
@@ -8,16 +10,22 @@ import { keyConformance } from './conformance/keys.ts'
 import { ledgerConformance } from './conformance/ledger.ts'
 import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
+import { sessionConformance } from './conformance/sessions.ts'
+import { sortedKeyConformance } from './conformance/sorted-keys.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshSqlite } from './sqlite-under-test.ts'
 
 ledgerConformance('SQLite', openFreshSqlite)
 capConformance('SQLite', openFreshSqlite)
 holdFloorConformance('SQLite', openFreshSqlite)
+deferredConformance('SQLite', openFreshSqlite)
 keyConformance('SQLite', openFreshSqlite)
 keyListConformance('SQLite', openFreshSqlite)
 onceConformance('SQLite', openFreshSqlite)
 requestLogConformance('SQLite', openFreshSqlite)
+sessionConformance('SQLite', openFreshSqlite)
+sortedKeyConformance('SQLite', openFreshSqlite)
+auditRunConformance('SQLite', openFreshSqlite)
 usageConformance('SQLite', openFreshSqlite)
 creditBackConformance('SQLite', openFreshSqlite)
 refusedCallConformance('SQLite', openFreshSqlite)

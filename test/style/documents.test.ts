@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { HELP } from '../../src/cli/commands.ts'
 import { CLIENT_VARIABLES, ConfigError, readConfig } from '../../src/config.ts'
 import { root } from './source-tree.ts'
 
-const documents = [
-  'README.md',
-  'CONTRIBUTING.md',
-  'SECURITY.md',
-  ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
-]
+const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('docs/*.md', { cwd: root })]
 const textOf = (path: string) => readFileSync(join(root, path), 'utf8')
 /** Those of the gateway, not those that clients of the examples export. */
 const variablesIn = (text: string) =>

@@ -18,7 +18,7 @@ export interface SourceFile {
 export function readSourceTree(...folders: string[]): SourceFile[] {
   return folders.flatMap((folder) => {
     const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    return names.filter((name) => name.endsWith('.ts')).map((name) => readSource(join(folder, name)))
+    return names.filter((name) => /\.tsx?$/.test(name)).map((name) => readSource(join(folder, name)))
   })
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readSourceTree } from './source-tree.ts'
 
-const files = readSourceTree('src', 'simulator', 'test')
+const files = readSourceTree('src', 'simulator', 'dashboard', 'test')
 const source = files.filter((file) => !file.path.startsWith('test/'))
 
 function offenders(pattern: RegExp, among = source): string[] {

@@ -24,6 +24,8 @@ export interface GatewayOptions {
   readonly settings?: Partial<Config>
   readonly clock?: Clock
   readonly diskFault?: SharedArrayBuffer
+  /** Where the build of the dashboard is. */
+  readonly dashboardDir?: URL
   /** Where webhooks find their hosts, in the place of name servers. */
   readonly resolveHost?: ResolveHost
   /** In the place of one that is silent. */
@@ -80,6 +82,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       ...(options.resolveHost === undefined ? {} : { resolveHost: options.resolveHost }),
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
+      ...(options.dashboardDir === undefined ? {} : { dashboardDir: options.dashboardDir }),
       reached: (point) => options.reached?.(point),
       onFatal(error) {
         if (options.onFatal === undefined) throw error

@@ -25,9 +25,11 @@ const sourcesOf = (counts: CallCounts): MetricSources => ({
   load: { batchCalls: new Histogram([1]), commitSeconds: new Histogram([1]), waiting: 3 },
   inFlight: { count: 1 },
   waitingCalls: { size: 2 },
-  webhooks: { waiting: async () => 0, failures: 0 },
+  webhooksWaiting: async () => 0,
+  webhookFailures: () => 0,
   connections: () => null,
   heldNanos: async () => null,
+  deferredObjects: async () => null,
   nowMs: () => 0,
   eventLoopDelay: () => [],
 })

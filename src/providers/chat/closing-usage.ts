@@ -1,10 +1,11 @@
 import { NO_USAGE, type UsagePart } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
-import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
+import { OUTPUT, objectOf, type Place, scalars } from '../../metering/json-place.ts'
 import {
   type AudioSeen,
   NOTHING_SHOWN,
   type Reading,
+  type ReplyDocument,
   type ReplyLayout,
   type ReplyReader,
   type Stage,
@@ -21,8 +22,8 @@ import {
   textAt,
   type WireObject,
 } from '../usage/reading.ts'
-import { readImageTokens, svgParts } from './images.ts'
-import { errorNameOf, partOf, type ReportedTokens, readTokens } from './tokens.ts'
+import { readImageTokens, SVG_USAGE, svgParts } from './images.ts'
+import { ERROR, errorNameOf, partOf, type ReportedTokens, readTokens, TOKEN_MEMBERS } from './tokens.ts'
 
 /** What one usage object says, ready to be priced. */
 interface ClosingUsage {
@@ -40,6 +41,7 @@ interface ClosingKind {
   /** The type of the events that have a piece of text in `delta`, and the member that a body has the text in. */
   readonly textEvent?: string
   readonly textMember?: string
+  readonly namesModel?: true
   /** The member in which a body states how long the audio is, in seconds. */
   readonly durationMember?: string
   /** Several closing events are several results, each with its own usage. Otherwise they are one said twice. */
@@ -48,10 +50,12 @@ interface ClosingKind {
   readUsage(usage: WireObject, object: WireObject, counts: Counts): ClosingUsage
 }
 
-function layoutOf(members: readonly string[], dullTypes: readonly string[] = []): ReplyLayout {
+function layoutOf(members: Readonly<Record<string, Place>>, dullTypes: readonly string[] = []): ReplyLayout {
+  const usage = objectOf({ ...TOKEN_MEMBERS, ...scalars('type seconds') })
+  const place = objectOf({ ...members, usage, error: ERROR })
   return {
-    members: new NameSet(members),
-    ignored: new NameSet([]),
+    body: place,
+    event: place,
     noise: new Set(),
     dullEvents: dullTypes.map((type) => Buffer.from(`{"type":"${type}"`)),
   }
@@ -71,7 +75,8 @@ const NO_OUTPUT = { total: 0, quantities: {} }
 const CLOSING_KINDS = {
   /** POST /v1/embeddings: input only. The vectors are megabytes of numbers and are not looked at. */
   embeddings: {
-    layout: layoutOf(['model', 'usage', 'error']),
+    layout: layoutOf(scalars('model')),
+    namesModel: true,
     closingEvents: [],
     readUsage(usage, _body, counts) {
       return usageOf({ input: readTokens(usage, counts).input, output: NO_OUTPUT })
@@ -79,10 +84,10 @@ const CLOSING_KINDS = {
   },
   /** POST /v1/images/generations and /v1/images/edits. The reply does not name the model. */
   images: {
-    layout: layoutOf(
-      ['type', 'usage', 'svg_usage', 'error', 'code'],
-      ['image_generation.partial_image', 'image_edit.partial_image'],
-    ),
+    layout: layoutOf({ ...scalars('type code'), svg_usage: SVG_USAGE }, [
+      'image_generation.partial_image',
+      'image_edit.partial_image',
+    ]),
     closingEvents: ['image_generation.completed', 'image_edit.completed'],
     closesEachResult: true,
     readUsage(usage, object, counts) {
@@ -91,7 +96,7 @@ const CLOSING_KINDS = {
   },
   /** POST /v1/audio/speech: text in, speech out. Only its stream of events says how much; plain audio says nothing. */
   speech: {
-    layout: layoutOf(['type', 'usage', 'error', 'code'], ['speech.audio.delta']),
+    layout: layoutOf(scalars('type code'), ['speech.audio.delta']),
     closingEvents: ['speech.audio.done'],
     readUsage(usage, _object, counts) {
       const { input, output } = readTokens(usage, counts)
@@ -102,7 +107,7 @@ const CLOSING_KINDS = {
   },
   /** POST /v1/audio/transcriptions. Replies as plain text or subtitles say nothing about usage. */
   transcription: {
-    layout: layoutOf(['type', 'text', 'delta', 'usage', 'duration', 'error', 'code']),
+    layout: layoutOf({ ...scalars('type code duration'), text: OUTPUT, delta: OUTPUT }),
     closingEvents: ['transcript.text.done'],
     textEvent: 'transcript.text.delta',
     textMember: 'text',
@@ -160,7 +165,7 @@ export class ClosingUsageReader implements ReplyReader {
 
   readDone(): void {}
 
-  readEvent(document: JsonDocument, name: string): TextPlace | null {
+  readEvent(document: ReplyDocument, name: string): TextPlace | null {
     const event = objectAt(document.value)
     const type = nameAt(event['type']) ?? name
     if (type === 'error' || isObject(event['error'])) this.#readError(event)
@@ -172,16 +177,16 @@ export class ClosingUsageReader implements ReplyReader {
     return takeText(this.#output, 'text', 0, event['delta'], ['delta'])
   }
 
-  readBody(document: JsonDocument): void {
+  readBody(document: ReplyDocument): void {
     const body = objectAt(document.value)
-    this.#model = nameAt(body['model'])
+    if (this.#kind.namesModel) this.#model = nameAt(body['model'])
     if (isObject(body['error'])) this.#readError(body)
     this.#audio = this.#readDuration(body)
     this.#readUsage(body, document)
     this.stage = 'over'
   }
 
-  readText(document: JsonDocument): void {
+  readText(document: ReplyDocument): void {
     const { textMember } = this.#kind
     if (textMember === undefined) return
     this.#output.channel('text', 0).append(textAt(objectAt(document.value)[textMember]))
@@ -210,10 +215,10 @@ export class ClosingUsageReader implements ReplyReader {
     return { milliseconds: Math.round(seconds * 1_000), leastMilliseconds: 0, bytes: 0 }
   }
 
-  #readUsage(object: WireObject, document: JsonDocument): void {
+  #readUsage(object: WireObject, document: ReplyDocument): void {
     const { usage } = object
     if (usage === null || usage === undefined) return
-    if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
+    if (!isObject(usage) || document.repeatsNames) this.#counts.doubt()
     if (!isObject(usage)) return
     this.#usages = this.#addUsage(this.#kind.readUsage(usage, object, this.#counts))
   }

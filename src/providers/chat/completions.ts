@@ -1,9 +1,10 @@
 import { NO_USAGE } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
-import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
+import { arrayOf, OUTPUT, objectOf, scalars } from '../../metering/json-place.ts'
 import {
   NOTHING_SHOWN,
   type Reading,
+  type ReplyDocument,
   type ReplyLayout,
   type ReplyReader,
   type Stage,
@@ -19,11 +20,33 @@ import {
   takeText,
   type WireObject,
 } from '../usage/reading.ts'
-import { errorNameOf, laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './tokens.ts'
+import {
+  ERROR,
+  errorNameOf,
+  laterTokens,
+  NO_TOKENS,
+  partOf,
+  type ReportedTokens,
+  readTokens,
+  TOKEN_MEMBERS,
+} from './tokens.ts'
+
+const MESSAGE = objectOf({
+  content: OUTPUT,
+  refusal: OUTPUT,
+  reasoning_content: OUTPUT,
+  audio: objectOf({ transcript: OUTPUT }),
+  function_call: objectOf({ arguments: OUTPUT }),
+  tool_calls: arrayOf(
+    objectOf({ function: objectOf({ arguments: OUTPUT }), custom: objectOf({ input: OUTPUT }) }),
+  ),
+})
+const CHOICE = { ...scalars('index finish_reason'), text: OUTPUT }
+const COMPLETION = { ...scalars('id model service_tier'), usage: objectOf(TOKEN_MEMBERS), error: ERROR }
 
 const LAYOUT: ReplyLayout = {
-  members: new NameSet(['id', 'model', 'service_tier', 'choices', 'usage', 'error']),
-  ignored: new NameSet(['logprobs', 'annotations']),
+  body: objectOf({ ...COMPLETION, choices: arrayOf(objectOf({ ...CHOICE, message: MESSAGE })) }),
+  event: objectOf({ ...COMPLETION, choices: arrayOf(objectOf({ ...CHOICE, delta: MESSAGE })) }),
   noise: new Set(['obfuscation']),
   dullEvents: [],
 }
@@ -70,7 +93,7 @@ export class ChatReader implements ReplyReader {
     this.#isFinal = true
   }
 
-  readEvent(document: JsonDocument): TextPlace | null {
+  readEvent(document: ReplyDocument): TextPlace | null {
     const chunk = objectAt(document.value)
     const choices = listAt(chunk['choices'])
     this.#readObject(chunk)
@@ -92,7 +115,7 @@ export class ChatReader implements ReplyReader {
     return hasUsage ? null : place
   }
 
-  readBody(document: JsonDocument): void {
+  readBody(document: ReplyDocument): void {
     const completion = objectAt(document.value)
     this.#readObject(completion)
     for (const choice of listAt(completion['choices'])) this.#followChoice(objectAt(choice))
@@ -101,7 +124,7 @@ export class ChatReader implements ReplyReader {
     this.stage = 'over'
   }
 
-  readText(document: JsonDocument): void {
+  readText(document: ReplyDocument): void {
     for (const value of listAt(objectAt(document.value)['choices'])) {
       const choice = objectAt(value)
       this.#readTexts(choice, objectAt(choice['message']), [])
@@ -135,10 +158,10 @@ export class ChatReader implements ReplyReader {
   }
 
   /** True if the chunk has usage: without being asked it has none, and before the last one it is null. */
-  #readUsage(object: WireObject, document: JsonDocument): boolean {
+  #readUsage(object: WireObject, document: ReplyDocument): boolean {
     const { usage } = object
     if (usage === null || usage === undefined) return false
-    if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
+    if (!isObject(usage) || document.repeatsNames) this.#counts.doubt()
     this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
     return isObject(usage)
   }

@@ -1,4 +1,5 @@
 import type { UsagePart } from '../../kernel/usage.ts'
+import { objectOf, SCALAR } from '../../metering/json-place.ts'
 import type { RequestFacts, RequestMember } from '../../metering/request-facts.ts'
 import {
   type Counts,
@@ -9,7 +10,7 @@ import {
   quantitiesOf,
   type WireObject,
 } from '../usage/reading.ts'
-import { partOf, type ReportedTokens, readTokens } from './tokens.ts'
+import { partOf, type ReportedTokens, readTokens, TOKEN_MEMBERS } from './tokens.ts'
 
 /**
  * The model of a part whose tokens an image tool used, where the reply does not name it. It is no model: the part is
@@ -24,7 +25,7 @@ export const DEFAULT_IMAGE_MODEL = 'gpt-image-2'
  * Output tokens of one image of OpenAI's image models, by quality and shape. The list counts an image this way; the
  * usage of a whole reply says the same figure.
  */
-const TOKENS: Readonly<Record<string, readonly [square: number, oblong: number]>> = {
+const IMAGE_TOKENS: Readonly<Record<string, readonly [square: number, oblong: number]>> = {
   low: [272, 408],
   medium: [1_056, 1_584],
   high: [4_160, 6_240],
@@ -39,7 +40,7 @@ const OBLONG_PIXELS = 1_024 * 1_536
  * cannot be read, is taken for the dearest of the usual ones.
  */
 export function imageTokens(facts: RequestFacts): number {
-  const [square, oblong] = TOKENS[wordOf(facts, 'quality')] ?? [4_160, 6_240]
+  const [square, oblong] = IMAGE_TOKENS[wordOf(facts, 'quality')] ?? [4_160, 6_240]
   const [, width, height] = /^(\d{2,5})x(\d{2,5})$/.exec(wordOf(facts, 'size')) ?? []
   if (width === undefined || height === undefined) return oblong
   const pixels = Number(width) * Number(height)
@@ -72,6 +73,8 @@ function textOf(facts: Extract<RequestFacts, { kind: 'json' }>, name: RequestMem
   const member = facts.scan.members.get(name)
   return member?.kind === 'string' ? member.value : null
 }
+
+export const SVG_USAGE = objectOf({ ...TOKEN_MEMBERS, model: SCALAR })
 
 /** What the model that drew a vector image used: another model than the one that renders it. */
 export function svgParts(value: unknown, counts: Counts): UsagePart[] {

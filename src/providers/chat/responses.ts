@@ -1,10 +1,11 @@
 import { NO_USAGE, type Quantities, type UsagePart } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
-import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
-import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
+import { arrayOf, OUTPUT, objectOf, scalars } from '../../metering/json-place.ts'
+import type { Reading, ReplyDocument, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import {
   Counts,
+  indexAt,
   isObject,
   listAt,
   nameAt,
@@ -15,26 +16,48 @@ import {
   textAt,
   type WireObject,
 } from '../usage/reading.ts'
-import { imageToolParts, svgParts } from './images.ts'
-import { errorNameOf, laterTokens, NO_TOKENS, partOf, type ReportedTokens, readTokens } from './tokens.ts'
+import { imageToolParts, SVG_USAGE, svgParts } from './images.ts'
+import {
+  ERROR,
+  errorNameOf,
+  laterTokens,
+  NO_TOKENS,
+  partOf,
+  type ReportedTokens,
+  readTokens,
+  TOKEN_MEMBERS,
+} from './tokens.ts'
+
+const ITEM = {
+  ...scalars('id type container_id'),
+  environment: objectOf(scalars('container_id')),
+  action: objectOf(scalars('type')),
+  svg_usage: SVG_USAGE,
+}
+const ITEM_TEXTS = {
+  content: arrayOf(objectOf({ text: OUTPUT, refusal: OUTPUT })),
+  summary: arrayOf(objectOf({ text: OUTPUT })),
+  arguments: OUTPUT,
+  input: OUTPUT,
+  code: OUTPUT,
+}
+const RESPONSE = {
+  ...scalars('id model service_tier status'),
+  tools: arrayOf(objectOf(scalars('type model'))),
+  usage: objectOf(TOKEN_MEMBERS),
+  tool_usage: objectOf({ web_search: objectOf(scalars('num_requests')), image_gen: objectOf(TOKEN_MEMBERS) }),
+  error: ERROR,
+}
 
 const LAYOUT: ReplyLayout = {
-  members: new NameSet([
-    ...['id', 'model', 'service_tier', 'status', 'output', 'tools', 'usage', 'tool_usage', 'error'],
-    ...['type', 'response', 'item', 'output_index', 'delta', 'code'],
-  ]),
-  ignored: new NameSet([
-    'logprobs',
-    'annotations',
-    'instructions',
-    'parameters',
-    // Servers that the client names fill lists of tools with these.
-    'input_schema',
-    'description',
-    'results',
-    'sources',
-    'metadata',
-  ]),
+  body: objectOf({ ...RESPONSE, output: arrayOf(objectOf({ ...ITEM, ...ITEM_TEXTS })) }),
+  event: objectOf({
+    ...scalars('type code output_index'),
+    response: objectOf({ ...RESPONSE, output: arrayOf(objectOf(ITEM)) }),
+    item: objectOf(ITEM),
+    delta: OUTPUT,
+    error: ERROR,
+  }),
   noise: new Set(['sequence_number', 'obfuscation']),
   dullEvents: ['response.image_generation_call.partial_image', 'response.audio.delta'].map((type) =>
     Buffer.from(`{"type":"${type}"`),
@@ -42,18 +65,18 @@ const LAYOUT: ReplyLayout = {
 }
 
 /** Deltas of what the model wrote. Others are what tools answered, or no text. */
-const DELTAS: Readonly<Record<string, OutputKind>> = {
-  'response.output_text.delta': 'text',
-  'response.refusal.delta': 'text',
-  'response.audio.transcript.delta': 'text',
-  'response.reasoning_text.delta': 'thinking',
-  'response.reasoning_summary_text.delta': 'thinking',
-  'response.function_call_arguments.delta': 'tool',
-  'response.mcp_call_arguments.delta': 'tool',
-  'response.custom_tool_call_input.delta': 'tool',
-  'response.code_interpreter_call_code.delta': 'tool',
-  'response.shell_call_command.delta': 'tool',
-}
+const DELTAS: ReadonlyMap<string, OutputKind> = new Map([
+  ['response.output_text.delta', 'text'],
+  ['response.refusal.delta', 'text'],
+  ['response.audio.transcript.delta', 'text'],
+  ['response.reasoning_text.delta', 'thinking'],
+  ['response.reasoning_summary_text.delta', 'thinking'],
+  ['response.function_call_arguments.delta', 'tool'],
+  ['response.mcp_call_arguments.delta', 'tool'],
+  ['response.custom_tool_call_input.delta', 'tool'],
+  ['response.code_interpreter_call_code.delta', 'tool'],
+  ['response.shell_call_command.delta', 'tool'],
+])
 
 /** Items of tools that the client runs. Every other call is one that upstream runs. */
 const CLIENT_CALL = /^(?:function|custom_tool|computer|local_shell|apply_patch)_call$/
@@ -66,7 +89,7 @@ export class ResponsesReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly #output: OutputText
   readonly #counts = new Counts()
-  readonly #openItems = new Set<unknown>()
+  readonly #openItems = new Set<string>()
   /** Items as they were done one by one, and as the final response lists them: the list is the better one. */
   #tools = new SeenTools()
   #toolsRan = false
@@ -92,23 +115,23 @@ export class ResponsesReader implements ReplyReader {
 
   readDone(): void {}
 
-  readEvent(document: JsonDocument, name: string): TextPlace | null {
+  readEvent(document: ReplyDocument, name: string): TextPlace | null {
     const event = objectAt(document.value)
     const type = nameAt(event['type']) ?? name
-    const kind = DELTAS[type]
+    const kind = DELTAS.get(type)
     if (kind !== undefined) {
-      return takeText(this.#output, kind, String(event['output_index']), event['delta'], ['delta'])
+      return takeText(this.#output, kind, indexAt(event['output_index']), event['delta'], ['delta'])
     }
     switch (type) {
       case 'response.output_item.added':
-        if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(event['output_index'])
+        if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(indexAt(event['output_index']))
         this.#tools.noteContainer(objectAt(event['item']), this.#counts)
         this.stage = 'content'
         this.#noteItem(nameAt(objectAt(event['item'])['type']) ?? '')
         return null
       case 'response.output_item.done':
         this.#tools.read(objectAt(event['item']), this.#counts)
-        this.#openItems.delete(event['output_index'])
+        this.#openItems.delete(indexAt(event['output_index']))
         if (this.#openItems.size === 0) this.stage = 'closing'
         return null
       case 'response.completed':
@@ -128,13 +151,13 @@ export class ResponsesReader implements ReplyReader {
     }
   }
 
-  readBody(document: JsonDocument): void {
+  readBody(document: ReplyDocument): void {
     const response = objectAt(document.value)
     this.#readResponse(response, document)
     this.stage = 'over'
   }
 
-  readText(document: JsonDocument): void {
+  readText(document: ReplyDocument): void {
     for (const item of listAt(objectAt(document.value)['output'])) this.#readItemText(objectAt(item))
   }
 
@@ -175,17 +198,17 @@ export class ResponsesReader implements ReplyReader {
   }
 
   /** A response that is final. */
-  #readResponse(response: WireObject, document: JsonDocument): void {
+  #readResponse(response: WireObject, document: ReplyDocument): void {
     this.#readHead(response)
     this.#status = nameAt(response['status'])
     if (isObject(response['error'])) this.#error = errorNameOf(response['error'])
     const { usage, output } = response
     if (usage !== null && usage !== undefined) {
-      if (!isObject(usage) || document.repeatsNames()) this.#counts.doubt()
+      if (!isObject(usage) || document.repeatsNames) this.#counts.doubt()
       this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
     }
     // Fees are counted in its items.
-    if (document.overflow && output === null) this.#counts.doubt()
+    if (document.overflow) this.#counts.doubt()
     if (Array.isArray(output)) {
       this.#tools = new SeenTools()
       for (const item of output) this.#tools.read(objectAt(item), this.#counts)

@@ -1,5 +1,31 @@
 import type { Quantities, UsagePart } from '../../kernel/usage.ts'
+import { objectOf, scalars } from '../../metering/json-place.ts'
 import { type Counts, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
+
+const INPUT_DETAILS = objectOf({
+  ...scalars('cache_write_tokens cached_tokens audio_tokens image_tokens'),
+  cache_write_tokens_details: objectOf(scalars('ttl_12h_tokens ttl_30m_tokens')),
+  cached_tokens_details: objectOf(
+    scalars('cached_image_tokens image_tokens cached_audio_tokens audio_tokens'),
+  ),
+})
+const OUTPUT_DETAILS = objectOf(scalars('audio_tokens image_tokens'))
+
+/** What is read of a usage object. */
+export const TOKEN_MEMBERS = {
+  ...scalars('prompt_tokens input_tokens completion_tokens output_tokens cached_tokens'),
+  prompt_tokens_details: INPUT_DETAILS,
+  input_tokens_details: INPUT_DETAILS,
+  input_token_details: INPUT_DETAILS,
+  cached_tokens_details: objectOf(
+    scalars('cached_image_tokens image_tokens cached_audio_tokens audio_tokens'),
+  ),
+  completion_tokens_details: OUTPUT_DETAILS,
+  output_tokens_details: OUTPUT_DETAILS,
+}
+
+/** What is read of an error object. */
+export const ERROR = objectOf(scalars('code type'))
 
 /** One side of a call: what went in, or what came out. */
 interface TokenSide {

@@ -1,8 +1,9 @@
 import type { TextPlace } from '../../metering/event-template.ts'
-import { type JsonDocument, NameSet } from '../../metering/json-document.ts'
-import type { Reading, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
+import { arrayOf, OUTPUT, objectOf, SCALAR, scalars, WRITTEN } from '../../metering/json-place.ts'
+import type { Reading, ReplyDocument, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import {
+  indexAt,
   isObject,
   listAt,
   nameAt,
@@ -11,26 +12,48 @@ import {
   takeText,
   textAt,
   type WireObject,
+  writtenAt,
 } from '../usage/reading.ts'
-import { MessageUsage } from './usage.ts'
+import { MESSAGE_USAGE, MessageUsage } from './usage.ts'
+
+const MESSAGE = {
+  ...scalars('id model stop_reason'),
+  container: objectOf({}),
+  usage: MESSAGE_USAGE,
+}
+const BLOCK = {
+  ...scalars('type name'),
+  from: objectOf({ model: SCALAR }),
+  to: objectOf({ model: SCALAR }),
+}
+const TEXTS = { text: OUTPUT, thinking: OUTPUT, partial_json: OUTPUT, content: OUTPUT }
+const ERROR = { type: SCALAR, error: objectOf({ type: SCALAR }) }
 
 const LAYOUT: ReplyLayout = {
-  members: new NameSet([
-    ...['type', 'id', 'model', 'stop_reason', 'content', 'container', 'usage', 'error'],
-    ...['message', 'index', 'content_block', 'delta'],
-  ]),
-  ignored: new NameSet(['citations', 'context_management', 'diagnostics', 'input_transformations']),
+  body: objectOf({
+    ...ERROR,
+    ...MESSAGE,
+    content: arrayOf(objectOf({ ...BLOCK, ...TEXTS, input: WRITTEN })),
+  }),
+  event: objectOf({
+    ...ERROR,
+    message: objectOf(MESSAGE),
+    usage: MESSAGE_USAGE,
+    index: SCALAR,
+    content_block: objectOf(BLOCK),
+    delta: objectOf({ ...TEXTS, ...scalars('type stop_reason'), container: objectOf({}) }),
+  }),
   noise: new Set(),
   dullEvents: [],
 }
 
 /** The deltas that carry what the model wrote, and the member that it is in. */
-const DELTAS: Readonly<Record<string, readonly [kind: OutputKind, member: string]>> = {
-  text_delta: ['text', 'text'],
-  thinking_delta: ['thinking', 'thinking'],
-  input_json_delta: ['tool', 'partial_json'],
-  compaction_delta: ['text', 'content'],
-}
+const DELTAS: ReadonlyMap<unknown, readonly [kind: OutputKind, member: string]> = new Map([
+  ['text_delta', ['text', 'text']],
+  ['thinking_delta', ['thinking', 'thinking']],
+  ['input_json_delta', ['tool', 'partial_json']],
+  ['compaction_delta', ['text', 'content']],
+])
 
 /** Blocks of tools that upstream runs, and of what they answered. */
 const SERVER_TOOL = /^(?:server_tool_use|mcp_tool_use|.+_tool_result)$/
@@ -46,7 +69,7 @@ export class MessagesReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly #output: OutputText
   readonly #usage = new MessageUsage()
-  readonly #openBlocks = new Set<unknown>()
+  readonly #openBlocks = new Set<string>()
   stage: Stage = 'content'
   #id: string | null = null
   #model: string | null = null
@@ -70,18 +93,18 @@ export class MessagesReader implements ReplyReader {
 
   readDone(): void {}
 
-  readEvent(document: JsonDocument, name: string): TextPlace | null {
+  readEvent(document: ReplyDocument, name: string): TextPlace | null {
     const event = objectAt(document.value)
     switch (nameAt(event['type']) ?? name) {
       case 'content_block_delta':
         return this.#readDelta(event)
       case 'content_block_start':
-        if (this.#openBlocks.size < OPEN_BLOCKS_MAX) this.#openBlocks.add(event['index'])
+        if (this.#openBlocks.size < OPEN_BLOCKS_MAX) this.#openBlocks.add(indexAt(event['index']))
         this.stage = 'content'
         this.#noteBlock(objectAt(event['content_block']))
         return null
       case 'content_block_stop':
-        this.#openBlocks.delete(event['index'])
+        this.#openBlocks.delete(indexAt(event['index']))
         if (this.#openBlocks.size === 0) this.stage = 'closing'
         return null
       case 'message_start':
@@ -102,23 +125,20 @@ export class MessagesReader implements ReplyReader {
     }
   }
 
-  readBody(document: JsonDocument): void {
+  readBody(document: ReplyDocument): void {
     const message = objectAt(document.value)
     this.stage = 'over'
     if (message['type'] === 'error') this.#readError(message)
     this.#readMessage(message, document, 'whole')
-    // Content that was too long to be read is not empty.
-    const { content } = message
-    if (document.overflow && content === null) this.#hasContent = true
-    for (const block of listAt(content)) this.#noteBlock(objectAt(block))
+    for (const block of listAt(message['content'])) this.#noteBlock(objectAt(block))
   }
 
-  readText(document: JsonDocument): void {
+  readText(document: ReplyDocument): void {
     for (const value of listAt(objectAt(document.value)['content'])) {
       const block = objectAt(value)
-      for (const [kind, member] of Object.values(DELTAS))
+      for (const [kind, member] of DELTAS.values())
         this.#output.channel(kind, 0).append(textAt(block[member]))
-      if (isObject(block['input'])) this.#output.channel('tool', 0).append(JSON.stringify(block['input']))
+      this.#output.channel('tool', 0).append(writtenAt(block['input']))
     }
   }
 
@@ -145,7 +165,7 @@ export class MessagesReader implements ReplyReader {
     })
   }
 
-  #readMessage(message: WireObject, document: JsonDocument, when: 'start' | 'whole'): void {
+  #readMessage(message: WireObject, document: ReplyDocument, when: 'start' | 'whole'): void {
     this.#id = nameAt(message['id'])
     this.#model = nameAt(message['model'])
     this.#stopReason = nameAt(message['stop_reason'])
@@ -153,7 +173,7 @@ export class MessagesReader implements ReplyReader {
     this.#usage.read(message['usage'], when, document)
   }
 
-  #readEnd(event: WireObject, document: JsonDocument): void {
+  #readEnd(event: WireObject, document: ReplyDocument): void {
     const delta = objectAt(event['delta'])
     const stopReason = nameAt(delta['stop_reason'])
     this.#noteContainer(delta)
@@ -186,9 +206,9 @@ export class MessagesReader implements ReplyReader {
 
   #readDelta(event: WireObject): TextPlace | null {
     const delta = objectAt(event['delta'])
-    const [kind, member] = DELTAS[String(delta['type'])] ?? [null, '']
+    const [kind, member] = DELTAS.get(delta['type']) ?? [null, '']
     if (kind === null) return null
-    return takeText(this.#output, kind, String(event['index']), delta[member], ['delta', member])
+    return takeText(this.#output, kind, indexAt(event['index']), delta[member], ['delta', member])
   }
 
   #readError(event: WireObject): void {

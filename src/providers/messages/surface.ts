@@ -99,10 +99,10 @@ const DATED_WEB_TOOL = /^web_(?:search|fetch)_(\d{8})$/
 const FREE_CODE_SINCE = '20260209'
 
 function codeRunsFree(facts: RequestFacts): boolean {
-  const tools = membersOf(facts).get('tools')
+  const tools = membersOf(facts)['tools']
   if (!isPickedArray(tools)) return false
   return tools.some((tool) => {
-    const type = isPickedObject(tool) ? tool.get('type') : null
+    const type = isPickedObject(tool) ? tool['type'] : null
     const date = typeof type === 'string' ? DATED_WEB_TOOL.exec(type)?.[1] : undefined
     return date !== undefined && date >= FREE_CODE_SINCE
   })

@@ -1,5 +1,6 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
+import { Written } from '../../metering/json-place.ts'
 import type { Reading } from '../../metering/meter.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 
@@ -27,8 +28,21 @@ export function nameAt(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX ? value : null
 }
 
+/** What tells blocks or items apart that are open side by side. */
+export function indexAt(value: unknown): string {
+  return typeof value === 'object' || typeof value === 'symbol' ? '' : String(value)
+}
+
+/** What a model wrote there. */
 export function textAt(value: unknown): string {
-  return typeof value === 'string' ? value : ''
+  if (typeof value === 'string') return value
+  return value instanceof Written ? value.text : ''
+}
+
+/** An object that a model wrote, as text without blanks. */
+export function writtenAt(value: unknown): string {
+  if (value instanceof Written) return value.text
+  return isObject(value) ? JSON.stringify(value) : ''
 }
 
 /** No call comes near a trillion of anything. Sums of a few thousand such numbers are still exact. */
@@ -101,10 +115,11 @@ export function takeText(
   output: OutputText,
   kind: OutputKind,
   index: string | number,
-  text: unknown,
+  value: unknown,
   path: TextPlace['path'],
 ): TextPlace | null {
-  if (typeof text !== 'string') return null
+  if (typeof value !== 'string' && !(value instanceof Written)) return null
+  const text = textAt(value)
   const channel = output.channel(kind, index)
   channel.append(text)
   return { path, text, channel }

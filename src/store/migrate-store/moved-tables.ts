@@ -124,6 +124,10 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     ...{ account_id: text, key_id: text, file_id: text, models: json, at_ms: integer },
   }),
   table('call', 'calls', CALL, { from: { node_id: FORMER_NODE } }),
+  table('deferred_object', 'objects of deferred calls', {
+    ...{ surface: text, object_id: text, call_id: text, month: text, kind: text, path: text },
+    ...{ polls: integer, due_at_ms: integer },
+  }),
   table('refused_call', 'refused calls', {
     ...{ id: text, account_id: text, key_id: text, started_at_ms: integer, ended_at_ms: integer },
     ...{ method: text, path: text, surface: text, model_asked: text, status: integer, code: text },

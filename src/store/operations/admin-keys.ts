@@ -1,6 +1,7 @@
 import type { AdminKeyRecord, NewAdminKey } from '../../keys/key-store.ts'
 import { bool, number, numberOrNull, present, type Row, text } from '../rows.ts'
 import { atomic, type Operation } from './operation.ts'
+import { endSessionsOfRevokedKeys } from './sessions.ts'
 import { now, onPostgres, raw, sql } from './sql.ts'
 
 const COLUMNS = raw('id, account_id, name, prefix, last4, created_at_ms, revoked_at_ms, bootstrap')
@@ -13,6 +14,7 @@ export const createAdminKey = atomic(function* (key: NewAdminKey): Operation<Adm
     yield sql`
       UPDATE admin_key SET revoked_at_ms = ${now(key.createdAtMs)}
       WHERE account_id = ${key.accountId} AND bootstrap AND revoked_at_ms IS NULL AND digest <> ${key.digest}`
+    yield* endSessionsOfRevokedKeys()
   }
   const again = key.bootstrap
     ? sql`ON CONFLICT (digest) DO UPDATE SET revoked_at_ms = NULL, bootstrap = true`
@@ -29,12 +31,13 @@ export function* listAdminKeys(): Operation<readonly AdminKeyRecord[]> {
   return (yield sql`SELECT ${COLUMNS} FROM admin_key ORDER BY id DESC`).map(adminRecord)
 }
 
-export function* revokeAdminKey(id: string, atMs: number): Operation<AdminKeyRecord | null> {
+export const revokeAdminKey = atomic(function* (id: string, atMs: number): Operation<AdminKeyRecord | null> {
   const [row] = yield sql`
     UPDATE admin_key SET revoked_at_ms = coalesce(revoked_at_ms, ${now(atMs)})
     WHERE id = ${id} RETURNING ${COLUMNS}`
+  yield* endSessionsOfRevokedKeys()
   return row === undefined ? null : adminRecord(row)
-}
+})
 
 function adminRecord(row: Row): AdminKeyRecord {
   return {

@@ -20,10 +20,10 @@ const DERIVED = [...DAY_SUMS, ...OTHER_SUMS]
 
 /** Where nothing is said, the sum of the column over settled calls. */
 const EXPRESSIONS: Readonly<Record<string, string>> = {
-  requests: "count(*) FILTER (WHERE state = 'settled')",
+  requests: "coalesce(sum(requests) FILTER (WHERE state = 'settled'), 0)",
   credited_nanos: '0',
-  unpriced_requests: "count(*) FILTER (WHERE state = 'settled' AND unpriced)",
-  estimated_requests: "count(*) FILTER (WHERE state = 'settled' AND estimated)",
+  unpriced_requests: "coalesce(sum(requests) FILTER (WHERE state = 'settled' AND unpriced), 0)",
+  estimated_requests: "coalesce(sum(requests) FILTER (WHERE state = 'settled' AND estimated), 0)",
   held_nanos: "coalesce(sum(hold_nanos) FILTER (WHERE state = 'in_flight'), 0)",
   lost_nanos: 'sum(lost_list_nanos)',
   calls_credited: 'count(*) FILTER (WHERE credited)',

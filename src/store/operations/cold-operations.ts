@@ -1,9 +1,30 @@
 import { createAdminKey, listAdminKeys, revokeAdminKey } from './admin-keys.ts'
+import { advanceAudit, beginAudit, endAudit, readAudit } from './audit-runs.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
 import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
-import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
+import {
+  claimDeferred,
+  countDeferred,
+  deferCall,
+  findDeferred,
+  forgetDeferred,
+  openChildren,
+  postponeDeferred,
+} from './deferred.ts'
+import { createKey, getKey, listKeys, listSortedKeys, revokeKey, rotateKey, updateKey } from './keys.ts'
+import { keepWebhookLease, releaseLeases } from './lease.ts'
+import { readOverview } from './overview.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
-import { keepBatchFile, keepPriceVersion, keepSetting, probeWrite, readSetting } from './settings.ts'
+import { endSession, findSession, openSession } from './sessions.ts'
+import {
+  keepBatchFile,
+  keepPriceVersion,
+  keepSetting,
+  probeWrite,
+  readPriceVersion,
+  readSetting,
+} from './settings.ts'
+import { readStoreFacts } from './store-facts.ts'
 import { readUsage } from './usage.ts'
 import {
   claimDeliveries,
@@ -14,7 +35,6 @@ import {
   recordAttempts,
   redeliver,
 } from './webhook-deliveries.ts'
-import { keepWebhookLease, releaseLeases } from './webhook-lease.ts'
 import { keepEvents, readOutbox } from './webhook-relay.ts'
 import { pruneWebhooks, sweepEvents } from './webhook-sweep.ts'
 import {
@@ -42,15 +62,23 @@ export const BRIEF = {
   createAdminKey,
   listAdminKeys,
   revokeAdminKey,
+  openSession,
+  findSession,
+  endSession,
   getBalance,
   sumHeld,
   addCredit,
   creditBack,
   keepBatchFile,
   keepPriceVersion,
+  readPriceVersion,
   readSetting,
   keepSetting,
   probeWrite,
+  beginAudit,
+  advanceAudit,
+  endAudit,
+  readAudit,
   createWebhook,
   getWebhook,
   listWebhooks,
@@ -70,13 +98,22 @@ export const BRIEF = {
   keepWebhookLease,
   recordAttempts,
   releaseLeases,
+  deferCall,
+  findDeferred,
+  claimDeferred,
+  postponeDeferred,
+  openChildren,
+  forgetDeferred,
 }
 
 /** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
 export const REFUSED = { keepRefused, deleteRefused }
 
 /** What may look at many rows: no admission waits for it. */
-export const READS = { listKeys, listCalls, readUsage, listDeliveries, countWaiting }
+export const READS = {
+  ...{ listKeys, listSortedKeys, listCalls, readUsage, readOverview, readStoreFacts },
+  ...{ listDeliveries, countWaiting, countDeferred },
+}
 
 /** SQLite has a file and a thread of its own for them. */
 export const BODIES = { keepBodies, getBodies, deleteBodies, trimBodies }

@@ -105,7 +105,9 @@ function matchesSql({ model, status, state, minCostNanos, flag }: CallFilter): S
     return parts
   }
   if (model !== null) parts.push(sql`(model_asked = ${model} OR model_served = ${model})`)
-  if (state !== null) parts.push(sql`state = ${state}`)
+  if (state === 'deferred') parts.push(sql`state = 'in_flight' AND object_id IS NOT NULL`)
+  else if (state === 'in_flight') parts.push(sql`state = 'in_flight' AND object_id IS NULL`)
+  else if (state !== null) parts.push(sql`state = ${state}`)
   if (minCostNanos !== null) parts.push(sql`cost_nanos >= ${minCostNanos}`)
   // A flag has the name of its column.
   if (flag !== null) parts.push(raw(flag))

@@ -36,6 +36,12 @@ export function* keepPriceVersion(id: string, priceJson: string): Operation<void
   yield sql`INSERT INTO price_version (id, json) VALUES (${id}, ${priceJson}) ON CONFLICT DO NOTHING`
 }
 
+/** As it was kept; null if there is none of this id. */
+export function* readPriceVersion(id: string): Operation<string | null> {
+  const [row] = yield sql`SELECT json FROM price_version WHERE id = ${id}`
+  return row === undefined ? null : text(row, 'json')
+}
+
 export function* keepBatchFile({ accountId, keyId, fileId, models, atMs }: BatchFile): Operation<void> {
   yield sql`
     INSERT INTO batch_file (account_id, key_id, file_id, models, at_ms)

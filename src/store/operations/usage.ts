@@ -61,12 +61,13 @@ function* readTotal(query: UsageQuery): Operation<UsageSums> {
 /** By itself SQLite would go through the days of the whole account and leave out what is not the key's. */
 const OF_KEY = byStore({ sqlite: 'INDEXED BY rollup_by_key', postgres: '' })
 
-function source({ accountId, keyId, endDay }: UsageQuery, startDay: string): Sql {
+function source({ accountId, keyId, model, endDay }: UsageQuery, startDay: string): Sql {
   const whose =
     keyId === null
       ? sql`rollup WHERE account_id = ${accountId}`
       : sql`rollup ${OF_KEY} WHERE key_id = ${keyId} AND account_id = ${accountId}`
-  return sql`${whose} AND day BETWEEN ${startDay} AND ${endDay}`
+  const which = model === undefined ? sql`` : sql`AND model = ${model}`
+  return sql`${whose} AND day BETWEEN ${startDay} AND ${endDay} ${which}`
 }
 
 function pageSql(query: UsageQuery, dimensions: readonly UsageDimension[]): Sql {

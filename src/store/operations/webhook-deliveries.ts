@@ -17,10 +17,10 @@ import {
 } from '../../webhooks/webhook-store.ts'
 import { number, numberOrNull, present, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay, keepSubject } from './idempotency.ts'
+import { hasLease, releaseLease, takeLease } from './lease.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { isTold, tell } from './outbox.ts'
 import { and, now, onPostgres, raw, sql } from './sql.ts'
-import { hasLease, releaseLease, takeLease } from './webhook-lease.ts'
 import { queueDelivery } from './webhook-relay.ts'
 import { getWebhook, WEBHOOK, webhookRecord } from './webhooks.ts'
 

@@ -12,10 +12,10 @@ import type {
 } from '../../webhooks/webhook-store.ts'
 import { number, present, type Row, text, textOrNull } from '../rows.ts'
 import { getKey, modelsOf as namesOf } from './keys.ts'
+import { hasLease, RELAY, takeLease } from './lease.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { balanceOf, type KeptBudget, keyOf, type OutboxFacts } from './outbox.ts'
 import { join, type Sql, sql } from './sql.ts'
-import { hasLease, RELAY, takeLease } from './webhook-lease.ts'
 
 /** The relay: events and their deliveries in the place of rows of the outbox. */
 

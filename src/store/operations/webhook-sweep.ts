@@ -2,11 +2,11 @@ import { limits } from '../../kernel/limits.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import { nanos, number, numberOrNull, type Row, text } from '../rows.ts'
 import { getBalance } from './credits.ts'
+import { hasLease, RELAY } from './lease.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
 import { BALANCE_LOW, keptBalance, lowMark, markAll, type NewOutboxRow, tell, tellAll } from './outbox.ts'
 import { readSetting, writeSetting } from './settings.ts'
 import { FOR_DELETE, onPostgres, raw, type Sql, sql } from './sql.ts'
-import { hasLease, RELAY } from './webhook-lease.ts'
 
 /** What no transaction causes but time alone, and what is too old to be kept. */
 

@@ -335,6 +335,58 @@ const refusedCalls = `
   SELECT coalesce(sum(coalesce(octet_length(request), 0) + coalesce(octet_length(response), 0) + 256), 0) FROM call_body;
 `
 
+/** Sessions of the dashboard. They refer to nothing, so that other tables can be emptied without them. */
+const sessions = `
+  CREATE TABLE session (
+    digest        bytea PRIMARY KEY,
+    admin_key_id  text COLLATE "C" NOT NULL,
+    expires_at_ms bigint NOT NULL
+  );
+
+  CREATE INDEX session_by_key ON session (admin_key_id, expires_at_ms);
+`
+
+/** What the dashboard looks at every few seconds, and the audits that are begun there. */
+const attention = `
+  CREATE TABLE audit_run (
+    id            text PRIMARY KEY COLLATE "C",
+    node          text NOT NULL,
+    state         text NOT NULL,
+    started_at_ms bigint NOT NULL,
+    seen_at_ms    bigint NOT NULL,
+    ended_at_ms   bigint,
+    done          bigint NOT NULL,
+    total         bigint NOT NULL,
+    result        text
+  );
+
+  -- Keys that need a look are found among those that can: with a cap, or with an end.
+  CREATE INDEX api_key_capped ON api_key (account_id, id) WHERE monthly_budget_nanos > 0 AND revoked_at_ms IS NULL;
+  CREATE INDEX api_key_expiring ON api_key (account_id, expires_at_ms)
+    WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
+`
+
+/** Costs that come later: what calls have made upstream, and the parts of a batch, one for each model. */
+const deferredObjects = `
+  ALTER TABLE call ADD COLUMN object_id text;
+  ALTER TABLE call ADD COLUMN parent_id text;
+  ALTER TABLE call ADD COLUMN requests bigint NOT NULL DEFAULT 1 CHECK (requests >= 0);
+
+  CREATE TABLE deferred_object (
+    surface   text NOT NULL,
+    object_id text COLLATE "C" NOT NULL,
+    call_id   text COLLATE "C" NOT NULL,
+    month     text COLLATE "C" NOT NULL,
+    kind      text NOT NULL,
+    path      text NOT NULL,
+    polls     bigint NOT NULL,
+    due_at_ms bigint NOT NULL,
+    PRIMARY KEY (surface, object_id)
+  );
+
+  CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
+`
+
 /** It made functions, which are in functions.ts now. */
 const FUNCTIONS_ONLY = ''
 
@@ -354,6 +406,9 @@ export const migrations: readonly string[] = [
   holdFloors,
   refusedCalls,
   webhookTables,
+  sessions,
+  attention,
+  deferredObjects,
   olderSecrets,
   deliveryErrors,
 ]

@@ -68,7 +68,17 @@ export function admitOperation(
       account.movedHeldNanos += holdNanos
       moves.heldNanos += holdNanos
       const { modelAsked, endpoint } = opening
-      const open = { accountId, keyId, month, day, modelAsked, endpoint, holdNanos, holdListNanos }
+      const open = {
+        accountId,
+        keyId,
+        month,
+        day,
+        modelAsked,
+        endpoint,
+        holdNanos,
+        holdListNanos,
+        requests: 1,
+      }
       openCalls.set(opening.requestId, open)
       return { kind: 'admitted', keyId, accountId, logRequests: logRequests === 1n, balanceNanos }
     },

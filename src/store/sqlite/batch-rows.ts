@@ -95,7 +95,14 @@ export interface BatchRows {
   /** Whether they can wait for more. */
   notedUsesCanWait(): boolean
   /** A settled call in the sums of its day. */
-  count(closing: CallClosing, accountId: string, day: string, model: string, keyId: string): void
+  count(
+    closing: CallClosing,
+    requests: number,
+    accountId: string,
+    day: string,
+    model: string,
+    keyId: string,
+  ): void
   /** What settlement tells by itself; what a call has crossed of its month is found when the month is written. */
   readonly tell: Pick<TellSettled, 'unpriced' | 'balance'>
   /** To be called when a month has got floors: what this batch has read of the key may say that there are none. */
@@ -202,7 +209,7 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
     hasNotedUses: () => noted > 0,
     notedUsesCanWait: () => noted < NOTED_USES_MAX,
 
-    count({ tokens, costNanos, listNanos, unpriced, estimated }, accountId, day, model, keyId) {
+    count({ tokens, costNanos, listNanos, unpriced, estimated }, requests, accountId, day, model, keyId) {
       const name = `${accountId} ${day} ${model} ${keyId}`
       let moves = days.get(name)
       if (moves === undefined) {
@@ -218,15 +225,15 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
         }
         days.set(name, moves)
       }
-      moves.requests += 1
+      moves.requests += requests
       moves.tokens[0] += tokens.input
       moves.tokens[1] += tokens.output
       moves.tokens[2] += tokens.cacheRead
       moves.tokens[3] += tokens.cacheWrite
       moves.costNanos += costNanos
       moves.listNanos += listNanos
-      moves.unpriced += Number(unpriced)
-      moves.estimated += Number(estimated)
+      if (unpriced) moves.unpriced += requests
+      if (estimated) moves.estimated += requests
     },
 
     forgetKeys: () => keys.clear(),

@@ -4,7 +4,7 @@ import type { CallClosing, Settled } from '../../ledger/call.ts'
 import { CLOSING_COLUMNS } from '../../ledger/call-columns.ts'
 import { HOLD_NANOS_MAX } from '../../ledger/decide-admission.ts'
 import { callRecord, refusedRecord } from '../call-record.ts'
-import { nanos, nanosOrNull, text, textOrNull } from '../rows.ts'
+import { nanos, nanosOrNull, number, text, textOrNull } from '../rows.ts'
 import type { BatchRows } from './batch-rows.ts'
 import { bindersOf, flag, inArrays, integer } from './bind.ts'
 import type { Operations } from './operations.ts'
@@ -20,6 +20,8 @@ export interface OpenCall {
   readonly endpoint: string | null
   readonly holdNanos: bigint
   readonly holdListNanos: bigint
+  /** How many it counts as in usage. */
+  readonly requests: number
 }
 
 /**
@@ -39,7 +41,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
   const selectRefused = db.prepare('SELECT * FROM refused_call WHERE id = ?')
   const selectOpening = db.prepare(
     `SELECT account_id, key_id, state, month, day, model_asked, endpoint, hold_nanos, hold_list_nanos, lost_list_nanos,
-            balance_nanos
+            balance_nanos, requests
      FROM call WHERE id = ?`,
   )
   // The state is the guard of the whole settlement: a call that is closed already is not closed again.
@@ -49,7 +51,8 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
      WHERE id = ? AND state = ?`,
   )
   const selectOpen = db.prepare(
-    "SELECT id, account_id, key_id, month, hold_nanos, hold_list_nanos FROM call WHERE state = 'in_flight'",
+    `SELECT id, account_id, key_id, month, hold_nanos, hold_list_nanos FROM call
+     WHERE state = 'in_flight' AND object_id IS NULL AND parent_id IS NULL`,
   )
   const interruptCall = db.prepare(
     `UPDATE call SET state = 'interrupted', ended_at_ms = ?, cost_nanos = 0, list_nanos = 0, lost_list_nanos = ?
@@ -110,6 +113,7 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
       endpoint: textOrNull(call, 'endpoint'),
       holdNanos: nanos(call, 'hold_nanos'),
       holdListNanos: nanos(call, 'hold_list_nanos'),
+      requests: number(call, 'requests'),
     }
     const balanceNanos = book(closing, opened, state, nanos(call, 'lost_list_nanos'))
     if (balanceNanos === null) throw new Error(`call ${closing.requestId} is not ${state} any more`)
@@ -139,9 +143,9 @@ export function callOperations(db: DatabaseSync, rows: BatchRows, openCalls: Ope
     move(accountId, keyId, month, { heldNanos, costNanos, lostNanos: lostNanos - wasLostNanos })
     if (rows.account(accountId).isTold) tell(closing, call)
     if (overrun && raiseFloor(call, closing)) rows.forgetKeys()
-    if (closing.state === 'settled') {
+    if (closing.state === 'settled' && call.requests > 0) {
       const model = closing.modelServed ?? call.modelAsked ?? ''
-      rows.count(closing, accountId, call.day, model, keyId)
+      rows.count(closing, call.requests, accountId, call.day, model, keyId)
     }
     return balanceNanos
   }

@@ -259,6 +259,58 @@ const refusedCalls = `
   END;
 `
 
+/** Sessions of the dashboard. They are short, and stay behind when the books move to PostgreSQL. */
+const sessions = `
+  CREATE TABLE session (
+    digest        BLOB PRIMARY KEY,
+    admin_key_id  TEXT NOT NULL,
+    expires_at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX session_by_key ON session (admin_key_id, expires_at_ms);
+`
+
+/** What the dashboard looks at every few seconds, and the audits that are begun there. */
+const attention = `
+  CREATE TABLE audit_run (
+    id            TEXT PRIMARY KEY,
+    node          TEXT NOT NULL,
+    state         TEXT NOT NULL,
+    started_at_ms INTEGER NOT NULL,
+    seen_at_ms    INTEGER NOT NULL,
+    ended_at_ms   INTEGER,
+    done          INTEGER NOT NULL,
+    total         INTEGER NOT NULL,
+    result        TEXT
+  ) STRICT, WITHOUT ROWID;
+
+  -- Keys that need a look are found among those that can: with a cap, or with an end.
+  CREATE INDEX api_key_capped ON api_key (account_id, id) WHERE monthly_budget_nanos > 0 AND revoked_at_ms IS NULL;
+  CREATE INDEX api_key_expiring ON api_key (account_id, expires_at_ms)
+    WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
+`
+
+/** Costs that come later: what calls have made upstream, and the parts of a batch, one for each model. */
+const deferredObjects = `
+  ALTER TABLE call ADD COLUMN object_id TEXT;
+  ALTER TABLE call ADD COLUMN parent_id TEXT;
+  ALTER TABLE call ADD COLUMN requests INTEGER NOT NULL DEFAULT 1 CHECK (requests >= 0);
+
+  CREATE TABLE deferred_object (
+    surface   TEXT NOT NULL,
+    object_id TEXT NOT NULL,
+    call_id   TEXT NOT NULL,
+    month     TEXT NOT NULL,
+    kind      TEXT NOT NULL,
+    path      TEXT NOT NULL,
+    polls     INTEGER NOT NULL,
+    due_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (surface, object_id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
+`
+
 /** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
 export const migrations: readonly string[] = [
   accountsAndKeys,
@@ -268,6 +320,9 @@ export const migrations: readonly string[] = [
   holdFloors,
   refusedCalls,
   webhookTables,
+  sessions,
+  attention,
+  deferredObjects,
   olderSecrets,
   deliveryErrors,
 ]

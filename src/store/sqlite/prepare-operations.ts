@@ -37,6 +37,8 @@ export function prepareOperations(db: DatabaseSync): PreparedOperations {
       if (!OF_CALLS.has(name)) rows.write()
       const operation = operations[name] as (...args: unknown[]) => ReturnType<Operations[typeof name]>
       const value = operation(...args)
+      // Its row says more than is remembered of it here.
+      if (name === 'deferCall') openCalls.delete(command[1].requestId)
       if (!OF_CALLS.has(name)) rows.write()
       return value
     },

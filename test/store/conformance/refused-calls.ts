@@ -42,12 +42,20 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
       await store.keepRefused([refused('req_1', 'a', odd)])
       const call = await store.getCall('req_1')
       assert.deepEqual(call, {
-        ...{ requestId: 'req_1', accountId: 'default', keyId: 'key_a', state: 'refused' },
+        ...{
+          requestId: 'req_1',
+          accountId: 'default',
+          keyId: 'key_a',
+          state: 'refused',
+          objectId: null,
+          parentId: null,
+        },
         ...{ startedAtMs: NOON, endedAtMs: NOON + 7, method: 'POST', surface: 'messages', ...odd },
         ...{ modelServed: null, status: 402, stopReason: null, code: 'budget_exceeded' },
         ...{ streamed: false, estimated: false, unpriced: false, overrun: false, pricedAsRequested: false },
         ...{ usage: null, tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } },
         ...{ costNanos: 0n, listNanos: 0n, lostListNanos: 0n, balanceNanos: null },
+        ...{ holdNanos: 0n, holdListNanos: 0n },
         ...{ upstreamMs: null, overheadMs: 7, priceVersion: null, rating: '{}', upstreamRequestId: null },
         ...{ clientIp: '127.0.0.1', bytesIn: 0, bytesOut: 0, credited: false },
       })

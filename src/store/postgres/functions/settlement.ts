@@ -48,13 +48,13 @@ export const settlement = `
     -- Nearly all are of these months: most partitions need not be looked at.
     SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_calls FROM (
       SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, endpoint, hold_nanos,
-        hold_list_nanos, lost_list_nanos, balance_nanos
+        hold_list_nanos, lost_list_nanos, balance_nanos, requests
       FROM call WHERE id = ANY (v_ids) AND month IN (v_before, p_month, v_after) ORDER BY id FOR NO KEY UPDATE) c;
     v_ids := ARRAY(SELECT u FROM unnest(v_ids) u WHERE NOT v_calls ? u);
     IF cardinality(v_ids) > 0 THEN
       SELECT coalesce(jsonb_object_agg(c.id, to_jsonb(c)), '{}') INTO v_found FROM (
         SELECT id, month, account_id, key_id, day, state, started_at_ms, model_asked, endpoint, hold_nanos,
-          hold_list_nanos, lost_list_nanos, balance_nanos
+          hold_list_nanos, lost_list_nanos, balance_nanos, requests
         FROM call WHERE id = ANY (v_ids) ORDER BY id FOR NO KEY UPDATE) c;
       v_calls := v_calls || v_found;
     END IF;
@@ -117,10 +117,11 @@ export const settlement = `
 
     INSERT INTO rollup AS r (account_id, day, model, key_id, requests, input_tokens, output_tokens,
       cache_read_tokens, cache_write_tokens, cost_nanos, list_nanos, unpriced_requests, estimated_requests)
-    SELECT b.account_id, b.day, b.model, b.key_id, count(*), sum(b.input_tokens), sum(b.output_tokens),
+    SELECT b.account_id, b.day, b.model, b.key_id, sum(c.requests), sum(b.input_tokens), sum(b.output_tokens),
       sum(b.cache_read_tokens), sum(b.cache_write_tokens), sum(b.cost_nanos), sum(b.list_nanos),
-      count(*) FILTER (WHERE b.unpriced), count(*) FILTER (WHERE b.estimated)
-    FROM unnest(v_booked) b WHERE b.state = 'settled' GROUP BY b.account_id, b.day, b.model, b.key_id
+      coalesce(sum(c.requests) FILTER (WHERE b.unpriced), 0), coalesce(sum(c.requests) FILTER (WHERE b.estimated), 0)
+    FROM unnest(v_booked) b, LATERAL (SELECT (v_calls -> b.id ->> 'requests')::bigint AS requests) c
+    WHERE b.state = 'settled' AND c.requests > 0 GROUP BY b.account_id, b.day, b.model, b.key_id
     ORDER BY b.account_id, b.day COLLATE "C", b.model COLLATE "C", b.key_id COLLATE "C"
     ON CONFLICT (account_id, day, model, key_id) DO UPDATE SET requests = r.requests + excluded.requests,
       input_tokens = r.input_tokens + excluded.input_tokens,

@@ -1,15 +1,18 @@
-import type { Config } from '../config.ts'
-import { type KeptRating, readRating } from '../gateway/rating-text.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { RateAgain } from '../ledger/audited.ts'
-import type { CurrentPrices } from '../ledger/rerate.ts'
-import { loadBook } from '../pricing/load-book.ts'
-import { type PriceVersion, versionAt } from '../pricing/price-book.ts'
-import { rate } from '../pricing/rate.ts'
-import { readPricing } from '../read-pricing.ts'
+import { loadBook } from './load-book.ts'
+import type { PriceVersion } from './price-book.ts'
+import { type Rating, rate } from './rate.ts'
+import { type KeptRating, readRating } from './rating-text.ts'
+
+/** What is kept of a call for deriving its bill again. */
+export interface RecordedCall {
+  readonly usage: string
+  readonly rating: string
+  readonly priceVersionJson: string
+}
 
 /** Rates a recorded call from its own record: its usage, the way it was rated, and the prices it was rated with. */
-export function createRateAgain(): RateAgain {
+export function createRateAgain(): (call: RecordedCall) => Rating | null {
   const versions = new Map<string, PriceVersion | null>()
   const versionOf = (json: string): PriceVersion | null => {
     const known = versions.get(json)
@@ -30,18 +33,5 @@ export function createRateAgain(): RateAgain {
     if (kept === null) throw new Error('how the call was rated cannot be read')
     const rated = rate(JSON.parse(usage) as Usage, kept.context, version, kept.discount)
     return rated.kind === 'unpriced' ? null : rated
-  }
-}
-
-/** The price book that the configuration names now. */
-export async function currentPrices(config: Config): Promise<CurrentPrices> {
-  const { book } = await readPricing(config)
-  const texts = new Map(book.versions.map((version) => [version.id, JSON.stringify(version.entry)]))
-  return {
-    versionAt(atMs) {
-      const { id } = versionAt(book, atMs)
-      return { id, json: texts.get(id) ?? '' }
-    },
-    rateAgain: createRateAgain(),
   }
 }

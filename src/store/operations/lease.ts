@@ -3,7 +3,7 @@ import type { Operation } from './operation.ts'
 import { FOR_UPDATE, now, raw, sql } from './sql.ts'
 
 /**
- * Leases: what one node does at a time, and another takes over when it falls silent. Work is recorded in the transaction
+ * Leases, of webhooks and of whatever else one node does at a time, and another takes over when it falls silent. Work is recorded in the transaction
  * that has seen its lease in force, and on PostgreSQL locked: a node that was paused for too long finds it lost.
  */
 

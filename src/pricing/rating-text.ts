@@ -1,7 +1,7 @@
 import { formatUsd } from '../kernel/money.ts'
-import { type Discount, readDiscount } from '../pricing/discount.ts'
-import { ONE } from '../pricing/modifiers.ts'
-import type { RatingContext } from '../pricing/rating-context.ts'
+import { type Discount, readDiscount } from './discount.ts'
+import { ONE } from './modifiers.ts'
+import type { RatingContext } from './rating-context.ts'
 
 /** How a call was rated, apart from its usage and its prices, as it is kept with the call. */
 export interface KeptRating {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { NameSet, readSmall } from '../../src/metering/json-document.ts'
+import { parseSmall } from '../../src/metering/json-small.ts'
 import type { Metered } from '../../src/metering/meter.ts'
 import { createMeter } from '../../src/providers/usage/create-meter.ts'
 
@@ -45,8 +45,7 @@ const TEXTS = [
   'ä',
 ]
 
-const RULES = { keep: new NameSet(MEMBERS), drop: new NameSet(['citations']) }
-const read = (text: string) => readSmall(Buffer.from(text), RULES)
+const parse = (text: string) => parseSmall(Buffer.from(text))
 
 const space = fc.constantFrom('', '', '', ' ', '\n  ', '\t\r\n')
 
@@ -79,8 +78,13 @@ function memberText(name: string, before: string, after: string, value: string):
 }
 
 /** Each piece is overwritten once it was seen: what is read from a socket next lies in the same memory. */
-function meter(reader: Reader, pieces: readonly Uint8Array[], whole = true): object {
-  const metering = createMeter(reader, { status: 200, contentType: 'application/json' })
+function meter(
+  reader: Reader,
+  pieces: readonly Uint8Array[],
+  whole = true,
+  contentType = 'application/json',
+): object {
+  const metering = createMeter(reader, { status: 200, contentType })
   for (const piece of pieces) {
     const chunk = Buffer.from(piece)
     metering.write(chunk)
@@ -106,7 +110,7 @@ test('a reply in one piece is metered like the same in two, whatever follows it'
       (reader, object, change, end, at, whole) => {
         const bytes = Buffer.from(object)
         if (change !== null) bytes[change[0] % bytes.length] = change[1]
-        if (readSmall(bytes, RULES) !== null) small += 1
+        if (parseSmall(bytes) !== null) small += 1
         const all = Buffer.concat([bytes, Buffer.from(end)])
         const cut = 1 + (at % (bytes.length - 1))
         const inTwo = meter(reader, [all.subarray(0, cut), all.subarray(cut)], whole)
@@ -117,62 +121,69 @@ test('a reply in one piece is metered like the same in two, whatever follows it'
     ),
     { numRuns: 2_000 },
   )
-  assert.ok(small > 300, `only ${small} of them are small documents`)
+  assert.ok(small > 300, `only ${small} of them are parsed at once`)
 })
 
-test('a name that is given twice, at any depth, is never taken for a small document', () => {
+test('a text that gives a name twice, at any depth, is never parsed at once', () => {
   const name = fc.constantFrom(...NAMES.filter((each) => each !== ''))
   fc.assert(
     fc.property(anyObject, name, anyValue, anyValue, (object, twice, first, second) => {
       for (const again of [JSON.stringify(twice), `"${escaped(twice)}"`]) {
         const pair = `{${JSON.stringify(twice)}:${first},${again} : ${second}}`
         for (const text of [pair, `{"a":${pair},"b":${object}}`, `{"b":${object},"a":[[${pair}]]}`])
-          assert.equal(read(text), null, text)
+          assert.equal(parse(text), null, text)
       }
     }),
     { numRuns: 1_000 },
   )
 })
 
-test('what is usual is taken for one, and only what matters is left of it', () => {
-  const content = [
-    { type: 'text', text: 'She said: "no".\n', citations: null },
-    { type: 'tool_use', input: '{"city":"Ulm", "unit": "C"}' },
-  ]
-  const reply = { id: 'msg_1', role: null, content, usage: { input_tokens: 1 } }
-  const given = {
-    ...reply,
-    role: 'assistant',
-    content: [{ ...content[0], citations: [{ a: 1 }] }, content[1]],
-  }
-  for (const text of [JSON.stringify(given), `${JSON.stringify(given, null, 2)}\n`])
-    assert.deepEqual(read(text)?.document.value, reply)
+const EVENT_TYPES = [
+  ...['message_start', 'content_block_start', 'content_block_delta', 'content_block_stop', 'message_delta'],
+  ...['response.created', 'response.output_item.done', 'response.completed', 'response.output_text.delta'],
+  ...['image_generation.completed', 'speech.audio.done', 'transcript.text.delta', 'transcript.text.done'],
+]
+
+test('an event in one piece is metered like the same in two, and so is what follows it', () => {
+  const event = fc.tuple(fc.constantFrom(...EVENT_TYPES), anyObject).map(([type, object]) => {
+    const data = object === '{}' ? `{"type":"${type}"}` : `{"type":"${type}",${object.slice(1)}`
+    return `event: ${type}\ndata: ${data.replaceAll(/[\r\n]/g, ' ')}\n\n`
+  })
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...READERS),
+      fc.array(event, { minLength: 1, maxLength: 4 }),
+      fc.nat(),
+      (reader, events, at) => {
+        const all = Buffer.from(events.join(''))
+        const cut = 1 + (at % (all.length - 1))
+        const whole = meter(reader, [all], true, 'text/event-stream')
+        const inTwo = [all.subarray(0, cut), all.subarray(cut)]
+        const singly = Array.from(all, (byte) => Buffer.of(byte))
+        assert.deepEqual(meter(reader, inTwo, true, 'text/event-stream'), whole)
+        assert.deepEqual(meter(reader, singly, true, 'text/event-stream'), whole)
+      },
+    ),
+    { numRuns: 1_000 },
+  )
 })
 
-test('what is more than one document, not whole, too long, too deep or has too long names is not', () => {
-  const deep = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
-  const named = (chars: number) => `{"a":{"${'ä'.repeat(chars)}":1}}`
-  assert.notEqual(read(deep(256)), null)
-  assert.notEqual(read(named(42)), null)
-  for (const text of [
-    '',
-    ' ',
-    '{',
-    '}',
-    '[]',
-    '"a"',
-    '{}{}',
-    '{"a":1',
-    '{"a":1},',
-    '\ufeff{}',
-    deep(257),
-    deep(1500),
-  ])
-    assert.equal(read(text), null, text.slice(0, 20))
-  assert.equal(read(named(43)), null)
+test('what is usual is parsed at once', () => {
+  const content = [
+    { type: 'text', text: 'She said: "no".\n', citations: [{ a: 1 }] },
+    { type: 'tool_use', input: '{"city":"Ulm", "unit": "C"}' },
+  ]
+  const reply = { id: 'msg_1', role: 'assistant', content, usage: { input_tokens: 1 } }
+  for (const text of [JSON.stringify(reply), `${JSON.stringify(reply, null, 2)}\n`])
+    assert.deepEqual(parse(text)?.value, reply)
+})
+
+test('what is more than one document, not whole or too long is not', () => {
+  const others = ['', ' ', '{', '}', '[]', '"a"', '{}{}', '{"a":1', '{"a":1},', '{"a":NaN}', '\ufeff{}']
+  for (const text of others) assert.equal(parse(text), null, text)
   const long = (bytes: number) => `{"a":"${'x'.repeat(bytes - 8)}"}`
-  assert.notEqual(read(long(4096)), null)
-  assert.equal(read(long(4097)), null)
+  assert.notEqual(parse(long(4096)), null)
+  assert.equal(parse(long(4097)), null)
 })
 
 test('no name with a backslash gets where JSON.parse would take other names for it', () => {

@@ -1,0 +1,165 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { ApiError, fetchAnswer, type Session, send, useSession } from './api.ts'
+import { Habits } from './habits.tsx'
+import { HealthPage } from './pages/health.tsx'
+import { KeyPage } from './pages/key.tsx'
+import { KeysPage } from './pages/keys.tsx'
+import { OverviewPage } from './pages/overview.tsx'
+import { PricesPage } from './pages/prices.tsx'
+import { RequestPage } from './pages/request.tsx'
+import { RequestsPage } from './pages/requests.tsx'
+import { SignIn } from './pages/sign-in.tsx'
+import { UsagePage } from './pages/usage.tsx'
+import { WebhooksPage } from './pages/webhooks.tsx'
+import { Link, type Place, usePlace } from './router.tsx'
+import { useTheme } from './theme.ts'
+import { Empty, Failure } from './ui/states.tsx'
+
+/** The rail, in the order of how often one comes. The letter after `g` goes there. */
+export const PAGES = [
+  { path: '/', title: 'Overview', letter: 'o' },
+  { path: '/keys', title: 'Keys', letter: 'k' },
+  { path: '/usage', title: 'Usage', letter: 'u' },
+  { path: '/requests', title: 'Requests', letter: 'r' },
+  { path: '/webhooks', title: 'Webhooks', letter: 'w' },
+  { path: '/prices', title: 'Prices', letter: 'p' },
+  { path: '/health', title: 'Health', letter: 'h' },
+] as const
+
+/** That there may be a session; its cookie cannot be seen from here. Without it the first visit asks for nothing. */
+const SIGNED_IN = 'tollgate-signed-in'
+
+type State =
+  | { readonly kind: 'asking' }
+  | { readonly kind: 'out'; readonly hasEnded: boolean }
+  | { readonly kind: 'in'; readonly session: Session }
+  | { readonly kind: 'failed'; readonly error: ApiError }
+
+export function App() {
+  const [state, setState] = useState<State>({ kind: 'asking' })
+  const place = usePlace()
+
+  function enter(session: Session): void {
+    localStorage.setItem(SIGNED_IN, '1')
+    useSession(session.csrf_token, () => leave(true))
+    setState({ kind: 'in', session })
+  }
+  function leave(hasEnded: boolean): void {
+    localStorage.removeItem(SIGNED_IN)
+    useSession('', () => {})
+    setState({ kind: 'out', hasEnded })
+  }
+  async function ask(): Promise<void> {
+    if (localStorage.getItem(SIGNED_IN) === null) return leave(false)
+    setState({ kind: 'asking' })
+    try {
+      const answer = await fetchAnswer<Session>('GET', '/gateway/v1/session')
+      if (answer !== null) enter(answer.value)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      if (error.status === 401) leave(true)
+      else setState({ kind: 'failed', error })
+    }
+  }
+  // Asked once; afterwards the state moves by itself.
+  useEffect(() => void ask(), [])
+
+  if (state.kind === 'asking') return null
+  if (state.kind === 'failed')
+    return (
+      <main class="alone">
+        <h1>Tollgate</h1>
+        <Failure error={state.error} onRetry={() => void ask()} />
+      </main>
+    )
+  if (state.kind === 'out') return <SignIn hasEnded={state.hasEnded} onSession={enter} />
+  return (
+    <Frame
+      place={place}
+      onSignOut={() => void send('DELETE', '/gateway/v1/session').finally(() => leave(false))}
+    >
+      <Page place={place} />
+    </Frame>
+  )
+}
+
+function Page({ place }: { readonly place: Place }) {
+  const [, section = '', id = ''] = place.path.split('/')
+  switch (section) {
+    case '':
+      return <OverviewPage />
+    case 'keys':
+      return id === '' ? <KeysPage query={place.query} /> : <KeyPage key={id} id={id} />
+    case 'usage':
+      return <UsagePage query={place.query} />
+    case 'requests':
+      return id === '' ? <RequestsPage query={place.query} /> : <RequestPage key={id} id={id} />
+    case 'webhooks':
+      return <WebhooksPage query={place.query} />
+    case 'prices':
+      return <PricesPage query={place.query} />
+    case 'health':
+      return <HealthPage />
+    default:
+      return (
+        <>
+          <h1>Not found</h1>
+          <Empty>
+            <p>There is no such page.</p>
+            <p>
+              <Link to="/">Overview</Link>
+            </p>
+          </Empty>
+        </>
+      )
+  }
+}
+
+function Frame({
+  place,
+  onSignOut,
+  children,
+}: {
+  readonly place: Place
+  onSignOut(): void
+  readonly children: ComponentChildren
+}) {
+  const [theme, nextTheme] = useTheme()
+  const section = `/${place.path.split('/')[1] ?? ''}`
+  const title = PAGES.find(({ path }) => path === section)?.title ?? 'Tollgate'
+  useEffect(() => {
+    document.title = `${title} · Tollgate`
+  }, [title])
+  return (
+    <div class="frame">
+      <a class="skip" href="#content">
+        Skip to content
+      </a>
+      <nav class="rail" aria-label="Pages">
+        <b class="brand">Tollgate</b>
+        <ul>
+          {PAGES.map(({ path, title }) => (
+            <li key={path}>
+              <Link to={path} aria-current={path === section ? 'page' : undefined}>
+                {title}
+              </Link>
+            </li>
+          ))}
+        </ul>
+        <div class="foot">
+          <button type="button" class="link" onClick={nextTheme} title="System, light or dark">
+            Theme: {theme}
+          </button>
+          <button type="button" class="link" onClick={onSignOut}>
+            Sign out
+          </button>
+        </div>
+      </nav>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      <Habits pages={PAGES} />
+    </div>
+  )
+}

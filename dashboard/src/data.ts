@@ -1,0 +1,97 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { type Answer, ApiError, fetchAnswer } from './api.ts'
+
+/** What a page shows of the API: the last good answer, and what went wrong since. */
+export interface Resource<T> {
+  readonly value: T | null
+  readonly error: ApiError | null
+  /** What is shown belongs to an earlier address, or nothing is there yet. */
+  readonly isLoading: boolean
+  refresh(): void
+}
+
+/**
+ * Reads a path, again when it changes, and every `everyMs` while the tab is seen. An answer that was overtaken by a
+ * newer question is dropped: each question aborts the one before it. Null reads nothing.
+ */
+export function useResource<T>(path: string | null, everyMs: number | null = null): Resource<T> {
+  const [state, setState] = useState<{ path: string | null; value: T | null; error: ApiError | null }>({
+    path: null,
+    value: null,
+    error: null,
+  })
+  const [turn, setTurn] = useState(0)
+  const etag = useRef<{ path: string; etag: string | null } | null>(null)
+  const refresh = useCallback(() => setTurn((n) => n + 1), [])
+
+  // `turn` is how refresh() asks again.
+  useEffect(() => {
+    if (path === null) return
+    const abort = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    async function read(path: string): Promise<void> {
+      const known = etag.current?.path === path ? etag.current.etag : null
+      try {
+        const answer: Answer<T> | null = await fetchAnswer<T>('GET', path, {
+          signal: abort.signal,
+          etag: known,
+        })
+        if (abort.signal.aborted) return
+        if (answer !== null) {
+          etag.current = { path, etag: answer.etag }
+          setState({ path, value: answer.value, error: null })
+        } else setState((before) => (before.error === null ? before : { ...before, error: null }))
+      } catch (error) {
+        if (abort.signal.aborted) return
+        if (!(error instanceof ApiError)) throw error
+        setState((before) => ({ path, value: before.path === path ? before.value : null, error }))
+      }
+      if (everyMs !== null) timer = setTimeout(whenSeen, everyMs)
+    }
+    function whenSeen(): void {
+      if (document.hidden) document.addEventListener('visibilitychange', whenSeen, { once: true })
+      else void read(path as string)
+    }
+    void read(path)
+    return () => {
+      abort.abort()
+      clearTimeout(timer)
+      document.removeEventListener('visibilitychange', whenSeen)
+    }
+  }, [path, everyMs, turn])
+
+  return { value: state.value, error: state.error, isLoading: path !== null && state.path !== path, refresh }
+}
+
+/** An instant that moves every few seconds, for times in words. */
+export function useNow(everyMs = 5_000): number {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs])
+  return now
+}
+
+/** A command that is under way, and how it failed. */
+export function useCommand(): {
+  readonly isBusy: boolean
+  readonly error: ApiError | null
+  run(command: () => Promise<void>): Promise<void>
+} {
+  const [state, setState] = useState<{ isBusy: boolean; error: ApiError | null }>({
+    isBusy: false,
+    error: null,
+  })
+  async function run(command: () => Promise<void>): Promise<void> {
+    setState({ isBusy: true, error: null })
+    try {
+      await command()
+      setState({ isBusy: false, error: null })
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      setState({ isBusy: false, error })
+    }
+  }
+  return { ...state, run }
+}

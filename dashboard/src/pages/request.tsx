@@ -1,0 +1,314 @@
+import { useState } from 'preact/hooks'
+import { type Bill, type Call, send } from '../api.ts'
+import { useResource } from '../data.ts'
+import { bytes, count, duration, exactMoney, exactTime, money } from '../format.ts'
+import { KeyLink } from '../key-names.tsx'
+import { Link } from '../router.tsx'
+import { Field, FormDialog } from '../ui/dialog.tsx'
+import { Fact, Facts as FactList } from '../ui/facts.tsx'
+import { Id, TimeBar, When } from '../ui/figures.tsx'
+import { Show } from '../ui/states.tsx'
+import { Scroller } from '../ui/table.tsx'
+import { Outcome } from './requests.tsx'
+
+type BilledCall = Call & { readonly bill?: Bill | null }
+
+const OPEN_STATES: readonly string[] = ['waiting', 'in_flight', 'deferred']
+
+/** What happened to this call, what it cost, and how that comes about. */
+export function RequestPage({ id }: { readonly id: string }) {
+  const [isOpen, setOpen] = useState(true)
+  const [isCrediting, setCrediting] = useState(false)
+  const call = useResource<BilledCall>(`/gateway/v1/requests/${id}?expand=bill`, isOpen ? 2_000 : null)
+  const state = call.value?.state
+  if (isOpen && state !== undefined && !OPEN_STATES.includes(state)) setOpen(false)
+  return (
+    <Show resource={call} lines={8}>
+      {(value) => (
+        <>
+          <header class="page">
+            <h1>{value.model_served ?? value.model ?? value.path}</h1>
+            <Outcome of={value} />
+            {value.state === 'settled' && value.cost_usd > 0 && !value.credited && (
+              <span class="buttons">
+                <button type="button" onClick={() => setCrediting(true)}>
+                  Give back
+                </button>
+              </span>
+            )}
+          </header>
+          <p class="lead">
+            <Summary of={value} />
+          </p>
+          {value.bill != null && <BillTable bill={value.bill} />}
+          <h2>Time</h2>
+          <Times of={value} />
+          <h2>Call</h2>
+          <Facts of={value} />
+          <Bodies id={id} />
+          {isCrediting && (
+            <CreditBack call={value} onClose={() => setCrediting(false)} onDone={call.refresh} />
+          )}
+        </>
+      )}
+    </Show>
+  )
+}
+
+function Summary({ of: call }: { readonly of: Call }) {
+  const { state, cost_usd, lost_list_cost_usd, code, key_id, started_at } = call
+  const by = (
+    <>
+      {' '}
+      by <KeyLink id={key_id} />, <When at={started_at} />
+    </>
+  )
+  switch (state) {
+    case 'settled':
+      return (
+        <>
+          Cost <b>{exactMoney(cost_usd)}</b>
+          {by}.
+        </>
+      )
+    case 'refused':
+      return (
+        <>
+          Refused with <code>{code}</code>, nothing was sent upstream, nothing billed. It came{by}.
+        </>
+      )
+    case 'released':
+      return <>Nothing was billed. It came{by}.</>
+    case 'interrupted':
+      return (
+        <>
+          The gateway ended while it ran: nothing was billed, up to {exactMoney(lost_list_cost_usd)} was lost.
+          It came{by}.
+        </>
+      )
+    default:
+      return (
+        <>
+          It is {state.replace('_', ' ')}. It came{by}.
+        </>
+      )
+  }
+}
+
+/** The price as arithmetic: what a customer can check with a pencil. */
+function BillTable({ bill }: { readonly bill: Bill }) {
+  const { lines, discount_usd: discount } = bill
+  if (lines.length === 0) return bill.note === null ? null : <p class="quiet">{bill.note}</p>
+  const amounts = [
+    ...lines.map((line) => line.amount_usd),
+    bill.rounding_usd,
+    discount ?? 0,
+    bill.cost_usd ?? 0,
+  ]
+  const decimals = Math.max(...amounts.map(lineDecimals))
+  const aligned = (usd: number) => money(usd, decimals)
+  const fractions = [...new Set(lines.map((line) => line.discount))]
+  return (
+    <>
+      <h2>Bill</h2>
+      <Scroller title="Bill" kind="bill">
+        <table>
+          <tbody>
+            {lines.map((line) => (
+              <tr key={`${line.model} ${line.label}`} class="line">
+                <td>
+                  {line.label} <span class="quiet">{[line.model, ...line.modifiers].join(', ')}</span>
+                </td>
+                <td class="figure">{count(line.quantity)}</td>
+                <td class="figure quiet">
+                  × {exactMoney(line.rate_usd)}{' '}
+                  {line.rate_per === 1 ? 'each' : `per ${rateUnit(line.rate_per)}`}
+                </td>
+                <td class="figure">
+                  <span class="quiet">= </span>
+                  {aligned(line.amount_usd)}
+                </td>
+              </tr>
+            ))}
+            {bill.rounding_usd !== 0 && <Row title="rounding, once" amount={aligned(bill.rounding_usd)} />}
+            {discount !== null && discount !== 0 && (
+              <>
+                <Row title="at list price" amount={aligned(bill.list_cost_usd ?? 0)} />
+                <Row
+                  title={`discount of ${fractions.map(shownFraction).join(' and ')}`}
+                  amount={aligned(-discount)}
+                />
+              </>
+            )}
+          </tbody>
+          <tfoot>
+            <Row title="Total" amount={aligned(bill.cost_usd ?? 0)} />
+          </tfoot>
+        </table>
+      </Scroller>
+      <p class="quiet">
+        Prices of <Link to="/prices">{bill.price_version}</Link>. While it ran, {exactMoney(bill.held_usd)}{' '}
+        was held. {bill.held_because}
+      </p>
+    </>
+  )
+}
+
+function Row({ title, amount }: { readonly title: string; readonly amount: string }) {
+  return (
+    <tr>
+      <td>{title}</td>
+      <td />
+      <td />
+      <td class="figure">{amount}</td>
+    </tr>
+  )
+}
+
+function rateUnit(per: number): string {
+  return per === 1_000_000 ? 'M' : count(per)
+}
+
+function shownFraction(fraction: number): string {
+  return `${(fraction * 100).toLocaleString('en-US', { maximumFractionDigits: 6 })} %`
+}
+
+/** A line is not rounded, so it may have more decimals than an amount. All are written with as many, point below point. */
+function lineDecimals(usd: number): number {
+  const text = Math.abs(usd).toFixed(15).replace(/0+$/, '')
+  return Math.max(2, text.length - text.indexOf('.') - 1)
+}
+
+function Times({
+  of: { upstream_ms: upstream, overhead_ms: overhead, started_at, ended_at },
+}: {
+  readonly of: Call
+}) {
+  if (upstream === null) return <p class="quiet">It was not sent upstream.</p>
+  return (
+    <>
+      <p class="wide-bar">
+        <TimeBar upstreamMs={upstream} overheadMs={overhead ?? 0} />
+      </p>
+      <p>
+        {duration(upstream)} upstream, {duration(overhead ?? 0)} in the gateway
+        <span class="quiet">
+          {' · '}
+          {exactTime(started_at)}
+          {ended_at !== null && ` – ${exactTime(ended_at).slice(11)}`}
+        </span>
+      </p>
+    </>
+  )
+}
+
+function Facts({ of: call }: { readonly of: Call }) {
+  const { usage } = call
+  const facts: [string, preact.ComponentChildren][] = [
+    ['Request id', <Id key="id" id={call.id} />],
+    [
+      'Upstream’s id',
+      call.upstream_request_id === null ? null : <Id key="upstream" id={call.upstream_request_id} />,
+    ],
+    ['Asked for', `${call.method} ${call.path}`],
+    ['Model asked', call.model === call.model_served ? null : call.model],
+    [
+      'Tokens',
+      usage === null
+        ? null
+        : `${count(usage.input_tokens)} input · ${count(usage.cache_read_tokens)} cache read · ${count(usage.cache_write_tokens)} cache write · ${count(usage.output_tokens)} output`,
+    ],
+    ['Ended by', call.stop_reason],
+    ['Client', [call.user_agent, call.client_ip].filter((part) => part !== null).join(' · ') || null],
+    ['Size', `${bytes(call.bytes_in)} sent, ${bytes(call.bytes_out)} received`],
+    ['Balance after', call.balance_usd === null ? null : exactMoney(call.balance_usd)],
+  ]
+  return (
+    <FactList>
+      {facts.map(([title, value]) =>
+        value === null ? null : (
+          <Fact key={title} title={title}>
+            {value}
+          </Fact>
+        ),
+      )}
+    </FactList>
+  )
+}
+
+interface KeptBody {
+  readonly length_bytes: number
+  readonly truncated: boolean
+  readonly encoding: 'utf-8' | 'base64'
+  readonly content: string
+}
+
+/** Only of keys that keep them; read when they are opened. */
+function Bodies({ id }: { readonly id: string }) {
+  const [isOpen, setOpen] = useState(false)
+  const bodies = useResource<{ request: KeptBody | null; response: KeptBody | null }>(
+    isOpen ? `/gateway/v1/requests/${id}/bodies` : null,
+  )
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Bodies</summary>
+      {bodies.error?.status === 404 ? (
+        <p class="quiet">Its key does not keep bodies, or they are older than what is kept.</p>
+      ) : (
+        <Show resource={bodies}>
+          {(value) => (
+            <>
+              <Body title="Request" of={value.request} />
+              <Body title="Reply" of={value.response} />
+            </>
+          )}
+        </Show>
+      )}
+    </details>
+  )
+}
+
+function Body({ title, of: body }: { readonly title: string; readonly of: KeptBody | null }) {
+  return (
+    <>
+      <h2>
+        {title} {body?.truncated && <span class="quiet">the beginning of {bytes(body.length_bytes)}</span>}
+      </h2>
+      {body === null ? <p class="quiet">There was none.</p> : <pre>{readable(body)}</pre>}
+    </>
+  )
+}
+
+/** JSON is set in lines; anything else stands as it was sent. */
+function readable({ content, encoding }: KeptBody): string {
+  if (encoding === 'base64') return `base64: ${content}`
+  try {
+    return JSON.stringify(JSON.parse(content), null, 2)
+  } catch {
+    return content
+  }
+}
+
+function CreditBack({ call, onClose, onDone }: { readonly call: Call; onClose(): void; onDone(): void }) {
+  const [reason, setReason] = useState('')
+  return (
+    <FormDialog
+      title={`Give back ${exactMoney(call.cost_usd)}`}
+      submit="Give back"
+      isReady={reason.trim() !== ''}
+      onClose={onClose}
+      onSubmit={async () => {
+        await send('POST', '/gateway/v1/credits', { request_ids: [call.id], reason })
+        onClose()
+        onDone()
+      }}
+    >
+      <p>The call stays as it was billed; what it cost is added to the credit, once.</p>
+      <Field label="Reason">
+        {(id) => (
+          <input id={id} required value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+        )}
+      </Field>
+    </FormDialog>
+  )
+}

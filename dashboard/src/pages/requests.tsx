@@ -1,0 +1,321 @@
+import { useState } from 'preact/hooks'
+import type { Call, ListOf, Usage } from '../api.ts'
+import { useResource } from '../data.ts'
+import { count, duration, exactMoney, plural, shortCount } from '../format.ts'
+import { KeyLink } from '../key-names.tsx'
+import { go, Link, setQuery, withQuery } from '../router.tsx'
+import { Figure, TimeBar, When } from '../ui/figures.tsx'
+import { Empty, Show, Tag } from '../ui/states.tsx'
+import { type Column, Pages, Table } from '../ui/table.tsx'
+
+const ROWS = 100
+const STATES = ['waiting', 'in_flight', 'deferred', 'settled', 'released', 'interrupted', 'refused'] as const
+const FLAGS = ['streamed', 'estimated', 'unpriced', 'overrun', 'priced_as_requested', 'credited'] as const
+const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_usd'] as const
+
+/** What happened to this call? The box takes any id; the filters are the URL. */
+export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
+  const key = query.get('key')
+  const after = query.get('after')
+  const isLive = query.get('live') !== null && after === null
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name)]))
+  const base = key === null ? '/gateway/v1/requests' : `/v1/keys/${key}/requests`
+  const calls = useResource<ListOf<Call>>(
+    withQuery(base, { ...filters, limit: ROWS, after }),
+    isLive ? 2_000 : null,
+  )
+  const isFiltered = key !== null || Object.values(filters).some((value) => value !== null)
+  return (
+    <>
+      <header class="page">
+        <h1>Requests</h1>
+        <span class="buttons">
+          <button
+            type="button"
+            aria-pressed={isLive}
+            onClick={() => setQuery({ live: isLive ? null : 1, after: null })}
+          >
+            {isLive ? 'Live' : 'Follow live'}
+          </button>
+          <a href={withQuery(base, { ...filters, format: 'csv' })} download="requests.csv">
+            CSV
+          </a>
+          <a href={withQuery(base, { ...filters, format: 'ndjson' })} download="requests.ndjson">
+            NDJSON
+          </a>
+        </span>
+      </header>
+      <FindById />
+      <div class="filters">
+        <Choice name="state" options={STATES} query={query} />
+        <Choice name="flag" options={FLAGS} query={query} />
+        <Text name="model" title="Model" query={query} />
+        <Text name="status" title="HTTP status" query={query} />
+        <Text name="min_cost_usd" title="At least, USD" query={query} />
+        <span class="dates">
+          <input
+            type="date"
+            class={filters['start'] === null ? 'unset' : undefined}
+            aria-label="From"
+            value={filters['start']?.slice(0, 10) ?? ''}
+            onChange={(event) => setQuery({ start: event.currentTarget.value, after: null })}
+          />
+          {' – '}
+          <input
+            type="date"
+            class={filters['end'] === null ? 'unset' : undefined}
+            aria-label="To"
+            value={filters['end']?.slice(0, 10) ?? ''}
+            onChange={(event) => setQuery({ end: event.currentTarget.value, after: null })}
+          />
+        </span>
+        {isFiltered && <Link to="/requests">Clear</Link>}
+      </div>
+      <SumOf filters={filters} keyId={key} />
+      <Show resource={calls} lines={8}>
+        {({ data, next }) =>
+          data.length === 0 ? (
+            <Empty>
+              <p>
+                {isFiltered
+                  ? 'No call matches.'
+                  : 'Every call leaves a line here: its model, tokens, cost and time.'}
+              </p>
+            </Empty>
+          ) : (
+            <>
+              <CallTable calls={data} without={key === null ? null : 'key'} />
+              <Pages
+                after={after}
+                next={next}
+                onNext={(cursor) => setQuery({ after: cursor })}
+                onFirst={() => setQuery({ after: null })}
+              />
+            </>
+          )
+        }
+      </Show>
+    </>
+  )
+}
+
+function FindById() {
+  const [id, setId] = useState('')
+  const isId = /^[a-z]+_[0-9A-Za-z]{20,}$/.test(id.trim())
+  return (
+    <form
+      class="find"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isId) go(`/requests/${id.trim()}`)
+      }}
+    >
+      <input
+        type="search"
+        aria-label="Request id"
+        placeholder="req_… the id of any call, refused ones too  /"
+        value={id}
+        spellcheck={false}
+        onInput={(event) => setId(event.currentTarget.value)}
+      />
+      <button type="submit" disabled={!isId}>
+        Open
+      </button>
+    </form>
+  )
+}
+
+function Choice({
+  name,
+  options,
+  query,
+}: {
+  readonly name: string
+  readonly options: readonly string[]
+  readonly query: URLSearchParams
+}) {
+  return (
+    <select
+      aria-label={name}
+      value={query.get(name) ?? ''}
+      onChange={(event) => setQuery({ [name]: event.currentTarget.value, after: null })}
+    >
+      <option value="">any {name}</option>
+      {options.map((option) => (
+        <option key={option} value={option}>
+          {option.replaceAll('_', ' ')}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+function Text({
+  name,
+  title,
+  query,
+}: {
+  readonly name: string
+  readonly title: string
+  readonly query: URLSearchParams
+}) {
+  return (
+    <input
+      class="short"
+      aria-label={title}
+      placeholder={title}
+      value={query.get(name) ?? ''}
+      onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim(), after: null })}
+    />
+  )
+}
+
+/**
+ * What the listed calls come to, from the same sums as the usage report; so it is there for the filters that a report
+ * knows. A filter by day, model or key has the sum that the figure had which led here.
+ */
+function SumOf({
+  filters,
+  keyId,
+}: {
+  readonly filters: Record<string, string | null>
+  readonly keyId: string | null
+}) {
+  const { start, end, model, state, flag, status, min_cost_usd: least } = filters
+  const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
+  const isKnown =
+    isDays &&
+    (start !== null || end === null) &&
+    flag === null &&
+    status === null &&
+    least === null &&
+    (state === null || state === 'settled')
+  const usage = useResource<Usage>(isKnown ? withQuery('/v1/usage', { start, end, model, key: keyId }) : null)
+  const total = isKnown ? usage.value?.total : undefined
+  return (
+    <p class="sum-line" aria-live="polite">
+      {keyId !== null && (
+        <>
+          <KeyLink id={keyId} />{' '}
+        </>
+      )}
+      {total !== undefined && (
+        <>
+          <b>
+            <data value={total.cost_usd}>{exactMoney(total.cost_usd)}</data>
+          </b>{' '}
+          <span class="quiet">
+            in {plural(total.requests, 'settled call')}
+            {start == null && end == null ? ' this month' : ''}
+          </span>
+        </>
+      )}
+    </p>
+  )
+}
+
+export function CallTable({
+  calls,
+  without,
+}: {
+  readonly calls: readonly Call[]
+  readonly without: 'key' | null
+}) {
+  const columns: Column<Call>[] = [
+    {
+      title: 'When',
+      cell: ({ id, started_at }) => (
+        <Link to={`/requests/${id}`}>
+          <When at={started_at} />
+        </Link>
+      ),
+    },
+    ...(without === 'key'
+      ? []
+      : [
+          {
+            title: 'Key',
+            isWide: true,
+            lead: 'left' as const,
+            cell: ({ key_id }: Call) => <KeyLink id={key_id} />,
+          },
+        ]),
+    {
+      title: 'Model',
+      ...(without === 'key' ? { lead: 'left' as const } : {}),
+      cell: ({ model, model_served, path }) => model_served ?? model ?? <code class="quiet">{path}</code>,
+    },
+    { title: 'Outcome', cell: (call) => <Outcome of={call} /> },
+    { title: 'Tokens', isFigure: true, isMinor: true, cell: ({ usage }) => <TokensOf usage={usage} /> },
+    {
+      title: 'Cost, USD',
+      isFigure: true,
+      lead: 'right',
+      cell: ({ cost_usd, state }) =>
+        state === 'settled' ? <Figure usd={cost_usd} decimals={6} /> : <span class="quiet">–</span>,
+    },
+    {
+      title: 'Time',
+      isFigure: true,
+      isMinor: true,
+      cell: ({ upstream_ms: upstream, overhead_ms: overhead }) =>
+        upstream === null ? (
+          <span class="quiet">–</span>
+        ) : (
+          <span class="time">
+            {duration(upstream + (overhead ?? 0))}{' '}
+            <TimeBar upstreamMs={upstream} overheadMs={overhead ?? 0} />
+          </span>
+        ),
+    },
+  ]
+  return (
+    <Table
+      caption="Calls"
+      columns={columns}
+      rows={calls}
+      keyOf={({ id }) => id}
+      rowClass={({ state }) => (state === 'refused' ? 'dead' : undefined)}
+    />
+  )
+}
+
+function TokensOf({ usage }: Pick<Call, 'usage'>) {
+  if (usage === null) return <span class="quiet">–</span>
+  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage
+  const cache = cache_read_tokens + cache_write_tokens
+  return (
+    <span
+      title={`${count(input_tokens)} input, ${count(cache_read_tokens)} read from the cache, ${count(cache_write_tokens)} written to it, ${count(output_tokens)} output`}
+    >
+      {shortCount(input_tokens)}
+      {cache > 0 && <span class="quiet"> + {shortCount(cache)} cached</span>} → {shortCount(output_tokens)}
+    </span>
+  )
+}
+
+const STATE_WORDS: Partial<Record<Call['state'], string>> = {
+  in_flight: 'in flight',
+  waiting: 'waits for room',
+  deferred: 'cost comes later',
+  released: 'nothing billed',
+}
+
+export function Outcome({ of: call }: { readonly of: Call }) {
+  const { state, status, code, unpriced, estimated, overrun, credited, streamed } = call
+  if (state === 'refused') return <Tag kind="bad">{code ?? 'refused'}</Tag>
+  const isBad = status !== null && status >= 400
+  return (
+    <>
+      {status !== null && <span class={isBad ? 'bad' : undefined}>{status}</span>}{' '}
+      {state !== 'settled' && (
+        <Tag kind={state === 'interrupted' ? 'bad' : 'plain'}>{STATE_WORDS[state] ?? state}</Tag>
+      )}
+      {unpriced && <Tag kind="look">unpriced</Tag>}
+      {estimated && <Tag kind="plain">estimated</Tag>}
+      {overrun && <Tag kind="look">over its hold</Tag>}
+      {credited && <Tag kind="plain">given back</Tag>}
+      {streamed && <span class="quiet"> stream</span>}
+    </>
+  )
+}

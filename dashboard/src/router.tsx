@@ -1,0 +1,84 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+
+/** Where the reader is, is the URL and nothing else: reload and the back button keep every filter. */
+
+export const BASE = '/dashboard'
+const MOVED = 'tollgate:moved'
+
+export interface Place {
+  /** Below the base: `/keys`. */
+  readonly path: string
+  readonly query: URLSearchParams
+}
+
+export function usePlace(): Place {
+  const [href, setHref] = useState(() => location.pathname + location.search)
+  useEffect(() => {
+    const moved = () => setHref(location.pathname + location.search)
+    addEventListener('popstate', moved)
+    addEventListener(MOVED, moved)
+    return () => {
+      removeEventListener('popstate', moved)
+      removeEventListener(MOVED, moved)
+    }
+  }, [])
+  const [pathname = '', search = ''] = href.split('?')
+  return { path: pathname.slice(BASE.length).replace(/\/$/, '') || '/', query: new URLSearchParams(search) }
+}
+
+/** `to` is below the base, with its query. */
+export function go(to: string, how: 'push' | 'replace' = 'push'): void {
+  const url = to.startsWith('?') ? location.pathname + to : BASE + (to === '/' ? '' : to)
+  if (how === 'push') history.pushState(null, '', url)
+  else history.replaceState(null, '', url)
+  dispatchEvent(new Event(MOVED))
+}
+
+export type Query = Readonly<Record<string, string | number | null | undefined>>
+
+/** A path with the parameters that say something. */
+export function withQuery(path: string, query: Query): string {
+  const said = Object.entries(query).filter(
+    ([, value]) => value !== null && value !== undefined && value !== '',
+  )
+  const text = new URLSearchParams(said.map(([name, value]) => [name, String(value)])).toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
+/** Changes parameters of the present page; null takes one away. */
+export function setQuery(changes: Query, how: 'push' | 'replace' = 'push'): void {
+  const query = new URLSearchParams(location.search)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === '') query.delete(name)
+    else query.set(name, String(value))
+  }
+  go(`?${query}`, how)
+}
+
+interface LinkProps {
+  readonly to: string
+  readonly class?: string | undefined
+  readonly title?: string | undefined
+  readonly 'aria-current'?: 'page' | undefined
+  readonly children?: ComponentChildren
+}
+
+/** A real link, so that it opens in a new tab; a plain click stays in this page. */
+export function Link({ to, children, ...rest }: LinkProps) {
+  const href = BASE + (to === '/' ? '' : to)
+  return (
+    <a
+      {...rest}
+      href={href}
+      onClick={(event) => {
+        if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+        event.preventDefault()
+        go(to)
+        scrollTo(0, 0)
+      }}
+    >
+      {children}
+    </a>
+  )
+}

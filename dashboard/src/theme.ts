@@ -1,0 +1,22 @@
+import { useEffect, useState } from 'preact/hooks'
+
+/** Light and dark follow the system until the reader says otherwise. */
+export type Theme = 'system' | 'light' | 'dark'
+
+const NAME = 'tollgate-theme'
+const NEXT: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' }
+
+function kept(): Theme {
+  const value = localStorage.getItem(NAME)
+  return value === 'light' || value === 'dark' ? value : 'system'
+}
+
+export function useTheme(): [Theme, () => void] {
+  const [theme, setTheme] = useState<Theme>(kept)
+  useEffect(() => {
+    if (theme === 'system') document.documentElement.removeAttribute('data-theme')
+    else document.documentElement.dataset['theme'] = theme
+    localStorage.setItem(NAME, theme)
+  }, [theme])
+  return [theme, () => setTheme(NEXT[theme])]
+}

@@ -1,0 +1,72 @@
+import type { Surface } from '../kernel/surface.ts'
+import type { CallRecord } from './call.ts'
+
+/**
+ * Calls whose cost comes later. What such a call has made upstream, a batch or a response in the background, is its
+ * **object**. Until the object says what it cost, the call is `deferred`: open, with its hold in force.
+ */
+
+export const OBJECT_KINDS = ['message_batch', 'batch', 'response', 'video', 'run'] as const
+export type ObjectKind = (typeof OBJECT_KINDS)[number]
+
+/** An object by the name that upstream gave it. One name belongs to one call: what says it a second time says nothing new. */
+export interface ObjectName {
+  readonly surface: Surface
+  readonly objectId: string
+}
+
+/** What the answer of the creating call has told. */
+export interface Deferral extends ObjectName {
+  readonly requestId: string
+  readonly kind: ObjectKind
+  /** Where upstream shows the object, without the host. */
+  readonly path: string
+  /** When it is first asked for. */
+  readonly dueInMs: number
+  readonly atMs: number
+  readonly status: number
+  readonly streamed: boolean
+  readonly upstreamMs: number
+  readonly overheadMs: number
+  readonly upstreamRequestId: string | null
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
+/** An object that is not settled, with the call that made it. */
+export interface DeferredObject extends ObjectName {
+  readonly kind: ObjectKind
+  readonly path: string
+  /** How often upstream was asked for it. */
+  readonly polls: number
+  readonly call: CallRecord
+}
+
+/** One record for each model of a batch. Its id follows from the parent's, so that a repetition finds it there. */
+export interface ChildCall {
+  readonly requestId: string
+  readonly parentId: string
+  readonly model: string
+  /** Lines that succeeded. */
+  readonly requests: number
+}
+
+export interface DeferredStore {
+  /** `closed`: the call is not in flight any more, and nothing was done. */
+  deferCall(deferral: Deferral): Promise<'deferred' | 'closed'>
+  /** The open object of this name, if there is one here. */
+  findDeferred(name: ObjectName): Promise<DeferredObject | null>
+  /** Objects to ask for now, those that wait longest first, under the lease of the poller; null: another node has it. */
+  claimDeferred(
+    holder: string,
+    surfaces: readonly Surface[],
+    atMs: number,
+  ): Promise<readonly DeferredObject[] | null>
+  /** It is asked for again after so long. */
+  postponeDeferred(name: ObjectName, inMs: number, atMs: number): Promise<void>
+  /** Records for the models of a batch, to be settled like calls. Those that are there stay as they are. */
+  openChildren(children: readonly ChildCall[]): Promise<void>
+  /** The call was closed: the object is asked for no more. */
+  forgetDeferred(name: ObjectName): Promise<void>
+  countDeferred(): Promise<number>
+}

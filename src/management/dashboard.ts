@@ -1,0 +1,179 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { extname } from 'node:path'
+import { entityTag, hasTagged } from '../http/entity-tag.ts'
+import { type Exchange, sendWhole } from '../http/exchange.ts'
+import type { Target } from '../http/judge-head.ts'
+import { type RawHeaders, weightsOf } from '../http/raw-headers.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
+import { shapeError } from '../providers/error-shape.ts'
+
+/** Where the build of the dashboard is, seen from the source and from the published build of this file. */
+export const DASHBOARD_DIR = new URL(
+  import.meta.url.endsWith('.ts') ? '../../dist/dashboard/' : '../../dashboard/',
+  import.meta.url,
+)
+
+/** A file of the dashboard, as it is and as it was compressed when it was built. The best coding comes first. */
+interface Served {
+  readonly contentType: string
+  readonly plain: Representation
+  readonly compressed: readonly Representation[]
+}
+
+interface Representation {
+  readonly coding: string
+  readonly bytes: Buffer
+  readonly etag: string
+}
+
+export interface DashboardFiles {
+  readonly page: Served
+  readonly assets: ReadonlyMap<string, Served>
+}
+
+/** The best first, with the endings of their files. */
+const CODINGS = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.woff2': 'font/woff2',
+  '.json': 'application/json',
+}
+
+/**
+ * Reads all files of the dashboard. Requests are answered from this alone, so no path that a client sends ever reaches
+ * the file system. Fails if the dashboard was not built.
+ */
+export async function readDashboard(dir: URL): Promise<DashboardFiles> {
+  const assetsDir = new URL('assets/', dir)
+  const isCompressed = (name: string) => CODINGS.some(([, ending]) => name.endsWith(ending))
+  const names = (await readdir(assetsDir)).filter((name) => !isCompressed(name))
+  const assets = await Promise.all(names.map(async (name) => [name, await read(assetsDir, name)] as const))
+  return { page: await read(dir, 'index.html'), assets: new Map(assets) }
+}
+
+async function read(dir: URL, name: string): Promise<Served> {
+  const bytes = await readFile(new URL(name, dir))
+  const compressed = await Promise.all(
+    CODINGS.map(async ([coding, ending]) => {
+      const smaller = await readFile(new URL(name + ending, dir)).catch(() => null)
+      return smaller === null ? [] : [{ coding, bytes: smaller, etag: entityTag(bytes, ending) }]
+    }),
+  )
+  return {
+    contentType: CONTENT_TYPES[extname(name)] ?? 'application/octet-stream',
+    plain: { coding: 'identity', bytes, etag: entityTag(bytes) },
+    compressed: compressed.flat(),
+  }
+}
+
+const PAGE_PATH = '/dashboard'
+const ASSETS_PATH = '/dashboard/assets/'
+
+/** Also of a browser at `/`, which the front door lets in here. */
+export const isDashboardPath = ({ path }: Target): boolean =>
+  path === PAGE_PATH || path.startsWith(`${PAGE_PATH}/`) || path === '/'
+
+/**
+ * Scripts, styles, pictures and data come from here alone, and nothing that stands inside the page runs. So markup that
+ * gets in by way of a key's name can neither run nor send anything anywhere.
+ */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const SAFE_HEADERS = [
+  ...['content-security-policy', POLICY],
+  ...['referrer-policy', 'no-referrer'],
+  ...['x-content-type-options', 'nosniff'],
+  ...['cross-origin-opener-policy', 'same-origin'],
+  ...['cross-origin-resource-policy', 'same-origin'],
+  ...['permissions-policy', 'camera=(), geolocation=(), microphone=(), payment=(), usb=()'],
+] as const
+
+/** The name of an asset changes with its content; the page names the assets of its version and is asked for anew. */
+const KEPT_FOR_EVER = 'public, max-age=31536000, immutable'
+const ASKED_ANEW = 'no-cache'
+
+/** The dashboard, to everybody: there is nothing secret in it. Its data needs a session. */
+export async function answerDashboard(
+  exchange: Exchange,
+  { path }: Target,
+  files: () => Promise<DashboardFiles>,
+): Promise<void> {
+  if (path === '/') return redirect(exchange)
+  const { method } = exchange
+  if (method !== 'GET' && method !== 'HEAD') {
+    const message = `The dashboard is read with GET and HEAD, not ${method}.`
+    return deny(exchange, refuse('method_not_allowed', message, { headers: ['allow', 'GET, HEAD'] }))
+  }
+  const found = await files().catch(() => null)
+  if (found === null) return sendUnbuilt(exchange)
+  if (!path.startsWith(ASSETS_PATH)) return sendFile(exchange, found.page, ASKED_ANEW)
+  const asset = found.assets.get(path.slice(ASSETS_PATH.length))
+  if (asset === undefined) deny(exchange, refuse('not_found', 'There is no such file of the dashboard.'))
+  else sendFile(exchange, asset, KEPT_FOR_EVER)
+}
+
+function sendFile(exchange: Exchange, file: Served, caching: string): void {
+  const { coding, bytes, etag } = representationFor(exchange.headers, file)
+  const headers = ['cache-control', caching, 'etag', etag, 'vary', 'accept-encoding', ...SAFE_HEADERS]
+  if (hasTagged(exchange.headers, etag)) {
+    sendWhole(exchange, { status: 304, headers, body: NOTHING })
+    return
+  }
+  const coded = coding === 'identity' ? [] : ['content-encoding', coding]
+  const described = ['content-type', file.contentType, 'content-length', String(bytes.length), ...coded]
+  sendWhole(exchange, { status: 200, headers: [...described, ...headers], body: bytes })
+}
+
+const NOTHING = Buffer.alloc(0)
+
+/** The smallest that the client takes. One that takes none gets the file as it is. */
+function representationFor(headers: RawHeaders, { plain, compressed }: Served): Representation {
+  const weights = weightsOf(headers, 'accept-encoding')
+  return compressed.find(({ coding }) => (weights.get(coding) ?? weights.get('*') ?? 0) > 0) ?? plain
+}
+
+function redirect(exchange: Exchange): void {
+  const headers = ['location', PAGE_PATH, 'content-length', '0', 'cache-control', 'no-store']
+  sendWhole(exchange, { status: 302, headers, body: NOTHING })
+}
+
+function deny(exchange: Exchange, refusal: Refusal): void {
+  sendWhole(exchange, shapeError('own', refusal, exchange.requestId))
+}
+
+const UNBUILT = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Tollgate: the dashboard is not built</title>
+<h1>The dashboard is not built</h1>
+<p>This gateway runs from a source checkout without a build of its dashboard. In that folder run
+<code>npm run build:dashboard</code>, then reload this page. The API is served all the same.</p>
+`
+
+function sendUnbuilt(exchange: Exchange): void {
+  const body = Buffer.from(UNBUILT)
+  const described = ['content-type', CONTENT_TYPES['.html'] ?? '', 'content-length', String(body.length)]
+  sendWhole(exchange, {
+    status: 404,
+    headers: [...described, 'cache-control', 'no-store', ...SAFE_HEADERS],
+    body,
+  })
+}

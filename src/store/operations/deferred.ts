@@ -1,0 +1,104 @@
+import { limits } from '../../kernel/limits.ts'
+import type { Surface } from '../../kernel/surface.ts'
+import type { ChildCall, Deferral, DeferredObject, ObjectKind, ObjectName } from '../../ledger/deferred.ts'
+import { callRecord } from '../call-record.ts'
+import { number, present, type Row, text } from '../rows.ts'
+import { takeLease } from './lease.ts'
+import { atomic, type Operation } from './operation.ts'
+import { join, now, onPostgres, sql } from './sql.ts'
+
+/**
+ * A deferred call is one in flight that has an object: its hold counts as before, and settlement closes it like any other.
+ * No node has it open, so that the end of a node does not interrupt it.
+ */
+
+const POLLER = 'deferred'
+
+/** A batch counts as its lines do, which are counted with its children. */
+const isBatch = (kind: ObjectKind) => kind === 'message_batch' || kind === 'batch'
+
+export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed'> {
+  const { requestId, surface, objectId, kind, path, dueInMs, atMs } = deferral
+  const updated = yield sql`
+    UPDATE call SET object_id = ${objectId}, status = ${deferral.status}, streamed = ${deferral.streamed},
+      upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},
+      upstream_request_id = ${deferral.upstreamRequestId}, bytes_in = ${deferral.bytesIn},
+      bytes_out = ${deferral.bytesOut}, requests = ${isBatch(kind) ? 0 : 1} ${onPostgres(", node_id = ''")}
+    WHERE id = ${requestId} AND state = 'in_flight' RETURNING month, account_id, key_id`
+  const [call] = updated
+  if (call === undefined) return 'closed'
+  yield sql`
+    INSERT INTO deferred_object (surface, object_id, call_id, month, kind, path, polls, due_at_ms)
+    VALUES (${surface}, ${objectId}, ${requestId}, ${text(call, 'month')}, ${kind}, ${path}, 0, ${now(atMs)} + ${dueInMs})
+    ON CONFLICT (surface, object_id) DO NOTHING`
+  return 'deferred'
+})
+
+/** With the call that is still open; the others are of a process that ended between the settlement and forgetting it. */
+const OBJECTS = sql`
+  SELECT o.surface AS object_surface, o.object_id AS name, o.kind, o.path AS object_path, o.polls, call.*
+  FROM deferred_object o JOIN call ON call.id = o.call_id AND call.month = o.month`
+
+export function* findDeferred({ surface, objectId }: ObjectName): Operation<DeferredObject | null> {
+  const [row] =
+    yield sql`${OBJECTS} WHERE o.surface = ${surface} AND o.object_id = ${objectId} AND state = 'in_flight'`
+  return row === undefined ? null : deferredObject(row)
+}
+
+export const claimDeferred = atomic(function* (
+  holder: string,
+  surfaces: readonly Surface[],
+  atMs: number,
+): Operation<readonly DeferredObject[] | null> {
+  if (!(yield* takeLease(POLLER, holder, atMs))) return null
+  yield sql`
+    DELETE FROM deferred_object WHERE NOT EXISTS (
+      SELECT 1 FROM call WHERE call.id = call_id AND call.month = deferred_object.month AND state = 'in_flight')`
+  if (surfaces.length === 0) return []
+  const rows = yield sql`
+    ${OBJECTS} WHERE o.due_at_ms <= ${now(atMs)} AND o.surface IN (${join(surfaces)})
+    ORDER BY o.due_at_ms LIMIT ${limits.deferredClaimMax}`
+  return rows.map(deferredObject)
+})
+
+export function* postponeDeferred(
+  { surface, objectId }: ObjectName,
+  inMs: number,
+  atMs: number,
+): Operation<void> {
+  yield sql`
+    UPDATE deferred_object SET polls = polls + 1, due_at_ms = ${now(atMs)} + ${inMs}
+    WHERE surface = ${surface} AND object_id = ${objectId}`
+}
+
+export const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
+  for (const { requestId, parentId, model, requests } of children)
+    yield sql`
+      INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_id, key_id,
+        started_at_ms, month, day, method, path, surface, endpoint, price_version, rating, client_ip, user_agent
+        ${onPostgres(', node_id')})
+      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', 0, 0, account_id, key_id, started_at_ms, month, day,
+        method, path, surface, endpoint, price_version, rating, client_ip, user_agent ${onPostgres(", ''")}
+      FROM call WHERE id = ${parentId}
+      ON CONFLICT DO NOTHING`
+})
+
+export function* forgetDeferred({ surface, objectId }: ObjectName): Operation<void> {
+  yield sql`DELETE FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
+}
+
+export function* countDeferred(): Operation<number> {
+  const [row] = yield sql`SELECT count(*) AS objects FROM deferred_object`
+  return number(present(row), 'objects')
+}
+
+function deferredObject(row: Row): DeferredObject {
+  return {
+    surface: text(row, 'object_surface') as Surface,
+    objectId: text(row, 'name'),
+    kind: text(row, 'kind') as ObjectKind,
+    path: text(row, 'object_path'),
+    polls: number(row, 'polls'),
+    call: callRecord(row),
+  }
+}

@@ -1,0 +1,111 @@
+import { dayOf, monthOf } from '../../ledger/calendar.ts'
+import type { AttentionKey, AttentionKeys, Overview, OverviewQuery } from '../../ledger/overview.ts'
+import { nanos, nanosOrNull, number, numberOrNull, present, type Row, sum, text } from '../rows.ts'
+import { getBalance } from './credits.ts'
+import { currentTime, type Operation } from './operation.ts'
+import { byStore, join, type Sql, sql } from './sql.ts'
+import { readUsage } from './usage.ts'
+
+const DAY_MS = 86_400_000
+
+/**
+ * All of it are scans of an index over rows that are few beside the calls: the rollups of the month, keys with a cap, keys
+ * that will expire, refusals of a day. With 100,000 keys it takes a fraction of a second, for which no admission waits.
+ */
+export function* readOverview({ accountId, atMs, namedMax }: OverviewQuery): Operation<Overview> {
+  const nowMs = yield* currentTime(atMs)
+  const [today, month] = [dayOf(nowMs), monthOf(nowMs)]
+  const days = { startDay: `${month}-01`, endDay: today, groupBy: [], after: null, limit: 1 }
+  const { total: sums } = yield* readUsage({ accountId, keyId: null, ...days })
+  return {
+    month,
+    requests: sums.requests,
+    costNanos: sums.costNanos,
+    listNanos: sums.listNanos,
+    creditedNanos: sums.creditedNanos,
+    balance: yield* getBalance(accountId),
+    nearCap: yield* keysThat(cappedKeys(accountId, month, nowMs), NEAR_CAP, sql`spent_nanos DESC`, namedMax),
+    exhausted: yield* keysThat(
+      cappedKeys(accountId, month, nowMs),
+      EXHAUSTED,
+      sql`spent_nanos DESC`,
+      namedMax,
+    ),
+    expiring: yield* keysThat(
+      expiringKeys(accountId, nowMs, nowMs + 7 * DAY_MS),
+      sql`true`,
+      sql`expires_at_ms`,
+      namedMax,
+    ),
+    unpricedModels: (yield sql`
+      SELECT model, CAST(sum(unpriced_requests) AS text) AS unpriced_requests FROM rollup
+      WHERE account_id = ${accountId} AND day >= ${dayOf(nowMs - 6 * DAY_MS)} AND day <= ${today}
+        AND unpriced_requests > 0
+      GROUP BY model ORDER BY sum(unpriced_requests) DESC, model LIMIT ${namedMax}`).map((row) => ({
+      model: text(row, 'model'),
+      requests: sum(row, 'unpriced_requests'),
+    })),
+    ...(yield* webhookTrouble(accountId, nowMs - DAY_MS)),
+    refusals: (yield sql`
+      SELECT code, count(*) AS calls FROM refused_call
+      WHERE account_id = ${accountId} AND started_at_ms >= ${nowMs - DAY_MS}
+      GROUP BY code ORDER BY count(*) DESC, code LIMIT ${namedMax}`).map((row) => ({
+      code: text(row, 'code'),
+      calls: nanos(row, 'calls'),
+    })),
+  }
+}
+
+function* webhookTrouble(
+  accountId: string,
+  sinceMs: number,
+): Operation<Pick<Overview, 'failedDeliveries' | 'disabledWebhooks'>> {
+  const [row] = yield sql`
+    SELECT (SELECT count(*) FROM webhook WHERE account_id = ${accountId} AND disabled_reason <> 'manual') AS disabled,
+      (SELECT count(*) FROM webhook_delivery JOIN webhook ON webhook.id = webhook_id
+       WHERE account_id = ${accountId} AND webhook_delivery.created_at_ms >= ${sinceMs} AND status = 'failed') AS failed`
+  return {
+    failedDeliveries: number(present(row), 'failed'),
+    disabledWebhooks: number(present(row), 'disabled'),
+  }
+}
+
+/** Where four fifths are spent, without a product that 64 bits do not hold. */
+const NEAR_CAP = sql`spent_nanos < monthly_budget_nanos AND spent_nanos >= monthly_budget_nanos - monthly_budget_nanos / 5`
+const EXHAUSTED = sql`spent_nanos >= monthly_budget_nanos`
+
+const FOUND = sql`k.id, name, monthly_budget_nanos, expires_at_ms`
+
+/** The condition is that of a partial index, word for word. SQLite would take another one. */
+function cappedKeys(accountId: string, month: string, nowMs: number): Sql {
+  return sql`SELECT ${FOUND}, spent_nanos
+    FROM api_key AS k ${byStore({ sqlite: 'INDEXED BY api_key_capped', postgres: '' })}
+    JOIN key_month ON key_month.key_id = k.id AND key_month.month = ${month}
+    WHERE account_id = ${accountId} AND monthly_budget_nanos > 0 AND revoked_at_ms IS NULL
+      AND (expires_at_ms IS NULL OR expires_at_ms > ${nowMs})`
+}
+
+function expiringKeys(accountId: string, nowMs: number, untilMs: number): Sql {
+  return sql`SELECT ${FOUND}, CAST(0 AS bigint) AS spent_nanos
+    FROM api_key AS k ${byStore({ sqlite: 'INDEXED BY api_key_expiring', postgres: '' })}
+    WHERE account_id = ${accountId} AND expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL
+      AND expires_at_ms > ${nowMs} AND expires_at_ms <= ${untilMs}`
+}
+
+function* keysThat(keys: Sql, condition: Sql, order: Sql, namedMax: number): Operation<AttentionKeys> {
+  const rows = yield sql`
+    SELECT id, name, monthly_budget_nanos, expires_at_ms, spent_nanos, count(*) OVER () AS all_keys
+    FROM (${keys}) AS k WHERE ${condition} ORDER BY ${join([order, sql`id`])} LIMIT ${namedMax}`
+  const [first] = rows
+  return { count: first === undefined ? 0 : number(first, 'all_keys'), keys: rows.map(attentionKey) }
+}
+
+function attentionKey(row: Row): AttentionKey {
+  return {
+    id: text(row, 'id'),
+    name: text(row, 'name'),
+    capNanos: nanosOrNull(row, 'monthly_budget_nanos'),
+    spentNanos: nanos(row, 'spent_nanos'),
+    expiresAtMs: numberOrNull(row, 'expires_at_ms'),
+  }
+}

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { until } from '../support/until.ts'
+import { startBillingBench } from './bench-of-one.ts'
+
+/** Work goes on for as long as this clock says; the gateway asks by its own. */
+let workMs = 0
+const bench = await startBillingBench({}, { clock: () => workMs })
+after(() => bench.close())
+
+const surface = 'chat'
+const RESPONSE = { model: 'gpt-6-luna', input: 'Write a word', max_output_tokens: 64, background: true }
+const admin = (path: string) => bench.gateway.manage('GET', path)
+const stateOf = async (id: string) => await admin(`/gateway/v1/requests/${id}`)
+const isSettled = (id: string) =>
+  until('it is settled', async () => (await stateOf(id))['state'] === 'settled')
+
+test('a background response stays open with its hold, and is settled when upstream has done it', async () => {
+  const { id: keyId, key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 1 })
+  const reply = await bench.call('/v1/responses', RESPONSE, { surface, key })
+  assert.equal(reply.status, 200)
+  assert.equal(reply.header('x-svc-cost-usd'), '0')
+  const made = JSON.parse(reply.body.toString()) as { id: string; status: string }
+  const open = await stateOf(reply.requestId)
+  assert.deepEqual([open['state'], open['object_id'], open['cost_usd']], ['deferred', made.id, null])
+  const held = Number((await admin(`/v1/keys/${keyId}`))['month_held_usd'])
+  assert.ok(held > 0, String(held))
+
+  workMs += 3_600_000
+  await isSettled(reply.requestId)
+  const settled = await stateOf(reply.requestId)
+  assert.ok(Number(settled['cost_usd']) > 0)
+  const record = await admin(`/v1/keys/${keyId}`)
+  assert.deepEqual([record['month_held_usd'], record['month_spend_usd']], [0, settled['cost_usd']])
+  await bench.assertBooksBalance()
+})
+
+const lookAt = (id: string, more = '') =>
+  bench.call(`/v1/responses/${id}${more}`, undefined, { method: 'GET', surface })
+
+/** A response in the background, and its call, which is open. */
+async function made(more: object = {}) {
+  const reply = await bench.call('/v1/responses', { ...RESPONSE, ...more }, { surface })
+  const { object_id, state } = await stateOf(reply.requestId)
+  assert.equal(state, 'deferred')
+  return { id: String(object_id), requestId: reply.requestId }
+}
+
+test("a client's own look at the finished response settles its call, and costs nothing itself", async () => {
+  const { id, requestId } = await made()
+  const early = await lookAt(id)
+  assert.equal((await stateOf(requestId))['state'], 'deferred')
+  workMs += 3_600_000
+  const late = await lookAt(id)
+  const { state, cost_usd } = await stateOf(requestId)
+  assert.equal(state, 'settled')
+  assert.ok(Number(cost_usd) > 0)
+  for (const look of [early, late]) assert.equal(look.header('x-svc-cost-usd'), '0')
+  // Whatever says it again says nothing new.
+  await lookAt(id)
+  await lookAt(id, '?stream=true&starting_after=0')
+  assert.equal((await stateOf(requestId))['cost_usd'], cost_usd)
+  await bench.assertBooksBalance()
+})
+
+test('a background stream that is read to its end is settled there', async () => {
+  workMs += 1
+  const reply = await bench.call('/v1/responses', { ...RESPONSE, stream: true }, { surface })
+  const { state, cost_usd, object_id } = await stateOf(reply.requestId)
+  assert.deepEqual([state, object_id], ['settled', null])
+  assert.ok(Number(cost_usd) > 0)
+  assert.equal(reply.trailer('x-svc-cost-usd'), String(cost_usd))
+})
+
+test('a response that is cancelled costs what it says that it has used by then', async () => {
+  const { id, requestId } = await made()
+  workMs += 1_100
+  await bench.call(`/v1/responses/${id}/cancel`, '{}', { surface })
+  const { state, stop_reason } = await stateOf(requestId)
+  assert.deepEqual([state, stop_reason], ['settled', 'cancelled'])
+  await bench.assertBooksBalance()
+})
+
+test('a response that upstream no longer knows costs nothing, and what was held for it counts as lost', async () => {
+  const { id, requestId } = await made()
+  await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface })
+  await until('it is given up', async () => (await stateOf(requestId))['state'] === 'interrupted')
+  const { cost_usd, lost_list_cost_usd } = await stateOf(requestId)
+  assert.equal(cost_usd, 0)
+  assert.ok(Number(lost_list_cost_usd) > 0)
+  await bench.assertBooksBalance()
+})
+
+test('a revoked key ends nothing that is under way: what it has made is still billed to it', async () => {
+  const { id: keyId, key } = await bench.gateway.createKey('revoked', { monthly_budget_usd: 1 })
+  const reply = await bench.call('/v1/responses', RESPONSE, { surface, key })
+  await bench.gateway.revokeKey(keyId)
+  workMs += 3_600_000
+  await isSettled(reply.requestId)
+  const { cost_usd } = await stateOf(reply.requestId)
+  assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], cost_usd)
+})
+
+test('the log lists deferred calls apart from those in flight', async () => {
+  const { requestId } = await made()
+  const ids = async (state: string) =>
+    ((await admin(`/gateway/v1/requests?state=${state}`))['data'] as { id: string }[]).map(({ id }) => id)
+  assert.deepEqual(await ids('deferred'), [requestId])
+  assert.deepEqual(await ids('in_flight'), [])
+  workMs += 3_600_000
+  await isSettled(requestId)
+  assert.deepEqual(await ids('deferred'), [])
+})

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type BrowserContext, chromium, type Browser as Driven, type Page } from 'playwright-core'
+import type { TestGateway } from '../support/gateway.ts'
+import { findBrowser } from './find-browser.ts'
+
+/** Pictures of every page, for people to look at. */
+const PICTURES_DIR = fileURLToPath(new URL('../../test-results/dashboard/', import.meta.url))
+
+export const BUILT_DIR = fileURLToPath(new URL('../../dist/dashboard/', import.meta.url))
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+export interface Screen {
+  readonly width: number
+  readonly scheme: 'light' | 'dark'
+}
+
+export const DESKTOP: Screen = { width: 1440, scheme: 'light' }
+
+/** A person at a browser: one window after the other, all of them watched for what a person would not see. */
+export interface Person {
+  /** A window of its own, without a session. */
+  open(path: string, screen?: Screen): Promise<Page>
+  /** The same, signed in. */
+  visit(path: string, screen?: Screen): Promise<Page>
+  /** What the windows have complained of: errors, warnings and violations of the Content-Security-Policy. */
+  complaints(): readonly string[]
+  close(): Promise<void>
+}
+
+/** By `npm ci`; after a change of its source it has to be built again. */
+function assertBuilt(): void {
+  const source = fileURLToPath(new URL('../../dashboard/', import.meta.url))
+  const builtMs = statSync(join(BUILT_DIR, 'index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const newer = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => statSync(join(source, name)).mtimeMs > builtMs,
+  )
+  assert.deepEqual(newer, [], 'the dashboard is not built from what it is now: npm run build:dashboard')
+}
+
+/** `failures` are those of requests that the tests provoke; a browser complains of every other one. */
+export async function openBrowser({ url, adminKey }: TestGateway, failures: RegExp = /$^/): Promise<Person> {
+  assertBuilt()
+  const { path: executablePath, env } = await findBrowser()
+  const browser: Driven = await chromium.launch({
+    executablePath,
+    env: { ...process.env, ...env } as Record<string, string>,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
+  })
+  const complaints: string[] = []
+  let session: Awaited<ReturnType<BrowserContext['storageState']>> | undefined
+
+  async function newPage({ width, scheme }: Screen, isSignedIn: boolean): Promise<Page> {
+    const context = await browser.newContext({
+      viewport: { width, height: width < 700 ? 844 : 900 },
+      colorScheme: scheme,
+      reducedMotion: 'reduce',
+      // Where the machine has no language set, that of some browsers is no valid one.
+      locale: 'en-US',
+      permissions: ['clipboard-read', 'clipboard-write'],
+      ...(isSignedIn && session !== undefined ? { storageState: session } : {}),
+    })
+    const page = await context.newPage()
+    page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`))
+    page.on('console', (message) => {
+      const isExpected = message.text().startsWith('Failed to load resource') && failures.test(message.text())
+      if (['error', 'warning'].includes(message.type()) && !isExpected)
+        complaints.push(`${page.url()}: ${message.text()}`)
+    })
+    page.on('request', (request) => {
+      if (new URL(request.url()).origin !== url)
+        complaints.push(`${page.url()} asks another host: ${request.url()}`)
+    })
+    return page
+  }
+
+  async function open(path: string, screen = DESKTOP): Promise<Page> {
+    const page = await newPage(screen, false)
+    await page.goto(url + path)
+    return page
+  }
+
+  return {
+    open,
+    async visit(path, screen = DESKTOP) {
+      if (session === undefined) {
+        const page = await open('/dashboard')
+        await signIn(page, adminKey)
+        await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+        session = await page.context().storageState()
+        await page.context().close()
+      }
+      const page = await newPage(screen, true)
+      await page.goto(url + path)
+      await untilShown(page)
+      return page
+    },
+    complaints: () => complaints,
+    close: () => browser.close(),
+  }
+}
+
+export async function signIn(page: Page, adminKey: string): Promise<void> {
+  await page.getByLabel('Admin key').fill(adminKey)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** Until nothing of the page is on its way. */
+export async function untilShown(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })
+  for (const plot of await page.locator('.plot').all()) await plot.locator('canvas').waitFor()
+}
+
+/** What axe finds, in short; with rules named, by those alone. It is evaluated by the driver: the page's own policy lets no script in. */
+export async function violationsOf(page: Page, ...rules: readonly string[]): Promise<readonly string[]> {
+  // The rows of a table are alike, and a hundred of them take ten seconds.
+  const asked = { of: { exclude: ['tbody tr:nth-child(n + 13)'] }, rules }
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe)
+  const violations = await page.evaluate(async ({ of, rules }) => {
+    const { axe } = globalThis as unknown as {
+      axe: {
+        run(of: object, options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>
+      }
+    }
+    return (await axe.run(of, rules.length === 0 ? {} : { runOnly: rules })).violations
+  }, asked)
+  return violations.map(
+    ({ id, nodes }) =>
+      `${id}: ${nodes
+        .slice(0, 3)
+        .map(({ html }) => html.slice(0, 160))
+        .join(' | ')}`,
+  )
+}
+
+export async function takePicture(page: Page, name: string): Promise<void> {
+  mkdirSync(PICTURES_DIR, { recursive: true })
+  await page.screenshot({ path: join(PICTURES_DIR, `${name}.png`) })
+}

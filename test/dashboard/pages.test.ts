@@ -1,0 +1,346 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { startBillingBench } from '../billing/bench-of-one.ts'
+import { WebhookReceiver } from '../support/webhook-receiver.ts'
+import { openBrowser, type Person, untilShown } from './browser.ts'
+import { seedYear } from './seed-year.ts'
+
+/** The main path of every page, and that its figures are those of the API. */
+
+const bench = await startBillingBench({
+  env: { TOLLGATE_DISCOUNT: '0.2' },
+  settings: { webhooksAllowPrivate: true },
+})
+const { gateway } = bench
+const { keys } = await seedYear(bench)
+const checkout = keys.get('checkout') ?? { id: '', key: '' }
+const HOSTILE = '<img src=x onerror=alert(1)>'
+const hostile = await gateway.createKey(HOSTILE, { log_requests: true })
+const receiver = await WebhookReceiver.start()
+
+const hello = { model: 'claude-haiku-5-5', max_tokens: 2_000, messages: [{ role: 'user', content: 'Hello' }] }
+/** 1,000 × $0.10/M + 200 × $0.50/M = $0.0002 at list price, 20 % off. */
+const simulate = 'usage={"input_tokens":1000,"output_tokens":200}'
+const { requestId: billed } = await bench.call('/v1/messages', hello, { simulate, key: hostile.key })
+
+let person: Person
+before(async () => {
+  person = await openBrowser(gateway)
+})
+after(async () => {
+  await person.close()
+  await receiver.close()
+  await bench.close()
+})
+
+const figuresOf = (page: Page) =>
+  page.locator('.sums li data').evaluateAll((all) => all.map((each) => each.getAttribute('value')))
+
+async function usageOf(query: string) {
+  const { total } = await gateway.manage('GET', `/v1/usage${query}`)
+  return total as { cost_usd: number; list_cost_usd: number; savings_usd: number; requests: number }
+}
+
+test('overview: its figures are those of the API, and that of the month is a door to calls of the same sum', async () => {
+  const page = await person.visit('/dashboard')
+  const { cost_usd, savings_usd, requests } = await usageOf('')
+  const { balance_usd } = await bench.balance()
+  assert.deepEqual(await figuresOf(page), [cost_usd, savings_usd, balance_usd].map(String))
+  await page.locator('.sums li a').first().click()
+  await page.waitForURL(/\/dashboard\/requests\?start=/)
+  await page.getByText(`in ${requests.toLocaleString('en-US')} settled calls`).waitFor()
+  assert.equal(await page.locator('.sum-line data').getAttribute('value'), String(cost_usd))
+})
+
+test('overview: what needs a look is named, and leads there', async () => {
+  const page = await person.visit('/dashboard')
+  const looks = page.getByRole('region', { name: 'Needs a look' })
+  await looks.getByText('code-review-ci').waitFor()
+  await looks.getByText('intern-sandbox').waitFor()
+  await looks.getByText('marketing-copy').click()
+  await page.waitForURL(`**/keys/${keys.get('marketing-copy')?.id}`)
+  await page.getByRole('heading', { level: 1, name: 'marketing-copy' }).waitFor()
+})
+
+test('overview: figures change while calls run', async () => {
+  const page = await person.visit('/dashboard')
+  const [before] = await figuresOf(page)
+  const running = bench.call('/v1/messages', hello, { simulate: 'delay=4000', key: hostile.key })
+  await page.locator('.sums a[href*=in_flight]', { hasText: '1' }).waitFor()
+  const { requestId } = await bench.call('/v1/messages', hello, { simulate, key: hostile.key })
+  await page.locator(`a[href="/dashboard/requests/${requestId}"]`).waitFor()
+  await page.locator(`.sums li:first-child data:not([value="${before}"])`).waitFor()
+  await running
+  await page.locator('.sums a[href*=in_flight]', { hasText: '0' }).waitFor()
+})
+
+test('overview: a day of the chart is a door', async () => {
+  const page = await person.visit('/dashboard')
+  const plot = page.locator('.plot .u-over')
+  const { width = 0, height = 0 } = (await plot.boundingBox()) ?? {}
+  await plot.click({ position: { x: width - 60, y: height / 2 } })
+  await page.waitForURL(/usage\?start=(\d{4}-\d\d-\d\d)&end=\1$/)
+  await untilShown(page)
+  const [, day = ''] = /start=([\d-]+)/.exec(page.url()) ?? []
+  const { cost_usd } = await usageOf(`?start=${day}&end=${day}`)
+  assert.equal((await figuresOf(page))[0], String(cost_usd))
+})
+
+test('keys: one is made, its secret is told once and works, and it is revoked by its name', async () => {
+  const page = await person.visit('/dashboard/keys')
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('made here')
+  await page.getByLabel('Budget per month, USD').fill('1.5')
+  await page.keyboard.press('Enter')
+  const secret = await page.locator('.secret code').textContent()
+  const reply = await bench.call('/v1/messages', hello, { simulate, key: secret ?? '' })
+  assert.equal(reply.status, 200)
+  const asked = page.waitForEvent('dialog')
+  const left = page.keyboard.press('Escape')
+  await (await asked).dismiss()
+  await left
+  await page.getByRole('button', { name: 'Copy the secret' }).click()
+  await page.getByText('copied').waitFor()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('heading', { level: 1, name: 'made here' }).waitFor()
+
+  await page.getByRole('button', { name: 'Revoke' }).click()
+  const confirm = page.getByRole('dialog').getByRole('button', { name: 'Revoke' })
+  assert.equal(await confirm.isDisabled(), true)
+  await page.getByLabel('Type made here to confirm').fill('made here')
+  await confirm.click()
+  await page.getByText('revoked', { exact: true }).first().waitFor()
+  assert.equal((await bench.call('/v1/messages', hello, { key: secret ?? '' })).status, 401)
+})
+
+test('keys: a search and a filter stay through reload and the way back', async () => {
+  const page = await person.visit('/dashboard/keys?status=all')
+  await page.getByLabel('Search keys').fill('proto')
+  await page.waitForURL(/search=proto/)
+  await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+  await page.reload()
+  await page.getByRole('link', { name: 'prototype' }).click()
+  await page.getByRole('heading', { level: 1, name: 'prototype' }).waitFor()
+  await page.goBack()
+  await page.getByRole('link', { name: 'prototype' }).waitFor()
+  assert.equal(await page.getByLabel('Search keys').inputValue(), 'proto')
+  assert.match(page.url(), /status=all&search=proto$/)
+})
+
+test('one key: its limits are changed', async () => {
+  const page = await person.visit(`/dashboard/keys/${checkout.id}`)
+  await page.getByRole('button', { name: 'Change limits' }).click()
+  await page.getByLabel('Budget per month, USD').fill('700')
+  await page.getByLabel('Models', { exact: true }).fill('claude-haiku-5-5\ngpt-6-luna')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.getByText('claude-haiku-5-5').first().waitFor()
+  const key = await gateway.manage('GET', `/v1/keys/${checkout.id}`)
+  assert.deepEqual(
+    [key['monthly_budget_usd'], key['allowed_models']],
+    [700, ['claude-haiku-5-5', 'gpt-6-luna']],
+  )
+})
+
+test('one key: it is replaced step by step, and the errand is where it was after a reload', async () => {
+  const page = await person.visit(`/dashboard/keys/${hostile.id}`)
+  await page.getByRole('button', { name: 'Replace' }).click()
+  const secret = await page.locator('.secret code').textContent()
+  await page.getByRole('button', { name: 'Copy the secret' }).click()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByText('It has not been used yet.').waitFor()
+  await page.getByText('Something still uses it.').waitFor()
+  await bench.call('/v1/messages', hello, { simulate, key: secret ?? '' })
+  await page.reload()
+  await page.getByText('First seen, last used').waitFor()
+  await page.getByRole('button', { name: 'Revoke the old key' }).click()
+  await page.getByLabel(`Type ${HOSTILE} to confirm`).fill(HOSTILE)
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+  await page.getByText('Done.').waitFor()
+})
+
+test('usage: ten sums are those of the report, whatever it is grouped by, and filters stay in the address', async () => {
+  const page = await person.visit('/dashboard/usage')
+  const { cost_usd, list_cost_usd, savings_usd } = await usageOf('')
+  assert.deepEqual((await figuresOf(page)).slice(0, 3), [cost_usd, list_cost_usd, savings_usd].map(String))
+  await page.getByRole('button', { name: 'key', exact: true }).click()
+  await page.waitForURL(/by=model%2Ckey/)
+  await page.getByRole('link', { name: 'support-agent' }).first().waitFor()
+  const { data } = await gateway.manage('GET', '/v1/usage?group_by=model,key')
+  const costs = (data as { cost_usd: number }[]).map((bucket) => bucket.cost_usd).sort((a, b) => b - a)
+  const shown = await page
+    .getByRole('region', { name: 'Usage' })
+    .locator('tbody td.figure:nth-child(3) data')
+    .evaluateAll((all) => all.map((each) => each.getAttribute('value')))
+  assert.ok(shown.length >= 10, `${shown.length} sums`)
+  assert.deepEqual(shown, costs.map(String))
+
+  await page.getByRole('button', { name: '7 days' }).click()
+  await page.waitForURL(/start=/)
+  await page.reload()
+  assert.equal(await page.getByRole('button', { name: '7 days' }).getAttribute('aria-pressed'), 'true')
+  await page.goBack()
+  await page.waitForURL((url) => !url.search.includes('start='))
+  assert.equal(await page.getByRole('button', { name: 'This month' }).getAttribute('aria-pressed'), 'true')
+})
+
+test('usage: the sum of one key and model is that of the calls behind it', async () => {
+  const page = await person.visit('/dashboard/usage?by=model,key')
+  const cell = page.locator('tbody tr', { hasText: 'checkout' }).first().locator('td.figure a').first()
+  const usd = await cell.locator('data').getAttribute('value')
+  await cell.click()
+  await page.waitForURL(/requests\?.*model=.*key=/)
+  await page.locator(`.sum-line data[value="${usd}"]`).waitFor()
+})
+
+test('requests: a call is found by its id, refused ones too, and its bill is arithmetic that comes to its cost', async () => {
+  const refused = await bench.call('/v1/messages', { ...hello, model: 'other' }, { key: checkout.key })
+  assert.equal(refused.status, 403)
+  const page = await person.visit('/dashboard/requests')
+  await page.getByLabel('Request id').fill(refused.requestId)
+  await page.keyboard.press('Enter')
+  await page.getByText('Refused with').waitFor()
+  await page.goto(`${gateway.url}/dashboard/requests/${billed}`)
+  await page.getByText('$0.00016').first().waitFor()
+  const bill = page.getByRole('region', { name: 'Bill' })
+  await bill.getByText('1,000').waitFor()
+  assert.match((await bill.locator('tfoot').textContent()) ?? '', /\$0\.00016$/)
+  await page.getByText('Bodies').click()
+  await page.locator('pre', { hasText: 'Hello' }).first().waitFor()
+})
+
+test('requests: what a call cost is given back once', async () => {
+  const page = await person.visit(`/dashboard/requests/${billed}`)
+  await page.getByRole('button', { name: 'Give back' }).click()
+  await page.getByLabel('Reason').fill('a test')
+  await page.getByRole('dialog').getByRole('button', { name: 'Give back' }).click()
+  await page.getByText('given back', { exact: true }).waitFor()
+  assert.equal(await page.getByRole('button', { name: 'Give back' }).count(), 0)
+})
+
+test('requests: filters are the address, and new calls appear while one watches', async () => {
+  const page = await person.visit('/dashboard/requests')
+  await page.getByLabel('flag').selectOption('estimated')
+  await page.waitForURL(/flag=estimated/)
+  await page.locator('tbody tr', { hasText: 'estimated' }).first().waitFor()
+  await page.reload()
+  await untilShown(page)
+  assert.equal(await page.getByLabel('flag').inputValue(), 'estimated')
+  await page.goBack()
+  await page.getByRole('button', { name: 'Follow live' }).click()
+  await page.waitForURL(/live=1/)
+  const { requestId } = await bench.call('/v1/messages', hello, { simulate })
+  await page.locator(`a[href="/dashboard/requests/${requestId}"]`).waitFor()
+})
+
+test('webhooks: an endpoint is made, tested, its delivery is seen and sent again, and it is deleted', async () => {
+  const page = await person.visit('/dashboard/webhooks')
+  await page.getByRole('button', { name: 'New endpoint' }).first().click()
+  await page.getByLabel('Address').fill(receiver.url)
+  await page.getByRole('button', { name: 'Create endpoint' }).click()
+  assert.match((await page.locator('.secret code').textContent()) ?? '', /^whsec_/)
+  await page.getByRole('button', { name: 'Copy the secret' }).click()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('button', { name: 'Send a test' }).click()
+  await receiver.untilTypes('webhook.test')
+  await page.getByText('delivered 204').waitFor()
+  await page.getByRole('button', { name: 'Send webhook.test again' }).click()
+  await receiver.until((messages) => messages.length >= 2)
+  await page.getByRole('button', { name: 'Turn off' }).click()
+  await page.getByRole('button', { name: 'Turn on' }).waitFor()
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await page.getByLabel('Type 127.0.0.1 to confirm').fill('127.0.0.1')
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await page.getByText(receiver.url).first().waitFor({ state: 'detached' })
+})
+
+test('prices: a model is found, with the price that its calls are rated by', async () => {
+  const page = await person.visit('/dashboard/prices')
+  await page.getByLabel('Search models').fill('haiku-5-5')
+  await page.waitForURL(/search=haiku-5-5/)
+  assert.equal(await page.locator('tbody tr').count(), 1)
+  const row = (await page.locator('tbody tr').allInnerTexts()).join()
+  assert.match(row, /claude-haiku-5-5[\s\S]*0\.10[\s\S]*0\.50/)
+  await page.getByLabel('Search models').fill('no such model')
+  await page.getByText('No model has that name.').waitFor()
+})
+
+test('health: the store is named, and an audit of the books is run to its end', async () => {
+  const page = await person.visit('/dashboard/health')
+  await page
+    .getByRole('definition')
+    .filter({ hasText: gateway.databaseUrl === null ? 'SQLite' : 'PostgreSQL' })
+    .waitFor()
+  await page.getByRole('button', { name: 'Audit the books now' }).click()
+  await page.getByText('The books balance').waitFor()
+})
+
+test('names are text, whatever is in them', async () => {
+  const page = await person.visit('/dashboard/keys?status=all')
+  await page.getByText(HOSTILE).first().waitFor()
+  assert.equal(await page.locator('main img').count(), 0)
+})
+
+/** Presses Tab until that has the focus. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const isThere = () =>
+    page.evaluate<boolean>(
+      `[document.activeElement.textContent, document.activeElement.ariaLabel].includes('${name}')`,
+    )
+  for (let presses = 0; presses < 60; presses++) {
+    if (await isThere()) return
+    await page.keyboard.press('Tab')
+  }
+  assert.fail(`Tab does not lead to ${name}`)
+}
+
+test('the keyboard alone signs in, makes a key, opens it, and the dialog keeps the focus and gives it back', async () => {
+  const page = await person.open('/dashboard')
+  await page.getByLabel('Admin key').waitFor()
+  await page.keyboard.press('Tab')
+  await page.keyboard.type(gateway.adminKey)
+  await page.keyboard.press('Enter')
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+  await page.keyboard.press('g')
+  await page.keyboard.press('k')
+  await page.waitForURL(/\/dashboard\/keys$/)
+  await untilShown(page)
+  await tabTo(page, 'New key')
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog').waitFor()
+  const outside = () =>
+    page.evaluate<boolean>("document.activeElement.matches('body > * :not(dialog, dialog *)')")
+  for (let presses = 0; presses < 10; presses++) {
+    await page.keyboard.press('Tab')
+    assert.equal(await outside(), false, 'the focus has left the dialog')
+  }
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.locator('button:focus', { hasText: 'New key' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.keyboard.type('typed')
+  await page.keyboard.press('Enter')
+  await tabTo(page, 'Copy the secret')
+  await page.keyboard.press('Enter')
+  await page.getByText('copied').waitFor()
+  await tabTo(page, 'Done')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'typed' }).waitFor()
+  await page.keyboard.press('g')
+  await page.keyboard.press('k')
+  await page.keyboard.press('/')
+  await page.keyboard.type('checkout')
+  await page.waitForURL(/search=checkout/)
+  await tabTo(page, 'checkout')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'checkout' }).waitFor()
+  await page.keyboard.press('?')
+  await page.getByRole('dialog').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+})
+
+test('no window has complained: no error, no violation of the policy, no request to another host', () => {
+  assert.deepEqual(person.complaints(), [])
+})

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startBillingBench } from '../billing/bench-of-one.ts'
+import { movableClock } from '../management/movable-clock.ts'
+import { openStoreBeside } from '../support/open-store-beside.ts'
+import { openBrowser, type Person, signIn, takePicture, violationsOf } from './browser.ts'
+
+const clock = movableClock()
+const bench = await startBillingBench({ clock })
+const { gateway } = bench
+let person: Person
+before(async () => {
+  person = await openBrowser(gateway, /401|429/)
+})
+after(async () => {
+  await person.close()
+  await bench.close()
+})
+
+test('a browser at the root is sent to the dashboard, and signs in with an admin key', async () => {
+  const page = await person.open('/')
+  assert.match(page.url(), /\/dashboard$/)
+  await page.getByLabel('Admin key').waitFor()
+  await takePicture(page, 'sign-in-1440-light')
+  assert.deepEqual(await violationsOf(page), [])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await takePicture(page, 'sign-in-1440-dark')
+  assert.deepEqual(await violationsOf(page, 'color-contrast'), [])
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('heading', { name: 'The first call' }).waitFor()
+  const kept = await page.evaluate<string>(
+    'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])',
+  )
+  assert.ok(!kept.includes(gateway.adminKey), 'the key is kept in the browser')
+})
+
+test('a wrong key is told, and an API key is none', async () => {
+  for (const [key, message] of [
+    ['svc_admin_wrong', 'This is not an admin key'],
+    [gateway.apiKey, 'This is an API key'],
+  ] as const) {
+    const page = await person.open('/dashboard/usage')
+    await signIn(page, key)
+    await page.getByRole('alert').getByText(message).waitFor()
+    assert.equal(await page.getByRole('navigation').count(), 0)
+    await page.context().close()
+  }
+})
+
+test('signing out ends the session, and the page that one was on opens again after signing in', async () => {
+  const page = await person.open('/dashboard/usage?by=day')
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('Admin key').waitFor()
+  assert.deepEqual(await page.context().cookies(), [])
+  await page.reload()
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor()
+  assert.match(page.url(), /usage\?by=day$/)
+})
+
+test('before the first call the page teaches it, and shows it when it comes', async () => {
+  const page = await person.visit('/dashboard')
+  await takePicture(page, 'first-run-1440-light')
+  assert.deepEqual(await violationsOf(page), [])
+  await page.getByRole('button', { name: 'Make a key with a cap of $10' }).click()
+  await page.locator('pre', { hasText: /svc_live_[0-9A-Za-z]{49}/ }).waitFor()
+  await page.getByText('waiting for the first call…').waitFor()
+  const key = /svc_live_[0-9A-Za-z]{49}/.exec((await page.locator('pre').textContent()) ?? '')?.[0]
+  await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+})
+
+test('with nothing in them, pages say what would be here and how it gets there', async () => {
+  for (const [path, words] of [
+    ['/dashboard/keys?status=revoked', 'No key matches.'],
+    ['/dashboard/usage?start=2020-01-01&end=2020-01-31', 'No call was settled in this time.'],
+    ['/dashboard/requests?state=refused', 'No call matches.'],
+    ['/dashboard/webhooks', 'Be told when a budget is nearly spent'],
+    ['/dashboard/nowhere', 'There is no such page.'],
+  ] as const) {
+    const page = await person.visit('/dashboard')
+    await page.goto(gateway.url + path)
+    await page.getByText(words).waitFor()
+    assert.deepEqual(await violationsOf(page), [], path)
+    await page.context().close()
+  }
+})
+
+test('a session that is over after twelve hours asks to sign in again, where one was', async () => {
+  const page = await person.open('/dashboard/keys')
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+  clock.advance(12 * 3_600_000)
+  await page.getByText('Your session has ended.').waitFor()
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+})
+
+test('a session ends with its admin key, in a browser that is open', async () => {
+  const page = await person.open('/dashboard/keys')
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+  const store = await openStoreBeside(gateway)
+  for (const { id } of await store.listAdminKeys()) await store.revokeAdminKey(id, clock.nowMs())
+  await store.close()
+  await page.getByText('Your session has ended.').waitFor()
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('alert').getByText('This admin key was revoked.').waitFor()
+})
+
+test('after ten failures in a minute the page says to wait', async () => {
+  const wrong = { method: 'POST', body: '{"admin_key":"wrong"}' }
+  for (let n = 0; n < 10; n++) await (await fetch(`${gateway.url}/gateway/v1/session`, wrong)).text()
+  const page = await person.open('/dashboard')
+  await signIn(page, gateway.adminKey)
+  await page.getByRole('alert').getByText('Too many sign-ins have failed.').waitFor()
+})
+
+test('no window has complained', () => {
+  assert.deepEqual(person.complaints(), [])
+})

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import { changeBooks } from '../support/books.ts'
+import { startGateway } from '../support/gateway.ts'
+import { askOf } from './own-client.ts'
+
+/** Each look at the overview is a new one: its time is over at once. */
+let passedMs = 0
+const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() + passedMs }
+const simulator = await startSimulator({ messagesKey: 'pm', chatKey: 'pc' })
+const gateway = await startGateway({
+  messagesUrl: simulator.messagesUrl,
+  messagesKey: 'pm',
+  chatUrl: simulator.chatUrl,
+  chatKey: 'pc',
+  clock,
+  env: { TOLLGATE_DISCOUNT: '0.5' },
+})
+after(async () => {
+  await gateway.close()
+  await simulator.close()
+})
+const ask = askOf(gateway)
+
+async function overview() {
+  passedMs += 60_000
+  const { status, body } = await ask('GET', '/gateway/v1/overview')
+  assert.equal(status, 200)
+  return body
+}
+const attention = async () =>
+  (await overview())['attention'] as Record<string, { count: number; data: unknown[] }>
+
+const hello = { model: 'gpt-6-luna', messages: [{ role: 'user', content: 'Hello' }] }
+
+async function call(key: string, body: unknown = hello, path = '/v1/chat/completions'): Promise<number> {
+  const response = await fetch(gateway.url + path, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      'anthropic-version': '2023-06-01',
+    },
+    body: JSON.stringify(body),
+  })
+  await response.text()
+  return response.status
+}
+
+test('without a call all of it is nothing, and nothing needs a look', async () => {
+  const shown = await overview()
+  const figures = ['requests', 'cost_usd', 'list_cost_usd', 'savings_usd', 'calls_in_flight', 'calls_waiting']
+  for (const figure of figures) assert.equal(shown[figure], 0, figure)
+  const none = { count: 0, data: [] }
+  assert.deepEqual(shown['attention'], {
+    ...{ keys_exhausted: none, keys_near_cap: none, keys_expiring: none, unpriced_models: [], refusals: [] },
+    ...{ webhooks_failed_deliveries: 0, webhooks_disabled: 0 },
+  })
+})
+
+test('the month is that of usage, and the balance that of the account', async () => {
+  assert.equal(await call(gateway.apiKey), 200)
+  const shown = await overview()
+  const { body } = await ask('GET', '/v1/usage')
+  const total = body['total'] as Record<string, unknown>
+  for (const figure of ['requests', 'cost_usd', 'list_cost_usd', 'savings_usd', 'credited_usd']) {
+    assert.equal(shown[figure], total[figure], figure)
+  }
+  assert.ok(Number(shown['cost_usd']) > 0)
+  assert.equal(shown['month'], new Date().toISOString().slice(0, 7))
+  assert.deepEqual(shown['balance'], (await ask('GET', '/gateway/v1/balance')).body)
+})
+
+test('keys that are near their cap, have spent it or end soon are named, and others are not', async () => {
+  const { id, key } = await gateway.createKey('nearly')
+  assert.equal(await call(key), 200)
+  const { month_spend_usd: spent } = (await ask('GET', `/v1/keys/${id}`)).body
+  const cap = async (part: number) => {
+    const monthly_budget_usd = Number((Number(spent) / part).toFixed(9))
+    await ask('PATCH', `/v1/keys/${id}`, { json: { monthly_budget_usd } })
+  }
+  await cap(0.5)
+  assert.equal((await attention())['keys_near_cap']?.count, 0)
+  await cap(0.85)
+  const near = (await attention())['keys_near_cap']
+  assert.equal(near?.count, 1)
+  const [named] = (near?.data ?? []) as { id: string; name: string; percent: number }[]
+  assert.deepEqual([named?.id, named?.name], [id, 'nearly'])
+  assert.ok(named !== undefined && named.percent >= 84 && named.percent <= 85)
+  await cap(1)
+  const spentUp = await attention()
+  assert.deepEqual([spentUp['keys_near_cap']?.count, spentUp['keys_exhausted']?.count], [0, 1])
+  // One that may spend nothing is meant to.
+  await gateway.createKey('nothing', { monthly_budget_usd: 0 })
+  assert.equal((await attention())['keys_exhausted']?.count, 1)
+
+  const inDays = (days: number) => ({ expires_at: new Date(Date.now() + days * 86_400_000).toISOString() })
+  await gateway.createKey('later', inDays(8))
+  const soon = await gateway.createKey('soon', inDays(6))
+  const expiring = (await attention())['keys_expiring']
+  assert.equal(expiring?.count, 1)
+  assert.deepEqual(
+    expiring?.data.map((key) => (key as { id: string }).id),
+    [soon.id],
+  )
+  await gateway.revokeKey(soon.id)
+  await gateway.revokeKey(id)
+  const none = await attention()
+  assert.deepEqual([none['keys_expiring']?.count, none['keys_exhausted']?.count], [0, 0])
+})
+
+test('more keys than are named are counted all the same', async () => {
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString()
+  const many = limits.overviewNamedMax + 3
+  await Promise.all(Array.from({ length: many }, (_, i) => gateway.createKey(`ends ${i}`, { expires_at })))
+  const expiring = (await attention())['keys_expiring']
+  assert.deepEqual([expiring?.count, expiring?.data.length], [many, limits.overviewNamedMax])
+})
+
+test('models without a price and refusals of the last day are told', async () => {
+  const unpriced = { ...hello, model: 'claude-fable-5-2', max_tokens: 9 }
+  assert.equal(await call(gateway.apiKey, unpriced, '/v1/messages'), 200)
+  const { key } = await gateway.createKey('one model', { allowed_models: ['gpt-6-luna'] })
+  for (let i = 0; i < 3; i += 1) assert.equal(await call(key, { ...hello, model: 'gpt-6-astra' }), 403)
+  const shown = await attention()
+  assert.deepEqual(shown['unpriced_models'], [{ model: 'claude-fable-5-2', requests: 1 }])
+  assert.deepEqual(shown['refusals'], [{ code: 'model_not_allowed', calls: 3 }])
+})
+
+test('deliveries of a day that were given up and endpoints that were disabled for failing are told', async () => {
+  const trouble = async () => {
+    const shown: Readonly<Record<string, unknown>> = await attention()
+    return [shown['webhooks_failed_deliveries'], shown['webhooks_disabled']]
+  }
+  const { body } = await ask('POST', '/gateway/v1/webhooks', {
+    json: { url: 'https://hooks.test/', events: ['*'] },
+  })
+  const delivery = (name: string, atMs: number) => `INSERT INTO webhook_delivery
+    (id, webhook_id, event_id, event_type, status, created_at_ms)
+    VALUES ('whd_${name}', '${body['id']}', 'evt_${name}', 'webhook.test', 'failed', ${atMs})`
+  await changeBooks(gateway, delivery('old', Date.now() - 86_400_001))
+  await changeBooks(gateway, "UPDATE webhook SET enabled = (1 = 0), disabled_reason = 'manual'")
+  assert.deepEqual(await trouble(), [0, 0])
+  await changeBooks(gateway, delivery('new', Date.now()))
+  await changeBooks(gateway, "UPDATE webhook SET disabled_reason = 'failing'")
+  assert.deepEqual(await trouble(), [1, 1])
+})
+
+test('a client that has the answer is told that nothing has changed, until something does', async () => {
+  const get = async (tag = '') => {
+    passedMs += 60_000
+    const response = await fetch(`${gateway.url}/gateway/v1/overview`, {
+      headers: { authorization: `Bearer ${gateway.adminKey}`, 'if-none-match': tag },
+    })
+    return { status: response.status, tag: response.headers.get('etag') ?? '', text: await response.text() }
+  }
+  const first = await get()
+  assert.equal(first.status, 200)
+  assert.deepEqual(await get(first.tag), { status: 304, tag: first.tag, text: '' })
+  assert.equal(await call(gateway.apiKey), 200)
+  const changed = await get(first.tag)
+  assert.equal(changed.status, 200)
+  assert.notEqual(changed.tag, first.tag)
+})

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { shippedBook } from '../../src/pricing/compile-version.ts'
+import { versionAt } from '../../src/pricing/price-book.ts'
+import { startGateway } from '../support/gateway.ts'
+import { askOf } from './own-client.ts'
+
+const overlay = {
+  models: [
+    { id: 'gpt-6-luna', rates: { standard: { input: '77', output: '99' } } },
+    {
+      ...{ id: 'house-model', provider: 'openai', mode: 'chat' },
+      rates: { standard: { input: '1.5', output: '3' } },
+    },
+  ],
+}
+const gateway = await startGateway()
+const changed = await startGateway({
+  settings: { prices: { file: '/etc/prices.json', text: JSON.stringify(overlay) } },
+})
+after(async () => {
+  await gateway.close()
+  await changed.close()
+})
+
+interface Model {
+  readonly id: string
+  readonly source: string
+  readonly prices: { readonly rates: { readonly standard: Readonly<Record<string, string>> } }
+}
+
+test('the price book has every model with its rates, as it was shipped', async () => {
+  const { body } = await askOf(gateway)('GET', '/gateway/v1/prices')
+  const version = versionAt(shippedBook(), Date.now())
+  assert.equal(body['price_version'], version.id)
+  assert.equal(body['overlay'], null)
+  const models = body['models'] as Model[]
+  assert.deepEqual(
+    models.map(({ id }) => id),
+    version.models.map(({ id }) => id),
+  )
+  assert.ok(models.every(({ source }) => source === 'list'))
+  const luna = models.find(({ id }) => id === 'gpt-6-luna')
+  assert.deepEqual(luna?.prices.rates, version.names.get('gpt-6-luna')?.entry.rates)
+})
+
+test('what the file of the operator added or changed is marked', async () => {
+  const { body } = await askOf(changed)('GET', '/gateway/v1/prices')
+  assert.equal(body['overlay'], '/etc/prices.json')
+  const marked = (body['models'] as Model[]).filter(({ source }) => source === 'overlay')
+  assert.deepEqual(marked.map(({ id }) => id).sort(), ['gpt-6-luna', 'house-model'])
+  assert.equal(marked.find(({ id }) => id === 'gpt-6-luna')?.prices.rates.standard['input'], '77')
+})
+
+test('a client that has the prices is told that they are the same', async () => {
+  const headers = { authorization: `Bearer ${gateway.adminKey}` }
+  const first = await fetch(`${gateway.url}/gateway/v1/prices`, { headers })
+  await first.text()
+  const tag = first.headers.get('etag') ?? ''
+  const again = await fetch(`${gateway.url}/gateway/v1/prices`, {
+    headers: { ...headers, 'if-none-match': tag },
+  })
+  assert.deepEqual([again.status, await again.text()], [304, ''])
+})

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { NOTHING_USED } from '../../../src/ledger/call-columns.ts'
+import type { Deferral } from '../../../src/ledger/deferred.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+
+const deferral = (requestId: string, more: Partial<Deferral> = {}): Deferral => ({
+  ...{ requestId, surface: 'chat', objectId: `resp_${requestId}`, kind: 'response' },
+  ...{ path: `/v1/responses/resp_${requestId}`, dueInMs: 2_000, atMs: NOON + 100 },
+  ...{ status: 200, streamed: false, upstreamMs: 90, overheadMs: 2, upstreamRequestId: 'req_up' },
+  ...{ bytesIn: 10, bytesOut: 20 },
+  ...more,
+})
+
+const nameOf = ({ surface, objectId }: Deferral) => ({ surface, objectId })
+
+async function deferred(store: Store, requestId: string, more: Partial<Deferral> = {}): Promise<Deferral> {
+  await store.admit(opening(requestId, 'a', { surface: 'chat' }))
+  const made = deferral(requestId, more)
+  assert.equal(await store.deferCall(made), 'deferred')
+  return made
+}
+
+const claim = async (store: Store, atMs: number, holder = 'one') =>
+  (await store.claimDeferred(holder, ['messages', 'chat'], atMs))?.map(({ objectId }) => objectId) ?? null
+
+/** What every store promises about calls whose cost comes later. */
+export function deferredConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+
+  promise('a deferred call keeps its hold until it is settled, and is settled once', async ({ store }) => {
+    await addKey(store, 'a')
+    const made = await deferred(store, 'req_1')
+    const record = await store.getCall('req_1')
+    assert.deepEqual(
+      [record?.state, record?.objectId, record?.status, record?.costNanos, record?.requestId],
+      ['deferred', 'resp_req_1', 200, null, 'req_1'],
+    )
+    assert.equal((await store.getKey('default', 'key_a', NOON))?.month.heldNanos, 1_000n)
+    assert.equal((await store.findDeferred(nameOf(made)))?.call.requestId, 'req_1')
+
+    assert.equal((await store.settle(closing('req_1'))).booked, true)
+    assert.equal((await store.settle(closing('req_1', { costNanos: 9n }))).booked, false)
+    const month = (await store.getKey('default', 'key_a', NOON))?.month
+    assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 800n])
+    assert.equal((await store.getCall('req_1'))?.state, 'settled')
+    assert.equal(await store.findDeferred(nameOf(made)), null)
+  })
+
+  promise('a call that is closed cannot be deferred any more', async ({ store }) => {
+    await addKey(store, 'a')
+    await store.admit(opening('req_1', 'a'))
+    await store.settle(closing('req_1'))
+    assert.equal(await store.deferCall(deferral('req_1')), 'closed')
+    assert.equal(await store.countDeferred(), 0)
+  })
+
+  promise(
+    'the end of a process interrupts its open calls and leaves the deferred ones',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      await deferred(store, 'req_1')
+      await store.admit(opening('req_2', 'a'))
+      assert.equal(await store.interruptOpenCalls(NOON + 1_000), 1)
+      assert.equal((await store.getCall('req_1'))?.state, 'deferred')
+      assert.equal((await store.getCall('req_2'))?.state, 'interrupted')
+      assert.equal((await store.settle(closing('req_1'))).booked, true)
+    },
+  )
+
+  promise(
+    'objects are claimed when they are due, by one node at a time, those that wait longest first',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      const first = await deferred(store, 'req_1', { dueInMs: 3_000 })
+      await deferred(store, 'req_2', { dueInMs: 2_000 })
+      await deferred(store, 'req_3', { dueInMs: 90_000 })
+      assert.deepEqual(await claim(store, NOON + 1_000), [])
+      assert.deepEqual(await claim(store, NOON + 4_000), ['resp_req_2', 'resp_req_1'])
+      assert.equal(await claim(store, NOON + 4_001, 'another'), null)
+      await store.postponeDeferred(nameOf(first), 60_000, NOON + 4_000)
+      const [left] = (await store.claimDeferred('one', ['chat'], NOON + 5_000)) ?? []
+      assert.deepEqual([left?.objectId, left?.polls, left?.kind], ['resp_req_2', 0, 'response'])
+      assert.deepEqual(await store.claimDeferred('one', ['messages'], NOON + 99_000), [])
+      // A node that falls silent loses its lease.
+      assert.deepEqual(await claim(store, NOON + 120_000, 'another'), [
+        'resp_req_2',
+        'resp_req_1',
+        'resp_req_3',
+      ])
+      assert.equal((await store.findDeferred(nameOf(first)))?.polls, 1)
+    },
+  )
+
+  promise('an object of a call that was settled is asked for no more', async ({ store }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1')
+    const other = await deferred(store, 'req_2')
+    assert.equal(await store.countDeferred(), 2)
+    await store.settle(closing('req_1'))
+    assert.deepEqual(await claim(store, NOON + 9_000), ['resp_req_2'])
+    assert.equal(await store.countDeferred(), 1)
+    await store.forgetDeferred(nameOf(other))
+    assert.equal(await store.countDeferred(), 0)
+  })
+
+  promise(
+    'the models of a batch are settled as records of their own, each once however often they are opened',
+    async ({ store, rows }) => {
+      await addKey(store, 'a')
+      await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
+      const children = [
+        { requestId: 'req_1a', parentId: 'req_1', model: 'claude-haiku-5-5', requests: 40 },
+        { requestId: 'req_1b', parentId: 'req_1', model: 'gpt-6-luna', requests: 2 },
+      ]
+      for (const times of [1, 2]) {
+        await store.openChildren(children)
+        const one = await store.settle(closing('req_1a', { costNanos: 30n, listNanos: 40n }))
+        assert.equal(one.booked, times === 1)
+      }
+      await store.interruptOpenCalls(NOON + 1_000)
+      await store.settle(
+        closing('req_1b', { modelServed: 'gpt-6-luna', costNanos: 5n, listNanos: 6n, unpriced: true }),
+      )
+      await store.settle(closing('req_1', { ...NOTHING_USED }))
+      const [haiku, luna, none] = (await rows('rollup'))
+        .map(({ model, requests, unpriced_requests, cost_nanos }) => [
+          ...[model, Number(requests), Number(unpriced_requests), cost_nanos],
+        ])
+        .sort((a, b) => Number(b[1]) - Number(a[1]))
+      assert.deepEqual(
+        [haiku, luna],
+        [
+          ['claude-haiku-5-5', 40, 0, 30n],
+          ['gpt-6-luna', 2, 2, 5n],
+        ],
+      )
+      assert.equal(none, undefined)
+      const child = await store.getCall('req_1b')
+      assert.deepEqual([child?.parentId, child?.state, child?.keyId], ['req_1', 'settled', 'key_a'])
+      const month = (await store.getKey('default', 'key_a', NOON))?.month
+      assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 35n])
+    },
+  )
+
+  promise('the log tells calls in flight from deferred ones', async ({ store }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1')
+    await store.admit(opening('req_2', 'a'))
+    const ids = async (state: 'deferred' | 'in_flight') => {
+      const all = {
+        accountId: 'default',
+        keyId: null,
+        model: null,
+        status: null,
+        minCostNanos: null,
+        flag: null,
+      }
+      const { calls } = await store.listCalls({ ...all, fromMs: null, toMs: null, state }, null, 10)
+      return calls.map(({ requestId }) => requestId)
+    }
+    assert.deepEqual(await ids('deferred'), ['req_1'])
+    assert.deepEqual(await ids('in_flight'), ['req_2'])
+  })
+}

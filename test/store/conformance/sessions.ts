@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import type { Store } from '../../../src/store/store.ts'
+import { digestOf, NOON, type OpenStoreUnderTest } from './fixtures.ts'
+import { promisesOf } from './promise.ts'
+
+const HOUR_MS = 3_600_000
+
+async function addAdmin(store: Store, name: string, bootstrap = false): Promise<string> {
+  const { id } = await store.createAdminKey({
+    ...{ id: `adm_${name}`, accountId: 'default', name, digest: digestOf(name), prefix: '', last4: 'last' },
+    ...{ createdAtMs: NOON, bootstrap },
+  })
+  return id
+}
+
+const open = (store: Store, name: string, adminKeyId: string, atMs = NOON, sessionsMax = 10) =>
+  store.openSession({ digest: digestOf(name), adminKeyId, atMs, lifeMs: HOUR_MS, sessionsMax })
+
+/** What every store promises about sessions. Each store's test file calls this in one line. */
+export function sessionConformance(storeName: string, openStore: OpenStoreUnderTest): void {
+  const promise = promisesOf(storeName, openStore)
+
+  promise('a session is found by its digest until its time is over', async ({ store }) => {
+    const adminKeyId = await addAdmin(store, 'a')
+    const session = { adminKeyId, accountId: 'default', expiresAtMs: NOON + HOUR_MS }
+    assert.deepEqual(await open(store, 's', adminKeyId), session)
+    assert.deepEqual(await store.findSession(digestOf('s'), NOON + HOUR_MS - 1), session)
+    assert.equal(await store.findSession(digestOf('s'), NOON + HOUR_MS), null)
+    assert.equal(await store.findSession(digestOf('another'), NOON), null)
+  })
+
+  promise('a session ends alone, and the others of its admin key go on', async ({ store }) => {
+    const adminKeyId = await addAdmin(store, 'a')
+    await open(store, 'one', adminKeyId)
+    await open(store, 'two', adminKeyId)
+    await store.endSession(digestOf('one'))
+    await store.endSession(digestOf('one'))
+    assert.equal(await store.findSession(digestOf('one'), NOON), null)
+    assert.notEqual(await store.findSession(digestOf('two'), NOON), null)
+  })
+
+  promise(
+    'a session ends with its admin key, and none is opened with a revoked one',
+    async ({ store, rows }) => {
+      const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
+      await open(store, 'of a', a)
+      await open(store, 'of b', b)
+      await store.revokeAdminKey(a, NOON)
+      assert.equal(await store.findSession(digestOf('of a'), NOON), null)
+      assert.notEqual(await store.findSession(digestOf('of b'), NOON), null)
+      assert.equal(await open(store, 'late', a), null)
+      assert.equal(await open(store, 'of nothing', 'adm_none'), null)
+      assert.equal((await rows('session')).length, 1)
+    },
+  )
+
+  promise(
+    'a bootstrap key that comes back into force does not bring its sessions back',
+    async ({ store }) => {
+      const first = await addAdmin(store, 'first', true)
+      await open(store, 's', first)
+      await addAdmin(store, 'second', true)
+      assert.equal(await addAdmin(store, 'first', true), first)
+      assert.equal(await store.findSession(digestOf('s'), NOON), null)
+      assert.notEqual(await open(store, 'new', first), null)
+    },
+  )
+
+  promise(
+    'expired sessions are deleted, and of one admin key the oldest beyond the limit',
+    async (subject) => {
+      const { store, rows } = subject
+      const [a, b] = [await addAdmin(store, 'a'), await addAdmin(store, 'b')]
+      await open(store, 'old', b)
+      for (const [i, name] of ['one', 'two', 'three'].entries()) await open(store, name, a, NOON + i, 2)
+      assert.equal(await store.findSession(digestOf('one'), NOON), null)
+      assert.notEqual(await store.findSession(digestOf('two'), NOON), null)
+      assert.notEqual(await store.findSession(digestOf('three'), NOON), null)
+      assert.equal((await rows('session')).length, 3)
+      await open(store, 'new', b, NOON + HOUR_MS)
+      assert.equal((await rows('session')).length, 3)
+    },
+  )
+}
