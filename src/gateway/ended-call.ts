@@ -4,6 +4,7 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
+import { redactEncoded } from '../kernel/secret.ts'
 import { statusOf } from '../providers/error-shape.ts'
 import type { EndedCall } from '../telemetry/ended-call.ts'
 import type { Bill } from './bill.ts'
@@ -101,5 +102,5 @@ export function describeUnsent(
 export function recordable<T extends string | null>(text: T, names: HeaderNames): T
 export function recordable(text: string | null, { redact }: HeaderNames): string | null {
   if (text === null) return null
-  return redact(text).slice(0, limits.recordedCharsMax)
+  return redactEncoded(text, redact).slice(0, limits.recordedCharsMax)
 }

@@ -51,14 +51,29 @@ export function createRedact(servicePrefix: string, secrets: readonly string[] =
   return (text) => (first.test(text) ? text.replace(all, '$1[redacted]') : text)
 }
 
+const PERCENT_ENCODED = /%([2-7][0-9A-Fa-f])/g
+
+/** A secret that is percent-encoded, once or twice, is one too: what has such a one in it is kept as it reads decoded. */
+export function redactEncoded(text: string, redact: Redact): string {
+  if (!text.includes('%')) return redact(text)
+  let decoded = text
+  for (let times = 0; times < 2; times++)
+    decoded = decoded.replace(PERCENT_ENCODED, (_, code: string) =>
+      String.fromCharCode(Number.parseInt(code, 16)),
+    )
+  const clean = redact(decoded)
+  return clean === decoded ? redact(text) : clean
+}
+
 /**
  * Members of a body that carry credentials for others than us, and keys of the usual forms in any text. It takes more
  * than is certain: what it cuts is for reading, not for running.
  */
 const FOREIGN_MEMBER =
   /("(?:authorization_token|authorization|access_token|refresh_token|client_secret|api[_-]?key|x-api-key|password)"\s*:\s*")[^"\\]+/gi
-const FOREIGN_KEY = /\b((?:sk|ek|rk|pk)[-_])[0-9A-Za-z_-]{16,}|\b(Bearer\s+)[0-9A-Za-z._~+/-]{16,}=*/g
+const FOREIGN_KEY =
+  /\b((?:sk|ek|rk|pk)[-_])[0-9A-Za-z_-]{16,}|\b(whsec_)[0-9A-Za-z+/]{16,}=*|\b(Bearer\s+)[0-9A-Za-z._~+/-]{16,}=*/g
 
 export function redactBody(text: string, redact: Redact): string {
-  return redact(text).replace(FOREIGN_MEMBER, '$1[redacted]').replace(FOREIGN_KEY, '$1$2[redacted]')
+  return redact(text).replace(FOREIGN_MEMBER, '$1[redacted]').replace(FOREIGN_KEY, '$1$2$3[redacted]')
 }

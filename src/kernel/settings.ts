@@ -18,13 +18,17 @@ export function section<Readers extends Readonly<Record<string, SettingReader<un
   readers: Readers,
 ): SettingReader<SettingsOf<Readers>> {
   return (given, name, tell) => {
-    if (!isObject(given)) return refuseKind('object', given, name, tell)
+    if (!isObject(given)) return refuseKind('an object', given, name, tell)
     const settings: Record<string, unknown> = {}
     for (const [key, reader] of Object.entries(readers)) {
       if (Object.hasOwn(given, key)) settings[key] = reader(given[key], within(name, key), tell)
     }
     for (const key of Object.keys(given)) {
-      if (!Object.hasOwn(readers, key)) tell(within(name, key), 'is not a setting')
+      if (Object.hasOwn(readers, key)) continue
+      // Of a short name nearly any other is near.
+      const near = nearestName(key, Object.keys(readers), Math.min(3, Math.floor(key.length / 3)))
+      const hint = near === null ? '' : ` (did you mean "${within(name, near)}"?)`
+      tell(within(name, key), `is not a setting${hint}`)
     }
     return settings as SettingsOf<Readers>
   }
@@ -33,11 +37,11 @@ export function section<Readers extends Readonly<Record<string, SettingReader<un
 /** Any names, with settings of one kind. */
 export function settingsByName<T>(reader: SettingReader<T>): SettingReader<Readonly<Record<string, T>>> {
   return (given, name, tell) => {
-    if (!isObject(given)) return refuseKind('record', given, name, tell)
+    if (!isObject(given)) return refuseKind('an object', given, name, tell)
     const settings: [string, T][] = []
     for (const [key, value] of Object.entries(given)) {
       if (key === '') {
-        tell(`${name}.`, 'Invalid key in record')
+        tell(`${name}.`, 'must have a name')
         continue
       }
       const setting = reader(value, within(name, key), tell)
@@ -50,7 +54,7 @@ export function settingsByName<T>(reader: SettingReader<T>): SettingReader<Reado
 /** Several settings of one kind, in their order. */
 export function listOf<T>(reader: SettingReader<T>): SettingReader<readonly T[]> {
   return (given, name, tell) => {
-    if (!Array.isArray(given)) return refuseKind('array', given, name, tell)
+    if (!Array.isArray(given)) return refuseKind('a list', given, name, tell)
     const settings = given.map((each: unknown, i) => reader(each, `${name}[${i}]`, tell))
     return settings.filter((setting) => setting !== undefined)
   }
@@ -63,7 +67,7 @@ export function orNone(reader: SettingReader<number>): SettingReader<number> {
 
 export function oneOf<const Choice extends string>(
   choices: readonly Choice[],
-  problem = `Invalid option: expected one of ${choices.map((choice) => `"${choice}"`).join('|')}`,
+  problem = `must be one of ${choices.map((choice) => `"${choice}"`).join(', ')}`,
 ): SettingReader<Choice> {
   return (given, name, tell) => {
     const choice = choices.find((each) => each === given)
@@ -73,32 +77,29 @@ export function oneOf<const Choice extends string>(
 }
 
 export const yesOrNo: SettingReader<boolean> = (given, name, tell) =>
-  typeof given === 'boolean' ? given : refuseKind('boolean', given, name, tell)
+  typeof given === 'boolean' ? given : refuseKind('true or false', given, name, tell)
 
 export function textLike(pattern: RegExp, problem: string): SettingReader<string> {
   return (given, name, tell) => {
-    if (typeof given !== 'string') return refuseKind('string', given, name, tell)
+    if (typeof given !== 'string') return refuseKind('a text', given, name, tell)
     if (pattern.test(given)) return given
     tell(name, problem)
     return undefined
   }
 }
 
-export function numberFrom(min: number, max: number): SettingReader<number> {
+export function numberFrom(min: number, max: number, kind = 'a number'): SettingReader<number> {
   return (given, name, tell) => {
-    if (typeof given !== 'number' || !Number.isFinite(given)) return refuseKind('number', given, name, tell)
-    if (given >= min && given <= max) return given
-    const [size, bound] = given < min ? ['small', `>=${min}`] : ['big', `<=${max}`]
-    tell(name, `Too ${size}: expected number to be ${bound}`)
-    return undefined
+    if (typeof given === 'number' && given >= min && given <= max) return given
+    return refuseKind(`${kind} from ${min} to ${max}`, given, name, tell)
   }
 }
 
 export function wholeNumberFrom(min: number, max: number): SettingReader<number> {
-  const reader = numberFrom(min, max)
+  const reader = numberFrom(min, max, 'a whole number')
   return (given, name, tell) => {
-    if (typeof given === 'number' && !Number.isInteger(given)) return refuseKind('int', given, name, tell)
-    return reader(given, name, tell)
+    const isBroken = typeof given === 'number' && Number.isFinite(given) && !Number.isInteger(given)
+    return isBroken ? refuseKind('a whole number', given, name, tell) : reader(given, name, tell)
   }
 }
 
@@ -111,15 +112,15 @@ function isObject(given: unknown): given is Readonly<Record<string, unknown>> {
 }
 
 function refuseKind(expected: string, given: unknown, name: string, tell: Tell): undefined {
-  tell(name, `Invalid input: expected ${expected}, received ${kindOf(given)}`)
+  tell(name, `must be ${expected}, not ${kindOf(given)}`)
 }
 
+/** A number is shown, anything else only by its kind: it may be long, or a secret in the wrong place. */
 function kindOf(given: unknown): string {
-  if (given === null) return 'null'
-  if (Array.isArray(given)) return 'array'
-  // Of a number in JSON that is too large to be one.
-  if (given === Infinity || given === -Infinity) return String(given)
-  return typeof given
+  if (given === null || typeof given === 'number') return String(given)
+  if (Array.isArray(given)) return 'a list'
+  if (typeof given === 'string') return 'a text in quotes'
+  return typeof given === 'boolean' ? 'true or false' : 'an object'
 }
 
 /** Which of the known names was probably meant; null if none is near. For command lines and settings, which are short. */

@@ -46,7 +46,8 @@ export interface Traces {
  * set: with its packages it takes a tenth of a second.
  */
 export function openTraces({ sampler, ratio }: TraceConfig, tell: (problem: string) => void): Traces {
-  const logger = { error: tell, warn: tell, info() {}, debug() {}, verbose() {} }
+  const tellShort = (problem: string) => tell(inShort(problem))
+  const logger = { error: tellShort, warn: tellShort, info() {}, debug() {}, verbose() {} }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
   const own = resourceFromAttributes({ 'service.name': 'tollgate', 'service.version': VERSION })
   const detectors = [resourceAttributesEnvDetector, serviceNameEnvDetector]
@@ -67,6 +68,18 @@ export function openTraces({ sampler, ratio }: TraceConfig, tell: (problem: stri
     },
     close: () => provider.shutdown(),
   }
+}
+
+const PROBLEM_CHARS_MAX = 300
+
+/** The SDK writes an error as JSON, with its stack and all that the collector has answered. Of that, what it is and its code. */
+function inShort(problem: string): string {
+  let text = String(problem)
+  try {
+    const { message, code } = JSON.parse(text) as Record<string, unknown>
+    if (message !== undefined) text = code === undefined ? String(message) : `${message} (${code})`
+  } catch {}
+  return text.length > PROBLEM_CHARS_MAX ? `${text.slice(0, PROBLEM_CHARS_MAX)}…` : text
 }
 
 function samplerOf(name: TraceConfig['sampler'], ratio: number): Sampler {

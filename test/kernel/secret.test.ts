@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRedact, redactBody } from '../../src/kernel/secret.ts'
+import { createRedact, redactBody, redactEncoded } from '../../src/kernel/secret.ts'
 
 const redact = createRedact('svc', ['an (odd) secret', 'sk-provider'])
 const key = `svc_live_${'a1B'.repeat(16)}x`
@@ -34,13 +34,26 @@ test('of a body, credentials of others are cut too', () => {
   const body = JSON.stringify({
     mcp_servers: [{ url: 'https://x', authorization_token: 'their-token' }],
     headers: { Authorization: 'Bearer abcdefghijklmnopqrstuvwxyz' },
+    hook: `whsec_${'c3+/'.repeat(10)}=`,
     content: `call it with sk-proj-${'a1'.repeat(20)} or Bearer ${'b2'.repeat(12)}, not ${key}`,
     model: 'skill-of-the-sky',
   })
   const clean = redactBody(body, redact)
-  for (const secret of ['their-token', 'abcdefghij', 'a1a1', 'b2b2', 'a1B'])
+  for (const secret of ['their-token', 'abcdefghij', 'a1a1', 'b2b2', 'c3', 'a1B'])
     assert.ok(!clean.includes(secret), `${secret} in ${clean}`)
   assert.equal(JSON.parse(clean).model, 'skill-of-the-sky')
+})
+
+test('a key of which any character is percent-encoded, even twice, is cut out of what is recorded', () => {
+  const encode = (text: string) => `%${text.charCodeAt(0).toString(16)}`
+  for (const at of [0, 2, 3, 5, 8, 9, 20, key.length - 1]) {
+    const once = key.slice(0, at) + encode(key.slice(at, at + 1)) + key.slice(at + 1)
+    for (const text of [once, once.replaceAll('%', '%25')])
+      assert.equal(redactEncoded(`/v1/files/${text}/%2F`, redact), '/v1/files/svc_live_[redacted]//', text)
+  }
+  for (const text of ['/v1/a%2fb', '/v1/%zz%', '/v1/100%25'])
+    assert.equal(redactEncoded(text, redact), text, 'what has none stays as it was sent')
+  assert.equal(redactEncoded('an (odd) secret %41', redact), '[redacted] A')
 })
 
 test('of secrets that begin alike, or like a key of ours, no tail is left', () => {

@@ -5,12 +5,14 @@ import { addKey, closing, NOON, opening } from './conformance/fixtures.ts'
 import { webhookDeliveryConformance } from './conformance/webhook-deliveries.ts'
 import { webhookEventConformance } from './conformance/webhook-events.ts'
 import { addWebhook, inShort, relay } from './conformance/webhook-fixtures.ts'
+import { webhookSweepConformance } from './conformance/webhook-sweeps.ts'
 import { openByCallersClock, openFreshPostgres, openTestDatabase } from './postgres-under-test.ts'
 
 after(stopPostgres)
 
 webhookEventConformance('PostgreSQL', openFreshPostgres)
 webhookDeliveryConformance('PostgreSQL', openFreshPostgres)
+webhookSweepConformance('PostgreSQL', openFreshPostgres)
 
 test('a call that settles on one node while another lowers the cap below its cost: one of the two tells it', async () => {
   const database = await openTestDatabase()

@@ -263,7 +263,7 @@ test('what a collector refuses is told, and what it is too slow for is dropped',
   let received = 0
   const refusing = createServer((request, response) => {
     received += 1
-    request.resume().on('end', () => response.writeHead(400).end('no spans here'))
+    request.resume().on('end', () => response.writeHead(400).end('no spans here '.repeat(5_000)))
   })
   await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve))
   process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
@@ -284,7 +284,8 @@ test('what a collector refuses is told, and what it is too slow for is dropped',
     }
     for (let i = 0; i < 10_000; i += 1) traces.observe(call)
     await traces.close().catch(() => {})
-    assert.match(problems.join('\n'), /400/)
+    assert.match(problems.join('\n'), /Bad Request \(400\)/)
+    for (const problem of problems) assert.ok(problem.length < 400, `${problem.length} characters`)
     // 512 spans go at once, and 2,048 may wait.
     assert.ok(received >= 1 && received <= 6, `${received} batches`)
   } finally {
