@@ -158,6 +158,7 @@ export function prepareBatchRows(db: DatabaseSync): BatchRows {
 
   function forget(): void {
     for (const rows of [keys, accounts, months, lastUses, days]) rows.clear()
+    tell.forget()
   }
 
   return {

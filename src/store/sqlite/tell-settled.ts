@@ -36,6 +36,8 @@ export interface TellSettled {
   /** The balance after a call of this cost, where credit counts. */
   balance(accountId: string, balanceNanos: bigint, costNanos: bigint, heldNanos: bigint, atMs: number): void
   unpriced(accountId: string, day: string, model: string, requestId: string, atMs: number): void
+  /** The batch is over: what was read for it may change. */
+  forget(): void
 }
 
 export function prepareTellSettled(db: DatabaseSync): TellSettled {
@@ -64,6 +66,14 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
   function setting(name: string): string | undefined {
     const [value] = (selectSetting.get(name) ?? []) as unknown as readonly [string?]
     return value
+  }
+
+  /** Read once for a batch, because each call of it may ask: one look takes 4 µs. */
+  let low: { readonly nanos: bigint | null } | null = null
+  function lowNanos(): bigint | null {
+    const value = low === null ? setting(BALANCE_LOW) : undefined
+    low ??= { nanos: value === undefined ? null : BigInt(value) }
+    return low.nanos
   }
 
   function thresholds(): readonly number[] {
@@ -95,13 +105,13 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
     },
 
     balance(accountId, balanceNanos, costNanos, heldNanos, atMs) {
-      const low = setting(BALANCE_LOW)
+      const lowAt = lowNanos()
       const passes = (nanos: bigint) => balanceNanos < nanos && nanos <= balanceNanos + costNanos
-      const isLow = low !== undefined && passes(BigInt(low))
+      const isLow = lowAt !== null && passes(lowAt)
       // Whole nanodollars: below the smallest of them is nothing.
       const isExhausted = passes(1n)
       if (!isLow && !isExhausted) return
-      if (low !== undefined) insertMark.run(lowMark(accountId), null)
+      if (lowAt !== null) insertMark.run(lowMark(accountId), null)
       const [creditedNanos] = selectCredited.get(accountId) as unknown as readonly [bigint]
       const chargedNanos = creditedNanos - balanceNanos
       const balance = keptBalance({ creditedNanos, chargedNanos, heldNanos, enforced: true })
@@ -114,6 +124,10 @@ export function prepareTellSettled(db: DatabaseSync): TellSettled {
       const [told] = countMarks.get(marks, `${marks}\u{10ffff}`) as unknown as readonly [bigint]
       if (told >= limits.webhookUnpricedModelsMax || !mark(marks + model, atMs)) return
       tell(accountId, 'call.unpriced', null, atMs, { model: model === '' ? null : model, requestId })
+    },
+
+    forget() {
+      low = null
     },
   }
 }
