@@ -89,8 +89,12 @@ function processesOf(
   env: NodeJS.ProcessEnv,
 ): TestProcess[] {
   const made = groupFiles(files, root, join(groups, store))
-  return made.map((file) => ({ file, env: { ...env, TEST_STORE: store }, suffix: ` [${STORES[store]}]` }))
+  const common = { env: { ...env, TEST_STORE: store }, suffix: ` [${STORES[store]}]` }
+  return made.map((file) => ({ ...common, file, isWide: WIDE.test(file) }))
 }
+
+/** Nodes, browsers, images: two of these at once leave too little for the time limits that they are about. */
+const WIDE = /\/(?:cluster|crash|dashboard|deploy|docs)[/-]/
 
 /** What takes longest first, so that at the end there is something short to do for every core. */
 const FIRST = [

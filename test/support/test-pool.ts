@@ -7,6 +7,8 @@ export interface TestProcess {
   readonly env: NodeJS.ProcessEnv
   /** What each test's name is followed by: the tests of both stores are the same. */
   readonly suffix: string
+  /** It starts many processes itself. */
+  readonly isWide: boolean
 }
 
 type Summary = Extract<TestEvent, { type: 'test:summary' }>['data']
@@ -16,7 +18,8 @@ const TOTALS = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /
 
 /**
  * Runs these files, so many at a time whatever their store, so that no core is idle while the last file of one store is still
- * at work. Events come in the order of the files, and the sum of them at the end.
+ * at work; of those that start many processes one at a time. Events come in the order in which the files were begun, and the
+ * sum of them at the end.
  */
 export async function* runPool(
   processes: readonly TestProcess[],
@@ -24,28 +27,42 @@ export async function* runPool(
   execArgv: readonly string[],
 ): AsyncGenerator<TestEvent> {
   const startedMs = performance.now()
-  const streams = processes.map(() => Promise.withResolvers<AsyncIterable<TestEvent>>())
-  const waiting = processes.entries()
-  const startNext = () => {
-    const [at, next] = waiting.next().value ?? []
-    if (at === undefined || next === undefined) return
-    const events = run({ files: [next.file], env: next.env, execArgv: [...execArgv] })
-    events.on('test:summary', ({ file }: Summary) => {
-      if (file === undefined) startNext()
-    })
-    streams[at]?.resolve(events as AsyncIterable<TestEvent>)
+  const begun = processes.map(() =>
+    Promise.withResolvers<{ events: AsyncIterable<TestEvent>; suffix: string }>(),
+  )
+  const left = [...processes]
+  let running = 0
+  let wideRuns = false
+  const startSome = () => {
+    while (running < concurrency) {
+      const at = left.findIndex(({ isWide }) => !(isWide && wideRuns))
+      const [next] = at === -1 ? [] : left.splice(at, 1)
+      if (next === undefined) return
+      running += 1
+      wideRuns ||= next.isWide
+      const events = run({ files: [next.file], env: next.env, execArgv: [...execArgv] })
+      events.on('test:summary', ({ file }: Summary) => {
+        if (file !== undefined) return
+        running -= 1
+        if (next.isWide) wideRuns = false
+        startSome()
+      })
+      const nth = processes.length - left.length - 1
+      begun[nth]?.resolve({ events: events as AsyncIterable<TestEvent>, suffix: next.suffix })
+    }
   }
-  for (let i = 0; i < concurrency; i += 1) startNext()
+  startSome()
 
   const summaries: Summary[] = []
   let failed = 0
-  for (const [at, { promise }] of streams.entries()) {
-    for await (const event of await promise) {
+  for (const { promise } of begun) {
+    const { events, suffix } = await promise
+    for await (const event of events) {
       if (event.type === 'test:summary') {
         if (event.data.file === undefined) summaries.push(event.data)
       } else if (event.type !== 'test:diagnostic' || !TOTALS.test(event.data.message)) {
         if (event.type === 'test:fail') failed += 1
-        if (event.data !== undefined && 'name' in event.data) event.data.name += processes[at]?.suffix ?? ''
+        if (event.data !== undefined && 'name' in event.data) event.data.name += suffix
         yield event
       }
     }
