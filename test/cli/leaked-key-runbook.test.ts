@@ -103,7 +103,7 @@ async function multiply(requestId: string, times: number): Promise<void> {
      WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < ${times})
        INSERT INTO call (id, ${columns.join(', ')})
        SELECT 'req_0000000000000000' || (1000000000 + n), ${columns.join(', ')} FROM own, counter;
-     UPDATE rollup SET requests = requests + ${times}, ${sums.join(', ')}
+     UPDATE rollup SET requests = rollup.requests + ${times}, ${sums.join(', ')}
        FROM own WHERE rollup.key_id = own.key_id AND rollup.day = own.day AND rollup.model = own.model_served;
      UPDATE key_month SET spent_nanos = spent_nanos + ${times} * own.cost_nanos
        FROM own WHERE key_month.key_id = own.key_id AND key_month.month = own.month;
