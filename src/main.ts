@@ -312,7 +312,7 @@ async function serveFrom(
     sealer: webhookSealer,
     rules: webhookRules,
     dashboardUrl: config.dashboardUrl,
-    loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
+    loadRender: async () => (await import('./management/webhook-object.ts')).payloadOf,
   })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },

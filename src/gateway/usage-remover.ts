@@ -1,8 +1,8 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { UsageCutter } from '../providers/chat-usage/cut-usage-out.ts'
-import { isOutdated } from '../providers/chat-usage/outdated-headers.ts'
 import { RecodedStream, type TakeBytes } from '../providers/chat-usage/recode-stream.ts'
+import { isOutdated } from './forwarded-headers.ts'
 
 /** Takes out of a reply what our asking for usage has put in. */
 export interface UsageRemover {
