@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { type Borrowed, viewOf } from '../../kernel/read-buffer.ts'
 import { AudioClock } from '../../metering/audio-clock.ts'
-import { type Meter, type Metered, type Shown, SilentMeter, type Stage } from '../../metering/meter.ts'
+import { type Meter, MeterAround, type Metered, SilentMeter } from '../../metering/meter.ts'
 import { OutputText } from '../../metering/output-text.ts'
 
 /** Speech as bytes of audio. */
@@ -24,33 +24,16 @@ export class SpeechMeter extends SilentMeter {
 }
 
 /** Speech as events. The last of them says the usage; without it only the bytes tell, of which 3 in 4 are audio in base64. */
-export class SpeechEventsMeter implements Meter {
-  readonly #meter: Meter
+export class SpeechEventsMeter extends MeterAround implements Meter {
   #bytes = 0
-
-  constructor(meter: Meter) {
-    this.#meter = meter
-  }
-
-  get stage(): Stage {
-    return this.#meter.stage
-  }
-
-  get shown(): Shown {
-    return this.#meter.shown
-  }
-
-  get visibleBytes(): number {
-    return this.#meter.visibleBytes
-  }
 
   write(chunk: Borrowed): void {
     this.#bytes += chunk.length
-    this.#meter.write(chunk)
+    this.inner.write(chunk)
   }
 
   end(whole: boolean): Metered {
-    const metered = this.#meter.end(whole)
+    const metered = this.inner.end(whole)
     if (metered.outputKnown) return metered
     const bytes = Math.floor((this.#bytes * 3) / 4)
     return { ...metered, audio: { milliseconds: null, leastMilliseconds: 0, bytes } }

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { atMostEvery, createWorkLoop } from '../../src/kernel/within-time.ts'
+import { withDeadline } from '../support/deadline.ts'
+
+/** A loop of which each look is let go by the test, and says how long to pause. */
+function loopOfLooks() {
+  const stopping = new AbortController()
+  const begun: PromiseWithResolvers<number>[] = []
+  const failed: unknown[] = []
+  let onLook = () => {}
+  const loop = createWorkLoop({
+    look() {
+      const look = Promise.withResolvers<number>()
+      begun.push(look)
+      onLook()
+      return look.promise
+    },
+    onFailure(error) {
+      failed.push(error)
+      return 60_000
+    },
+    stopping: stopping.signal,
+  })
+  const untilLooks = (count: number) =>
+    withDeadline(
+      (async () => {
+        while (begun.length < count) await new Promise<void>((resolve) => (onLook = resolve))
+        return begun[count - 1] as PromiseWithResolvers<number>
+      })(),
+      () => `${count} looks were to begin, and ${begun.length} did`,
+    )
+  return { loop, stopping, failed, begun, untilLooks }
+}
+
+test('a look follows at once where the one before says so, and a pause of a minute ends when it is woken', async () => {
+  const { loop, stopping, untilLooks, begun } = loopOfLooks()
+  loop.start()
+  ;(await untilLooks(1)).resolve(0)
+  ;(await untilLooks(2)).resolve(60_000)
+  await new Promise((resolve) => setImmediate(resolve))
+  loop.wake()
+  ;(await untilLooks(3)).resolve(60_000)
+  stopping.abort()
+  await loop.ended()
+  assert.equal(begun.length, 3)
+})
+
+test('woken while it looks it looks once more, however often it was woken', async () => {
+  const { loop, stopping, untilLooks, begun } = loopOfLooks()
+  loop.start()
+  const first = await untilLooks(1)
+  for (let i = 0; i < 3; i++) loop.wake()
+  first.resolve(60_000)
+  const second = await untilLooks(2)
+  stopping.abort()
+  second.resolve(0)
+  await loop.ended()
+  assert.equal(begun.length, 2)
+})
+
+test('a look that fails is told of, and is no end', async () => {
+  const { loop, stopping, failed, untilLooks } = loopOfLooks()
+  loop.start()
+  const first = await untilLooks(1)
+  first.reject(new Error('away'))
+  await first.promise.catch(() => {})
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(failed.map(String), ['Error: away'])
+  loop.wake()
+  ;(await untilLooks(2)).resolve(0)
+  stopping.abort()
+  await loop.ended()
+})
+
+test('the same trouble is told at most once in its time', () => {
+  let nowMs = 0
+  const told: string[] = []
+  const tell = atMostEvery(60_000, { nowMs: () => 0, monotonicMs: () => nowMs }, (what: string) =>
+    told.push(what),
+  )
+  tell('a')
+  nowMs = 59_999
+  tell('b')
+  nowMs = 60_000
+  tell('c')
+  assert.deepEqual(told, ['a', 'c'])
+})
