@@ -58,8 +58,7 @@ const rows = result.flatMap(({ url, functions }) => {
   return path.startsWith('..') || ran.length === 0 ? [] : [{ path, ran: ran.length }]
 })
 rows.sort((a, b) => a.ran - b.ran || (a.path < b.path ? -1 : 1))
-for (const { path, ran, of } of rows)
-  console.log(`${String(ran).padStart(4)} of ${String(of).padEnd(4)} ${path}`)
+for (const { path, ran } of rows) console.log(`${String(ran).padStart(4)}  ${path}`)
 console.log(`${rows.length} files, ${rows.reduce((sum, { ran }) => sum + ran, 0)} functions`)
 await gateway.close()
 await simulator.close()

@@ -128,3 +128,14 @@ const OUTDATED_HEADERS: Readonly<Record<string, string>> = {
 export function isOutdated(name: string, value: string): boolean {
   return name === 'etag' ? !/^\s*W\//.test(value) : Object.hasOwn(OUTDATED_HEADERS, name)
 }
+
+/** Upstream's headers without those that no longer hold. */
+export function withoutOutdated(headers: RawHeaders): string[] {
+  const kept: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    const value = headers[i + 1] ?? ''
+    if (!isOutdated(name.toLowerCase(), value)) kept.push(name, value)
+  }
+  return kept
+}

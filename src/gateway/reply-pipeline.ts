@@ -2,14 +2,14 @@ import { firstValue } from '../http/raw-headers.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { type Metered, NOTHING_SHOWN, type Shown, SilentMeter, type Stage } from '../metering/meter.ts'
+import { createUsageRemover, type UsageRemover } from '../providers/chat-usage/remove-usage.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { isJsonType } from '../providers/usage/create-meter.ts'
-import type { Answer, FiguresCome, ReplyHead } from './answer.ts'
+import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
 import { Silence } from './estimate-usage.ts'
-import type { Figures } from './figures.ts'
 import type { ReplyReceiver, UpstreamCall } from './forward.ts'
+import { withoutOutdated } from './forwarded-headers.ts'
 import { type Observer, observe } from './observe.ts'
-import { createUsageRemover, type UsageRemover, withoutOutdated } from './usage-remover.ts'
 
 export interface PipelineParts {
   /** Makes the answer that the reply goes to. `onDrain`: the client has room again. */

@@ -4,7 +4,7 @@ import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import { type RawHeaders, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
-import { shapeError } from '../providers/error-shape.ts'
+import { shapeError } from '../providers/surfaces.ts'
 import { entityTag, hasTagged } from './route.ts'
 
 /** Where the build of the dashboard is, seen from the source and from the published build of this file. */

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../kernel/errors.ts'
 import type { OutputText } from '../../metering/output-text.ts'
 import { type GetMember, isGiven, memberGetter } from '../request-members.ts'
 import type { ReaderSpec, SurfaceSpec } from '../surface.ts'
-import { SpeechEventsMeter, SpeechMeter, TranscriptMeter } from './audio-meters.ts'
+import { SpeechEventsMeter, SpeechMeter, TranscriptMeter } from './audio.ts'
 import { ClosingUsageReader } from './closing-usage.ts'
 import { ChatReader } from './completions.ts'
 import endpoints from './endpoints.json' with { type: 'json' }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import zlib from 'node:zlib'
 import fc from 'fast-check'
-import { RecodedStream } from '../../../src/providers/chat-usage/recode-stream.ts'
+import { RecodedStream } from '../../../src/providers/chat-usage/remove-usage.ts'
 import { CODINGS, encodeFlushed, type TestCoding } from './codings.ts'
 import { slicesOf, twoVersions } from './two-versions.ts'
 
