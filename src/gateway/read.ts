@@ -3,8 +3,9 @@ import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
-import { NOT_READ, type RequestFacts, SPEECH_NAMES } from '../metering/request-facts.ts'
+import { FILE_BATCH_NAMES, NOT_READ, type RequestFacts, SPEECH_NAMES } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
+import { BatchEntries, type BoundEntry } from '../providers/batch-entries.ts'
 import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
@@ -32,6 +33,7 @@ export type ReadResult = ReadBody | ({ readonly kind: 'refused' } & Denial) | { 
 
 export interface ReadOptions extends ReceiveOptions {
   readonly decoding: DecodingTurns
+  readonly boundEntry: BoundEntry
 }
 
 interface Announced {
@@ -96,7 +98,7 @@ export async function readBody(
     : readerFor(
         firstValue(headers, 'content-type'),
         firstValue(headers, 'content-encoding'),
-        watchRecords(endpoint),
+        watchRecords(endpoint, (surface) => new BatchEntries(surface, options.boundEntry)),
         also,
       )
   const encoded = isEncoded(exchange)
@@ -151,6 +153,7 @@ interface AudioWatch extends AlsoRead {
 
 /** What only those endpoints are read for that are billed by it when the reply does not say. */
 function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
+  if (endpoint.model === 'batch_file') return { names: FILE_BATCH_NAMES }
   if (endpoint.billing !== 'metered') return undefined
   if (endpoint.usage === 'transcription') return { files: new AudioUpload() }
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined

@@ -1,3 +1,4 @@
+import type { Bound } from '../kernel/money.ts'
 import { capturing, type Place } from './json-place.ts'
 import type { JsonScan } from './json-scan.ts'
 import type { MultipartScan } from './multipart-scanner.ts'
@@ -49,11 +50,15 @@ export const REQUEST_MEMBERS = [
 /** Where speech is made, what is to be said as well: elsewhere `input` is long, and would be copied in vain. */
 const SPEECH_MEMBERS = [...REQUEST_MEMBERS, 'input', 'response_format'] as const
 
-export type RequestMember = (typeof SPEECH_MEMBERS)[number]
+/** A batch that is made of a file says what its requests are for. */
+const FILE_BATCH_MEMBERS = [...REQUEST_MEMBERS, 'endpoint'] as const
+
+export type RequestMember = (typeof SPEECH_MEMBERS | typeof FILE_BATCH_MEMBERS)[number]
 
 /** The same, ready to be looked for: making this for every request took as long as scanning 10 kB of it. */
 export const REQUEST_NAMES: Place = capturing(REQUEST_MEMBERS)
 export const SPEECH_NAMES: Place = capturing(SPEECH_MEMBERS)
+export const FILE_BATCH_NAMES: Place = capturing(FILE_BATCH_MEMBERS)
 
 /** What was found in a request's body. */
 export type RequestFacts =
@@ -107,6 +112,8 @@ export interface RecordsFound {
   readonly compacts: boolean
   /** How many prompts there are, each of which is answered on its own. */
   readonly prompts: number
+  /** What the requests of a batch may cost together; null for what is none. */
+  readonly bound: Bound | null
 }
 
 export const NOT_READ: RequestFacts = { kind: 'not_read' }

@@ -122,6 +122,9 @@ const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   speech: 'generate_content',
   transcription: 'generate_content',
   decisions: 'generate_content',
+  batch: 'generate_content',
+  video: 'generate_content',
+  run: 'chat',
 }
 
 function operationOf({ endpoint }: EndedCall): string | null {

@@ -15,6 +15,7 @@ import {
   deferCall,
   findDeferred,
   forgetDeferred,
+  listDeferred,
   openChildren,
   postponeDeferred,
 } from './deferred.ts'
@@ -23,6 +24,7 @@ import { keepWebhookLease, releaseLeases } from './lease.ts'
 import { readOverview } from './overview.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
 import {
+  findBatchFile,
   keepBatchFile,
   keepPriceVersion,
   keepSetting,
@@ -75,6 +77,7 @@ export const BRIEF = {
   sumHeld,
   addCredit,
   creditBack,
+  findBatchFile,
   keepBatchFile,
   keepPriceVersion,
   readPriceVersion,
@@ -110,6 +113,7 @@ export const BRIEF = {
   postponeDeferred,
   openChildren,
   forgetDeferred,
+  listDeferred,
 }
 
 /** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */
