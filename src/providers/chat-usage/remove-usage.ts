@@ -43,9 +43,9 @@ function plainRemover(): UsageRemover {
 }
 
 /** Takes bytes for the client. A promise means: wait for it before more. */
-export type TakeBytes = (bytes: Buffer) => Promise<void> | null
+type TakeBytes = (bytes: Buffer) => Promise<void> | null
 
-export interface RecodeOptions {
+interface RecodeOptions {
   readonly eventBytesMax?: number
   /** Sees the decoded bytes as upstream sent them, so that usage can be read without decoding twice. */
   readonly onDecoded?: (bytes: Buffer) => void
