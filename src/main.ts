@@ -15,7 +15,9 @@ import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
 import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
+import type { Exchange } from './http/exchange.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
+import { firstValue } from './http/raw-headers.ts'
 import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
 import { type Installation, openInstallation } from './installation.ts'
@@ -246,6 +248,13 @@ async function serveFrom(
   const deferrals = createDeferrals({ store, upstreams, settler, counts, queues, clock, log, names })
   let ready = true
 
+  const isSecure = ({ req, headers }: Exchange) =>
+    req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true
+  const originFor = (exchange: Exchange) => {
+    const host = firstValue(exchange.headers, 'host')
+    return host === undefined ? null : `${isSecure(exchange) ? 'https' : 'http'}://${host}`
+  }
+
   const gateway: Gateway = {
     clock,
     log,
@@ -285,6 +294,7 @@ async function serveFrom(
     deferrals,
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
+    originFor: config.rewriteResultsUrl ? originFor : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,
     outputSpeeds: new OutputSpeeds(),
@@ -342,8 +352,7 @@ async function serveFrom(
     recognition: store,
     signIns: new SignInAttempts(clock),
     bodyTimes,
-    isSecure: ({ req, headers }) =>
-      req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true,
+    isSecure,
     metricsPublic: config.metricsPublic,
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)
