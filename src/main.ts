@@ -26,11 +26,10 @@ import { InstallationError } from './kernel/errors.ts'
 import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
-import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
-import { atMostEvery, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
+import { atMostEvery, loadLater, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
@@ -323,7 +322,7 @@ async function serveFrom(
     sealer: webhookSealer,
     rules: webhookRules,
     dashboardUrl: config.dashboardUrl,
-    loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
+    loadRender: async () => (await import('./management/webhook-object.ts')).payloadOf,
   })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },

@@ -1,7 +1,6 @@
 import type { Config, UpstreamConfig } from './config.ts'
 import { formatUsd } from './kernel/money.ts'
-import type { Secret } from './kernel/secret.ts'
-import { shownDatabase } from './store/postgres/shown-database.ts'
+import { type Secret, shownDatabase } from './kernel/secret.ts'
 
 export interface ShownSetting {
   readonly name: string

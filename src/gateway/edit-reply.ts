@@ -2,7 +2,6 @@ import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { UsageCutter } from '../providers/chat-usage/cut-usage-out.ts'
-import { isOutdated } from '../providers/chat-usage/outdated-headers.ts'
 import { type ByteEditor, RecodedStream, type TakeBytes } from '../providers/chat-usage/recode-stream.ts'
 import { isJsonType } from '../providers/usage/create-meter.ts'
 
@@ -77,17 +76,6 @@ class ResultsUrls implements ByteEditor {
   #take(): Buffer {
     return Buffer.concat(this.#chunks.splice(0))
   }
-}
-
-/** Upstream's headers without those that speak of bytes we change. */
-export function withoutOutdated(headers: RawHeaders): string[] {
-  const kept: string[] = []
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? ''
-    const value = headers[i + 1] ?? ''
-    if (!isOutdated(name.toLowerCase(), value)) kept.push(name, value)
-  }
-  return kept
 }
 
 function plainEditor(editor: ByteEditor): ReplyEditor {
