@@ -15,6 +15,7 @@ import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
 import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
+import type { Exchange } from './http/exchange.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
 import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
@@ -245,6 +246,9 @@ async function serveFrom(
   const deferrals = createDeferrals({ store, upstreams, settler, counts, queues, clock, log, names })
   let ready = true
 
+  const isSecure = ({ req, headers }: Exchange) =>
+    req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true
+
   const gateway: Gateway = {
     clock,
     log,
@@ -284,6 +288,7 @@ async function serveFrom(
     deferrals,
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
+    isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,
     outputSpeeds: new OutputSpeeds(),
@@ -341,8 +346,7 @@ async function serveFrom(
     recognition: store,
     signIns: new SignInAttempts(clock),
     bodyTimes,
-    isSecure: ({ req, headers }) =>
-      req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true,
+    isSecure,
     metricsPublic: config.metricsPublic,
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)

@@ -72,6 +72,7 @@ const SHOWN: { readonly [Name in keyof Config]: Shown<Config[Name]> } = {
   dashboardUrl: (url) => ({ dashboard_url: url?.href ?? null }),
   metricsPublic: plain('metrics.public'),
   deferredPoll: plain('deferred.poll'),
+  rewriteResultsUrl: plain('deferred.rewrite_results_url'),
   traces: (traces) => ({ OTEL_TRACES_SAMPLER: traces === null ? null : `${traces.sampler} ${traces.ratio}` }),
 }
 
