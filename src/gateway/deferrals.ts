@@ -59,15 +59,17 @@ export interface DeferralParts extends DeferredBillParts {
 /** What the gateway knows of a call when the reply has told what it made. */
 type MadeObject = Omit<Deferral, 'surface' | 'objectId' | 'kind' | 'path' | 'dueInMs' | 'atMs'>
 
-/** Whether the call is left open because its cost comes later. */
+/** `deferred`: the call is left open because its cost comes later. `known`: the cost is that of an earlier call. */
+type Deferred = 'deferred' | 'known' | 'no'
+
 export async function deferCall(
   { surface, plan, exchange }: AdmittedCall,
   { head, metered }: CallOutcome,
   passed: () => Omit<MadeObject, 'status' | 'upstreamRequestId'>,
   { deferrals }: { readonly deferrals: Deferrals },
-): Promise<boolean> {
+): Promise<Deferred> {
   const { makes } = plan.bill
-  if (makes === null || metered === null || head === null || head.status >= 300) return false
+  if (makes === null || metered === null || head === null || head.status >= 300) return 'no'
   const id = upstreamRequestId(head)
   const upstreamId = id === null ? null : exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
   return await deferrals.defer(surface, makes, metered, {
@@ -79,10 +81,10 @@ export async function deferCall(
 
 export interface Deferrals {
   /**
-   * The call stays open with its hold until its object tells what it cost. False where the reply has told all there is, or
+   * The call stays open with its hold until its object tells what it cost. `no` where the reply has told all there is, or
    * has named nothing that could be asked for: then it is billed as it is. Never fails.
    */
-  defer(surface: Surface, kind: ObjectKind, metered: Metered, made: MadeObject): Promise<boolean>
+  defer(surface: Surface, kind: ObjectKind, metered: Metered, made: MadeObject): Promise<Deferred>
   /**
    * A client was shown an object, or the results of a batch. If that is one of ours, and final, its call is settled; of a
    * batch once its results are read here as well. Never fails: else the poller does it.
@@ -241,16 +243,16 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       const spec = KINDS[kind]
       const { objectId } = metered
       if (spec === undefined || objectId === null || !OBJECT_ID.test(objectId) || isFinal(metered))
-        return false
+        return 'no'
       const [dueInMs] = spec.pausesMs
       const deferral = { ...made, surface, kind, objectId, path: spec.path(objectId), dueInMs }
-      await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
+      const kept = await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         const about = { request: made.requestId, object: objectId, cause: (error as Error).message }
         log.error(about, 'what a call has made could not be written down; it is tried again')
         retrying = Promise.all([retrying, keepAtLast(deferral)])
       })
       loop.wake()
-      return true
+      return kept === 'known' ? 'known' : 'deferred'
     },
     shown: (surface, path, metered) =>
       unfailing(async () => {

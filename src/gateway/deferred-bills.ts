@@ -63,7 +63,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
 
   async function closeObject(object: DeferredObject, bill: Bill): Promise<void> {
     await close(object.call, object.call.requestId, bill)
-    await store.forgetDeferred(object)
+    await store.forgetDeferred(object, clock.nowMs())
   }
 
   /** What rates a call again. Loaded when it is first needed: few gateways need it. */

@@ -3,7 +3,7 @@ import type { Target } from '../http/judge-head.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
-import { type Bill, billCall, deferredBill, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import { type Bill, billCall, billWithoutCost, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { deferCall } from './deferrals.ts'
@@ -180,8 +180,9 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
 
     // settle, or leave the hold in force where the cost comes later
     const outcome = { end, head: reply.replyHead, metered, bytesOut: reply.bytesOut, silentMs }
-    isDeferred = call.plan.bill.makes !== null && (await deferCall(call, outcome, passed, gateway))
-    const bill = isDeferred ? deferredBill(reply.replyHead) : await billCall(call, outcome, gateway)
+    const deferred = call.plan.bill.makes === null ? 'no' : await deferCall(call, outcome, passed, gateway)
+    isDeferred = deferred === 'deferred'
+    const bill = deferred === 'no' ? await billCall(call, outcome, gateway) : billWithoutCost(reply.replyHead)
     gateway.reached('before_settle')
     const settled = isDeferred ? admission : await settle(bill)
     gateway.reached('settled')

@@ -51,8 +51,11 @@ export interface ChildCall {
 }
 
 export interface DeferredStore {
-  /** `closed`: the call is not in flight any more, and nothing was done. */
-  deferCall(deferral: Deferral): Promise<'deferred' | 'closed'>
+  /**
+   * `closed`: the call is not in flight any more, and nothing was done. `known`: another call has made the object, which
+   * upstream has named again for this one; nothing was done either.
+   */
+  deferCall(deferral: Deferral): Promise<'deferred' | 'closed' | 'known'>
   /** The open object of this name, if there is one here. */
   findDeferred(name: ObjectName): Promise<DeferredObject | null>
   /** Objects to ask for now, those that wait longest first, under the lease of the poller; null: another node has it. */
@@ -68,6 +71,6 @@ export interface DeferredStore {
   /** Records for the models of a batch, to be settled like calls. Those that are there stay as they are. */
   openChildren(children: readonly ChildCall[]): Promise<void>
   /** The call was closed: the object is asked for no more. */
-  forgetDeferred(name: ObjectName): Promise<void>
+  forgetDeferred(name: ObjectName, atMs: number): Promise<void>
   countDeferred(): Promise<number>
 }

@@ -93,6 +93,23 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     },
   )
 
+  promise('an object that upstream names again is that of the call that made it', async ({ store }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1', { objectId: 'resp_1' })
+    await store.admit(opening('req_2', 'a'))
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
+    assert.equal((await store.getCall('req_2'))?.state, 'in_flight')
+    assert.equal(await store.deferCall(deferral('req_1', { objectId: 'resp_1' })), 'deferred')
+    assert.equal((await store.findDeferred({ surface: 'chat', objectId: 'resp_1' }))?.call.requestId, 'req_1')
+    // Also when it is settled, until nothing can repeat it any more.
+    await store.settle(closing('req_1'))
+    await store.forgetDeferred({ surface: 'chat', objectId: 'resp_1' }, NOON + 200)
+    assert.equal(await store.countDeferred(), 0)
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
+    assert.deepEqual(await claim(store, NOON + 31 * 86_400_000), [])
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'deferred')
+  })
+
   promise('an object of a call that was settled is asked for no more', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
@@ -101,7 +118,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.settle(closing('req_1'))
     assert.deepEqual(await claim(store, NOON + 9_000), ['resp_req_2'])
     assert.equal(await store.countDeferred(), 1)
-    await store.forgetDeferred(nameOf(other))
+    await store.forgetDeferred(nameOf(other), NOON)
     assert.equal(await store.countDeferred(), 0)
   })
 
