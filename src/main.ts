@@ -46,9 +46,8 @@ import { type Certificate, outOfDate, readCertificate } from './read-certificate
 import { readPricing } from './read-pricing.ts'
 import { createServingNode } from './serving-node.ts'
 import { CallCounts } from './telemetry/call-counts.ts'
-import type { ObserveCall } from './telemetry/ended-call.ts'
+import { type ObserveCall, observeAll } from './telemetry/ended-call.ts'
 import type { MetricSources } from './telemetry/metric-table.ts'
-import type { Scraped } from './telemetry/scrape.ts'
 import type { Traces } from './telemetry/traces.ts'
 import { createWebhookDispatcher } from './webhooks/dispatcher.ts'
 import { createResolveHost, type EndpointRules, type ResolveHost } from './webhooks/endpoint-address.ts'
@@ -110,28 +109,6 @@ async function openTraces({ traces }: Config, { log }: Surroundings, clock: Cloc
   const telemetry = await import('./telemetry/traces.ts')
   const tell = (problem: string) => log.warn({ problem }, 'traces are not sent as they should be')
   return telemetry.openTraces(traces, atMostEvery(TOLD_AGAIN_MS, clock, tell))
-}
-
-/** Told of every call, all of them; null where there are none, and nothing has to be put together for them. */
-function observeAll(observers: readonly (ObserveCall | undefined)[]): ObserveCall | null {
-  const all = observers.filter((observe) => observe !== undefined)
-  if (all.length <= 1) return all[0] ?? null
-  return (call) => {
-    for (const observe of all) observe(call)
-  }
-}
-
-/** Loaded and started by the first scrape. */
-function scrapeLater(sources: Omit<MetricSources, 'eventLoopDelay'>): () => Promise<Scraped> {
-  let scraper: Promise<() => Promise<Scraped>> | null = null
-  return async () => {
-    scraper ??= import('./telemetry/scrape.ts').then(({ createScraper }) => createScraper(sources))
-    // What could not be loaded now may be at the next scrape.
-    scraper.catch(() => {
-      scraper = null
-    })
-    return (await scraper)()
-  }
 }
 
 /** What the server is given of a certificate. That it is out of date is no reason not to start, but is said. */
@@ -319,7 +296,7 @@ async function serveFrom(
     dashboardUrl: config.dashboardUrl,
     loadRender: async () => (await import('./management/webhook-object.ts')).payloadOf,
   })
-  const scrapeMetrics = scrapeLater({
+  const metricSources: Omit<MetricSources, 'eventLoopDelay'> = {
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
     webhookFailures: () => webhooks.failures,
     webhooksWaiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
@@ -327,7 +304,12 @@ async function serveFrom(
     heldNanos: () => unlessLate(store.sumHeld(), limits.scrapeStoreMs),
     deferredObjects: () => unlessLate(store.countDeferred(), limits.scrapeStoreMs),
     nowMs: () => clock.nowMs(),
-  })
+  }
+  // By the first scrape: most installations have none.
+  const scraper = loadLater(
+    async () => (await import('./telemetry/scrape.ts')).createScraper(metricSources),
+    null,
+  )
   const owned: OwnedParts = {
     management: {
       clock,
@@ -339,7 +321,7 @@ async function serveFrom(
       waitingCalls,
       refusedCalls,
       node,
-      scrapeMetrics,
+      scrapeMetrics: async () => await (await scraper.get())(),
       limitsMoved: () => queues.signalAll(),
       webhooks: { sealer: webhookSealer, rules: webhookRules, wake: () => webhooks.wake() },
     },

@@ -94,9 +94,9 @@ export interface Later<T> {
 
 /**
  * Loads it when it is first asked for, or by itself after a while: if the program's files are replaced
- * under a running gateway, it must not load half of another version hours later.
+ * under a running gateway, it must not load half of another version hours later. Null: never by itself.
  */
-export function loadLater<T>(load: () => Promise<T>, afterMs: number): Later<T> {
+export function loadLater<T>(load: () => Promise<T>, afterMs: number | null): Later<T> {
   let loading: Promise<T> | null = null
   const get = (): Promise<T> => {
     // What could not be loaded now, for want of descriptors perhaps, may be the next time.
@@ -107,7 +107,7 @@ export function loadLater<T>(load: () => Promise<T>, afterMs: number): Later<T> 
     return loading
   }
   // If it fails, the next `get` tries again and tells.
-  const timer = setTimeout(() => get().catch(() => {}), afterMs)
-  timer.unref()
+  const timer = afterMs === null ? undefined : setTimeout(() => get().catch(() => {}), afterMs)
+  timer?.unref()
   return { get, leave: () => clearTimeout(timer) }
 }

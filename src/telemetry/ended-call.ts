@@ -37,3 +37,12 @@ export interface EndedCall {
 
 /** Told of every call when all is done. Must not fail, and must not wait. */
 export type ObserveCall = (call: EndedCall) => void
+
+/** Told of every call, all of them; null where there are none, and nothing has to be put together for them. */
+export function observeAll(observers: readonly (ObserveCall | undefined)[]): ObserveCall | null {
+  const all = observers.filter((observe) => observe !== undefined)
+  if (all.length <= 1) return all[0] ?? null
+  return (call) => {
+    for (const observe of all) observe(call)
+  }
+}

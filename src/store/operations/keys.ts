@@ -19,8 +19,8 @@ import {
 } from '../../keys/key-store.ts'
 import { bool, nanos, nanosOrNull, number, numberOrNull, type Row, text, textOrNull } from '../rows.ts'
 import { claimKey, findReplay } from './idempotency.ts'
-import { isSame, tellOfCap, tellOfKey } from './key-events.ts'
 import { atomic, currentTime, type Operation } from './operation.ts'
+import { isSame, tellOfCap, tellOfKey } from './outbox.ts'
 import {
   and,
   byStore,

@@ -31,10 +31,9 @@ export function onceConformance(storeName: string, openStore: OpenStoreUnderTest
     const results = await Promise.all(
       ['a', 'b', 'c'].map((name) => store.createKey(newKey(name), once('n', 'create'))),
     )
-    assert.deepEqual(
-      results.map((result) => result.kind),
-      ['done', 'repeated', 'repeated'],
-    )
+    // On PostgreSQL whichever comes first.
+    const kinds = results.map((result) => result.kind).sort()
+    assert.deepEqual(kinds, ['done', 'repeated', 'repeated'])
     assert.equal(new Set(results.map((result) => 'value' in result && result.value.id)).size, 1)
     assert.equal((await subject.rows('api_key')).length, 1)
   })
