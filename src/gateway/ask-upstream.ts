@@ -8,6 +8,9 @@ import { createMeter } from '../providers/usage/create-meter.ts'
 import { forward } from './forward.ts'
 import type { Upstream } from './upstream-pool.ts'
 
+/** An id that can stand in a path as it is. */
+export const OBJECT_ID = /^[A-Za-z0-9_-]{1,256}$/
+
 export type UpstreamAnswer =
   /** It came to its end. `metered` where it was a success. */
   | {
@@ -27,6 +30,7 @@ export async function askUpstream(
   { url, key, pool }: Upstream,
   path: string,
   reader: UsageReader,
+  headers: readonly string[] = [],
 ): Promise<UpstreamAnswer> {
   let answered: { readonly status: number; readonly retryAfter: string | undefined } | null = null
   let meter: Meter | null = null
@@ -39,6 +43,7 @@ export async function askUpstream(
         ...['host', url.host],
         ...(key === null ? [] : providerCredential(surface, key)),
         ...['accept', 'application/json', 'accept-encoding', 'identity'],
+        ...headers,
       ],
       body: null,
     },

@@ -9,10 +9,12 @@ import type { CallClosing, CallRecord } from '../ledger/call.ts'
 import type { Deferral, DeferredObject, DeferredStore, ObjectKind } from '../ledger/deferred.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { Metered } from '../metering/meter.ts'
+import { readRating } from '../pricing/rating-text.ts'
+import { videoUsage } from '../providers/chat/videos.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
-import { askUpstream, type UpstreamAnswer } from './ask-upstream.ts'
+import { askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
 import {
   type Bill,
   billUsage,
@@ -26,23 +28,38 @@ import type { AdmittedCall } from './call.ts'
 import type { Settler } from './settle.ts'
 import type { Upstream } from './upstream-pool.ts'
 
-/** How each kind of object is asked for: what reads it, where it is shown, and the first and the longest pause. */
-const KINDS: Readonly<
-  Partial<
-    Record<
-      ObjectKind,
-      { readonly reader: UsageReader; path(id: string): string; readonly pausesMs: readonly [number, number] }
-    >
-  >
-> = {
-  response: { reader: 'responses', path: (id) => `/v1/responses/${id}`, pausesMs: [2_000, 30_000] },
+/** How each kind of object is asked for. */
+interface KindSpec {
+  readonly reader: UsageReader
+  /** Where it is shown. `of` is what the id alone does not tell, where it was found. */
+  path(id: string, of: string): string
+  /** The first pause and the longest. */
+  readonly pausesMs: readonly [number, number]
+  readonly headers?: readonly string[]
 }
 
-/** An id that can stand in a path as it is. */
-const OBJECT_ID = /^[A-Za-z0-9_-]{1,256}$/
+const KINDS: Readonly<Partial<Record<ObjectKind, KindSpec>>> = {
+  response: { reader: 'responses', path: (id) => `/v1/responses/${id}`, pausesMs: [2_000, 30_000] },
+  video: { reader: 'videos', path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
+  run: {
+    reader: 'runs',
+    path: (id, thread) => `/v1/threads/${thread}/runs/${id}`,
+    pausesMs: [2_000, 30_000],
+    headers: ['openai-beta', 'assistants=v2'],
+  },
+}
 
 /** States in which an object may still come to cost more. */
-const UNFINISHED: ReadonlySet<string | null> = new Set(['queued', 'in_progress', null])
+const UNFINISHED: ReadonlySet<string | null> = new Set([
+  ...['queued', 'in_progress', 'requires_action', 'cancelling'],
+  null,
+])
+
+/** Null where the reply did not name it in a way that can be asked for. */
+function pathOf(kind: KindSpec, { objectId, threadId = '' }: Metered): string | null {
+  if (objectId === null || !OBJECT_ID.test(objectId)) return null
+  return kind.reader === 'runs' && !OBJECT_ID.test(threadId) ? null : kind.path(objectId, threadId)
+}
 
 const isFinal = ({ usage }: Metered) => !UNFINISHED.has(usage.stopReason)
 
@@ -123,7 +140,9 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   }
 
   /** By the prices and the discount of the day on which the call was made. */
-  async function billOf(call: CallRecord, { usage }: Metered): Promise<Bill> {
+  async function billOf(call: CallRecord, metered: Metered): Promise<Bill> {
+    const asked = readRating(call.rating)?.context.video
+    const usage = asked === undefined ? metered.usage : videoUsage(metered.usage, asked)
     const { createRateAgain } = await import('../pricing/rate-again.ts')
     rateAgain ??= createRateAgain()
     const priceVersionJson = await store.readPriceVersion(call.priceVersion ?? '')
@@ -155,7 +174,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     const kind = KINDS[object.kind]
     const upstream = upstreams[object.surface]
     if (kind === undefined || upstream === null) return
-    const answer = await askUpstream(object.surface, upstream, object.path, kind.reader)
+    const answer = await askUpstream(object.surface, upstream, object.path, kind.reader, kind.headers)
     if (await take(object, answer)) return
     const told = answer.kind === 'answered' ? answer.retryAfterMs : null
     await store.postponeDeferred(
@@ -222,14 +241,14 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     async defer(surface, kind, metered, made) {
       const how = KINDS[kind]
       const { objectId } = metered
-      if (how === undefined || objectId === null || !OBJECT_ID.test(objectId) || isFinal(metered))
-        return false
+      const path = how === undefined ? null : pathOf(how, metered)
+      if (how === undefined || path === null || objectId === null || isFinal(metered)) return false
       const deferral = {
         ...made,
         surface,
         kind,
         objectId,
-        path: how.path(objectId),
+        path,
         dueInMs: how.pausesMs[0],
       }
       await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {

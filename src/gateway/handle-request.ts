@@ -24,6 +24,7 @@ import {
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
+import { askForSource, isMadeFromVideo, NO_SOURCE } from './source-video.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
@@ -96,7 +97,9 @@ async function serveCall(
   try {
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
-    const call = { ...readCall, plan: planCall(readCall, gateway) }
+    const asked = isMadeFromVideo(readCall) ? await askForSource(readCall, gateway) : NO_SOURCE
+    if ('denial' in asked) return refuseCall(readCall, asked.denial.refusal, gateway, asked.denial)
+    const call = { ...readCall, plan: planCall(readCall, gateway, asked.source) }
 
     // admit
     const admission = await admit(call, gateway)

@@ -1,11 +1,15 @@
+import type { Usage } from '../kernel/usage.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
 import { ambiguityFor } from '../providers/ambiguity.ts'
 import { namedModels } from '../providers/named-models.ts'
 import type { CallPlan, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 
-/** What the call may cost, which models it names and how it will be priced, by what was read of it. Asks no store. */
-export function planCall(call: ReadCall, { pricer, clock }: Gateway): CallPlan {
+/**
+ * What the call may cost, which models it names and how it will be priced, by what was read of it. Asks no store. `source`
+ * is the video that it makes another one from.
+ */
+export function planCall(call: ReadCall, { pricer, clock }: Gateway, source: Usage | null): CallPlan {
   const { exchange, target, surface, endpoint, request } = call
   const { facts } = call.read
   const { method } = exchange
@@ -19,6 +23,7 @@ export function planCall(call: ReadCall, { pricer, clock }: Gateway): CallPlan {
     facts,
     modelAsked,
     bodyBytes: request.lengthBytes,
+    source,
     atMs: clock.nowMs(),
   })
   return {

@@ -1,7 +1,7 @@
 import { limits as kernelLimits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Surface } from '../kernel/surface.ts'
-import type { Quantities, Usage } from '../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import type { ObjectKind } from '../ledger/deferred.ts'
@@ -13,7 +13,8 @@ import { resolve } from '../pricing/priced-parts.ts'
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
 import { writeRating } from '../pricing/rating-text.ts'
-import type { Endpoint } from '../providers/endpoint.ts'
+import { type VideoAsked, videoAsked, videoOf, videoUsage } from '../providers/chat/videos.ts'
+import type { Endpoint, UsageReader } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
 import { membersOf } from '../providers/request-members.ts'
 import { storingMember } from '../providers/request-tools.ts'
@@ -32,6 +33,8 @@ export interface PricedRequest {
   readonly modelAsked: string | null
   /** Of the decoded body. */
   readonly bodyBytes: number
+  /** The video that the call makes another one from, where it does and that is known. */
+  readonly source?: Usage | null
   readonly atMs: number
 }
 
@@ -123,14 +126,27 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const limits = limitsOf(endpoint, call, version)
       const imageToolModel = recorded(limits.tools.imageModel)
       const tierAsked = recorded(tierFor(call.surface, limits, settings))
-      const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
-      // Other endpoints do nothing in the background, whatever a request says.
-      if (!limits.background || endpoint.usage !== 'responses') return plan
-      if (settings.polls) return { ...plan, makes: 'response', counts: false }
+      const video =
+        endpoint.usage === 'videos' ? { video: videoAsked(endpoint, call.facts, call.source ?? null) } : {}
+      const full = { ...context, imageToolModel, tierAsked, ...video }
+      const plan = metered(call, limits, full, version, settings)
+      const makes = madeBy(endpoint.usage, limits)
+      if (makes === null) return plan
+      const storing = storingMember(endpoint, call.facts)
+      if (settings.polls && storing === null) return { ...plan, makes, counts: false }
       const unratable = refusal('endpoint_not_metered', settings)
-      return { ...plan, unratable, unpricedModel: null, unmeteredMember: 'background', counts: false }
+      const unmeteredMember = storing ?? (makes === 'response' ? 'background' : null)
+      // What cannot be refused is paid as far as it is told.
+      const told = { makes: settings.polls ? makes : null, counts: false }
+      return { ...plan, ...told, unratable, unpricedModel: null, unmeteredMember }
     },
   }
+}
+
+/** What is left behind upstream by calls whose reply is not all. Other endpoints do nothing in the background, whatever a request says. */
+function madeBy(reader: UsageReader, { background }: RequestLimits): ObjectKind | null {
+  if (reader === 'responses') return background ? 'response' : null
+  return reader === 'videos' ? 'video' : reader === 'runs' ? 'run' : null
 }
 
 /** Some models search the web for every answer they give to a chat. */
@@ -206,9 +222,11 @@ function metered(
     settings.discount,
   )
   const bound: Bound =
-    limits.unlimited && limited.kind === 'bound'
-      ? { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
-      : limited
+    context.video !== undefined
+      ? boundVideo(context.video, call.source ?? null, context, version, settings)
+      : limits.unlimited && limited.kind === 'bound'
+        ? { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
+        : limited
   return {
     hold: holdOf(bound),
     priceVersion: version.id,
@@ -227,6 +245,22 @@ function metered(
     withFees: (usage) => settleFees(usage, fees, context, version),
     rate: (usage) => rateFigures(usage, context, version, settings.discount),
   }
+}
+
+/** What a video costs follows from what was asked for: its hold is its price. */
+function boundVideo(
+  { milliseconds, size }: VideoAsked,
+  source: Usage | null,
+  context: RatingContext,
+  version: PriceVersion,
+  { discount }: PricerSettings,
+): Bound {
+  if (milliseconds === null) return { kind: 'unbounded', reason: 'nothing says how long the video will be' }
+  const made = videoOf({ ...NO_USAGE, modelServed: source?.modelServed ?? null }, milliseconds, size)
+  const { listNanos, costNanos } = rateFigures(made, context, version, discount)
+  // A model that has a price, and none for videos, costs nothing by the list.
+  if (listNanos === 0n) return { kind: 'unpriced', model: context.modelAsked ?? context.endpoint }
+  return { kind: 'bound', listNanos, costNanos }
 }
 
 function tokensHeld(
@@ -298,6 +332,7 @@ function contextOf(call: PricedRequest, settings: PricerSettings): RatingContext
 
 /** The usage of an answered call with the fees that only its request or its model tells of, and without those that are none. */
 function settleFees(usage: Usage, fees: RequestFees, context: RatingContext, version: PriceVersion): Usage {
+  if (context.video !== undefined) return videoUsage(usage, context.video)
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
   if (context.endpoint !== '/v1/chat/completions') return usage
   const searches = fees.asksForSearch || resolve(usage.modelServed, context, version).model?.searchesEachCall

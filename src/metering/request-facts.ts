@@ -49,11 +49,23 @@ export const REQUEST_MEMBERS = [
 /** Where speech is made, what is to be said as well: elsewhere `input` is long, and would be copied in vain. */
 const SPEECH_MEMBERS = [...REQUEST_MEMBERS, 'input', 'response_format'] as const
 
-export type RequestMember = (typeof SPEECH_MEMBERS)[number]
+/** How long a video is to be, and which one it is made from: an object in JSON, a field of its id in a form. */
+const VIDEO_MEMBERS = [...REQUEST_MEMBERS, 'seconds', 'video'] as const
+export const VIDEO_FIELDS = [...REQUEST_MEMBERS, 'seconds', 'video[id]'] as const
+
+const RUN_MEMBERS = [...REQUEST_MEMBERS, 'max_prompt_tokens'] as const
+
+export type RequestMember =
+  | (typeof SPEECH_MEMBERS)[number]
+  | (typeof VIDEO_MEMBERS)[number]
+  | (typeof VIDEO_FIELDS)[number]
+  | (typeof RUN_MEMBERS)[number]
 
 /** The same, ready to be looked for: making this for every request took as long as scanning 10 kB of it. */
 export const REQUEST_NAMES: Place = capturing(REQUEST_MEMBERS)
 export const SPEECH_NAMES: Place = capturing(SPEECH_MEMBERS)
+export const VIDEO_NAMES: Place = capturing(VIDEO_MEMBERS)
+export const RUN_NAMES: Place = capturing(RUN_MEMBERS)
 
 /** What was found in a request's body. */
 export type RequestFacts =

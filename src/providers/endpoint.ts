@@ -48,6 +48,8 @@ export type UsageReader =
   | 'decisions'
   | 'compaction'
   | 'completions'
+  | 'videos'
+  | 'runs'
   | 'realtime'
   | 'live'
 
@@ -75,7 +77,7 @@ export type Endpoint = Billing & {
   readonly stateful: boolean
   /** Its reply shows an object that a call has made before, with what that has cost, read by this reader. */
   readonly shows?: UsageReader
-  /** Free, unless `tool_resources` in its body create vector stores, whose storage no reply tells the cost of. */
+  /** It costs more than its reply tells, if `tool_resources` in its body create vector stores, whose storage is paid by the day. */
   readonly mayStoreFiles?: true
 }
 
@@ -99,7 +101,8 @@ const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stat
 /**
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods, the
  * template, the word for billing and, where it applies: the place of the model, `stored` for a call on an object that is
- * stored under the shared account, `shows:<reader>` for a reply with the cost of an earlier call, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows
+ * stored under the shared account, `shows:<reader>` for a reply with the cost of an earlier call, `may_store_files`
+ * where the body of a paid call can create vector stores, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows
  * that begin with `#` are comments.
  */
 export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
@@ -113,13 +116,13 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const usage = billingWord === 'metered' ? { usage: rest.shift() as UsageReader } : {}
   const model = rest.find(isModelPlace) ?? 'none'
   const shows = rest.find((word) => word.startsWith(SHOWS))?.slice(SHOWS.length) as UsageReader | undefined
-  const known = new Set([model, 'stored', 'reads_multipart', SHOWS + shows])
+  const known = new Set([model, 'stored', 'reads_multipart', 'may_store_files', SHOWS + shows])
   const odd = rest.find((word) => !known.has(word))
   const billing = BILLING_WORDS[billingWord]
   if (templateAt < 1 || billing === undefined || odd !== undefined) {
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
   }
-  const storesFiles = billingWord === 'storing_files'
+  const storesFiles = billingWord === 'storing_files' || rest.includes('may_store_files')
   const kind = {
     billing: billing[0],
     ...usage,

@@ -111,6 +111,12 @@ test('exactly these endpoints are metered, each by its own reader', () => {
     'chat WS /v1/live/sessions: live, model in elsewhere',
     'chat WS /v1/live/sessions/{session_id}/attach: live, model in elsewhere',
     'chat WS /v1/live/sessions/{session_id}/fork: live, model in elsewhere',
+    'chat POST /v1/videos: videos, model in multipart',
+    'chat POST /v1/videos/edits: videos, model in elsewhere',
+    'chat POST /v1/videos/extensions: videos, model in elsewhere',
+    'chat POST /v1/videos/{video_id}/remix: videos, model in elsewhere',
+    'chat POST /v1/threads/runs: runs, model in json',
+    'chat POST /v1/threads/{thread_id}/runs: runs, model in json',
   ])
 })
 
@@ -144,18 +150,11 @@ test('exactly these endpoints start work that is paid later', () => {
     'messages POST /v1/deployments/{deployment_id}/unpause',
     'messages POST /v1/dreams',
     'chat POST /v1/batches',
-    'chat POST /v1/videos',
     'chat POST /v1/videos/characters',
-    'chat POST /v1/videos/edits',
-    'chat POST /v1/videos/extensions',
-    'chat POST /v1/videos/{video_id}/remix',
     'chat POST /v1/fine_tuning/alpha/graders/run',
     'chat POST /v1/fine_tuning/jobs',
     'chat POST /v1/fine_tuning/jobs/{job_id}/resume',
     'chat POST /v1/evals/{eval_id}/runs',
-    'chat POST /v1/threads/runs',
-    'chat POST /v1/threads/{thread_id}/runs',
-    'chat POST /v1/threads/{thread_id}/runs/{run_id}/submit_tool_outputs',
     'chat POST /v1/agents/automations',
     'chat POST /v1/agents/automations/{automation_id}',
     'chat POST /v1/agents/automations/{automation_id}/invocations',
@@ -248,17 +247,19 @@ test('a body is read exactly where it names the model or may create a vector sto
   ])
 })
 
-test('assistants and threads can be given vector stores, and what runs them is never free anyway', () => {
+test('assistants and threads can be given vector stores, also by what runs them', () => {
   const storing = allEndpoints().filter((endpoint) => endpoint.mayStoreFiles === true)
   assert.deepEqual(storing.map(nameOf), [
     'chat POST /v1/assistants',
     'chat POST /v1/assistants/{assistant_id}',
     'chat POST /v1/threads',
+    'chat POST /v1/threads/runs',
     'chat POST /v1/threads/{thread_id}',
     'chat POST /v1/threads/{thread_id}/messages',
+    'chat POST /v1/threads/{thread_id}/runs',
   ])
-  for (const { billing } of storing) assert.equal(billing, 'free')
-  assert.equal(findEndpoint('chat', 'POST', '/v1/threads/runs')?.billing, 'deferred')
+  for (const { template, billing } of storing)
+    assert.equal(billing, template.endsWith('/runs') ? 'metered' : 'free')
 })
 
 test('a template has a {model} segment exactly where the path names the model', () => {
