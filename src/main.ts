@@ -28,7 +28,7 @@ import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
-import { atMostEvery, unlessLate, untilQuiet } from './kernel/within-time.ts'
+import { atMostEvery, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
@@ -104,9 +104,6 @@ async function keepPrices(
 ): Promise<void> {
   await Promise.all(versions.map(({ id, entry }) => store.keepPriceVersion(id, JSON.stringify(entry))))
 }
-
-/** How often the log says the same of clients, or that traces cannot be sent. */
-const TOLD_AGAIN_MS = 60_000
 
 async function openTraces({ traces }: Config, { log }: Surroundings, clock: Clock): Promise<Traces | null> {
   if (traces === null) return null
@@ -371,12 +368,12 @@ async function serveFrom(
     },
     trustedProxies,
     connectionsPerAddressMax: config.connectionsPerAddressMax === 0 ? null : config.connectionsPerAddressMax,
-    onCrowded: atMostEvery(TOLD_AGAIN_MS, clock, (address) => {
+    onCrowded: atMostEvery(TOLD_AGAIN_MS, clock, (address: string) => {
       const about = { address, connections: config.connectionsPerAddressMax }
       log.warn(about, 'too many connections from one address are closed; is it a proxy? see trusted_proxies')
     }),
     certificate: certificate === null ? null : pairOf(certificate, clock, log),
-    onTlsToPlain: atMostEvery(TOLD_AGAIN_MS, clock, (address) => {
+    onTlsToPlain: atMostEvery(TOLD_AGAIN_MS, clock, (address: string) => {
       log.info(
         { address },
         'a client speaks TLS to this port, which speaks plain HTTP; see TOLLGATE_TLS_CERT',

@@ -5,6 +5,7 @@ import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
 import type { CallClosing, CallRecord } from '../ledger/call.ts'
 import type { Deferral, DeferredObject, DeferredStore, ObjectKind } from '../ledger/deferred.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
@@ -116,9 +117,6 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   const holder = randomUUID()
   const stopping = new AbortController()
   let rateAgain: ReturnType<typeof import('../pricing/rate-again.ts').createRateAgain> | null = null
-  let woken = new AbortController()
-  let isTold = false
-  let polling: Promise<void> = Promise.resolve()
   let retrying: Promise<unknown> = Promise.resolve()
 
   async function settle(object: DeferredObject, bill: Bill): Promise<void> {
@@ -215,27 +213,23 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     }
   }
 
-  const pause = (ms: number, signal = stopping.signal) =>
-    sleep(ms, undefined, { signal, ref: false }).catch(() => {})
+  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
 
-  async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      woken = new AbortController()
-      const waitMs = await look().then(
-        (ms) => {
-          isTold = false
-          return ms
-        },
-        (error: unknown) => {
-          const about = { cause: (error as Error).message }
-          if (!isTold) log.warn(about, 'deferred calls wait: the store could not be asked for them')
-          isTold = true
-          return limits.deferredIdleLookMs
-        },
-      )
-      if (waitMs > 0) await pause(waitMs, AbortSignal.any([stopping.signal, woken.signal]))
-    }
-  }
+  const tellTrouble = atMostEvery(TOLD_AGAIN_MS, clock, (error: unknown) => {
+    log.warn(
+      { cause: (error as Error).message },
+      'deferred calls wait: the store could not be asked for them',
+    )
+  })
+
+  const loop = createWorkLoop({
+    look,
+    onFailure(error) {
+      tellTrouble(error)
+      return limits.deferredIdleLookMs
+    },
+    stopping: stopping.signal,
+  })
 
   return {
     async defer(surface, kind, metered, made) {
@@ -256,7 +250,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
         log.error(about, 'what a call has made could not be written down; it is tried again')
         retrying = Promise.all([retrying, keepAtLast(deferral)])
       })
-      woken.abort()
+      loop.wake()
       return true
     },
     async shown(surface, metered) {
@@ -272,12 +266,10 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
         )
       }
     },
-    start() {
-      polling = run()
-    },
+    start: loop.start,
     async stop() {
       stopping.abort()
-      await Promise.all([polling, retrying])
+      await Promise.all([loop.ended(), retrying])
     },
   }
 }

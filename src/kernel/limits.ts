@@ -362,6 +362,9 @@ export const limits = {
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
 
+  /** A look for work of webhooks or deferred calls that was woken while it ran is followed by another one so soon. */
+  wokenLookMs: 50,
+
   /**
    * Objects of deferred calls: so many are claimed at once and asked for with this gap; how often a node looks for those that are
    * due, and whether there are any; the pause after one that went wrong; after how long one that is not final is given up.
@@ -415,10 +418,9 @@ export const limits = {
   webhookFailingPauseMs: 1_000,
 
   /**
-   * How often a node looks for events and deliveries; the first for what its own management API changes, the second for what
-   * settlements, other nodes and commands have left, the third for endpoints while there are none.
+   * How often a node looks for events and deliveries: for what settlements, other nodes and commands have left, and for endpoints
+   * while there are none. What its own management API changes wakes it.
    */
-  webhookLookMsMin: 50,
   webhookLookMs: 1_000,
   webhookIdleLookMs: 5_000,
 

@@ -1,13 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from './clock.ts'
+import { limits } from './limits.ts'
+
+/** How often the log says the same trouble again. */
+export const TOLD_AGAIN_MS = 60_000
 
 /** Tells no more often than that; what comes in between is not told. */
-export function atMostEvery(ms: number, clock: Clock, tell: (text: string) => void): (text: string) => void {
+export function atMostEvery<T>(ms: number, clock: Clock, tell: (what: T) => void): (what: T) => void {
   let toldMs = -Infinity
-  return (text) => {
+  return (what) => {
     if (clock.monotonicMs() - toldMs < ms) return
     toldMs = clock.monotonicMs()
-    tell(text)
+    tell(what)
   }
 }
 
@@ -20,4 +24,63 @@ export function unlessLate<T>(asked: Promise<T>, withinMs: number): Promise<T | 
 export async function untilQuiet(isQuiet: () => boolean, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!isQuiet() && performance.now() < deadline) await sleep(10)
+}
+
+export interface WorkLoop {
+  start(): void
+  /** There may be work that was not there a moment ago: the pause ends. */
+  wake(): void
+  /** Resolves when the look that is under way has ended, after `stopping`. */
+  ended(): Promise<void>
+}
+
+export interface WorkLook {
+  /** Does what there is to do, and says how long to pause then; 0 for not at all. */
+  look(): Promise<number>
+  /** A look has failed. How long to pause. */
+  onFailure(error: unknown): number
+  readonly stopping: AbortSignal
+}
+
+/** Looks for work beside the calls, again and again. Its pauses keep no process alive. */
+export function createWorkLoop({ look, onFailure, stopping }: WorkLook): WorkLoop {
+  let isWoken = false
+  let endPause = () => {}
+  let running: Promise<void> = Promise.resolve()
+
+  async function run(): Promise<void> {
+    while (!stopping.aborted) {
+      isWoken = false
+      const pauseMs = await look().catch(onFailure)
+      if (pauseMs === 0 || stopping.aborted) continue
+      // The look may have come too early for what it was woken for; and of many wakes in a row not each gets a look.
+      if (isWoken) await sleep(limits.wokenLookMs)
+      else await pause(pauseMs)
+    }
+  }
+
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      timer.unref()
+      endPause = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  function wake(): void {
+    isWoken = true
+    endPause()
+  }
+
+  stopping.addEventListener('abort', wake, { once: true })
+  return {
+    start() {
+      running = run()
+    },
+    wake,
+    ended: () => running,
+  }
 }

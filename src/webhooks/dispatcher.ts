@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../kernel/limits.ts'
+import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
 import type { Deliverer } from './deliver.ts'
 import type { OutboxEvent, WebhookStore } from './webhook-store.ts'
 
@@ -30,8 +31,6 @@ export interface WebhookDispatcher {
 const ACCOUNT = 'default'
 const ENDPOINTS_AT_ONCE = 1_000
 const PRUNE_MS = 60 * 60_000
-/** How often the log says that the store does not answer. */
-const TROUBLE_TOLD_MS = 60_000
 
 /**
  * Brings events from the outbox to the endpoints, on every node of one store: what the store has leases for is done by one of
@@ -46,7 +45,6 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
   let failures = 0
   let sweptMs = -Infinity
   let prunedMs = -Infinity
-  let toldMs = -Infinity
 
   const deliverer: Deliverer = {
     tryMs: limits.webhookTryMs,
@@ -61,11 +59,9 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     },
   }
 
-  function tellTrouble(error: unknown): void {
-    if (clock.monotonicMs() - toldMs < TROUBLE_TOLD_MS) return
-    toldMs = clock.monotonicMs()
+  const tellTrouble = atMostEvery(TOLD_AGAIN_MS, clock, (error: unknown) => {
     log.warn({ cause: (error as Error).message }, 'webhooks wait: the store could not be asked for them')
-  }
+  })
 
   function isDue(lastMs: number, everyMs: number): boolean {
     return clock.monotonicMs() - lastMs >= everyMs
@@ -138,45 +134,22 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     return rows.length === 0 ? limits.webhookIdleLookMs : limits.webhookLookMs
   }
 
-  let wakeUp: () => void = () => {}
-  let woken = false
-
-  async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      woken = false
-      const pauseMs = await look().catch((error: unknown) => {
-        tellTrouble(error)
-        return limits.webhookLookMs
-      })
-      if (pauseMs === 0 || stopping.signal.aborted) continue
-      if (woken) {
-        await sleep(limits.webhookLookMsMin)
-        continue
-      }
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pauseMs)
-        timer.unref()
-        wakeUp = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    }
-  }
-
-  function wake(): void {
-    woken = true
-    // An expiry may have been moved, or credit added.
-    sweptMs = -Infinity
-    wakeUp()
-  }
-
-  let running: Promise<void> = Promise.resolve()
-  return {
-    start() {
-      running = run()
+  const loop = createWorkLoop({
+    look,
+    onFailure(error) {
+      tellTrouble(error)
+      return limits.webhookLookMs
     },
-    wake,
+    stopping: stopping.signal,
+  })
+
+  return {
+    start: loop.start,
+    wake() {
+      // An expiry may have been moved, or credit added.
+      sweptMs = -Infinity
+      loop.wake()
+    },
     get failures() {
       return failures
     },
@@ -186,8 +159,7 @@ export function createWebhookDispatcher(parts: DispatcherParts): WebhookDispatch
     },
     async stop() {
       stopping.abort()
-      wake()
-      await running
+      await loop.ended()
       const ended = Promise.all(underWay.values())
       await Promise.race([ended, sleep(limits.webhookStopMs, undefined, { ref: false })])
       stopped.abort()
