@@ -41,9 +41,9 @@ interface KindSpec {
 
 const KINDS: Readonly<Partial<Record<ObjectKind, KindSpec>>> = {
   response: { reader: 'responses', path: (id) => `/v1/responses/${id}`, pausesMs: [2_000, 30_000] },
-  video: { reader: 'videos', path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
+  video: { reader: 'video', path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
   run: {
-    reader: 'runs',
+    reader: 'run',
     path: (id, thread) => `/v1/threads/${thread}/runs/${id}`,
     pausesMs: [2_000, 30_000],
     headers: ['openai-beta', 'assistants=v2'],
@@ -59,7 +59,7 @@ const UNFINISHED: ReadonlySet<string | null> = new Set([
 /** Null where the reply did not name it in a way that can be asked for. */
 function pathOf(kind: KindSpec, { objectId, threadId = '' }: Metered): string | null {
   if (objectId === null || !OBJECT_ID.test(objectId)) return null
-  return kind.reader === 'runs' && !OBJECT_ID.test(threadId) ? null : kind.path(objectId, threadId)
+  return kind.reader === 'run' && !OBJECT_ID.test(threadId) ? null : kind.path(objectId, threadId)
 }
 
 const isFinal = ({ usage }: Metered) => !UNFINISHED.has(usage.stopReason)

@@ -24,7 +24,7 @@ import {
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
-import { askForSource, isMadeFromVideo, NO_SOURCE } from './source-video.ts'
+import { askForSource, isMadeFromVideo } from './source-video.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
@@ -97,9 +97,8 @@ async function serveCall(
   try {
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
-    const asked = isMadeFromVideo(readCall) ? await askForSource(readCall, gateway) : NO_SOURCE
-    if ('denial' in asked) return refuseCall(readCall, asked.denial.refusal, gateway, asked.denial)
-    const call = { ...readCall, plan: planCall(readCall, gateway, asked.source) }
+    const source = isMadeFromVideo(readCall) ? await askForSource(readCall, gateway) : null
+    const call = { ...readCall, plan: planCall(readCall, gateway, source) }
 
     // admit
     const admission = await admit(call, gateway)

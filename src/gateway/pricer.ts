@@ -127,7 +127,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const imageToolModel = recorded(limits.tools.imageModel)
       const tierAsked = recorded(tierFor(call.surface, limits, settings))
       const video =
-        endpoint.usage === 'videos' ? { video: videoAsked(endpoint, call.facts, call.source ?? null) } : {}
+        endpoint.usage === 'video' ? { video: videoAsked(endpoint, call.facts, call.source ?? null) } : {}
       const full = { ...context, imageToolModel, tierAsked, ...video }
       const plan = metered(call, limits, full, version, settings)
       const makes = madeBy(endpoint.usage, limits)
@@ -146,7 +146,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
 /** What is left behind upstream by calls whose reply is not all. Other endpoints do nothing in the background, whatever a request says. */
 function madeBy(reader: UsageReader, { background }: RequestLimits): ObjectKind | null {
   if (reader === 'responses') return background ? 'response' : null
-  return reader === 'videos' ? 'video' : reader === 'runs' ? 'run' : null
+  return reader === 'video' ? 'video' : reader === 'run' ? 'run' : null
 }
 
 /** Some models search the web for every answer they give to a chat. */

@@ -160,8 +160,8 @@ interface AudioWatch extends AlsoRead {
 export function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
   if (endpoint.billing !== 'metered') return undefined
   if (endpoint.usage === 'transcription') return { files: new AudioUpload() }
-  if (endpoint.usage === 'videos') return { names: VIDEO_NAMES, fields: VIDEO_FIELDS }
-  if (endpoint.usage === 'runs') return { names: RUN_NAMES }
+  if (endpoint.usage === 'video') return { names: VIDEO_NAMES, fields: VIDEO_FIELDS }
+  if (endpoint.usage === 'run') return { names: RUN_NAMES }
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
 }
 

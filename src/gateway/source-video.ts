@@ -1,32 +1,31 @@
 import type { Usage } from '../kernel/usage.ts'
 import { sourceOf } from '../providers/chat/videos.ts'
-import { checkKey } from './admit.ts'
 import { askUpstream, OBJECT_ID } from './ask-upstream.ts'
 import type { ReadCall } from './call.ts'
-import type { Denial } from './deny.ts'
 import type { Gateway } from './gateway.ts'
-
-/** What nearly every call is made from. */
-export const NO_SOURCE = { source: null } as const
 
 /** Whether the call makes a video from another one, whose model and size are its own and are not in the request. */
 export function isMadeFromVideo({ endpoint }: ReadCall): boolean {
-  return endpoint?.billing === 'metered' && endpoint.usage === 'videos' && endpoint.template !== '/v1/videos'
+  return endpoint?.billing === 'metered' && endpoint.usage === 'video' && endpoint.template !== '/v1/videos'
 }
 
 /**
- * The video that another one is to be made from, as upstream shows it, for the hold of the call. Upstream knows those that
- * were not made here as well. The key is asked about first: a stranger must not have upstream asked. Null where the source
- * is an upload, or cannot be had: then nothing is known of it, and all that is left is held.
+ * The video that another one is to be made from, as upstream shows it: the hold of the call goes by it. Upstream knows those
+ * that were not made here as well. It is asked only where a limit depends on the hold, so that a stranger, or a key that
+ * has nothing left, has nothing asked. Null where it was not asked, or the source is an upload or cannot be had.
  */
 export async function askForSource(
-  { endpoint, target, read, surface, upstream, digest, exchange }: ReadCall,
-  gateway: Gateway,
-): Promise<{ readonly denial: Denial } | { readonly source: Usage | null }> {
-  const denial = await checkKey(digest, true, exchange, gateway)
-  if (denial !== null) return { denial }
+  { endpoint, target, read, surface, upstream, digest }: ReadCall,
+  { store, clock }: Gateway,
+): Promise<Usage | null> {
   const id = endpoint === null ? null : sourceOf(endpoint, target.path, read.facts)
-  if (id === null || !OBJECT_ID.test(id)) return NO_SOURCE
-  const answer = await askUpstream(surface, upstream, `/v1/videos/${id}`, 'videos')
-  return { source: answer.kind === 'answered' ? (answer.metered?.usage ?? null) : null }
+  if (id === null || !OBJECT_ID.test(id)) return null
+  // A store that cannot be asked refuses the call when it is to be admitted.
+  const caller = await store.lookUpKey(digest, clock.nowMs()).catch(() => null)
+  if (caller?.kind !== 'api_key') return null
+  const { capNanos, spentNanos, creditEnforced, balanceNanos } = caller.means
+  const isSpent = (capNanos !== null && spentNanos >= capNanos) || (creditEnforced && balanceNanos <= 0n)
+  if (isSpent || (capNanos === null && !creditEnforced)) return null
+  const answer = await askUpstream(surface, upstream, `/v1/videos/${id}`, 'video')
+  return answer.kind === 'answered' ? (answer.metered?.usage ?? null) : null
 }

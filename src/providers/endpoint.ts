@@ -48,8 +48,8 @@ export type UsageReader =
   | 'decisions'
   | 'compaction'
   | 'completions'
-  | 'videos'
-  | 'runs'
+  | 'video'
+  | 'run'
   | 'realtime'
   | 'live'
 

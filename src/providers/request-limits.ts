@@ -72,7 +72,7 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     fallbacks,
     unlimited: isUnlimited(endpoint, facts, get, members) || tools === UNKNOWN_TOOLS,
   }
-  if (usage === 'runs') return ofRun(limits, get)
+  if (usage === 'run') return ofRun(limits, get)
   return usage === 'chat' && isGiven(get('web_search_options')) ? withSearch(limits) : limits
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Surface } from '../../src/kernel/surface.ts'
 import { type Endpoint, readEndpoints } from '../../src/providers/endpoint.ts'
-import { allEndpoints, findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { allEndpoints } from '../../src/providers/find-endpoint.ts'
 
 // What the tables have beyond @anthropic-ai/sdk 1.8.0 and openai 7.53.0 as their public resource methods show it.
 const messagesExtras = [
@@ -111,12 +111,12 @@ test('exactly these endpoints are metered, each by its own reader', () => {
     'chat WS /v1/live/sessions: live, model in elsewhere',
     'chat WS /v1/live/sessions/{session_id}/attach: live, model in elsewhere',
     'chat WS /v1/live/sessions/{session_id}/fork: live, model in elsewhere',
-    'chat POST /v1/videos: videos, model in multipart',
-    'chat POST /v1/videos/edits: videos, model in elsewhere',
-    'chat POST /v1/videos/extensions: videos, model in elsewhere',
-    'chat POST /v1/videos/{video_id}/remix: videos, model in elsewhere',
-    'chat POST /v1/threads/runs: runs, model in json',
-    'chat POST /v1/threads/{thread_id}/runs: runs, model in json',
+    'chat POST /v1/videos: video, model in multipart',
+    'chat POST /v1/videos/edits: video, model in elsewhere',
+    'chat POST /v1/videos/extensions: video, model in elsewhere',
+    'chat POST /v1/videos/{video_id}/remix: video, model in elsewhere',
+    'chat POST /v1/threads/runs: run, model in json',
+    'chat POST /v1/threads/{thread_id}/runs: run, model in json',
   ])
 })
 
@@ -229,10 +229,11 @@ test('exactly these endpoints neither show nor touch what is stored under the sh
   ])
 })
 
-test('a body is read exactly where it names the model or may create a vector store, and uploads and configuration stream through', () => {
+test('a body is read exactly where it names the model, a source, or may create a vector store, and uploads and configuration stream through', () => {
   for (const endpoint of allEndpoints()) {
     const inBody = ['json', 'multipart', 'batch_entries', 'batch_file', 'nested'].includes(endpoint.model)
-    const isRead = inBody || endpoint.mayStoreFiles === true
+    const namesSource = /^\/v1\/videos\/(?:edits|extensions)$/.test(endpoint.template)
+    const isRead = inBody || namesSource || endpoint.mayStoreFiles === true
     assert.equal(endpoint.reads !== 'nothing', isRead, nameOf(endpoint))
     if (endpoint.method !== 'POST') assert.equal(endpoint.reads, 'nothing', nameOf(endpoint))
   }
@@ -244,6 +245,8 @@ test('a body is read exactly where it names the model or may create a vector sto
     'chat POST /v1/audio/translations',
     'chat POST /v1/realtime/calls',
     'chat POST /v1/videos',
+    'chat POST /v1/videos/edits',
+    'chat POST /v1/videos/extensions',
   ])
 })
 

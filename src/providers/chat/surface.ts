@@ -63,8 +63,8 @@ const READERS: SurfaceSpec['readers'] = {
     create: (output) => new ClosingUsageReader('transcription', output),
     other: () => new TranscriptMeter(),
   },
-  videos: { create: () => new VideoReader() },
-  runs: { create: () => new RunReader(), outputLimits: ['max_completion_tokens'] },
+  video: { create: () => new VideoReader() },
+  run: { create: () => new RunReader(), outputLimits: ['max_completion_tokens'] },
   realtime: { create: null },
   live: { create: null },
 } satisfies Record<string, ReaderSpec>
