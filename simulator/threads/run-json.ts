@@ -3,7 +3,7 @@ import { type JsonObject, mergeJson } from '../json.ts'
 import { type Frame, namedFrame } from '../sse.ts'
 import { countTokens, splitIntoDeltas, splitIntoPieces } from '../tokens.ts'
 import { expiresMs, isOver, type Run, type RunStatus, statusOf, usageOf } from './run-state.ts'
-import { messageJson } from './thread-store.ts'
+import { messageJson } from './thread.ts'
 
 export function runJson(run: Run, status: RunStatus, behaviours: Behaviours = {}): JsonObject {
   const at = (when: RunStatus): number | null => (status === when ? run.createdAt : null)

@@ -5,7 +5,7 @@ import type { JsonObject } from '../json.ts'
 import type { Model } from '../models.ts'
 import { tokensMs } from '../pace.ts'
 import type { WorkClock } from '../work-clock.ts'
-import type { Message, Thread } from './thread-store.ts'
+import type { Message, Thread } from './thread.ts'
 
 export type RunStatus =
   | 'queued'
@@ -102,7 +102,7 @@ export function startLeg(run: Omit<Run, 'leg'>, clock: WorkClock): Leg {
       createdAt: run.createdAt,
       role: 'assistant',
       text: written.text,
-      run: run as Run,
+      run: { id: run.id, assistantId: run.echo['assistant_id'] },
     },
     isSeen: false,
   }

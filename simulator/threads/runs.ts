@@ -8,7 +8,7 @@ import { eventsReply, type Reply } from '../reply.ts'
 import { type Frame, namedFrame } from '../sse.ts'
 import { runJson, runNow, streamRun } from './run-json.ts'
 import { cancel, goOn, isOver, type Run, startLeg, statusOf } from './run-state.ts'
-import { type Thread, threadJson } from './thread-store.ts'
+import { type Thread, threadJson } from './thread.ts'
 import {
   newMessage,
   newThread,

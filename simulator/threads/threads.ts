@@ -14,7 +14,7 @@ import {
   messageJson,
   type Thread,
   threadJson,
-} from './thread-store.ts'
+} from './thread.ts'
 
 const pageSizeMax = 100
 const pageSizeDefault = 20
