@@ -264,6 +264,7 @@ async function serveFrom(
       }),
       times: bodyTimes,
       decoding: new DecodingTurns(limits.bodiesDecodingMax, limits.bodiesDecodingPerKeyMax),
+      boundEntry: (...entry) => pricer.boundEntry(...entry, clock.nowMs()),
     },
     upstreams,
     stateful: config.stateful,

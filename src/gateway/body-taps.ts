@@ -7,6 +7,7 @@ import { type Redact, redactBody } from '../kernel/secret.ts'
 import type { LoggedBody } from '../ledger/request-log.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { decodeCopy } from '../metering/decode-copy.ts'
+import { BatchEntries } from '../providers/batch-entries.ts'
 import { BatchFileScanner, UPLOAD_REPLY_BYTES_MAX, uploadedFileId } from '../providers/batch-file.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { SURFACES } from '../providers/surfaces.ts'
@@ -124,15 +125,20 @@ function mayUploadBatch(endpoint: Endpoint | null): boolean {
 }
 
 /**
- * Looks at the upload of a file: if its lines are requests, the models that they name are kept under the id that
- * upstream gives the file, so that a key with an allowlist can make a batch of it.
+ * Looks at the upload of a file: if its lines are requests, the models that they name and what they may cost are kept
+ * under the id that upstream gives the file, so that a key with limits can make a batch of it.
  */
-function watchBatchFile({ exchange, admission }: AdmittedCall, atMs: number, { store }: Gateway): BodyTap {
+function watchBatchFile(
+  { exchange, admission, surface }: AdmittedCall,
+  atMs: number,
+  { store, reading }: Gateway,
+): BodyTap {
   const { headers } = exchange
   const { accountId, keyId } = admission
   const scanner = new BatchFileScanner(
     firstValue(headers, 'content-type'),
     firstValue(headers, 'content-encoding'),
+    new BatchEntries(surface, reading.boundEntry),
   )
   const doubtful =
     hasConflictingValues(headers, 'content-type') || hasConflictingValues(headers, 'content-encoding')
@@ -148,7 +154,7 @@ function watchBatchFile({ exchange, admission }: AdmittedCall, atMs: number, { s
       if (coding === 'unknown') return
       const decoded = await decodePrefix(reply.bytes(), coding, UPLOAD_REPLY_BYTES_MAX)
       const fileId = decoded.whole ? uploadedFileId(decoded.bytes) : null
-      if (fileId !== null) await store.keepBatchFile({ accountId, keyId, atMs, fileId, models: found.models })
+      if (fileId !== null) await store.keepBatchFile({ accountId, keyId, atMs, fileId, ...found })
     },
   }
 }

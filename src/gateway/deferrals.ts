@@ -1,78 +1,62 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../kernel/clock.ts'
-import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Log } from '../kernel/log.ts'
-import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
+import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
-import type { CallClosing, CallRecord } from '../ledger/call.ts'
-import type { Deferral, DeferredObject, DeferredStore, ObjectKind } from '../ledger/deferred.ts'
-import type { RequestLogStore } from '../ledger/request-log.ts'
+import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
-import { readRating } from '../pricing/rating-text.ts'
-import { videoUsage } from '../providers/chat/videos.ts'
-import type { UsageReader } from '../providers/endpoint.ts'
-import type { CallCounts } from '../telemetry/call-counts.ts'
-import type { AdmissionQueues } from './admission-queue.ts'
-import { askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
-import {
-  type Bill,
-  billUsage,
-  type CallOutcome,
-  NOTHING_BILLED,
-  RECORDED_CHARS_MAX,
-  upstreamRequestId,
-  withoutSecrets,
-} from './bill.ts'
+import { READER_OF } from '../providers/endpoint.ts'
+import { askForResults, askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
+import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
-import type { Settler } from './settle.ts'
+import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
 import type { Upstream } from './upstream-pool.ts'
 
-/** How each kind of object is asked for. */
-interface KindSpec {
-  readonly reader: UsageReader
-  /** Where it is shown. `of` is what the id alone does not tell, where it was found. */
-  path(id: string, of: string): string
-  /** The first pause and the longest. */
+interface ObjectSpec {
+  /** Where upstream shows it. `thread` is that of a run. */
+  path(id: string, thread: string): string
+  /** The first and the longest pause between two questions. */
   readonly pausesMs: readonly [number, number]
-  readonly headers?: readonly string[]
+  /** It can be told to stop, and says then what it has used. */
+  readonly cancels?: true
+  /** Where the results of its requests are, which say what it cost; null where there are none. */
+  results?(path: string, metered: Metered): string | null
 }
 
-const KINDS: Readonly<Partial<Record<ObjectKind, KindSpec>>> = {
-  response: { reader: 'responses', path: (id) => `/v1/responses/${id}`, pausesMs: [2_000, 30_000] },
-  video: { reader: 'video', path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
+const BATCH_PAUSES_MS = [30_000, 300_000] as const
+
+/** How each kind of object is asked for. */
+const KINDS: Readonly<Partial<Record<ObjectKind, ObjectSpec>>> = {
+  response: { path: (id) => `/v1/responses/${id}`, pausesMs: [2_000, 30_000], cancels: true },
+  message_batch: {
+    path: (id) => `/v1/messages/batches/${id}`,
+    pausesMs: BATCH_PAUSES_MS,
+    results: (path) => `${path}/results`,
+  },
+  batch: {
+    path: (id) => `/v1/batches/${id}`,
+    pausesMs: BATCH_PAUSES_MS,
+    results: (_path, { resultsFile = null }) =>
+      resultsFile !== null && OBJECT_ID.test(resultsFile) ? `/v1/files/${resultsFile}/content` : null,
+  },
+  video: { path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
   run: {
-    reader: 'run',
     path: (id, thread) => `/v1/threads/${thread}/runs/${id}`,
     pausesMs: [2_000, 30_000],
-    headers: ['openai-beta', 'assistants=v2'],
+    cancels: true,
   },
 }
 
 /** States in which an object may still come to cost more. */
 const UNFINISHED: ReadonlySet<string | null> = new Set([
-  ...['queued', 'in_progress', 'requires_action', 'cancelling'],
+  ...['queued', 'in_progress', 'requires_action', 'validating', 'finalizing', 'cancelling', 'canceling'],
   null,
 ])
 
-/** Null where the reply did not name it in a way that can be asked for. */
-function pathOf(kind: KindSpec, { objectId, threadId = '' }: Metered): string | null {
-  if (objectId === null || !OBJECT_ID.test(objectId)) return null
-  return kind.reader === 'run' && !OBJECT_ID.test(threadId) ? null : kind.path(objectId, threadId)
-}
-
 const isFinal = ({ usage }: Metered) => !UNFINISHED.has(usage.stopReason)
 
-export interface DeferralParts {
-  readonly store: DeferredStore & Pick<RequestLogStore, 'readPriceVersion'>
+export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
-  readonly settler: Settler
-  readonly counts: CallCounts
-  readonly queues: Pick<AdmissionQueues, 'signalAll'>
-  readonly clock: Clock
-  readonly log: Log
-  readonly names: Pick<HeaderNames, 'redact'>
 }
 
 /** What the gateway knows of a call when the reply has told what it made. */
@@ -102,8 +86,16 @@ export interface Deferrals {
    * has named nothing that could be asked for: then it is billed as it is. Never fails.
    */
   defer(surface: Surface, kind: ObjectKind, metered: Metered, made: MadeObject): Promise<boolean>
-  /** A client was shown an object. If it is one of ours, and final, its call is settled. Never fails: else the poller does it. */
-  shown(surface: Surface, metered: Metered): Promise<void>
+  /**
+   * A client was shown an object, or the results of a batch. If that is one of ours, and final, its call is settled; of a
+   * batch once its results are read here as well. Never fails: else the poller does it.
+   */
+  shown(surface: Surface, path: string, metered: Metered): Promise<void>
+  /**
+   * A client is about to delete what may be the object of an open call, or stand above it: afterwards upstream could not be
+   * asked what it cost. So it is asked now, and what is under way is cancelled first. Never fails.
+   */
+  beforeDelete(surface: Surface, path: string): Promise<void>
   start(): void
   stop(): Promise<void>
 }
@@ -113,73 +105,92 @@ export interface Deferrals {
  * cost; what a client asks for itself counts as well. Whatever comes first settles the call, which the store closes once.
  */
 export function createDeferrals(parts: DeferralParts): Deferrals {
-  const { store, upstreams, settler, counts, queues, clock, log, names } = parts
+  const { store, upstreams, clock, log } = parts
+  const bills = createDeferredBills(parts)
   const holder = randomUUID()
   const stopping = new AbortController()
-  let rateAgain: ReturnType<typeof import('../pricing/rate-again.ts').createRateAgain> | null = null
+  /** Objects that are being asked for, by their names. */
+  const polls = new Map<string, Promise<boolean>>()
+  const turns: Record<Surface, number> = { messages: 0, chat: 0 }
   let retrying: Promise<unknown> = Promise.resolve()
 
-  async function settle(object: DeferredObject, bill: Bill): Promise<void> {
-    const { call } = object
-    const closing: CallClosing = {
-      ...withoutSecrets(bill, names.redact),
-      requestId: call.requestId,
-      atMs: clock.nowMs(),
-      ...{ status: call.status, streamed: call.streamed, upstreamRequestId: call.upstreamRequestId },
-      ...{ upstreamMs: call.upstreamMs, overheadMs: call.overheadMs ?? 0 },
-      ...{ bytesIn: call.bytesIn, bytesOut: call.bytesOut },
-    }
-    await settler.settle(closing, ({ booked }) => {
-      queues.signalAll()
-      const times = { overheadMs: call.overheadMs ?? 0, upstreamMs: call.upstreamMs ?? 0 }
-      if (booked) counts.settled(call.surface, call.modelAsked, closing, times)
-    })
-    await store.forgetDeferred(object)
+  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+
+  /** Questions to a surface are at least so far apart, whatever they are for. */
+  async function takeTurn(surface: Surface): Promise<void> {
+    const nowMs = clock.monotonicMs()
+    const turnMs = Math.max(nowMs, turns[surface])
+    turns[surface] = turnMs + limits.deferredGapMs
+    if (turnMs > nowMs) await pause(turnMs - nowMs)
   }
 
-  /** By the prices and the discount of the day on which the call was made. */
-  async function billOf(call: CallRecord, metered: Metered): Promise<Bill> {
-    const asked = readRating(call.rating)?.context.video
-    const usage = asked === undefined ? metered.usage : videoUsage(metered.usage, asked)
-    const { createRateAgain } = await import('../pricing/rate-again.ts')
-    rateAgain ??= createRateAgain()
-    const priceVersionJson = await store.readPriceVersion(call.priceVersion ?? '')
-    if (priceVersionJson === null)
-      throw new Error(`the price version of ${call.requestId} is not in the books`)
-    const rated = rateAgain({ usage: JSON.stringify(usage), rating: call.rating, priceVersionJson })
-    return billUsage(usage, rated ?? UNPRICED)
+  async function ask(object: DeferredObject, upstream: Upstream, method: 'GET' | 'POST' = 'GET') {
+    const { surface, kind, path } = object
+    await takeTurn(surface)
+    const target = method === 'GET' ? path : `${path}/cancel`
+    return await askUpstream(surface, upstream, target, READER_OF[kind], method)
+  }
+
+  /** Whether it is settled by this. */
+  async function settle(object: DeferredObject, spec: ObjectSpec, upstream: Upstream, metered: Metered) {
+    if (spec.results === undefined) {
+      await bills.settle(object, metered)
+      return true
+    }
+    const path = spec.results(object.path, metered)
+    return await bills.settleBatch(
+      object,
+      metered,
+      path === null
+        ? null
+        : async (results) => {
+            await takeTurn(object.surface)
+            return await askForResults(object.surface, upstream, path, (chunk) => results.write(chunk))
+          },
+    )
   }
 
   /** Whether there is nothing more to ask. */
-  async function take(object: DeferredObject, answer: UpstreamAnswer): Promise<boolean> {
-    if (answer.kind === 'answered' && answer.status === 404) {
-      log.warn(aboutOf(object), 'upstream does not know what a call has made; its cost is lost')
-      await settle(object, { ...NOTHING_BILLED, state: 'interrupted' })
-      return true
-    }
+  async function take(object: DeferredObject, spec: ObjectSpec, upstream: Upstream, answer: UpstreamAnswer) {
+    const isGone = answer.kind === 'answered' && answer.status === 404
     const metered = answer.kind === 'answered' ? answer.metered : null
-    if (metered !== null && isFinal(metered)) {
-      await settle(object, await billOf(object.call, metered))
-      return true
-    }
-    if (clock.nowMs() - object.call.startedAtMs < limits.deferredMs) return false
-    log.warn(aboutOf(object), 'what a call has made is not final after 30 days; its cost is lost')
-    await settle(object, { ...NOTHING_BILLED, state: 'interrupted' })
+    if (metered !== null && isFinal(metered) && (await settle(object, spec, upstream, metered))) return true
+    if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs) return false
+    await bills.giveUp(object)
     return true
   }
 
-  async function poll(object: DeferredObject): Promise<void> {
-    const kind = KINDS[object.kind]
+  /** Whether there is nothing more to ask. One that fails is due again, and others are not held up. Never rejects. */
+  function poll(object: DeferredObject, more?: { readonly cancel: boolean }): Promise<boolean> {
+    const name = nameOf(object)
+    const running = polls.get(name)
+    if (running !== undefined) return running
+    const started = pollNow(object, more?.cancel ?? false)
+      .catch(async (error: unknown) => {
+        const about = { ...aboutOf(object), cause: (error as Error).message }
+        log.error(about, 'a deferred call could not be settled')
+        await store.postponeDeferred(object, limits.deferredFailedMs, clock.nowMs()).catch(() => {})
+        return false
+      })
+      .finally(() => polls.delete(name))
+    polls.set(name, started)
+    return started
+  }
+
+  async function pollNow(object: DeferredObject, cancel: boolean): Promise<boolean> {
+    const spec = KINDS[object.kind]
     const upstream = upstreams[object.surface]
-    if (kind === undefined || upstream === null) return
-    const answer = await askUpstream(object.surface, upstream, object.path, kind.reader, kind.headers)
-    if (await take(object, answer)) return
+    if (spec === undefined || upstream === null) return false
+    let answer = await ask(object, upstream)
+    if (await take(object, spec, upstream, answer)) return true
+    if (cancel && spec.cancels === true) {
+      answer = await ask(object, upstream, 'POST')
+      if (await take(object, spec, upstream, answer)) return true
+    }
     const told = answer.kind === 'answered' ? answer.retryAfterMs : null
-    await store.postponeDeferred(
-      object,
-      Math.max(told ?? 0, pauseMs(kind.pausesMs, object.polls)),
-      clock.nowMs(),
-    )
+    const waitMs = Math.max(told ?? 0, pauseMs(spec.pausesMs, object.polls))
+    await store.postponeDeferred(object, waitMs, clock.nowMs())
+    return false
   }
 
   /** How long to pause before the next look. Nothing is written while there is nothing to ask for. */
@@ -187,19 +198,11 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if ((await store.countDeferred()) === 0) return limits.deferredIdleLookMs
     const surfaces = SURFACE_NAMES.filter((surface) => upstreams[surface] !== null)
     const due = (await store.claimDeferred(holder, surfaces, clock.nowMs())) ?? []
-    for (const object of due) {
-      if (stopping.signal.aborted) return 0
-      // One that fails is due again, and those behind it are not held up.
-      await poll(object).catch(async (error: unknown) => {
-        log.error(
-          { ...aboutOf(object), cause: (error as Error).message },
-          'a deferred call could not be settled',
-        )
-        await store.postponeDeferred(object, limits.deferredFailedMs, clock.nowMs())
-      })
-      await pause(limits.deferredGapMs)
-    }
-    return due.length > 0 ? 0 : limits.deferredLookMs
+    const free = due.filter((object) => !polls.has(nameOf(object)))
+    for (const object of free.slice(0, limits.deferredPollsMax - polls.size)) void poll(object)
+    // A long download holds up no others: they get the room that is left.
+    if (polls.size > 0) await Promise.race([...polls.values(), pause(limits.deferredLookMs)])
+    return free.length > 0 && polls.size < limits.deferredPollsMax ? 0 : limits.deferredLookMs
   }
 
   const keep = (deferral: Deferral) => store.deferCall(deferral)
@@ -212,8 +215,6 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (kept !== null) return
     }
   }
-
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
 
   const tellTrouble = atMostEvery(TOLD_AGAIN_MS, clock, (error: unknown) => {
     log.warn(
@@ -231,19 +232,28 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     stopping: stopping.signal,
   })
 
+  /** What is done for a client's answer must not fail it. */
+  async function unfailing(work: () => Promise<unknown>): Promise<void> {
+    await work().catch((error: unknown) =>
+      log.error({ cause: (error as Error).message }, 'what a client was shown could not be settled'),
+    )
+  }
+
   return {
     async defer(surface, kind, metered, made) {
-      const how = KINDS[kind]
-      const { objectId } = metered
-      const path = how === undefined ? null : pathOf(how, metered)
-      if (how === undefined || path === null || objectId === null || isFinal(metered)) return false
+      const spec = KINDS[kind]
+      const { objectId, threadId = null } = metered
+      if (spec === undefined || objectId === null || !OBJECT_ID.test(objectId) || isFinal(metered))
+        return false
+      if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return false
+      const [dueInMs] = spec.pausesMs
       const deferral = {
         ...made,
         surface,
         kind,
         objectId,
-        path,
-        dueInMs: how.pausesMs[0],
+        path: spec.path(objectId, threadId ?? ''),
+        dueInMs,
       }
       await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         const about = { request: made.requestId, object: objectId, cause: (error as Error).message }
@@ -253,32 +263,44 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       loop.wake()
       return true
     },
-    async shown(surface, metered) {
-      const { objectId } = metered
-      if (objectId === null || !isFinal(metered)) return
-      try {
+    shown: (surface, path, metered) =>
+      unfailing(async () => {
+        const objectId = metered.objectId ?? batchOfResults(path)
+        if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
         const object = await store.findDeferred({ surface, objectId })
-        if (object !== null) await settle(object, await billOf(object.call, metered))
-      } catch (error) {
-        log.error(
-          { object: objectId, cause: (error as Error).message },
-          'what a client was shown could not be settled',
-        )
-      }
-    },
+        const spec = object === null ? undefined : KINDS[object.kind]
+        if (object === null || spec === undefined) return
+        if (spec.results === undefined) await bills.settle(object, metered)
+        else await Promise.race([poll(object), pause(limits.deferredShownMs)])
+      }),
+    beforeDelete: (surface, path) =>
+      unfailing(async () => {
+        // The file may have the results of a batch, and which one it is the batch alone can say.
+        const prefix = path.startsWith('/v1/files/') ? '/v1/batches/' : path
+        const objects = await store.listDeferred(surface, prefix)
+        const asked = Promise.all(objects.map((object) => poll(object, { cancel: prefix === path })))
+        if (objects.length > 0) await Promise.race([asked, pause(limits.deferredShownMs)])
+      }),
     start: loop.start,
     async stop() {
       stopping.abort()
-      await Promise.all([loop.ended(), retrying])
+      await Promise.all([loop.ended(), retrying, ...polls.values()])
     },
   }
 }
 
-const UNPRICED = { costNanos: 0n, listNanos: 0n, unpriced: true, pricedAsRequested: false }
+/** The results of a Messages batch are a path below it. */
+function batchOfResults(path: string): string | null {
+  return /^\/v1\/messages\/batches\/([^/]+)\/results$/.exec(path)?.[1] ?? null
+}
 
 /** Twice as long each time, up to the longest. */
 function pauseMs([first, longest]: readonly [number, number], polls: number): number {
   return Math.min(longest, first * 2 ** Math.min(polls, 20))
+}
+
+function nameOf({ surface, objectId }: ObjectName): string {
+  return `${surface} ${objectId}`
 }
 
 function aboutOf({ objectId, call }: DeferredObject) {

@@ -3,7 +3,7 @@ import type { Target } from '../http/judge-head.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
-import { type Bill, billCall, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import { type Bill, billCall, deferredBill, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { deferCall } from './deferrals.ts'
@@ -12,7 +12,7 @@ import { endedCall, refuseCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
 import { askForStored } from './leave.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
-import { planCall } from './plan.ts'
+import { findFileBound, planCall } from './plan.ts'
 import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
 import type { Sender } from './receive-body.ts'
 import {
@@ -36,7 +36,8 @@ import { askForSource, isMadeFromVideo } from './source-video.ts'
  *              place the hold, or wait in the admission queue      → 400 401 402 403 404 429 503
  *   forward    provider credential in, bytes out                   → 502
  *   observe    the meter looks at a view of each chunk of the reply
- *   settle     usage → price → one store transaction; closes the hold once, on every way out
+ *   settle     usage → price → one store transaction; closes the hold once, on every way out. A call whose cost comes
+ *              later (a batch, a response in the background) is deferred instead: deferrals.ts settles it
  *   answer     upstream's reply, with the figures as headers or trailers
  */
 export async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
@@ -97,8 +98,9 @@ async function serveCall(
   try {
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
+    const fileBound = endpoint?.model === 'batch_file' ? await findFileBound(readCall, gateway) : null
     const source = isMadeFromVideo(readCall) ? await askForSource(readCall, gateway) : null
-    const call = { ...readCall, plan: planCall(readCall, gateway, source) }
+    const call = { ...readCall, plan: planCall(readCall, { fileBound, source }, gateway) }
 
     // admit
     const admission = await admit(call, gateway)
@@ -164,8 +166,10 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
   if (reader === 'speech') gateway.tokenCounter.warm()
   gateway.inFlight.count += 1
   let whole = false
+  let isDeferred = false
   try {
     // forward and observe
+    if (exchange.method === 'DELETE') await gateway.deferrals.beforeDelete(surface, call.target.path)
     await taps.seeHeld(call.read.body)
     const end = await send(call, reply, taps, gateway)
     endedMs = clock.monotonicMs()
@@ -175,12 +179,13 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
 
     // settle, or leave the hold in force where the cost comes later
     const outcome = { end, head: reply.replyHead, metered, bytesOut: reply.bytesOut, silentMs }
-    const isDeferred = await deferCall(call, outcome, passed, gateway)
-    const bill = isDeferred ? NOTHING_BILLED : await billCall(call, outcome, gateway)
+    isDeferred = call.plan.bill.makes !== null && (await deferCall(call, outcome, passed, gateway))
+    const bill = isDeferred ? deferredBill(reply.replyHead) : await billCall(call, outcome, gateway)
     gateway.reached('before_settle')
     const settled = isDeferred ? admission : await settle(bill)
     gateway.reached('settled')
-    if (call.plan.shows !== null && observed !== null) await gateway.deferrals.shown(surface, observed)
+    if (call.plan.shows !== null && observed !== null)
+      await gateway.deferrals.shown(surface, call.target.path, observed)
     whole = end.kind === 'complete'
     if (whole && modelAsked !== null && call.plan.bill.answers === 1)
       gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs() - reply.pausedMs)
@@ -196,7 +201,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     }
     gateway.observeCall?.(endedCall(call, bill, end, gateway))
   } catch (defect) {
-    await settle(NOTHING_BILLED)
+    if (!isDeferred) await settle(NOTHING_BILLED)
     throw defect
   } finally {
     taps.callOver(reply.replyHead, whole)

@@ -1,22 +1,22 @@
 import { limits as kernelLimits } from '../kernel/limits.ts'
-import type { Nanos } from '../kernel/money.ts'
-import type { Surface } from '../kernel/surface.ts'
+import { type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
+import type { ObjectKind, Surface } from '../kernel/surface.ts'
 import { NO_USAGE, type Quantities, type Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
-import type { ObjectKind } from '../ledger/deferred.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
-import { type Bound, boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
+import { modelAsked, type RequestFacts } from '../metering/request-facts.ts'
+import { boundOf, inputTokensMax, outputTokensMax } from '../pricing/bound.ts'
 import type { Discount } from '../pricing/discount.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { resolve } from '../pricing/priced-parts.ts'
 import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
 import { writeRating } from '../pricing/rating-text.ts'
+import type { BoundEntry } from '../providers/batch-entries.ts'
 import { type VideoAsked, videoAsked, videoOf, videoUsage } from '../providers/chat/videos.ts'
-import type { Endpoint, UsageReader } from '../providers/endpoint.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
-import { membersOf } from '../providers/request-members.ts'
+import { memberGetter, membersOf } from '../providers/request-members.ts'
 import { storingMember } from '../providers/request-tools.ts'
 import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
@@ -33,8 +33,10 @@ export interface PricedRequest {
   readonly modelAsked: string | null
   /** Of the decoded body. */
   readonly bodyBytes: number
-  /** The video that the call makes another one from, where it does and that is known. */
+  /** The video that the call makes another one from; null where it does not, or that one is not known. */
   readonly source?: Usage | null
+  /** What the file may cost that a batch is made of; null where it is not known, or none is. */
+  readonly fileBound?: Bound | null
   readonly atMs: number
 }
 
@@ -99,6 +101,8 @@ export interface PricerSettings {
 /** Knows the prices in force. */
 export interface Pricer {
   plan(call: PricedRequest): BillPlan
+  /** The most that a request can cost inside a batch. */
+  boundEntry(...entry: [...Parameters<BoundEntry>, atMs: number]): Bound
   /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
   use(book: PriceBook): void
 }
@@ -110,11 +114,23 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
     use(next) {
       book = next
     },
+    boundEntry(endpoint, facts, bodyBytes, atMs) {
+      if (endpoint.billing === 'free') return NO_COST
+      if (endpoint.billing !== 'metered') return { kind: 'unbounded', reason: 'it is not metered' }
+      const { surface, template: path } = endpoint
+      const entry = { surface, method: 'POST', path, endpoint, facts, bodyBytes, atMs }
+      const call = { ...entry, modelAsked: modelAsked(facts) }
+      const version = versionAt(book, atMs)
+      const context = { ...contextOf(call, settings), batch: true }
+      return boundFor(call, limitsOf(endpoint, call, version), context, version, settings)
+    },
     plan(call) {
       const version = versionAt(book, call.atMs)
       const context = contextOf(call, settings)
       const { endpoint } = call
       if (endpoint?.billing !== 'metered') {
+        const batch = batchPlan(call, context, version, settings)
+        if (batch !== null) return batch
         if (!isFree(call)) {
           return unmetered(version, context, settings, refusal('endpoint_not_metered', settings))
         }
@@ -126,27 +142,29 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const limits = limitsOf(endpoint, call, version)
       const imageToolModel = recorded(limits.tools.imageModel)
       const tierAsked = recorded(tierFor(call.surface, limits, settings))
-      const video =
-        endpoint.usage === 'video' ? { video: videoAsked(endpoint, call.facts, call.source ?? null) } : {}
-      const full = { ...context, imageToolModel, tierAsked, ...video }
-      const plan = metered(call, limits, full, version, settings)
-      const makes = madeBy(endpoint.usage, limits)
+      const asked = { ...context, imageToolModel, tierAsked }
+      const plan = metered(
+        call,
+        limits,
+        endpoint.usage !== 'video'
+          ? asked
+          : { ...asked, video: videoAsked(endpoint, call.facts, call.source ?? null) },
+        version,
+        settings,
+      )
+      // Other endpoints do nothing in the background, whatever a request says.
+      const isBackground = limits.background && endpoint.usage === 'responses'
+      const makes = endpoint.makes ?? (isBackground ? 'response' : null)
       if (makes === null) return plan
       const storing = storingMember(endpoint, call.facts)
-      if (settings.polls && storing === null) return { ...plan, makes, counts: false }
+      // What storing costs is never told; all else is, where it is asked for.
+      const deferred = { ...plan, makes: settings.polls ? makes : null, counts: false }
+      if (settings.polls && storing === null) return deferred
+      const unmeteredMember = storing ?? (isBackground ? 'background' : null)
       const unratable = refusal('endpoint_not_metered', settings)
-      const unmeteredMember = storing ?? (makes === 'response' ? 'background' : null)
-      // What cannot be refused is paid as far as it is told.
-      const told = { makes: settings.polls ? makes : null, counts: false }
-      return { ...plan, ...told, unratable, unpricedModel: null, unmeteredMember }
+      return { ...deferred, unratable, unpricedModel: null, unmeteredMember }
     },
   }
-}
-
-/** What is left behind upstream by calls whose reply is not all. Other endpoints do nothing in the background, whatever a request says. */
-function madeBy(reader: UsageReader, { background }: RequestLimits): ObjectKind | null {
-  if (reader === 'responses') return background ? 'response' : null
-  return reader === 'video' ? 'video' : reader === 'run' ? 'run' : null
 }
 
 /** Some models search the web for every answer they give to a chat. */
@@ -179,7 +197,7 @@ function unmetered(
 ): BillPlan {
   return {
     // What cannot be rated is no free call: where it is let pass, a spent cap still stops it.
-    hold: unratable === null ? { kind: 'none' } : { kind: 'bound', nanos: 0n, listNanos: 0n },
+    hold: unratable === null ? { kind: 'none' } : NO_HOLD,
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
     unratable,
@@ -209,24 +227,10 @@ function metered(
   const modelDefault = defaultModel(call, limits, version)
   const model = call.modelAsked ?? modelDefault
   const fees = SURFACES[call.surface].fees(call.facts)
-  const limited = boundOf(
-    {
-      ...limits,
-      surface: call.surface,
-      endpoint: context.endpoint,
-      model,
-      bodyBytes: call.bodyBytes,
-    },
-    version,
-    { defaultTier: settings.chatDefaultTier, regional: context.regional, geographyPossible: true },
-    settings.discount,
-  )
-  const bound: Bound =
-    context.video !== undefined
-      ? boundVideo(context.video, call.source ?? null, context, version, settings)
-      : limits.unlimited && limited.kind === 'bound'
-        ? { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
-        : limited
+  const bound =
+    context.video === undefined
+      ? boundFor(call, limits, context, version, settings)
+      : boundVideo(context.video, call.source ?? null, context, version, settings)
   return {
     hold: holdOf(bound),
     priceVersion: version.id,
@@ -261,6 +265,71 @@ function boundVideo(
   // A model that has a price, and none for videos, costs nothing by the list.
   if (listNanos === 0n) return { kind: 'unpriced', model: context.modelAsked ?? context.endpoint }
   return { kind: 'bound', listNanos, costNanos }
+}
+
+function boundFor(
+  call: PricedRequest,
+  limits: RequestLimits,
+  { endpoint, regional, batch }: RatingContext,
+  version: PriceVersion,
+  { chatDefaultTier: defaultTier, discount }: PricerSettings,
+): Bound {
+  const { surface, bodyBytes } = call
+  const model = call.modelAsked ?? defaultModel(call, limits, version)
+  const limited = boundOf(
+    { ...limits, surface, endpoint, model, bodyBytes },
+    version,
+    { defaultTier, regional, geographyPossible: true, batch },
+    discount,
+  )
+  if (!limits.unlimited || limited.kind !== 'bound') return limited
+  return { kind: 'unbounded', reason: 'something takes part that the request does not limit' }
+}
+
+/** A batch of requests, each of which is rated by itself when it is done; null for what is none, or is not asked for. */
+function batchPlan(
+  call: PricedRequest,
+  context: RatingContext,
+  version: PriceVersion,
+  settings: PricerSettings,
+): BillPlan | null {
+  const { endpoint, facts } = call
+  if (endpoint === null || !settings.polls) return null
+  const { makes, model } = endpoint
+  if (makes !== 'message_batch' && makes !== 'batch') return null
+  const inFile = model === 'batch_file'
+  const bound = inFile
+    ? (call.fileBound ?? null)
+    : facts.kind === 'json'
+      ? (facts.records?.bound ?? null)
+      : null
+  const [template = ''] = SURFACES[call.surface].batchEndpoints
+  const lines = {
+    ...context,
+    endpoint: inFile ? recorded(endpointIn(facts) ?? template) : template,
+    batch: true,
+  }
+  const plan = unmetered(version, lines, settings, null)
+  if (bound === null) return { ...plan, makes, metered: true, hold: NO_HOLD, unratable: UNKNOWN_BATCH }
+  return {
+    ...plan,
+    makes,
+    metered: true,
+    hold: holdOf(bound),
+    unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', settings) : null,
+    unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
+  }
+}
+
+const NO_HOLD: Hold = { kind: 'bound', nanos: 0n, listNanos: 0n }
+
+/** What it will cost is told later, so that only limits are in its way. */
+const UNKNOWN_BATCH: Unratable = { reason: 'batch_file_unknown', refuse: 'limited' }
+
+/** What the requests of a batch are for, as it says itself. */
+function endpointIn(facts: RequestFacts): string | null {
+  const member = memberGetter(facts)('endpoint')
+  return member?.kind === 'string' ? member.value : null
 }
 
 function tokensHeld(
@@ -305,7 +374,7 @@ function holdOf(bound: Bound): Hold {
     case 'unbounded':
       return { kind: 'unbounded' }
     case 'unpriced':
-      return { kind: 'bound', nanos: 0n, listNanos: 0n }
+      return NO_HOLD
   }
 }
 

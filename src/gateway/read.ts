@@ -4,6 +4,7 @@ import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import {
+  FILE_BATCH_NAMES,
   NOT_READ,
   type RequestFacts,
   RUN_NAMES,
@@ -12,6 +13,7 @@ import {
   VIDEO_NAMES,
 } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
+import { BatchEntries, type BoundEntry } from '../providers/batch-entries.ts'
 import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
@@ -39,6 +41,7 @@ export type ReadResult = ReadBody | ({ readonly kind: 'refused' } & Denial) | { 
 
 export interface ReadOptions extends ReceiveOptions {
   readonly decoding: DecodingTurns
+  readonly boundEntry: BoundEntry
 }
 
 interface Announced {
@@ -103,7 +106,7 @@ export async function readBody(
     : readerFor(
         firstValue(headers, 'content-type'),
         firstValue(headers, 'content-encoding'),
-        watchRecords(endpoint),
+        watchRecords(endpoint, (surface) => new BatchEntries(surface, options.boundEntry)),
         also,
       )
   const encoded = isEncoded(exchange)
@@ -158,6 +161,7 @@ interface AudioWatch extends AlsoRead {
 
 /** What only those endpoints are read for that are held or billed by it. */
 export function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
+  if (endpoint.model === 'batch_file') return { names: FILE_BATCH_NAMES }
   if (endpoint.billing !== 'metered') return undefined
   if (endpoint.usage === 'transcription') return { files: new AudioUpload() }
   if (endpoint.usage === 'video') return { names: VIDEO_NAMES, fields: VIDEO_FIELDS }

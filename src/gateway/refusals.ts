@@ -59,6 +59,13 @@ export function explainRefusal(refusal: CallRefusal, asked: AskedFor, names: Hea
         'endpoint_not_metered',
         `What ${asked.endpoint} costs cannot be metered by this gateway yet. Ask its operator.`,
       )
+    case 'batch_file_unknown':
+      return refuse(
+        'batch_file_unknown',
+        'What the file of this batch may cost is not known here, and this key has a limit. Upload the file through this ' +
+          'gateway with this key, as JSON Lines with a "url" and a "body" in each line, and make the batch of that one.',
+        { param: 'input_file_id' },
+      )
     case 'budget_exceeded':
       return refuse(
         'budget_exceeded',

@@ -83,6 +83,13 @@ export const ERRORS = {
     meaning:
       'What the endpoint costs cannot be read off the wire, and the call could not be held against a limit; or the path is another spelling of a paid endpoint, and the message names that one.',
   },
+  batch_file_unknown: {
+    status: 404,
+    fault: 'client',
+    retry: 'never',
+    meaning:
+      'The file that a batch is to be made of was not uploaded here by this key, or its lines could not be read: what it may cost cannot be held against a limit.',
+  },
   minting_refused: {
     status: 404,
     fault: 'operator',

@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto'
+import { createHash, randomFillSync } from 'node:crypto'
 import type { Clock } from './clock.ts'
 
 /**
@@ -42,6 +42,14 @@ export function createUlidSource(clock: Clock): IdSource {
     for (let i = 0; i < RANDOM_CHARS; i++) text += ALPHABET[random[i] ?? 0]
     return text
   }
+}
+
+/** The id of a part of what has this id: as old as that, and the same whenever it is asked for. */
+export function childIdOf(id: string, name: string): string {
+  const digest = createHash('sha256').update(`${id} ${name}`).digest()
+  let text = id.slice(0, -RANDOM_CHARS)
+  for (let i = 0; i < RANDOM_CHARS; i++) text += ALPHABET[(digest[i] ?? 0) & 31]
+  return text
 }
 
 function countUp(digits: Uint8Array): void {

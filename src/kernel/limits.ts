@@ -375,6 +375,12 @@ export const limits = {
   deferredIdleLookMs: 5_000,
   deferredFailedMs: 60_000,
   deferredMs: 30 * 24 * 60 * 60 * 1000,
+  /** So many are asked for at a time; the others stay due. */
+  deferredPollsMax: 8,
+  /** How long an answer waits that shows a client a batch which has ended, until that is settled. Then it goes, and the batch is settled later. */
+  deferredShownMs: 5_000,
+  /** How long the results of a batch may bring nothing. Then they are read again later. */
+  resultsIdleMs: 60_000,
 
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,

@@ -6,6 +6,25 @@ export type Nanos = bigint
 
 export const NANOS_PER_USD = 1_000_000_000n
 
+/** The most that something can cost. */
+export type Bound =
+  | { readonly kind: 'bound'; readonly listNanos: Nanos; readonly costNanos: Nanos }
+  /** No limit is known: the hold is all that is left. */
+  | { readonly kind: 'unbounded'; readonly reason: string }
+  | { readonly kind: 'unpriced'; readonly model: string }
+
+export const NO_COST: Bound = { kind: 'bound', listNanos: 0n, costNanos: 0n }
+
+/** Of both together. What has no price comes first: it decides whether the call may go at all. */
+export function addBounds(one: Bound, other: Bound): Bound {
+  if (one.kind === 'bound' && other.kind === 'bound') {
+    const listNanos = one.listNanos + other.listNanos
+    return { kind: 'bound', listNanos, costNanos: one.costNanos + other.costNanos }
+  }
+  if (one.kind === 'unpriced' || other.kind === 'bound') return one
+  return one.kind === 'bound' || other.kind === 'unpriced' ? other : one
+}
+
 const PLACES = 9
 const ZERO = 0x30
 

@@ -70,7 +70,7 @@ export interface Ahead {
 export const NOBODY_AHEAD: Ahead = { key: false, accounts: [] }
 
 export interface Unratable {
-  readonly reason: 'model_not_priced' | 'endpoint_not_metered'
+  readonly reason: 'model_not_priced' | 'endpoint_not_metered' | 'batch_file_unknown'
   /** `limited`: only where a limit could not be kept, that is under a cap or enforced credit. */
   readonly refuse: 'always' | 'limited' | 'never'
 }

@@ -1,13 +1,10 @@
-import type { Surface } from '../kernel/surface.ts'
+import type { ObjectKind, Surface } from '../kernel/surface.ts'
 import type { CallRecord } from './call.ts'
 
 /**
  * Calls whose cost comes later. What such a call has made upstream, a batch or a response in the background, is its
  * **object**. Until the object says what it cost, the call is `deferred`: open, with its hold in force.
  */
-
-export const OBJECT_KINDS = ['message_batch', 'batch', 'response', 'video', 'run'] as const
-export type ObjectKind = (typeof OBJECT_KINDS)[number]
 
 /** An object by the name that upstream gave it. One name belongs to one call: what says it a second time says nothing new. */
 export interface ObjectName {
@@ -46,7 +43,9 @@ export interface DeferredObject extends ObjectName {
 export interface ChildCall {
   readonly requestId: string
   readonly parentId: string
-  readonly model: string
+  readonly model: string | null
+  /** How it is rated, which is as a request for its model. */
+  readonly rating: string
   /** Lines that succeeded. */
   readonly requests: number
 }
@@ -62,6 +61,8 @@ export interface DeferredStore {
     surfaces: readonly Surface[],
     atMs: number,
   ): Promise<readonly DeferredObject[] | null>
+  /** The open objects whose paths begin like this, up to a limit. */
+  listDeferred(surface: Surface, pathPrefix: string): Promise<readonly DeferredObject[]>
   /** It is asked for again after so long. */
   postponeDeferred(name: ObjectName, inMs: number, atMs: number): Promise<void>
   /** Records for the models of a batch, to be settled like calls. Those that are there stay as they are. */

@@ -1,5 +1,5 @@
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
-import type { Nanos } from '../kernel/money.ts'
+import type { Bound, Nanos } from '../kernel/money.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from './call.ts'
 
 /** The account's money. `balance = credited - charged`, always. */
@@ -26,6 +26,8 @@ export interface BatchFile {
   /** Upstream's id of the file. */
   readonly fileId: string
   readonly models: readonly string[]
+  /** What its requests may cost in a batch; null where that could not be read. */
+  readonly bound: Bound | null
   readonly atMs: number
 }
 
@@ -80,6 +82,8 @@ export interface LedgerStore {
   addCredit(credit: NewCredit, idempotency: Idempotency | null): Promise<IdempotentResult<Credited>>
   /** Gives back what each listed call cost, once each, as entries of the journal; the calls stay as they were billed. */
   creditBack(command: CreditBack, idempotency: Idempotency | null): Promise<IdempotentResult<CreditedBack>>
-  /** Remembers which models the requests in an uploaded file name, for the batch that this key makes of it. */
+  /** Remembers which models the requests in an uploaded file name and what they may cost, for the batch that this key makes of it. */
   keepBatchFile(file: BatchFile): Promise<void>
+  /** What the file may cost; null for one that the key of this digest has not uploaded here. */
+  findBatchFile(digest: Buffer, fileId: string): Promise<Bound | null>
 }

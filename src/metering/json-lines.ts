@@ -1,6 +1,6 @@
 import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
 import type { Picked, Place } from './json-place.ts'
-import { JsonWalker } from './json-walker.ts'
+import { JsonWalker, type WalkOptions } from './json-walker.ts'
 
 const CR = 0x0d
 const LF = 0x0a
@@ -25,8 +25,8 @@ export class JsonLines {
   #lines = 0
   #fullLines = 0
 
-  constructor(place: Place, onLine: (line: Picked) => boolean) {
-    this.#walker = new JsonWalker(place)
+  constructor(place: Place, onLine: (line: Picked) => boolean, options: WalkOptions = {}) {
+    this.#walker = new JsonWalker(place, options)
     this.#onLine = onLine
   }
 

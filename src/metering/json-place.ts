@@ -148,8 +148,9 @@ export interface PickedObject {
  * - `scalar`: a string, a number or a boolean.
  * - `output`: a string that a model wrote: of a long one as much as there is room for.
  * - `written`: an object as it is written, within the same room.
+ * - `bytes`: nothing. Whatever stands there, its bytes are handed over as they pass.
  */
-type Reads = 'nothing' | 'text' | 'scalar' | 'output' | 'written'
+type Reads = 'nothing' | 'text' | 'scalar' | 'output' | 'written' | 'bytes'
 
 /** A place in a JSON text, and what is to be read if an object or an array stands there. */
 export interface Place {
@@ -192,6 +193,11 @@ export function streamOf(elements: Place): Place {
 
 export function sparseArrayOf(elements: Place): Place {
   return { ...TEXT, elements, sparse: true }
+}
+
+/** The bytes of what stands at the place are handed over as they pass, whether it is looked into or not. */
+export function handedOver(place: Place): Place {
+  return { ...place, reads: 'bytes' }
 }
 
 /** An object of which members are captured as they are written: with their spans, and not looked into. */

@@ -1,3 +1,4 @@
+import type { Borrowed } from '../kernel/read-buffer.ts'
 import { BoundedCopy } from './bounded-copy.ts'
 import { type Picked, type Place, UNREAD, Written } from './json-place.ts'
 import type { JsonScanLimits } from './json-scan.ts'
@@ -124,4 +125,42 @@ export class JsonValue {
 function withoutEscapes(text: string, { reads }: Place): string | Written {
   if (!text.includes('\\')) return text
   return reads === 'output' ? new Written(text, 'string') : (JSON.parse(`"${text}"`) as string)
+}
+
+/** Hands over the bytes of a value as they pass, be it a text or a container that is looked into. One at a time. */
+export class HandOver {
+  readonly #take: ((bytes: Borrowed) => void) | null
+  /** Where it begins, or goes on, in the chunk at hand. */
+  #from = NOWHERE
+  #depth = 0
+
+  constructor(take: ((bytes: Borrowed) => void) | null) {
+    this.#take = take
+  }
+
+  start(at: number, depth: number): void {
+    this.#from = at
+    this.#depth = depth
+  }
+
+  endChunk(chunk: Buffer): void {
+    if (this.#from === NOWHERE) return
+    this.#give(chunk, chunk.length)
+    this.#from = 0
+  }
+
+  /** A value has ended, which may be this one or one inside of it. */
+  endValue(chunk: Buffer, end: number, depth: number): void {
+    if (this.#from === NOWHERE || depth !== this.#depth) return
+    this.#give(chunk, end)
+    this.#from = NOWHERE
+  }
+
+  drop(): void {
+    this.#from = NOWHERE
+  }
+
+  #give(chunk: Buffer, to: number): void {
+    if (to > this.#from) this.#take?.(chunk.subarray(this.#from, to))
+  }
 }

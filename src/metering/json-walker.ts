@@ -41,7 +41,7 @@ import {
   type UnreadableJson,
 } from './json-scan.ts'
 import { ESCAPES, JsonString, NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
-import { JsonValue } from './json-value.ts'
+import { HandOver, JsonValue } from './json-value.ts'
 import { Utf8Check } from './utf8-check.ts'
 
 /** Up to here the stack is an array that V8 keeps on its heap: one that it does not takes 3.5 µs to make and to give back. */
@@ -51,6 +51,7 @@ const [BACKSLASH, COLON] = [0x5c, 0x3a]
 const STARTS_VALUE = new Uint8Array(256)
 for (const byte of Buffer.from('"{[-0123456789tfn')) STARTS_VALUE[byte] = 1
 const NOWHERE = -1
+const UNREAD_STRINGS: ReadonlySet<Place['reads']> = new Set(['nothing', 'written', 'bytes'])
 
 /** What is wrong with the byte at the cursor. */
 type Fault = UnreadableJson | null
@@ -61,6 +62,8 @@ export interface WalkOptions {
   readonly unmarked?: string
   /** Takes the elements of arrays that are streamed, as they end. */
   readonly onElement?: (element: Picked) => void
+  /** Takes the bytes of values that are handed over, as they pass. The end of one is that of what it stands in. */
+  readonly onBytes?: (bytes: Borrowed) => void
   /**
    * For replies, which no server reads after us: takes what clients take. That is a byte order mark, bytes that are no
    * UTF-8, names that only look like one that is read, and the last of members given twice. Values that are not read are
@@ -101,13 +104,14 @@ export class JsonWalker {
   #firstByte = 0
   /** The name, text, number or captured value at hand. */
   readonly #value: JsonValue
+  readonly #handOver: HandOver
 
   #memberCount = 0
   #rootEnd = 0
   #failure: Extract<JsonScan, { kind: 'unreadable' }> | null = null
   #ended = false
 
-  constructor(root: Place, { limits, unmarked, onElement, tolerant = false }: WalkOptions = {}) {
+  constructor(root: Place, { limits, unmarked, onElement, onBytes, tolerant = false }: WalkOptions = {}) {
     const usual = tolerant ? REPLY_LIMITS : JSON_SCAN_LIMITS
     this.#limits = limits === undefined ? usual : { ...usual, ...limits }
     this.#captured = new CapturedMembers(unmarked ?? null)
@@ -118,6 +122,7 @@ export class JsonWalker {
     this.#stack = new Uint8Array(Math.min(SHALLOW_DEPTH, this.#limits.depthMax))
     this.#cursor = { i: 0, state: tolerant ? BEFORE_MARK : BEFORE_ROOT, depth: 0, marks: 0, skipped: 0 }
     this.#value = new JsonValue(this.#limits)
+    this.#handOver = new HandOver(onBytes ?? null)
   }
 
   /** True once nothing that follows can change the answer. */
@@ -130,7 +135,9 @@ export class JsonWalker {
     if (this.#ended) this.#restart()
     if (this.#failure !== null || chunk.length === 0) return
     const room = this.#limits.documentBytesMax - this.#offset
-    const whole = asBuffer(viewOf(chunk), room)
+    const view = viewOf(chunk)
+    const isBuffer = view.length <= room && Buffer.isBuffer(view)
+    const whole = isBuffer ? view : Buffer.from(view.buffer, view.byteOffset, Math.min(view.length, room))
     const valid = this.#utf8 === null ? whole.length : this.#utf8.validPrefix(whole)
     this.#scan(valid === whole.length ? whole : whole.subarray(0, valid))
     if (valid < whole.length) this.#fail('not_utf8', valid)
@@ -182,6 +189,7 @@ export class JsonWalker {
       if (fault !== null) this.#fail(fault, cursor.i)
     }
     if (cursor.state === IN_STRING) this.#mark?.endChunk(bytes)
+    this.#handOver.endChunk(bytes)
     this.#value.endChunk(bytes, this.#offset)
   }
 
@@ -205,7 +213,7 @@ export class JsonWalker {
         cursor.depth--
         cursor.i++
         if (this.#stack[cursor.depth] === END_SEEN_VALUE) return this.#endValue(bytes, UNREAD)
-        this.#closeContainer()
+        this.#closeContainer(bytes)
         return null
       case END_SEEN_LITERAL:
         cursor.i++
@@ -264,6 +272,7 @@ export class JsonWalker {
       this.#value.open(this.#offset + cursor.i)
     }
     const { place } = this.#tree
+    if (place?.reads === 'bytes') this.#handOver.start(cursor.i, cursor.depth)
     if (first === OPEN_BRACE || first === OPEN_BRACKET) {
       const isObject = first === OPEN_BRACE
       if (place !== null && (isObject ? place.members : place.elements) !== null)
@@ -281,7 +290,7 @@ export class JsonWalker {
   #startString(bytes: Buffer, words: DataView, place: Place | null): Fault {
     const cursor = this.#cursor
     const start = cursor.i + 1
-    const read = place === null || place.reads === 'nothing' || place.reads === 'written' ? null : place
+    const read = place === null || UNREAD_STRINGS.has(place.reads) ? null : place
     const quote = this.#crossShort(bytes, words)
     if (quote !== NOWHERE) {
       cursor.i = quote + 1
@@ -340,8 +349,9 @@ export class JsonWalker {
   }
 
   /** The closing bracket is behind the cursor. */
-  #closeContainer(): void {
+  #closeContainer(bytes: Buffer): void {
     const cursor = this.#cursor
+    this.#handOver.endValue(bytes, cursor.i, cursor.depth)
     if (this.#tree.close()) {
       this.#rootEnd = this.#offset + cursor.i - 1
       cursor.state = AFTER_ROOT
@@ -351,6 +361,7 @@ export class JsonWalker {
   /** The value ends before the cursor. */
   #endValue(bytes: Buffer, value: Picked): Fault {
     const cursor = this.#cursor
+    this.#handOver.endValue(bytes, cursor.i, cursor.depth)
     cursor.state = this.#tree.inObject ? SEEN_AFTER_MEMBER : SEEN_AFTER_ELEMENT
     if (!this.#captured.isOpen) return this.#tree.add(value) ? null : 'too_much'
     const text = this.#value.take(bytes, this.#offset, cursor.i, this.#limits.captureBytesMax)
@@ -420,6 +431,7 @@ export class JsonWalker {
     this.#captured.clear()
     this.#value.drop()
     this.#tree.clear()
+    this.#handOver.drop()
   }
 }
 
@@ -433,10 +445,4 @@ export function scanJson<Name extends string>(
   const walker = new JsonWalker(root, limits === undefined ? {} : { limits })
   walker.write(bytes)
   return walker.end() as JsonScan<Name>
-}
-
-/** As much of it as there is room for. Another view of the same bytes is made only where it must be. */
-function asBuffer(bytes: Uint8Array, lengthMax: number): Buffer {
-  if (bytes.length <= lengthMax && Buffer.isBuffer(bytes)) return bytes
-  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, lengthMax))
 }

@@ -80,6 +80,8 @@ export interface Reading {
   readonly threadId?: string
   /** Of replies about audio alone. */
   readonly audio?: AudioSeen
+  /** Of a batch: the file that has its results, where they are in one. */
+  readonly resultsFile?: string | null
 }
 
 export interface Metered extends Reading {

@@ -25,6 +25,8 @@ export interface RequestReader {
 /** Looks into the records of a JSON body as they pass. It costs a second pass, and is for the endpoints that have some. */
 export interface RecordWatch {
   readonly place: Place
+  /** Takes the bytes of what the place hands over. */
+  readonly seen?: (bytes: Borrowed) => void
   take(record: Picked): void
   /** `scan` has what was found around the records. */
   found(scan: JsonScan): RecordsFound
@@ -165,7 +167,10 @@ class RequestJson implements Scanner {
 
 function jsonScannerWith(records: RecordWatch, names: Place): Scanner {
   const json = new RequestJson(names)
-  const walker = new JsonWalker(records.place, { onElement: (record) => records.take(record) })
+  const walker = new JsonWalker(records.place, {
+    onElement: (record) => records.take(record),
+    ...(records.seen === undefined ? {} : { onBytes: records.seen }),
+  })
   return {
     write(chunk) {
       walker.write(chunk)

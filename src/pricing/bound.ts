@@ -1,4 +1,4 @@
-import type { Nanos } from '../kernel/money.ts'
+import type { Bound } from '../kernel/money.ts'
 import type { Fallback } from '../providers/request-limits.ts'
 import type { Advisor, RequestTools } from '../providers/request-tools.ts'
 import { SURFACES } from '../providers/surfaces.ts'
@@ -16,12 +16,6 @@ import {
 } from './price-book.ts'
 import { type Side, UNITS_OF } from './rate-keys.ts'
 import { type BoundRequest, type BoundSettings, type ReportedTier, tierOf } from './rating-context.ts'
-
-export type Bound =
-  | { readonly kind: 'bound'; readonly listNanos: Nanos; readonly costNanos: Nanos }
-  /** No limit is known: the hold is all that is left. */
-  | { readonly kind: 'unbounded'; readonly reason: string }
-  | { readonly kind: 'unpriced'; readonly model: string }
 
 /** All inputs of one request for embeddings together; each of them has to fit the window. */
 const EMBEDDED_TOKENS_MAX = 300_000
@@ -223,10 +217,11 @@ function dearestFor(
     )
   // What is paid for speed may be served, and reported, as standard. Cheaper tiers are refused rather than raised,
   // by the models that have them.
-  return tier === 'flex' && rates.listed ? own : dearestOfBoth(own, usual)
+  return settings.batch === true || (tier === 'flex' && rates.listed) ? own : dearestOfBoth(own, usual)
 }
 
 function tierFor(request: BoundRequest, settings: BoundSettings): ReportedTier {
+  if (settings.batch === true) return { tier: 'batch', known: true }
   const left = request.serviceTier === null || request.serviceTier === 'auto'
   const serviceTier =
     left && SURFACES[request.surface].pricing.hasProjectTier ? settings.defaultTier : request.serviceTier

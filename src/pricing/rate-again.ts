@@ -11,14 +11,19 @@ export interface RecordedCall {
   readonly priceVersionJson: string
 }
 
+/** Prices as they were kept; null if they cannot be read. */
+export function readVersion(json: string): PriceVersion | null {
+  const loaded = loadBook(`{"versions":[${json}]}`)
+  return loaded.kind === 'book' ? loaded.book.versions[0] : null
+}
+
 /** Rates a recorded call from its own record: its usage, the way it was rated, and the prices it was rated with. */
 export function createRateAgain(): (call: RecordedCall) => Rating | null {
   const versions = new Map<string, PriceVersion | null>()
   const versionOf = (json: string): PriceVersion | null => {
     const known = versions.get(json)
     if (known !== undefined) return known
-    const loaded = loadBook(`{"versions":[${json}]}`)
-    const version = loaded.kind === 'book' ? loaded.book.versions[0] : null
+    const version = readVersion(json)
     versions.set(json, version)
     return version
   }

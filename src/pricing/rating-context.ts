@@ -42,6 +42,8 @@ export interface BoundSettings {
   readonly regional: boolean
   /** A default of the upstream workspace may choose where inference runs. */
   readonly geographyPossible: boolean
+  /** The request is one of a batch. */
+  readonly batch?: boolean
 }
 
 export interface ReportedTier {

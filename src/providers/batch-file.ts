@@ -1,3 +1,4 @@
+import type { Bound } from '../kernel/money.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { JsonLines } from '../metering/json-lines.ts'
@@ -12,24 +13,30 @@ import {
 } from '../metering/multipart-scanner.ts'
 import { ModelNames, readModels } from './read-models.ts'
 import { BATCH_LINE, isPickedObject } from './request-members.ts'
+import type { EntryWatch } from './watch-records.ts'
 
 const FILE_NAME = new WatchedNames(['file'])
 
 /**
- * Watches the upload of a file of batch requests as it passes, and finds the models that the requests name. It
- * answers only what every reader of the file would find; for all else, be it another kind of file, it answers null,
- * and a batch of such a file is refused to keys with a list of allowed models. It never throws and keeps no chunk.
+ * Watches the upload of a file of batch requests as it passes, and finds the models that the requests name and what they
+ * may cost together. It answers only what every reader of the file would find; for all else, be it another kind of file,
+ * it answers null, and a batch of such a file is refused to keys with limits. It never throws and keeps no chunk.
  */
 export class BatchFileScanner {
   readonly #form: MultipartScanner<'purpose'> | null
   readonly #lines: JsonLines
   readonly #names = new ModelNames()
+  readonly #entries: EntryWatch
+  #isBounded = true
   #files = 0
   #failed = false
 
-  constructor(contentType: string | undefined, contentEncoding: string | undefined) {
+  constructor(contentType: string | undefined, contentEncoding: string | undefined, entries: EntryWatch) {
     const boundary = codingOf(contentEncoding) === 'identity' ? boundaryOf(contentType ?? '') : null
-    this.#lines = new JsonLines(BATCH_LINE, (line) => this.#readLine(line))
+    this.#entries = entries
+    this.#lines = new JsonLines(BATCH_LINE, (line) => this.#readLine(line), {
+      onBytes: (bytes) => entries.write(bytes),
+    })
     const sink: PartSink = {
       open: (head) => this.#openPart(head),
       write: (bytes) => {
@@ -49,14 +56,15 @@ export class BatchFileScanner {
     }
   }
 
-  /** To be called once the whole body has passed. */
-  end(): { readonly models: readonly string[] } | null {
+  /** To be called once the whole body has passed. The bound is null where a request cannot be read beyond doubt. */
+  end(): { readonly models: readonly string[]; readonly bound: Bound | null } | null {
     if (this.#failed || this.#form === null) return null
     const form = this.#form.end()
     if (form.kind === 'unreadable' || form.duplicates.length > 0 || this.#files !== 1) return null
     const purpose = form.fields.get('purpose')
     if (purpose?.kind !== 'text' || purpose.value !== 'batch' || !this.#lines.end()) return null
-    return { models: this.#names.names }
+    const { bound, ambiguity } = this.#entries
+    return { models: this.#names.names, bound: this.#isBounded && ambiguity === null ? bound : null }
   }
 
   #openPart(head: PartHead): boolean {
@@ -69,8 +77,9 @@ export class BatchFileScanner {
   }
 
   #readLine(line: Picked): boolean {
-    const body = isPickedObject(line) ? line['body'] : undefined
+    const { body, url = '' } = isPickedObject(line) ? line : {}
     if (!isPickedObject(body)) return false
+    if (typeof url !== 'string' || !this.#entries.endEntry(url)) this.#isBounded = false
     readModels(body, this.#names)
     return this.#names.unknown === null
   }

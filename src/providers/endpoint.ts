@@ -1,4 +1,4 @@
-import type { Surface } from '../kernel/surface.ts'
+import type { ObjectKind, Surface } from '../kernel/surface.ts'
 
 /** `WS` is a GET that asks to become a WebSocket; the two never mean the same on one path. */
 export type Method = 'GET' | 'POST' | 'DELETE' | 'WS'
@@ -48,10 +48,20 @@ export type UsageReader =
   | 'decisions'
   | 'compaction'
   | 'completions'
-  | 'video'
-  | 'run'
   | 'realtime'
   | 'live'
+  | 'batch'
+  | 'video'
+  | 'run'
+
+/** What reads an object whose cost comes later. */
+export const READER_OF: Readonly<Record<ObjectKind, UsageReader>> = {
+  message_batch: 'batch',
+  batch: 'batch',
+  response: 'responses',
+  video: 'video',
+  run: 'run',
+}
 
 /**
  * - `free`: upstream charges nothing for the call.
@@ -77,7 +87,9 @@ export type Endpoint = Billing & {
   readonly stateful: boolean
   /** Its reply shows an object that a call has made before, with what that has cost, read by this reader. */
   readonly shows?: UsageReader
-  /** It costs more than its reply tells, if `tool_resources` in its body create vector stores, whose storage is paid by the day. */
+  /** Its reply names an object whose cost is told later. Of other deferred endpoints it is never known. */
+  readonly makes?: ObjectKind
+  /** It costs more than any reply tells, if `tool_resources` in its body create vector stores, whose storage is paid by the day. */
   readonly mayStoreFiles?: true
 }
 
@@ -101,9 +113,9 @@ const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stat
 /**
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods, the
  * template, the word for billing and, where it applies: the place of the model, `stored` for a call on an object that is
- * stored under the shared account, `shows:<reader>` for a reply with the cost of an earlier call, `may_store_files`
- * where the body of a paid call can create vector stores, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows
- * that begin with `#` are comments.
+ * stored under the shared account, `makes:<kind>` for a reply with an object whose cost comes later, `shows:<reader>` for
+ * a reply with such an object, `may_store_files` where the body of a paid call can create vector stores, `reads_multipart`
+ * where SDKs send a form though the model is not a field of it. Rows that begin with `#` are comments.
  */
 export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
   return table.filter((row) => row !== '' && !row.startsWith('#')).flatMap((row) => readRow(surface, row))
@@ -115,8 +127,10 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const [template, billingWord = '', ...rest] = words.slice(templateAt)
   const usage = billingWord === 'metered' ? { usage: rest.shift() as UsageReader } : {}
   const model = rest.find(isModelPlace) ?? 'none'
-  const shows = rest.find((word) => word.startsWith(SHOWS))?.slice(SHOWS.length) as UsageReader | undefined
-  const known = new Set([model, 'stored', 'reads_multipart', 'may_store_files', SHOWS + shows])
+  const wordOf = (name: string) => rest.find((word) => word.startsWith(name))?.slice(name.length)
+  const [shows, makes] = [wordOf('shows:'), wordOf('makes:')]
+  const flags = ['stored', 'reads_multipart', 'may_store_files']
+  const known = new Set([model, ...flags, `shows:${shows}`, `makes:${makes}`])
   const odd = rest.find((word) => !known.has(word))
   const billing = BILLING_WORDS[billingWord]
   if (templateAt < 1 || billing === undefined || odd !== undefined) {
@@ -131,11 +145,10 @@ function readRow(surface: Surface, row: string): Endpoint[] {
     stateful: billing[1] || rest.includes('stored'),
     ...(storesFiles ? { mayStoreFiles: true } : {}),
     ...(shows === undefined ? {} : { shows }),
+    ...(makes === undefined ? {} : { makes }),
   }
   return words.slice(0, templateAt).map((method) => ({ surface, method, template, ...kind }) as Endpoint)
 }
-
-const SHOWS = 'shows:'
 
 function isModelPlace(word: string): word is ModelPlace {
   return Object.hasOwn(MODEL_PLACES, word)

@@ -125,7 +125,7 @@ function namedInEntries(endpoint: Endpoint, facts: RequestFacts): NamedModels {
   }
 }
 
-function namedInFile(facts: RequestFacts): NamedModels {
+export function namedInFile(facts: RequestFacts): NamedModels {
   const ambiguity = ambiguityOf(facts)
   if (ambiguity !== null) return unknown(ambiguity.detail)
   const file = facts.kind === 'json' ? facts.scan.members.get('input_file_id') : undefined

@@ -1,5 +1,6 @@
 import {
   arrayOf,
+  handedOver,
   objectOf,
   type Picked,
   type PickedObject,
@@ -99,10 +100,10 @@ const MODEL_MEMBERS = {
 const BODY: Place = objectOf({ ...MODEL_MEMBERS, input: sparseArrayOf(ITEM) })
 
 /** A batch of the Messages surface. */
-export const BATCH: Place = objectOf({ requests: streamOf(objectOf({ params: BODY })) })
+export const BATCH: Place = objectOf({ requests: streamOf(objectOf({ params: handedOver(BODY) })) })
 
 /** A line of an uploaded batch of the Chat surface. */
-export const BATCH_LINE: Place = objectOf({ body: BODY })
+export const BATCH_LINE: Place = objectOf({ url: TEXT, body: handedOver(BODY) })
 
 /** What an item of the input says for itself, besides its tools. */
 export const ITEM_CONTENT = ['content', 'arguments', 'output', 'input', 'action', 'operation'] as const

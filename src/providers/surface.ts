@@ -28,6 +28,8 @@ export interface SurfaceSpec {
   readonly itemMembers: Readonly<Record<string, string>>
   /** The endpoint that takes the file of a batch, where batches are made of files. */
   readonly batchUpload: string | null
+  /** The endpoints whose requests a batch can have. */
+  readonly batchEndpoints: readonly string[]
   /** The fees that a request leads to and its reply does not state. */
   fees(facts: RequestFacts): RequestFees
   /** How tokens are counted that upstream did not state. */

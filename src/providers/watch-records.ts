@@ -1,3 +1,6 @@
+import type { Bound } from '../kernel/money.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Surface } from '../kernel/surface.ts'
 import type { PickedObject } from '../metering/json-place.ts'
 import type { JsonScan } from '../metering/json-scan.ts'
 import type { Ambiguity, RecordsFound } from '../metering/request-facts.ts'
@@ -15,29 +18,49 @@ const ENTRIES_MAX = 100_000
  * What has to be looked at inside the body of a request, as it passes, to know its models and what it can cost; null
  * where it is nothing.
  */
-export function watchRecords(endpoint: Endpoint | null): RecordWatch | null {
+export function watchRecords(
+  endpoint: Endpoint | null,
+  createEntries: ((surface: Surface) => EntryWatch) | null = null,
+): RecordWatch | null {
   if (endpoint === null || endpoint.reads === 'nothing') return null
-  if (endpoint.model === 'batch_entries') return watchBatch()
+  if (endpoint.model === 'batch_entries')
+    return watchBatch(endpoint.surface, createEntries?.(endpoint.surface) ?? null)
   if (endpoint.billing === 'metered' && endpoint.usage === 'completions') return watchPrompts()
   const items = SURFACES[endpoint.surface].itemMembers[endpoint.template]
   return items === undefined ? null : watchItems(items)
 }
 
-function watchBatch(): RecordWatch {
+/** Bounds the requests of a batch as they pass. */
+export interface EntryWatch {
+  /** Of all that have ended. */
+  readonly bound: Bound
+  /** Of the first that has one. */
+  readonly ambiguity: Ambiguity | null
+  /** The next bytes of the request at hand. */
+  write(bytes: Borrowed): void
+  /** The request at hand is whole, and for this endpoint. False if it is for another one than those before it. */
+  endEntry(template: string): boolean
+}
+
+function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
   const names = new ModelNames()
-  let entries = 0
+  const [template = ''] = SURFACES[surface].batchEndpoints
+  let count = 0
   return {
     place: BATCH,
+    seen: (bytes) => entries?.write(bytes),
     take(entry) {
-      entries++
+      count++
       const body = isPickedObject(entry) ? entry['params'] : undefined
       if (isPickedObject(body)) readModels(body, names)
       else names.cannotRead('"requests"')
+      entries?.endEntry(template)
     },
     found(scan) {
-      if (entries === 0) names.leaveOpen('The batch names no models.')
-      if (entries > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
-      return summarise(scan, names)
+      if (count === 0) names.leaveOpen('The batch names no models.')
+      if (count > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
+      const found = summarise(scan, names, { bound: entries?.bound ?? null })
+      return { ...found, ambiguity: found.ambiguity ?? entries?.ambiguity ?? null }
     },
   }
 }
@@ -101,6 +124,7 @@ function summarise(scan: JsonScan, names: ModelNames, more: Partial<RecordsFound
     refersElsewhere: false,
     compacts: false,
     prompts: 1,
+    bound: null,
     ...more,
   }
 }

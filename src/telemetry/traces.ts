@@ -113,17 +113,18 @@ const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   messages: 'chat',
   chat: 'chat',
   responses: 'chat',
-  run: 'chat',
   realtime: 'chat',
   live: 'chat',
   compaction: 'chat',
   completions: 'text_completion',
   embeddings: 'embeddings',
   images: 'generate_content',
-  video: 'generate_content',
   speech: 'generate_content',
   transcription: 'generate_content',
   decisions: 'generate_content',
+  batch: 'generate_content',
+  video: 'generate_content',
+  run: 'chat',
 }
 
 function operationOf({ endpoint }: EndedCall): string | null {

@@ -83,12 +83,23 @@ test('a response that is cancelled costs what it says that it has used by then',
 
 test('a response that upstream no longer knows costs nothing, and what was held for it counts as lost', async () => {
   const { id, requestId } = await made()
-  await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface })
+  // Past the gateway, which would ask for it first.
+  const headers = { authorization: 'Bearer pc' }
+  await fetch(`${bench.simulator.chatUrl}/responses/${id}`, { method: 'DELETE', headers })
   await until('it is given up', async () => (await stateOf(requestId))['state'] === 'interrupted')
   const { cost_usd, lost_list_cost_usd } = await stateOf(requestId)
   assert.equal(cost_usd, 0)
   assert.ok(Number(lost_list_cost_usd) > 0)
   await bench.assertBooksBalance()
+})
+
+test('a response that is deleted while it works is cancelled first, and pays what it has used by then', async () => {
+  const { id, requestId } = await made()
+  workMs += 1_100
+  await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface })
+  const { state, stop_reason, cost_usd } = await stateOf(requestId)
+  assert.deepEqual([state, stop_reason], ['settled', 'cancelled'])
+  assert.ok(Number(cost_usd) > 0)
 })
 
 test('a revoked key ends nothing that is under way: what it has made is still billed to it', async () => {

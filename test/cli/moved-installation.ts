@@ -156,7 +156,8 @@ async function addOddities(dataDir: string): Promise<void> {
     const successor = { id: 'key_before', digest: digestOf('before'), prefix: 'p', last4: 'l' }
     await store.rotateKey('default', 'key_odd', { ...successor, createdAtMs: 1, oldExpiresAtMs: 1 }, null)
     const models = [ODD, 'y']
-    await store.keepBatchFile({ accountId: 'default', keyId: 'key_odd', fileId: ODD, models, atMs: 5 })
+    const bound = { kind: 'bound', listNanos: 2n, costNanos: 1n } as const
+    await store.keepBatchFile({ accountId: 'default', keyId: 'key_odd', fileId: ODD, models, bound, atMs: 5 })
     await addReleased(store, priceVersion, rating)
     await store.keepRefused([
       {

@@ -78,9 +78,12 @@ test('a request without a limit for a model without a price stays one without a 
 })
 
 test('only a response can be in the background, and what it states is rated, but nothing is counted', async () => {
-  const background = await plan('chat', 'POST /v1/responses', { ...RESPONSE, background: true })
+  const asked = await plan('chat', 'POST /v1/responses', { ...RESPONSE, background: true })
+  assert.deepEqual([asked.unratable, asked.makes, asked.counts], [null, 'response', false])
+  const notAsked = createPricer(loaded.book, { ...settings, polls: false })
+  const background = await plan('chat', 'POST /v1/responses', { ...RESPONSE, background: true }, notAsked)
   assert.deepEqual(background.unratable, { reason: 'endpoint_not_metered', refuse: 'limited' })
-  assert.equal(background.unmeteredMember, 'background')
+  assert.deepEqual([background.unmeteredMember, background.makes], ['background', null])
   assert.equal(background.metered, true)
   assert.equal(background.counts, false)
   assert.equal(background.hold.kind, 'bound')

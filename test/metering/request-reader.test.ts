@@ -139,6 +139,7 @@ test('records are looked into where somebody asks for it, also in a coded body',
     refersElsewhere: false,
     compacts: false,
     prompts: 1,
+    bound: null,
   }
   const watch: RecordWatch = {
     place: objectOf({ list: streamOf(TEXT) }),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
+import { BatchEntries } from '../../src/providers/batch-entries.ts'
 import { BatchFileScanner } from '../../src/providers/batch-file.ts'
 import { inPieces, mutate, mutations, pieceSizes } from '../metering/slices.ts'
 
@@ -28,7 +29,8 @@ function formOf(...parts: Part[]): Buffer {
 }
 
 function scan(body: Uint8Array, sizes: readonly number[] = [64], type = TYPE, coding?: string) {
-  return inPieces(new BatchFileScanner(type, coding), body, sizes)
+  const entries = new BatchEntries('chat', () => ({ kind: 'bound', listNanos: 2n, costNanos: 1n }))
+  return inPieces(new BatchFileScanner(type, coding, entries), body, sizes)
 }
 
 const line = (body: unknown, more: Record<string, unknown> = {}): string =>
@@ -84,8 +86,8 @@ const read: readonly [what: string, body: Buffer, models: readonly string[]][] =
 ]
 for (const [what, body, models] of read) {
   test(`a batch file with ${what} is read`, () => {
-    assert.deepEqual(scan(body), { models })
-    assert.deepEqual(scan(body, [body.length]), { models })
+    assert.deepEqual(scan(body)?.models, models)
+    assert.deepEqual(scan(body, [body.length]), scan(body))
   })
 }
 
@@ -162,7 +164,7 @@ test('an upload that is not plain multipart/form-data is not read', () => {
   assert.equal(scan(body, [64], 'application/json'), null)
   assert.equal(scan(body, [64], 'multipart/form-data'), null)
   assert.equal(scan(body, [64], 'multipart/mixed; boundary=b0'), null)
-  assert.deepEqual(scan(body, [64], TYPE, 'identity'), { models: ['a'] })
+  assert.deepEqual(scan(body, [64], TYPE, 'identity')?.models, ['a'])
 })
 
 const lines = fc.array(
@@ -192,7 +194,9 @@ test('what is found in a batch file does not depend on how it is cut', () => {
         expected.add(request.model)
         if (request.tools !== undefined) expected.add('gpt-image-2')
       }
-      const answer = expected.size === 0 ? null : { models: [...expected] }
+      const requests = BigInt(texts.filter((written) => written.trim() !== '').length)
+      const bound = { kind: 'bound', listNanos: 2n * requests, costNanos: requests }
+      const answer = expected.size === 0 ? null : { models: [...expected], bound }
       assert.deepEqual(scan(body, sizes), answer)
       assert.deepEqual(scan(body, [1]), answer)
     }),

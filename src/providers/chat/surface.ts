@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../kernel/errors.ts'
 import type { OutputText } from '../../metering/output-text.ts'
+import { BatchReader } from '../batch-object.ts'
 import { type GetMember, isGiven, memberGetter } from '../request-members.ts'
 import type { ReaderSpec, SurfaceSpec } from '../surface.ts'
 import { SpeechEventsMeter, SpeechMeter, TranscriptMeter } from './audio-meters.ts'
@@ -67,6 +68,7 @@ const READERS: SurfaceSpec['readers'] = {
   run: { create: () => new RunReader(), outputLimits: ['max_completion_tokens'] },
   realtime: { create: null },
   live: { create: null },
+  batch: { create: () => new BatchReader() },
 } satisfies Record<string, ReaderSpec>
 
 /** OpenAI's API: Chat Completions, Responses, embeddings, images, audio. */
@@ -108,6 +110,15 @@ export const chat: SurfaceSpec = {
     '/v1/conversations/{conversation_id}/items': 'items',
   },
   batchUpload: '/v1/files',
+  batchEndpoints: [
+    '/v1/chat/completions',
+    '/v1/responses',
+    '/v1/embeddings',
+    '/v1/completions',
+    '/v1/images/generations',
+    '/v1/images/edits',
+    '/v1/moderations',
+  ],
   fees: (facts) => ({
     asksForSearch: isGiven(memberGetter(facts)('web_search_options')),
     codeRunsFree: false,

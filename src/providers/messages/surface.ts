@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../kernel/errors.ts'
 import type { RequestFacts } from '../../metering/request-facts.ts'
+import { BatchReader } from '../batch-object.ts'
 import { type GetMember, isGiven, isPickedArray, isPickedObject, membersOf } from '../request-members.ts'
 import type { RequestFees, SurfaceSpec } from '../surface.ts'
 import endpoints from './endpoints.json' with { type: 'json' }
@@ -57,6 +58,7 @@ export const messages: SurfaceSpec = {
       mayBeSilent: true,
       mayReason,
     },
+    batch: { create: () => new BatchReader() },
   },
   tools: {
     runByClient: /^(?:bash_\d+|text_editor_\d+|memory_\d+|computer_(?:toolset_)?\d+|browser_toolset_\d+)$/,
@@ -68,6 +70,7 @@ export const messages: SurfaceSpec = {
   toolsInConversation: true,
   itemMembers: {},
   batchUpload: null,
+  batchEndpoints: ['/v1/messages'],
   fees: (facts): RequestFees => ({ asksForSearch: false, codeRunsFree: codeRunsFree(facts) }),
   countedAs: 'messages',
   pricing: {

@@ -121,7 +121,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     ...{ account_id: text, name: text, fingerprint: bytes, subject: text, at_ms: integer },
   }),
   table('batch_file', 'batch files', {
-    ...{ account_id: text, key_id: text, file_id: text, models: json, at_ms: integer },
+    ...{ account_id: text, key_id: text, file_id: text, models: json, bound: text, at_ms: integer },
   }),
   table('call', 'calls', CALL, { from: { node_id: FORMER_NODE } }),
   table('deferred_object', 'objects of deferred calls', {

@@ -8,6 +8,7 @@ import {
   deferCall,
   findDeferred,
   forgetDeferred,
+  listDeferred,
   openChildren,
   postponeDeferred,
 } from './deferred.ts'
@@ -17,6 +18,7 @@ import { readOverview } from './overview.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
 import { endSession, findSession, openSession } from './sessions.ts'
 import {
+  findBatchFile,
   keepBatchFile,
   keepPriceVersion,
   keepSetting,
@@ -69,6 +71,7 @@ export const BRIEF = {
   sumHeld,
   addCredit,
   creditBack,
+  findBatchFile,
   keepBatchFile,
   keepPriceVersion,
   readPriceVersion,
@@ -104,6 +107,7 @@ export const BRIEF = {
   postponeDeferred,
   openChildren,
   forgetDeferred,
+  listDeferred,
 }
 
 /** For SQLite these are brief as well; on PostgreSQL they must not take the connections of the others. */

@@ -1,6 +1,6 @@
 import { limits } from '../../kernel/limits.ts'
-import type { Surface } from '../../kernel/surface.ts'
-import type { ChildCall, Deferral, DeferredObject, ObjectKind, ObjectName } from '../../ledger/deferred.ts'
+import type { ObjectKind, Surface } from '../../kernel/surface.ts'
+import type { ChildCall, Deferral, DeferredObject, ObjectName } from '../../ledger/deferred.ts'
 import { callRecord } from '../call-record.ts'
 import { number, present, type Row, text } from '../rows.ts'
 import { takeLease } from './lease.ts'
@@ -45,6 +45,14 @@ export function* findDeferred({ surface, objectId }: ObjectName): Operation<Defe
   return row === undefined ? null : deferredObject(row)
 }
 
+export function* listDeferred(surface: Surface, pathPrefix: string): Operation<readonly DeferredObject[]> {
+  const pattern = `${pathPrefix.replace(/[\\%_]/g, '\\$&')}%`
+  const rows = yield sql`
+    ${OBJECTS} WHERE o.surface = ${surface} AND o.path LIKE ${pattern} ESCAPE '\\'
+      AND state = 'in_flight' LIMIT ${limits.deferredClaimMax}`
+  return rows.map(deferredObject)
+}
+
 export const claimDeferred = atomic(function* (
   holder: string,
   surfaces: readonly Surface[],
@@ -52,7 +60,7 @@ export const claimDeferred = atomic(function* (
 ): Operation<readonly DeferredObject[] | null> {
   if (!(yield* takeLease(POLLER, holder, atMs))) return null
   yield sql`
-    DELETE FROM deferred_object WHERE NOT EXISTS (
+    DELETE FROM deferred_object WHERE due_at_ms <= ${now(atMs)} AND NOT EXISTS (
       SELECT 1 FROM call WHERE call.id = call_id AND call.month = deferred_object.month AND state = 'in_flight')`
   if (surfaces.length === 0) return []
   const rows = yield sql`
@@ -72,13 +80,13 @@ export function* postponeDeferred(
 }
 
 export const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
-  for (const { requestId, parentId, model, requests } of children)
+  for (const { requestId, parentId, model, rating, requests } of children)
     yield sql`
       INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_id, key_id,
         started_at_ms, month, day, method, path, surface, endpoint, price_version, rating, client_ip, user_agent
         ${onPostgres(', node_id')})
       SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', 0, 0, account_id, key_id, started_at_ms, month, day,
-        method, path, surface, endpoint, price_version, rating, client_ip, user_agent ${onPostgres(", ''")}
+        method, path, surface, endpoint, price_version, ${rating}, client_ip, user_agent ${onPostgres(", ''")}
       FROM call WHERE id = ${parentId}
       ON CONFLICT DO NOTHING`
 })

@@ -1,3 +1,4 @@
+import type { Bound } from '../../kernel/money.ts'
 import type { BatchFile } from '../../ledger/ledger-store.ts'
 import { present, text } from '../rows.ts'
 import type { Operation } from './operation.ts'
@@ -42,10 +43,29 @@ export function* readPriceVersion(id: string): Operation<string | null> {
   return row === undefined ? null : text(row, 'json')
 }
 
-export function* keepBatchFile({ accountId, keyId, fileId, models, atMs }: BatchFile): Operation<void> {
+export function* keepBatchFile(file: BatchFile): Operation<void> {
+  const { accountId, keyId, fileId, models, bound, atMs } = file
   yield sql`
-    INSERT INTO batch_file (account_id, key_id, file_id, models, at_ms)
-    VALUES (${accountId}, ${keyId}, ${fileId}, ${json(models)}, ${atMs})
+    INSERT INTO batch_file (account_id, key_id, file_id, models, bound, at_ms)
+    VALUES (${accountId}, ${keyId}, ${fileId}, ${json(models)}, ${writeBound(bound)}, ${atMs})
     ON CONFLICT (account_id, file_id) DO UPDATE SET key_id = excluded.key_id, models = excluded.models,
-      at_ms = excluded.at_ms`
+      bound = excluded.bound, at_ms = excluded.at_ms`
+}
+
+export function* findBatchFile(digest: Buffer, fileId: string): Operation<Bound | null> {
+  const [row] = yield sql`
+    SELECT bound FROM batch_file f JOIN api_key k ON k.id = f.key_id AND k.account_id = f.account_id
+    WHERE k.digest = ${digest} AND f.file_id = ${fileId} AND bound IS NOT NULL`
+  return row === undefined ? null : readBound(text(row, 'bound'))
+}
+
+function writeBound(bound: Bound | null): string | null {
+  if (bound === null) return null
+  return JSON.stringify(bound, (_name, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+}
+
+function readBound(json: string): Bound {
+  const bound = JSON.parse(json) as Bound
+  if (bound.kind !== 'bound') return bound
+  return { kind: 'bound', listNanos: BigInt(bound.listNanos), costNanos: BigInt(bound.costNanos) }
 }

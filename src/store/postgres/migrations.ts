@@ -366,6 +366,9 @@ const attention = `
     WHERE expires_at_ms IS NOT NULL AND revoked_at_ms IS NULL;
 `
 
+/** What the requests of a file may cost in a batch, as JSON. */
+const batchFileBounds = 'ALTER TABLE batch_file ADD COLUMN bound text'
+
 /** Costs that come later: what calls have made upstream, and the parts of a batch, one for each model. */
 const deferredObjects = `
   ALTER TABLE call ADD COLUMN object_id text;
@@ -411,4 +414,5 @@ export const migrations: readonly string[] = [
   deferredObjects,
   olderSecrets,
   deliveryErrors,
+  batchFileBounds,
 ]

@@ -111,8 +111,8 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       await addKey(store, 'a')
       await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
       const children = [
-        { requestId: 'req_1a', parentId: 'req_1', model: 'claude-haiku-5-5', requests: 40 },
-        { requestId: 'req_1b', parentId: 'req_1', model: 'gpt-6-luna', requests: 2 },
+        { requestId: 'req_1a', parentId: 'req_1', model: 'claude-haiku-5-5', rating: '{}', requests: 40 },
+        { requestId: 'req_1b', parentId: 'req_1', model: 'gpt-6-luna', rating: '{}', requests: 2 },
       ]
       for (const times of [1, 2]) {
         await store.openChildren(children)

@@ -329,7 +329,7 @@ export function keyConformance(storeName: string, openStore: OpenStoreUnderTest)
   promise('the models of an uploaded batch file are kept for its key', async (subject) => {
     const { store } = subject
     await addKey(store, 'a')
-    const file = { accountId: 'default', keyId: 'key_a', fileId: 'file_1', atMs: NOON }
+    const file = { accountId: 'default', keyId: 'key_a', fileId: 'file_1', bound: null, atMs: NOON }
     await store.keepBatchFile({ ...file, models: ['one'] })
     await store.keepBatchFile({ ...file, models: ['one', 'two "quoted"'] })
     await store.keepBatchFile({ ...file, fileId: 'file_2', models: [] })

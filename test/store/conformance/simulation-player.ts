@@ -140,7 +140,7 @@ export class Player {
     const { accountId, id: keyId } = key
     const models = choices.chooseModels(this.#random)
     const fileId = this.#random.pick(choices.FILES)
-    return moves.fileMove({ accountId, keyId, fileId, models, atMs: world.nowMs })
+    return moves.fileMove({ accountId, keyId, fileId, models, bound: null, atMs: world.nowMs })
   }
 
   #newKeyId(): string {

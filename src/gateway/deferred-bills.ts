@@ -1,0 +1,136 @@
+import type { Clock } from '../kernel/clock.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
+import { childIdOf } from '../kernel/ids.ts'
+import type { Log } from '../kernel/log.ts'
+import type { CallClosing, CallRecord } from '../ledger/call.ts'
+import type { DeferredObject, DeferredStore } from '../ledger/deferred.ts'
+import type { RequestLogStore } from '../ledger/request-log.ts'
+import type { Metered } from '../metering/meter.ts'
+import { readRating, writeRating } from '../pricing/rating-text.ts'
+import { BatchResults } from '../providers/batch-results.ts'
+import { videoUsage } from '../providers/chat/videos.ts'
+import { findEndpoint } from '../providers/find-endpoint.ts'
+import type { CallCounts } from '../telemetry/call-counts.ts'
+import type { AdmissionQueues } from './admission-queue.ts'
+import { type Bill, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import type { Settler } from './settle.ts'
+
+export interface DeferredBillParts {
+  readonly store: DeferredStore & Pick<RequestLogStore, 'readPriceVersion'>
+  readonly settler: Settler
+  readonly counts: CallCounts
+  readonly queues: Pick<AdmissionQueues, 'signalAll'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly names: Pick<HeaderNames, 'redact'>
+}
+
+/** Reads the results of a batch into `take`. Whether they came to their end. */
+type ReadResults = (take: BatchResults) => Promise<boolean>
+
+/** Bills of calls whose object has come to its end, by the prices and the discount of the day on which the call was made. */
+export interface DeferredBills {
+  /** By what the object itself says that it has used. */
+  settle(object: DeferredObject, metered: Metered): Promise<void>
+  /** By what each of its requests has used, in a record for each model. False: the results cannot be read now. */
+  settleBatch(object: DeferredObject, metered: Metered, read: ReadResults | null): Promise<boolean>
+  /** What it cost cannot be known. */
+  giveUp(object: DeferredObject): Promise<void>
+}
+
+const UNPRICED = { costNanos: 0n, listNanos: 0n, unpriced: true, pricedAsRequested: false }
+
+/** Each record is closed once, whatever comes first and however often it comes: by the client, the poller, another node. */
+export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
+  const { store, settler, counts, queues, clock, log, names } = parts
+
+  async function close(call: CallRecord, requestId: string, bill: Bill): Promise<void> {
+    const isParent = requestId === call.requestId
+    const closing: CallClosing = {
+      ...withoutSecrets(bill, names.redact),
+      requestId,
+      atMs: clock.nowMs(),
+      ...{ status: call.status, streamed: call.streamed, upstreamRequestId: call.upstreamRequestId },
+      ...{ upstreamMs: call.upstreamMs, overheadMs: call.overheadMs ?? 0 },
+      bytesIn: isParent ? call.bytesIn : 0,
+      bytesOut: isParent ? call.bytesOut : 0,
+    }
+    await settler.settle(closing, ({ booked }) => {
+      queues.signalAll()
+      const times = { overheadMs: call.overheadMs ?? 0, upstreamMs: call.upstreamMs ?? 0 }
+      const model = isParent ? call.modelAsked : closing.modelServed
+      if (booked) counts.settled(call.surface, model, closing, times)
+    })
+  }
+
+  async function closeObject(object: DeferredObject, bill: Bill): Promise<void> {
+    await close(object.call, object.call.requestId, bill)
+    await store.forgetDeferred(object)
+  }
+
+  /** What rates a call again. Loaded when it is first needed: few gateways need it. */
+  async function raterOf({ requestId, priceVersion }: CallRecord) {
+    const { createRateAgain, readVersion } = await import('../pricing/rate-again.ts')
+    const priceVersionJson = await store.readPriceVersion(priceVersion ?? '')
+    const version = priceVersionJson === null ? null : readVersion(priceVersionJson)
+    if (priceVersionJson === null || version === null)
+      throw new Error(`the price version of ${requestId} cannot be read`)
+    const rateAgain = createRateAgain()
+    const bill = (usage: Metered['usage'], rating: string) =>
+      billUsage(usage, rateAgain({ usage: JSON.stringify(usage), rating, priceVersionJson }) ?? UNPRICED)
+    return { bill, version }
+  }
+
+  return {
+    async settle(object, { usage }) {
+      const { rating } = object.call
+      const { bill } = await raterOf(object.call)
+      const asked = readRating(rating)?.context.video
+      await closeObject(object, bill(asked === undefined ? usage : videoUsage(usage, asked), rating))
+    },
+    async settleBatch(object, { usage: { stopReason } }, read) {
+      const { call } = object
+      const { BatchUsage } = await import('../pricing/batch-usage.ts')
+      const { bill, version } = await raterOf(call)
+      const kept = readRating(call.rating)
+      if (kept === null) throw new Error(`how ${call.requestId} is rated cannot be read`)
+      const { context, discount } = kept
+      const endpoint = findEndpoint(call.surface, 'POST', context.endpoint)
+      const done: Bill = { ...NOTHING_BILLED, state: 'settled', stopReason }
+      if (read === null || endpoint?.billing === 'free') {
+        await closeObject(object, done)
+        return true
+      }
+      if (endpoint?.billing !== 'metered') {
+        await closeObject(object, { ...done, unpriced: true })
+        return true
+      }
+      const used = new BatchUsage(context, version)
+      const results = new BatchResults(endpoint.usage, ({ usage, inputKnown, outputKnown }) =>
+        used.add(usage, inputKnown && outputKnown),
+      )
+      if (!(await read(results)) || !results.end()) return false
+      const children = used.byModel().map(({ model, requests, usage }) => ({
+        usage,
+        record: {
+          requestId: childIdOf(call.requestId, JSON.stringify([model, usage.geography])),
+          parentId: call.requestId,
+          model,
+          rating: writeRating({ ...context, modelAsked: model }, discount),
+          requests,
+        },
+      }))
+      // The children are there, and paid, before the parent lets go of its hold.
+      await store.openChildren(children.map(({ record }) => record))
+      for (const { record, usage } of children)
+        await close(call, record.requestId, { ...bill(usage, record.rating), stopReason })
+      await closeObject(object, done)
+      return true
+    },
+    async giveUp(object) {
+      const about = { request: object.call.requestId, object: object.objectId }
+      log.warn(about, 'what a call has made cannot be asked for any more; its cost is lost')
+      await closeObject(object, { ...NOTHING_BILLED, state: 'interrupted' })
+    },
+  }
+}

@@ -1,0 +1,90 @@
+import { limits } from '../kernel/limits.ts'
+import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
+import { addToolCalls } from '../providers/usage/reading.ts'
+import { findModel, type PriceVersion, tableFor } from './price-book.ts'
+import { resolve, toolsOf } from './priced-parts.ts'
+import type { RatingContext } from './rating-context.ts'
+
+/** What the requests of a batch have used that one model served. */
+export interface ModelUsage {
+  readonly model: string | null
+  /** Those that succeeded. */
+  readonly requests: number
+  readonly usage: Usage
+}
+
+interface Sum {
+  requests: number
+  readonly first: Usage
+  suspect: boolean
+  /** By their models, and whether their prompts are long. */
+  readonly parts: Map<string, UsagePart>
+}
+
+/**
+ * Adds up what the requests of a batch have used, for each model that served them. Requests are added only where all rates
+ * are the same, so that rating the sum is rating each of them, and rounding once: those with a long prompt stand apart, and
+ * where inference ran makes a usage of its own.
+ */
+export class BatchUsage {
+  readonly #context: RatingContext
+  readonly #version: PriceVersion
+  readonly #sums = new Map<string, Sum>()
+
+  constructor(context: RatingContext, version: PriceVersion) {
+    this.#context = context
+    this.#version = version
+  }
+
+  /** `isKnown`: upstream has said all of it. */
+  add(usage: Usage, isKnown: boolean): void {
+    const { modelServed, geography } = usage
+    const key = JSON.stringify([modelServed, geography])
+    let sum = this.#sums.get(key)
+    if (sum === undefined) {
+      if (this.#sums.size === limits.batchModelsMax) throw new Error('too many models have served one batch')
+      sum = { requests: 0, first: usage, suspect: false, parts: new Map() }
+      this.#sums.set(key, sum)
+    }
+    sum.requests++
+    if (usage.suspect || !isKnown) sum.suspect = true
+    for (const part of this.#partsOf(usage)) {
+      const partKey = `${part.model} ${this.#isLong(part, modelServed)}`
+      const before = sum.parts.get(partKey)
+      sum.parts.set(partKey, before === undefined ? part : addParts(before, part))
+    }
+  }
+
+  byModel(): readonly ModelUsage[] {
+    return Array.from(this.#sums.values(), ({ requests, first, suspect, parts }) => ({
+      model: first.modelServed,
+      requests,
+      usage: { ...first, parts: [...parts.values()], stopReason: null, freeRefusal: false, suspect },
+    }))
+  }
+
+  #partsOf({ parts, modelServed, freeRefusal }: Usage): readonly UsagePart[] {
+    if (freeRefusal)
+      return this.#version.rules === 1
+        ? []
+        : parts.map((part) => ({ ...part, quantities: toolsOf(part.quantities) }))
+    if (this.#context.endpoint !== '/v1/chat/completions') return parts
+    const { model } = resolve(modelServed, this.#context, this.#version)
+    return model?.searchesEachCall === true ? addToolCalls(parts, { web_searches: 1 }) : parts
+  }
+
+  #isLong({ model, promptTokens }: UsagePart, modelServed: string | null): boolean {
+    const price = findModel(this.#version, model ?? modelServed)
+    const above = price === null ? null : tableFor(price, this.#context.endpoint).longContextAbove
+    return above !== null && promptTokens > above
+  }
+}
+
+function addParts(one: UsagePart, other: UsagePart): UsagePart {
+  const quantities: { [U in Unit]?: number } = { ...one.quantities }
+  for (const unit in other.quantities) {
+    const name = unit as keyof Quantities
+    quantities[name] = (quantities[name] ?? 0) + (other.quantities[name] ?? 0)
+  }
+  return { model: one.model, quantities, promptTokens: Math.max(one.promptTokens, other.promptTokens) }
+}

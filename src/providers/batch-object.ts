@@ -1,0 +1,47 @@
+import { NO_USAGE } from '../kernel/usage.ts'
+import { objectOf, type Place, scalars } from '../metering/json-place.ts'
+import {
+  NOTHING_SHOWN,
+  type Reading,
+  type ReplyDocument,
+  type ReplyLayout,
+  type ReplyReader,
+} from '../metering/meter.ts'
+import { isObject, nameAt } from './usage/reading.ts'
+
+const BATCH: Place = objectOf(scalars('id status processing_status output_file_id'))
+const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, noise: new Set(), dullEvents: [] }
+
+/** Reads a batch of either surface. It says how far it is and where its results are; what it cost stands in these. */
+export class BatchReader implements ReplyReader {
+  readonly layout = LAYOUT
+  readonly stage = 'over'
+  readonly shown = NOTHING_SHOWN
+  #batch: Readonly<Record<string, unknown>> = {}
+
+  readEvent(): null {
+    return null
+  }
+
+  readDone(): void {}
+
+  readBody({ value }: ReplyDocument): void {
+    if (isObject(value)) this.#batch = value
+  }
+
+  readText(): void {}
+
+  reading(): Reading {
+    const stopReason = nameAt(this.#batch['processing_status']) ?? nameAt(this.#batch['status'])
+    return {
+      usage: { ...NO_USAGE, stopReason },
+      inputKnown: false,
+      outputKnown: false,
+      outputTokensSeen: 0,
+      error: null,
+      objectId: nameAt(this.#batch['id']),
+      imagesBegun: 0,
+      resultsFile: nameAt(this.#batch['output_file_id']),
+    }
+  }
+}

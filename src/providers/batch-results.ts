@@ -1,0 +1,57 @@
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import { JsonLines } from '../metering/json-lines.ts'
+import { handedOver, objectOf, type Picked, type Place, PRESENCE, SCALAR } from '../metering/json-place.ts'
+import type { Meter, Metered } from '../metering/meter.ts'
+import type { UsageReader } from './endpoint.ts'
+import { isPickedObject } from './request-members.ts'
+import { createMeter } from './usage/create-meter.ts'
+
+/** A line of the results, of Messages and of Chat. */
+const LINE: Place = objectOf({
+  result: objectOf({ type: SCALAR, message: handedOver(PRESENCE) }),
+  response: objectOf({ status_code: SCALAR, body: handedOver(PRESENCE) }),
+})
+
+/** Reads the results of a batch as they pass: what each request that succeeded has used. Nothing else costs. */
+export class BatchResults {
+  readonly #lines: JsonLines
+  readonly #createMeter: () => Meter
+  readonly #onSucceeded: (metered: Metered) => void
+  #meter: Meter | null = null
+
+  /** `reader` is that of replies of the endpoint that the requests are for. */
+  constructor(reader: UsageReader, onSucceeded: (metered: Metered) => void) {
+    this.#createMeter = () => createMeter(reader, { status: 200, contentType: 'application/json' })
+    this.#onSucceeded = onSucceeded
+    this.#lines = new JsonLines(LINE, (line) => this.#endLine(line), {
+      tolerant: true,
+      onBytes: (bytes) => {
+        this.#meter ??= this.#createMeter()
+        this.#meter.write(bytes)
+      },
+    })
+  }
+
+  write(chunk: Borrowed): void {
+    this.#lines.write(chunk)
+  }
+
+  /** Whether all of it could be read. */
+  end(): boolean {
+    return this.#lines.end()
+  }
+
+  #endLine(line: Picked): boolean {
+    const meter = this.#meter ?? this.#createMeter()
+    this.#meter = null
+    if (hasSucceeded(line)) this.#onSucceeded(meter.end(true))
+    return true
+  }
+}
+
+function hasSucceeded(line: Picked): boolean {
+  const { result, response } = isPickedObject(line) ? line : {}
+  if (isPickedObject(result)) return result['type'] === 'succeeded'
+  const status = isPickedObject(response) ? Number(response['status_code']) : 0
+  return status >= 200 && status < 300
+}

@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { changeBooks } from '../support/books.ts'
+import { until } from '../support/until.ts'
+import { type BilledReply, startBillingBench } from './bench-of-one.ts'
+
+/** Work goes on for as long as this clock says; the gateway asks by its own. */
+let workMs = 0
+const bench = await startBillingBench({ settings: { budgetWaitMs: 0 } }, { clock: () => workMs })
+after(() => bench.close())
+
+const DAY_MS = 86_400_000
+/** The list price for a million tokens. */
+const HAIKU = { input: 0.1, output: 0.5 }
+const admin = (path: string) => bench.gateway.manage('GET', path)
+const stateOf = async (id: string) => await admin(`/gateway/v1/requests/${id}`)
+const capped = (monthly_budget_usd = 1) => bench.gateway.createKey('capped', { monthly_budget_usd })
+
+const QUESTION = [{ role: 'user', content: 'Write a word' }]
+const entry = (customId: string, model = 'claude-haiku-5-5', more: object = {}) => ({
+  custom_id: customId,
+  params: { model, max_tokens: 64, messages: QUESTION, ...more },
+})
+const makeMessages = (requests: readonly object[], key: string) =>
+  bench.call('/v1/messages/batches', { requests }, { key })
+const objectIn = (reply: BilledReply) => JSON.parse(reply.body.toString()) as Record<string, string>
+
+const line = (customId: string, model = 'gpt-6-luna', more: object = {}) =>
+  JSON.stringify({
+    ...{ custom_id: customId, method: 'POST', url: '/v1/chat/completions' },
+    body: { model, max_completion_tokens: 64, messages: QUESTION, ...more },
+  })
+
+async function upload(key: string, lines: readonly string[]): Promise<string> {
+  const form = new FormData()
+  form.set('purpose', 'batch')
+  form.set('file', new Blob([lines.join('\n')], { type: 'application/jsonl' }), 'batch.jsonl')
+  const headers = { authorization: `Bearer ${key}` }
+  const response = await fetch(`${bench.gateway.url}/v1/files`, { method: 'POST', headers, body: form })
+  assert.equal(response.status, 200)
+  return ((await response.json()) as { id: string }).id
+}
+
+const makeChat = (fileId: string, key: string) =>
+  bench.call(
+    '/v1/batches',
+    { input_file_id: fileId, endpoint: '/v1/chat/completions', completion_window: '24h' },
+    { key, surface: 'chat' },
+  )
+
+/** The poller's next look finds everything due. */
+const hurryPoller = () => changeBooks(bench.gateway, 'UPDATE deferred_object SET due_at_ms = 0')
+
+async function settledByPoller(requestId: string) {
+  await hurryPoller()
+  await until('it is settled', async () => (await stateOf(requestId))['state'] === 'settled')
+}
+
+/** The records of a batch, one for each model. */
+async function childrenOf(keyId: string, requestId: string) {
+  const { data } = (await admin(`/v1/keys/${keyId}/requests?limit=100`)) as {
+    data: Record<string, unknown>[]
+  }
+  return data
+    .filter((call) => call['parent_id'] === requestId)
+    .sort((a, b) => (String(a['model']) < String(b['model']) ? -1 : 1))
+}
+
+const sum = (calls: readonly Record<string, unknown>[], name: string) =>
+  calls.reduce((total, call) => total + Math.round(Number(call[name]) * 1e9), 0) / 1e9
+
+test('a Messages batch is held for, asked for, and billed at half the price with a record for each model', async () => {
+  const { id: keyId, key } = await capped()
+  const reply = await makeMessages(
+    [entry('a'), entry('b'), entry('c', 'claude-opus-5'), entry('d', 'no-such-model')],
+    key,
+  )
+  // A model without a price cannot be held against a cap.
+  assert.equal(reply.status, 404)
+  assert.equal(
+    (JSON.parse(reply.body.toString()) as { error: { code: string } }).error.code,
+    'model_not_priced',
+  )
+
+  const made = await makeMessages([entry('a'), entry('b'), entry('c', 'claude-opus-5')], key)
+  assert.equal(made.status, 200)
+  assert.equal(made.header('x-svc-cost-usd'), '0')
+  const open = await stateOf(made.requestId)
+  assert.deepEqual([open['state'], open['object_id']], ['deferred', objectIn(made)['id']])
+  const held = Number((await admin(`/v1/keys/${keyId}`))['month_held_usd'])
+
+  workMs += DAY_MS
+  await settledByPoller(made.requestId)
+  assert.equal((await stateOf(made.requestId))['cost_usd'], 0)
+  const children = await childrenOf(keyId, made.requestId)
+  assert.deepEqual(
+    children.map(({ model, state }) => [model, state]),
+    [
+      ['claude-haiku-5-5', 'settled'],
+      ['claude-opus-5', 'settled'],
+    ],
+  )
+  const key1 = await admin(`/v1/keys/${keyId}`)
+  assert.equal(key1['month_spend_usd'], sum(children, 'cost_usd'))
+  assert.equal(key1['month_held_usd'], 0)
+  assert.ok(held >= sum(children, 'cost_usd'), `${held} is held for ${sum(children, 'cost_usd')}`)
+
+  // Half the price of what the simulator says that it has used.
+  const [haiku = {}] = children
+  const { input_tokens = 0, output_tokens = 0 } = haiku['usage'] as Record<string, number>
+  const listed = (input_tokens * HAIKU.input + output_tokens * HAIKU.output) / 1e6
+  assert.ok(
+    Math.abs(Number(haiku['list_cost_usd']) - listed / 2) < 1e-9,
+    `${haiku['list_cost_usd']} of ${listed}`,
+  )
+  await bench.assertBooksBalance()
+})
+
+async function requestsByModel(key: string): Promise<(readonly [model: string, requests: number])[]> {
+  const headers = { authorization: `Bearer ${key}` }
+  const response = await fetch(`${bench.gateway.url}/v1/usage?group_by=model`, { headers })
+  const { data } = (await response.json()) as { data: { model: string; requests: number }[] }
+  return data.filter(({ requests }) => requests > 0).map(({ model, requests }) => [model, requests])
+}
+
+test('usage counts the requests of a batch and not its records', async () => {
+  const { key } = await capped()
+  const made = await makeMessages([entry('a'), entry('b'), entry('c')], key)
+  workMs += DAY_MS
+  await settledByPoller(made.requestId)
+  assert.deepEqual(await requestsByModel(key), [['claude-haiku-5-5', 3]])
+})
+
+test('a client that sees that its batch has ended finds it settled, and so does one that reads the results', async () => {
+  const looks: readonly ((id: string, key: string) => Promise<BilledReply>)[] = [
+    (id, key) => bench.call(`/v1/messages/batches/${id}`, undefined, { method: 'GET', key }),
+    (id, key) => bench.call(`/v1/messages/batches/${id}/results`, undefined, { method: 'GET', key }),
+  ]
+  for (const look of looks) {
+    const { id: keyId, key } = await capped()
+    const made = await makeMessages([entry('a')], key)
+    const id = String(objectIn(made)['id'])
+    await look(id, key)
+    assert.equal((await stateOf(made.requestId))['state'], 'deferred')
+    workMs += DAY_MS
+    assert.equal((await look(id, key)).status, 200)
+    // What is no JSON goes as it comes, and the client has it while it is read here too.
+    await until('it is settled', async () => (await stateOf(made.requestId))['state'] === 'settled')
+    const before = await admin(`/v1/keys/${keyId}`)
+    assert.ok(Number(before['month_spend_usd']) > 0)
+    // Once per object, however often it is seen.
+    await look(id, key)
+    await hurryPoller()
+    assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], before['month_spend_usd'])
+  }
+  await bench.assertBooksBalance()
+})
+
+test('a cancelled batch costs what its finished requests cost', async () => {
+  const { key } = await capped(100)
+  const made = await makeMessages(
+    Array.from({ length: 100 }, (_, n) => entry(`r${n}`)),
+    key,
+  )
+  const id = objectIn(made)['id']
+  workMs += 4_000
+  await bench.call(`/v1/messages/batches/${id}/cancel`, undefined, { key })
+  workMs += DAY_MS
+  await settledByPoller(made.requestId)
+  const [[, requests = 0] = []] = await requestsByModel(key)
+  assert.ok(requests > 0 && requests < 100, String(requests))
+  await bench.assertBooksBalance()
+})
+
+test('a Chat batch is held for by what was found at the upload, and billed by its lines', async () => {
+  const { id: keyId, key } = await capped()
+  const fileId = await upload(key, [line('a'), line('b'), line('c', 'gpt-6-sol')])
+  const made = await makeChat(fileId, key)
+  assert.equal(made.status, 200, made.body.toString())
+  const open = await stateOf(made.requestId)
+  assert.deepEqual([open['state'], open['object_id']], ['deferred', objectIn(made)['id']])
+  const held = Number((await admin(`/v1/keys/${keyId}`))['month_held_usd'])
+  workMs += DAY_MS
+  await settledByPoller(made.requestId)
+  const children = await childrenOf(keyId, made.requestId)
+  assert.deepEqual(
+    children.map(({ model }) => model),
+    ['gpt-6-luna', 'gpt-6-sol'],
+  )
+  const spent = Number((await admin(`/v1/keys/${keyId}`))['month_spend_usd'])
+  assert.ok(spent > 0 && spent === sum(children, 'cost_usd') && spent <= held, `${spent} of ${held}`)
+  await bench.assertBooksBalance()
+})
+
+test('a file that this key has not uploaded here makes no batch where there is a limit', async () => {
+  const { key } = await capped()
+  const { key: other } = await capped()
+  const open = (await bench.gateway.createKey('without limits')).key
+  const fileId = await upload(other, [line('a')])
+  const refused = await makeChat(fileId, key)
+  assert.equal(refused.status, 404)
+  const { error } = JSON.parse(refused.body.toString()) as { error: { code: string; param: string } }
+  assert.deepEqual([error.code, error.param], ['batch_file_unknown', 'input_file_id'])
+  // Without limits there is nothing to hold, and it is billed like any other.
+  const made = await makeChat(fileId, open)
+  assert.equal(made.status, 200)
+  workMs += DAY_MS
+  await settledByPoller(made.requestId)
+})
+
+test('lines that cannot be bounded beyond doubt make a file that is not known', async () => {
+  const { key } = await capped()
+  const odd: readonly string[] = [
+    line('a').replace(
+      '"max_completion_tokens":64',
+      '"max_completion_tokens":64,"max_completion_tokens":640000',
+    ),
+    line('a').replace('"url":"/v1/chat/completions",', ''),
+    line('a').replace('/v1/chat/completions', '/v1/fine_tuning/jobs'),
+  ]
+  for (const lines of [
+    ...odd.map((text) => [text]),
+    [line('a'), line('b').replace('/chat/completions', '/responses')],
+  ]) {
+    const refused = await makeChat(await upload(key, lines), key)
+    assert.equal(refused.status, 404, lines.join('\n'))
+  }
+})
+
+test('of batches that pass a cap together only those go that fit', async () => {
+  const requests = [entry('a', 'claude-haiku-5-5', { max_tokens: 1_000 })]
+  const { id: probeId, key: probe } = await capped(100)
+  await makeMessages(requests, probe)
+  const held = Number((await admin(`/v1/keys/${probeId}`))['month_held_usd'])
+  const { key } = await bench.gateway.createKey('narrow', { monthly_budget_usd: held * 2.5 })
+  const replies = await Promise.all(Array.from({ length: 6 }, () => makeMessages(requests, key)))
+  const passed = replies.filter(({ status }) => status === 200).length
+  // The third begins while there is still room, as the last call under a cap may.
+  assert.ok(passed >= 2 && passed <= 3, `${passed} of 6 passed`)
+  for (const { status } of replies)
+    assert.ok(status === 200 || status === 429 || status === 402, String(status))
+  workMs += DAY_MS
+  await hurryPoller()
+})
+
+test('a response that is deleted before it is asked for is paid all the same', async () => {
+  const { id: keyId, key } = await capped()
+  const RESPONSE = { model: 'gpt-6-luna', input: 'Write a word', max_output_tokens: 64, background: true }
+  const made = await bench.call('/v1/responses', RESPONSE, { surface: 'chat', key })
+  workMs += DAY_MS
+  const id = objectIn(made)['id']
+  await bench.call(`/v1/responses/${id}`, undefined, { method: 'DELETE', surface: 'chat', key })
+  assert.equal((await stateOf(made.requestId))['state'], 'settled')
+  assert.ok(Number((await admin(`/v1/keys/${keyId}`))['month_spend_usd']) > 0)
+})
+
+test('the file with the results of a batch is deleted only after they were read', async () => {
+  const { id: keyId, key } = await capped()
+  const made = await makeChat(await upload(key, [line('a')]), key)
+  workMs += DAY_MS
+  // The id of the file is learned past the gateway's eyes: a list is not looked into.
+  const list = await bench.call('/v1/batches', undefined, { method: 'GET', surface: 'chat', key })
+  const { data } = JSON.parse(list.body.toString()) as { data: { id: string; output_file_id: string }[] }
+  const file = data.find(({ id }) => id === objectIn(made)['id'])?.output_file_id
+  const gone = await bench.call(`/v1/files/${file}`, undefined, { method: 'DELETE', surface: 'chat', key })
+  assert.equal(gone.status, 200)
+  assert.equal((await stateOf(made.requestId))['state'], 'settled')
+  assert.ok(Number((await admin(`/v1/keys/${keyId}`))['month_spend_usd']) > 0)
+  await bench.assertBooksBalance()
+})

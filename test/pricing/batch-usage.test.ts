@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { roundHalfEven } from '../../src/kernel/money.ts'
+import { UNITS } from '../../src/kernel/usage.ts'
+import { BatchUsage } from '../../src/pricing/batch-usage.ts'
+import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
+import { type Rating, rate } from '../../src/pricing/rate.ts'
+import { CHAT, MESSAGES, partOf, shipped, usageOf } from './worked-example.ts'
+
+const units = fc.record(Object.fromEntries(UNITS.map((unit) => [unit, fc.nat({ max: 400_000 })])), {
+  requiredKeys: [],
+})
+
+/** Lines of every length, so that of one model some are long and some are not. */
+const line = fc.record({
+  units,
+  modelServed: fc.constantFrom('claude-haiku-5-5', 'claude-opus-5', 'gpt-6-luna', 'gpt-6-sol', 'unknown'),
+  geography: fc.constantFrom(null, 'us'),
+  freeRefusal: fc.boolean(),
+})
+
+const total = (ratings: readonly Rating[]) =>
+  ratings.flatMap(({ lines }) => lines).reduce((sum, { amount }) => sum + amount.numerator, 0n)
+
+test('the lines of a batch together cost exactly what they cost apart, rounded once for each model', () => {
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 20 }), fc.constantFrom(MESSAGES, CHAT), (lines, surface) => {
+      const context = { ...surface, modelAsked: null, batch: true }
+      const used = new BatchUsage(context, shipped)
+      const apart: Rating[] = []
+      for (const { units, ...said } of lines) {
+        const usage = usageOf([partOf(units)], said)
+        used.add(usage, true)
+        apart.push(rate(usage, { ...context, modelAsked: said.modelServed }, shipped, NO_DISCOUNT))
+      }
+      const sums = used.byModel()
+      assert.equal(
+        sums.reduce((sum, { requests }) => sum + requests, 0),
+        lines.length,
+      )
+      const together = sums.map(({ model, usage }) =>
+        rate(usage, { ...context, modelAsked: model }, shipped, NO_DISCOUNT),
+      )
+      assert.equal(total(together), total(apart))
+      for (const rating of together) {
+        const [first] = rating.lines
+        if (first === undefined) continue
+        const { denominator } = first.amount
+        assert.equal(rating.listNanos, roundHalfEven({ numerator: total([rating]), denominator }))
+      }
+    }),
+  )
+})
+
+test('a line of which upstream does not say all makes the record of its model an estimate, and no other', () => {
+  const used = new BatchUsage({ ...MESSAGES, batch: true }, shipped)
+  used.add(usageOf([partOf({ input_tokens: 1 })], { modelServed: 'claude-haiku-5-5' }), true)
+  used.add(usageOf([], { modelServed: 'claude-opus-5' }), false)
+  assert.deepEqual(
+    used.byModel().map(({ model, usage }) => [model, usage.suspect]),
+    [
+      ['claude-haiku-5-5', false],
+      ['claude-opus-5', true],
+    ],
+  )
+})
