@@ -92,6 +92,8 @@ export interface Config {
   readonly trustedProxies: readonly string[]
   /** Whether upstream is asked for batches, background responses and the like, whose cost is told later. */
   readonly deferredPoll: boolean
+  /** Whether the `results_url` of Message batches is pointed at this gateway. */
+  readonly rewriteResultsUrl: boolean
   /** Whether `/metrics` is shown without a key. */
   readonly metricsPublic: boolean
   /** Null: no traces are sent. */
@@ -261,7 +263,7 @@ const settings = section({
   }),
   trusted_proxies: listOf(addresses),
   metrics: section({ public: yesOrNo }),
-  deferred: section({ poll: yesOrNo }),
+  deferred: section({ poll: yesOrNo, rewrite_results_url: yesOrNo }),
   webhooks: section({
     allow_private: yesOrNo,
     balance_low_usd: usdAmount,
@@ -325,6 +327,7 @@ export function readConfig(environment: Environment, workingDir = process.cwd())
     trustedProxies: file.trusted_proxies ?? [],
     metricsPublic: file.metrics?.public ?? false,
     deferredPoll: file.deferred?.poll ?? true,
+    rewriteResultsUrl: file.deferred?.rewrite_results_url ?? false,
     traces,
     webhooksAllowPrivate: file.webhooks?.allow_private ?? false,
     balanceLowNanos: file.webhooks?.balance_low_usd ?? null,

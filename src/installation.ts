@@ -7,15 +7,20 @@ import { type Clock, systemClock } from './kernel/clock.ts'
 import { InstallationError } from './kernel/errors.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import type { Log } from './kernel/log.ts'
-import { Secret } from './kernel/secret.ts'
+import { Secret, shownDatabase } from './kernel/secret.ts'
 import { createKeyDigest, type DigestKey, pepperFingerprint } from './keys/key-digest.ts'
 import { mintKey, shownParts } from './keys/key-format.ts'
 import { createSecretSealer, type SecretSealer } from './keys/sealed-secret.ts'
 import { Ballast, type Disk } from './store/ballast.ts'
+import {
+  type DataDirLock,
+  isOpenToOthers,
+  lockDataDir,
+  makePrivateDir,
+  modeOf,
+  tightenFiles,
+} from './store/data-dir.ts'
 import { whyNotOpened } from './store/migrate-store/move-state.ts'
-import { shownDatabase } from './store/postgres/shown-database.ts'
-import { isOpenToOthers, makePrivateDir, modeOf, tightenFiles } from './store/private-dir.ts'
-import { type DataDirLock, lockDataDir } from './store/sqlite/lock-data-dir.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 

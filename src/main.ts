@@ -15,7 +15,9 @@ import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
 import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
+import type { Exchange } from './http/exchange.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
+import { firstValue } from './http/raw-headers.ts'
 import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
 import { type Installation, openInstallation } from './installation.ts'
@@ -24,11 +26,10 @@ import { InstallationError } from './kernel/errors.ts'
 import { headerNames } from './kernel/header-names.ts'
 import { createUlidSource } from './kernel/ids.ts'
 import { limits } from './kernel/limits.ts'
-import { loadLater } from './kernel/load-later.ts'
 import type { Log } from './kernel/log.ts'
 import { checkNodeInternals } from './kernel/node-internals.ts'
 import { SURFACE_NAMES } from './kernel/surface.ts'
-import { atMostEvery, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
+import { atMostEvery, loadLater, TOLD_AGAIN_MS, unlessLate, untilQuiet } from './kernel/within-time.ts'
 import type { CallClosing } from './ledger/call.ts'
 import { startRetention } from './ledger/retention.ts'
 import type { SettlementSpool } from './ledger/settlement-spool.ts'
@@ -246,6 +247,13 @@ async function serveFrom(
   const deferrals = createDeferrals({ store, upstreams, settler, counts, queues, clock, log, names })
   let ready = true
 
+  const isSecure = ({ req, headers }: Exchange) =>
+    req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true
+  const originFor = (exchange: Exchange) => {
+    const host = firstValue(exchange.headers, 'host')
+    return host === undefined ? null : `${isSecure(exchange) ? 'https' : 'http'}://${host}`
+  }
+
   const gateway: Gateway = {
     clock,
     log,
@@ -285,6 +293,7 @@ async function serveFrom(
     deferrals,
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
+    originFor: config.rewriteResultsUrl ? originFor : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,
     outputSpeeds: new OutputSpeeds(),
@@ -313,7 +322,7 @@ async function serveFrom(
     sealer: webhookSealer,
     rules: webhookRules,
     dashboardUrl: config.dashboardUrl,
-    loadRender: async () => (await import('./management/webhook-payload.ts')).payloadOf,
+    loadRender: async () => (await import('./management/webhook-object.ts')).payloadOf,
   })
   const scrapeMetrics = scrapeLater({
     ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
@@ -342,8 +351,7 @@ async function serveFrom(
     recognition: store,
     signIns: new SignInAttempts(clock),
     bodyTimes,
-    isSecure: ({ req, headers }) =>
-      req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true,
+    isSecure,
     metricsPublic: config.metricsPublic,
   }
   const management = loadLater(() => import('./management/router.ts'), MANAGEMENT_AFTER_MS)

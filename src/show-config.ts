@@ -1,7 +1,6 @@
 import type { Config, UpstreamConfig } from './config.ts'
 import { formatUsd } from './kernel/money.ts'
-import type { Secret } from './kernel/secret.ts'
-import { shownDatabase } from './store/postgres/shown-database.ts'
+import { type Secret, shownDatabase } from './kernel/secret.ts'
 
 export interface ShownSetting {
   readonly name: string
@@ -73,6 +72,7 @@ const SHOWN: { readonly [Name in keyof Config]: Shown<Config[Name]> } = {
   dashboardUrl: (url) => ({ dashboard_url: url?.href ?? null }),
   metricsPublic: plain('metrics.public'),
   deferredPoll: plain('deferred.poll'),
+  rewriteResultsUrl: plain('deferred.rewrite_results_url'),
   traces: (traces) => ({ OTEL_TRACES_SAMPLER: traces === null ? null : `${traces.sampler} ${traces.ratio}` }),
 }
 

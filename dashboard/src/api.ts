@@ -286,6 +286,22 @@ export interface Audit {
   readonly error: string | null
 }
 
+/** In the order in which they are offered; a test holds them against the gateway's. */
+export const WEBHOOK_EVENTS = [
+  'key.budget.threshold',
+  'key.budget.exceeded',
+  'balance.low',
+  'balance.exhausted',
+  'key.created',
+  'key.updated',
+  'key.rotated',
+  'key.revoked',
+  'key.expired',
+  'key.expiring',
+  'call.unpriced',
+  'webhook.disabled',
+] as const
+
 export interface Webhook {
   readonly id: string
   readonly url: string
@@ -306,6 +322,8 @@ export interface Delivery {
   readonly status: 'pending' | 'succeeded' | 'failed'
   readonly attempts: number
   readonly response_status: number | null
+  /** Why the last attempt failed. */
+  readonly error: string | null
   readonly last_attempt_at: string | null
   readonly next_attempt_at: string | null
   readonly created_at: string

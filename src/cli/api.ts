@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { type Config, readConfig } from '../config.ts'
@@ -172,6 +173,20 @@ export function defineApiCommand<const O extends Options>(declaration: ApiDeclar
 /** The option under whose text the API does a command once. */
 export const idempotencyKey = (help: string) => option('<text>', help, 'Idempotency-Key')
 
+/** The text under which a command is done once: the one that was given, or one of its own. */
+export function onceKey(values: { readonly 'idempotency-key': string | undefined }): string {
+  return values['idempotency-key'] ?? randomUUID()
+}
+
+/** The fields that a command changes; throws if there are none. */
+export function someFields(
+  fields: Readonly<Record<string, unknown>>,
+  example: string,
+): Readonly<Record<string, unknown>> {
+  if (Object.keys(fields).length === 0) throw new UsageError(`say what to change, such as ${example}`)
+  return fields
+}
+
 /** An amount to the digit as it was typed. What is no number is sent as it is, for the API to say so. */
 export function amountField(text: string): unknown {
   return /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text) ? rawNumber(text) : text
@@ -186,12 +201,35 @@ export async function printAnswer<T>(
   await print(json ? `${text}\n` : render(value))
 }
 
+/** A secret that the API tells once, and what is said with it. */
+interface ToldSecret {
+  /** Absent where an idempotency key repeats a command that was done before. */
+  readonly secret: string | undefined
+  readonly said: string
+  readonly saidBefore: string
+}
+
+/** The secret alone goes to standard output, so that `KEY=$(…)` takes it and nothing else. */
+export async function printSecret<T>(
+  { json }: { readonly json: boolean },
+  { text, value }: { readonly text: string; readonly value: T },
+  tell: (value: T) => ToldSecret,
+): Promise<void> {
+  if (json) return await print(`${text}\n`)
+  const { secret, said, saidBefore } = tell(value)
+  if (secret === undefined) throw new Failure(`This command was done before${saidBefore}`)
+  process.stderr.write(`${said}:\n`)
+  await print(`${secret}\n`)
+}
+
+/** Of a command that shows one thing. */
+export const SHOW_OPTIONS = { json: flag("print the API's answer instead"), 'no-color': NO_COLOR }
+
 /** Of a command that lists what the API gives page by page. */
 export const PAGE_OPTIONS = {
   limit: option('<n>', 'at most this many, 1 to 1000; 100 unless given'),
   after: option('<id>', 'go on behind this one, the last of the list before'),
-  json: flag("print the API's answer instead"),
-  'no-color': NO_COLOR,
+  ...SHOW_OPTIONS,
 }
 
 interface Page<T> {

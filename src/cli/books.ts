@@ -5,7 +5,7 @@ import { openStore, unopenedDatabase } from '../installation.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
-import { shownDatabase } from '../store/postgres/shown-database.ts'
+import { shownDatabase } from '../kernel/secret.ts'
 import { Failure } from './command.ts'
 
 /** Opens the store for a command: beside running gateways or without one. */

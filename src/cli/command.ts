@@ -115,7 +115,7 @@ async function runWithHelp(
   run: (args: readonly string[]) => Promise<void>,
   args: readonly string[],
 ): Promise<void> {
-  // The reader of the output may go away; print() tells the command.
+  // The reader of the output may go away: print() tells the command, and a gateway serves on.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   if (asksForHelp(args)) {
     process.stdout.write(help())
@@ -163,7 +163,7 @@ function meantOption(error: Error, help: string): string {
   return typed === undefined ? '' : didYouMean(typed, [...new Set(help.match(/--[a-z][a-z-]*/g))])
 }
 
-export function asksForHelp(args: readonly string[]): boolean {
+function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
 }

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { limits } from '../kernel/limits.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import { array, type Infer, object, string } from './answer-schema.ts'
-import { amountField, defineApiCommand, idempotencyKey, printAnswer } from './api.ts'
+import { amountField, defineApiCommand, idempotencyKey, onceKey, printAnswer } from './api.ts'
 import { defineGroup, flag, option, UsageError } from './command.ts'
 import { createProgress } from './progress.ts'
 import { counted, print, shownCount, shownText } from './terminal.ts'
@@ -36,9 +35,11 @@ while there is credit left.`,
   run(values, [amount, ...more]) {
     if (amount === undefined || more.length > 0) throw new UsageError('name one <amount> in USD, such as 500')
     const body = { amount_usd: amountField(amount), reason: requiredReason(values.reason) }
-    const onceKey = values['idempotency-key'] ?? randomUUID()
     return async (api) => {
-      const answer = await api.ask(credit, 'POST', '/gateway/v1/credits', { body, idempotencyKey: onceKey })
+      const answer = await api.ask(credit, 'POST', '/gateway/v1/credits', {
+        body,
+        idempotencyKey: onceKey(values),
+      })
       const repeated = answer.headers.get('idempotent-replayed') === 'true'
       const done = repeated ? 'Added before, and not again:' : 'Added'
       await printAnswer(values, answer, ({ id, amount_usd, balance_usd }) => {

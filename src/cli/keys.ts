@@ -1,20 +1,22 @@
-import { randomUUID } from 'node:crypto'
 import {
   amountField,
   defineApiCommand,
   idempotencyKey,
+  onceKey,
   PAGE_OPTIONS,
   pageOf,
   printAnswer,
   printPage,
+  printSecret,
+  SHOW_OPTIONS,
+  someFields,
 } from './api.ts'
-import { defineGroup, Failure, flag, NO_COLOR, option, UsageError, type Values } from './command.ts'
+import { defineGroup, flag, option, UsageError, type Values } from './command.ts'
 import { findKey, type KeyAnswer, keyAnswer, renderKey, shownKey, statusCell } from './key-answer.ts'
 import {
   alignAmounts,
   left,
   outputStyle,
-  print,
   renderTable,
   right,
   shownInstant,
@@ -98,26 +100,22 @@ const create = defineApiCommand({
   ],
   run(values) {
     const body = limitFields(values)
-    const onceKey = values['idempotency-key'] ?? randomUUID()
     return async (api) => {
-      const answer = await api.ask(keyAnswer, 'POST', '/v1/keys', { body, idempotencyKey: onceKey })
-      if (values.json) await print(`${answer.text}\n`)
-      else await printNewKey(answer.value, 'Created')
+      const answer = await api.ask(keyAnswer, 'POST', '/v1/keys', { body, idempotencyKey: onceKey(values) })
+      await printSecret(values, answer, (key) => newKey(key, 'Created'))
     }
   },
 })
 
-/** The secret alone goes to standard output, so that `KEY=$(…)` takes it and nothing else. */
-async function printNewKey({ key, id, name }: KeyAnswer, what: string): Promise<void> {
+function newKey({ key, id, name }: KeyAnswer, what: string) {
   const which = `${id} (${shownText(name, 120)})`
-  if (key === undefined) {
-    throw new Failure(
-      `This command was done before, and made ${which}. Its key was shown then and is not shown again. If nobody has ` +
-        `it, revoke it with \`tollgate keys revoke ${id}\` and create another one under another --idempotency-key.`,
-    )
+  return {
+    secret: key,
+    said: `${what} ${which}. The key is shown this once`,
+    saidBefore:
+      `, and made ${which}. Its key was shown then and is not shown again. If nobody has it, revoke it with ` +
+      `\`tollgate keys revoke ${id}\` and create another one under another --idempotency-key.`,
   }
-  process.stderr.write(`${what} ${which}. The key is shown this once:\n`)
-  await print(`${key}\n`)
 }
 
 const list = defineApiCommand({
@@ -178,7 +176,7 @@ const show = defineApiCommand({
   usage: 'tollgate keys show <key> [--json] [--no-color]',
   about:
     'Shows an API key, its limits and what it has spent this month. The key itself is never shown again.',
-  options: { json: flag("print the API's answer instead"), 'no-color': NO_COLOR },
+  options: SHOW_OPTIONS,
   examples: [
     'tollgate keys show checkout',
     'tollgate keys show key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --json --url http://127.0.0.1:8787 --admin-key-file data/admin-key',
@@ -202,11 +200,7 @@ const update = defineApiCommand({
     '[--log-requests | --no-log-requests] [--expires-at <instant>|never] [--json] [--no-color]',
   about: `Changes what is named and leaves the rest. It counts from the next call on; what was spent stays spent. A list of
 models takes the place of the one before. A revoked or expired key cannot be changed.`,
-  options: {
-    ...LIMIT_OPTIONS,
-    json: flag("print the API's answer instead of the key"),
-    'no-color': NO_COLOR,
-  },
+  options: { ...LIMIT_OPTIONS, ...SHOW_OPTIONS },
   examples: [
     'tollgate keys update key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --monthly-budget 200',
     'tollgate keys update key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --monthly-budget none --all-models --expires-at never',
@@ -215,9 +209,7 @@ models takes the place of the one before. A revoked or expired key cannot be cha
   takesArguments: true,
   run(values, args) {
     const named = onlyKey(args)
-    const body = limitFields(values)
-    if (Object.keys(body).length === 0)
-      throw new UsageError('say what to change, such as --monthly-budget 200')
+    const body = someFields(limitFields(values), '--monthly-budget 200')
     return async (api) => {
       const id = await findKey(api, '<key>', named)
       const answer = await api.ask(keyAnswer, 'PATCH', `/v1/keys/${id}`, { body })
@@ -270,16 +262,14 @@ output, once, and everything else to standard error. The old one works on, unles
     const named = onlyKey(args)
     const time = values['old-expires-in']
     const body = time === undefined ? {} : { old_expires_in_seconds: secondsOf(time) }
-    const onceKey = values['idempotency-key'] ?? randomUUID()
     return async (api) => {
       const id = await findKey(api, '<key>', named)
       const answer = await api.ask(keyAnswer, 'POST', `/v1/keys/${id}/rotate`, {
         body,
-        idempotencyKey: onceKey,
+        idempotencyKey: onceKey(values),
       })
-      if (values.json) return await print(`${answer.text}\n`)
       const old = time === undefined ? 'which works on' : `which ends in ${time}`
-      await printNewKey(answer.value, `In the place of ${id}, ${old}, created`)
+      await printSecret(values, answer, (key) => newKey(key, `In the place of ${id}, ${old}, created`))
     }
   },
 })

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
-import type { Secret } from '../kernel/secret.ts'
+import { type Secret, shownDatabase } from '../kernel/secret.ts'
 import { type AuditReport, runAudit } from '../ledger/audit.ts'
 import { createRateAgain } from '../pricing/rate-again.ts'
+import { lockDataDir } from '../store/data-dir.ts'
 import {
   beginMove,
   compareBooks,
@@ -18,8 +19,6 @@ import {
 import { describeMoved, shownInstant } from '../store/migrate-store/move-state.ts'
 import { breakSeal, openSource, readSeal, type Source } from '../store/migrate-store/source.ts'
 import { openBooks } from '../store/postgres/ledger-snapshot.ts'
-import { shownDatabase } from '../store/postgres/shown-database.ts'
-import { lockDataDir } from '../store/sqlite/lock-data-dir.ts'
 import { schemaVersionOf } from '../store/sqlite/migrate.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { defineCommand, Failure, flag } from './command.ts'

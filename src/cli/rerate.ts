@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { formatUsd } from '../kernel/money.ts'
 import {
@@ -13,10 +13,12 @@ import {
   type RerateWriter,
   rerateCall,
 } from '../ledger/rerate.ts'
+import { versionAt } from '../pricing/price-book.ts'
+import { createRateAgain } from '../pricing/rate-again.ts'
+import { readPricing } from '../read-pricing.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger } from './books.ts'
 import { defineCommand, flag, option, UsageError, type Values } from './command.ts'
-import { currentPrices } from './current-prices.ts'
 import { createProgress } from './progress.ts'
 import {
   confirm,
@@ -234,4 +236,17 @@ function cells(model: string, line: RerateLine): string[] {
     formatUsd(line.newCostNanos),
     formatUsd(line.newCostNanos - line.oldCostNanos),
   ]
+}
+
+/** The price book that the configuration names now. */
+async function currentPrices(config: Config): Promise<CurrentPrices> {
+  const { book } = await readPricing(config)
+  const texts = new Map(book.versions.map((version) => [version.id, JSON.stringify(version.entry)]))
+  return {
+    versionAt(atMs) {
+      const { id } = versionAt(book, atMs)
+      return { id, json: texts.get(id) ?? '' }
+    },
+    rateAgain: createRateAgain(),
+  }
 }

@@ -1,9 +1,9 @@
 import { relative } from 'node:path'
 import type { Config, UpstreamConfig } from '../config.ts'
 import { formatUsd } from '../kernel/money.ts'
+import { shownDatabase } from '../kernel/secret.ts'
 import { VERSION } from '../kernel/version.ts'
 import { type Certificate, dayOf } from '../read-certificate.ts'
-import { shownDatabase } from '../store/postgres/shown-database.ts'
 import type { EndedCall, ObserveCall } from '../telemetry/ended-call.ts'
 import { shownText, type TerminalStyle } from './terminal.ts'
 

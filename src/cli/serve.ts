@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
-import { parseArgs } from 'node:util'
 import { type Config, ConfigError, readConfig } from '../config.ts'
 import { InstallationError } from '../kernel/errors.ts'
 import { createLog, droppingStream, type LogStream, writeLast } from '../kernel/log.ts'
@@ -19,16 +18,7 @@ const SIMULATOR_KEY = 'simulator-provider-key'
 /** When all of the program is loaded. */
 const STARTED_AFTER_MS = 2_000
 
-export async function serve(args: readonly string[]): Promise<void> {
-  try {
-    parseArgs({ args: [...args], options: {} })
-  } catch (error) {
-    process.stderr.write(`tollgate serve: ${(error as Error).message} See tollgate --help.\n`)
-    process.exitCode = 2
-    return
-  }
-  // The reader of the terminal may go away (a closed pipe, a dead multiplexer). That is no reason to stop serving.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+export async function serve(): Promise<void> {
   let config: Config
   try {
     config = readConfig(process.env)

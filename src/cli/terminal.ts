@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import type { Environment } from '../config.ts'
-import { withCommas } from '../kernel/with-commas.ts'
+import { withCommas } from '../kernel/money.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 

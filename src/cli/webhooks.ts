@@ -1,7 +1,17 @@
-import { randomUUID } from 'node:crypto'
 import { array, boolean, type Infer, nullable, object, optional, string } from './answer-schema.ts'
-import { defineApiCommand, idempotencyKey, PAGE_OPTIONS, pageOf, printAnswer, printPage } from './api.ts'
-import { defineGroup, Failure, flag, NO_COLOR, option, UsageError, type Values } from './command.ts'
+import {
+  defineApiCommand,
+  idempotencyKey,
+  onceKey,
+  PAGE_OPTIONS,
+  pageOf,
+  printAnswer,
+  printPage,
+  printSecret,
+  SHOW_OPTIONS,
+  someFields,
+} from './api.ts'
+import { defineGroup, flag, option, UsageError, type Values } from './command.ts'
 import {
   type Cell,
   left,
@@ -91,21 +101,15 @@ needed.`,
     if (endpoint === undefined || more.length > 0)
       throw new UsageError('name one <endpoint>, such as https://example.com/hooks/tollgate')
     const body = { url: endpoint, events: ['*'], ...webhookFields(values) }
-    const onceKey = values['idempotency-key'] ?? randomUUID()
     return async (api) => {
-      const answer = await api.ask(webhookAnswer, 'POST', PATH, { body, idempotencyKey: onceKey })
-      if (values.json) return await print(`${answer.text}\n`)
-      const { id, secret } = answer.value
-      if (secret === undefined) {
-        throw new Failure(
-          `This command was done before, and made ${id}. Its secret was shown then and is not shown again. ` +
-            `\`tollgate webhooks rotate-secret ${id}\` makes another.`,
-        )
-      }
-      process.stderr.write(
-        `Created ${id}. \`tollgate webhooks test ${id}\` tries it. The secret is shown this once:\n`,
-      )
-      await print(`${secret}\n`)
+      const answer = await api.ask(webhookAnswer, 'POST', PATH, { body, idempotencyKey: onceKey(values) })
+      await printSecret(values, answer, ({ id, secret }) => ({
+        secret,
+        said: `Created ${id}. \`tollgate webhooks test ${id}\` tries it. The secret is shown this once`,
+        saidBefore:
+          `, and made ${id}. Its secret was shown then and is not shown again. ` +
+          `\`tollgate webhooks rotate-secret ${id}\` makes another.`,
+      }))
     }
   },
 })
@@ -185,7 +189,7 @@ const show = defineApiCommand({
   summary: ['<id>', 'all there is to know of one'],
   usage: 'tollgate webhooks show <id> [--json] [--no-color]',
   about: 'Shows a webhook. Its secret is never shown again.',
-  options: { json: flag("print the API's answer instead"), 'no-color': NO_COLOR },
+  options: SHOW_OPTIONS,
   examples: ['tollgate webhooks show wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'],
   takesArguments: true,
   run(values, args) {
@@ -211,8 +215,7 @@ back one that was disabled because its receiver was gone or failed for five days
     event: { ...FIELD_OPTIONS.event, help: 'an event to send there; may be given several times; * for all' },
     enable: flag('send events there from now on'),
     disable: flag('queue nothing for it until it is enabled'),
-    json: flag("print the API's answer instead of the webhook"),
-    'no-color': NO_COLOR,
+    ...SHOW_OPTIONS,
   },
   examples: [
     'tollgate webhooks update wh_01JCN1ZV5M3T9Q8W7E6R5T4Y3X --enable',
@@ -224,12 +227,12 @@ back one that was disabled because its receiver was gone or failed for five days
     const id = onlyId(args)
     const { endpoint, enable, disable } = values
     if (enable && disable) throw new UsageError('--enable and --disable cannot be used together')
-    const body = {
+    const fields = {
       ...(endpoint === undefined ? {} : { url: endpoint }),
       ...webhookFields(values),
       ...(enable || disable ? { enabled: enable } : {}),
     }
-    if (Object.keys(body).length === 0) throw new UsageError('say what to change, such as --enable')
+    const body = someFields(fields, '--enable')
     return async (api) => {
       const answer = await api.ask(webhookAnswer, 'PATCH', `${PATH}/${id}`, { body })
       await printAnswer(values, answer, (webhook) => renderWebhook(webhook, outputStyle(values)))
@@ -269,19 +272,15 @@ that the receiver can change over in peace. It can be done twice in that time.`,
   takesArguments: true,
   run(values, args) {
     const id = onlyId(args)
-    const onceKey = values['idempotency-key'] ?? randomUUID()
     return async (api) => {
       const path = `${PATH}/${id}/rotate-secret`
-      const answer = await api.ask(webhookAnswer, 'POST', path, { idempotencyKey: onceKey })
-      if (!values.json && answer.value.secret === undefined)
-        throw new Failure(
-          'This command was done before. The secret was shown then and is not shown again; another --idempotency-key makes another.',
-        )
-      if (!values.json)
-        process.stderr.write(
-          `The new secret of ${id} is shown this once; the old one signs too for 24 hours:\n`,
-        )
-      await printAnswer(values, answer, ({ secret = '' }) => `${secret}\n`)
+      const answer = await api.ask(webhookAnswer, 'POST', path, { idempotencyKey: onceKey(values) })
+      await printSecret(values, answer, ({ secret }) => ({
+        secret,
+        said: `The new secret of ${id} is shown this once; the old one signs too for 24 hours`,
+        saidBefore:
+          '. The secret was shown then and is not shown again; another --idempotency-key makes another.',
+      }))
     }
   },
 })

@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path'
 import type { Config } from '../config.ts'
 import { createKeyDigest, pepperFingerprint } from '../keys/key-digest.ts'
-import { isOpenToOthers } from '../store/private-dir.ts'
+import { isOpenToOthers } from '../store/data-dir.ts'
 import type { Examination } from './ask-examiner.ts'
 import { type Check, counted, inBytes, inTime, verdicts } from './check.ts'
 import type { DatabaseFacts, DirectoryFacts, IntegrityFacts, KnownBooks } from './examiner.ts'

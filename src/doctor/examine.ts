@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../config.ts'
-import type { Secret } from '../kernel/secret.ts'
-import { shownDatabase } from '../store/postgres/shown-database.ts'
+import { type Secret, shownDatabase } from '../kernel/secret.ts'
 import { askExaminer } from './ask-examiner.ts'
 import { type Check, type DoctorContext, verdicts } from './check.ts'
 import { checkClock, checkOpenFiles, checkRuntime, checkSpace, checkSpeed } from './check-machine.ts'

@@ -1,9 +1,10 @@
 import type { Exchange } from '../http/exchange.ts'
 import { hasHeader } from '../http/raw-headers.ts'
 import { ChunkList } from '../kernel/chunk-list.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
+import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
-import { announcedTrailers, type Figures, figureLines } from './figures.ts'
 import { toReplyHeaders } from './forwarded-headers.ts'
 import type { ByteBudget } from './key-shares.ts'
 
@@ -242,4 +243,33 @@ function withoutOurs(lines: string[], prefix: string): string[] {
     if (!name.toLowerCase().startsWith(prefix)) out.push(name, lines[i + 1] ?? '')
   }
   return out
+}
+
+/** What the client is told of a call's money. The balance is unknown while the store cannot be reached. */
+export interface Figures {
+  readonly costNanos: Nanos
+  readonly listNanos: Nanos
+  readonly balanceNanos: Nanos | null
+}
+
+/** Header or trailer lines, in the order in which the documentation lists them. */
+export function figureLines(
+  names: HeaderNames,
+  figures: Figures | null,
+  upstreamMs: number | null,
+): string[] {
+  const lines: string[] = []
+  if (figures !== null) {
+    lines.push(names.costUsd, formatUsd(figures.costNanos), names.listCostUsd, formatUsd(figures.listNanos))
+  }
+  if (upstreamMs !== null) lines.push(names.upstreamMs, String(upstreamMs))
+  if (figures !== null && figures.balanceNanos !== null) {
+    lines.push(names.balanceUsd, formatUsd(figures.balanceNanos))
+  }
+  return lines
+}
+
+/** What the `Trailer` header announces when the figures follow a stream. */
+export function announcedTrailers(names: HeaderNames): string {
+  return [names.costUsd, names.listCostUsd, names.upstreamMs, names.balanceUsd].join(', ')
 }

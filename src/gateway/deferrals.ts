@@ -23,6 +23,9 @@ interface ObjectSpec {
   results?(path: string, metered: Metered): string | null
 }
 
+/** A run that was cancelled is `cancelling` for a moment. All of it is shorter than a client is made to wait. */
+const CANCELLING_PAUSES_MS = [250, 500, 1_000, 1_500] as const
+
 const BATCH_PAUSES_MS = [30_000, 300_000] as const
 
 /** How each kind of object is asked for. */
@@ -164,7 +167,9 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   function poll(object: DeferredObject, more?: { readonly cancel: boolean }): Promise<boolean> {
     const name = nameOf(object)
     const running = polls.get(name)
-    if (running !== undefined) return running
+    // One that is to be cancelled was not, by a question that is under way.
+    if (running !== undefined)
+      return more?.cancel === true ? running.then((done) => done || poll(object, more)) : running
     const started = pollNow(object, more?.cancel ?? false)
       .catch(async (error: unknown) => {
         const about = { ...aboutOf(object), cause: (error as Error).message }
@@ -186,6 +191,11 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if (cancel && spec.cancels === true) {
       answer = await ask(object, upstream, 'POST')
       if (await take(object, spec, upstream, answer)) return true
+      for (const ms of CANCELLING_PAUSES_MS) {
+        await pause(ms)
+        answer = await ask(object, upstream)
+        if (await take(object, spec, upstream, answer)) return true
+      }
     }
     const told = answer.kind === 'answered' ? answer.retryAfterMs : null
     const waitMs = Math.max(told ?? 0, pauseMs(spec.pausesMs, object.polls))
@@ -276,9 +286,9 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     beforeDelete: (surface, path) =>
       unfailing(async () => {
         // The file may have the results of a batch, and which one it is the batch alone can say.
-        const prefix = path.startsWith('/v1/files/') ? '/v1/batches/' : path
-        const objects = await store.listDeferred(surface, prefix)
-        const asked = Promise.all(objects.map((object) => poll(object, { cancel: prefix === path })))
+        const above = path.startsWith('/v1/files/') ? '/v1/batches' : path
+        const objects = await store.listDeferred(surface, above)
+        const asked = Promise.all(objects.map((object) => poll(object, { cancel: above === path })))
         if (objects.length > 0) await Promise.race([asked, pause(limits.deferredShownMs)])
       }),
     start: loop.start,

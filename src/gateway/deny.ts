@@ -1,9 +1,9 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import { type Refusal, redactRefusal } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { type Audience, shapeError } from '../providers/error-shape.ts'
+import { type Audience, shapeError } from '../providers/surfaces.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
-import { figureLines } from './figures.ts'
+import { figureLines } from './answer.ts'
 
 /** A refusal, and the balance of the account where the client may know it. */
 export interface Denial {

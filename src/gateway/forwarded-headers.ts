@@ -1,5 +1,4 @@
 import { hasHeader, isHopByHop, NameMemo, nominatedIn, type RawHeaders } from '../http/raw-headers.ts'
-import { isOutdated } from '../providers/chat-usage/outdated-headers.ts'
 import { CLIENT_ACCOUNT_HEADERS, CREDENTIAL_HEADERS } from '../providers/surfaces.ts'
 
 /** What tells about the path a request took. Upstream sees the gateway as its client. */
@@ -110,4 +109,33 @@ export function toReplyHeaders(headers: RawHeaders, framing: ReplyFraming): stri
 function codingSent(value: string): string | null {
   if (/\bchunked\s*$/i.test(value)) return value
   return /^\s*identity\s*$/i.test(value) ? null : `${value}, chunked`
+}
+
+/**
+ * Headers that state something about the bytes of a body, and are wrong once a byte of it was changed, with the reason.
+ * They go from the request when it was edited and from the reply when usage is cut out of it, trailers included.
+ */
+const OUTDATED_HEADERS: Readonly<Record<string, string>> = {
+  'content-length': 'the length is another, and of a stream not known before its end',
+  'content-md5': 'a digest of the bytes as they were (RFC 1864)',
+  digest: 'a digest of the bytes as they were (RFC 3230)',
+  'content-digest': 'a digest of the bytes as they were (RFC 9530)',
+  etag: 'a strong entity tag promises these very bytes; a weak one promises their meaning, and stays',
+  'repr-digest': 'a digest of the bytes as they were (RFC 9530)',
+}
+
+/** Whether a header line no longer holds for a body that was changed. Names in lower case. */
+export function isOutdated(name: string, value: string): boolean {
+  return name === 'etag' ? !/^\s*W\//.test(value) : Object.hasOwn(OUTDATED_HEADERS, name)
+}
+
+/** Upstream's headers without those that no longer hold. */
+export function withoutOutdated(headers: RawHeaders): string[] {
+  const kept: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    const value = headers[i + 1] ?? ''
+    if (!isOutdated(name.toLowerCase(), value)) kept.push(name, value)
+  }
+  return kept
 }

@@ -1,3 +1,4 @@
+import type { Exchange } from '../http/exchange.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import type { KeyLookupStore } from '../keys/credential.ts'
@@ -60,6 +61,8 @@ export interface Gateway {
   readonly tokenCounter: TokenCounter
   /** Memory for JSON replies that are held back until they are whole. */
   readonly heldReplies: ByteBudget
+  /** Where a client finds this gateway, for addresses in replies; null where these stay upstream's. */
+  readonly originFor: ((exchange: Exchange) => string | null) | null
   /** Whether chat streams are asked for their usage in the client's place. */
   readonly injectUsage: boolean
   /** What becomes of a call upstream whose client left. */

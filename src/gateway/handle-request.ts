@@ -134,6 +134,8 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
       new Answer(exchange, { memory: gateway.heldReplies, keyName: call.share.name, upstreamMs, onDrain }),
     reader,
     shows: call.plan.shows,
+    template: call.endpoint?.template ?? '',
+    origin: gateway.originFor?.(exchange) ?? null,
     balanceNanos: admission.balanceNanos,
     holdJson: taps.holdJson || call.plan.shows !== null,
     nowMs: () => clock.monotonicMs(),

@@ -3,7 +3,7 @@ import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
-import type { Meter, Metered, Shown, Stage } from '../metering/meter.ts'
+import { type Meter, MeterAround, type Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
 
@@ -11,39 +11,26 @@ import { createMeter } from '../providers/usage/create-meter.ts'
  * Looks at a reply as it passes. It cannot change or fail it, and never looks away: rather upstream waits. Of a reply
  * that is encoded the meter reads a decoded copy; nothing that goes to the client is touched.
  */
-export class Observer {
-  readonly #meter: Meter
+export class Observer extends MeterAround {
   /** Null where there is nothing to decode; `unreadable` where we do not know how. */
   readonly #decoder: CopyDecoder | 'unreadable' | null
 
   constructor(meter: Meter, decoder: CopyDecoder | 'unreadable' | null) {
-    this.#meter = meter
+    super(meter)
     this.#decoder = decoder
-  }
-
-  get stage(): Stage {
-    return this.#meter.stage
-  }
-
-  get shown(): Shown {
-    return this.#meter.shown
-  }
-
-  get visibleBytes(): number {
-    return this.#meter.visibleBytes
   }
 
   /** A promise means: the observer is behind, upstream has to wait for it. Null for every reply that is not encoded. */
   see(chunk: Borrowed): Promise<void> | null {
-    if (this.#decoder === null) this.#meter.write(chunk)
+    if (this.#decoder === null) this.inner.write(chunk)
     else if (this.#decoder !== 'unreadable') return this.#decoder.write(chunk)
     return null
   }
 
   end(whole: boolean): Metered | Promise<Metered> {
-    if (this.#decoder === null) return this.#meter.end(whole)
-    if (this.#decoder === 'unreadable') return { ...this.#meter.end(false), faults: ['unreadable'] }
-    return this.#decoder.end().then((state) => this.#meter.end(whole && state === 'whole'))
+    if (this.#decoder === null) return this.inner.end(whole)
+    if (this.#decoder === 'unreadable') return { ...this.inner.end(false), faults: ['unreadable'] }
+    return this.#decoder.end().then((state) => this.inner.end(whole && state === 'whole'))
   }
 }
 

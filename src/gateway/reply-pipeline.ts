@@ -4,12 +4,12 @@ import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { type Metered, NOTHING_SHOWN, type Shown, SilentMeter, type Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { isJsonType } from '../providers/usage/create-meter.ts'
-import type { Answer, FiguresCome, ReplyHead } from './answer.ts'
+import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
+import { createUrlRewriter, createUsageRemover, type ReplyEditor } from './edit-reply.ts'
 import { Silence } from './estimate-usage.ts'
-import type { Figures } from './figures.ts'
 import type { ReplyReceiver, UpstreamCall } from './forward.ts'
+import { withoutOutdated } from './forwarded-headers.ts'
 import { type Observer, observe } from './observe.ts'
-import { createUsageRemover, type UsageRemover, withoutOutdated } from './usage-remover.ts'
 
 export interface PipelineParts {
   /** Makes the answer that the reply goes to. `onDrain`: the client has room again. */
@@ -18,6 +18,10 @@ export interface PipelineParts {
   readonly reader: UsageReader | null
   /** What reads the cost of an earlier call in a reply that costs nothing itself. */
   readonly shows: UsageReader | null
+  /** Of the endpoint. */
+  readonly template: string
+  /** Where the client finds this gateway, if addresses in the reply are to lead there. */
+  readonly origin: string | null
   /** Before this call. */
   readonly balanceNanos: Nanos | null
   /** A JSON reply is kept back though its figures are known, until the body taps are done with it. */
@@ -34,7 +38,7 @@ export class ReplyPipeline implements ReplyReceiver {
   readonly #answer: Answer
   #replyHead: ReplyHead | null = null
   #observer: Observer | null = null
-  #remover: UsageRemover | null = null
+  #editor: ReplyEditor | null = null
   #isHeld = false
   #isStreamed = false
   #drained: (() => void) | null = null
@@ -128,10 +132,12 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#isHeld = come.when === 'whole'
     const read = reader ?? shows
     if (read !== null && isSuccess) this.#observer = observe(read, status, headers, this.#isHeld)
-    if (this.#usageAdded) this.#remover = createUsageRemover(status, headers)
+    this.#editor = this.#usageAdded
+      ? createUsageRemover(status, headers)
+      : createUrlRewriter(this.#parts, status, headers)
     this.#isStreamed = come.when === 'after' || isEventStream(headers)
     answer.begin(
-      { status, reason, headers: this.#remover === null ? headers : withoutOutdated(headers) },
+      { status, reason, headers: this.#editor === null ? headers : withoutOutdated(headers) },
       come,
     )
     // Of an encoded stream it is not known in time which bytes are the last event, and images end more than once.
@@ -153,10 +159,10 @@ export class ReplyPipeline implements ReplyReceiver {
       this.#silence.see(this.#observer.visibleBytes, this.#parts.nowMs())
     }
     this.#parts.look(chunk)
-    if (this.#remover === null) this.#isClientFull = !this.#deliver(chunk)
+    if (this.#editor === null) this.#isClientFull = !this.#deliver(chunk)
     else {
-      const wait = this.#remover.write(copyIfBorrowed(chunk), this.#take)
-      if (wait !== null) this.#waitForRemover(wait)
+      const wait = this.#editor.write(copyIfBorrowed(chunk), this.#take)
+      if (wait !== null) this.#waitForEditor(wait)
     }
     const mayGoOn = this.#mayGoOn
     if (!mayGoOn) this.#silence.pause(this.#parts.nowMs())
@@ -173,7 +179,7 @@ export class ReplyPipeline implements ReplyReceiver {
     this.#call?.resume()
   }
 
-  #waitForRemover(wait: Promise<'open' | 'broken'>): void {
+  #waitForEditor(wait: Promise<'open' | 'broken'>): void {
     // One read may bring many chunks: upstream goes on when the last of them has found room.
     this.#lastWait = wait
     wait.then((state) => {
@@ -213,19 +219,19 @@ export class ReplyPipeline implements ReplyReceiver {
 
   async finish(figures: Figures | null, trailers: string[]): Promise<void> {
     const answer = this.#answer
-    const whole = this.#remover === null || (await this.#remover.end(this.#take)) === 'whole'
-    if (whole) answer.finish(figures, this.#remover === null ? trailers : withoutOutdated(trailers))
+    const whole = this.#editor === null || (await this.#editor.end(this.#take)) === 'whole'
+    if (whole) answer.finish(figures, this.#editor === null ? trailers : withoutOutdated(trailers))
     else answer.cut()
   }
 
   async cut(): Promise<void> {
-    await this.#remover?.breakOff(this.#take)
+    await this.#editor?.breakOff(this.#take)
     this.#answer.cut()
   }
 
   /** Gives back what the way it took has kept. */
   dispose(): void {
-    this.#remover?.destroy()
+    this.#editor?.destroy()
     this.#drained?.()
   }
 

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { writeCoalesced } from '../http/coalesced-write.ts'
-import { UNSENDABLE } from '../http/header-serialisation.ts'
+import { UNSENDABLE, writeCoalesced } from '../http/message-writer.ts'
 import { NameMemo } from '../http/raw-headers.ts'
 
 /** A request of which nothing may be written: what upstream reads would not be what was meant. */

@@ -379,6 +379,8 @@ export const limits = {
   deferredPollsMax: 8,
   /** How long an answer waits that shows a client a batch which has ended, until that is settled. Then it goes, and the batch is settled later. */
   deferredShownMs: 5_000,
+  /** A reply with batches in which addresses are rewritten. A longer one passes as it is. */
+  batchListBytesMax: 4 * MiB,
   /** How long the results of a batch may bring nothing. Then they are read again later. */
   resultsIdleMs: 60_000,
 

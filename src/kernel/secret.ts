@@ -77,3 +77,9 @@ const FOREIGN_KEY =
 export function redactBody(text: string, redact: Redact): string {
   return redact(text).replace(FOREIGN_MEMBER, '$1[redacted]').replace(FOREIGN_KEY, '$1$2$3[redacted]')
 }
+
+/** Where the database is, without the password or anything else that came with the URL. */
+export function shownDatabase(databaseUrl: Secret): string {
+  const { hostname: host, port, pathname } = new URL(databaseUrl.reveal())
+  return `postgres://${host}:${port || '5432'}${pathname}`
+}

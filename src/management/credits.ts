@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { StoreRefused } from '../kernel/errors.ts'
 import type { Idempotency, IdempotentResult } from '../kernel/idempotency.ts'
 import { limits } from '../kernel/limits.ts'
-import { formatUsd, NANOS_PER_USD, type Nanos } from '../kernel/money.ts'
-import { withCommas } from '../kernel/with-commas.ts'
+import { formatUsd, NANOS_PER_USD, type Nanos, withCommas } from '../kernel/money.ts'
 import type { Balance, CreditBackOutcome, Credited, CreditedBack } from '../ledger/ledger-store.ts'
 import {
   creditId,

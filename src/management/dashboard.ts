@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
-import { entityTag, hasTagged } from '../http/entity-tag.ts'
 import { type Exchange, sendWhole } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
 import { type RawHeaders, weightsOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
-import { shapeError } from '../providers/error-shape.ts'
+import { shapeError } from '../providers/surfaces.ts'
+import { entityTag, hasTagged } from './route.ts'
 
 /** Where the build of the dashboard is, seen from the source and from the published build of this file. */
 export const DASHBOARD_DIR = new URL(

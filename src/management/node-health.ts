@@ -4,8 +4,7 @@ import type { AuditRun } from '../ledger/audit-runs.ts'
 import type { NodeRecord, StoreFacts } from '../ledger/store-facts.ts'
 import { auditObject, auditSchema } from './audits.ts'
 import { formatInstant, instant, type Members, objectOf, schemaOf } from './fields.ts'
-import { defineRoute, refused, replyJson } from './route.ts'
-import type { ServingNode } from './serving-node.ts'
+import { defineRoute, refused, replyJson, replyWhole, type ServingNode, UNSTORED } from './route.ts'
 
 interface ShownHealth {
   readonly node: ServingNode
@@ -108,5 +107,25 @@ export const healthRoute = defineRoute({
       200,
       objectOf(healthMembers, { node, nowMs: clock.nowMs(), ready, writable, facts, deferred, audit }),
     )
+  },
+})
+
+/** With `metrics.public` this path needs no key. */
+export const METRICS_PATH = '/metrics'
+
+export const metricsRoute = defineRoute({
+  endpoint: `GET ${METRICS_PATH}`,
+  operationId: 'get_metrics',
+  summary: 'Metrics of this node',
+  description:
+    'In the OpenMetrics text format, whatever `Accept` says. With `metrics.public` in the configuration it needs no key.',
+  success: {
+    status: 200,
+    schema: null,
+    alsoAs: { 'application/openmetrics-text': 'Every metric with its type, its help and its samples.' },
+  },
+  async handle(_request, management) {
+    const { contentType, text } = await management.scrapeMetrics()
+    return replyWhole(200, contentType, text, UNSTORED)
   },
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ERRORS, type ErrorCode, type ErrorRow } from '../kernel/errors.ts'
 import { headerNames } from '../kernel/header-names.ts'
 import { VERSION } from '../kernel/version.ts'
-import { errorType } from '../providers/error-shape.ts'
+import { errorType } from '../providers/surfaces.ts'
 import { defineRoute, type Management, ONCE_HEADER, type OwnReply, type Route, replyJson } from './route.ts'
 import { SESSION_COOKIE } from './session.ts'
 

@@ -1,29 +1,27 @@
+import { createHash } from 'node:crypto'
 import type { z } from 'zod'
-import { entityTag, hasTagged } from '../http/entity-tag.ts'
 import type { Exchange, StreamedReply, WholeReply } from '../http/exchange.ts'
-import type { RawHeaders } from '../http/raw-headers.ts'
+import type { Listeners } from '../http/outgoing-reply.ts'
+import { type RawHeaders, tokensOf } from '../http/raw-headers.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import type { Idempotency } from '../kernel/idempotency.ts'
 import type { IdSource } from '../kernel/ids.ts'
-import type { Listeners } from '../kernel/listeners.ts'
 import type { Caller } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
-import type { KeyStore } from '../keys/key-store.ts'
+import type { KeyStore, SessionStore } from '../keys/key-store.ts'
 import type { SecretSealer } from '../keys/sealed-secret.ts'
-import type { SessionStore } from '../keys/session-store.ts'
 import type { AuditRunStore } from '../ledger/audit-runs.ts'
 import type { DeferredStore } from '../ledger/deferred.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
-import type { OverviewStore } from '../ledger/overview.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { SettlementWatch } from '../ledger/settlement-watch.ts'
 import type { StoreFactsStore } from '../ledger/store-facts.ts'
 import type { RefusedCalls, WaitingCalls } from '../ledger/unsent-calls.ts'
-import type { UsageStore } from '../ledger/usage-report.ts'
+import type { OverviewStore, UsageStore } from '../ledger/usage-report.ts'
+import type { PriceBook } from '../pricing/price-book.ts'
 import type { EndpointRules } from '../webhooks/endpoint-address.ts'
 import type { WebhookStore } from '../webhooks/webhook-store.ts'
-import type { ServingNode } from './serving-node.ts'
 
 /** What the endpoints of the service itself work with. */
 export interface Management {
@@ -206,4 +204,37 @@ export const ONCE_HEADER = 'Idempotency-Key'
 
 export function refusedOtherCommand(): Refused {
   return refused('conflict', `This ${ONCE_HEADER} was used for another request.`, ONCE_HEADER)
+}
+
+/** A strong entity tag of this content. What is behind it tells its codings apart. */
+export function entityTag(content: string | Uint8Array, behind = ''): string {
+  return `"${createHash('sha256').update(content).digest('hex').slice(0, 32)}${behind}"`
+}
+
+/** Whether the client has what bears this tag already. Tags of ours have no capital letters. */
+export function hasTagged(headers: RawHeaders, tag: string): boolean {
+  const known = tokensOf(headers, 'if-none-match').map((token) => token.replace(/^w\//, ''))
+  return known.includes('*') || known.includes(tag)
+}
+
+/** The process that serves, as its dashboard shows it. */
+export interface ServingNode {
+  /** How the other nodes call it. */
+  readonly name: string
+  readonly startedAtMs: number
+  callsInFlight(): number
+  callsWaiting(): number
+  /** Settlements that the store has not taken yet. */
+  settlementsWaiting(): number
+  /** Whether it can serve: as `GET /readyz` says. */
+  isReady(): Promise<boolean>
+  canWrite(): Promise<boolean>
+  /** Where the books are, without a password. */
+  readonly booksPlace: string
+  /** What was configured, without secrets, in the order of the documentation. */
+  readonly configuration: readonly { readonly name: string; readonly value: unknown }[]
+  /** The prices in force, and the file of the operator that changed some of them. */
+  prices(): { readonly book: PriceBook; readonly shipped: PriceBook; readonly overlayFile: string | null }
+  /** Begins to audit the books in a thread of its own. False: an audit is running, here or on another node. */
+  startAudit(): Promise<boolean>
 }

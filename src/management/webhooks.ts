@@ -31,11 +31,11 @@ import {
   deliverySchema,
   EVENT_NAMES,
   FORMATS,
+  testPayload,
   webhookObject,
   webhookSchema,
   webhookWithSecretSchema,
 } from './webhook-object.ts'
-import { testPayload } from './webhook-payload.ts'
 
 // What can be said of a webhook
 

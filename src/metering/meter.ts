@@ -155,33 +155,37 @@ export class SilentMeter implements Meter {
   }
 }
 
+/** A meter around another: what can be seen of a reply while it runs is what the inner one sees. */
+export abstract class MeterAround {
+  protected inner: Meter
+
+  constructor(inner: Meter) {
+    this.inner = inner
+  }
+
+  get stage(): Stage {
+    return this.inner.stage
+  }
+
+  get shown(): Shown {
+    return this.inner.shown
+  }
+
+  get visibleBytes(): number {
+    return this.inner.visibleBytes
+  }
+}
+
 /**
  * Keeps a fault of ours from breaking a reply: a meter that fails once is not asked again, and says so at the end.
  * Nothing that upstream can send is known to lead here.
  */
-export class GuardedMeter implements Meter {
-  #meter: Meter
+export class GuardedMeter extends MeterAround implements Meter {
   #failed = false
-
-  constructor(meter: Meter) {
-    this.#meter = meter
-  }
-
-  get stage(): Stage {
-    return this.#meter.stage
-  }
-
-  get shown(): Shown {
-    return this.#meter.shown
-  }
-
-  get visibleBytes(): number {
-    return this.#meter.visibleBytes
-  }
 
   write(chunk: Borrowed): void {
     try {
-      this.#meter.write(chunk)
+      this.inner.write(chunk)
     } catch {
       this.#fail()
     }
@@ -189,17 +193,17 @@ export class GuardedMeter implements Meter {
 
   end(whole: boolean): Metered {
     try {
-      const metered = this.#meter.end(whole)
+      const metered = this.inner.end(whole)
       return this.#failed ? { ...metered, faults: ['failed'] } : metered
     } catch {
       this.#fail()
-      return { ...this.#meter.end(whole), faults: ['failed'] }
+      return { ...this.inner.end(whole), faults: ['failed'] }
     }
   }
 
   #fail(): void {
     this.#failed = true
-    this.#meter = new SilentMeter()
+    this.inner = new SilentMeter()
   }
 }
 

@@ -12,9 +12,9 @@ import {
   type OverlayModelEntry,
   overlayFile,
   overlayListFile,
+  PriceProblems,
   type RateTableEntry,
 } from './price-file.ts'
-import { PriceProblems } from './price-problems.ts'
 import { instantMs } from './rate-keys.ts'
 
 type LoadedBook =

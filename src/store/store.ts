@@ -1,14 +1,11 @@
 import type { KeyLookupStore } from '../keys/credential.ts'
-import type { KeyStore } from '../keys/key-store.ts'
-import type { SessionStore } from '../keys/session-store.ts'
+import type { KeyStore, SessionStore } from '../keys/key-store.ts'
 import type { AuditRunStore } from '../ledger/audit-runs.ts'
 import type { DeferredStore } from '../ledger/deferred.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
-import type { OverviewStore } from '../ledger/overview.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
-import type { StoreFactsStore } from '../ledger/store-facts.ts'
-import type { StoreLoad } from '../ledger/store-load.ts'
-import type { UsageStore } from '../ledger/usage-report.ts'
+import type { StoreFactsStore, StoreLoad } from '../ledger/store-facts.ts'
+import type { OverviewStore, UsageStore } from '../ledger/usage-report.ts'
 import type { WebhookStore } from '../webhooks/webhook-store.ts'
 
 /** All ports together: what an implementation of the store offers. Each part of the service sees only its port. */

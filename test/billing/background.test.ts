@@ -154,6 +154,19 @@ test('videos and runs, too, are refused to a key with a cap and flagged for the 
   }
 })
 
+test('a video that is done when it is answered is paid at once, an extension by what it adds', async () => {
+  const done = { id: 'video_1', object: 'video', status: 'completed', model: 'sora-2', size: '1280x720' }
+  for (const [path, body, cost] of [
+    ['/v1/videos', { seconds: '12' }, '2'],
+    ['/v1/videos/extensions', { seconds: '12', video: { id: 'video_0' } }, '1.2'],
+  ] as const) {
+    upstream.queue(json({ ...done, seconds: '20' }))
+    const reply = await bench.call(path, body, { surface })
+    assert.equal(reply.header('x-svc-cost-usd'), cost, path)
+  }
+  await bench.assertBooksBalance()
+})
+
 test('a key with a cap may say "background" there, and is told of it by name where it may not', async () => {
   const { key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 5 })
   upstream.queue(

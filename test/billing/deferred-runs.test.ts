@@ -144,6 +144,32 @@ test('runs that are cancelled, expired, failed or incomplete cost what they say 
   await bench.assertBooksBalance()
 })
 
+test('a thread that is deleted while it runs is paid for what it has used by then', async () => {
+  const going = await startBillingBench({}, { hurry: 1 })
+  try {
+    const post = async (path: string, body: object, simulate = TOKENS) => {
+      const reply = await going.call(path, body, { ...options, simulate })
+      return { ...(JSON.parse(reply.body.toString()) as { id: string }), requestId: reply.requestId }
+    }
+    const { id: assistant_id } = await post('/v1/assistants', { model: 'gpt-4o' })
+    const { id } = await post('/v1/threads', { messages: [{ role: 'user', content: 'Hello' }] })
+    // An id that begins like it is another one's, and touches nothing.
+    const { requestId } = await post(`/v1/threads/${id}/runs`, { assistant_id }, 'tokens=4000')
+    const other = id.slice(0, -1)
+    for (const thread of [other, id]) {
+      await going.call(`/v1/threads/${thread}`, undefined, { ...options, method: 'DELETE' })
+      const { state } = await going.gateway.manage('GET', `/gateway/v1/requests/${requestId}`)
+      assert.equal(state, thread === other ? 'deferred' : 'settled')
+    }
+    const { stop_reason, cost_usd } = await going.record(requestId)
+    assert.equal(stop_reason, 'cancelled')
+    assert.ok(Number(cost_usd) > 0)
+    await going.assertBooksBalance()
+  } finally {
+    await going.close()
+  }
+})
+
 test('a run that nothing limits holds all that is left, and another one waits for it', async () => {
   const { id: keyId, key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 1 })
   const run = await made({ max_prompt_tokens: undefined }, TOKENS, key)

@@ -119,6 +119,19 @@ test('what is made from a video that upstream does not know is refused there, an
   assert.equal((await bench.record(refused.requestId))['cost_usd'], 0)
 })
 
+test('a video that is deleted before it was asked for is paid all the same', async () => {
+  const video = await made({ seconds: '8' })
+  const remove = () => bench.call(`/v1/videos/${video.id}`, undefined, { method: 'DELETE', surface })
+  // Upstream deletes none that is not done.
+  assert.equal((await remove()).status, 409)
+  assert.equal((await recordOf(video.requestId))['state'], 'deferred')
+  workMs += 3_600_000
+  assert.equal((await remove()).status, 200)
+  const { state, cost_usd } = await recordOf(video.requestId)
+  assert.deepEqual([state, cost_usd], ['settled', 0.8])
+  await bench.assertBooksBalance()
+})
+
 test('a model without a price for videos is refused to a key with a cap', async () => {
   const { key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 5 })
   for (const model of ['sora-9', 'gpt-6-luna']) {

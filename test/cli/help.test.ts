@@ -28,6 +28,18 @@ test('each command explains itself when it is asked to, and does nothing else', 
   )
 })
 
+test('the help of serve is its own: how it is configured, and which signals stop it and make it read files again', async () => {
+  const { stdout } = await runInThread(['serve', '--help'])
+  assert.match(stdout, /^Usage\n {2}tollgate \[serve\]\n/)
+  for (const told of ['TOLLGATE_DATA_DIR', 'SIGTERM', 'SIGHUP', 'Exit codes', 'ANTHROPIC_API_KEY=']) {
+    assert.ok(stdout.includes(told), told)
+  }
+  assert.doesNotMatch(stdout, /tollgate rerate/)
+  const wrong = await runInThread(['serve', '--prot', '80'])
+  assert.equal(wrong.code, 2)
+  assert.match(wrong.stderr, /^tollgate serve: Unknown option '--prot'[\s\S]*More: tollgate serve --help/)
+})
+
 /** Of a call that is not there, which is no fault of a command line. */
 const FRAUD_IDS = 'req_01JCN1ZV5M3T9Q8W7E6R5T4Y3X\n'
 

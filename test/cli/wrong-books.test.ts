@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.ts'
 import { openStore } from '../../src/installation.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
-import { lockDataDir } from '../../src/store/sqlite/lock-data-dir.ts'
+import { lockDataDir } from '../../src/store/data-dir.ts'
 import { startGateway } from '../support/gateway.ts'
 import { runTollgate } from '../support/tollgate-process.ts'
 

@@ -247,6 +247,9 @@ test('webhooks: an endpoint is made, tested, its delivery is seen and sent again
   await page.getByText('delivered 204').waitFor()
   await page.getByRole('button', { name: 'Send webhook.test again' }).click()
   await receiver.until((messages) => messages.length >= 2)
+  receiver.reply = () => 500
+  await page.getByRole('button', { name: 'Send webhook.test again' }).first().click()
+  await page.getByText('it answered 500').waitFor()
   await page.getByRole('button', { name: 'Turn off' }).click()
   await page.getByRole('button', { name: 'Turn on' }).waitFor()
   await page.getByRole('button', { name: 'Delete' }).click()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { DecodingTurns } from '../../src/gateway/decoding-turns.ts'
 import { KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { Listeners } from '../../src/kernel/listeners.ts'
+import { Listeners } from '../../src/http/outgoing-reply.ts'
 
 function client() {
   const res = { destroyed: false, closed: false, whenClosed: new Listeners() }

@@ -6,9 +6,9 @@ import { BodyRoom, KeyShare } from '../../src/gateway/key-shares.ts'
 import { type Received, receiveBody } from '../../src/gateway/receive-body.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { BodyReceiver } from '../../src/http/incoming-request.ts'
+import { Listeners } from '../../src/http/outgoing-reply.ts'
 import { refuse } from '../../src/kernel/errors.ts'
 import { limits } from '../../src/kernel/limits.ts'
-import { Listeners } from '../../src/kernel/listeners.ts'
 import { withDeadline } from '../support/deadline.ts'
 
 interface Conditions {

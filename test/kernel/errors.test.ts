@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { ERRORS, type ErrorRow } from '../../src/kernel/errors.ts'
-import { errorType, shapeError, statusOf } from '../../src/providers/error-shape.ts'
+import { errorType, shapeError, statusOf } from '../../src/providers/surfaces.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 
 const documentation = readFileSync(new URL('../../docs/ERRORS.md', import.meta.url), 'utf8')

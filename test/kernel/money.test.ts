@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { formatUsd, parseUsd, roundHalfEven } from '../../src/kernel/money.ts'
+import { formatUsd, parseUsd, roundHalfEven, withCommas } from '../../src/kernel/money.ts'
 
 const amounts: readonly [text: string, nanos: bigint][] = [
   ['0', 0n],
@@ -48,3 +48,15 @@ for (const [numerator, denominator, rounded] of halves) {
     assert.equal(roundHalfEven({ numerator, denominator }), rounded)
   })
 }
+
+test('whole numbers have a comma at each thousand, as English writes them', () => {
+  assert.equal(withCommas(1_000), '1,000')
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.maxSafeInteger(), fc.bigInt(), fc.integer({ min: -9_999, max: 9_999 })),
+      (count) => {
+        assert.equal(withCommas(count), count.toLocaleString('en-US'))
+      },
+    ),
+  )
+})

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDatabaseClock } from '../../src/store/postgres/database-clock.ts'
+import { createDatabaseClock } from '../../src/store/postgres/node.ts'
 
 function clockUnderTest() {
   const own = { wallMs: 5_000_000, sinceMs: 100 }

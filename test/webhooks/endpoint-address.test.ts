@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import {
   createResolveHost,
   type EndpointRules,
+  isForbiddenAddress,
   judgeEndpointUrl,
 } from '../../src/webhooks/endpoint-address.ts'
 
@@ -87,4 +89,66 @@ test('names of this machine are known where private addresses are permitted', as
   const signal = new AbortController().signal
   const [first] = await createResolveHost(true)('localhost', signal)
   assert.match(first?.address ?? '', /^(127\.0\.0\.1|::1)$/)
+})
+
+const FORBIDDEN: Readonly<Record<string, readonly string[]>> = {
+  loopback: ['127.0.0.1', '127.255.255.254', '::1'],
+  private: ['10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.1.1'],
+  unspecified: ['0.0.0.0', '0.1.2.3', '::'],
+  'link-local and metadata of clouds': [
+    '169.254.169.254',
+    'fe80::1',
+    'fe80::1%eth0',
+    'fec0::1',
+    '168.63.129.16',
+  ],
+  'carrier-grade NAT': ['100.64.0.1', '100.127.255.255', '100.100.100.200'],
+  'unique-local': ['fc00::1', 'fdff::1', 'fd00:ec2::254'],
+  multicast: ['224.0.0.1', '239.255.255.255', 'ff02::1'],
+  'documentation and benchmarks': [
+    '192.0.2.1',
+    '198.51.100.1',
+    '203.0.113.1',
+    '198.18.0.1',
+    '2001:db8::1',
+    '3fff::1',
+  ],
+  'reserved and broadcast': ['240.0.0.1', '255.255.255.255', '100::1', '5f00::1', '4000::1'],
+  'mapped into IPv6': ['::ffff:127.0.0.1', '::ffff:7f00:1', '::ffff:a00:1', '0:0:0:0:0:ffff:c0a8:101'],
+  'IPv4-compatible and translated': ['::127.0.0.1', '::8.8.8.8', '::ffff:0:127.0.0.1'],
+  'behind NAT64': ['64:ff9b::127.0.0.1', '64:ff9b::a9fe:a9fe', '64:ff9b:1::8.8.8.8'],
+  '6to4 and Teredo': ['2002:7f00:1::', '2002:808:808::1', '2001::1', '2001:0:4136:e378::1'],
+  'no address': ['localhost', '', '127.1', '0x7f000001', '1.2.3.4.5'],
+}
+
+for (const [what, addresses] of Object.entries(FORBIDDEN)) {
+  test(`a webhook is not sent to an address that is ${what}`, () => {
+    for (const address of addresses) assert.ok(isForbiddenAddress(address), address)
+  })
+}
+
+test('public addresses are permitted, also mapped ones and those that NAT64 leads to', () => {
+  const permitted = [
+    '8.8.8.8',
+    '172.32.0.1',
+    '100.128.0.1',
+    '169.253.0.1',
+    '2606:4700::1111',
+    '2001:4860::8888',
+  ]
+  for (const address of [...permitted, '::ffff:8.8.8.8', '64:ff9b::8.8.8.8', '64:ff9b::808:808'])
+    assert.ok(!isForbiddenAddress(address), address)
+})
+
+test('an address of IPv4 is judged the same in every form that it has in IPv6', () => {
+  fc.assert(
+    fc.property(fc.ipV4(), (address) => {
+      const forbidden = isForbiddenAddress(address)
+      const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number)
+      const groups = [a * 256 + b, c * 256 + d].map((group) => group.toString(16)).join(':')
+      assert.equal(isForbiddenAddress(`::ffff:${groups}`), forbidden)
+      assert.equal(isForbiddenAddress(`64:ff9b::${groups}`), forbidden)
+      assert.ok(isForbiddenAddress(`2002:${groups}::`))
+    }),
+  )
 })

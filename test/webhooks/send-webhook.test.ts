@@ -4,8 +4,11 @@ import https from 'node:https'
 import net, { type AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import tls, { type TLSSocket } from 'node:tls'
-import type { EndpointRules, HostAddress } from '../../src/webhooks/endpoint-address.ts'
-import { isForbiddenAddress } from '../../src/webhooks/forbidden-addresses.ts'
+import {
+  type EndpointRules,
+  type HostAddress,
+  isForbiddenAddress,
+} from '../../src/webhooks/endpoint-address.ts'
 import { sendWebhook } from '../../src/webhooks/send-webhook.ts'
 import { localPair } from '../support/certificates.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'

@@ -67,12 +67,7 @@ export function KeysPage({ query }: { readonly query: URLSearchParams }) {
                 keyOf={({ id }) => id}
                 rowClass={({ status }) => (status === 'usable' ? undefined : 'dead')}
               />
-              <Pages
-                after={after}
-                next={next}
-                onNext={(cursor) => setQuery({ after: cursor })}
-                onFirst={() => setQuery({ after: null })}
-              />
+              <Pages after={after} next={next} />
             </>
           )
         }

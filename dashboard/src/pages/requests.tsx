@@ -85,12 +85,7 @@ export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
           ) : (
             <>
               <CallTable calls={data} without={key === null ? null : 'key'} />
-              <Pages
-                after={after}
-                next={next}
-                onNext={(cursor) => setQuery({ after: cursor })}
-                onFirst={() => setQuery({ after: null })}
-              />
+              <Pages after={after} next={next} />
             </>
           )
         }

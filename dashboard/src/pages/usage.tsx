@@ -139,12 +139,7 @@ export function UsagePage({ query }: { readonly query: URLSearchParams }) {
                 keyOf={({ day, model, key }) => `${day} ${model} ${key}`}
                 footer={footerOf(by, data, total)}
               />
-              <Pages
-                after={after}
-                next={next}
-                onNext={(cursor) => setQuery({ after: cursor })}
-                onFirst={() => setQuery({ after: null })}
-              />
+              <Pages after={after} next={next} />
             </>
           )
         }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { type Delivery, type ListOf, send, type Webhook } from '../api.ts'
+import { type Delivery, type ListOf, send, WEBHOOK_EVENTS, type Webhook } from '../api.ts'
 import { useCommand, useResource } from '../data.ts'
 import { count } from '../format.ts'
 import { Link, setQuery } from '../router.tsx'
@@ -9,21 +9,6 @@ import { Id, When } from '../ui/figures.tsx'
 import { Empty, Failure, Show, Tag } from '../ui/states.tsx'
 import { Table } from '../ui/table.tsx'
 import { SecretDialog } from './key-form.tsx'
-
-const EVENTS = [
-  'key.budget.threshold',
-  'key.budget.exceeded',
-  'balance.low',
-  'balance.exhausted',
-  'key.created',
-  'key.updated',
-  'key.rotated',
-  'key.revoked',
-  'key.expired',
-  'key.expiring',
-  'call.unpriced',
-  'webhook.disabled',
-] as const
 
 const DISABLED: Readonly<Record<string, string>> = {
   gone: 'it answered 410 Gone',
@@ -244,11 +229,16 @@ function OneWebhook({
   )
 }
 
-function DeliveryState({ of: { status, attempts, response_status: answer } }: { readonly of: Delivery }) {
+function DeliveryState({ of: delivery }: { readonly of: Delivery }) {
+  const { status, attempts, response_status: answer, error } = delivery
   if (status === 'succeeded') return <span>delivered {answer}</span>
-  const why = answer ?? 'no answer'
-  if (status === 'failed') return <Tag kind="bad">given up, {why}</Tag>
-  return attempts === 0 ? <Tag kind="plain">queued</Tag> : <Tag kind="look">not yet, {why}</Tag>
+  if (attempts === 0) return <Tag kind="plain">queued</Tag>
+  return (
+    <>
+      {status === 'failed' ? <Tag kind="bad">given up</Tag> : <Tag kind="look">not yet</Tag>}
+      <span class="why quiet">{error ?? (answer === null ? 'no answer' : `it answered ${answer}`)}</span>
+    </>
+  )
 }
 
 function WebhookForm({
@@ -305,7 +295,7 @@ function WebhookForm({
       </Field>
       <fieldset>
         <legend>Events</legend>
-        {EVENTS.map((event) => (
+        {WEBHOOK_EVENTS.map((event) => (
           <label key={event} class="check">
             <input type="checkbox" checked={events.has(event)} onChange={() => toggle(event)} /> {event}
           </label>

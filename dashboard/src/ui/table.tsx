@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { setQuery } from '../router.tsx'
 
 export interface Column<Row> {
   readonly title: ComponentChildren
@@ -105,27 +106,17 @@ export function Scroller({
 }
 
 /** The pages before and after, by cursor: `after` in the URL, and the browser's own way back. */
-export function Pages({
-  after,
-  next,
-  onNext,
-  onFirst,
-}: {
-  readonly after: string | null
-  readonly next: string | null
-  onNext(cursor: string): void
-  onFirst(): void
-}) {
+export function Pages({ after, next }: { readonly after: string | null; readonly next: string | null }) {
   if (after === null && next === null) return null
   return (
     <nav class="pages" aria-label="More rows">
       {after !== null && (
-        <button type="button" onClick={onFirst}>
+        <button type="button" onClick={() => setQuery({ after: null })}>
           First page
         </button>
       )}
       {next !== null && (
-        <button type="button" onClick={() => onNext(next)}>
+        <button type="button" onClick={() => setQuery({ after: next })}>
           Next page
         </button>
       )}

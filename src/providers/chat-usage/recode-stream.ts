@@ -1,44 +1,32 @@
 import { type CodingPair, openPair } from '../../metering/content-coding.ts'
-import { type CutTally, UsageCutter } from './cut-usage-out.ts'
 
 /** Takes bytes for the client. A promise means: wait for it before more. */
 export type TakeBytes = (bytes: Buffer) => Promise<void> | null
 
-export interface RecodeOptions {
-  readonly eventBytesMax?: number
-  /** Sees the decoded bytes as upstream sent them, so that usage can be read without decoding twice. */
-  readonly onDecoded?: (bytes: Buffer) => void
+/** Changes bytes as they pass. Null: there is nothing to give on yet. */
+export interface ByteEditor {
+  write(chunk: Buffer): Buffer | null
+  end(): Buffer | null
 }
 
 /**
- * Cuts usage out of a compressed chat stream: decoded, cut, and compressed again in the same coding. Each chunk that
- * arrives leaves as far as it can be read, flushed, before the next one is looked at.
+ * Changes a compressed reply: decoded, changed, and compressed again in the same coding. Each chunk that arrives leaves as
+ * far as it can be read, flushed, before the next one is looked at.
  *
  * Nothing here rejects. `broken` means that the client must not take what it got for the whole: the connection has to
  * be cut, and never ended.
  */
 export class RecodedStream {
   readonly #coding: string
-  readonly #cutter: UsageCutter
-  readonly #onDecoded: ((bytes: Buffer) => void) | undefined
+  readonly #editor: ByteEditor
   #pair: CodingPair | null = null
   #turn: Promise<unknown> = Promise.resolve()
-  #failure: Error | null = null
+  #isBroken = false
 
   /** One of the codings of content-coding.ts, as `Content-Encoding` names it, in lower case. */
-  constructor(coding: string, options: RecodeOptions = {}) {
+  constructor(coding: string, editor: ByteEditor) {
     this.#coding = coding
-    this.#cutter = new UsageCutter(options.eventBytesMax)
-    this.#onDecoded = options.onDecoded
-  }
-
-  get tally(): CutTally {
-    return this.#cutter.tally
-  }
-
-  /** Why the stream is broken, for the log. */
-  get failure(): Error | null {
-    return this.#failure
+    this.#editor = editor
   }
 
   /** Resolves when everything the chunk gives has been taken. Wait for it before the next chunk. */
@@ -56,7 +44,7 @@ export class RecodedStream {
       const pair = this.#pair
       if (pair === null) return
       await this.#recode(pair, pair.decoder.finish(), take)
-      await this.#encode(pair, this.#cutter.end(), take)
+      await this.#encode(pair, this.#editor.end(), take)
       for await (const bytes of pair.encoder.finish()) await take(bytes)
     })
     this.#release()
@@ -66,14 +54,14 @@ export class RecodedStream {
   /** Upstream was cut: what is held of its last event leaves as far as it may, and the coding stays open. */
   async breakOff(take: TakeBytes): Promise<void> {
     await this.#inTurn(async () => {
-      if (this.#pair !== null) await this.#encode(this.#pair, this.#cutter.end(), take)
+      if (this.#pair !== null) await this.#encode(this.#pair, this.#editor.end(), take)
     })
     this.#release()
   }
 
   /** Gives the memory back. What is under way ends as broken. */
   destroy(): void {
-    this.#failure ??= new Error('the stream was destroyed')
+    this.#isBroken = true
     this.#release()
   }
 
@@ -83,10 +71,7 @@ export class RecodedStream {
   }
 
   async #recode(pair: CodingPair, decoded: AsyncIterable<Buffer>, take: TakeBytes): Promise<void> {
-    for await (const bytes of decoded) {
-      this.#onDecoded?.(bytes)
-      await this.#encode(pair, this.#cutter.write(bytes), take)
-    }
+    for await (const bytes of decoded) await this.#encode(pair, this.#editor.write(bytes), take)
   }
 
   async #encode(pair: CodingPair, bytes: Buffer | null, take: TakeBytes): Promise<void> {
@@ -97,13 +82,13 @@ export class RecodedStream {
   /** After whatever was asked for before. Answers whether all went well, now and until now. */
   #inTurn(work: () => Promise<void>): Promise<boolean> {
     const done = this.#turn.then(async () => {
-      if (this.#failure !== null) return false
+      if (this.#isBroken) return false
       try {
         await work()
-      } catch (error) {
-        this.#failure ??= error instanceof Error ? error : new Error(String(error))
+      } catch {
+        this.#isBroken = true
       }
-      return this.#failure === null
+      return !this.#isBroken
     })
     this.#turn = done
     return done

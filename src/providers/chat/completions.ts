@@ -1,4 +1,3 @@
-import { NO_USAGE } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
 import { arrayOf, OUTPUT, objectOf, scalars } from '../../metering/json-place.ts'
 import {
@@ -10,26 +9,8 @@ import {
   type Stage,
 } from '../../metering/meter.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
-import {
-  Counts,
-  isObject,
-  listAt,
-  nameAt,
-  objectAt,
-  readingOf,
-  takeText,
-  type WireObject,
-} from '../usage/reading.ts'
-import {
-  ERROR,
-  errorNameOf,
-  laterTokens,
-  NO_TOKENS,
-  partOf,
-  type ReportedTokens,
-  readTokens,
-  TOKEN_MEMBERS,
-} from './tokens.ts'
+import { listAt, nameAt, objectAt, takeText, type WireObject } from '../usage/reading.ts'
+import { ERROR, ReplyFacts, TOKEN_MEMBERS } from './tokens.ts'
 
 const MESSAGE = objectOf({
   content: OUTPUT,
@@ -71,18 +52,13 @@ export class ChatReader implements ReplyReader {
   /** Usage comes last, tools are the client's, and reasoning is never spoken of before the usage. */
   readonly shown = NOTHING_SHOWN
   readonly #output: OutputText
-  readonly #counts = new Counts()
+  readonly #facts = new ReplyFacts()
   readonly #openChoices = new Set<number>()
   readonly #finishedChoices = new Set<number>()
-  #tokens: ReportedTokens = NO_TOKENS
   /** The usage came with all choices finished, or in the chunk that has no choices because it comes last. */
   #isFinal = false
   stage: Stage = 'content'
-  #id: string | null = null
-  #model: string | null = null
-  #serviceTier: string | null = null
   #stopReason: string | null = null
-  #error: string | null = null
 
   constructor(output: OutputText) {
     this.#output = output
@@ -96,7 +72,8 @@ export class ChatReader implements ReplyReader {
   readEvent(document: ReplyDocument): TextPlace | null {
     const chunk = objectAt(document.value)
     const choices = listAt(chunk['choices'])
-    this.#readObject(chunk)
+    this.#facts.readHead(chunk)
+    this.#facts.readError(chunk)
     let place: TextPlace | null = null
     for (const [i, value] of choices.entries()) {
       const choice = objectAt(value)
@@ -107,7 +84,8 @@ export class ChatReader implements ReplyReader {
           ? (texts[0] ?? null)
           : null
     }
-    const hasUsage = this.#readUsage(chunk, document)
+    // Without being asked for it a chunk has none, and before the last one it is null.
+    const hasUsage = this.#facts.readUsage(chunk, document)
     if (hasUsage && (choices.length === 0 || this.stage === 'closing')) {
       this.#isFinal = true
       if (choices.length === 0) this.stage = 'over'
@@ -117,9 +95,10 @@ export class ChatReader implements ReplyReader {
 
   readBody(document: ReplyDocument): void {
     const completion = objectAt(document.value)
-    this.#readObject(completion)
+    this.#facts.readHead(completion)
+    this.#facts.readError(completion)
     for (const choice of listAt(completion['choices'])) this.#followChoice(objectAt(choice))
-    this.#readUsage(completion, document)
+    this.#facts.readUsage(completion, document)
     this.#isFinal = true
     this.stage = 'over'
   }
@@ -132,38 +111,7 @@ export class ChatReader implements ReplyReader {
   }
 
   reading(): Reading {
-    const { input, output } = this.#tokens
-    return readingOf({
-      parts: [partOf(null, this.#tokens)],
-      inputKnown: input !== null,
-      outputKnown: output !== null && this.#isFinal,
-      outputTokensSeen: output?.total ?? 0,
-      usage: {
-        ...NO_USAGE,
-        modelServed: this.#model,
-        serviceTier: this.#serviceTier,
-        stopReason: this.#stopReason,
-      },
-      suspect: this.#counts.suspect,
-      error: this.#error,
-      objectId: this.#id,
-    })
-  }
-
-  #readObject(object: WireObject): void {
-    this.#id = nameAt(object['id']) ?? this.#id
-    this.#model = nameAt(object['model']) ?? this.#model
-    this.#serviceTier = nameAt(object['service_tier']) ?? this.#serviceTier
-    if (isObject(object['error'])) this.#error = errorNameOf(object['error'])
-  }
-
-  /** True if the chunk has usage: without being asked it has none, and before the last one it is null. */
-  #readUsage(object: WireObject, document: ReplyDocument): boolean {
-    const { usage } = object
-    if (usage === null || usage === undefined) return false
-    if (!isObject(usage) || document.repeatsNames) this.#counts.doubt()
-    this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
-    return isObject(usage)
+    return this.#facts.reading(this.#isFinal, this.#stopReason)
   }
 
   /** Takes the texts of a choice and says where they were. */

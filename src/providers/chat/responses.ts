@@ -1,32 +1,22 @@
-import { NO_USAGE, type Quantities, type UsagePart } from '../../kernel/usage.ts'
+import type { Quantities, UsagePart } from '../../kernel/usage.ts'
 import type { TextPlace } from '../../metering/event-template.ts'
 import { arrayOf, OUTPUT, objectOf, scalars } from '../../metering/json-place.ts'
 import type { Reading, ReplyDocument, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
 import type { OutputKind, OutputText } from '../../metering/output-text.ts'
 import {
-  Counts,
+  type Counts,
   indexAt,
   isObject,
   listAt,
   nameAt,
   objectAt,
   quantitiesOf,
-  readingOf,
   takeText,
   textAt,
   type WireObject,
 } from '../usage/reading.ts'
 import { imageToolParts, SVG_USAGE, svgParts } from './images.ts'
-import {
-  ERROR,
-  errorNameOf,
-  laterTokens,
-  NO_TOKENS,
-  partOf,
-  type ReportedTokens,
-  readTokens,
-  TOKEN_MEMBERS,
-} from './tokens.ts'
+import { ERROR, errorNameOf, ReplyFacts, TOKEN_MEMBERS } from './tokens.ts'
 
 const ITEM = {
   ...scalars('id type container_id'),
@@ -88,7 +78,7 @@ const OPEN_ITEMS_MAX = 256
 export class ResponsesReader implements ReplyReader {
   readonly layout = LAYOUT
   readonly #output: OutputText
-  readonly #counts = new Counts()
+  readonly #facts = new ReplyFacts()
   readonly #openItems = new Set<string>()
   /** Items as they were done one by one, and as the final response lists them: the list is the better one. */
   #tools = new SeenTools()
@@ -97,20 +87,15 @@ export class ResponsesReader implements ReplyReader {
   #imagesBegun = 0
   #imageParts: readonly UsagePart[] = []
   #webSearches: number | null = null
-  #tokens: ReportedTokens = NO_TOKENS
   stage: Stage = 'content'
-  #id: string | null = null
-  #model: string | null = null
-  #serviceTier: string | null = null
   #status: string | null = null
-  #error: string | null = null
 
   constructor(output: OutputText) {
     this.#output = output
   }
 
   get shown(): Shown {
-    return { inputKnown: this.#tokens.input !== null, toolsRan: this.#toolsRan, reasons: this.#reasons }
+    return { inputKnown: this.#facts.tokens.input !== null, toolsRan: this.#toolsRan, reasons: this.#reasons }
   }
 
   readDone(): void {}
@@ -125,12 +110,12 @@ export class ResponsesReader implements ReplyReader {
     switch (type) {
       case 'response.output_item.added':
         if (this.#openItems.size < OPEN_ITEMS_MAX) this.#openItems.add(indexAt(event['output_index']))
-        this.#tools.noteContainer(objectAt(event['item']), this.#counts)
+        this.#tools.noteContainer(objectAt(event['item']), this.#facts.counts)
         this.stage = 'content'
         this.#noteItem(nameAt(objectAt(event['item'])['type']) ?? '')
         return null
       case 'response.output_item.done':
-        this.#tools.read(objectAt(event['item']), this.#counts)
+        this.#tools.read(objectAt(event['item']), this.#facts.counts)
         this.#openItems.delete(indexAt(event['output_index']))
         if (this.#openItems.size === 0) this.stage = 'closing'
         return null
@@ -143,10 +128,10 @@ export class ResponsesReader implements ReplyReader {
         this.stage = 'over'
         return null
       case 'error':
-        this.#error = errorNameOf(isObject(event['error']) ? event['error'] : event)
+        this.#facts.error = errorNameOf(isObject(event['error']) ? event['error'] : event)
         return null
       default:
-        if (isObject(event['response'])) this.#readHead(event['response'])
+        if (isObject(event['response'])) this.#facts.readHead(event['response'])
         return null
     }
   }
@@ -162,23 +147,9 @@ export class ResponsesReader implements ReplyReader {
   }
 
   reading(): Reading {
-    const { input, output } = this.#tokens
-    return readingOf({
-      parts: [partOf(null, this.#tokens)],
+    return this.#facts.reading(true, this.#status, {
       calls: this.#tools.calls(this.#webSearches),
       otherParts: [...this.#imageParts, ...this.#tools.svgParts],
-      inputKnown: input !== null,
-      outputKnown: output !== null,
-      outputTokensSeen: output?.total ?? 0,
-      usage: {
-        ...NO_USAGE,
-        modelServed: this.#model,
-        serviceTier: this.#serviceTier,
-        stopReason: this.#status,
-      },
-      suspect: this.#counts.suspect,
-      error: this.#error,
-      objectId: this.#id,
       imagesBegun: this.#imagesBegun,
     })
   }
@@ -191,31 +162,23 @@ export class ResponsesReader implements ReplyReader {
     if (type === 'image_generation_call') this.#imagesBegun++
   }
 
-  #readHead(response: WireObject): void {
-    this.#id = nameAt(response['id']) ?? this.#id
-    this.#model = nameAt(response['model']) ?? this.#model
-    this.#serviceTier = nameAt(response['service_tier']) ?? this.#serviceTier
-  }
-
   /** A response that is final. */
   #readResponse(response: WireObject, document: ReplyDocument): void {
-    this.#readHead(response)
+    const { counts } = this.#facts
+    const { output } = response
+    this.#facts.readHead(response)
     this.#status = nameAt(response['status'])
-    if (isObject(response['error'])) this.#error = errorNameOf(response['error'])
-    const { usage, output } = response
-    if (usage !== null && usage !== undefined) {
-      if (!isObject(usage) || document.repeatsNames) this.#counts.doubt()
-      this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
-    }
+    this.#facts.readError(response)
+    this.#facts.readUsage(response, document)
     // Fees are counted in its items.
-    if (document.overflow) this.#counts.doubt()
+    if (document.overflow) counts.doubt()
     if (Array.isArray(output)) {
       this.#tools = new SeenTools()
-      for (const item of output) this.#tools.read(objectAt(item), this.#counts)
+      for (const item of output) this.#tools.read(objectAt(item), counts)
     }
     const toolUsage = objectAt(response['tool_usage'])
-    this.#webSearches = this.#counts.read(objectAt(toolUsage['web_search'])['num_requests'])
-    this.#imageParts = imageToolParts(response, this.#counts)
+    this.#webSearches = counts.read(objectAt(toolUsage['web_search'])['num_requests'])
+    this.#imageParts = imageToolParts(response, counts)
   }
 
   /** What the model wrote, in an item of a whole response. */

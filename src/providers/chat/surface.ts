@@ -3,7 +3,7 @@ import type { OutputText } from '../../metering/output-text.ts'
 import { BatchReader } from '../batch-object.ts'
 import { type GetMember, isGiven, memberGetter } from '../request-members.ts'
 import type { ReaderSpec, SurfaceSpec } from '../surface.ts'
-import { SpeechEventsMeter, SpeechMeter, TranscriptMeter } from './audio-meters.ts'
+import { SpeechEventsMeter, SpeechMeter, TranscriptMeter } from './audio.ts'
 import { ClosingUsageReader } from './closing-usage.ts'
 import { ChatReader } from './completions.ts'
 import endpoints from './endpoints.json' with { type: 'json' }

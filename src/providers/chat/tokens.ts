@@ -1,6 +1,15 @@
-import type { Quantities, UsagePart } from '../../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type UsagePart } from '../../kernel/usage.ts'
 import { objectOf, scalars } from '../../metering/json-place.ts'
-import { type Counts, nameAt, objectAt, quantitiesOf, type WireObject } from '../usage/reading.ts'
+import type { Reading, ReplyDocument } from '../../metering/meter.ts'
+import {
+  Counts,
+  isObject,
+  nameAt,
+  objectAt,
+  quantitiesOf,
+  readingOf,
+  type WireObject,
+} from '../usage/reading.ts'
 
 const INPUT_DETAILS = objectOf({
   ...scalars('cache_write_tokens cached_tokens audio_tokens image_tokens'),
@@ -39,7 +48,7 @@ export interface ReportedTokens {
   readonly output: TokenSide | null
 }
 
-export const NO_TOKENS: ReportedTokens = { input: null, output: null }
+const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
 /**
  * The tokens of a Chat or Responses usage object. The names of the two differ, and so do those of transcription
@@ -61,7 +70,7 @@ export function readTokens(usage: WireObject, counts: Counts): ReportedTokens {
 }
 
 /** What is known when usage is reported again in the same reply: totals are running totals and can only rise. */
-export function laterTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
+function laterTokens(before: ReportedTokens, now: ReportedTokens, counts: Counts): ReportedTokens {
   return {
     input: laterSide(before.input, now.input, counts),
     output: laterSide(before.output, now.output, counts),
@@ -73,6 +82,61 @@ function laterSide(before: TokenSide | null, now: TokenSide | null, counts: Coun
   if (now.total >= before.total) return now
   counts.doubt()
   return before
+}
+
+/** What tools have made that upstream runs. */
+interface ToolsSeen {
+  readonly calls: Quantities
+  readonly otherParts: readonly UsagePart[]
+  readonly imagesBegun: number
+}
+
+const NO_TOOLS: ToolsSeen = { calls: {}, otherParts: [], imagesBegun: 0 }
+
+/** What a reply of Chat or Responses has said of itself and of its usage so far. */
+export class ReplyFacts {
+  readonly counts = new Counts()
+  tokens: ReportedTokens = NO_TOKENS
+  error: string | null = null
+  #id: string | null = null
+  #model: string | null = null
+  #serviceTier: string | null = null
+
+  readHead(object: WireObject): void {
+    this.#id = nameAt(object['id']) ?? this.#id
+    this.#model = nameAt(object['model']) ?? this.#model
+    this.#serviceTier = nameAt(object['service_tier']) ?? this.#serviceTier
+  }
+
+  readError({ error }: WireObject): void {
+    if (isObject(error)) this.error = errorNameOf(error)
+  }
+
+  /** True if the object has usage. */
+  readUsage({ usage }: WireObject, document: ReplyDocument): boolean {
+    if (usage === null || usage === undefined) return false
+    if (!isObject(usage) || document.repeatsNames) this.counts.doubt()
+    this.tokens = laterTokens(this.tokens, readTokens(objectAt(usage), this.counts), this.counts)
+    return isObject(usage)
+  }
+
+  /** `isFinal`: the output that was stated is all of it. */
+  reading(isFinal: boolean, stopReason: string | null, tools: ToolsSeen = NO_TOOLS): Reading {
+    const { input, output } = this.tokens
+    return readingOf({
+      parts: [partOf(null, this.tokens)],
+      inputKnown: input !== null,
+      outputKnown: output !== null && isFinal,
+      outputTokensSeen: output?.total ?? 0,
+      usage: { ...NO_USAGE, modelServed: this.#model, serviceTier: this.#serviceTier, stopReason },
+      suspect: this.counts.suspect,
+      error: this.error,
+      objectId: this.#id,
+      calls: tools.calls,
+      otherParts: tools.otherParts,
+      imagesBegun: tools.imagesBegun,
+    })
+  }
 }
 
 /** The part that these tokens make up. */

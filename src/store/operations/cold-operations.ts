@@ -1,4 +1,11 @@
-import { createAdminKey, listAdminKeys, revokeAdminKey } from './admin-keys.ts'
+import {
+  createAdminKey,
+  endSession,
+  findSession,
+  listAdminKeys,
+  openSession,
+  revokeAdminKey,
+} from './admin-keys.ts'
 import { advanceAudit, beginAudit, endAudit, readAudit } from './audit-runs.ts'
 import { deleteBodies, getBodies, keepBodies, trimBodies } from './bodies.ts'
 import { addCredit, creditBack, getBalance, sumHeld } from './credits.ts'
@@ -16,7 +23,6 @@ import { createKey, getKey, listKeys, listSortedKeys, revokeKey, rotateKey, upda
 import { keepWebhookLease, releaseLeases } from './lease.ts'
 import { readOverview } from './overview.ts'
 import { deleteRefused, keepRefused, listCalls } from './request-log.ts'
-import { endSession, findSession, openSession } from './sessions.ts'
 import {
   findBatchFile,
   keepBatchFile,
@@ -25,8 +31,8 @@ import {
   probeWrite,
   readPriceVersion,
   readSetting,
+  readStoreFacts,
 } from './settings.ts'
-import { readStoreFacts } from './store-facts.ts'
 import { readUsage } from './usage.ts'
 import {
   claimDeliveries,

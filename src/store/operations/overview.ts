@@ -1,5 +1,5 @@
 import { dayOf, monthOf } from '../../ledger/calendar.ts'
-import type { AttentionKey, AttentionKeys, Overview, OverviewQuery } from '../../ledger/overview.ts'
+import type { AttentionKey, AttentionKeys, Overview, OverviewQuery } from '../../ledger/usage-report.ts'
 import { nanos, nanosOrNull, number, numberOrNull, present, type Row, sum, text } from '../rows.ts'
 import { getBalance } from './credits.ts'
 import { currentTime, type Operation } from './operation.ts'

@@ -390,7 +390,7 @@ const deferredObjects = `
   CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
 `
 
-/** It made functions, which are in functions.ts now. */
+/** It made functions, which are in functions/ now. */
 const FUNCTIONS_ONLY = ''
 
 /**

@@ -1,6 +1,6 @@
 import type { KeyLookup } from '../../keys/credential.ts'
 import type { Admission, CallClosing, CallOpening, CallRecord, Settled } from '../../ledger/call.ts'
-import type { CommitMemory } from '../../ledger/store-load.ts'
+import type { CommitMemory } from '../../ledger/store-facts.ts'
 import type { BODIES, BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import type { Answers } from '../operations/operation.ts'
 

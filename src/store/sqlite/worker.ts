@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { limits } from '../../kernel/limits.ts'
-import { CommitCounts } from '../../ledger/store-load.ts'
+import { CommitCounts } from '../../ledger/store-facts.ts'
 import { migrate } from './migrate.ts'
 import type { Command, WorkerParts } from './operations.ts'
 import { prepareOperations } from './prepare-operations.ts'

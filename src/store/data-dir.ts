@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { isMainThread } from 'node:worker_threads'
 
 /** What a gateway keeps in its data directory. Files of the operator's own that lie beside it are left as they are. */
@@ -48,4 +49,24 @@ export function modeOf(path: string): number | null {
 /** Windows has no such bits; what it reports there means nothing. */
 export function isOpenToOthers(mode: number): boolean {
   return process.platform !== 'win32' && (mode & 0o077) !== 0
+}
+
+export interface DataDirLock {
+  release(): void
+}
+
+/**
+ * One gateway per data directory. The lock is an open exclusive transaction on a small database of its own: the
+ * operating system drops it when the process ends, however it ends, so a crash leaves no stale lock behind, and
+ * command-line tools can still read and write the real database beside a running gateway.
+ */
+export function lockDataDir(dataDir: string): DataDirLock | null {
+  const db = new DatabaseSync(join(dataDir, 'serving.lock'), { timeout: 0 })
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+  } catch {
+    db.close()
+    return null
+  }
+  return { release: () => db.close() }
 }

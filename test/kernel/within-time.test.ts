@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { atMostEvery, createWorkLoop, loadLater } from '../../src/kernel/within-time.ts'
+import { withDeadline } from '../support/deadline.ts'
+
+/** A loop of which each look is let go by the test, and says how long to pause. */
+function loopOfLooks() {
+  const stopping = new AbortController()
+  const begun: PromiseWithResolvers<number>[] = []
+  const failed: unknown[] = []
+  let onLook = () => {}
+  const loop = createWorkLoop({
+    look() {
+      const look = Promise.withResolvers<number>()
+      begun.push(look)
+      onLook()
+      return look.promise
+    },
+    onFailure(error) {
+      failed.push(error)
+      return 60_000
+    },
+    stopping: stopping.signal,
+  })
+  const untilLooks = (count: number) =>
+    withDeadline(
+      (async () => {
+        while (begun.length < count) await new Promise<void>((resolve) => (onLook = resolve))
+        return begun[count - 1] as PromiseWithResolvers<number>
+      })(),
+      () => `${count} looks were to begin, and ${begun.length} did`,
+    )
+  return { loop, stopping, failed, begun, untilLooks }
+}
+
+test('a look follows at once where the one before says so, and a pause of a minute ends when it is woken', async () => {
+  const { loop, stopping, untilLooks, begun } = loopOfLooks()
+  loop.start()
+  ;(await untilLooks(1)).resolve(0)
+  ;(await untilLooks(2)).resolve(60_000)
+  await new Promise((resolve) => setImmediate(resolve))
+  loop.wake()
+  ;(await untilLooks(3)).resolve(60_000)
+  stopping.abort()
+  await loop.ended()
+  assert.equal(begun.length, 3)
+})
+
+test('woken while it looks it looks once more, however often it was woken', async () => {
+  const { loop, stopping, untilLooks, begun } = loopOfLooks()
+  loop.start()
+  const first = await untilLooks(1)
+  for (let i = 0; i < 3; i++) loop.wake()
+  first.resolve(60_000)
+  const second = await untilLooks(2)
+  stopping.abort()
+  second.resolve(0)
+  await loop.ended()
+  assert.equal(begun.length, 2)
+})
+
+test('a look that fails is told of, and is no end', async () => {
+  const { loop, stopping, failed, untilLooks } = loopOfLooks()
+  loop.start()
+  const first = await untilLooks(1)
+  first.reject(new Error('away'))
+  await first.promise.catch(() => {})
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(failed.map(String), ['Error: away'])
+  loop.wake()
+  ;(await untilLooks(2)).resolve(0)
+  stopping.abort()
+  await loop.ended()
+})
+
+test('the same trouble is told at most once in its time', () => {
+  let nowMs = 0
+  const told: string[] = []
+  const tell = atMostEvery(60_000, { nowMs: () => 0, monotonicMs: () => nowMs }, (what: string) =>
+    told.push(what),
+  )
+  tell('a')
+  nowMs = 59_999
+  tell('b')
+  nowMs = 60_000
+  tell('c')
+  assert.deepEqual(told, ['a', 'c'])
+})
+
+test('a part is loaded once, when it is first asked for', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const load = t.mock.fn(async () => 'part')
+  const later = loadLater(load, 1_000)
+  assert.equal(load.mock.callCount(), 0)
+  assert.deepEqual(await Promise.all([later.get(), later.get()]), ['part', 'part'])
+  t.mock.timers.tick(1_000)
+  assert.equal(await later.get(), 'part')
+  assert.equal(load.mock.callCount(), 1)
+})
+
+test('a part that nobody asks for is loaded by itself after a while', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const load = t.mock.fn(async () => 'part')
+  loadLater(load, 1_000)
+  t.mock.timers.tick(999)
+  assert.equal(load.mock.callCount(), 0)
+  t.mock.timers.tick(1)
+  assert.equal(load.mock.callCount(), 1)
+})
+
+test('a part that is left is loaded by itself no more', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const load = t.mock.fn(async () => 'part')
+  loadLater(load, 1_000).leave()
+  t.mock.timers.tick(1_000)
+  assert.equal(load.mock.callCount(), 0)
+})
+
+test('a part that cannot be loaded fails for those who ask, and for nobody else', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const later = loadLater(() => Promise.reject(new Error('gone')), 1_000)
+  t.mock.timers.tick(1_000)
+  await new Promise((resolve) => setImmediate(resolve))
+  await assert.rejects(later.get(), /gone/)
+})
+
+test('a part that could not be loaded is tried again when it is asked for again', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let tries = 0
+  const later = loadLater(async () => {
+    tries += 1
+    if (tries === 1) throw new Error('no descriptors')
+    return 'there'
+  }, 1_000)
+  await assert.rejects(later.get(), /no descriptors/)
+  assert.equal(await later.get(), 'there')
+  assert.equal(await later.get(), 'there')
+  assert.equal(tries, 2)
+  later.leave()
+})
