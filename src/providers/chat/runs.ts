@@ -1,17 +1,7 @@
-import { NO_USAGE } from '../../kernel/usage.ts'
 import { objectOf, scalars } from '../../metering/json-place.ts'
 import type { Reading, ReplyDocument, ReplyLayout, ReplyReader, Shown, Stage } from '../../metering/meter.ts'
-import { Counts, isObject, nameAt, objectAt, readingOf, type WireObject } from '../usage/reading.ts'
-import {
-  ERROR,
-  errorNameOf,
-  laterTokens,
-  NO_TOKENS,
-  partOf,
-  type ReportedTokens,
-  readTokens,
-  TOKEN_MEMBERS,
-} from './tokens.ts'
+import { isObject, nameAt, objectAt, type WireObject } from '../usage/reading.ts'
+import { ERROR, errorNameOf, ReplyFacts, type ReportedTokens, TOKEN_MEMBERS } from './tokens.ts'
 
 const RUN = objectOf({
   ...scalars('id object status model thread_id code type'),
@@ -41,17 +31,13 @@ const NOTHING: ReportedTokens = {
  */
 export class RunReader implements ReplyReader {
   readonly layout = LAYOUT
-  readonly #counts = new Counts()
+  readonly #facts = new ReplyFacts()
   stage: Stage = 'content'
-  #id: string | null = null
   #threadId: string | null = null
-  #model: string | null = null
   #status: string | null = null
-  #error: string | null = null
-  #tokens: ReportedTokens = NO_TOKENS
 
   get shown(): Shown {
-    return { inputKnown: this.#tokens.input !== null, toolsRan: false, reasons: false }
+    return { inputKnown: this.#facts.tokens.input !== null, toolsRan: false, reasons: false }
   }
 
   readDone(): void {
@@ -60,7 +46,7 @@ export class RunReader implements ReplyReader {
 
   readEvent(document: ReplyDocument, name: string): null {
     const event = objectAt(document.value)
-    if (name === 'error') this.#error = errorNameOf(isObject(event['error']) ? event['error'] : event)
+    if (name === 'error') this.#facts.error = errorNameOf(isObject(event['error']) ? event['error'] : event)
     if (event['object'] === 'thread.run') this.#readRun(event, document)
     return null
   }
@@ -73,35 +59,20 @@ export class RunReader implements ReplyReader {
   readText(): void {}
 
   reading(): Reading {
-    const { input, output } = this.#tokens
-    const reading = readingOf({
-      parts: [partOf(null, this.#tokens)],
-      inputKnown: input !== null,
-      outputKnown: output !== null,
-      outputTokensSeen: output?.total ?? 0,
-      usage: { ...NO_USAGE, modelServed: this.#model, stopReason: this.#status },
-      suspect: this.#counts.suspect,
-      error: this.#error,
-      objectId: this.#id,
-    })
+    const reading = this.#facts.reading(true, this.#status)
     return this.#threadId === null ? reading : { ...reading, threadId: this.#threadId }
   }
 
   #readRun(run: WireObject, document: ReplyDocument): void {
-    const { usage } = run
-    this.#id = nameAt(run['id']) ?? this.#id
+    const facts = this.#facts
+    facts.readHead(run)
+    facts.readError({ error: run['last_error'] })
     this.#threadId = nameAt(run['thread_id']) ?? this.#threadId
-    this.#model = nameAt(run['model']) ?? this.#model
     this.#status = nameAt(run['status'])
-    if (isObject(run['last_error'])) this.#error = errorNameOf(run['last_error'])
     if (!OVER.has(this.#status)) return
     this.stage = 'over'
-    if (usage === null || usage === undefined) {
-      // One that ended before it began states none. One that is complete has used something.
-      if (this.#status !== 'completed') this.#tokens = laterTokens(this.#tokens, NOTHING, this.#counts)
-      return
-    }
-    if (!isObject(usage) || document.repeatsNames) this.#counts.doubt()
-    this.#tokens = laterTokens(this.#tokens, readTokens(objectAt(usage), this.#counts), this.#counts)
+    const isStated = facts.readUsage(run, document)
+    // One that ended before it began states none. One that is complete has used something.
+    if (!isStated && this.#status !== 'completed' && facts.tokens.input === null) facts.tokens = NOTHING
   }
 }
