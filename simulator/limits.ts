@@ -31,7 +31,7 @@ export const storedFilesBytesMax = 256 * mebibyte
 
 /** Upstream takes 100,000; the simulator works a batch off in one go. */
 export const batchRequestsMax = 10_000
-export const storedBatchesMax = 200
+export const storedBatchesMax = 1_000
 export const storedVideosMax = 1_000
 /** Of assistants, of threads and of runs. */
 export const storedThreadsMax = 1_000

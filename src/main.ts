@@ -17,7 +17,6 @@ import { openUpstream } from './gateway/upstream-pool.ts'
 import { TrustedProxies } from './http/addresses.ts'
 import type { Exchange } from './http/exchange.ts'
 import type { BodyTimes } from './http/incoming-request.ts'
-import { firstValue } from './http/raw-headers.ts'
 import { createHttpServer } from './http/server.ts'
 import type { CertificatePair } from './http/tls-door.ts'
 import { type Installation, openInstallation } from './installation.ts'
@@ -249,10 +248,6 @@ async function serveFrom(
 
   const isSecure = ({ req, headers }: Exchange) =>
     req.isEncrypted || trustedProxies?.saysEncrypted(req.remoteAddress, headers) === true
-  const originFor = (exchange: Exchange) => {
-    const host = firstValue(exchange.headers, 'host')
-    return host === undefined ? null : `${isSecure(exchange) ? 'https' : 'http'}://${host}`
-  }
 
   const gateway: Gateway = {
     clock,
@@ -293,7 +288,7 @@ async function serveFrom(
     deferrals,
     tokenCounter,
     heldReplies: createByteBudget(limits.heldRepliesBytesMax),
-    originFor: config.rewriteResultsUrl ? originFor : null,
+    isSecure: config.rewriteResultsUrl ? isSecure : null,
     injectUsage: config.injectUsage,
     onLeave: config.onLeave,
     outputSpeeds: new OutputSpeeds(),

@@ -122,6 +122,10 @@ export interface Call {
   readonly id: string
   readonly key_id: string
   readonly state: 'waiting' | 'in_flight' | 'deferred' | 'settled' | 'released' | 'interrupted' | 'refused'
+  /** What it made upstream, whose cost comes later. */
+  readonly object_id: string | null
+  /** The batch that it is the record of one model of. */
+  readonly parent_id: string | null
   readonly started_at: string
   readonly ended_at: string | null
   readonly method: string

@@ -30,6 +30,7 @@ table begins with the calls that wait in that gateway for room under a cap or fo
         'only so',
     ),
     'min-cost': option('<usd>', 'only calls that cost so much or more', 'min_cost_usd'),
+    parent: option('<request id>', 'only the records of this batch, one for each model', 'parent_id'),
     flag: option(
       '<flag>',
       'one of streamed, estimated, unpriced, overrun, priced_as_requested, credited, refused',
@@ -55,9 +56,9 @@ table begins with the calls that wait in that gateway for room under a cap or fo
     'tollgate requests --follow --min-cost 0.5',
   ],
   run(values) {
-    const { key, model, status, state, flag, start, end, limit, json, csv } = values
+    const { key, model, status, state, parent, flag, start, end, limit, json, csv } = values
     if (json && csv) throw new UsageError('--json and --csv cannot be used together')
-    const filter = { model, status, state, min_cost_usd: values['min-cost'], flag }
+    const filter = { model, status, state, min_cost_usd: values['min-cost'], parent_id: parent, flag }
     const style = outputStyle(values)
     const pathFor = async (api: Api) =>
       key === undefined ? '/gateway/v1/requests' : `/v1/keys/${await findKey(api, '--key', key)}/requests`

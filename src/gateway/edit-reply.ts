@@ -1,3 +1,4 @@
+import type { Exchange } from '../http/exchange.ts'
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
@@ -29,6 +30,15 @@ function editReply(headers: RawHeaders, editor: ByteEditor): ReplyEditor | null 
   const coding = codingOf(firstValue(headers, 'content-encoding'))
   if (coding === 'unknown') return null
   return coding === 'identity' ? plainEditor(editor) : new RecodedStream(coding.coding, editor)
+}
+
+/** Where the client finds this gateway; null where addresses in replies stay as they are. */
+export function originFor(
+  exchange: Exchange,
+  isSecure: ((exchange: Exchange) => boolean) | null,
+): string | null {
+  const host = isSecure === null ? undefined : firstValue(exchange.headers, 'host')
+  return host === undefined ? null : `${isSecure?.(exchange) ? 'https' : 'http'}://${host}`
 }
 
 /** Replies that show Message batches: one, or a list of them. */

@@ -61,8 +61,8 @@ export interface Gateway {
   readonly tokenCounter: TokenCounter
   /** Memory for JSON replies that are held back until they are whole. */
   readonly heldReplies: ByteBudget
-  /** Where a client finds this gateway, for addresses in replies; null where these stay upstream's. */
-  readonly originFor: ((exchange: Exchange) => string | null) | null
+  /** Whether a client came by TLS, for addresses in replies that are to lead here; null where they stay upstream's. */
+  readonly isSecure: ((exchange: Exchange) => boolean) | null
   /** Whether chat streams are asked for their usage in the client's place. */
   readonly injectUsage: boolean
   /** What becomes of a call upstream whose client left. */

@@ -8,6 +8,7 @@ import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { deferCall } from './deferrals.ts'
 import { deny, refuseRequest } from './deny.ts'
+import { originFor } from './edit-reply.ts'
 import { endedCall, refuseCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
 import { askForStored } from './leave.ts'
@@ -135,7 +136,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     reader,
     shows: call.plan.shows,
     template: call.endpoint?.template ?? '',
-    origin: gateway.originFor?.(exchange) ?? null,
+    origin: originFor(exchange, gateway.isSecure),
     balanceNanos: admission.balanceNanos,
     holdJson: taps.holdJson || call.plan.shows !== null,
     nowMs: () => clock.monotonicMs(),

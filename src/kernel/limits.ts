@@ -375,14 +375,12 @@ export const limits = {
   deferredIdleLookMs: 5_000,
   deferredFailedMs: 60_000,
   deferredMs: 30 * 24 * 60 * 60 * 1000,
-  /** So many are asked for at a time; the others stay due. */
+  /** How many are asked for at a time, and how long an answer that shows or deletes one waits for its settlement. */
   deferredPollsMax: 8,
-  /** How long an answer waits that shows a client a batch which has ended, until that is settled. Then it goes, and the batch is settled later. */
   deferredShownMs: 5_000,
-  /** A reply with batches in which addresses are rewritten. A longer one passes as it is. */
-  batchListBytesMax: 4 * MiB,
-  /** How long the results of a batch may bring nothing. Then they are read again later. */
+  /** Results of a batch that bring nothing for so long are read again later. Replies up to this length have addresses rewritten. */
   resultsIdleMs: 60_000,
+  batchListBytesMax: 4 * MiB,
 
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,

@@ -28,6 +28,8 @@ export interface CallFilter {
   readonly state: CallState | null
   readonly minCostNanos: Nanos | null
   readonly flag: CallFlag | null
+  /** The records that a call of this id has: of a batch one for each model. */
+  readonly parentId?: string | null
 }
 
 /** A place in the log, which is ordered by the instant of admission and then by id, newest first. */

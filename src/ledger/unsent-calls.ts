@@ -61,8 +61,8 @@ export class WaitingCalls {
 
   /** Newest first. What is known only of calls that have ended matches none of these. */
   list(filter: CallFilter): readonly CallRecord[] {
-    const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
-    if (status !== null || minCostNanos !== null || flag !== null) return []
+    const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag, parentId = null } = filter
+    if (status !== null || minCostNanos !== null || flag !== null || parentId !== null) return []
     return [...this.#calls.values()]
       .filter(
         (call) =>

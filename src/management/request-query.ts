@@ -97,6 +97,11 @@ export const requestQuery = z
       'The state of the call. Refused calls, and those that wait on the node that answers, are listed only where ' +
         'their state is asked for.',
     ),
+    parent_id: parameter(
+      'parent_id must be the id of a request.',
+      { type: 'string', description: 'The records of this batch, one for each model.' },
+      (text) => (/^req_[0-9A-Z]{26}$/.test(text) ? text : null),
+    ),
     flag: wordParameter('flag', FLAGS, 'Calls of which this is true; `refused` is the state.'),
     limit: parameter(
       `limit must be a whole number from 1 to ${PAGE_MAX}; of an export, to ${EXPORT_MAX}.`,
@@ -164,6 +169,7 @@ export function filterOf(query: RequestQuery, accountId: string, keyId: string |
     state,
     minCostNanos: query.min_cost_usd ?? null,
     flag: flag === undefined || flag === 'refused' ? null : flag,
+    parentId: query.parent_id ?? null,
   }
 }
 

@@ -58,12 +58,9 @@ async function settledByPoller(requestId: string) {
 
 /** The records of a batch, one for each model. */
 async function childrenOf(keyId: string, requestId: string) {
-  const { data } = (await admin(`/v1/keys/${keyId}/requests?limit=100`)) as {
-    data: Record<string, unknown>[]
-  }
-  return data
-    .filter((call) => call['parent_id'] === requestId)
-    .sort((a, b) => (String(a['model']) < String(b['model']) ? -1 : 1))
+  const path = `/v1/keys/${keyId}/requests?parent_id=${requestId}`
+  const { data } = (await admin(path)) as { data: Record<string, unknown>[] }
+  return data.sort((a, b) => (String(a['model']) < String(b['model']) ? -1 : 1))
 }
 
 const sum = (calls: readonly Record<string, unknown>[], name: string) =>

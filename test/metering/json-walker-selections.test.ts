@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   arrayOf,
+  handedOver,
   objectOf,
   type Picked,
   PRESENCE,
@@ -109,3 +110,30 @@ test('of a place that only is to be there nothing is read, and null is nothing',
     assert.deepEqual(picked(walker.end()).value, { a: UNREAD, b: UNREAD, c: null, d: UNREAD })
   }
 })
+
+const handedOverTexts: readonly [text: string, expected: string][] = [
+  ['{"a":{"b":[1,{"a":"x"}]},"c":1}', '{"b":[1,{"a":"x"}]}'],
+  ['{"c":{"a":1}, "a" : [ {} , "]" ] }', '[ {} , "]" ]'],
+  ['{"a":"tex\\"t","c":[]}', '"tex\\"t"'],
+  ['{"a":-1.5e3}', '-1.5e3'],
+  ['{"a":null,"c":"a"}', 'null'],
+]
+for (const [text, expected] of handedOverTexts)
+  test(`the bytes of what stands at a place are handed over as they pass: ${text}`, () => {
+    for (const inner of [PRESENCE, objectOf({ b: arrayOf(objectOf({ a: TEXT })) })])
+      for (const tolerant of [false, true])
+        for (const size of [1, 2, 7, text.length]) {
+          let seen = ''
+          const walker = new JsonWalker(objectOf({ a: handedOver(inner) }), {
+            tolerant,
+            onBytes: (bytes) => {
+              seen += bytes.toString()
+            },
+          })
+          const bytes = Buffer.from(text)
+          for (let at = 0; at < bytes.length; at += size) walker.write(bytes.subarray(at, at + size))
+          assert.equal(walker.end().kind, 'object')
+          // A value that is passed over ends with the blanks behind it.
+          assert.equal(seen.trimEnd(), expected)
+        }
+  })

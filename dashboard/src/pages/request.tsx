@@ -41,6 +41,7 @@ export function RequestPage({ id }: { readonly id: string }) {
             <Summary of={value} />
           </p>
           {value.bill != null && <BillTable bill={value.bill} />}
+          {value.object_id !== null && value.state === 'settled' && <Parts of={value} />}
           <h2>Time</h2>
           <Times of={value} />
           <h2>Call</h2>
@@ -210,6 +211,15 @@ function Facts({ of: call }: { readonly of: Call }) {
       'Upstream’s id',
       call.upstream_request_id === null ? null : <Id key="upstream" id={call.upstream_request_id} />,
     ],
+    ['Made upstream', call.object_id === null ? null : <Id key="object" id={call.object_id} />],
+    [
+      'Part of',
+      call.parent_id === null ? null : (
+        <Link key="parent" to={`/requests/${call.parent_id}`}>
+          the batch
+        </Link>
+      ),
+    ],
     ['Asked for', `${call.method} ${call.path}`],
     ['Model asked', call.model === call.model_served ? null : call.model],
     [
@@ -233,6 +243,37 @@ function Facts({ of: call }: { readonly of: Call }) {
         ),
       )}
     </FactList>
+  )
+}
+
+/** What a batch cost, model by model. Its records began when it did, so that the log need not be searched for them. */
+function Parts({ of: { id, started_at } }: { readonly of: Call }) {
+  const end = new Date(Date.parse(started_at) + 1).toISOString()
+  const query = new URLSearchParams({ parent_id: id, start: started_at, end })
+  const parts = useResource<{ data: readonly Call[] }>(`/gateway/v1/requests?${query}`)
+  if (parts.value?.data.length === 0) return null
+  return (
+    <Show resource={parts}>
+      {({ data }) => (
+        <>
+          <h2>By model</h2>
+          <Scroller title="By model">
+            <table>
+              <tbody>
+                {data.map((part) => (
+                  <tr key={part.id}>
+                    <td>
+                      <Link to={`/requests/${part.id}`}>{part.model ?? 'unknown'}</Link>
+                    </td>
+                    <td class="figure">{exactMoney(part.cost_usd)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Scroller>
+        </>
+      )}
+    </Show>
   )
 }
 

@@ -95,19 +95,20 @@ function source({ accountId, keyId, state }: CallFilter, before: CallCursor, fro
 }
 
 /** None: all calls match. */
-function matchesSql({ model, status, state, minCostNanos, flag }: CallFilter): Sql[] {
+function matchesSql({ model, status, state, minCostNanos, flag, parentId = null }: CallFilter): Sql[] {
   const parts: Sql[] = []
   if (status !== null) parts.push(sql`status = ${status}`)
   if (state === 'refused') {
     if (model !== null) parts.push(sql`model_asked = ${model}`)
     // It has no flag and cost nothing.
-    if (flag !== null || (minCostNanos ?? 0n) > 0n) parts.push(sql`false`)
+    if (flag !== null || parentId !== null || (minCostNanos ?? 0n) > 0n) parts.push(sql`false`)
     return parts
   }
   if (model !== null) parts.push(sql`(model_asked = ${model} OR model_served = ${model})`)
   if (state === 'deferred') parts.push(sql`state = 'in_flight' AND object_id IS NOT NULL`)
   else if (state === 'in_flight') parts.push(sql`state = 'in_flight' AND object_id IS NULL`)
   else if (state !== null) parts.push(sql`state = ${state}`)
+  if (parentId !== null) parts.push(sql`parent_id = ${parentId}`)
   if (minCostNanos !== null) parts.push(sql`cost_nanos >= ${minCostNanos}`)
   // A flag has the name of its column.
   if (flag !== null) parts.push(raw(flag))

@@ -1,0 +1,14 @@
+import { after, test } from 'node:test'
+import { stopPostgres } from '../support/postgres.ts'
+import { DeferredRun } from './deferred-run.ts'
+
+after(() => stopPostgres())
+
+test('costs that come later are settled exactly once on three nodes that are killed again and again', async () => {
+  const run = await DeferredRun.start()
+  try {
+    await run.play(45, 4)
+  } finally {
+    await run.close()
+  }
+})
