@@ -25,6 +25,7 @@ import {
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
+import { askForSource, isMadeFromVideo } from './source-video.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
@@ -99,7 +100,8 @@ async function serveCall(
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
     const fileBound = endpoint?.model === 'batch_file' ? await findFileBound(readCall, gateway) : null
-    const call = { ...readCall, plan: planCall(readCall, fileBound, gateway) }
+    const source = isMadeFromVideo(readCall) ? await askForSource(readCall, gateway) : null
+    const call = { ...readCall, plan: planCall(readCall, { fileBound, source }, gateway) }
 
     // admit
     const admission = await admit(call, gateway)

@@ -64,8 +64,8 @@ export interface DeferredStore {
     surfaces: readonly Surface[],
     atMs: number,
   ): Promise<readonly DeferredObject[] | null>
-  /** The open objects whose paths begin like this, up to a limit. */
-  listDeferred(surface: Surface, pathPrefix: string): Promise<readonly DeferredObject[]>
+  /** The open objects at this path and below it, up to a limit. */
+  listDeferred(surface: Surface, path: string): Promise<readonly DeferredObject[]>
   /** It is asked for again after so long. */
   postponeDeferred(name: ObjectName, inMs: number, atMs: number): Promise<void>
   /** Records for the models of a batch, to be settled like calls. Those that are there stay as they are. */

@@ -51,10 +51,11 @@ export function* findDeferred({ surface, objectId }: ObjectName): Operation<Defe
   return row === undefined ? null : deferredObject(row)
 }
 
-export function* listDeferred(surface: Surface, pathPrefix: string): Operation<readonly DeferredObject[]> {
-  const pattern = `${pathPrefix.replace(/[\\%_]/g, '\\$&')}%`
+export function* listDeferred(surface: Surface, path: string): Operation<readonly DeferredObject[]> {
+  const below = `${path.replace(/[\\%_]/g, '\\$&')}/%`
   const rows = yield sql`
-    ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface} AND o.path LIKE ${pattern} ESCAPE '\\'
+    ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
+      AND (o.path = ${path} OR o.path LIKE ${below} ESCAPE '\\')
       AND state = 'in_flight' LIMIT ${limits.deferredClaimMax}`
   return rows.map(deferredObject)
 }

@@ -110,6 +110,27 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'deferred')
   })
 
+  promise(
+    'open objects are listed by their path and what is above it, and no other that begins alike',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      for (const [id, path] of Object.entries({
+        req_1: '/v1/threads/thread_1/runs/run_1',
+        req_2: '/v1/threads/thread_12/runs/run_2',
+        req_3: '/v1/threads/threadX1/runs/run_3',
+      }))
+        await deferred(store, id, { kind: 'run', objectId: `run_${id}`, path })
+      const listed = async (path: string) =>
+        (await store.listDeferred('chat', path)).map(({ objectId }) => objectId).sort()
+      assert.deepEqual(await listed('/v1/threads/thread_1'), ['run_req_1'])
+      assert.deepEqual(await listed('/v1/threads/thread_12/runs/run_2'), ['run_req_2'])
+      assert.equal((await listed('/v1/threads')).length, 3)
+      for (const none of ['/v1/threads/thread_', '/v1/threads/%', '/v1/threads/thread_1/', '/v1/thread'])
+        assert.deepEqual(await listed(none), [], none)
+      assert.deepEqual(await store.listDeferred('messages', '/v1/threads'), [])
+    },
+  )
+
   promise('an object of a call that was settled is asked for no more', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
