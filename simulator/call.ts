@@ -6,6 +6,8 @@ import type { Identity } from './identity.ts'
 import type { PromptCache } from './prompt-cache.ts'
 import type { Reply } from './reply.ts'
 import type { ResponseStore } from './responses/response-store.ts'
+import type { ThreadStore } from './threads/thread-store.ts'
+import type { VideoStore } from './videos/video-store.ts'
 import type { WorkClock } from './work-clock.ts'
 
 /** What the simulator remembers between requests, all of it bounded. */
@@ -14,6 +16,8 @@ export interface Memory {
   readonly files: { readonly messages: FileStore; readonly chat: FileStore }
   readonly responses: ResponseStore
   readonly batches: { readonly messages: BatchStore; readonly chat: BatchStore }
+  readonly videos: VideoStore
+  readonly threads: ThreadStore
 }
 
 /** A request whose body has been read and whose key was accepted. */

@@ -32,6 +32,10 @@ export const storedFilesBytesMax = 256 * mebibyte
 /** Upstream takes 100,000; the simulator works a batch off in one go. */
 export const batchRequestsMax = 10_000
 export const storedBatchesMax = 1_000
+export const storedVideosMax = 1_000
+/** Of assistants, of threads and of runs. */
+export const storedThreadsMax = 1_000
+export const storedThreadsBytesMax = 64 * mebibyte
 /** What batches were asked, and again what they answered. */
 export const storedBatchesBytesMax = 64 * mebibyte
 /** Requests of a batch that would answer more than this together expire. */

@@ -7,6 +7,8 @@ import { connectionsMax, headBytesMax } from './limits.ts'
 import type { PaceMode } from './pace.ts'
 import { PromptCache } from './prompt-cache.ts'
 import { ResponseStore } from './responses/response-store.ts'
+import { ThreadStore } from './threads/thread-store.ts'
+import { VideoStore } from './videos/video-store.ts'
 import { createWorkClock } from './work-clock.ts'
 
 export interface SimulatorOptions {
@@ -21,7 +23,7 @@ export interface SimulatorOptions {
   readonly faultRate?: number
   readonly pace?: PaceMode
   /**
-   * How many times faster than time itself work in the background goes: batches and background responses.
+   * How many times faster than time itself work in the background goes: batches, background responses, videos, runs.
    * Left out it is 1, and endless where the pace is instant and no clock is given.
    */
   readonly hurry?: number
@@ -61,6 +63,8 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       files: { messages: new FileStore(), chat: new FileStore() },
       responses: new ResponseStore(),
       batches: { messages: new BatchStore(), chat: new BatchStore() },
+      videos: new VideoStore(),
+      threads: new ThreadStore(),
     },
     clock: createWorkClock(
       options.clock ?? Date.now,

@@ -9,6 +9,9 @@ import { createMeter } from '../providers/usage/create-meter.ts'
 import { forward } from './forward.ts'
 import type { Upstream } from './upstream-pool.ts'
 
+/** An id that can stand in a path as it is. */
+export const OBJECT_ID = /^[A-Za-z0-9_-]{1,256}$/
+
 interface Question {
   readonly surface: Surface
   readonly upstream: Upstream
@@ -45,6 +48,7 @@ async function ask(question: Question): Promise<AnswerHead | null> {
         ...['host', url.host],
         ...(key === null ? [] : providerCredential(surface, key)),
         ...Object.entries(SURFACES[surface].upstream.modelList.headers).flat(),
+        ...(path.startsWith('/v1/threads/') ? BETA : []),
         ...['accept', '*/*', 'accept-encoding', 'identity'],
         ...(method === 'POST' ? ['content-length', '0'] : []),
       ],
@@ -105,6 +109,9 @@ export async function askForResults(
   const question = { surface, upstream, method: 'GET', path, timeoutMs, isLong: true } as const
   return (await ask({ ...question, take: () => take }))?.status === 200
 }
+
+/** Without it upstream shows nothing of threads. */
+const BETA = ['openai-beta', 'assistants=v2']
 
 /** Seconds; the form with a date is not worth reading here. */
 function retryAfterMs(value: string | undefined): number | null {

@@ -37,9 +37,10 @@ export type Bill = Omit<
 /** The bill of a call of which nothing was consumed. */
 export const NOTHING_BILLED: Bill = { ...NOTHING_USED, state: 'released' }
 
-/** What is known of a call whose cost comes later, when its reply is over. */
-export function deferredBill(head: ReplyHead | null): Bill {
-  return { ...NOTHING_BILLED, status: head?.status ?? null, upstreamRequestId: upstreamRequestId(head) }
+/** Of a call whose cost comes later, or is that of another one. */
+export function billWithoutCost(head: ReplyHead | null): Bill {
+  const upstreamId = upstreamRequestId(head)
+  return { ...NOTHING_BILLED, state: 'settled', status: head?.status ?? null, upstreamRequestId: upstreamId }
 }
 
 /** The bill of a call of which it cannot be known what it consumed. Its hold counts as lost. */

@@ -6,15 +6,15 @@ import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-tim
 import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import { READER_OF } from '../providers/endpoint.ts'
-import { askForResults, askUpstream, type UpstreamAnswer } from './ask-upstream.ts'
+import { askForResults, askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
 import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
 import type { Upstream } from './upstream-pool.ts'
 
 interface ObjectSpec {
-  /** Where upstream shows it. */
-  path(id: string): string
+  /** Where upstream shows it. `thread` is that of a run. */
+  path(id: string, thread: string): string
   /** The first and the longest pause between two questions. */
   readonly pausesMs: readonly [number, number]
   /** It can be told to stop, and says then what it has used. */
@@ -22,6 +22,9 @@ interface ObjectSpec {
   /** Where the results of its requests are, which say what it cost; null where there are none. */
   results?(path: string, metered: Metered): string | null
 }
+
+/** A run that was cancelled is `cancelling` for a moment. All of it is shorter than a client is made to wait. */
+const CANCELLING_PAUSES_MS = [250, 500, 1_000, 1_500] as const
 
 const BATCH_PAUSES_MS = [30_000, 300_000] as const
 
@@ -39,10 +42,13 @@ const KINDS: Readonly<Partial<Record<ObjectKind, ObjectSpec>>> = {
     results: (_path, { resultsFile = null }) =>
       resultsFile !== null && OBJECT_ID.test(resultsFile) ? `/v1/files/${resultsFile}/content` : null,
   },
+  video: { path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
+  run: {
+    path: (id, thread) => `/v1/threads/${thread}/runs/${id}`,
+    pausesMs: [2_000, 30_000],
+    cancels: true,
+  },
 }
-
-/** An id that can stand in a path as it is. */
-const OBJECT_ID = /^[A-Za-z0-9_-]{1,256}$/
 
 /** States in which an object may still come to cost more. */
 const UNFINISHED: ReadonlySet<string | null> = new Set([
@@ -59,15 +65,17 @@ export interface DeferralParts extends DeferredBillParts {
 /** What the gateway knows of a call when the reply has told what it made. */
 type MadeObject = Omit<Deferral, 'surface' | 'objectId' | 'kind' | 'path' | 'dueInMs' | 'atMs'>
 
-/** Whether the call is left open because its cost comes later. */
+/** `deferred`: the call is left open because its cost comes later. `known`: the cost is that of an earlier call. */
+type Deferred = 'deferred' | 'known' | 'no'
+
 export async function deferCall(
   { surface, plan, exchange }: AdmittedCall,
   { head, metered }: CallOutcome,
   passed: () => Omit<MadeObject, 'status' | 'upstreamRequestId'>,
   { deferrals }: { readonly deferrals: Deferrals },
-): Promise<boolean> {
+): Promise<Deferred> {
   const { makes } = plan.bill
-  if (makes === null || metered === null || head === null || head.status >= 300) return false
+  if (makes === null || metered === null || head === null || head.status >= 300) return 'no'
   const id = upstreamRequestId(head)
   const upstreamId = id === null ? null : exchange.names.redact(id.slice(0, RECORDED_CHARS_MAX))
   return await deferrals.defer(surface, makes, metered, {
@@ -79,10 +87,10 @@ export async function deferCall(
 
 export interface Deferrals {
   /**
-   * The call stays open with its hold until its object tells what it cost. False where the reply has told all there is, or
+   * The call stays open with its hold until its object tells what it cost. `no` where the reply has told all there is, or
    * has named nothing that could be asked for: then it is billed as it is. Never fails.
    */
-  defer(surface: Surface, kind: ObjectKind, metered: Metered, made: MadeObject): Promise<boolean>
+  defer(surface: Surface, kind: ObjectKind, metered: Metered, made: MadeObject): Promise<Deferred>
   /**
    * A client was shown an object, or the results of a batch. If that is one of ours, and final, its call is settled; of a
    * batch once its results are read here as well. Never fails: else the poller does it.
@@ -161,7 +169,9 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   function poll(object: DeferredObject, more?: { readonly cancel: boolean }): Promise<boolean> {
     const name = nameOf(object)
     const running = polls.get(name)
-    if (running !== undefined) return running
+    // One that is to be cancelled was not, by a question that is under way.
+    if (running !== undefined)
+      return more?.cancel === true ? running.then((done) => done || poll(object, more)) : running
     const started = pollNow(object, more?.cancel ?? false)
       .catch(async (error: unknown) => {
         const about = { ...aboutOf(object), cause: (error as Error).message }
@@ -183,6 +193,11 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if (cancel && spec.cancels === true) {
       answer = await ask(object, upstream, 'POST')
       if (await take(object, spec, upstream, answer)) return true
+      for (const ms of CANCELLING_PAUSES_MS) {
+        await pause(ms)
+        answer = await ask(object, upstream)
+        if (await take(object, spec, upstream, answer)) return true
+      }
     }
     const told = answer.kind === 'answered' ? answer.retryAfterMs : null
     const waitMs = Math.max(told ?? 0, pauseMs(spec.pausesMs, object.polls))
@@ -239,18 +254,20 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   return {
     async defer(surface, kind, metered, made) {
       const spec = KINDS[kind]
-      const { objectId } = metered
+      const { objectId, threadId = null } = metered
       if (spec === undefined || objectId === null || !OBJECT_ID.test(objectId) || isFinal(metered))
-        return false
+        return 'no'
+      if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return 'no'
       const [dueInMs] = spec.pausesMs
-      const deferral = { ...made, surface, kind, objectId, path: spec.path(objectId), dueInMs }
-      await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
+      const path = spec.path(objectId, threadId ?? '')
+      const deferral = { ...made, surface, kind, objectId, path, dueInMs }
+      const kept = await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         const about = { request: made.requestId, object: objectId, cause: (error as Error).message }
         log.error(about, 'what a call has made could not be written down; it is tried again')
         retrying = Promise.all([retrying, keepAtLast(deferral)])
       })
       loop.wake()
-      return true
+      return kept === 'known' ? 'known' : 'deferred'
     },
     shown: (surface, path, metered) =>
       unfailing(async () => {
@@ -265,9 +282,9 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     beforeDelete: (surface, path) =>
       unfailing(async () => {
         // The file may have the results of a batch, and which one it is the batch alone can say.
-        const prefix = path.startsWith('/v1/files/') ? '/v1/batches/' : path
-        const objects = await store.listDeferred(surface, prefix)
-        const asked = Promise.all(objects.map((object) => poll(object, { cancel: prefix === path })))
+        const above = path.startsWith('/v1/files/') ? '/v1/batches' : path
+        const objects = await store.listDeferred(surface, above)
+        const asked = Promise.all(objects.map((object) => poll(object, { cancel: above === path })))
         if (objects.length > 0) await Promise.race([asked, pause(limits.deferredShownMs)])
       }),
     start: loop.start,

@@ -6,7 +6,9 @@ import type { CallClosing, CallRecord } from '../ledger/call.ts'
 import type { DeferredObject, DeferredStore } from '../ledger/deferred.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { Metered } from '../metering/meter.ts'
+import { readRating, writeRating } from '../pricing/rating-text.ts'
 import { BatchResults } from '../providers/batch-results.ts'
+import { videoUsage } from '../providers/chat/videos.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
@@ -63,7 +65,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
 
   async function closeObject(object: DeferredObject, bill: Bill): Promise<void> {
     await close(object.call, object.call.requestId, bill)
-    await store.forgetDeferred(object)
+    await store.forgetDeferred(object, clock.nowMs())
   }
 
   /** What rates a call again. Loaded when it is first needed: few gateways need it. */
@@ -81,13 +83,14 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
 
   return {
     async settle(object, { usage }) {
+      const { rating } = object.call
       const { bill } = await raterOf(object.call)
-      await closeObject(object, bill(usage, object.call.rating))
+      const asked = readRating(rating)?.context.video
+      await closeObject(object, bill(asked === undefined ? usage : videoUsage(usage, asked), rating))
     },
     async settleBatch(object, { usage: { stopReason } }, read) {
       const { call } = object
       const { BatchUsage } = await import('../pricing/batch-usage.ts')
-      const { readRating, writeRating } = await import('../pricing/rating-text.ts')
       const { bill, version } = await raterOf(call)
       const kept = readRating(call.rating)
       if (kept === null) throw new Error(`how ${call.requestId} is rated cannot be read`)

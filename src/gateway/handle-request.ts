@@ -3,7 +3,7 @@ import type { Target } from '../http/judge-head.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
-import { type Bill, billCall, deferredBill, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import { type Bill, billCall, billWithoutCost, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, IdentifiedCall } from './call.ts'
 import { deferCall } from './deferrals.ts'
@@ -25,6 +25,7 @@ import {
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
+import { askForSource, isMadeFromVideo } from './source-video.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
@@ -99,7 +100,8 @@ async function serveCall(
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
     const fileBound = endpoint?.model === 'batch_file' ? await findFileBound(readCall, gateway) : null
-    const call = { ...readCall, plan: planCall(readCall, fileBound, gateway) }
+    const source = isMadeFromVideo(readCall) ? await askForSource(readCall, gateway) : null
+    const call = { ...readCall, plan: planCall(readCall, { fileBound, source }, gateway) }
 
     // admit
     const admission = await admit(call, gateway)
@@ -180,8 +182,9 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
 
     // settle, or leave the hold in force where the cost comes later
     const outcome = { end, head: reply.replyHead, metered, bytesOut: reply.bytesOut, silentMs }
-    isDeferred = call.plan.bill.makes !== null && (await deferCall(call, outcome, passed, gateway))
-    const bill = isDeferred ? deferredBill(reply.replyHead) : await billCall(call, outcome, gateway)
+    const deferred = call.plan.bill.makes === null ? 'no' : await deferCall(call, outcome, passed, gateway)
+    isDeferred = deferred === 'deferred'
+    const bill = deferred === 'no' ? await billCall(call, outcome, gateway) : billWithoutCost(reply.replyHead)
     gateway.reached('before_settle')
     const settled = isDeferred ? admission : await settle(bill)
     gateway.reached('settled')

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../kernel/limits.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
-import { askUpstream } from './ask-upstream.ts'
+import { askUpstream, OBJECT_ID } from './ask-upstream.ts'
 import type { AdmittedCall } from './call.ts'
 import type { CallEnd, UpstreamCall } from './forward.ts'
 import type { BillPlan } from './pricer.ts'
@@ -58,9 +58,6 @@ function cannotBeTold({ shown, isStreamed, isSilent }: ReplyPipeline, unseen: Un
   return unseen.context && !shown.inputKnown
 }
 
-/** An id that can stand in a path as it is. */
-const RESPONSE_ID = /^[A-Za-z0-9_-]{1,256}$/
-
 /** Upstream may take a moment to close a response whose stream was cut. Pauses before each further question. */
 const PAUSES_MS = [0, 250, 750, 1_500, 2_500] as const
 
@@ -82,7 +79,7 @@ export async function askForStored(
     return null
   // The client does not wait for an answer that is for the bill alone.
   await reply.cut()
-  if (!RESPONSE_ID.test(id)) return null
+  if (!OBJECT_ID.test(id)) return null
   for (const pauseMs of PAUSES_MS) {
     if (pauseMs > 0) await sleep(pauseMs)
     const answer = await askUpstream('chat', upstream, `/v1/responses/${id}`, 'responses')

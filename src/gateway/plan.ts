@@ -1,4 +1,5 @@
 import type { Bound } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
 import { ambiguityFor } from '../providers/ambiguity.ts'
 import { type Endpoint, READER_OF, type UsageReader } from '../providers/endpoint.ts'
@@ -7,10 +8,13 @@ import type { CallPlan, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { BillPlan } from './pricer.ts'
 
-/** What the call may cost, which models it names and how it will be priced, by what was read of it. Asks no store. */
+/**
+ * What the call may cost, which models it names and how it will be priced, by what was read of it and of what it is made
+ * from. Asks no store.
+ */
 export function planCall(
   call: ReadCall,
-  fileBound: Bound | null,
+  { fileBound, source }: { readonly fileBound: Bound | null; readonly source: Usage | null },
   { pricer, clock }: Pick<Gateway, 'pricer' | 'clock'>,
 ): CallPlan {
   const { exchange, target, surface, endpoint, request } = call
@@ -27,6 +31,7 @@ export function planCall(
     modelAsked,
     bodyBytes: request.lengthBytes,
     fileBound,
+    source,
     atMs: clock.nowMs(),
   })
   return {

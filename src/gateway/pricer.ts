@@ -1,7 +1,7 @@
 import { limits as kernelLimits } from '../kernel/limits.ts'
 import { type Bound, type Nanos, NO_COST } from '../kernel/money.ts'
 import type { ObjectKind, Surface } from '../kernel/surface.ts'
-import type { Quantities, Usage } from '../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type Usage } from '../kernel/usage.ts'
 import type { Hold, Unratable } from '../ledger/call.ts'
 import { HOLD_NANOS_MAX } from '../ledger/decide-admission.ts'
 import { modelAsked, type RequestFacts } from '../metering/request-facts.ts'
@@ -13,6 +13,7 @@ import { rateFigures } from '../pricing/rate.ts'
 import type { RatingContext } from '../pricing/rating-context.ts'
 import { writeRating } from '../pricing/rating-text.ts'
 import type { BoundEntry } from '../providers/batch-entries.ts'
+import { type VideoAsked, videoAsked, videoOf, videoUsage } from '../providers/chat/videos.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
 import { memberGetter, membersOf } from '../providers/request-members.ts'
@@ -32,6 +33,8 @@ export interface PricedRequest {
   readonly modelAsked: string | null
   /** Of the decoded body. */
   readonly bodyBytes: number
+  /** The video that the call makes another one from; null where it does not, or that one is not known. */
+  readonly source?: Usage | null
   /** What the file may cost that a batch is made of; null where it is not known, or none is. */
   readonly fileBound?: Bound | null
   readonly atMs: number
@@ -139,12 +142,27 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const limits = limitsOf(endpoint, call, version)
       const imageToolModel = recorded(limits.tools.imageModel)
       const tierAsked = recorded(tierFor(call.surface, limits, settings))
-      const plan = metered(call, limits, { ...context, imageToolModel, tierAsked }, version, settings)
+      const asked = { ...context, imageToolModel, tierAsked }
+      const plan = metered(
+        call,
+        limits,
+        endpoint.usage !== 'video'
+          ? asked
+          : { ...asked, video: videoAsked(endpoint, call.facts, call.source ?? null) },
+        version,
+        settings,
+      )
       // Other endpoints do nothing in the background, whatever a request says.
-      if (!limits.background || endpoint.usage !== 'responses') return plan
-      if (settings.polls) return { ...plan, makes: 'response', counts: false }
+      const isBackground = limits.background && endpoint.usage === 'responses'
+      const makes = endpoint.makes ?? (isBackground ? 'response' : null)
+      if (makes === null) return plan
+      const storing = storingMember(endpoint, call.facts)
+      // What storing costs is never told; all else is, where it is asked for.
+      const deferred = { ...plan, makes: settings.polls ? makes : null, counts: false }
+      if (settings.polls && storing === null) return deferred
+      const unmeteredMember = storing ?? (isBackground ? 'background' : null)
       const unratable = refusal('endpoint_not_metered', settings)
-      return { ...plan, unratable, unpricedModel: null, unmeteredMember: 'background', counts: false }
+      return { ...deferred, unratable, unpricedModel: null, unmeteredMember }
     },
   }
 }
@@ -209,7 +227,10 @@ function metered(
   const modelDefault = defaultModel(call, limits, version)
   const model = call.modelAsked ?? modelDefault
   const fees = SURFACES[call.surface].fees(call.facts)
-  const bound = boundFor(call, limits, context, version, settings)
+  const bound =
+    context.video === undefined
+      ? boundFor(call, limits, context, version, settings)
+      : boundVideo(context.video, call.source ?? null, context, version, settings)
   return {
     hold: holdOf(bound),
     priceVersion: version.id,
@@ -228,6 +249,22 @@ function metered(
     withFees: (usage) => settleFees(usage, fees, context, version),
     rate: (usage) => rateFigures(usage, context, version, settings.discount),
   }
+}
+
+/** What a video costs follows from what was asked for: its hold is its price. */
+function boundVideo(
+  { milliseconds, size }: VideoAsked,
+  source: Usage | null,
+  context: RatingContext,
+  version: PriceVersion,
+  { discount }: PricerSettings,
+): Bound {
+  if (milliseconds === null) return { kind: 'unbounded', reason: 'nothing says how long the video will be' }
+  const made = videoOf({ ...NO_USAGE, modelServed: source?.modelServed ?? null }, milliseconds, size)
+  const { listNanos, costNanos } = rateFigures(made, context, version, discount)
+  // A model that has a price, and none for videos, costs nothing by the list.
+  if (listNanos === 0n) return { kind: 'unpriced', model: context.modelAsked ?? context.endpoint }
+  return { kind: 'bound', listNanos, costNanos }
 }
 
 function boundFor(
@@ -364,6 +401,7 @@ function contextOf(call: PricedRequest, settings: PricerSettings): RatingContext
 
 /** The usage of an answered call with the fees that only its request or its model tells of, and without those that are none. */
 function settleFees(usage: Usage, fees: RequestFees, context: RatingContext, version: PriceVersion): Usage {
+  if (context.video !== undefined) return videoUsage(usage, context.video)
   if (fees.codeRunsFree) return { ...usage, parts: usage.parts.map(withoutCode) }
   if (context.endpoint !== '/v1/chat/completions') return usage
   const searches = fees.asksForSearch || resolve(usage.modelServed, context, version).model?.searchesEachCall

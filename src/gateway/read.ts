@@ -3,7 +3,15 @@ import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
-import { FILE_BATCH_NAMES, NOT_READ, type RequestFacts, SPEECH_NAMES } from '../metering/request-facts.ts'
+import {
+  FILE_BATCH_NAMES,
+  NOT_READ,
+  type RequestFacts,
+  RUN_NAMES,
+  SPEECH_NAMES,
+  VIDEO_FIELDS,
+  VIDEO_NAMES,
+} from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
 import { BatchEntries, type BoundEntry } from '../providers/batch-entries.ts'
 import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
@@ -151,11 +159,13 @@ interface AudioWatch extends AlsoRead {
   readonly files?: AudioUpload
 }
 
-/** What only those endpoints are read for that are billed by it when the reply does not say. */
-function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
+/** What only those endpoints are read for that are held or billed by it. */
+export function alsoRead(endpoint: Endpoint): AudioWatch | undefined {
   if (endpoint.model === 'batch_file') return { names: FILE_BATCH_NAMES }
   if (endpoint.billing !== 'metered') return undefined
   if (endpoint.usage === 'transcription') return { files: new AudioUpload() }
+  if (endpoint.usage === 'video') return { names: VIDEO_NAMES, fields: VIDEO_FIELDS }
+  if (endpoint.usage === 'run') return { names: RUN_NAMES }
   return endpoint.usage === 'speech' ? { names: SPEECH_NAMES } : undefined
 }
 

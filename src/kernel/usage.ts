@@ -27,6 +27,7 @@ export const UNITS = [
   'code_executions',
   'input_characters',
   'audio_input_milliseconds',
+  'video_output_milliseconds',
 ] as const
 
 export type Unit = (typeof UNITS)[number]
@@ -62,12 +63,14 @@ export interface Usage {
   readonly speed: string | null
   /** Where inference ran, as reported (`us`). */
   readonly geography: string | null
-  /** stop_reason, finish_reason, or the status of a response. */
+  /** stop_reason, finish_reason, or the status of a response, a video or a run. */
   readonly stopReason: string | null
   /** Upstream generated nothing and charges nothing, though it reports tokens. */
   readonly freeRefusal: boolean
   /** Something reported could not be true (negative, fractional, too large, falling) and was left out or bounded. */
   readonly suspect: boolean
+  /** Of a video, as upstream reports it: `1280x720`. Its price depends on it. */
+  readonly videoSize?: string
 }
 
 /** Of a reply that says nothing about usage. */

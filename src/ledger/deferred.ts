@@ -51,8 +51,11 @@ export interface ChildCall {
 }
 
 export interface DeferredStore {
-  /** `closed`: the call is not in flight any more, and nothing was done. */
-  deferCall(deferral: Deferral): Promise<'deferred' | 'closed'>
+  /**
+   * `closed`: the call is not in flight any more, and nothing was done. `known`: another call has made the object, which
+   * upstream has named again for this one; nothing was done either.
+   */
+  deferCall(deferral: Deferral): Promise<'deferred' | 'closed' | 'known'>
   /** The open object of this name, if there is one here. */
   findDeferred(name: ObjectName): Promise<DeferredObject | null>
   /** Objects to ask for now, those that wait longest first, under the lease of the poller; null: another node has it. */
@@ -61,13 +64,13 @@ export interface DeferredStore {
     surfaces: readonly Surface[],
     atMs: number,
   ): Promise<readonly DeferredObject[] | null>
-  /** The open objects whose paths begin like this, up to a limit. */
-  listDeferred(surface: Surface, pathPrefix: string): Promise<readonly DeferredObject[]>
+  /** The open objects at this path and below it, up to a limit. */
+  listDeferred(surface: Surface, path: string): Promise<readonly DeferredObject[]>
   /** It is asked for again after so long. */
   postponeDeferred(name: ObjectName, inMs: number, atMs: number): Promise<void>
   /** Records for the models of a batch, to be settled like calls. Those that are there stay as they are. */
   openChildren(children: readonly ChildCall[]): Promise<void>
   /** The call was closed: the object is asked for no more. */
-  forgetDeferred(name: ObjectName): Promise<void>
+  forgetDeferred(name: ObjectName, atMs: number): Promise<void>
   countDeferred(): Promise<number>
 }

@@ -76,6 +76,8 @@ export interface Reading {
   readonly objectId: string | null
   /** Images that a tool has begun to draw. What they took stands in the final usage alone. */
   readonly imagesBegun: number
+  /** Of runs alone: the thread that the run is of, without which it cannot be asked for. */
+  readonly threadId?: string
   /** Of replies about audio alone. */
   readonly audio?: AudioSeen
   /** Of a batch: the file that has its results, where they are in one. */

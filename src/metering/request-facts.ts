@@ -53,12 +53,26 @@ const SPEECH_MEMBERS = [...REQUEST_MEMBERS, 'input', 'response_format'] as const
 /** A batch that is made of a file says what its requests are for. */
 const FILE_BATCH_MEMBERS = [...REQUEST_MEMBERS, 'endpoint'] as const
 
-export type RequestMember = (typeof SPEECH_MEMBERS | typeof FILE_BATCH_MEMBERS)[number]
+/** How long a video is to be, and which one it is made from: an object in JSON, a field of its id in a form. */
+const VIDEO_MEMBERS = [...REQUEST_MEMBERS, 'seconds', 'video'] as const
+export const VIDEO_FIELDS = [...REQUEST_MEMBERS, 'seconds', 'video[id]'] as const
+
+const RUN_MEMBERS = [...REQUEST_MEMBERS, 'max_prompt_tokens'] as const
+
+export type RequestMember = (
+  | typeof SPEECH_MEMBERS
+  | typeof FILE_BATCH_MEMBERS
+  | typeof VIDEO_MEMBERS
+  | typeof VIDEO_FIELDS
+  | typeof RUN_MEMBERS
+)[number]
 
 /** The same, ready to be looked for: making this for every request took as long as scanning 10 kB of it. */
 export const REQUEST_NAMES: Place = capturing(REQUEST_MEMBERS)
 export const SPEECH_NAMES: Place = capturing(SPEECH_MEMBERS)
 export const FILE_BATCH_NAMES: Place = capturing(FILE_BATCH_MEMBERS)
+export const VIDEO_NAMES: Place = capturing(VIDEO_MEMBERS)
+export const RUN_NAMES: Place = capturing(RUN_MEMBERS)
 
 /** What was found in a request's body. */
 export type RequestFacts =

@@ -32,9 +32,10 @@ export interface RecordWatch {
   found(scan: JsonScan): RecordsFound
 }
 
-/** What few endpoints want besides: other members of a JSON body, the files of a form. */
+/** What few endpoints want besides: other members of a JSON body or fields of a form, its files. */
 export interface AlsoRead {
   readonly names?: Place
+  readonly fields?: readonly RequestMember[]
   readonly files?: PartSink
 }
 
@@ -120,10 +121,10 @@ function wary(json: Scanner): Scanner {
 /** What separates the fields of a form; some parsers still know the second. */
 const [AMPERSAND, SEMICOLON] = [0x26, 0x3b]
 
-function formScanner(contentType: string, { files }: AlsoRead): Scanner {
+function formScanner(contentType: string, { fields = REQUEST_MEMBERS, files }: AlsoRead): Scanner {
   const boundary = boundaryOf(contentType)
   if (boundary === null) return unreadable('no_boundary')
-  const form = new MultipartScanner<RequestMember>(boundary, REQUEST_MEMBERS, {}, files ?? null)
+  const form = new MultipartScanner<RequestMember>(boundary, fields, {}, files ?? null)
   return {
     write(chunk) {
       form.write(chunk)

@@ -100,7 +100,10 @@ function workOfAttempt(
   request: BoundRequest,
 ): Work {
   const context = inputLimit(model, request)
-  const output = outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
+  const output =
+    request.maxInputTokens === undefined
+      ? outputTokensMax(model, maxOutputTokens, request.predictedTokensMax)
+      : maxOutputTokens
   const answers = SURFACES[request.surface].pricing.limitsEachStep ? request.n * steps : request.n
   const compactions = mayCompact(request.compactsAbove, context, output) ? steps : 0
   return { model, context, contexts: steps, output, answers, compactions, paysFees: true }
@@ -154,6 +157,7 @@ export function inputTokensMax(model: ModelPrice, endpoint: string, prompts: num
 
 /** No token is shorter than a byte, so the body's bytes bound its tokens; nothing passes the context window. */
 function inputLimit(model: ModelPrice, request: BoundRequest): number | null {
+  if (request.maxInputTokens !== undefined) return request.maxInputTokens
   const most = inputTokensMax(model, request.endpoint, request.prompts)
   if (request.refersElsewhere || (request.mayReferToAudio && hearsAudio(model))) return most
   const sent = request.bodyBytes + request.tools.promptTokens
@@ -182,7 +186,10 @@ function mayCompact(above: number | null, context: number | null, output: number
   return above !== null && (context ?? Infinity) + (output ?? Infinity) >= above
 }
 
-type Dearest = Readonly<Record<Exclude<Side, 'tool'>, bigint>>
+/** What is read, written or heard; what a video costs is known before, and is no bound. */
+type PricedSide = Exclude<Side, 'tool' | 'video'>
+
+type Dearest = Readonly<Record<PricedSide, bigint>>
 
 /**
  * Over every set of rates the call may be rated with: the tier asked for, and prompts up to the limit. Of the listed
@@ -239,7 +246,7 @@ function dearestOf(rates: TierRates, mayBeLong: boolean): Dearest {
 }
 
 function dearestIn(tariff: Tariff): Dearest {
-  const most = (side: Exclude<Side, 'tool'>): bigint =>
+  const most = (side: PricedSide): bigint =>
     UNITS_OF[side].reduce((sofar, unit) => maxRate(sofar, tariff.get(unit) ?? 0n), 0n)
   return { input: most('input'), output: most('output'), duration: most('duration') }
 }

@@ -120,7 +120,8 @@ function modelOf(
   version: PriceVersion,
 ): Resolved {
   const named = nameOf(part, usage, context)
-  const found = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
+  const own = isDrawn ? drawnBy(named, version) : resolve(named, context, version)
+  const found = usage.videoSize === undefined ? own : atSize(own, usage.videoSize, version)
   if (found.model !== null || version.rules === 1) return found
   // A model that the request names and that has no price was let pass to be rated later, at its own.
   if (context.modelAsked !== null && !isDrawn) return found
@@ -132,6 +133,20 @@ function modelOf(
 /** What a second model drew never goes by the price of the one that wrote. */
 function drawnBy(named: string | null, version: PriceVersion): Resolved {
   return { model: findModel(version, named), asRequested: false, standsIn: false }
+}
+
+/** Pixels of a video at the plain rate of its model, and of one at the rate that the list has for high resolution. */
+const PLAIN_PIXELS_MAX = 1_280 * 720
+const HIGH_PIXELS_MAX = 1_792 * 1_024
+
+/** Models whose large videos cost more have a second entry on the list. A size that is beyond it, or unknown, goes by it too. */
+function atSize(found: Resolved, size: string, version: PriceVersion): Resolved {
+  const [, width = NaN, height = NaN] = /^(\d{1,5})x(\d{1,5})$/.exec(size)?.map(Number) ?? []
+  const pixels = width * height
+  if (found.model === null || pixels <= PLAIN_PIXELS_MAX) return found
+  const large = version.names.get(`${found.model.id}-high-res`)
+  const isListed = large !== undefined && pixels <= HIGH_PIXELS_MAX
+  return { ...found, model: large ?? found.model, standsIn: found.standsIn || !isListed }
 }
 
 /**
@@ -173,6 +188,10 @@ const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
   ['/v1/images/edits', ['image']],
   ['/v1/audio/speech', ['audio_speech']],
   ['/v1/audio/transcriptions', ['audio_transcription']],
+  ['/v1/videos', ['video']],
+  ['/v1/videos/edits', ['video']],
+  ['/v1/videos/extensions', ['video']],
+  ['/v1/videos/{video_id}/remix', ['video']],
 ])
 
 /** Of Responses, and of what answers in its form. */

@@ -40,9 +40,10 @@ export type ToolKey = (typeof TOOL_KEYS)[number]
 /**
  * - `input` and `output`: a missing rate may be replaced by a dearer one of the same side.
  * - `duration`: nothing else is counted in time, so nothing can stand in for it.
+ * - `video`: the same for what is made.
  * - `tool`: priced by the call, and untouched by tiers and multipliers.
  */
-export type Side = 'input' | 'output' | 'duration' | 'tool'
+export type Side = 'input' | 'output' | 'duration' | 'video' | 'tool'
 
 interface UnitPrice {
   /** Null: what it costs cannot be told from how many there were. */
@@ -55,6 +56,7 @@ interface UnitPrice {
 const MILLION = 1_000_000n
 const THOUSAND = 1_000n
 const HOUR_IN_MS = 3_600_000n
+const SECOND_IN_MS = 1_000n
 
 export const UNIT_PRICES: Readonly<Record<Unit, UnitPrice>> = {
   input_tokens: { key: 'input', units: MILLION, side: 'input' },
@@ -76,6 +78,7 @@ export const UNIT_PRICES: Readonly<Record<Unit, UnitPrice>> = {
   code_executions: { key: null, units: 1n, side: 'tool' },
   input_characters: { key: 'input_per_million_characters', units: MILLION, side: 'input' },
   audio_input_milliseconds: { key: 'audio_input_per_hour', units: HOUR_IN_MS, side: 'duration' },
+  video_output_milliseconds: { key: 'video_output_per_second', units: SECOND_IN_MS, side: 'video' },
 }
 
 const bySide = (side: Side): readonly Unit[] => UNITS.filter((unit) => UNIT_PRICES[unit].side === side)
@@ -84,6 +87,7 @@ export const UNITS_OF: Readonly<Record<Side, readonly Unit[]>> = {
   input: bySide('input'),
   output: bySide('output'),
   duration: bySide('duration'),
+  video: bySide('video'),
   tool: bySide('tool'),
 }
 

@@ -1,5 +1,6 @@
 import type { Surface } from '../kernel/surface.ts'
 import type { Tier } from '../kernel/usage.ts'
+import type { VideoAsked } from '../providers/chat/videos.ts'
 import type { RequestLimits } from '../providers/request-limits.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 
@@ -20,6 +21,8 @@ export interface RatingContext {
    * none: what goes where a reply states no tier. Null where neither is known.
    */
   readonly tierAsked?: string | null
+  /** Of a call that makes a video. */
+  readonly video?: VideoAsked
 }
 
 /** What a request says that limits what it can cost. */

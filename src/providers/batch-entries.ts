@@ -7,29 +7,35 @@ import { ambiguityFor } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import { SURFACES } from './surfaces.ts'
-import { type EntryWatch, watchRecords } from './watch-records.ts'
+import { type EntryWatch, itemsOf, watchRecords } from './watch-records.ts'
 
 /** The most that a request inside a batch can cost. */
 export type BoundEntry = (endpoint: Endpoint, facts: RequestFacts, bodyBytes: number) => Bound
+
+/** What requests for an endpoint are read by. Endpoints of one kind are read alike. */
+function kindOf(endpoint: Endpoint): string {
+  if (endpoint.billing === 'metered' && endpoint.usage === 'completions') return 'prompts'
+  return itemsOf(endpoint) ?? ''
+}
 
 /**
  * Bounds the requests of a batch, one after the other, as their bytes pass. Each is read like a request of its own, with
  * the same words and the same doubts. Nothing is kept but the sum.
  */
 export class BatchEntries implements EntryWatch {
-  readonly #surface: Surface
   readonly #boundEntry: BoundEntry
   /** Those that the entries may be for. A batch has requests for one of them; the first entry tells which. */
-  #templates: readonly string[]
-  #readers: ReadonlyMap<string, RequestReader> | null = null
+  #endpoints: readonly Endpoint[]
+  /** Of the request at hand, one for each kind that it may be of. */
+  #readers: Map<string, RequestReader> | null = null
   #bytes = 0
   #bound: Bound = NO_COST
   #ambiguity: Ambiguity | null = null
 
   constructor(surface: Surface, boundEntry: BoundEntry) {
-    this.#surface = surface
     this.#boundEntry = boundEntry
-    this.#templates = SURFACES[surface].batchEndpoints
+    const templates = SURFACES[surface].batchEndpoints
+    this.#endpoints = templates.flatMap((template) => findEndpoint(surface, 'POST', template) ?? [])
   }
 
   get bound(): Bound {
@@ -41,19 +47,20 @@ export class BatchEntries implements EntryWatch {
   }
 
   write(bytes: Borrowed): void {
-    this.#readers ??= new Map(this.#templates.map((template) => [template, this.#readerOf(template)]))
+    this.#readers ??= this.#createReaders()
     this.#bytes += bytes.length
     for (const reader of this.#readers.values()) reader.write(bytes)
   }
 
   endEntry(template: string): boolean {
-    const reader = this.#readers?.get(template)
-    const endpoint = findEndpoint(this.#surface, 'POST', template)
+    const readers = this.#readers
     const bodyBytes = this.#bytes
     this.#readers = null
     this.#bytes = 0
-    if (reader === undefined || endpoint === null) return false
-    this.#templates = [template]
+    const endpoint = this.#endpoints.find((each) => each.template === template)
+    const reader = endpoint === undefined ? undefined : readers?.get(kindOf(endpoint))
+    if (endpoint === undefined || reader === undefined) return false
+    this.#endpoints = [endpoint]
     // Nothing that is read here is encoded, so the answer is there at once.
     const facts = reader.end() as RequestFacts
     this.#ambiguity ??= ambiguityFor(endpoint, facts)
@@ -61,11 +68,13 @@ export class BatchEntries implements EntryWatch {
     return true
   }
 
-  #readerOf(template: string): RequestReader {
-    return readerFor(
-      'application/json',
-      undefined,
-      watchRecords(findEndpoint(this.#surface, 'POST', template)),
-    )
+  #createReaders(): Map<string, RequestReader> {
+    const readers = new Map<string, RequestReader>()
+    for (const endpoint of this.#endpoints) {
+      const kind = kindOf(endpoint)
+      if (!readers.has(kind))
+        readers.set(kind, readerFor('application/json', undefined, watchRecords(endpoint)))
+    }
+    return readers
   }
 }

@@ -89,7 +89,7 @@ export type Endpoint = Billing & {
   readonly shows?: UsageReader
   /** Its reply names an object whose cost is told later. Of other deferred endpoints it is never known. */
   readonly makes?: ObjectKind
-  /** Free, unless `tool_resources` in its body create vector stores, whose storage no reply tells the cost of. */
+  /** It costs more than any reply tells, if `tool_resources` in its body create vector stores, whose storage is paid by the day. */
   readonly mayStoreFiles?: true
 }
 
@@ -114,8 +114,8 @@ const BILLING_WORDS: Readonly<Record<string, readonly [Endpoint['billing'], stat
  * The endpoints of a surface from its table (`messages/endpoints.json`, `chat/endpoints.json`). A row is the methods, the
  * template, the word for billing and, where it applies: the place of the model, `stored` for a call on an object that is
  * stored under the shared account, `makes:<kind>` for a reply with an object whose cost comes later, `shows:<reader>` for
- * a reply with such an object, `reads_multipart` where SDKs send a form though the model is not a field of it. Rows that
- * begin with `#` are comments.
+ * a reply with such an object, `may_store_files` where the body of a paid call can create vector stores, `reads_multipart`
+ * where SDKs send a form though the model is not a field of it. Rows that begin with `#` are comments.
  */
 export function readEndpoints(surface: Surface, table: readonly string[]): Endpoint[] {
   return table.filter((row) => row !== '' && !row.startsWith('#')).flatMap((row) => readRow(surface, row))
@@ -129,13 +129,14 @@ function readRow(surface: Surface, row: string): Endpoint[] {
   const model = rest.find(isModelPlace) ?? 'none'
   const wordOf = (name: string) => rest.find((word) => word.startsWith(name))?.slice(name.length)
   const [shows, makes] = [wordOf('shows:'), wordOf('makes:')]
-  const known = new Set([model, 'stored', 'reads_multipart', `shows:${shows}`, `makes:${makes}`])
+  const flags = ['stored', 'reads_multipart', 'may_store_files']
+  const known = new Set([model, ...flags, `shows:${shows}`, `makes:${makes}`])
   const odd = rest.find((word) => !known.has(word))
   const billing = BILLING_WORDS[billingWord]
   if (templateAt < 1 || billing === undefined || odd !== undefined) {
     throw new TypeError(`This row of the ${surface} endpoints cannot be read: ${row}`)
   }
-  const storesFiles = billingWord === 'storing_files'
+  const storesFiles = billingWord === 'storing_files' || rest.includes('may_store_files')
   const kind = {
     billing: billing[0],
     ...usage,

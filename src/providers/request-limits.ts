@@ -11,6 +11,8 @@ import { READERS, SURFACES } from './surfaces.ts'
 /** What a request says that limits what it can cost. */
 export interface RequestLimits {
   readonly maxOutputTokens: number | null
+  /** All that may be read, where the request says so. */
+  readonly maxInputTokens?: number
   /** Of the prediction of an answer: what of it does not come true is paid for like output. */
   readonly predictedTokensMax: number
   /** How many prompts there are, and how many answers to all of them together. */
@@ -70,7 +72,23 @@ export function readLimits(endpoint: Endpoint, facts: RequestFacts): RequestLimi
     fallbacks,
     unlimited: isUnlimited(endpoint, facts, get, members) || tools === UNKNOWN_TOOLS,
   }
+  if (usage === 'run') return ofRun(limits, get)
   return usage === 'chat' && isGiven(get('web_search_options')) ? withSearch(limits) : limits
+}
+
+/**
+ * The same for a run, which reads a thread that is kept upstream. With tools, be they the assistant's, it reads it again
+ * after each call, and nothing limits how often, unless the request limits what is read and written in all. Runs have no
+ * service tier.
+ */
+function ofRun(limits: RequestLimits, get: GetMember): RequestLimits {
+  const run = { ...limits, serviceTier: 'default', refersElsewhere: true, tools: NO_REQUEST_TOOLS }
+  const [read, written] = [countOf(get('max_prompt_tokens')), countOf(get('max_completion_tokens'))]
+  if (read > 0 && read !== LIMITLESS && written > 0 && written !== LIMITLESS)
+    return { ...run, maxInputTokens: read }
+  const tools = get('tools')
+  const hasNoTools = isGiven(tools) && !isFilled(tools)
+  return hasNoTools ? run : { ...run, unlimited: true }
 }
 
 /** The same for a chat that searches the web: once, as it is paid for, and the model reads what is found. */

@@ -92,7 +92,7 @@ const MODEL_MEMBERS = {
   output_format: TEXT,
   method: objectOf({ type: TEXT, reinforcement: TEXT }),
   tool_resources: VECTOR_STORES,
-  thread: objectOf({ type: TEXT, previous_message_id: TEXT }),
+  thread: objectOf({ type: TEXT, previous_message_id: TEXT, tool_resources: VECTOR_STORES }),
   context_management: { ...objectOf({ edits: arrayOf(EDIT) }), elements: EDIT },
 } as const satisfies Partial<Record<RequestMember, Place>>
 

@@ -1,10 +1,11 @@
 import type { Surface } from '../kernel/surface.ts'
 import { MARKS } from '../metering/content-marks.ts'
+import type { Picked } from '../metering/json-place.ts'
 import type { RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityOf } from './ambiguity.ts'
 import { DEFAULT_IMAGE_MODEL } from './chat/images.ts'
 import type { Endpoint } from './endpoint.ts'
-import { count, isPickedArray, isPickedObject, LIMITLESS, membersOf } from './request-members.ts'
+import { count, isGiven, isPickedArray, isPickedObject, LIMITLESS, membersOf } from './request-members.ts'
 import type { ToolRules } from './surface.ts'
 import { SURFACES } from './surfaces.ts'
 
@@ -163,11 +164,16 @@ export function storingMember(
 
 function createsStores(facts: RequestFacts): boolean {
   if (facts.kind !== 'json') return true
-  const given = facts.scan.members.get('tool_resources')
-  if (given === undefined || given.kind === 'null') return false
+  const given = (['tool_resources', 'thread'] as const).map((name) => facts.scan.members.get(name))
+  if (!given.some(isGiven)) return false
   // Of one that is too long, nothing was looked at.
-  if (given.kind === 'too_long' || ambiguityOf(facts) !== null) return true
-  const resources = membersOf(facts)['tool_resources']
+  if (given.some((member) => member?.kind === 'too_long') || ambiguityOf(facts) !== null) return true
+  const { tool_resources: own = null, thread = null } = membersOf(facts)
+  return haveStores(own) || (isPickedObject(thread) && haveStores(thread['tool_resources'] ?? null))
+}
+
+function haveStores(resources: Picked): boolean {
+  if (resources === null) return false
   if (!isPickedObject(resources)) return true
   const search = resources['file_search'] ?? null
   if (!isPickedObject(search)) return search !== null

@@ -26,8 +26,13 @@ export function watchRecords(
   if (endpoint.model === 'batch_entries')
     return watchBatch(endpoint.surface, createEntries?.(endpoint.surface) ?? null)
   if (endpoint.billing === 'metered' && endpoint.usage === 'completions') return watchPrompts()
-  const items = SURFACES[endpoint.surface].itemMembers[endpoint.template]
-  return items === undefined ? null : watchItems(items)
+  const items = itemsOf(endpoint)
+  return items === null ? null : watchItems(items)
+}
+
+/** The member whose items are looked at; null where there is none. */
+export function itemsOf({ surface, template }: Endpoint): string | null {
+  return SURFACES[surface].itemMembers[template] ?? null
 }
 
 /** Bounds the requests of a batch as they pass. */
@@ -48,9 +53,12 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
   let count = 0
   return {
     place: BATCH,
-    seen: (bytes) => entries?.write(bytes),
+    seen: (bytes) => {
+      if (count < ENTRIES_MAX) entries?.write(bytes)
+    },
     take(entry) {
       count++
+      if (count > ENTRIES_MAX) return
       const body = isPickedObject(entry) ? entry['params'] : undefined
       if (isPickedObject(body)) readModels(body, names)
       else names.cannotRead('"requests"')
@@ -59,7 +67,8 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
     found(scan) {
       if (count === 0) names.leaveOpen('The batch names no models.')
       if (count > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
-      const found = summarise(scan, names, { bound: entries?.bound ?? null })
+      const isBounded = entries !== null && count <= ENTRIES_MAX
+      const found = summarise(scan, names, { bound: isBounded ? entries.bound : null })
       return { ...found, ambiguity: found.ambiguity ?? entries?.ambiguity ?? null }
     },
   }

@@ -20,7 +20,7 @@ const SURFACE_TITLES: Readonly<Record<Surface, string>> = {
 const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: Endpoint) => boolean])[] = [
   [
     'Metered',
-    'Charged by the usage in the reply. What is read, and what a cut call costs: [BILLING.md](BILLING.md#every-paid-endpoint).',
+    'Charged by the usage in the reply, or by that of what it makes upstream. What is read, and what a cut call costs: [BILLING.md](BILLING.md#every-paid-endpoint).',
     ({ billing, method }) => billing === 'metered' && method !== 'WS',
   ],
   [

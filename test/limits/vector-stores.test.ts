@@ -132,10 +132,21 @@ test('a thread without a body is free', async () => {
   assert.equal(response.status, 200)
 })
 
-test('a run is never free, whether its thread has stores or not', async () => {
-  const thread = '"thread":{"tool_resources":{"file_search":{"vector_stores":[{}]}}}'
-  for (const body of [`{${M}}`, `{${M},${thread}}`]) {
-    assert.equal((await post('/v1/threads/runs', body, capped)).error?.code, 'endpoint_not_metered')
-    assert.equal(await flagOf((await post('/v1/threads/runs', body, gateway.apiKey)).id), true)
-  }
+test('a run that makes stores is refused to a key with a cap, whatever brings them', async () => {
+  const resources = '"tool_resources":{"file_search":{"vector_stores":[{}]}}'
+  const attached = '[{"role":"user","content":"x","attachments":[{"file_id":"f"}]}]'
+  const bodies = [
+    `{${M},${resources}}`,
+    `{${M},"thread":{${resources}}}`,
+    `{${M},"thread":{"x":"${PADDING}",${resources}}}`,
+    `{${M},"thread":{"messages":${attached}}}`,
+    `{${M},"additional_messages":${attached}}`,
+  ]
+  for (const body of bodies)
+    for (const path of ['/v1/threads/runs', '/v1/threads/thread_1/runs']) {
+      const { error, reached } = await post(path, body, capped)
+      assert.deepEqual([error?.code, reached], ['endpoint_not_metered', 0], body.slice(0, 100))
+    }
+  const plain = `{${M},"thread":{"messages":[],"tool_resources":{"file_search":{"vector_store_ids":["vs"]}}}}`
+  assert.equal((await post('/v1/threads/runs', plain, capped)).reached, 1)
 })

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { alsoRead } from '../../src/gateway/read.ts'
 import type { Surface } from '../../src/kernel/surface.ts'
 import { NOT_READ, type RequestFacts } from '../../src/metering/request-facts.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'
@@ -20,7 +21,7 @@ export async function factsOf(
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   const bytes = whole === null ? Buffer.from(text) : Buffer.from(await whole.arrayBuffer())
   const type = contentType ?? whole?.headers.get('content-type') ?? 'application/json'
-  const reader = readerFor(type, undefined, watchRecords(endpoint))
+  const reader = readerFor(type, undefined, watchRecords(endpoint), alsoRead(endpoint))
   for (let at = 0; at < bytes.length; at += 777) await reader.write(bytes.subarray(at, at + 777))
   return await reader.end()
 }

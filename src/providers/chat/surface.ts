@@ -8,6 +8,8 @@ import { ClosingUsageReader } from './closing-usage.ts'
 import { ChatReader } from './completions.ts'
 import endpoints from './endpoints.json' with { type: 'json' }
 import { ResponsesReader } from './responses.ts'
+import { RunReader } from './runs.ts'
+import { VideoReader } from './videos.ts'
 
 const ERROR_TYPES: Readonly<Partial<Record<ErrorCode, string>>> = {
   budget_exceeded: 'billing_error',
@@ -62,6 +64,8 @@ const READERS: SurfaceSpec['readers'] = {
     create: (output) => new ClosingUsageReader('transcription', output),
     other: () => new TranscriptMeter(),
   },
+  video: { create: () => new VideoReader() },
+  run: { create: () => new RunReader(), outputLimits: ['max_completion_tokens'] },
   realtime: { create: null },
   live: { create: null },
   batch: { create: () => new BatchReader() },

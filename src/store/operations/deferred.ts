@@ -14,11 +14,17 @@ import { join, now, onPostgres, sql } from './sql.ts'
 
 const POLLER = 'deferred'
 
+/** What is due so late is due no more: added to the instant at which it was settled. */
+const DONE = 1_000_000_000_000_000
+
 /** A batch counts as its lines do, which are counted with its children. */
 const isBatch = (kind: ObjectKind) => kind === 'message_batch' || kind === 'batch'
 
-export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed'> {
+export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
   const { requestId, surface, objectId, kind, path, dueInMs, atMs } = deferral
+  const [maker] = yield sql`
+    SELECT call_id FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
+  if (maker !== undefined && text(maker, 'call_id') !== requestId) return 'known'
   const updated = yield sql`
     UPDATE call SET object_id = ${objectId}, status = ${deferral.status}, streamed = ${deferral.streamed},
       upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},
@@ -45,10 +51,11 @@ export function* findDeferred({ surface, objectId }: ObjectName): Operation<Defe
   return row === undefined ? null : deferredObject(row)
 }
 
-export function* listDeferred(surface: Surface, pathPrefix: string): Operation<readonly DeferredObject[]> {
-  const pattern = `${pathPrefix.replace(/[\\%_]/g, '\\$&')}%`
+export function* listDeferred(surface: Surface, path: string): Operation<readonly DeferredObject[]> {
+  const below = `${path.replace(/[\\%_]/g, '\\$&')}/%`
   const rows = yield sql`
-    ${OBJECTS} WHERE o.surface = ${surface} AND o.path LIKE ${pattern} ESCAPE '\\'
+    ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
+      AND (o.path = ${path} OR o.path LIKE ${below} ESCAPE '\\')
       AND state = 'in_flight' LIMIT ${limits.deferredClaimMax}`
   return rows.map(deferredObject)
 }
@@ -60,8 +67,10 @@ export const claimDeferred = atomic(function* (
 ): Operation<readonly DeferredObject[] | null> {
   if (!(yield* takeLease(POLLER, holder, atMs))) return null
   yield sql`
-    DELETE FROM deferred_object WHERE due_at_ms <= ${now(atMs)} AND NOT EXISTS (
+    UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${DONE} WHERE due_at_ms <= ${now(atMs)} AND NOT EXISTS (
       SELECT 1 FROM call WHERE call.id = call_id AND call.month = deferred_object.month AND state = 'in_flight')`
+  yield sql`
+    DELETE FROM deferred_object WHERE due_at_ms >= ${DONE} AND due_at_ms < ${now(atMs)} + ${DONE - limits.deferredMs}`
   if (surfaces.length === 0) return []
   const rows = yield sql`
     ${OBJECTS} WHERE o.due_at_ms <= ${now(atMs)} AND o.surface IN (${join(surfaces)})
@@ -91,12 +100,15 @@ export const openChildren = atomic(function* (children: readonly ChildCall[]): O
       ON CONFLICT DO NOTHING`
 })
 
-export function* forgetDeferred({ surface, objectId }: ObjectName): Operation<void> {
-  yield sql`DELETE FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
+/** It is kept for a while: upstream may name it again, to a client that repeats its request. */
+export function* forgetDeferred({ surface, objectId }: ObjectName, atMs: number): Operation<void> {
+  yield sql`
+    UPDATE deferred_object SET due_at_ms = ${now(atMs)} + ${DONE}
+    WHERE surface = ${surface} AND object_id = ${objectId} AND due_at_ms < ${DONE}`
 }
 
 export function* countDeferred(): Operation<number> {
-  const [row] = yield sql`SELECT count(*) AS objects FROM deferred_object`
+  const [row] = yield sql`SELECT count(*) AS objects FROM deferred_object WHERE due_at_ms < ${DONE}`
   return number(present(row), 'objects')
 }
 

@@ -93,6 +93,44 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     },
   )
 
+  promise('an object that upstream names again is that of the call that made it', async ({ store }) => {
+    await addKey(store, 'a')
+    await deferred(store, 'req_1', { objectId: 'resp_1' })
+    await store.admit(opening('req_2', 'a'))
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
+    assert.equal((await store.getCall('req_2'))?.state, 'in_flight')
+    assert.equal(await store.deferCall(deferral('req_1', { objectId: 'resp_1' })), 'deferred')
+    assert.equal((await store.findDeferred({ surface: 'chat', objectId: 'resp_1' }))?.call.requestId, 'req_1')
+    // Also when it is settled, until nothing can repeat it any more.
+    await store.settle(closing('req_1'))
+    await store.forgetDeferred({ surface: 'chat', objectId: 'resp_1' }, NOON + 200)
+    assert.equal(await store.countDeferred(), 0)
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'known')
+    assert.deepEqual(await claim(store, NOON + 31 * 86_400_000), [])
+    assert.equal(await store.deferCall(deferral('req_2', { objectId: 'resp_1' })), 'deferred')
+  })
+
+  promise(
+    'open objects are listed by their path and what is above it, and no other that begins alike',
+    async ({ store }) => {
+      await addKey(store, 'a')
+      for (const [id, path] of Object.entries({
+        req_1: '/v1/threads/thread_1/runs/run_1',
+        req_2: '/v1/threads/thread_12/runs/run_2',
+        req_3: '/v1/threads/threadX1/runs/run_3',
+      }))
+        await deferred(store, id, { kind: 'run', objectId: `run_${id}`, path })
+      const listed = async (path: string) =>
+        (await store.listDeferred('chat', path)).map(({ objectId }) => objectId).sort()
+      assert.deepEqual(await listed('/v1/threads/thread_1'), ['run_req_1'])
+      assert.deepEqual(await listed('/v1/threads/thread_12/runs/run_2'), ['run_req_2'])
+      assert.equal((await listed('/v1/threads')).length, 3)
+      for (const none of ['/v1/threads/thread_', '/v1/threads/%', '/v1/threads/thread_1/', '/v1/thread'])
+        assert.deepEqual(await listed(none), [], none)
+      assert.deepEqual(await store.listDeferred('messages', '/v1/threads'), [])
+    },
+  )
+
   promise('an object of a call that was settled is asked for no more', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1')
@@ -101,7 +139,7 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.settle(closing('req_1'))
     assert.deepEqual(await claim(store, NOON + 9_000), ['resp_req_2'])
     assert.equal(await store.countDeferred(), 1)
-    await store.forgetDeferred(nameOf(other))
+    await store.forgetDeferred(nameOf(other), NOON)
     assert.equal(await store.countDeferred(), 0)
   })
 
