@@ -11,8 +11,10 @@ import { ModelNames, readItem, readModels } from './read-models.ts'
 import { BATCH, ITEM_CONTENT, isPickedObject, PROMPTS, withItems } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
-/** More than any batch may have. */
+/** No batch may have more. */
 const ENTRIES_MAX = 100_000
+const MORE = `The batch has more than ${ENTRIES_MAX} requests.`
+const TOO_MANY = { unknown: MORE, ambiguity: { detail: MORE, refuse: 'limited' }, bound: null } as const
 
 /**
  * What has to be looked at inside the body of a request, as it passes, to know its models and what it can cost; null
@@ -53,6 +55,9 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
   let count = 0
   return {
     place: BATCH,
+    get isFull() {
+      return count > ENTRIES_MAX
+    },
     seen: (bytes) => {
       if (count < ENTRIES_MAX) entries?.write(bytes)
     },
@@ -66,9 +71,8 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
     },
     found(scan) {
       if (count === 0) names.leaveOpen('The batch names no models.')
-      if (count > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
-      const isBounded = entries !== null && count <= ENTRIES_MAX
-      const found = summarise(scan, names, { bound: isBounded ? entries.bound : null })
+      const found = summarise(scan, names, { bound: entries?.bound ?? null })
+      if (count > ENTRIES_MAX) return { ...found, ...TOO_MANY }
       return { ...found, ambiguity: found.ambiguity ?? entries?.ambiguity ?? null }
     },
   }
