@@ -38,6 +38,13 @@ export interface DeferredBills {
   giveUp(object: DeferredObject): Promise<void>
 }
 
+/** Of a record of a batch: time and bytes are those of the call that made it. */
+const NOTHING_PASSED = { upstreamMs: null, overheadMs: 0, bytesIn: 0, bytesOut: 0 }
+
+function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
+  return { upstreamMs, overheadMs: overheadMs ?? 0, bytesIn, bytesOut }
+}
+
 const UNPRICED = { costNanos: 0n, listNanos: 0n, unpriced: true, pricedAsRequested: false }
 
 /** Each record is closed once, whatever comes first and however often it comes: by the client, the poller, another node. */
@@ -51,9 +58,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       requestId,
       atMs: clock.nowMs(),
       ...{ status: call.status, streamed: call.streamed, upstreamRequestId: call.upstreamRequestId },
-      ...{ upstreamMs: call.upstreamMs, overheadMs: call.overheadMs ?? 0 },
-      bytesIn: isParent ? call.bytesIn : 0,
-      bytesOut: isParent ? call.bytesOut : 0,
+      ...(isParent ? passed(call) : NOTHING_PASSED),
     }
     await settler.settle(closing, ({ booked }) => {
       queues.signalAll()
@@ -109,20 +114,17 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
         used.add(usage, inputKnown && outputKnown),
       )
       if (!(await read(results)) || !results.end()) return false
-      const children = used.byModel().map(({ model, requests, usage }) => ({
-        usage,
-        record: {
-          requestId: childIdOf(call.requestId, JSON.stringify([model, usage.geography])),
-          parentId: call.requestId,
-          model,
-          rating: writeRating({ ...context, modelAsked: model }, discount),
-          requests,
-        },
-      }))
+      const children = used.byModel().map(({ model, requests, usage }) => {
+        const rating = writeRating({ ...context, modelAsked: model }, discount)
+        const billed = { ...bill(usage, rating), stopReason }
+        const requestId = childIdOf(call.requestId, JSON.stringify([model, usage.geography]))
+        const { costNanos, listNanos } = billed
+        const figures = { requests, costNanos, listNanos }
+        return { billed, record: { requestId, parentId: call.requestId, model, rating, ...figures } }
+      })
       // The children are there, and paid, before the parent lets go of its hold.
       await store.openChildren(children.map(({ record }) => record))
-      for (const { record, usage } of children)
-        await close(call, record.requestId, { ...bill(usage, record.rating), stopReason })
+      for (const { record, billed } of children) await close(call, record.requestId, billed)
       await closeObject(object, done)
       return true
     },

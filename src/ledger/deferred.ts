@@ -1,3 +1,4 @@
+import type { Nanos } from '../kernel/money.ts'
 import type { ObjectKind, Surface } from '../kernel/surface.ts'
 import type { CallRecord } from './call.ts'
 
@@ -48,6 +49,9 @@ export interface ChildCall {
   readonly rating: string
   /** Lines that succeeded. */
   readonly requests: number
+  /** What it will be settled at, and so much of the batch's hold is its own. */
+  readonly costNanos: Nanos
+  readonly listNanos: Nanos
 }
 
 export interface DeferredStore {

@@ -126,10 +126,13 @@ function whyHeld({ state, holdNanos, costNanos, overrun }: CallRecord): string {
 }
 
 /** Why a call that has ended has no lines. */
-function noteOf({ state, usage, costNanos }: CallRecord): string | null {
+function noteOf({ state, usage, costNanos, objectId }: CallRecord): string | null {
+  if (state === 'deferred') return 'Upstream has not said yet what it costs. Until then the hold is in force.'
   if (costNanos === null) return 'The call has not ended.'
   if (state === 'released') return 'Nothing was used: the call did not reach upstream.'
   if (state === 'interrupted') return 'What was used cannot be known, so nothing is charged.'
+  if (usage === null && objectId !== null && state === 'settled')
+    return 'What its requests cost stands in a record for each model.'
   if (usage === null) return 'The endpoint is free, or upstream answered with an error, which costs nothing.'
   return null
 }

@@ -91,10 +91,10 @@ test('a Messages batch is held for, asked for, and billed at half the price with
   assert.equal((await stateOf(made.requestId))['cost_usd'], 0)
   const children = await childrenOf(keyId, made.requestId)
   assert.deepEqual(
-    children.map(({ model, state }) => [model, state]),
+    children.map(({ model, state, overrun }) => [model, state, overrun]),
     [
-      ['claude-haiku-5-5', 'settled'],
-      ['claude-opus-5', 'settled'],
+      ['claude-haiku-5-5', 'settled', false],
+      ['claude-opus-5', 'settled', false],
     ],
   )
   const key1 = await admin(`/v1/keys/${keyId}`)

@@ -87,6 +87,8 @@ function Summary({ of: call }: { readonly of: Call }) {
           It came{by}.
         </>
       )
+    case 'deferred':
+      return <>Its cost comes later, when upstream says what was used. It came{by}.</>
     default:
       return (
         <>

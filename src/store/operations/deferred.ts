@@ -2,10 +2,10 @@ import { limits } from '../../kernel/limits.ts'
 import type { ObjectKind, Surface } from '../../kernel/surface.ts'
 import type { ChildCall, Deferral, DeferredObject, ObjectName } from '../../ledger/deferred.ts'
 import { callRecord } from '../call-record.ts'
-import { number, present, type Row, text } from '../rows.ts'
+import { nanos, number, present, type Row, text } from '../rows.ts'
 import { takeLease } from './lease.ts'
 import { atomic, type Operation } from './operation.ts'
-import { join, now, onPostgres, sql } from './sql.ts'
+import { byStore, join, now, onPostgres, type Sql, sql } from './sql.ts'
 
 /**
  * A deferred call is one in flight that has an object: its hold counts as before, and settlement closes it like any other.
@@ -88,17 +88,28 @@ export function* postponeDeferred(
     WHERE surface = ${surface} AND object_id = ${objectId}`
 }
 
+/** Each takes of the batch's hold what it will cost, as far as that goes: the sum of what is held stays as it is. */
 export const openChildren = atomic(function* (children: readonly ChildCall[]): Operation<void> {
-  for (const { requestId, parentId, model, rating, requests } of children)
-    yield sql`
+  for (const { requestId, parentId, model, rating, requests, costNanos, listNanos } of children) {
+    const [opened] = yield sql`
       INSERT INTO call (id, parent_id, requests, model_asked, state, hold_nanos, hold_list_nanos, account_id, key_id,
         started_at_ms, month, day, method, path, surface, endpoint, price_version, rating, client_ip, user_agent
         ${onPostgres(', node_id')})
-      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', 0, 0, account_id, key_id, started_at_ms, month, day,
+      SELECT ${requestId}, id, ${requests}, ${model}, 'in_flight', ${lesser(sql`hold_nanos`, costNanos)},
+        ${lesser(sql`hold_list_nanos`, listNanos)}, account_id, key_id, started_at_ms, month, day,
         method, path, surface, endpoint, price_version, ${rating}, client_ip, user_agent ${onPostgres(", ''")}
       FROM call WHERE id = ${parentId}
-      ON CONFLICT DO NOTHING`
+      ON CONFLICT DO NOTHING RETURNING hold_nanos, hold_list_nanos`
+    if (opened === undefined) continue
+    yield sql`
+      UPDATE call SET hold_nanos = hold_nanos - ${nanos(opened, 'hold_nanos')},
+        hold_list_nanos = hold_list_nanos - ${nanos(opened, 'hold_list_nanos')} WHERE id = ${parentId}`
+  }
 })
+
+function lesser(column: Sql, limit: bigint): Sql {
+  return byStore({ sqlite: sql`min(${column}, ${limit})`, postgres: sql`least(${column}, ${limit}::bigint)` })
+}
 
 /** It is kept for a while: upstream may name it again, to a client that repeats its request. */
 export function* forgetDeferred({ surface, objectId }: ObjectName, atMs: number): Operation<void> {

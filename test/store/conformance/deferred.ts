@@ -149,8 +149,24 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       await addKey(store, 'a')
       await deferred(store, 'req_1', { kind: 'batch', objectId: 'batch_1' })
       const children = [
-        { requestId: 'req_1a', parentId: 'req_1', model: 'claude-haiku-5-5', rating: '{}', requests: 40 },
-        { requestId: 'req_1b', parentId: 'req_1', model: 'gpt-6-luna', rating: '{}', requests: 2 },
+        {
+          requestId: 'req_1a',
+          parentId: 'req_1',
+          model: 'claude-haiku-5-5',
+          rating: '{}',
+          requests: 40,
+          costNanos: 30n,
+          listNanos: 40n,
+        },
+        {
+          requestId: 'req_1b',
+          parentId: 'req_1',
+          model: 'gpt-6-luna',
+          rating: '{}',
+          requests: 2,
+          costNanos: 5n,
+          listNanos: 6n,
+        },
       ]
       for (const times of [1, 2]) {
         await store.openChildren(children)
@@ -176,6 +192,16 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
       )
       assert.equal(none, undefined)
       const child = await store.getCall('req_1b')
+      // So much of the batch's hold was theirs, and what they cost is not over it.
+      const holds = await Promise.all(['req_1', 'req_1a', 'req_1b'].map((id) => store.getCall(id)))
+      assert.deepEqual(
+        holds.map((call) => [call?.holdNanos, call?.overrun]),
+        [
+          [965n, false],
+          [30n, false],
+          [5n, false],
+        ],
+      )
       assert.deepEqual([child?.parentId, child?.state, child?.keyId], ['req_1', 'settled', 'key_a'])
       const month = (await store.getKey('default', 'key_a', NOON))?.month
       assert.deepEqual([month?.heldNanos, month?.spentNanos], [0n, 35n])
