@@ -6,7 +6,8 @@ import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-tim
 import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import { READER_OF } from '../providers/endpoint.ts'
-import { askForResults, askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
+import { plainPath } from '../providers/find-meant.ts'
+import { askForPurpose, askForResults, askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
 import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
@@ -58,6 +59,12 @@ const UNFINISHED: ReadonlySet<string | null> = new Set([
 
 const isFinal = ({ usage }: Metered) => !UNFINISHED.has(usage.stopReason)
 
+/** What came of asking for an object. `over`: there is nothing more to ask. `working`: upstream says that it is not final. */
+type Looked = 'over' | 'working' | 'unknown'
+
+/** What can be deleted and is the object of a call, has some below it, or has the results of one. */
+const DELETABLE = /^\/v1\/(responses|videos|threads|files|messages\/batches)\/([^/]+)$/
+
 export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
 }
@@ -98,9 +105,10 @@ export interface Deferrals {
   shown(surface: Surface, path: string, metered: Metered): Promise<void>
   /**
    * A client is about to delete what may be the object of an open call, or stand above it: afterwards upstream could not be
-   * asked what it cost. So it is asked now, and what is under way is cancelled first. Never fails.
+   * asked what it cost. So it is asked now, and what is under way is cancelled first. Whether it may be deleted: not while
+   * what it cost is not known, or deleting many at a time would be a way not to pay. Never fails.
    */
-  beforeDelete(surface: Surface, path: string): Promise<void>
+  beforeDelete(surface: Surface, path: string): Promise<boolean>
   start(): void
   stop(): Promise<void>
 }
@@ -115,7 +123,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   const holder = randomUUID()
   const stopping = new AbortController()
   /** Objects that are being asked for, by their names. */
-  const polls = new Map<string, Promise<boolean>>()
+  const polls = new Map<string, Promise<Looked>>()
   const turns: Record<Surface, number> = { messages: 0, chat: 0 }
   let retrying: Promise<unknown> = Promise.resolve()
 
@@ -155,54 +163,97 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     )
   }
 
-  /** Whether there is nothing more to ask. */
-  async function take(object: DeferredObject, spec: ObjectSpec, upstream: Upstream, answer: UpstreamAnswer) {
+  async function take(
+    object: DeferredObject,
+    spec: ObjectSpec,
+    upstream: Upstream,
+    answer: UpstreamAnswer,
+  ): Promise<Looked> {
     const isGone = answer.kind === 'answered' && answer.status === 404
     const metered = answer.kind === 'answered' ? answer.metered : null
-    if (metered !== null && isFinal(metered) && (await settle(object, spec, upstream, metered))) return true
-    if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs) return false
+    const isDone = metered !== null && isFinal(metered)
+    if (isDone && (await settle(object, spec, upstream, metered))) return 'over'
+    if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs)
+      return !isDone && (metered?.usage.stopReason ?? null) !== null ? 'working' : 'unknown'
     await bills.giveUp(object)
-    return true
+    return 'over'
   }
 
-  /** Whether there is nothing more to ask. One that fails is due again, and others are not held up. Never rejects. */
-  function poll(object: DeferredObject, more?: { readonly cancel: boolean }): Promise<boolean> {
+  /** One that fails is due again, and others are not held up. Never rejects. */
+  function poll(object: DeferredObject, more?: { readonly cancel: boolean }): Promise<Looked> {
     const name = nameOf(object)
     const running = polls.get(name)
     // One that is to be cancelled was not, by a question that is under way.
     if (running !== undefined)
-      return more?.cancel === true ? running.then((done) => done || poll(object, more)) : running
+      return more?.cancel === true
+        ? running.then((looked) => (looked === 'over' ? looked : poll(object, more)))
+        : running
     const started = pollNow(object, more?.cancel ?? false)
       .catch(async (error: unknown) => {
         const about = { ...aboutOf(object), cause: (error as Error).message }
         log.error(about, 'a deferred call could not be settled')
         await store.postponeDeferred(object, limits.deferredFailedMs, clock.nowMs()).catch(() => {})
-        return false
+        return 'unknown' as const
       })
       .finally(() => polls.delete(name))
     polls.set(name, started)
     return started
   }
 
-  async function pollNow(object: DeferredObject, cancel: boolean): Promise<boolean> {
+  async function pollNow(object: DeferredObject, cancel: boolean): Promise<Looked> {
     const spec = KINDS[object.kind]
     const upstream = upstreams[object.surface]
-    if (spec === undefined || upstream === null) return false
+    if (spec === undefined || upstream === null) return 'unknown'
     let answer = await ask(object, upstream)
-    if (await take(object, spec, upstream, answer)) return true
-    if (cancel && spec.cancels === true) {
+    let looked = await take(object, spec, upstream, answer)
+    if (cancel && spec.cancels === true && looked !== 'over') {
       answer = await ask(object, upstream, 'POST')
-      if (await take(object, spec, upstream, answer)) return true
+      looked = await take(object, spec, upstream, answer)
       for (const ms of CANCELLING_PAUSES_MS) {
+        if (looked === 'over') break
         await pause(ms)
         answer = await ask(object, upstream)
-        if (await take(object, spec, upstream, answer)) return true
+        looked = await take(object, spec, upstream, answer)
       }
     }
+    if (looked === 'over') return looked
     const told = answer.kind === 'answered' ? answer.retryAfterMs : null
     const waitMs = Math.max(told ?? 0, pauseMs(spec.pausesMs, object.polls))
     await store.postponeDeferred(object, waitMs, clock.nowMs())
-    return false
+    return looked
+  }
+
+  /** The results of a batch may be in the file, and of which one that is the batch alone can say. */
+  async function mayDeleteFile(surface: Surface, id: string, untilMs: number): Promise<boolean> {
+    const upstream = upstreams[surface]
+    const batches = await store.listDeferred(surface, '/v1/batches')
+    if (batches.length === 0 || upstream === null || !OBJECT_ID.test(id)) return true
+    await takeTurn(surface)
+    const purpose = await askForPurpose(surface, upstream, id)
+    if (purpose !== null && purpose !== 'batch_output') return true
+    for (const batch of batches) {
+      if (clock.monotonicMs() > untilMs) return false
+      const answer = await ask(batch, upstream)
+      const metered = answer.kind === 'answered' ? answer.metered : null
+      if (metered?.resultsFile === id) return (await poll(batch)) === 'over'
+      if (answer.kind === 'failed' || (metered === null && answer.status !== 404)) return false
+    }
+    return batches.length < limits.deferredBelowMax
+  }
+
+  async function mayDelete(surface: Surface, path: string, untilMs: number): Promise<boolean> {
+    const [above, what, id = ''] = DELETABLE.exec(plainPath(path)) ?? []
+    if (above === undefined) return true
+    if (what === 'files') return await mayDeleteFile(surface, id, untilMs)
+    for (;;) {
+      const objects = await store.listDeferred(surface, above)
+      const looks = await Promise.all(objects.map((object) => poll(object, { cancel: true })))
+      // Upstream itself does not delete what works and cannot be cancelled.
+      const mayGo = objects.every(
+        ({ kind }, i) => looks[i] === 'over' || (looks[i] === 'working' && KINDS[kind]?.cancels !== true),
+      )
+      if (!mayGo || objects.length < limits.deferredBelowMax) return mayGo
+    }
   }
 
   /** How long to pause before the next look. Nothing is written while there is nothing to ask for. */
@@ -279,14 +330,14 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
         if (spec.results === undefined) await bills.settle(object, metered)
         else await Promise.race([poll(object), pause(limits.deferredShownMs)])
       }),
-    beforeDelete: (surface, path) =>
-      unfailing(async () => {
-        // The file may have the results of a batch, and which one it is the batch alone can say.
-        const above = path.startsWith('/v1/files/') ? '/v1/batches' : path
-        const objects = await store.listDeferred(surface, above)
-        const asked = Promise.all(objects.map((object) => poll(object, { cancel: above === path })))
-        if (objects.length > 0) await Promise.race([asked, pause(limits.deferredShownMs)])
-      }),
+    async beforeDelete(surface, path) {
+      const untilMs = clock.monotonicMs() + limits.deferredShownMs
+      const asked = mayDelete(surface, path, untilMs).catch((error: unknown) => {
+        log.error({ cause: (error as Error).message }, 'what a client deletes could not be asked for')
+        return false
+      })
+      return await Promise.race([asked, pause(limits.deferredShownMs).then(() => false)])
+    },
     start: loop.start,
     async stop() {
       stopping.abort()

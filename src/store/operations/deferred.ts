@@ -56,7 +56,7 @@ export function* listDeferred(surface: Surface, path: string): Operation<readonl
   const rows = yield sql`
     ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
       AND (o.path = ${path} OR o.path LIKE ${below} ESCAPE '\\')
-      AND state = 'in_flight' LIMIT ${limits.deferredClaimMax}`
+      AND state = 'in_flight' LIMIT ${limits.deferredBelowMax}`
   return rows.map(deferredObject)
 }
 
