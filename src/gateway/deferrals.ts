@@ -306,19 +306,22 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     async defer(surface, kind, metered, made) {
       const spec = KINDS[kind]
       const { objectId, threadId = null } = metered
-      if (spec === undefined || objectId === null || !OBJECT_ID.test(objectId) || isFinal(metered))
-        return 'no'
+      if (spec === undefined || objectId === null || !OBJECT_ID.test(objectId)) return 'no'
       if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return 'no'
+      // It is written down all the same: upstream may name it again, to a client that repeats its request.
+      const isTold = spec.results === undefined && isFinal(metered)
       const [dueInMs] = spec.pausesMs
       const path = spec.path(objectId, threadId ?? '')
       const deferral = { ...made, surface, kind, objectId, path, dueInMs }
       const kept = await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
+        if (isTold) return
         const about = { request: made.requestId, object: objectId, cause: (error as Error).message }
         log.error(about, 'what a call has made could not be written down; it is tried again')
         retrying = Promise.all([retrying, keepAtLast(deferral)])
       })
       loop.wake()
-      return kept === 'known' ? 'known' : 'deferred'
+      if (kept === 'known') return 'known'
+      return isTold ? 'no' : 'deferred'
     },
     shown: (surface, path, metered) =>
       unfailing(async () => {

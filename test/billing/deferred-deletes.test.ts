@@ -1,30 +1,19 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { ScriptedUpstream } from '../support/scripted-upstream.ts'
-import { sized } from '../support/wire-bytes.ts'
 import { startBillingBench } from './bench-of-one.ts'
+import { startShownUpstream } from './shown-upstream.ts'
 
-/** What upstream has, by method and path. What is not here is not found. */
-const shown = new Map<string, { status: number; body: unknown }>()
-const upstream = await ScriptedUpstream.start()
-upstream.answer(({ method, target }) => {
-  const { status, body } = shown.get(`${method} ${target}`) ?? { status: 404, body: {} }
-  const type = 'Content-Type: application/json'
-  return [{ send: sized(`HTTP/1.1 ${status} Found`, [type], JSON.stringify(body)) }]
-})
-const bench = await startBillingBench({ messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` })
+const upstream = await startShownUpstream()
+const { shows, wasAsked } = upstream
+const bench = await startBillingBench(upstream.urls)
 after(async () => {
   await bench.close()
   await upstream.close()
 })
 
 const surface = 'chat'
-const shows = (what: string, body: unknown, status = 200) => shown.set(what, { status, body })
 const stateOf = async (id: string) =>
   (await bench.gateway.manage('GET', `/gateway/v1/requests/${id}`))['state']
-const wasAsked = (what: string) =>
-  upstream.requests.some(({ method, target }) => `${method} ${target}` === what)
-
 let made = 0
 
 /** A response in the background that works. */
