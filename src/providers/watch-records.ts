@@ -64,11 +64,14 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
       else names.cannotRead('"requests"')
       entries?.endEntry(template)
     },
+    isFull: () => count > ENTRIES_MAX,
     found(scan) {
       if (count === 0) names.leaveOpen('The batch names no models.')
-      if (count > ENTRIES_MAX) names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
-      const isBounded = entries !== null && count <= ENTRIES_MAX
-      const found = summarise(scan, names, { bound: isBounded ? entries.bound : null })
+      if (count > ENTRIES_MAX) {
+        names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
+        return summarise(null, names)
+      }
+      const found = summarise(scan, names, { bound: entries?.bound ?? null })
       return { ...found, ambiguity: found.ambiguity ?? entries?.ambiguity ?? null }
     },
   }
@@ -123,8 +126,9 @@ function isReference(item: PickedObject): boolean {
   return HIDDEN.test(type) || !ITEM_CONTENT.some((name) => isGiven(item, name))
 }
 
-function summarise(scan: JsonScan, names: ModelNames, more: Partial<RecordsFound> = {}): RecordsFound {
-  const ambiguity = ambiguityOfScan(scan)
+/** `scan`: null where it was not read to its end. */
+function summarise(scan: JsonScan | null, names: ModelNames, more: Partial<RecordsFound> = {}): RecordsFound {
+  const ambiguity = scan === null ? null : ambiguityOfScan(scan)
   return {
     models: names.names,
     unknown: ambiguity?.detail ?? names.unknown,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { Picked } from '../../src/metering/json-place.ts'
 import type { RecordsFound } from '../../src/metering/request-facts.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'
 import { ambiguityOf } from '../../src/providers/ambiguity.ts'
@@ -123,6 +124,23 @@ test('a batch of more requests than upstream takes is not checked', async () => 
 })
 
 const endpoint = findEndpoint('messages', 'POST', '/v1/messages/batches')
+
+test('what comes after more requests than upstream takes is passed over', async () => {
+  const watch = watchRecords(endpoint)
+  assert.ok(watch !== null)
+  let taken = 0
+  const take = (entry: Picked) => {
+    taken++
+    watch.take(entry)
+  }
+  const reader = readerFor('application/json', undefined, { ...watch, take })
+  for (const text of [`{"requests":[${'{"params":{"model":"a"}},'.repeat(100_001)}`, '1,'.repeat(100), '1]}'])
+    reader.write(Buffer.from(text))
+  const facts = await reader.end()
+  assert.equal(taken, 100_001)
+  assert.ok(facts.kind === 'json')
+  assert.match(facts.records?.unknown ?? '', /more than 100000/)
+})
 
 async function read(
   text: string,
