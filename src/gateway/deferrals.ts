@@ -40,8 +40,12 @@ const KINDS: Readonly<Partial<Record<ObjectKind, ObjectSpec>>> = {
   batch: {
     path: (id) => `/v1/batches/${id}`,
     pausesMs: BATCH_PAUSES_MS,
-    results: (_path, { resultsFile = null }) =>
-      resultsFile !== null && OBJECT_ID.test(resultsFile) ? `/v1/files/${resultsFile}/content` : null,
+    results(_path, { resultsFile = null }) {
+      if (resultsFile === null) return null
+      if (!OBJECT_ID.test(resultsFile))
+        throw new Error('the file with its results has no id that can be asked for')
+      return `/v1/files/${resultsFile}/content`
+    },
   },
   video: { path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
   run: {
@@ -51,13 +55,12 @@ const KINDS: Readonly<Partial<Record<ObjectKind, ObjectSpec>>> = {
   },
 }
 
-/** States in which an object may still come to cost more. */
-const UNFINISHED: ReadonlySet<string | null> = new Set([
-  ...['queued', 'in_progress', 'requires_action', 'validating', 'finalizing', 'cancelling', 'canceling'],
-  null,
+/** States in which an object comes to cost no more. In one that is not known here it may still work. */
+const FINAL: ReadonlySet<string | null> = new Set([
+  ...['completed', 'incomplete', 'cancelled', 'failed', 'expired', 'ended'],
 ])
 
-const isFinal = ({ usage }: Metered) => !UNFINISHED.has(usage.stopReason)
+const isFinal = ({ usage }: Metered) => FINAL.has(usage.stopReason)
 
 /** What came of asking for an object. `over`: there is nothing more to ask. `working`: upstream says that it is not final. */
 type Looked = 'over' | 'working' | 'unknown'
@@ -145,7 +148,12 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   }
 
   /** Whether it is settled by this. */
-  async function settle(object: DeferredObject, spec: ObjectSpec, upstream: Upstream, metered: Metered) {
+  async function settle(
+    object: DeferredObject,
+    spec: ObjectSpec,
+    upstream: Upstream,
+    metered: Metered,
+  ): Promise<boolean> {
     if (spec.results === undefined) {
       await bills.settle(object, metered)
       return true
@@ -163,6 +171,12 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     )
   }
 
+  function tellFailed({ objectId, call }: DeferredObject, error: unknown): false {
+    const about = { request: call.requestId, object: objectId, cause: (error as Error).message }
+    log.error(about, 'a deferred call could not be settled')
+    return false
+  }
+
   async function take(
     object: DeferredObject,
     spec: ObjectSpec,
@@ -172,7 +186,10 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     const isGone = answer.kind === 'answered' && answer.status === 404
     const metered = answer.kind === 'answered' ? answer.metered : null
     const isDone = metered !== null && isFinal(metered)
-    if (isDone && (await settle(object, spec, upstream, metered))) return 'over'
+    // What goes wrong each time is given up in the end like what is never final.
+    const isSettled =
+      isDone && (await settle(object, spec, upstream, metered).catch((e) => tellFailed(object, e)))
+    if (isSettled) return 'over'
     if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs)
       return !isDone && (metered?.usage.stopReason ?? null) !== null ? 'working' : 'unknown'
     await bills.giveUp(object)
@@ -190,8 +207,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
         : running
     const started = pollNow(object, more?.cancel ?? false)
       .catch(async (error: unknown) => {
-        const about = { ...aboutOf(object), cause: (error as Error).message }
-        log.error(about, 'a deferred call could not be settled')
+        tellFailed(object, error)
         await store.postponeDeferred(object, limits.deferredFailedMs, clock.nowMs()).catch(() => {})
         return 'unknown' as const
       })
@@ -361,8 +377,4 @@ function pauseMs([first, longest]: readonly [number, number], polls: number): nu
 
 function nameOf({ surface, objectId }: ObjectName): string {
   return `${surface} ${objectId}`
-}
-
-function aboutOf({ objectId, call }: DeferredObject) {
-  return { request: call.requestId, object: objectId }
 }

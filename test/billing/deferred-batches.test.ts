@@ -286,3 +286,25 @@ test('a batch that has ended when it is answered is paid by its results too', as
     await upstream.close()
   }
 })
+
+test('results that can never be asked for cost nothing for now, and are given up after 30 days', async () => {
+  const upstream = await startShownUpstream()
+  const odd = await startBillingBench(upstream.urls)
+  try {
+    const batch = { id: 'batch_1', status: 'completed', output_file_id: '../../elsewhere' }
+    upstream.shows('POST /v1/batches', { ...batch, status: 'validating', output_file_id: null })
+    upstream.shows('GET /v1/batches/batch_1', batch)
+    const body = { input_file_id: 'file-1', endpoint: '/v1/chat/completions', completion_window: '24h' }
+    const { requestId } = await odd.call('/v1/batches', body, { surface: 'chat' })
+    const looked = async () => {
+      await odd.call('/v1/batches/batch_1', undefined, { method: 'GET', surface: 'chat' })
+      return (await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state']
+    }
+    assert.equal(await looked(), 'deferred')
+    await changeBooks(odd.gateway, `UPDATE call SET started_at_ms = started_at_ms - ${31 * DAY_MS}`)
+    assert.equal(await looked(), 'interrupted')
+  } finally {
+    await odd.close()
+    await upstream.close()
+  }
+})

@@ -173,3 +173,25 @@ test('what is done when upstream names it again is paid once as well', async () 
     await upstream.close()
   }
 })
+
+test('a state that is not known here settles nothing', async () => {
+  const upstream = await startShownUpstream()
+  const odd = await startBillingBench(upstream.urls)
+  try {
+    const states = { queued: 'deferred', paused: 'deferred', completed: 'settled' }
+    const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
+    upstream.shows('POST /v1/responses', { id: 'resp_1', status: 'queued', usage: null })
+    const { requestId } = await odd.call('/v1/responses', RESPONSE, { surface })
+    for (const [status, expected] of Object.entries(states)) {
+      const done = status === 'completed' ? { model: 'gpt-6-luna', usage } : {}
+      upstream.shows('GET /v1/responses/resp_1', { id: 'resp_1', status, ...done })
+      await odd.call('/v1/responses/resp_1', undefined, { method: 'GET', surface })
+      const { state } = await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`)
+      assert.equal(state, expected, status)
+    }
+    assert.ok(Number((await odd.record(requestId))['cost_usd']) > 0)
+  } finally {
+    await odd.close()
+    await upstream.close()
+  }
+})
