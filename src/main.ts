@@ -305,7 +305,7 @@ async function serveFrom(
     deferredObjects: () => unlessLate(store.countDeferred(), limits.scrapeStoreMs),
     nowMs: () => clock.nowMs(),
   }
-  // By the first scrape: most installations have none.
+  // With the first scrape: prom-client takes a while to load.
   const scraper = loadLater(
     async () => (await import('./telemetry/scrape.ts')).createScraper(metricSources),
     null,

@@ -58,8 +58,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     await settler.settle(closing, ({ booked }) => {
       queues.signalAll()
       const times = { overheadMs: call.overheadMs ?? 0, upstreamMs: call.upstreamMs ?? 0 }
-      const model = isParent ? call.modelAsked : closing.modelServed
-      if (booked) counts.settled(call.surface, model, closing, times)
+      if (booked) counts.settled(call.surface, call.modelAsked, closing, isParent ? times : null)
     })
   }
 

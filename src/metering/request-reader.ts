@@ -28,8 +28,8 @@ export interface RecordWatch {
   /** Takes the bytes of what the place hands over. */
   readonly seen?: (bytes: Borrowed) => void
   take(record: Picked): void
-  /** Whether there are more than it looks into: the rest is passed over, since each takes as long as many bytes do. */
-  readonly isFull?: () => boolean
+  /** There are more than may be: nothing that follows is looked into. */
+  readonly isFull?: boolean
   /** `scan` has what was found around the records. */
   found(scan: JsonScan): RecordsFound
 }
@@ -175,7 +175,7 @@ function jsonScannerWith(records: RecordWatch, names: Place): Scanner {
   })
   return {
     write(chunk) {
-      if (records.isFull?.() !== true) walker.write(chunk)
+      if (records.isFull !== true) walker.write(chunk)
       return json.write(chunk)
     },
     end() {

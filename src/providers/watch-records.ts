@@ -11,8 +11,10 @@ import { ModelNames, readItem, readModels } from './read-models.ts'
 import { BATCH, ITEM_CONTENT, isPickedObject, PROMPTS, withItems } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
-/** More than any batch may have. */
+/** No batch may have more. */
 const ENTRIES_MAX = 100_000
+const MORE = `The batch has more than ${ENTRIES_MAX} requests.`
+const TOO_MANY = { unknown: MORE, ambiguity: { detail: MORE, refuse: 'limited' }, bound: null } as const
 
 /**
  * What has to be looked at inside the body of a request, as it passes, to know its models and what it can cost; null
@@ -53,6 +55,9 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
   let count = 0
   return {
     place: BATCH,
+    get isFull() {
+      return count > ENTRIES_MAX
+    },
     seen: (bytes) => {
       if (count < ENTRIES_MAX) entries?.write(bytes)
     },
@@ -64,14 +69,10 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
       else names.cannotRead('"requests"')
       entries?.endEntry(template)
     },
-    isFull: () => count > ENTRIES_MAX,
     found(scan) {
       if (count === 0) names.leaveOpen('The batch names no models.')
-      if (count > ENTRIES_MAX) {
-        names.leaveOpen(`The batch has more than ${ENTRIES_MAX} requests.`)
-        return summarise(null, names)
-      }
       const found = summarise(scan, names, { bound: entries?.bound ?? null })
+      if (count > ENTRIES_MAX) return { ...found, ...TOO_MANY }
       return { ...found, ambiguity: found.ambiguity ?? entries?.ambiguity ?? null }
     },
   }
@@ -126,9 +127,8 @@ function isReference(item: PickedObject): boolean {
   return HIDDEN.test(type) || !ITEM_CONTENT.some((name) => isGiven(item, name))
 }
 
-/** `scan`: null where it was not read to its end. */
-function summarise(scan: JsonScan | null, names: ModelNames, more: Partial<RecordsFound> = {}): RecordsFound {
-  const ambiguity = scan === null ? null : ambiguityOfScan(scan)
+function summarise(scan: JsonScan, names: ModelNames, more: Partial<RecordsFound> = {}): RecordsFound {
+  const ambiguity = ambiguityOfScan(scan)
   return {
     models: names.names,
     unknown: ambiguity?.detail ?? names.unknown,

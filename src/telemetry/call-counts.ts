@@ -83,20 +83,25 @@ export class CallCounts {
     return versionAt(this.#book, atMs)
   }
 
-  /** A call was closed. Its model is the one that served, else the one that was asked for, as in usage reports. */
+  /**
+   * A call was closed. Its model is the one that served, else the one that was asked for, as in usage reports. A record of a
+   * batch has no times: it is no call, and only what it cost counts.
+   */
   settled(
     surface: Surface,
     modelAsked: string | null,
     { modelServed, status, unpriced, tokens, costNanos, listNanos }: CallClosing,
-    { overheadMs, upstreamMs }: CallTimes,
+    times: CallTimes | null,
   ): void {
     const onSurface = this.surfaces[surface]
-    onSurface.overheadSeconds.observe(overheadMs / 1_000)
-    onSurface.upstreamSeconds.observe(upstreamMs / 1_000)
     const name = modelServed ?? modelAsked ?? ''
     const counts = onSurface.named.get(name) ?? this.#findCounts(onSurface, name)
-    const statusClass = status === null || status > 599 ? 0 : Math.trunc(status / 100)
-    counts.calls[statusClass] = (counts.calls[statusClass] ?? 0) + 1
+    if (times !== null) {
+      onSurface.overheadSeconds.observe(times.overheadMs / 1_000)
+      onSurface.upstreamSeconds.observe(times.upstreamMs / 1_000)
+      const statusClass = status === null || status > 599 ? 0 : Math.trunc(status / 100)
+      counts.calls[statusClass] = (counts.calls[statusClass] ?? 0) + 1
+    }
     if (unpriced) counts.unpriced += 1
     counts.input += tokens.input
     counts.output += tokens.output

@@ -7,7 +7,6 @@ const unknownModel = {
   max_tokens: 50,
   messages: [{ role: 'user', content: 'Hi' }],
 }
-const batch = { requests: [] }
 
 async function benchWith(unpriced: 'auto' | 'refuse' | 'pass', creditUsd = 0) {
   const bench = await startBillingBench({ settings: { unpriced } })
@@ -57,7 +56,7 @@ for (const [name, bench] of [
   test(`${name}: an endpoint that cannot be metered is refused, and nothing is sent`, async () => {
     const before = bench.simulator.requests
     for (const [method, path, body] of [
-      ['POST', '/v1/messages/batches', batch],
+      ['POST', '/v1/complete', {}],
       ['POST', '/v1/no/such/endpoint', {}],
       ['POST', '/v2/messages', {}],
     ] as const) {

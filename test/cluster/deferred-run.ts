@@ -12,12 +12,16 @@ const MAKERS = 6
 
 type Json = Record<string, unknown>
 
-/** What upstream itself says that an object has used. */
+/** What upstream itself says that an object has used: tokens, or for a video what its seconds cost. */
 interface Used {
   readonly requests: number
   readonly input: number
   readonly output: number
+  readonly video_nanos: number
 }
+
+/** A second of the standard size. */
+const VIDEO_NANOS = 100_000_000
 
 /**
  * Objects whose cost comes later, of every kind, on nodes that share their books and are killed again and again: while the
@@ -97,7 +101,7 @@ export class DeferredRun {
   async #makeAll(objects: number, key: string): Promise<void> {
     const make = async (): Promise<void> => {
       for (let i = 0; this.#made < objects; i++) {
-        const kinds = [makeMessages, makeChat, makeResponse]
+        const kinds = [makeMessages, makeChat, makeResponse, makeRun, makeVideo]
         const serving = this.#cluster.nodes.filter((node) => node.isServing)
         // The node may go: then what it has made is lost or not, which the books know.
         const url = serving[Math.floor(i / kinds.length) % serving.length]?.url ?? ''
@@ -112,11 +116,11 @@ export class DeferredRun {
 
   /** Clients of all nodes look at their objects, as the poller does. */
   async #lookAtAll(open: readonly Json[], key: string): Promise<void> {
-    const headers = { authorization: `Bearer ${key}`, 'anthropic-version': '2023-06-01' }
+    const headers = { authorization: `Bearer ${key}`, ...VERSIONS }
     for (const [i, call] of open.entries()) {
       const node = this.#cluster.node(i)
       if (i % 2 === 0 || !node.isServing) continue
-      const path = pathOf(String(call['object_id']))
+      const path = String(call['object_path'])
       await fetch(node.url + path, { headers }).then(
         (reply) => reply.arrayBuffer(),
         () => {},
@@ -125,20 +129,23 @@ export class DeferredRun {
   }
 
   async #objects(where: string): Promise<readonly Json[]> {
-    return await this.#cluster.database.query(`SELECT * FROM call WHERE object_id IS NOT NULL AND ${where}`)
+    return await this.#cluster.database.query(
+      `SELECT call.*, o.path AS object_path FROM call JOIN deferred_object o ON o.call_id = call.id WHERE ${where}`,
+    )
   }
 
   async #assertExact(open: readonly Json[]): Promise<void> {
-    for (const { id, object_id } of open) {
+    for (const { id, object_id, object_path } of open) {
       const [row] = await this.#cluster.database.query(
         `SELECT sum(requests)::bigint AS requests, sum(input_tokens)::bigint AS input, sum(output_tokens)::bigint AS output,
+           sum(CASE WHEN path = '/v1/videos' THEN cost_nanos ELSE 0 END)::bigint AS video_nanos,
            bool_and(state = 'settled') AS settled FROM call WHERE id = $1 OR parent_id = $1`,
         [id],
       )
       const { settled, ...booked } = row ?? {}
       assert.equal(settled, true, String(object_id))
       const figures = Object.fromEntries(Object.entries(booked).map(([name, value]) => [name, Number(value)]))
-      assert.deepEqual(figures, await this.#usedBy(String(object_id)), String(object_id))
+      assert.deepEqual(figures, await this.#usedBy(String(object_id), String(object_path)), String(object_id))
     }
     await this.#cluster.assertBooksBalance()
     const { code, stdout } = await runTollgate(['audit'], {
@@ -148,11 +155,18 @@ export class DeferredRun {
   }
 
   /** Past the gateway. */
-  async #usedBy(id: string): Promise<Used> {
+  async #usedBy(id: string, path: string): Promise<Used> {
     const { messagesUrl, chatUrl } = this.#simulator
     const chat = async (path: string) =>
-      await (await fetch(chatUrl + path, { headers: { authorization: `Bearer ${KEYS.chatKey}` } })).text()
-    if (id.startsWith('resp_')) return add([(JSON.parse(await chat(`/responses/${id}`)) as Answered).usage])
+      await (
+        await fetch(chatUrl + path, { headers: { authorization: `Bearer ${KEYS.chatKey}`, ...VERSIONS } })
+      ).text()
+    if (id.startsWith('video_')) {
+      const { seconds } = JSON.parse(await chat(path.slice('/v1'.length))) as { seconds: string }
+      return { requests: 1, input: 0, output: 0, video_nanos: Number(seconds) * VIDEO_NANOS }
+    }
+    if (/^(?:resp|run)_/.test(id))
+      return add([(JSON.parse(await chat(path.slice('/v1'.length))) as Answered).usage])
     if (id.startsWith('batch_')) {
       const { output_file_id } = JSON.parse(await chat(`/batches/${id}`)) as { output_file_id: string }
       return add(
@@ -188,12 +202,8 @@ function add(usages: readonly Stated[]): Used {
     requests: usages.length,
     input: sum('input_tokens', 'prompt_tokens'),
     output: sum('output_tokens', 'completion_tokens'),
+    video_nanos: 0,
   }
-}
-
-function pathOf(id: string): string {
-  if (id.startsWith('resp_')) return `/v1/responses/${id}`
-  return id.startsWith('batch_') ? `/v1/batches/${id}` : `/v1/messages/batches/${id}`
 }
 
 async function post(
@@ -202,12 +212,13 @@ async function post(
   body: string | FormData,
   more: Record<string, string> = {},
 ): Promise<Json> {
-  const headers = { authorization: `Bearer ${key}`, 'anthropic-version': '2023-06-01', ...more }
+  const headers = { authorization: `Bearer ${key}`, ...VERSIONS, ...more }
   const reply = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(30_000) })
   assert.equal(reply.status, 200)
   return (await reply.json()) as Json
 }
 
+const VERSIONS = { 'anthropic-version': '2023-06-01', 'openai-beta': 'assistants=v2' }
 const JSON_TYPE = { 'content-type': 'application/json' }
 const asked = (i: number) => [{ role: 'user', content: `Write the number ${i}` }]
 
@@ -241,4 +252,16 @@ async function makeResponse(url: string, key: string, i: number): Promise<void> 
     background: true,
   }
   await post(`${url}/v1/responses`, key, JSON.stringify(body), JSON_TYPE)
+}
+
+async function makeVideo(url: string, key: string, i: number): Promise<void> {
+  const body = { model: 'sora-2', prompt: `The number ${i}`, seconds: i % 2 === 0 ? '4' : '8' }
+  await post(`${url}/v1/videos`, key, JSON.stringify(body), JSON_TYPE)
+}
+
+async function makeRun(url: string, key: string, i: number): Promise<void> {
+  const { id: assistant_id } = await post(`${url}/v1/assistants`, key, '{"model":"gpt-4o"}', JSON_TYPE)
+  const limits = { max_prompt_tokens: 1_000, max_completion_tokens: 1_000 }
+  const body = { assistant_id, model: 'gpt-4o', thread: { messages: asked(i) }, ...limits }
+  await post(`${url}/v1/threads/runs`, key, JSON.stringify(body), JSON_TYPE)
 }

@@ -124,7 +124,7 @@ const ambiguous: Record<string, string> = {
 
 const metered = allEndpoints()
   .filter(({ billing, method, reads }) => billing === 'metered' && method === 'POST' && reads === 'json')
-  .map(({ template }) => template)
+  .map(({ template }) => template.replace(/\{[^}]+\}/g, 'some_id'))
 
 for (const [who, key] of Object.entries(keys)) {
   test(`a key ${who} gets nothing ambiguous to a metered endpoint`, async () => {

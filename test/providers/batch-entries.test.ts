@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Picked } from '../../src/metering/json-place.ts'
 import type { RecordsFound } from '../../src/metering/request-facts.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'
 import { ambiguityOf } from '../../src/providers/ambiguity.ts'
@@ -129,11 +128,12 @@ test('what comes after more requests than upstream takes is passed over', async 
   const watch = watchRecords(endpoint)
   assert.ok(watch !== null)
   let taken = 0
-  const take = (entry: Picked) => {
+  const { take } = watch
+  watch.take = (entry) => {
     taken++
-    watch.take(entry)
+    take(entry)
   }
-  const reader = readerFor('application/json', undefined, { ...watch, take })
+  const reader = readerFor('application/json', undefined, watch)
   for (const text of [`{"requests":[${'{"params":{"model":"a"}},'.repeat(100_001)}`, '1,'.repeat(100), '1]}'])
     reader.write(Buffer.from(text))
   const facts = await reader.end()

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { run } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
 
@@ -31,6 +32,7 @@ export async function* runPool(
     Promise.withResolvers<{ events: AsyncIterable<TestEvent>; suffix: string }>(),
   )
   const left = [...processes]
+  const took: { readonly name: string; readonly ms: number }[] = []
   let running = 0
   let wideRuns = false
   const startSome = () => {
@@ -41,9 +43,11 @@ export async function* runPool(
       running += 1
       wideRuns ||= next.isWide
       const events = run({ files: [next.file], env: next.env, execArgv: [...execArgv] })
+      const beganMs = performance.now()
       events.on('test:summary', ({ file }: Summary) => {
         if (file !== undefined) return
         running -= 1
+        took.push({ name: basename(next.file) + next.suffix, ms: performance.now() - beganMs })
         if (next.isWide) wideRuns = false
         startSome()
       })
@@ -75,7 +79,15 @@ export async function* runPool(
     ...{ cancelled: sum('cancelled'), skipped: sum('skipped'), todo: sum('todo') },
     duration_ms: Math.round(durationMs),
   }
-  for (const [name, value] of Object.entries(totals)) {
-    yield { type: 'test:diagnostic', data: { message: `${name} ${value}`, nesting: 0, level: 'info' } }
+  const slowest = took
+    .sort((one, other) => other.ms - one.ms)
+    .slice(0, SLOWEST)
+    .map(({ name, ms }) => `${name} ${Math.round(ms / 1_000)} s`)
+  const told = Object.entries(totals).map(([name, value]) => `${name} ${value}`)
+  for (const message of [...told, `slowest processes: ${slowest.join(', ')}`]) {
+    yield { type: 'test:diagnostic', data: { message, nesting: 0, level: 'info' } }
   }
 }
+
+/** Of the processes, how many are named at the end: what makes the suite long is not to be searched for. */
+const SLOWEST = 25
