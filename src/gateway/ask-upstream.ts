@@ -3,6 +3,7 @@ import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
+import { filePurpose } from '../providers/batch-file.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
@@ -108,6 +109,19 @@ export async function askForResults(
   const timeoutMs = limits.resultsIdleMs
   const question = { surface, upstream, method: 'GET', path, timeoutMs, isLong: true } as const
   return (await ask({ ...question, take: () => take }))?.status === 200
+}
+
+/** What a file was made for, as upstream says; null where it does not say. */
+export async function askForPurpose(
+  surface: Surface,
+  upstream: Upstream,
+  id: string,
+): Promise<string | null> {
+  const chunks: Buffer[] = []
+  const question = { surface, upstream, method: 'GET', path: `/v1/files/${id}`, isLong: false } as const
+  const take = (chunk: Borrowed) => void chunks.push(Buffer.from(chunk))
+  const head = await ask({ ...question, timeoutMs: limits.storedAnswerMs, take: () => take })
+  return head?.status === 200 ? filePurpose(Buffer.concat(chunks)) : null
 }
 
 /** Without it upstream shows nothing of threads. */

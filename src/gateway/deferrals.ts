@@ -6,7 +6,8 @@ import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-tim
 import type { Deferral, DeferredObject, ObjectName } from '../ledger/deferred.ts'
 import type { Metered } from '../metering/meter.ts'
 import { READER_OF } from '../providers/endpoint.ts'
-import { askForResults, askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
+import { plainPath } from '../providers/find-meant.ts'
+import { askForPurpose, askForResults, askUpstream, OBJECT_ID, type UpstreamAnswer } from './ask-upstream.ts'
 import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
@@ -39,8 +40,12 @@ const KINDS: Readonly<Partial<Record<ObjectKind, ObjectSpec>>> = {
   batch: {
     path: (id) => `/v1/batches/${id}`,
     pausesMs: BATCH_PAUSES_MS,
-    results: (_path, { resultsFile = null }) =>
-      resultsFile !== null && OBJECT_ID.test(resultsFile) ? `/v1/files/${resultsFile}/content` : null,
+    results(_path, { resultsFile = null }) {
+      if (resultsFile === null) return null
+      if (!OBJECT_ID.test(resultsFile))
+        throw new Error('the file with its results has no id that can be asked for')
+      return `/v1/files/${resultsFile}/content`
+    },
   },
   video: { path: (id) => `/v1/videos/${id}`, pausesMs: [5_000, 60_000] },
   run: {
@@ -50,13 +55,18 @@ const KINDS: Readonly<Partial<Record<ObjectKind, ObjectSpec>>> = {
   },
 }
 
-/** States in which an object may still come to cost more. */
-const UNFINISHED: ReadonlySet<string | null> = new Set([
-  ...['queued', 'in_progress', 'requires_action', 'validating', 'finalizing', 'cancelling', 'canceling'],
-  null,
+/** States in which an object comes to cost no more. In one that is not known here it may still work. */
+const FINAL: ReadonlySet<string | null> = new Set([
+  ...['completed', 'incomplete', 'cancelled', 'failed', 'expired', 'ended'],
 ])
 
-const isFinal = ({ usage }: Metered) => !UNFINISHED.has(usage.stopReason)
+const isFinal = ({ usage }: Metered) => FINAL.has(usage.stopReason)
+
+/** What came of asking for an object. `over`: there is nothing more to ask. `working`: upstream says that it is not final. */
+type Looked = 'over' | 'working' | 'unknown'
+
+/** What can be deleted and is the object of a call, has some below it, or has the results of one. */
+const DELETABLE = /^\/v1\/(responses|videos|threads|files|messages\/batches)\/([^/]+)$/
 
 export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
@@ -98,9 +108,10 @@ export interface Deferrals {
   shown(surface: Surface, path: string, metered: Metered): Promise<void>
   /**
    * A client is about to delete what may be the object of an open call, or stand above it: afterwards upstream could not be
-   * asked what it cost. So it is asked now, and what is under way is cancelled first. Never fails.
+   * asked what it cost. So it is asked now, and what is under way is cancelled first. Whether it may be deleted: not while
+   * what it cost is not known, or deleting many at a time would be a way not to pay. Never fails.
    */
-  beforeDelete(surface: Surface, path: string): Promise<void>
+  beforeDelete(surface: Surface, path: string): Promise<boolean>
   start(): void
   stop(): Promise<void>
 }
@@ -115,7 +126,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   const holder = randomUUID()
   const stopping = new AbortController()
   /** Objects that are being asked for, by their names. */
-  const polls = new Map<string, Promise<boolean>>()
+  const polls = new Map<string, Promise<Looked>>()
   const turns: Record<Surface, number> = { messages: 0, chat: 0 }
   let retrying: Promise<unknown> = Promise.resolve()
 
@@ -137,7 +148,12 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   }
 
   /** Whether it is settled by this. */
-  async function settle(object: DeferredObject, spec: ObjectSpec, upstream: Upstream, metered: Metered) {
+  async function settle(
+    object: DeferredObject,
+    spec: ObjectSpec,
+    upstream: Upstream,
+    metered: Metered,
+  ): Promise<boolean> {
     if (spec.results === undefined) {
       await bills.settle(object, metered)
       return true
@@ -155,54 +171,105 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     )
   }
 
-  /** Whether there is nothing more to ask. */
-  async function take(object: DeferredObject, spec: ObjectSpec, upstream: Upstream, answer: UpstreamAnswer) {
-    const isGone = answer.kind === 'answered' && answer.status === 404
-    const metered = answer.kind === 'answered' ? answer.metered : null
-    if (metered !== null && isFinal(metered) && (await settle(object, spec, upstream, metered))) return true
-    if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs) return false
-    await bills.giveUp(object)
-    return true
+  function tellFailed({ objectId, call }: DeferredObject, error: unknown): false {
+    const about = { request: call.requestId, object: objectId, cause: (error as Error).message }
+    log.error(about, 'a deferred call could not be settled')
+    return false
   }
 
-  /** Whether there is nothing more to ask. One that fails is due again, and others are not held up. Never rejects. */
-  function poll(object: DeferredObject, more?: { readonly cancel: boolean }): Promise<boolean> {
+  async function take(
+    object: DeferredObject,
+    spec: ObjectSpec,
+    upstream: Upstream,
+    answer: UpstreamAnswer,
+  ): Promise<Looked> {
+    const isGone = answer.kind === 'answered' && answer.status === 404
+    const metered = answer.kind === 'answered' ? answer.metered : null
+    const isDone = metered !== null && isFinal(metered)
+    // What goes wrong each time is given up in the end like what is never final.
+    const isSettled =
+      isDone && (await settle(object, spec, upstream, metered).catch((e) => tellFailed(object, e)))
+    if (isSettled) return 'over'
+    if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs)
+      return !isDone && (metered?.usage.stopReason ?? null) !== null ? 'working' : 'unknown'
+    await bills.giveUp(object)
+    return 'over'
+  }
+
+  /** One that fails is due again, and others are not held up. Never rejects. */
+  function poll(object: DeferredObject, more?: { readonly cancel: boolean }): Promise<Looked> {
     const name = nameOf(object)
     const running = polls.get(name)
     // One that is to be cancelled was not, by a question that is under way.
     if (running !== undefined)
-      return more?.cancel === true ? running.then((done) => done || poll(object, more)) : running
+      return more?.cancel === true
+        ? running.then((looked) => (looked === 'over' ? looked : poll(object, more)))
+        : running
     const started = pollNow(object, more?.cancel ?? false)
       .catch(async (error: unknown) => {
-        const about = { ...aboutOf(object), cause: (error as Error).message }
-        log.error(about, 'a deferred call could not be settled')
+        tellFailed(object, error)
         await store.postponeDeferred(object, limits.deferredFailedMs, clock.nowMs()).catch(() => {})
-        return false
+        return 'unknown' as const
       })
       .finally(() => polls.delete(name))
     polls.set(name, started)
     return started
   }
 
-  async function pollNow(object: DeferredObject, cancel: boolean): Promise<boolean> {
+  async function pollNow(object: DeferredObject, cancel: boolean): Promise<Looked> {
     const spec = KINDS[object.kind]
     const upstream = upstreams[object.surface]
-    if (spec === undefined || upstream === null) return false
+    if (spec === undefined || upstream === null) return 'unknown'
     let answer = await ask(object, upstream)
-    if (await take(object, spec, upstream, answer)) return true
-    if (cancel && spec.cancels === true) {
+    let looked = await take(object, spec, upstream, answer)
+    if (cancel && spec.cancels === true && looked !== 'over') {
       answer = await ask(object, upstream, 'POST')
-      if (await take(object, spec, upstream, answer)) return true
+      looked = await take(object, spec, upstream, answer)
       for (const ms of CANCELLING_PAUSES_MS) {
+        if (looked === 'over') break
         await pause(ms)
         answer = await ask(object, upstream)
-        if (await take(object, spec, upstream, answer)) return true
+        looked = await take(object, spec, upstream, answer)
       }
     }
+    if (looked === 'over') return looked
     const told = answer.kind === 'answered' ? answer.retryAfterMs : null
     const waitMs = Math.max(told ?? 0, pauseMs(spec.pausesMs, object.polls))
     await store.postponeDeferred(object, waitMs, clock.nowMs())
-    return false
+    return looked
+  }
+
+  /** The results of a batch may be in the file, and of which one that is the batch alone can say. */
+  async function mayDeleteFile(surface: Surface, id: string, untilMs: number): Promise<boolean> {
+    const upstream = upstreams[surface]
+    const batches = await store.listDeferred(surface, '/v1/batches')
+    if (batches.length === 0 || upstream === null || !OBJECT_ID.test(id)) return true
+    await takeTurn(surface)
+    const purpose = await askForPurpose(surface, upstream, id)
+    if (purpose !== null && purpose !== 'batch_output') return true
+    for (const batch of batches) {
+      if (clock.monotonicMs() > untilMs) return false
+      const answer = await ask(batch, upstream)
+      const metered = answer.kind === 'answered' ? answer.metered : null
+      if (metered?.resultsFile === id) return (await poll(batch)) === 'over'
+      if (answer.kind === 'failed' || (metered === null && answer.status !== 404)) return false
+    }
+    return batches.length < limits.deferredBelowMax
+  }
+
+  async function mayDelete(surface: Surface, path: string, untilMs: number): Promise<boolean> {
+    const [above, what, id = ''] = DELETABLE.exec(plainPath(path)) ?? []
+    if (above === undefined) return true
+    if (what === 'files') return await mayDeleteFile(surface, id, untilMs)
+    for (;;) {
+      const objects = await store.listDeferred(surface, above)
+      const looks = await Promise.all(objects.map((object) => poll(object, { cancel: true })))
+      // Upstream itself does not delete what works and cannot be cancelled.
+      const mayGo = objects.every(
+        ({ kind }, i) => looks[i] === 'over' || (looks[i] === 'working' && KINDS[kind]?.cancels !== true),
+      )
+      if (!mayGo || objects.length < limits.deferredBelowMax) return mayGo
+    }
   }
 
   /** How long to pause before the next look. Nothing is written while there is nothing to ask for. */
@@ -255,19 +322,22 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     async defer(surface, kind, metered, made) {
       const spec = KINDS[kind]
       const { objectId, threadId = null } = metered
-      if (spec === undefined || objectId === null || !OBJECT_ID.test(objectId) || isFinal(metered))
-        return 'no'
+      if (spec === undefined || objectId === null || !OBJECT_ID.test(objectId)) return 'no'
       if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return 'no'
+      // It is written down all the same: upstream may name it again, to a client that repeats its request.
+      const isTold = spec.results === undefined && isFinal(metered)
       const [dueInMs] = spec.pausesMs
       const path = spec.path(objectId, threadId ?? '')
       const deferral = { ...made, surface, kind, objectId, path, dueInMs }
       const kept = await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
+        if (isTold) return
         const about = { request: made.requestId, object: objectId, cause: (error as Error).message }
         log.error(about, 'what a call has made could not be written down; it is tried again')
         retrying = Promise.all([retrying, keepAtLast(deferral)])
       })
       loop.wake()
-      return kept === 'known' ? 'known' : 'deferred'
+      if (kept === 'known') return 'known'
+      return isTold ? 'no' : 'deferred'
     },
     shown: (surface, path, metered) =>
       unfailing(async () => {
@@ -279,14 +349,14 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
         if (spec.results === undefined) await bills.settle(object, metered)
         else await Promise.race([poll(object), pause(limits.deferredShownMs)])
       }),
-    beforeDelete: (surface, path) =>
-      unfailing(async () => {
-        // The file may have the results of a batch, and which one it is the batch alone can say.
-        const above = path.startsWith('/v1/files/') ? '/v1/batches' : path
-        const objects = await store.listDeferred(surface, above)
-        const asked = Promise.all(objects.map((object) => poll(object, { cancel: above === path })))
-        if (objects.length > 0) await Promise.race([asked, pause(limits.deferredShownMs)])
-      }),
+    async beforeDelete(surface, path) {
+      const untilMs = clock.monotonicMs() + limits.deferredShownMs
+      const asked = mayDelete(surface, path, untilMs).catch((error: unknown) => {
+        log.error({ cause: (error as Error).message }, 'what a client deletes could not be asked for')
+        return false
+      })
+      return await Promise.race([asked, pause(limits.deferredShownMs).then(() => false)])
+    },
     start: loop.start,
     async stop() {
       stopping.abort()
@@ -307,8 +377,4 @@ function pauseMs([first, longest]: readonly [number, number], polls: number): nu
 
 function nameOf({ surface, objectId }: ObjectName): string {
   return `${surface} ${objectId}`
-}
-
-function aboutOf({ objectId, call }: DeferredObject) {
-  return { request: call.requestId, object: objectId }
 }

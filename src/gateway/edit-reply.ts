@@ -58,7 +58,9 @@ export function createUrlRewriter(
   return editReply(headers, new ResultsUrls(origin))
 }
 
-const RESULTS_URL = /("results_url"\s*:\s*")[^"\\]*(\/v1\/messages\/batches\/[\w-]+\/results")/g
+/** Some servers write a slash as `\/`. */
+const RESULTS_URL =
+  /("results_url"\s*:\s*")(?:[^"\\]|\\\/)*?((?:\\?\/)v1\\?\/messages\\?\/batches\\?\/[\w-]+\\?\/results")/g
 
 /** Keeps a reply until it is whole. One that is too long passes as it is. */
 class ResultsUrls implements ByteEditor {
@@ -80,7 +82,9 @@ class ResultsUrls implements ByteEditor {
     if (this.#bytes > limits.batchListBytesMax) return this.#take()
     // Latin-1 keeps every byte as it is, whatever stands around the addresses.
     const text = this.#take().toString('latin1')
-    return Buffer.from(text.replace(RESULTS_URL, `$1${this.#origin}$2`), 'latin1')
+    // A host may have a `$`, which is a sign in a replacement that is text.
+    const replace = (_all: string, before: string, path: string) => `${before}${this.#origin}${path}`
+    return Buffer.from(text.replace(RESULTS_URL, replace), 'latin1')
   }
 
   #take(): Buffer {

@@ -21,6 +21,7 @@ import {
   refuseEndpoint,
   refuseTooManyCalls,
   refuseUnconfigured,
+  refuseUnpaidDelete,
   refuseWebSocket,
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
@@ -172,7 +173,10 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
   let isDeferred = false
   try {
     // forward and observe
-    if (exchange.method === 'DELETE') await gateway.deferrals.beforeDelete(surface, call.target.path)
+    if (exchange.method === 'DELETE' && !(await gateway.deferrals.beforeDelete(surface, call.target.path))) {
+      const balanceNanos = (await settle(NOTHING_BILLED))?.balanceNanos ?? null
+      return deny(exchange, surface, refuseUnpaidDelete(), { balanceNanos })
+    }
     await taps.seeHeld(call.read.body)
     const end = await send(call, reply, taps, gateway)
     endedMs = clock.monotonicMs()

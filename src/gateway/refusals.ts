@@ -219,6 +219,14 @@ function refuseStored(endpoint: Endpoint | null, stateful: 'pass' | 'refuse'): R
   return refuse('endpoint_not_allowed', message)
 }
 
+/** What is gone cannot be asked what it cost. */
+export function refuseUnpaidDelete(): Refusal {
+  return refuse(
+    'overloaded',
+    'What this would delete is not paid yet, and upstream is being asked what it cost. Try again.',
+  )
+}
+
 /** What the client may know of a call that brought no head. The cause stays in our log: it names our upstream. */
 export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   const code = 'code' in end.error ? String(end.error.code) : ''

@@ -202,7 +202,7 @@ export const ERRORS = {
     retry: 'safe',
     retryAfterSeconds: 1,
     meaning:
-      'Too many calls are in flight, or there is no room for the request body. Nothing was sent upstream.',
+      'Too many calls are in flight, there is no room for the request body, or what a `DELETE` takes away is not paid yet. Nothing was sent upstream.',
   },
   surface_not_configured: {
     status: 503,

@@ -375,9 +375,10 @@ export const limits = {
   deferredIdleLookMs: 5_000,
   deferredFailedMs: 60_000,
   deferredMs: 30 * 24 * 60 * 60 * 1000,
-  /** How many are asked for at a time, and how long an answer that shows or deletes one waits for its settlement. */
+  /** How many are asked for at a time; how long an answer that shows or deletes one waits for it, and for how many at most. */
   deferredPollsMax: 8,
   deferredShownMs: 5_000,
+  deferredBelowMax: 50,
   /** Results of a batch that bring nothing for so long are read again later. Replies up to this length have addresses rewritten. */
   resultsIdleMs: 60_000,
   batchListBytesMax: 4 * MiB,

@@ -31,6 +31,14 @@ export function findMeant(method: string, path: string): Endpoint | null {
   return found ?? (path.includes('%') ? findFolded(asked, decode(path)) : null)
 }
 
+/** The path of an object as a server reads it that decodes it and drops trailing slashes and what follows a `;`. */
+export function plainPath(path: string): string {
+  if (!/[%;]|\/$/.test(path)) return path
+  return decode(path)
+    .replaceAll(/;[^/]*/g, '')
+    .replace(/\/+$/, '')
+}
+
 function findFolded(method: string, path: string): Endpoint | null {
   const segments = foldPath(path)
   // A segment of which nothing is left is an odd id, or no segment at all: /v1/messages/;a=b

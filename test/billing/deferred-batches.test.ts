@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { changeBooks } from '../support/books.ts'
 import { until } from '../support/until.ts'
 import { type BilledReply, startBillingBench } from './bench-of-one.ts'
+import { startShownUpstream } from './shown-upstream.ts'
 
 /** Work goes on for as long as this clock says; the gateway asks by its own. */
 let workMs = 0
@@ -264,4 +265,46 @@ test('the file with the results of a batch is deleted only after they were read'
   assert.equal((await stateOf(made.requestId))['state'], 'settled')
   assert.ok(Number((await admin(`/v1/keys/${keyId}`))['month_spend_usd']) > 0)
   await bench.assertBooksBalance()
+})
+
+test('a batch that has ended when it is answered is paid by its results too', async () => {
+  const upstream = await startShownUpstream()
+  const quick = await startBillingBench(upstream.urls)
+  try {
+    const ended = { id: 'msgbatch_1', processing_status: 'ended' }
+    const path = `/v1/messages/batches/${ended.id}`
+    upstream.shows('POST /v1/messages/batches', ended)
+    upstream.shows(`GET ${path}`, ended)
+    const message = { model: 'claude-haiku-5-5', usage: { input_tokens: 1000, output_tokens: 1000 } }
+    upstream.shows(`GET ${path}/results`, { custom_id: 'a', result: { type: 'succeeded', message } })
+    await quick.call('/v1/messages/batches', { requests: [entry('a')] })
+    await quick.call(path, undefined, { method: 'GET' })
+    assert.equal((await quick.balance())['balance_usd'], (-1000 * (HAIKU.input + HAIKU.output)) / 2e6)
+    await quick.assertBooksBalance()
+  } finally {
+    await quick.close()
+    await upstream.close()
+  }
+})
+
+test('results that can never be asked for cost nothing for now, and are given up after 30 days', async () => {
+  const upstream = await startShownUpstream()
+  const odd = await startBillingBench(upstream.urls)
+  try {
+    const batch = { id: 'batch_1', status: 'completed', output_file_id: '../../elsewhere' }
+    upstream.shows('POST /v1/batches', { ...batch, status: 'validating', output_file_id: null })
+    upstream.shows('GET /v1/batches/batch_1', batch)
+    const body = { input_file_id: 'file-1', endpoint: '/v1/chat/completions', completion_window: '24h' }
+    const { requestId } = await odd.call('/v1/batches', body, { surface: 'chat' })
+    const looked = async () => {
+      await odd.call('/v1/batches/batch_1', undefined, { method: 'GET', surface: 'chat' })
+      return (await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`))['state']
+    }
+    assert.equal(await looked(), 'deferred')
+    await changeBooks(odd.gateway, `UPDATE call SET started_at_ms = started_at_ms - ${31 * DAY_MS}`)
+    assert.equal(await looked(), 'interrupted')
+  } finally {
+    await odd.close()
+    await upstream.close()
+  }
 })

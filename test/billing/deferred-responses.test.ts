@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { until } from '../support/until.ts'
 import { startBillingBench } from './bench-of-one.ts'
+import { startShownUpstream } from './shown-upstream.ts'
 
 /** Work goes on for as long as this clock says; the gateway asks by its own. */
 let workMs = 0
@@ -67,7 +68,8 @@ test('a background stream that is read to its end is settled there', async () =>
   workMs += 1
   const reply = await bench.call('/v1/responses', { ...RESPONSE, stream: true }, { surface })
   const { state, cost_usd, object_id } = await stateOf(reply.requestId)
-  assert.deepEqual([state, object_id], ['settled', null])
+  assert.equal(state, 'settled')
+  assert.match(String(object_id), /^resp_/)
   assert.ok(Number(cost_usd) > 0)
   assert.equal(reply.trailer('x-svc-cost-usd'), String(cost_usd))
 })
@@ -141,5 +143,55 @@ test('what upstream has made for an earlier call, and names again for a repetiti
     await again.assertBooksBalance()
   } finally {
     await again.close()
+  }
+})
+
+test('what is done when upstream names it again is paid once as well', async () => {
+  const upstream = await startShownUpstream()
+  const again = await startBillingBench(upstream.urls)
+  try {
+    const id = 'resp_1'
+    const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
+    const done = { id, status: 'completed', model: 'gpt-6-luna', usage }
+    const post = async () => (await again.call('/v1/responses', RESPONSE, { surface })).requestId
+    upstream.shows('POST /v1/responses', { id, status: 'queued', usage: null })
+    const first = await post()
+    upstream.shows('POST /v1/responses', done)
+    upstream.shows(`GET /v1/responses/${id}`, done)
+    const second = await post()
+    await again.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
+    const third = await post()
+    // One that was done at once is known again too.
+    upstream.shows('POST /v1/responses', { ...done, id: 'resp_2' })
+    const paid = []
+    for (const requestId of [first, second, third, await post(), await post()])
+      paid.push(Number((await again.record(requestId))['cost_usd']) > 0)
+    assert.deepEqual(paid, [true, false, false, true, false])
+    await again.assertBooksBalance()
+  } finally {
+    await again.close()
+    await upstream.close()
+  }
+})
+
+test('a state that is not known here settles nothing', async () => {
+  const upstream = await startShownUpstream()
+  const odd = await startBillingBench(upstream.urls)
+  try {
+    const states = { queued: 'deferred', paused: 'deferred', completed: 'settled' }
+    const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
+    upstream.shows('POST /v1/responses', { id: 'resp_1', status: 'queued', usage: null })
+    const { requestId } = await odd.call('/v1/responses', RESPONSE, { surface })
+    for (const [status, expected] of Object.entries(states)) {
+      const done = status === 'completed' ? { model: 'gpt-6-luna', usage } : {}
+      upstream.shows('GET /v1/responses/resp_1', { id: 'resp_1', status, ...done })
+      await odd.call('/v1/responses/resp_1', undefined, { method: 'GET', surface })
+      const { state } = await odd.gateway.manage('GET', `/gateway/v1/requests/${requestId}`)
+      assert.equal(state, expected, status)
+    }
+    assert.ok(Number((await odd.record(requestId))['cost_usd']) > 0)
+  } finally {
+    await odd.close()
+    await upstream.close()
   }
 })

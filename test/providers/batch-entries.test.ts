@@ -124,6 +124,24 @@ test('a batch of more requests than upstream takes is not checked', async () => 
 
 const endpoint = findEndpoint('messages', 'POST', '/v1/messages/batches')
 
+test('what comes after more requests than upstream takes is passed over', async () => {
+  const watch = watchRecords(endpoint)
+  assert.ok(watch !== null)
+  let taken = 0
+  const { take } = watch
+  watch.take = (entry) => {
+    taken++
+    take(entry)
+  }
+  const reader = readerFor('application/json', undefined, watch)
+  for (const text of [`{"requests":[${'{"params":{"model":"a"}},'.repeat(100_001)}`, '1,'.repeat(100), '1]}'])
+    reader.write(Buffer.from(text))
+  const facts = await reader.end()
+  assert.equal(taken, 100_001)
+  assert.ok(facts.kind === 'json')
+  assert.match(facts.records?.unknown ?? '', /more than 100000/)
+})
+
 async function read(
   text: string,
   sizes: readonly number[],

@@ -22,22 +22,22 @@ const isBatch = (kind: ObjectKind) => kind === 'message_batch' || kind === 'batc
 
 export const deferCall = atomic(function* (deferral: Deferral): Operation<'deferred' | 'closed' | 'known'> {
   const { requestId, surface, objectId, kind, path, dueInMs, atMs } = deferral
+  // The object first: of two calls at a time that upstream names the same one to, the later waits here for the other.
+  yield sql`
+    INSERT INTO deferred_object (surface, object_id, call_id, month, kind, path, polls, due_at_ms)
+    SELECT ${surface}, ${objectId}, id, month, ${kind}, ${path}, 0, ${now(atMs)} + ${dueInMs}
+    FROM call WHERE id = ${requestId} AND state = 'in_flight'
+    ON CONFLICT (surface, object_id) DO NOTHING`
   const [maker] = yield sql`
     SELECT call_id FROM deferred_object WHERE surface = ${surface} AND object_id = ${objectId}`
   if (maker !== undefined && text(maker, 'call_id') !== requestId) return 'known'
-  const updated = yield sql`
+  const [call] = yield sql`
     UPDATE call SET object_id = ${objectId}, status = ${deferral.status}, streamed = ${deferral.streamed},
       upstream_ms = ${deferral.upstreamMs}, overhead_ms = ${deferral.overheadMs},
       upstream_request_id = ${deferral.upstreamRequestId}, bytes_in = ${deferral.bytesIn},
       bytes_out = ${deferral.bytesOut}, requests = ${isBatch(kind) ? 0 : 1} ${onPostgres(", node_id = ''")}
-    WHERE id = ${requestId} AND state = 'in_flight' RETURNING month, account_id, key_id`
-  const [call] = updated
-  if (call === undefined) return 'closed'
-  yield sql`
-    INSERT INTO deferred_object (surface, object_id, call_id, month, kind, path, polls, due_at_ms)
-    VALUES (${surface}, ${objectId}, ${requestId}, ${text(call, 'month')}, ${kind}, ${path}, 0, ${now(atMs)} + ${dueInMs})
-    ON CONFLICT (surface, object_id) DO NOTHING`
-  return 'deferred'
+    WHERE id = ${requestId} AND state = 'in_flight' RETURNING id`
+  return call === undefined ? 'closed' : 'deferred'
 })
 
 /** With the call that is still open; the others are of a process that ended between the settlement and forgetting it. */
@@ -56,7 +56,7 @@ export function* listDeferred(surface: Surface, path: string): Operation<readonl
   const rows = yield sql`
     ${OBJECTS} WHERE o.due_at_ms < ${DONE} AND o.surface = ${surface}
       AND (o.path = ${path} OR o.path LIKE ${below} ESCAPE '\\')
-      AND state = 'in_flight' LIMIT ${limits.deferredClaimMax}`
+      AND state = 'in_flight' LIMIT ${limits.deferredBelowMax}`
   return rows.map(deferredObject)
 }
 

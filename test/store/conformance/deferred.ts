@@ -93,6 +93,17 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     },
   )
 
+  promise('of calls at a time that upstream names one object to, one is deferred', async ({ store }) => {
+    await addKey(store, 'a')
+    for (let round = 0; round < 10; round++) {
+      const ids = [1, 2, 3, 4].map((call) => `req_${round}_${call}`)
+      for (const id of ids) await store.admit(opening(id, 'a'))
+      const objectId = `resp_${round}`
+      const kept = await Promise.all(ids.map((id) => store.deferCall(deferral(id, { objectId }))))
+      assert.deepEqual(kept.sort(), ['deferred', 'known', 'known', 'known'])
+    }
+  })
+
   promise('an object that upstream names again is that of the call that made it', async ({ store }) => {
     await addKey(store, 'a')
     await deferred(store, 'req_1', { objectId: 'resp_1' })

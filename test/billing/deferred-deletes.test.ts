@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { startBillingBench } from './bench-of-one.ts'
+import { startShownUpstream } from './shown-upstream.ts'
+
+const upstream = await startShownUpstream()
+const { shows, wasAsked } = upstream
+const bench = await startBillingBench(upstream.urls)
+after(async () => {
+  await bench.close()
+  await upstream.close()
+})
+
+const surface = 'chat'
+const stateOf = async (id: string) =>
+  (await bench.gateway.manage('GET', `/gateway/v1/requests/${id}`))['state']
+let made = 0
+
+/** A response in the background that works. */
+async function makeResponse() {
+  const id = `resp_${++made}`
+  shows('POST /v1/responses', { id, object: 'response', status: 'queued', usage: null })
+  const body = { model: 'gpt-6-luna', input: 'Hello', max_output_tokens: 64, background: true }
+  const { requestId } = await bench.call('/v1/responses', body, { surface })
+  return { id, requestId }
+}
+
+const usage = { input_tokens: 10, output_tokens: 10, total_tokens: 20 }
+const complete = (id: string) =>
+  shows(`GET /v1/responses/${id}`, { id, status: 'completed', model: 'gpt-6-luna', usage })
+
+test('what is not paid is not deleted while upstream cannot say what it cost', async () => {
+  const id = 'msgbatch_1'
+  shows('POST /v1/messages/batches', { id, processing_status: 'in_progress' })
+  const entry = { model: 'claude-haiku-5-5', max_tokens: 64, messages: [{ role: 'user', content: 'Hello' }] }
+  const { requestId } = await bench.call('/v1/messages/batches', {
+    requests: [{ custom_id: 'a', params: entry }],
+  })
+  const path = `/v1/messages/batches/${id}`
+  shows(`GET ${path}`, { id, processing_status: 'ended' })
+  shows(`GET ${path}/results`, {}, 500)
+  shows(`DELETE ${path}`, { id, deleted: true })
+  const refused = await bench.call(path, undefined, { method: 'DELETE' })
+  assert.equal(refused.status, 503)
+  assert.equal(refused.header('retry-after'), '1')
+  assert.equal(wasAsked(`DELETE ${path}`), false)
+  assert.equal(await stateOf(requestId), 'deferred')
+
+  const message = { model: 'claude-haiku-5-5', usage: { input_tokens: 10, output_tokens: 10 } }
+  shows(`GET ${path}/results`, { custom_id: 'a', result: { type: 'succeeded', message } })
+  const gone = await bench.call(path, undefined, { method: 'DELETE' })
+  assert.equal(gone.status, 200)
+  assert.equal(await stateOf(requestId), 'settled')
+})
+
+test('a response is paid before it is deleted, however its path is spelled', async () => {
+  for (const spell of [
+    (id: string) => id.replace('_', '%5F'),
+    (id: string) => id.replace('_', '%255f'),
+    (id: string) => `${id}/`,
+    (id: string) => `${id};a=b`,
+  ]) {
+    const { id, requestId } = await makeResponse()
+    complete(id)
+    await bench.call(`/v1/responses/${spell(id)}`, undefined, { method: 'DELETE', surface })
+    assert.equal(await stateOf(requestId), 'settled', spell(id))
+    assert.ok(Number((await bench.record(requestId))['cost_usd']) > 0)
+  }
+})
+
+test('a path that names no object cancels nothing', async () => {
+  const { id, requestId } = await makeResponse()
+  shows(`GET /v1/responses/${id}`, { id, status: 'in_progress', usage: null })
+  for (const path of ['/v1/responses', '/v1/responses/', '/v1'])
+    await bench.call(path, undefined, { method: 'DELETE', surface })
+  assert.equal(wasAsked(`POST /v1/responses/${id}/cancel`), false)
+  complete(id)
+  await bench.call(`/v1/responses/${id}`, undefined, { method: 'GET', surface })
+  assert.equal(await stateOf(requestId), 'settled')
+})
+
+test('only the file with the results of a batch waits for them', async () => {
+  const batch = { id: 'batch_1', status: 'validating', output_file_id: null as string | null }
+  shows('POST /v1/batches', batch)
+  const body = { input_file_id: 'file-in', endpoint: '/v1/chat/completions', completion_window: '24h' }
+  const { requestId } = await bench.call('/v1/batches', body, { surface })
+  shows('GET /v1/batches/batch_1', { ...batch, status: 'completed', output_file_id: 'file-out' })
+  shows('GET /v1/files/file-out/content', {}, 500)
+  for (const [id, purpose] of Object.entries({
+    'file-in': 'batch',
+    'file-old': 'batch_output',
+    'file-out': 'batch_output',
+  })) {
+    shows(`GET /v1/files/${id}`, { id, purpose })
+    shows(`DELETE /v1/files/${id}`, { id, deleted: true })
+    const { status } = await bench.call(`/v1/files/${id}`, undefined, { method: 'DELETE', surface })
+    assert.equal(status, id === 'file-out' ? 503 : 200, id)
+  }
+  const answer = {
+    model: 'gpt-6-luna',
+    usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 },
+  }
+  shows('GET /v1/files/file-out/content', { custom_id: 'a', response: { status_code: 200, body: answer } })
+  const { status } = await bench.call('/v1/files/file-out', undefined, { method: 'DELETE', surface })
+  assert.equal(status, 200)
+  assert.equal(await stateOf(requestId), 'settled')
+  await bench.assertBooksBalance()
+})

@@ -1,0 +1,20 @@
+import { ScriptedUpstream } from '../support/scripted-upstream.ts'
+import { sized } from '../support/wire-bytes.ts'
+
+/** An upstream that has what a test says, by method and path. What else it is asked for is not found. */
+export async function startShownUpstream() {
+  const shown = new Map<string, Buffer>()
+  const upstream = await ScriptedUpstream.start()
+  const answer = (status: number, body: unknown) =>
+    sized(`HTTP/1.1 ${status} Said`, ['Content-Type: application/json'], JSON.stringify(body))
+  upstream.answer(({ method, target }) => [{ send: shown.get(`${method} ${target}`) ?? answer(404, {}) }])
+  return {
+    urls: { messagesUrl: upstream.url, chatUrl: `${upstream.url}/v1` },
+    shows(what: string, body: unknown, status = 200) {
+      shown.set(what, answer(status, body))
+    },
+    wasAsked: (what: string) =>
+      upstream.requests.some(({ method, target }) => `${method} ${target}` === what),
+    close: () => upstream.close(),
+  }
+}
