@@ -18,7 +18,7 @@ interface Question {
   readonly upstream: Upstream
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** So long it may take, or bring nothing where it is long. Then it has failed. */
+  /** So long it may take in all, or bring nothing where it may be long. Then it has failed. */
   readonly timeoutMs: number
   readonly isLong: boolean
   /** What takes the bytes of a 200. */
@@ -88,7 +88,7 @@ export async function askUpstream(
 ): Promise<UpstreamAnswer> {
   let meter: Meter | null = null
   const head = await ask({
-    ...{ surface, upstream, method, path, timeoutMs: limits.storedAnswerMs, isLong: false },
+    ...{ surface, upstream, method, path, timeoutMs: limits.storedAnswerMs, isLong: true },
     take(contentType) {
       const made = createMeter(reader, { status: 200, contentType })
       meter = made

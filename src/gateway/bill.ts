@@ -189,7 +189,7 @@ async function countAndBill(
   return billOf(plan, head, { usage, rated: plan.rate(usage), estimated: true })
 }
 
-function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
+export function isPlausible(usage: Usage, { listNanos }: RatedCall): boolean {
   const { input, output, cacheRead, cacheWrite } = tokenCounts(usage)
   return listNanos <= PLAUSIBLE_NANOS_MAX && input + output + cacheRead + cacheWrite <= PLAUSIBLE_TOKENS_MAX
 }

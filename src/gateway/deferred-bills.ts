@@ -12,7 +12,7 @@ import { videoUsage } from '../providers/chat/videos.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { AdmissionQueues } from './admission-queue.ts'
-import { type Bill, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import { type Bill, billUsage, isPlausible, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import type { Settler } from './settle.ts'
 
 export interface DeferredBillParts {
@@ -80,8 +80,12 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     if (priceVersionJson === null || version === null)
       throw new Error(`the price version of ${requestId} cannot be read`)
     const rateAgain = createRateAgain()
-    const bill = (usage: Metered['usage'], rating: string) =>
-      billUsage(usage, rateAgain({ usage: JSON.stringify(usage), rating, priceVersionJson }) ?? UNPRICED)
+    const bill = (usage: Metered['usage'], rating: string) => {
+      const rated = rateAgain({ usage: JSON.stringify(usage), rating, priceVersionJson }) ?? UNPRICED
+      if (!isPlausible(usage, rated))
+        throw new Error(`what upstream says that ${requestId} has used cannot be`)
+      return billUsage(usage, rated)
+    }
     return { bill, version }
   }
 
@@ -92,13 +96,15 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       const asked = readRating(rating)?.context.video
       await closeObject(object, bill(asked === undefined ? usage : videoUsage(usage, asked), rating))
     },
-    async settleBatch(object, { usage: { stopReason } }, read) {
+    async settleBatch(object, { usage: { stopReason }, requestsFor = null }, read) {
       const { call } = object
       const { BatchUsage } = await import('../pricing/batch-usage.ts')
       const { bill, version } = await raterOf(call)
       const kept = readRating(call.rating)
       if (kept === null) throw new Error(`how ${call.requestId} is rated cannot be read`)
-      const { context, discount } = kept
+      const { discount } = kept
+      // What its requests are for is as upstream says: the client may have said something else that is cheaper.
+      const context = { ...kept.context, endpoint: requestsFor ?? kept.context.endpoint }
       const endpoint = findEndpoint(call.surface, 'POST', context.endpoint)
       const done: Bill = { ...NOTHING_BILLED, state: 'settled', stopReason }
       if (read === null || endpoint?.billing === 'free') {

@@ -82,6 +82,8 @@ export interface Reading {
   readonly audio?: AudioSeen
   /** Of a batch: the file that has its results, where they are in one. */
   readonly resultsFile?: string | null
+  /** Of a batch: what its requests are for, where it says so. */
+  readonly requestsFor?: string | null
 }
 
 export interface Metered extends Reading {

@@ -1,4 +1,3 @@
-import { limits } from '../kernel/limits.ts'
 import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
 import { findModel, type PriceVersion, tableFor } from './price-book.ts'
@@ -12,6 +11,9 @@ export interface ModelUsage {
   readonly requests: number
   readonly usage: Usage
 }
+
+/** Names of models are upstream's own, those of fine-tuned ones as well. */
+const SUMS_MAX = 10_000
 
 interface Sum {
   requests: number
@@ -42,7 +44,7 @@ export class BatchUsage {
     const key = JSON.stringify([modelServed, geography])
     let sum = this.#sums.get(key)
     if (sum === undefined) {
-      if (this.#sums.size === limits.batchModelsMax) throw new Error('too many models have served one batch')
+      if (this.#sums.size === SUMS_MAX) throw new Error('too many models have served one batch')
       sum = { requests: 0, first: usage, suspect: false, parts: new Map() }
       this.#sums.set(key, sum)
     }

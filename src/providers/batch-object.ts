@@ -9,7 +9,7 @@ import {
 } from '../metering/meter.ts'
 import { isObject, nameAt } from './usage/reading.ts'
 
-const BATCH: Place = objectOf(scalars('id status processing_status output_file_id'))
+const BATCH: Place = objectOf(scalars('id status processing_status output_file_id endpoint'))
 const LAYOUT: ReplyLayout = { body: BATCH, event: BATCH, noise: new Set(), dullEvents: [] }
 
 /** Reads a batch of either surface. It says how far it is and where its results are; what it cost stands in these. */
@@ -42,6 +42,7 @@ export class BatchReader implements ReplyReader {
       objectId: nameAt(this.#batch['id']),
       imagesBegun: 0,
       resultsFile: nameAt(this.#batch['output_file_id']),
+      requestsFor: nameAt(this.#batch['endpoint']),
     }
   }
 }

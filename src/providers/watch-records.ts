@@ -13,6 +13,10 @@ import { SURFACES } from './surfaces.ts'
 
 /** No batch may have more. */
 const ENTRIES_MAX = 100_000
+const UNREAD_ENTRY = {
+  detail: '"requests" must be a list of objects, each with its request as an object under "params".',
+  refuse: 'limited',
+} as const
 const MORE = `The batch has more than ${ENTRIES_MAX} requests.`
 const TOO_MANY = { unknown: MORE, ambiguity: { detail: MORE, refuse: 'limited' }, bound: null } as const
 
@@ -53,6 +57,7 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
   const names = new ModelNames()
   const [template = ''] = SURFACES[surface].batchEndpoints
   let count = 0
+  let isRead = true
   return {
     place: BATCH,
     get isFull() {
@@ -67,13 +72,13 @@ function watchBatch(surface: Surface, entries: EntryWatch | null): RecordWatch {
       const body = isPickedObject(entry) ? entry['params'] : undefined
       if (isPickedObject(body)) readModels(body, names)
       else names.cannotRead('"requests"')
-      entries?.endEntry(template)
+      if (entries?.endEntry(template) === false) isRead = false
     },
     found(scan) {
       if (count === 0) names.leaveOpen('The batch names no models.')
       const found = summarise(scan, names, { bound: entries?.bound ?? null })
       if (count > ENTRIES_MAX) return { ...found, ...TOO_MANY }
-      return { ...found, ambiguity: found.ambiguity ?? entries?.ambiguity ?? null }
+      return { ...found, ambiguity: found.ambiguity ?? entries?.ambiguity ?? (isRead ? null : UNREAD_ENTRY) }
     },
   }
 }

@@ -225,6 +225,29 @@ test('lines that cannot be bounded beyond doubt make a file that is not known', 
   }
 })
 
+test('a batch that is said to be for a cheaper endpoint than its lines are for is rated by what upstream says', async () => {
+  const { id: keyId, key } = await capped()
+  const fileId = await upload(key, [line('a')])
+  const said = { input_file_id: fileId, endpoint: '/v1/moderations', completion_window: '24h' }
+  // Upstream refuses what does not match, so it is one that does not.
+  const refused = await bench.call('/v1/batches', said, { key, surface: 'chat' })
+  workMs += DAY_MS
+  const { id } = objectIn(refused)
+  const shown = await bench.call(`/v1/batches/${id}`, undefined, { method: 'GET', key, surface: 'chat' })
+  assert.equal(objectIn(shown)['status'], 'failed')
+  await until('it is settled', async () => (await stateOf(refused.requestId))['state'] === 'settled')
+  assert.equal((await admin(`/v1/keys/${keyId}`))['month_spend_usd'], 0)
+})
+
+test('requests that cannot be read are refused to a key with a cap', async () => {
+  const { key } = await capped()
+  for (const requests of [[[entry('a')]], [{ ...entry('a'), params: [] }], ['a'], [{ custom_id: 'a' }]]) {
+    const reply = await makeMessages(requests as object[], key)
+    assert.equal(reply.status, 400, JSON.stringify(requests))
+    assert.match(reply.body.toString(), /bad_request/)
+  }
+})
+
 test('of batches that pass a cap together only those go that fit', async () => {
   const requests = [entry('a', 'claude-haiku-5-5', { max_tokens: 1_000 })]
   const { id: probeId, key: probe } = await capped(100)
