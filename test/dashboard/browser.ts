@@ -140,5 +140,9 @@ export async function violationsOf(page: Page, ...rules: readonly string[]): Pro
 
 export async function takePicture(page: Page, name: string): Promise<void> {
   mkdirSync(PICTURES_DIR, { recursive: true })
+  // What draws charts is loaded when there is one.
+  await page.waitForFunction(
+    "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('canvas'))",
+  )
   await page.screenshot({ path: join(PICTURES_DIR, `${name}.png`) })
 }
