@@ -115,18 +115,18 @@ const REPLIES: Readonly<Partial<Record<UsageReader, Reply>>> = {
     body: () => ({ text: 'Hi', usage: AUDIO }),
     events: () => [{ type: 'transcript.text.done', text: 'Hi', usage: AUDIO }],
   },
-  // An upstream that has done it at once. Else it is billed later, by the same.
+  // An upstream that has done it at once, and gives it no name by which it would be known again.
   video: {
     model: 'sora-2',
     // 4 s × $0.10
     listUsd: 0.4,
-    body: (model) => ({ id: 'video_1', status: 'completed', seconds: '4', size: '720x1280', ...model }),
+    body: (model) => ({ status: 'completed', seconds: '4', size: '720x1280', ...model }),
   },
   run: {
     model: 'gpt-4o',
     // 1,000 × $2.50/M + 500 × $10/M
     listUsd: 0.0075,
-    body: (model) => ({ id: 'run_1', object: 'thread.run', status: 'completed', ...model, usage: CHAT_TEXT }),
+    body: (model) => ({ object: 'thread.run', status: 'completed', ...model, usage: CHAT_TEXT }),
   },
 }
 
