@@ -25,6 +25,8 @@ export class Player {
   readonly #random: Random
   readonly #rules: Rules
   #calls = 0
+  /** Calls that a move has said to be interrupted. */
+  readonly #interrupted = new Set<string>()
   #keys = 0
   #credits = 0
 
@@ -92,12 +94,15 @@ export class Player {
   }
 
   #close(world: World, call: CallModel): moves.Move {
-    const late = call.state === 'interrupted' && !this.#rules.overruns
+    // Those that are asked at once do not see each other: what one of them interrupts, another settles late.
+    const isInterrupted = call.state === 'interrupted' || this.#interrupted.has(call.id)
+    const late = isInterrupted && !this.#rules.overruns
     const state = this.#random.oneIn(12)
       ? 'interrupted'
       : late || this.#random.oneIn(6)
         ? 'released'
         : 'settled'
+    if (state === 'interrupted') this.#interrupted.add(call.id)
     const costNanos =
       state !== 'settled' ? 0n : choices.chooseCost(this.#random, world, call, this.#rules.overruns)
     const more: Partial<CallClosing> = {
