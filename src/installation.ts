@@ -48,6 +48,8 @@ export interface StoreSurroundings {
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault: SharedArrayBuffer | null
   readonly disk?: Disk
+  /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
+  readonly storeAnswerMs?: number
   onFatal(error: Error): void
 }
 
@@ -130,7 +132,7 @@ async function openOwnBooks(
 
 async function openSharedBooks(
   databaseUrl: Secret,
-  { clock, log }: StoreSurroundings,
+  { clock, log, storeAnswerMs }: StoreSurroundings,
   name: string | null,
 ): Promise<Pick<Installation, 'store' | 'clock'>> {
   try {
@@ -144,6 +146,7 @@ async function openSharedBooks(
       node: { name: name ?? 'command line', alone: name !== null },
       log,
       nodeClock: clock,
+      answerMs: storeAnswerMs,
     })
     return { store, clock: store.clock }
   } catch (error) {

@@ -76,6 +76,8 @@ export interface Surroundings {
   readonly observeCall?: ObserveCall
   /** For tests of what a failing disk does; see the SQLite worker. */
   readonly diskFault?: SharedArrayBuffer
+  /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
+  readonly storeAnswerMs?: number
   /** For tests of how the dashboard is served: where its build is. */
   readonly dashboardDir?: URL
   /** For tests of where webhooks are sent; otherwise the name servers are asked. */
@@ -125,10 +127,9 @@ export async function startTollgate(config: Config, surroundings: Surroundings):
   const { book, discount } = await readPricing(config)
   const certificate = config.tls === null ? null : readCertificate(config.tls)
   const installation = await openInstallation(config, {
-    log: surroundings.log,
+    ...surroundings,
     clock,
     diskFault: surroundings.diskFault ?? null,
-    onFatal: surroundings.onFatal,
   })
   let spool: SettlementSpool | null = null
   try {

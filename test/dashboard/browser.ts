@@ -140,9 +140,8 @@ export async function violationsOf(page: Page, ...rules: readonly string[]): Pro
 
 export async function takePicture(page: Page, name: string): Promise<void> {
   mkdirSync(PICTURES_DIR, { recursive: true })
-  // What draws charts is loaded when there is one.
-  await page.waitForFunction(
-    "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('canvas'))",
-  )
+  // What draws charts is loaded when there is one, and draws in the frame after.
+  for (const plot of await page.locator('.plot').all()) await plot.locator('canvas').waitFor()
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
   await page.screenshot({ path: join(PICTURES_DIR, `${name}.png`) })
 }

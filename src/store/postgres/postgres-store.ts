@@ -22,8 +22,8 @@ export interface PostgresStoreOptions {
   readonly node: Pick<NodeOptions, 'name' | 'alone'> & Partial<NodeOptions>
   readonly log: Log
   readonly nodeClock?: Clock
-  /** How long an admission or a settlement waits for its answer. */
-  readonly answerMs?: number
+  /** How long an admission or a settlement waits for its answer; statements get as long. */
+  readonly answerMs?: number | undefined
 }
 
 /** A store that tells the time as well: that of the database, or of the caller if that decides. */
@@ -50,15 +50,17 @@ export const NODE: Pick<NodeOptions, 'beatEveryMs' | 'silentMs'> = { beatEveryMs
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions): Promise<PostgresStore> {
   const { clock, log, answerMs = ANSWER_MS } = options
+  const statementMs = Math.max(STATEMENT_MS, answerMs)
+  const readMs = Math.max(READ_MS, answerMs)
   const ownClock = options.nodeClock ?? systemClock
   const databaseClock = createDatabaseClock(ownClock)
   const nodeClock = clock === 'database' ? databaseClock : ownClock
   const settings = await probeSettings(url)
   await migrate(url)
-  const batches = openPool({ url, settings, connectionsMax: 2, statementMs: STATEMENT_MS })
-  const work = openPool({ url, settings, connectionsMax: 4, statementMs: STATEMENT_MS })
-  const reads = openPool({ url, settings, connectionsMax: 2, statementMs: READ_MS })
-  const life = openPool({ url, settings, connectionsMax: 1, statementMs: STATEMENT_MS })
+  const batches = openPool({ url, settings, connectionsMax: 2, statementMs })
+  const work = openPool({ url, settings, connectionsMax: 4, statementMs })
+  const reads = openPool({ url, settings, connectionsMax: 2, statementMs: readMs })
+  const life = openPool({ url, settings, connectionsMax: 1, statementMs })
 
   const months = createCallMonths(work)
   const node = createNode(
