@@ -35,11 +35,14 @@ const CHOICE = 'test/support/test-store.ts'
 const DATABASES = 'test/support/postgres.ts'
 
 /**
- * Bytes that are refused before the store is asked, or flow after it has answered: half a minute that shows no more. Nor do
- * certificates, lines on a terminal, the words of a help and the looks of pages depend on where the books are.
+ * Bytes that are refused before the store is asked, or flow after it has answered: a minute that shows no more. Nor do
+ * certificates, lines on a terminal, the words of a help, signals to npm and the looks of pages depend on where the books are.
+ * Of a gateway an SDK sees bytes: that they are billed and admitted on both stores is shown by billing and limits, that objects
+ * of a later hour are by the SDK tests of those. Of hostile bytes over TLS, the heads and expectations are left in the round
+ * with PostgreSQL; what is broken in them is found by the one parser, behind the decryption.
  */
 const ONE_STORE =
-  /\/(?:compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$/
+  /\/(?:compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|npm-start|tls)\.test\.ts$|^test\/hostile\/(?:ambiguous-framing|broken-bytes|methods-and-versions|one-spelling|targets)\.test\.ts$|^test\/sdk\/(?:ai-7|anthropic-[01]|openai-[47])\.test\.ts$/
 
 /** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/
@@ -94,13 +97,19 @@ function processesOf(
 }
 
 /** Nodes, browsers, images: two of these at once leave too little for the time limits that they are about. */
-const WIDE = /\/(?:cluster|crash|dashboard|deploy|docs)[/-]/
+const WIDE =
+  /\/(?:cluster|crash)\/|\/dashboard\/(?:looks|pages|states)\.|\/deploy\/dockerfile\.|\/docs\/run-pages\./
 
-/** What takes longest first, so that at the end there is something short to do for every core. */
+/**
+ * What takes longest first, so that at the end there is something short to do for every core. Those that run one at a time are
+ * a queue of their own, as long as the whole run, so it begins at once and never waits. Then by what the processes took, in
+ * tens of seconds, with the books in PostgreSQL longer than with those in SQLite.
+ */
 const FIRST = [
-  /\/(?:cli|cluster|crash|dashboard|deploy|docs)[/-]/,
-  /\/store[/-]/,
-  /\/(?:billing|hostile|ledger|limits)[/-]/,
+  WIDE,
+  /\/(?:postgres\/(?:transparency|limits|cli|management|hostile)|sqlite\/(?:cli|limits))-/,
+  /\/(?:sqlite\/(?:hostile|ledger|metering|store|transparency)|postgres\/(?:billing|sdk|webhooks))-|\/(?:cut-streams|postgres|postgres-simulation|sqlite)\.test/,
+  /\/(?:billing|management|sdk|telemetry|webhooks)-|\/(?:caps|compressed-bodies|export-memory|large-bodies|many-streams|sqlite-simulation)\.test/,
 ]
 
 function rankOf({ file }: TestProcess): number {

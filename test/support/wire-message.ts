@@ -119,12 +119,14 @@ export class MessageReader {
   }
 
   message(): WireMessage {
+    const body = Buffer.concat(this.#body)
     return {
       startLine: this.hasHead ? this.#startLine : this.#held.toString('latin1'),
       headerLines: [...this.#headerLines],
       framing: this.#framing,
-      body: Buffer.concat(this.#body),
-      rawBody: Buffer.concat(this.#rawBody),
+      body,
+      // Without chunks they are the same bytes, and of large bodies copies are a third of what a test takes.
+      rawBody: this.#framing === 'chunked' ? Buffer.concat(this.#rawBody) : body,
       chunks: [...this.#chunks],
       trailerLines: [...this.#trailerLines],
     }
