@@ -250,7 +250,7 @@ function askUpstream(
 
 function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
   const credential = key === null ? [] : [providerCredential(surface, key)]
-  const { query, headers } = SURFACES[surface].upstream.modelList
+  const { ownHeaders, modelListQuery: query } = SURFACES[surface].upstream
   const path = upstreamTarget(surface, url, { path: '/v1/models', query })
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
   return request({
@@ -262,7 +262,7 @@ function open(surface: Surface, { url, key }: UpstreamConfig): ClientRequest {
       accept: 'application/json',
       'accept-encoding': 'identity',
       'user-agent': `tollgate-doctor/${VERSION}`,
-      ...headers,
+      ...ownHeaders('/v1/models'),
       ...Object.fromEntries(credential),
     },
   })

@@ -2,11 +2,14 @@ import { firstValue } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Surface } from '../kernel/surface.ts'
+import { objectOf, scalars } from '../metering/json-place.ts'
+import { JsonWalker } from '../metering/json-walker.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
-import { filePurpose } from '../providers/batch-file.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
+import { isPickedObject } from '../providers/request-members.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
+import { nameAt } from '../providers/usage/reading.ts'
 import { forward } from './forward.ts'
 import type { Upstream } from './upstream-pool.ts'
 
@@ -18,9 +21,8 @@ interface Question {
   readonly upstream: Upstream
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** So long it may take in all, or bring nothing where it may be long. Then it has failed. */
-  readonly timeoutMs: number
-  readonly isLong: boolean
+  /** So long it may bring nothing. Then it has failed. */
+  readonly idleMs: number
   /** What takes the bytes of a 200. */
   take(contentType: string | undefined): (chunk: Borrowed) => void
 }
@@ -36,7 +38,7 @@ interface AnswerHead {
  * it. Null where no answer came to its end.
  */
 async function ask(question: Question): Promise<AnswerHead | null> {
-  const { surface, method, path, timeoutMs, isLong } = question
+  const { surface, method, path, idleMs } = question
   const { url, key, pool } = question.upstream
   let head: AnswerHead | null = null
   let take: ((chunk: Borrowed) => void) | null = null
@@ -48,8 +50,7 @@ async function ask(question: Question): Promise<AnswerHead | null> {
       headers: [
         ...['host', url.host],
         ...(key === null ? [] : providerCredential(surface, key)),
-        ...Object.entries(SURFACES[surface].upstream.modelList.headers).flat(),
-        ...(path.startsWith('/v1/threads/') ? BETA : []),
+        ...Object.entries(SURFACES[surface].upstream.ownHeaders(path)).flat(),
         ...['accept', '*/*', 'accept-encoding', 'identity'],
         ...(method === 'POST' ? ['content-length', '0'] : []),
       ],
@@ -62,13 +63,13 @@ async function ask(question: Question): Promise<AnswerHead | null> {
         if (status === 200) take = question.take(firstValue(headers, 'content-type'))
       },
       data(chunk) {
-        if (isLong) timer.refresh()
+        timer.refresh()
         take?.(chunk)
         return true
       },
     },
   )
-  const timer = setTimeout(() => call.abandon(), timeoutMs)
+  const timer = setTimeout(() => call.abandon(), idleMs)
   const end = await call.ended
   clearTimeout(timer)
   return end.kind === 'complete' ? (head as AnswerHead | null) : null
@@ -88,7 +89,7 @@ export async function askUpstream(
 ): Promise<UpstreamAnswer> {
   let meter: Meter | null = null
   const head = await ask({
-    ...{ surface, upstream, method, path, timeoutMs: limits.storedAnswerMs, isLong: true },
+    ...{ surface, upstream, method, path, idleMs: limits.storedAnswerMs },
     take(contentType) {
       const made = createMeter(reader, { status: 200, contentType })
       meter = made
@@ -106,8 +107,7 @@ export async function askForResults(
   path: string,
   take: (chunk: Borrowed) => void,
 ): Promise<boolean> {
-  const timeoutMs = limits.resultsIdleMs
-  const question = { surface, upstream, method: 'GET', path, timeoutMs, isLong: true } as const
+  const question = { surface, upstream, method: 'GET', path, idleMs: limits.resultsIdleMs } as const
   return (await ask({ ...question, take: () => take }))?.status === 200
 }
 
@@ -117,15 +117,14 @@ export async function askForPurpose(
   upstream: Upstream,
   id: string,
 ): Promise<string | null> {
-  const chunks: Buffer[] = []
-  const question = { surface, upstream, method: 'GET', path: `/v1/files/${id}`, isLong: false } as const
-  const take = (chunk: Borrowed) => void chunks.push(Buffer.from(chunk))
-  const head = await ask({ ...question, timeoutMs: limits.storedAnswerMs, take: () => take })
-  return head?.status === 200 ? filePurpose(Buffer.concat(chunks)) : null
+  const file = new JsonWalker(objectOf(scalars('purpose')), { tolerant: true })
+  const path = `/v1/files/${id}`
+  const question = { surface, upstream, method: 'GET', path, idleMs: limits.storedAnswerMs } as const
+  const head = await ask({ ...question, take: () => (chunk) => file.write(chunk) })
+  const shown = head?.status === 200 ? file.end() : null
+  const value = shown?.kind === 'object' ? shown.picked.value : null
+  return isPickedObject(value) ? nameAt(value['purpose']) : null
 }
-
-/** Without it upstream shows nothing of threads. */
-const BETA = ['openai-beta', 'assistants=v2']
 
 /** Seconds; the form with a date is not worth reading here. */
 function retryAfterMs(value: string | undefined): number | null {

@@ -30,7 +30,7 @@ const CANCELLING_PAUSES_MS = [250, 500, 1_000, 1_500] as const
 const BATCH_PAUSES_MS = [30_000, 300_000] as const
 
 /** How each kind of object is asked for. */
-const KINDS: Readonly<Partial<Record<ObjectKind, ObjectSpec>>> = {
+const KINDS: Readonly<Record<ObjectKind, ObjectSpec>> = {
   response: { path: (id) => `/v1/responses/${id}`, pausesMs: [2_000, 30_000], cancels: true },
   message_batch: {
     path: (id) => `/v1/messages/batches/${id}`,
@@ -56,11 +56,9 @@ const KINDS: Readonly<Partial<Record<ObjectKind, ObjectSpec>>> = {
 }
 
 /** States in which an object comes to cost no more. In one that is not known here it may still work. */
-const FINAL: ReadonlySet<string | null> = new Set([
-  ...['completed', 'incomplete', 'cancelled', 'failed', 'expired', 'ended'],
-])
+const FINAL = new Set(['completed', 'incomplete', 'cancelled', 'failed', 'expired', 'ended'])
 
-const isFinal = ({ usage }: Metered) => FINAL.has(usage.stopReason)
+const isFinal = ({ usage }: Metered) => FINAL.has(usage.stopReason ?? '')
 
 /** What came of asking for an object. `over`: there is nothing more to ask. `working`: upstream says that it is not final. */
 type Looked = 'over' | 'working' | 'unknown'
@@ -148,27 +146,19 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   }
 
   /** Whether it is settled by this. */
-  async function settle(
-    object: DeferredObject,
-    spec: ObjectSpec,
-    upstream: Upstream,
-    metered: Metered,
-  ): Promise<boolean> {
-    if (spec.results === undefined) {
+  async function settle(object: DeferredObject, upstream: Upstream, metered: Metered): Promise<boolean> {
+    const { surface, kind } = object
+    const { results } = KINDS[kind]
+    if (results === undefined) {
       await bills.settle(object, metered)
       return true
     }
-    const path = spec.results(object.path, metered)
-    return await bills.settleBatch(
-      object,
-      metered,
-      path === null
-        ? null
-        : async (results) => {
-            await takeTurn(object.surface)
-            return await askForResults(object.surface, upstream, path, (chunk) => results.write(chunk))
-          },
-    )
+    const path = results(object.path, metered)
+    if (path === null) return await bills.settleBatch(object, metered, null)
+    return await bills.settleBatch(object, metered, async (take) => {
+      await takeTurn(surface)
+      return await askForResults(surface, upstream, path, take)
+    })
   }
 
   function tellFailed({ objectId, call }: DeferredObject, error: unknown): false {
@@ -177,18 +167,12 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return false
   }
 
-  async function take(
-    object: DeferredObject,
-    spec: ObjectSpec,
-    upstream: Upstream,
-    answer: UpstreamAnswer,
-  ): Promise<Looked> {
+  async function take(object: DeferredObject, upstream: Upstream, answer: UpstreamAnswer): Promise<Looked> {
     const isGone = answer.kind === 'answered' && answer.status === 404
     const metered = answer.kind === 'answered' ? answer.metered : null
     const isDone = metered !== null && isFinal(metered)
     // What goes wrong each time is given up in the end like what is never final.
-    const isSettled =
-      isDone && (await settle(object, spec, upstream, metered).catch((e) => tellFailed(object, e)))
+    const isSettled = isDone && (await settle(object, upstream, metered).catch((e) => tellFailed(object, e)))
     if (isSettled) return 'over'
     if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs)
       return !isDone && (metered?.usage.stopReason ?? null) !== null ? 'working' : 'unknown'
@@ -197,15 +181,15 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   }
 
   /** One that fails is due again, and others are not held up. Never rejects. */
-  function poll(object: DeferredObject, more?: { readonly cancel: boolean }): Promise<Looked> {
+  function poll(object: DeferredObject, how: 'ask' | 'cancel' = 'ask'): Promise<Looked> {
     const name = nameOf(object)
     const running = polls.get(name)
     // One that is to be cancelled was not, by a question that is under way.
     if (running !== undefined)
-      return more?.cancel === true
-        ? running.then((looked) => (looked === 'over' ? looked : poll(object, more)))
+      return how === 'cancel'
+        ? running.then((looked) => (looked === 'over' ? looked : poll(object, how)))
         : running
-    const started = pollNow(object, more?.cancel ?? false)
+    const started = pollNow(object, how)
       .catch(async (error: unknown) => {
         tellFailed(object, error)
         await store.postponeDeferred(object, limits.deferredFailedMs, clock.nowMs()).catch(() => {})
@@ -216,20 +200,20 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return started
   }
 
-  async function pollNow(object: DeferredObject, cancel: boolean): Promise<Looked> {
+  async function pollNow(object: DeferredObject, how: 'ask' | 'cancel'): Promise<Looked> {
     const spec = KINDS[object.kind]
     const upstream = upstreams[object.surface]
-    if (spec === undefined || upstream === null) return 'unknown'
+    if (upstream === null) return 'unknown'
     let answer = await ask(object, upstream)
-    let looked = await take(object, spec, upstream, answer)
-    if (cancel && spec.cancels === true && looked !== 'over') {
+    let looked = await take(object, upstream, answer)
+    if (how === 'cancel' && spec.cancels === true && looked !== 'over') {
       answer = await ask(object, upstream, 'POST')
-      looked = await take(object, spec, upstream, answer)
+      looked = await take(object, upstream, answer)
       for (const ms of CANCELLING_PAUSES_MS) {
         if (looked === 'over') break
         await pause(ms)
         answer = await ask(object, upstream)
-        looked = await take(object, spec, upstream, answer)
+        looked = await take(object, upstream, answer)
       }
     }
     if (looked === 'over') return looked
@@ -263,10 +247,10 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     if (what === 'files') return await mayDeleteFile(surface, id, untilMs)
     for (;;) {
       const objects = await store.listDeferred(surface, above)
-      const looks = await Promise.all(objects.map((object) => poll(object, { cancel: true })))
+      const looks = await Promise.all(objects.map((object) => poll(object, 'cancel')))
       // Upstream itself does not delete what works and cannot be cancelled.
       const mayGo = objects.every(
-        ({ kind }, i) => looks[i] === 'over' || (looks[i] === 'working' && KINDS[kind]?.cancels !== true),
+        ({ kind }, i) => looks[i] === 'over' || (looks[i] === 'working' && KINDS[kind].cancels !== true),
       )
       if (!mayGo || objects.length < limits.deferredBelowMax) return mayGo
     }
@@ -284,13 +268,11 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return free.length > 0 && polls.size < limits.deferredPollsMax ? 0 : limits.deferredLookMs
   }
 
-  const keep = (deferral: Deferral) => store.deferCall(deferral)
-
   /** Until it is written down or the gateway stops: the next start then finds the call open, and interrupts it. */
   async function keepAtLast(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
     while (!stopping.signal.aborted) {
       await pause(limits.deferredLookMs)
-      const kept = await keep({ ...deferral, atMs: clock.nowMs() }).catch(() => null)
+      const kept = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch(() => null)
       if (kept !== null) return
     }
   }
@@ -311,25 +293,27 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     stopping: stopping.signal,
   })
 
-  /** What is done for a client's answer must not fail it. */
-  async function unfailing(work: () => Promise<unknown>): Promise<void> {
-    await work().catch((error: unknown) =>
-      log.error({ cause: (error as Error).message }, 'what a client was shown could not be settled'),
-    )
+  async function settleShown(surface: Surface, path: string, metered: Metered): Promise<void> {
+    const objectId = metered.objectId ?? batchOfResults(path)
+    if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
+    const object = await store.findDeferred({ surface, objectId })
+    if (object === null) return
+    if (KINDS[object.kind].results === undefined) await bills.settle(object, metered)
+    else await Promise.race([poll(object), pause(limits.deferredShownMs)])
   }
 
   return {
     async defer(surface, kind, metered, made) {
       const spec = KINDS[kind]
       const { objectId, threadId = null } = metered
-      if (spec === undefined || objectId === null || !OBJECT_ID.test(objectId)) return 'no'
+      if (objectId === null || !OBJECT_ID.test(objectId)) return 'no'
       if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return 'no'
       // It is written down all the same: upstream may name it again, to a client that repeats its request.
       const isTold = spec.results === undefined && isFinal(metered)
       const [dueInMs] = spec.pausesMs
       const path = spec.path(objectId, threadId ?? '')
       const deferral = { ...made, surface, kind, objectId, path, dueInMs }
-      const kept = await keep({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
+      const kept = await store.deferCall({ ...deferral, atMs: clock.nowMs() }).catch((error: unknown) => {
         if (isTold) return
         const about = { request: made.requestId, object: objectId, cause: (error as Error).message }
         log.error(about, 'what a call has made could not be written down; it is tried again')
@@ -339,16 +323,10 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       if (kept === 'known') return 'known'
       return isTold ? 'no' : 'deferred'
     },
-    shown: (surface, path, metered) =>
-      unfailing(async () => {
-        const objectId = metered.objectId ?? batchOfResults(path)
-        if (objectId === null || (metered.objectId !== null && !isFinal(metered))) return
-        const object = await store.findDeferred({ surface, objectId })
-        const spec = object === null ? undefined : KINDS[object.kind]
-        if (object === null || spec === undefined) return
-        if (spec.results === undefined) await bills.settle(object, metered)
-        else await Promise.race([poll(object), pause(limits.deferredShownMs)])
-      }),
+    shown: (...seen) =>
+      settleShown(...seen).catch((error: unknown) =>
+        log.error({ cause: (error as Error).message }, 'what a client was shown could not be settled'),
+      ),
     async beforeDelete(surface, path) {
       const untilMs = clock.monotonicMs() + limits.deferredShownMs
       const asked = mayDelete(surface, path, untilMs).catch((error: unknown) => {

@@ -2,11 +2,15 @@ import type { Clock } from '../kernel/clock.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { childIdOf } from '../kernel/ids.ts'
 import type { Log } from '../kernel/log.ts'
+import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Usage } from '../kernel/usage.ts'
 import type { CallClosing, CallRecord } from '../ledger/call.ts'
 import type { DeferredObject, DeferredStore } from '../ledger/deferred.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { Metered } from '../metering/meter.ts'
-import { readRating, writeRating } from '../pricing/rating-text.ts'
+import type { PriceVersion } from '../pricing/price-book.ts'
+import { rateFigures } from '../pricing/rate.ts'
+import { type KeptRating, readRating, writeRating } from '../pricing/rating-text.ts'
 import { BatchResults } from '../providers/batch-results.ts'
 import { videoUsage } from '../providers/chat/videos.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
@@ -25,8 +29,8 @@ export interface DeferredBillParts {
   readonly names: Pick<HeaderNames, 'redact'>
 }
 
-/** Reads the results of a batch into `take`. Whether they came to their end. */
-type ReadResults = (take: BatchResults) => Promise<boolean>
+/** Gives the bytes of the results of a batch to `take`. Whether they came to their end. */
+type ReadResults = (take: (chunk: Borrowed) => void) => Promise<boolean>
 
 /** Bills of calls whose object has come to its end, by the prices and the discount of the day on which the call was made. */
 export interface DeferredBills {
@@ -44,8 +48,6 @@ const NOTHING_PASSED = { upstreamMs: null, overheadMs: 0, bytesIn: 0, bytesOut: 
 function passed({ upstreamMs, overheadMs, bytesIn, bytesOut }: CallRecord) {
   return { upstreamMs, overheadMs: overheadMs ?? 0, bytesIn, bytesOut }
 }
-
-const UNPRICED = { costNanos: 0n, listNanos: 0n, unpriced: true, pricedAsRequested: false }
 
 /** Each record is closed once, whatever comes first and however often it comes: by the client, the poller, another node. */
 export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
@@ -72,36 +74,50 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     await store.forgetDeferred(object, clock.nowMs())
   }
 
-  /** What rates a call again. Loaded when it is first needed: few gateways need it. */
-  async function raterOf({ requestId, priceVersion }: CallRecord) {
-    const { createRateAgain, readVersion } = await import('../pricing/rate-again.ts')
-    const priceVersionJson = await store.readPriceVersion(priceVersion ?? '')
-    const version = priceVersionJson === null ? null : readVersion(priceVersionJson)
-    if (priceVersionJson === null || version === null)
-      throw new Error(`the price version of ${requestId} cannot be read`)
-    const rateAgain = createRateAgain()
-    const bill = (usage: Metered['usage'], rating: string) => {
-      const rated = rateAgain({ usage: JSON.stringify(usage), rating, priceVersionJson }) ?? UNPRICED
-      if (!isPlausible(usage, rated))
-        throw new Error(`what upstream says that ${requestId} has used cannot be`)
-      return billUsage(usage, rated)
-    }
-    return { bill, version }
+  /** The prices that a call was made at. Those of the last one are kept: to compile a book takes milliseconds. */
+  let last: { readonly id: string; readonly version: PriceVersion } | null = null
+  async function versionOf({ requestId, priceVersion }: CallRecord): Promise<PriceVersion> {
+    const id = priceVersion ?? ''
+    if (last?.id === id) return last.version
+    // Loaded when it is first needed: few gateways need it.
+    const { readVersion } = await import('../pricing/rate-again.ts')
+    const json = await store.readPriceVersion(id)
+    const version = json === null ? null : readVersion(json)
+    if (version === null) throw new Error(`the price version of ${requestId} cannot be read`)
+    last = { id, version }
+    return version
+  }
+
+  function billOf(
+    { requestId }: CallRecord,
+    usage: Usage,
+    { context, discount }: KeptRating,
+    version: PriceVersion,
+  ): Bill {
+    const rated = rateFigures(usage, context, version, discount)
+    if (!isPlausible(usage, rated)) throw new Error(`what upstream says that ${requestId} has used cannot be`)
+    return billUsage(usage, rated)
+  }
+
+  function ratingOf({ requestId, rating }: CallRecord): KeptRating {
+    const kept = readRating(rating)
+    if (kept === null) throw new Error(`how ${requestId} is rated cannot be read`)
+    return kept
   }
 
   return {
     async settle(object, { usage }) {
-      const { rating } = object.call
-      const { bill } = await raterOf(object.call)
-      const asked = readRating(rating)?.context.video
-      await closeObject(object, bill(asked === undefined ? usage : videoUsage(usage, asked), rating))
+      const { call } = object
+      const kept = ratingOf(call)
+      const { video } = kept.context
+      const used = video === undefined ? usage : videoUsage(usage, video)
+      await closeObject(object, billOf(call, used, kept, await versionOf(call)))
     },
     async settleBatch(object, { usage: { stopReason }, requestsFor = null }, read) {
       const { call } = object
       const { BatchUsage } = await import('../pricing/batch-usage.ts')
-      const { bill, version } = await raterOf(call)
-      const kept = readRating(call.rating)
-      if (kept === null) throw new Error(`how ${call.requestId} is rated cannot be read`)
+      const version = await versionOf(call)
+      const kept = ratingOf(call)
       const { discount } = kept
       // What its requests are for is as upstream says: the client may have said something else that is cheaper.
       const context = { ...kept.context, endpoint: requestsFor ?? kept.context.endpoint }
@@ -119,10 +135,11 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       const results = new BatchResults(endpoint.usage, ({ usage, inputKnown, outputKnown }) =>
         used.add(usage, inputKnown && outputKnown),
       )
-      if (!(await read(results)) || !results.end()) return false
+      if (!(await read((chunk) => results.write(chunk))) || !results.end()) return false
       const children = used.byModel().map(({ model, requests, usage }) => {
-        const rating = writeRating({ ...context, modelAsked: model }, discount)
-        const billed = { ...bill(usage, rating), stopReason }
+        const rated = { context: { ...context, modelAsked: model }, discount }
+        const rating = writeRating(rated.context, discount)
+        const billed = { ...billOf(call, usage, rated, version), stopReason }
         const requestId = childIdOf(call.requestId, JSON.stringify([model, usage.geography]))
         const { costNanos, listNanos } = billed
         const figures = { requests, costNanos, listNanos }

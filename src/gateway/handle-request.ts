@@ -5,15 +5,15 @@ import { admit, checkKey } from './admit.ts'
 import { Answer } from './answer.ts'
 import { type Bill, billCall, billWithoutCost, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
-import type { AdmittedCall, IdentifiedCall } from './call.ts'
+import type { AdmittedCall, IdentifiedCall, ReadCall } from './call.ts'
 import { deferCall } from './deferrals.ts'
-import { deny, refuseRequest } from './deny.ts'
+import { type Denial, deny, refuseRequest } from './deny.ts'
 import { originFor } from './edit-reply.ts'
 import { endedCall, refuseCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
 import { askForStored } from './leave.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
-import { findFileBound, planCall } from './plan.ts'
+import { findMadeFrom, planCall } from './plan.ts'
 import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
 import type { Sender } from './receive-body.ts'
 import {
@@ -26,16 +26,17 @@ import {
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
-import { askForSource, isMadeFromVideo } from './source-video.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
  *
  *   identify   which key, on which surface, with how many others   → 400 401 402 403 404 426 429 503
  *   read       find models, limits and stream flag in the body     → 401 402 408 413 503
- *   plan       what the call may cost, which models it names, how it is priced
+ *   plan       what the call may cost, which models it names, how it is priced; of a batch that is made of a file, and
+ *              of a video that is made from another, by what is known of these
  *   admit      one store transaction: key in force? models allowed? room under cap and credit?
- *              place the hold, or wait in the admission queue      → 400 401 402 403 404 429 503
+ *              place the hold, or wait in the admission queue. A DELETE waits until what it
+ *              takes away is paid                                  → 400 401 402 403 404 429 503
  *   forward    provider credential in, bytes out                   → 502
  *   observe    the meter looks at a view of each chunk of the reply
  *   settle     usage → price → one store transaction; closes the hold once, on every way out. A call whose cost comes
@@ -100,11 +101,15 @@ async function serveCall(
   try {
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
-    const fileBound = endpoint?.model === 'batch_file' ? await findFileBound(readCall, gateway) : null
-    const source = isMadeFromVideo(readCall) ? await askForSource(readCall, gateway) : null
-    const call = { ...readCall, plan: planCall(readCall, { fileBound, source }, gateway) }
+    const found = findMadeFrom(readCall, gateway)
+    const madeFrom = found === null ? null : await found
+    const call = { ...readCall, plan: planCall(readCall, madeFrom, gateway) }
 
     // admit
+    if (exchange.method === 'DELETE') {
+      const denial = (await checkKey?.()) ?? (await refuseDelete(call, gateway))
+      if (denial !== null) return refuseCall(call, denial.refusal, gateway, denial)
+    }
     const admission = await admit(call, gateway)
     if (admission.kind === 'client_left') return
     if (admission.kind === 'refused') {
@@ -118,6 +123,12 @@ async function serveCall(
   } finally {
     if (read.body.kind === 'held') read.body.held.dispose()
   }
+}
+
+/** Asked of keys in force only: it has upstream asked. */
+async function refuseDelete({ surface, target }: ReadCall, gateway: Gateway): Promise<Denial | null> {
+  const mayGo = await gateway.deferrals.beforeDelete(surface, target.path)
+  return mayGo ? null : { refusal: refuseUnpaidDelete(), balanceNanos: null }
 }
 
 /** From here on there is a hold, and every way out closes it. */
@@ -173,10 +184,6 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
   let isDeferred = false
   try {
     // forward and observe
-    if (exchange.method === 'DELETE' && !(await gateway.deferrals.beforeDelete(surface, call.target.path))) {
-      const balanceNanos = (await settle(NOTHING_BILLED))?.balanceNanos ?? null
-      return deny(exchange, surface, refuseUnpaidDelete(), { balanceNanos })
-    }
     await taps.seeHeld(call.read.body)
     const end = await send(call, reply, taps, gateway)
     endedMs = clock.monotonicMs()

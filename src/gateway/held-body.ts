@@ -7,6 +7,8 @@ import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import type { BodyRoom, KeyShare } from './key-shares.ts'
 
+const PART_BYTES = 256 * 1024
+
 /**
  * A request body that waits for admission: in memory while it is small and there is room, then in a temporary
  * file that has no name from the moment it is open, so that no crash leaves it behind.
@@ -68,13 +70,19 @@ export class HeldBody {
 
   /** The body as a stream, from memory and then from the file. */
   stream(): Readable {
-    return Readable.from(this.parts(), { objectMode: false, highWaterMark: 256 * 1024 })
+    return Readable.from(this.parts(), { objectMode: false, highWaterMark: PART_BYTES })
   }
 
+  /** Each time from the beginning. A stream of the file would close it where it is not read to its end. */
   async *parts(): AsyncGenerator<Buffer> {
     yield* this.#chunks.all()
-    if (this.#file === null) return
-    yield* this.#file.createReadStream({ start: 0, autoClose: false, highWaterMark: 256 * 1024 })
+    for (let at = 0; this.#file !== null; ) {
+      const part = Buffer.allocUnsafe(PART_BYTES)
+      const { bytesRead } = await this.#file.read(part, 0, PART_BYTES, at)
+      if (bytesRead === 0) return
+      at += bytesRead
+      yield part.subarray(0, bytesRead)
+    }
   }
 
   /** Gives memory and disk back. May be called again. */
@@ -107,8 +115,8 @@ export class HeldBody {
     if (this.#file === null && !this.#disposed) {
       const path = join(this.#room.tempDir, `body-${randomUUID()}`)
       const file = await open(path, 'wx+', 0o600)
-      await unlink(path)
       this.#file = file
+      await unlink(path)
       if (this.#disposed) await file.close()
     }
     // The client may have left while the disk was looked at or the file was being opened.

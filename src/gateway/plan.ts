@@ -1,20 +1,58 @@
-import type { Bound } from '../kernel/money.ts'
-import type { Usage } from '../kernel/usage.ts'
 import { modelAsked as modelIn } from '../metering/request-facts.ts'
 import { ambiguityFor } from '../providers/ambiguity.ts'
+import { sourceOf } from '../providers/chat/videos.ts'
 import { type Endpoint, READER_OF, type UsageReader } from '../providers/endpoint.ts'
 import { namedInFile, namedModels } from '../providers/named-models.ts'
+import { askUpstream, OBJECT_ID } from './ask-upstream.ts'
 import type { CallPlan, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
-import type { BillPlan } from './pricer.ts'
+import type { BillPlan, MadeFrom } from './pricer.ts'
+
+const NOTHING: MadeFrom = { fileBound: null, video: null }
+
+/** What the store or upstream knows of what the call is made from. Null, as of nearly every call: that is nothing. */
+export function findMadeFrom(call: ReadCall, gateway: Gateway): Promise<MadeFrom> | null {
+  const { endpoint } = call
+  if (endpoint?.model === 'batch_file') return findFile(call, gateway)
+  const isVideo = endpoint?.billing === 'metered' && endpoint.usage === 'video'
+  return isVideo && endpoint.template !== '/v1/videos' ? findVideo(call, endpoint, gateway) : null
+}
+
+/** As the file was found when this key uploaded it. */
+async function findFile({ read, digest }: ReadCall, { store }: Gateway): Promise<MadeFrom> {
+  const { batchFile } = namedInFile(read.facts)
+  if (batchFile === null) return NOTHING
+  // A store that cannot be asked is found out again, and told, when the call is to be admitted.
+  return { ...NOTHING, fileBound: await store.findBatchFile(digest, batchFile).catch(() => null) }
+}
+
+/**
+ * As upstream shows it, which knows videos that were not made here as well. It is asked only where a limit depends on the
+ * hold, so that a stranger, or a key that has nothing left, has nothing asked.
+ */
+async function findVideo(
+  { target, read, surface, upstream, digest }: ReadCall,
+  endpoint: Endpoint,
+  { store, clock }: Gateway,
+): Promise<MadeFrom> {
+  const id = sourceOf(endpoint, target.path, read.facts)
+  if (id === null || !OBJECT_ID.test(id)) return NOTHING
+  const caller = await store.lookUpKey(digest, clock.nowMs()).catch(() => null)
+  if (caller?.kind !== 'api_key') return NOTHING
+  const { capNanos, spentNanos, creditEnforced, balanceNanos } = caller.means
+  const isSpent = (capNanos !== null && spentNanos >= capNanos) || (creditEnforced && balanceNanos <= 0n)
+  if (isSpent || (capNanos === null && !creditEnforced)) return NOTHING
+  const answer = await askUpstream(surface, upstream, `/v1/videos/${id}`, 'video')
+  return { ...NOTHING, video: answer.kind === 'answered' ? (answer.metered?.usage ?? null) : null }
+}
 
 /**
  * What the call may cost, which models it names and how it will be priced, by what was read of it and of what it is made
- * from. Asks no store.
+ * from.
  */
 export function planCall(
   call: ReadCall,
-  { fileBound, source }: { readonly fileBound: Bound | null; readonly source: Usage | null },
+  madeFrom: MadeFrom | null,
   { pricer, clock }: Pick<Gateway, 'pricer' | 'clock'>,
 ): CallPlan {
   const { exchange, target, surface, endpoint, request } = call
@@ -30,8 +68,7 @@ export function planCall(
     facts,
     modelAsked,
     bodyBytes: request.lengthBytes,
-    fileBound,
-    source,
+    madeFrom: madeFrom ?? NOTHING,
     atMs: clock.nowMs(),
   })
   return {
@@ -46,11 +83,4 @@ export function planCall(
 
 function readerOf({ metered }: BillPlan, endpoint: Endpoint | null): UsageReader | null {
   return metered && endpoint?.billing === 'metered' ? endpoint.usage : null
-}
-
-/** What the file may cost that a batch is to be made of, as it was found when this key uploaded it. */
-export async function findFileBound({ read, digest }: ReadCall, { store }: Gateway): Promise<Bound | null> {
-  const { batchFile } = namedInFile(read.facts)
-  // A store that cannot be asked is found out again, and told, when the call is to be admitted.
-  return batchFile === null ? null : await store.findBatchFile(digest, batchFile).catch(() => null)
 }

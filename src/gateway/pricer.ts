@@ -33,11 +33,17 @@ export interface PricedRequest {
   readonly modelAsked: string | null
   /** Of the decoded body. */
   readonly bodyBytes: number
-  /** The video that the call makes another one from; null where it does not, or that one is not known. */
-  readonly source?: Usage | null
-  /** What the file may cost that a batch is made of; null where it is not known, or none is. */
-  readonly fileBound?: Bound | null
+  /** Left out where it is made from nothing that was there before. */
+  readonly madeFrom?: MadeFrom
   readonly atMs: number
+}
+
+/** What a call makes something of that was there before: its hold goes by it. */
+export interface MadeFrom {
+  /** What the file may cost that a batch is made of; null where it is not known. */
+  readonly fileBound: Bound | null
+  /** The video that another one is made from; null where it was not asked for, is an upload or cannot be had. */
+  readonly video: Usage | null
 }
 
 /** How a call will be rated, decided before it goes and kept with it: a price that changes meanwhile changes nothing. */
@@ -148,7 +154,7 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
         limits,
         endpoint.usage !== 'video'
           ? asked
-          : { ...asked, video: videoAsked(endpoint, call.facts, call.source ?? null) },
+          : { ...asked, video: videoAsked(endpoint, call.facts, call.madeFrom?.video ?? null) },
         version,
         settings,
       )
@@ -230,7 +236,7 @@ function metered(
   const bound =
     context.video === undefined
       ? boundFor(call, limits, context, version, settings)
-      : boundVideo(context.video, call.source ?? null, context, version, settings)
+      : boundVideo(context.video, call.madeFrom?.video ?? null, context, version, settings)
   return {
     hold: holdOf(bound),
     priceVersion: version.id,
@@ -299,7 +305,7 @@ function batchPlan(
   if (makes !== 'message_batch' && makes !== 'batch') return null
   const inFile = model === 'batch_file'
   const bound = inFile
-    ? (call.fileBound ?? null)
+    ? (call.madeFrom?.fileBound ?? null)
     : facts.kind === 'json'
       ? (facts.records?.bound ?? null)
       : null

@@ -104,10 +104,3 @@ export function uploadedFileId(reply: Uint8Array): string | null {
   if (object?.kind !== 'string' || object.value !== 'file') return null
   return id?.kind === 'string' && isFileId(id.value) ? id.value : null
 }
-
-/** What a file was made for, in the whole reply that shows it. */
-export function filePurpose(reply: Uint8Array): string | null {
-  const scan = reply.length > UPLOAD_REPLY_BYTES_MAX ? null : scanJson(reply, ['purpose'])
-  const purpose = scan?.kind === 'object' ? scan.members.get('purpose') : undefined
-  return purpose?.kind === 'string' ? purpose.value : null
-}

@@ -48,8 +48,10 @@ interface UpstreamSpec {
   path(basePath: string, path: string): string
   /** Hosts that process in one region only, which can cost more. */
   readonly regionalHost: RegExp | null
-  /** What a request for the list of models needs. */
-  readonly modelList: { readonly query: string; readonly headers: Readonly<Record<string, string>> }
+  /** What requests of the gateway's own need besides the credential. */
+  ownHeaders(path: string): Readonly<Record<string, string>>
+  /** What the list of models is asked for with, to have all of them. */
+  readonly modelListQuery: string
 }
 
 /** How SDKs of the surface expect an error of our own. */

@@ -43,6 +43,7 @@ test('what is not paid is not deleted while upstream cannot say what it cost', a
   const refused = await bench.call(path, undefined, { method: 'DELETE' })
   assert.equal(refused.status, 503)
   assert.equal(refused.header('retry-after'), '1')
+  assert.equal(await stateOf(refused.requestId), 'refused')
   assert.equal(wasAsked(`DELETE ${path}`), false)
   assert.equal(await stateOf(requestId), 'deferred')
 

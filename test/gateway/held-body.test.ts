@@ -152,3 +152,15 @@ test('a body that is let go of while it is being written gives its room back, an
 test('what is free of a disk is what statfs says, and more than nothing', async () => {
   assert.ok((await freeBytesOf(tempDir)) > 0)
 })
+
+test('a body in a file is read again whole after its beginning alone was read', async () => {
+  const room = roomFor({ memoryBytesMax: 0 })
+  const held = new HeldBody(room, new KeyShare('k'))
+  const sent = Buffer.from(Array.from({ length: 1_000_000 }, (_, i) => i % 251))
+  await held.append(sent)
+  assert.deepEqual(await held.beginning(1_000), sent.subarray(0, 1_000))
+  assert.deepEqual(await bytesOf(held), sent)
+  assert.deepEqual(await bytesOf(held), sent)
+  held.dispose()
+  await givenBack(room)
+})

@@ -19,7 +19,7 @@ async function planOf(path: string, body: Body, source = null as ReturnType<type
   const facts = await factsOf(endpoint, body)
   const plan = pricer.plan({
     ...{ surface: 'chat', method: 'POST', path, endpoint, facts, modelAsked: modelAsked(facts) },
-    ...{ source, bodyBytes: 100, atMs: Date.now() },
+    ...{ madeFrom: { fileBound: null, video: source }, bodyBytes: 100, atMs: Date.now() },
   })
   const { hold, unpricedModel, makes } = plan
   const held =

@@ -82,7 +82,9 @@ export const chat: SurfaceSpec = {
     credential: (key) => ['Authorization', `Bearer ${key}`],
     path: upstreamPath,
     regionalHost: /^(?:us|eu|ae|au|in|jp)\.api\.openai\.com$/,
-    modelList: { query: '', headers: {} },
+    // Without it upstream shows nothing of threads.
+    ownHeaders: (path) => (path.startsWith('/v1/threads/') ? { 'openai-beta': 'assistants=v2' } : {}),
+    modelListQuery: '',
   },
   errors: {
     requestIdHeader: 'x-request-id',

@@ -35,8 +35,9 @@ export const messages: SurfaceSpec = {
     // The URL ends where the host's own paths begin.
     path: (basePath, path) => basePath + path,
     regionalHost: null,
+    ownHeaders: () => ({ 'anthropic-version': '2023-06-01' }),
     // It answers in pages of 20 unless asked for more.
-    modelList: { query: '?limit=1000', headers: { 'anthropic-version': '2023-06-01' } },
+    modelListQuery: '?limit=1000',
   },
   errors: {
     requestIdHeader: 'request-id',
