@@ -39,12 +39,12 @@ const DATABASES = 'test/support/postgres.ts'
 
 /**
  * Bytes that are refused before the store is asked, or flow after it has answered: half a minute that shows no more. Nor do
- * certificates, lines on a terminal, the words of a help, signals to npm and the looks of pages depend on where the books are.
+ * certificates, lines on a terminal, the words of a help and the looks of pages depend on where the books are.
  * An SDK is compared by what it gets with and without the gateway; the figures are those of billing, on both stores. What is
  * settled later is kept by the store, so the SDK tests of that run on both.
  */
 const ONE_STORE =
-  /\/(?:compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|npm-start|tls)\.test\.ts$|^test\/sdk\/(?:ai-7|anthropic-[01]|openai-[47])\.test\.ts$/
+  /\/(?:compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$|^test\/sdk\/(?:ai-7|anthropic-[01]|openai-[47])\.test\.ts$/
 
 /** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/
