@@ -44,7 +44,7 @@ export async function checkKey(
 const NOTHING_READ: AskedFor = { endpoint: '', model: null, unmeteredMember: null, allowedModels: [] }
 
 /** As `decideAdmission` refuses by money. */
-function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
+export function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
   const { capNanos, spentNanos, heldNanos } = means
   if (capNanos !== null && spentNanos >= capNanos) {
     const budget = { spentNanos, heldNanos, capNanos, resetsAtMs: nextMonthMs(atMs) }

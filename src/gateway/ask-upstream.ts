@@ -6,10 +6,9 @@ import { objectOf, scalars } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { isPickedObject } from '../providers/request-members.ts'
 import { providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
-import { nameAt } from '../providers/usage/reading.ts'
+import { nameAt, objectAt } from '../providers/usage/reading.ts'
 import { forward } from './forward.ts'
 import type { Upstream } from './upstream-pool.ts'
 
@@ -122,8 +121,7 @@ export async function askForPurpose(
   const question = { surface, upstream, method: 'GET', path, idleMs: limits.storedAnswerMs } as const
   const head = await ask({ ...question, take: () => (chunk) => file.write(chunk) })
   const shown = head?.status === 200 ? file.end() : null
-  const value = shown?.kind === 'object' ? shown.picked.value : null
-  return isPickedObject(value) ? nameAt(value['purpose']) : null
+  return shown?.kind === 'object' ? nameAt(objectAt(shown.picked.value)['purpose']) : null
 }
 
 /** Seconds; the form with a date is not worth reading here. */

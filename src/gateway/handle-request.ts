@@ -101,8 +101,7 @@ async function serveCall(
   try {
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
-    const found = findMadeFrom(readCall, gateway)
-    const madeFrom = found === null ? null : await found
+    const madeFrom = await findMadeFrom(readCall, gateway)
     const call = { ...readCall, plan: planCall(readCall, madeFrom, gateway) }
 
     // admit

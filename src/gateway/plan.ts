@@ -3,6 +3,7 @@ import { ambiguityFor } from '../providers/ambiguity.ts'
 import { sourceOf } from '../providers/chat/videos.ts'
 import { type Endpoint, READER_OF, type UsageReader } from '../providers/endpoint.ts'
 import { namedInFile, namedModels } from '../providers/named-models.ts'
+import { refuseSpent } from './admit.ts'
 import { askUpstream, OBJECT_ID } from './ask-upstream.ts'
 import type { CallPlan, ReadCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
@@ -37,11 +38,12 @@ async function findVideo(
 ): Promise<MadeFrom> {
   const id = sourceOf(endpoint, target.path, read.facts)
   if (id === null || !OBJECT_ID.test(id)) return NOTHING
-  const caller = await store.lookUpKey(digest, clock.nowMs()).catch(() => null)
+  const atMs = clock.nowMs()
+  const caller = await store.lookUpKey(digest, atMs).catch(() => null)
   if (caller?.kind !== 'api_key') return NOTHING
-  const { capNanos, spentNanos, creditEnforced, balanceNanos } = caller.means
-  const isSpent = (capNanos !== null && spentNanos >= capNanos) || (creditEnforced && balanceNanos <= 0n)
-  if (isSpent || (capNanos === null && !creditEnforced)) return NOTHING
+  const { capNanos, creditEnforced } = caller.means
+  const isLimited = capNanos !== null || creditEnforced
+  if (!isLimited || refuseSpent(caller.means, atMs) !== null) return NOTHING
   const answer = await askUpstream(surface, upstream, `/v1/videos/${id}`, 'video')
   return { ...NOTHING, video: answer.kind === 'answered' ? (answer.metered?.usage ?? null) : null }
 }

@@ -24,8 +24,6 @@ export interface GatewayOptions {
   readonly settings?: Partial<Config>
   readonly clock?: Clock
   readonly diskFault?: SharedArrayBuffer
-  /** How long the store may take; tests of stores that do not answer want what a gateway has. */
-  readonly storeAnswerMs?: number
   /** Where the build of the dashboard is. */
   readonly dashboardDir?: URL
   /** Where webhooks find their hosts, in the place of name servers. */
@@ -56,7 +54,7 @@ export interface TestGateway {
   close(): Promise<void>
 }
 
-/** Tests run beside others on machines that are busy, and are not about how soon. */
+/** For the store. Tests run beside others on machines that are busy; those about how soon start a process or a store of their own. */
 const PATIENCE_MS = 30_000
 
 /** A gateway in this process, on a free port, with books and a data directory that go when it closes. */
@@ -88,7 +86,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
       ...(options.dashboardDir === undefined ? {} : { dashboardDir: options.dashboardDir }),
-      storeAnswerMs: options.storeAnswerMs ?? PATIENCE_MS,
+      storeAnswerMs: PATIENCE_MS,
       reached: (point) => options.reached?.(point),
       onFatal(error) {
         if (options.onFatal === undefined) throw error
