@@ -51,6 +51,18 @@ test('upstream is asked once for its models, with the key and nothing of ours', 
   assert.deepEqual(headerValues(request?.headerLines ?? [], 'authorization'), [`Bearer ${CANARIES.chatKey}`])
 })
 
+test('the Messages API is asked for all of its models at once, in the version that it asks for', async () => {
+  answerWith('200 OK', [], { data: [{ id: 'claude-haiku-5-5' }] })
+  const report = await examineWith(dataDir, {
+    TOLLGATE_MESSAGES_URL: upstream.url,
+    TOLLGATE_MESSAGES_KEY: CANARIES.messagesKey,
+  })
+  assert.equal(report.check('upstream_messages').state, 'ok')
+  const [request] = upstream.requests
+  assert.equal(request?.requestLine, 'GET /v1/models?limit=1000 HTTP/1.1')
+  assert.deepEqual(headerValues(request?.headerLines ?? [], 'anthropic-version'), ['2023-06-01'])
+})
+
 test("a key that the provider refuses is a problem that names its variable, the provider's own too", async () => {
   const simulator = await startSimulator({ messagesKey: 'the right one', chatKey: 'the right one' })
   try {
