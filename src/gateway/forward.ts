@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { MessageHead, MessageReceiver } from '../http/message-reader.ts'
+import type { RawConnection } from '../http/raw-connection.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import { composeHead, type Sendable, Unsendable, type UpstreamRequest } from './send-request.ts'
 import type { UpstreamConnection } from './upstream-connection.ts'
@@ -20,6 +21,8 @@ export type CallEnd =
       readonly sent: boolean
       readonly whole: boolean
     }
+  /** Upstream has agreed to speak another protocol on this connection. */
+  | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
   /** We gave it up because the client left. */
   | { readonly kind: 'abandoned'; readonly sent: boolean }
 
@@ -36,7 +39,11 @@ export interface UpstreamCall {
 export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: ReplyReceiver): UpstreamCall {
   const head = composeHead(request)
   if (head instanceof Unsendable) return refusedCall(head)
-  const call = new ForwardedCall({ method: request.method, head, body: request.body }, receiver)
+  const call = new ForwardedCall(
+    { method: request.method, head, body: request.body },
+    receiver,
+    request.upgrades,
+  )
   pool.place(call)
   return call
 }
@@ -44,6 +51,7 @@ export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: 
 class ForwardedCall implements UpstreamCall, Placed {
   readonly ended: Promise<CallEnd>
   readonly method: string
+  readonly upgrades: boolean
   readonly #receiver: ReplyReceiver
   readonly #finish: (end: CallEnd) => void
   #sendable: Sendable | null
@@ -52,11 +60,12 @@ class ForwardedCall implements UpstreamCall, Placed {
   #hasHead = false
   #isOver = false
 
-  constructor(sendable: Sendable, receiver: ReplyReceiver) {
+  constructor(sendable: Sendable, receiver: ReplyReceiver, upgrades = false) {
     const { promise, resolve } = Promise.withResolvers<CallEnd>()
     this.ended = promise
     this.#finish = resolve
     this.method = sendable.method
+    this.upgrades = upgrades
     this.#sendable = sendable
     this.#receiver = receiver
     // From the beginning, since it may break while there is no connection yet.
@@ -102,6 +111,12 @@ class ForwardedCall implements UpstreamCall, Placed {
 
   end(trailers: string[]): void {
     this.#end({ kind: 'complete', trailers })
+  }
+
+  switched(head: MessageHead, connection: RawConnection): void {
+    // The call was given up while upstream answered.
+    if (this.#isOver) connection.destroy()
+    this.#end({ kind: 'switched', head, connection })
   }
 
   broken(error: Error, whole: boolean): void {

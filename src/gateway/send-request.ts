@@ -20,6 +20,8 @@ export interface UpstreamRequest {
   readonly target: string
   readonly headers: string[]
   readonly body: UpstreamBody
+  /** The connection is to become a WebSocket. */
+  readonly upgrades?: boolean
 }
 
 /** Bytes, in one piece or several, go with their length; a stream goes chunked unless a length is given. */
@@ -45,7 +47,8 @@ const roles = new NameMemo<Role>((name) => {
  * The head as it is written: host and connection first, then the lines as they are given, framing last. The parser
  * lets nothing through that could not be sent; this is for the day it does.
  */
-export function composeHead({ method, target, headers, body }: UpstreamRequest): RequestHead | Unsendable {
+export function composeHead(request: UpstreamRequest): RequestHead | Unsendable {
+  const { method, target, headers, body, upgrades = false } = request
   if (!TOKEN.test(method) || !TARGET.test(target)) return new Unsendable('a request line that cannot be sent')
   let host: string | null = null
   let lengthGiven: string | null = null
@@ -63,8 +66,9 @@ export function composeHead({ method, target, headers, body }: UpstreamRequest):
   if (host === null) return new Unsendable('a request without a host')
   const lengthBytes = lengthOf(body, lengthGiven)
   if (lengthBytes instanceof Unsendable) return lengthBytes
+  const connection = upgrades ? 'connection: Upgrade\r\nupgrade: websocket' : 'connection: keep-alive'
   return {
-    text: `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n${lines}`,
+    text: `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${connection}\r\n${lines}`,
     lengthBytes,
   }
 }

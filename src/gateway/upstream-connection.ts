@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { type MessageHead, MessageReader, type MessageReceiver } from '../http/message-reader.ts'
+import { RawConnection } from '../http/raw-connection.ts'
 import { firstValue, hasHeader } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
 import { holdFailedWrites } from '../kernel/node-internals.ts'
@@ -24,6 +25,9 @@ export interface CarriedCall extends MessageReceiver {
   begun(): void
   /** `whole`: nothing of the request was left to be handed to the socket. */
   broken(error: Error, whole: boolean): void
+  /** Whether it asks for another protocol; if upstream agrees, `switched` comes last. */
+  readonly upgrades: boolean
+  switched(head: MessageHead, connection: RawConnection): void
 }
 
 export interface ConnectionOwner {
@@ -61,6 +65,8 @@ export class UpstreamConnection implements MessageReceiver {
   #hasUnasked = false
   /** After the reply; 0 if the connection has to close. */
   #reusableMs = 0
+  /** Since upstream has changed the protocol. */
+  #raw: RawConnection | null = null
 
   constructor(connect: Connect, first: CarriedCall, owner: ConnectionOwner) {
     const { socket, readyEvent } = connect((chunk) => this.#onData(chunk))
@@ -76,13 +82,17 @@ export class UpstreamConnection implements MessageReceiver {
       clearTimeout(timer)
       if (this.#carried !== null) this.carry(this.#carried)
     })
-    socket.on('drain', () => this.#upload?.drained())
+    socket.on('drain', () => {
+      this.#upload?.drained()
+      this.#raw?.drained()
+    })
     socket.on('end', () => this.#onEnd())
     socket.on('error', (error) => this.fail(error))
     socket.on('close', () => {
       clearTimeout(timer)
       this.fail(new UpstreamBroke('UPSTREAM_CLOSED', 'the connection closed'))
       this.#reader.close()
+      this.#raw?.closed()
     })
     holdFailedWrites(socket, () => {
       this.#wasReset = true
@@ -135,7 +145,12 @@ export class UpstreamConnection implements MessageReceiver {
     const carried = this.#carried
     const { status } = head
     if (carried === null) this.#hasUnasked = true
-    else if (status === 100 || status === 101) {
+    else if (status === 101 && carried.upgrades) {
+      this.#carried = null
+      this.#reader.stop()
+      this.#raw = new RawConnection(this.#socket)
+      carried.switched(head, this.#raw)
+    } else if (status === 100 || status === 101) {
       this.fail(new UpstreamBroke('UPSTREAM_UNASKED', `upstream answered ${status}, which was not asked for`))
     } else if (status < 100 || status > 999) {
       this.fail(new Error(`upstream answered with status ${status}`))
@@ -168,7 +183,15 @@ export class UpstreamConnection implements MessageReceiver {
     carried.end(trailers)
   }
 
+  beyond(chunk: Borrowed): void {
+    this.#raw?.arrived(chunk)
+  }
+
   #onData(chunk: Borrowed): void {
+    if (this.#raw !== null) {
+      this.#raw.arrived(chunk)
+      return
+    }
     if (this.#carried === null) {
       this.#refuseUnasked()
       return
@@ -176,7 +199,7 @@ export class UpstreamConnection implements MessageReceiver {
     const error = this.#reader.read(chunk)
     if (this.#carried !== null) {
       if (error !== null) this.fail(error)
-    } else if (this.isOpen) this.#rest(error)
+    } else if (this.isOpen && this.#raw === null) this.#rest(error)
   }
 
   /** The reply is over. */
@@ -196,6 +219,8 @@ export class UpstreamConnection implements MessageReceiver {
   }
 
   #onEnd(): void {
+    // What was written to it still leaves; its close comes then.
+    if (this.#raw !== null) return
     // Where only the end of the connection ends a body, a reset must not pass for it.
     if (this.#hasHead && !this.#wasReset) this.#reader.finish()
     this.fail(new UpstreamBroke('UPSTREAM_CLOSED', 'upstream closed the connection'))

@@ -6,7 +6,8 @@ import type { Borrowed } from '../kernel/read-buffer.ts'
 import { ConnectionMemory, IncomingRequest, type RequestSource } from './incoming-request.ts'
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
-import { firstValue } from './raw-headers.ts'
+import { RawConnection } from './raw-connection.ts'
+import { firstValue, tokensOf } from './raw-headers.ts'
 
 /** What a connection tells the server that accepted it. None of these may throw. */
 export interface ConnectionOwner {
@@ -55,6 +56,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   #arriving: IncomingRequest | null = null
   /** No further request is read: the last one said so, or what came after it is none. */
   #isLast = false
+  /** What follows the last request: it asked for another protocol. */
+  #raw: RawConnection | null = null
   readonly #timeouts: ConnectionTimeouts
   readonly remoteAddress: string
   readonly isEncrypted: boolean
@@ -104,6 +107,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 
   flowChanged(): void {
+    if (this.#raw !== null && this.#arriving === null) return
     const isFull = this.#arriving?.isFull === true
     if (isFull && this.#arriving !== this.#turns[0]?.request && this.#mayDropAhead()) this.#dropAhead()
     else if (isFull) this.socket.pause()
@@ -126,17 +130,20 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     }
     const request = new IncomingRequest(head, this)
     const expects = expectationOf(head)
+    if (asksForWebSocket(head)) this.#raw = new RawConnection(this.socket)
     const reply = new OutgoingReply({
       socket: this.socket,
       method: head.method,
       httpVersion: head.httpVersion,
       // HTTP/1.0 has no reliable way to keep a connection: its Keep-Alive was a proposal that proxies pass on unread.
-      keepAlive: head.keepAlive && head.httpVersion !== '1.0' && !this.#owner.isDraining,
+      keepAlive:
+        head.keepAlive && head.httpVersion !== '1.0' && !this.#owner.isDraining && this.#raw === null,
       expectsContinue: expects === 'continue',
       keepAliveSeconds: limits.keepAliveTimeoutMs / 1_000,
       nowMs: this.#owner.nowMs,
       reset: this.#reset,
       onFinished: this.#onReplied,
+      raw: this.#raw,
     })
     this.#arriving = request
     this.#turns.push({ request, reply, expects })
@@ -153,12 +160,25 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     if (request === null) return
     this.#arriving = null
     if (!request.keepAlive) this.#isLast = true
+    if (this.#raw !== null) {
+      this.#isLast = true
+      this.#reader.stop()
+    }
     request.arrivedWhole()
     if (requestWhole.hasSubscribers) requestWhole.publish({ request, socket: this.socket })
     this.#goOn()
   }
 
+  /** Bytes behind a request that asked for another protocol. */
+  beyond(chunk: Borrowed): void {
+    this.#raw?.arrived(chunk)
+  }
+
   #onData(chunk: Borrowed): void {
+    if (this.#raw !== null && this.#arriving === null) {
+      this.#raw.arrived(chunk)
+      return
+    }
     if (this.#isLast && this.#arriving === null) return
     if (this.isIdle) this.#timeouts.headBegins(this.#owner.monotonicMs())
     const error = this.#reader.read(chunk)
@@ -178,7 +198,10 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     this.#wire.resetAndDestroy()
   }
 
-  readonly #onDrain = (): void => this.#turns[0]?.reply.drained()
+  readonly #onDrain = (): void => {
+    this.#turns[0]?.reply.drained()
+    this.#raw?.drained()
+  }
 
   readonly #onClose = (): void => {
     this.#reader.close()
@@ -189,6 +212,7 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       request.closed()
       reply.connectionClosed()
     }
+    this.#raw?.closed()
   }
 
   readonly #onReplied = (reusable: boolean): void => {
@@ -198,6 +222,8 @@ export class ClientConnection implements MessageReceiver, RequestSource {
     // The handler may have answered without taking the body in.
     if (request?.complete === false) request.discard(limits.earlyAnswerDrainMs)
     if (reusable) this.#goOn()
+    // Frames that were sent ahead of the answer are still taken, or a reset would overtake it.
+    else if (this.#raw !== null) this.#raw.end(limits.earlyAnswerDrainMs)
     else if (request?.complete === true) this.socket.destroySoon()
     // The rest of a request that was answered early is still taken, or a reset would overtake the answer.
     else this.socket.end()
@@ -251,6 +277,15 @@ export class ClientConnection implements MessageReceiver, RequestSource {
       this.#owner.onBroken(this.socket, error, headTextOf(last.request))
     } else this.socket.destroy()
   }
+}
+
+function asksForWebSocket({ isUpgrade, method, httpVersion, headers }: MessageHead): boolean {
+  return (
+    isUpgrade &&
+    method === 'GET' &&
+    httpVersion === '1.1' &&
+    tokensOf(headers, 'upgrade').includes('websocket')
+  )
 }
 
 function headTimeout(): WireError {

@@ -43,6 +43,8 @@ export interface MessageReceiver {
   /** Whether more may come at once. A property, so that a method which takes a Buffer does not compile in its place. */
   readonly data: (chunk: Borrowed) => boolean
   end(trailers: string[]): void
+  /** What is read after `stop`. */
+  readonly beyond?: (chunk: Borrowed) => void
 }
 
 interface HeadLimits {
@@ -96,7 +98,7 @@ export class MessageReader {
   readonly #limits: HeadLimits
   readonly #isRequest: boolean
   readonly #parser: number
-  /** What follows a CONNECT is not ours to read. */
+  /** What follows a CONNECT is not ours to read, nor what follows a change of the protocol. */
   #isOver = false
   #isClosed = false
   #hasBegun = false
@@ -155,6 +157,11 @@ export class MessageReader {
     return null
   }
 
+  /** What follows the message that is being told is no HTTP: it goes to the receiver's `beyond`. */
+  stop(): void {
+    this.#isOver = true
+  }
+
   /** Gives the parser's memory back. May be called again. */
   close(): void {
     if (!this.#isClosed) MessageReader.#llhttp.exports.llhttp_free(this.#parser)
@@ -164,7 +171,8 @@ export class MessageReader {
 
   #readPiece(piece: Borrowed): WireError | null {
     let load = -1
-    for (let at = 0; at < piece.length && !this.#isOver; ) {
+    let at = 0
+    while (at < piece.length && !this.#isOver) {
       if (this.#sizedLeft > 0) {
         at = this.#readSized(piece, at)
         continue
@@ -178,6 +186,7 @@ export class MessageReader {
       if (typeof to !== 'number') return to
       at = to
     }
+    if (at < piece.length && !this.#isClosed) this.#receiver.beyond?.(piece.subarray(at))
     return null
   }
 

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { dateLine, framingHeaders, serialiseHeaders, statusLine, writeCoalesced } from './message-writer.ts'
+import type { RawConnection } from './raw-connection.ts'
 
 /** What the reply has to know of the request and of the connection that carries both. */
 interface ReplySetting {
@@ -17,6 +18,8 @@ interface ReplySetting {
   reset(): void
   /** The reply has left. If not `reusable`, the connection ends with it. */
   onFinished(reusable: boolean): void
+  /** The connection, for a request that asked for another protocol; null for every other one. */
+  readonly raw: RawConnection | null
 }
 
 /** How the end of the body is known. */
@@ -99,6 +102,20 @@ export class OutgoingReply {
         : 'Connection: close\r\n') +
       (this.#framing === 'chunked' && !hasCoding ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n')
     this.headersSent = true
+  }
+
+  /** The request asks for a WebSocket. */
+  get maySwitch(): boolean {
+    return this.#setting.raw !== null
+  }
+
+  /** Answers 101 with these lines and no others. What follows on the connection is not HTTP. */
+  switchProtocols(reason: string | undefined, lines: readonly string[]): RawConnection | null {
+    const { raw } = this.#setting
+    if (this.destroyed || this.headersSent || raw === null) return null
+    this.headersSent = true
+    this.#socket.write(`${statusLine(101, reason)}${serialiseHeaders(lines)}\r\n`, 'latin1')
+    return raw
   }
 
   /** What is written between these two leaves together. */
