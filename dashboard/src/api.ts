@@ -126,6 +126,8 @@ export interface Call {
   readonly object_id: string | null
   /** The batch that it is the record of one model of. */
   readonly parent_id: string | null
+  /** The handshake of the WebSocket that it is a turn of, or is itself. */
+  readonly socket_id: string | null
   readonly started_at: string
   readonly ended_at: string | null
   readonly method: string

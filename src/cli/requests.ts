@@ -14,7 +14,7 @@ export const command = defineApiCommand({
   name: 'requests',
   usage:
     'tollgate requests [--key <key>] [--model <model>] [--status <status>] [--state <state>] [--min-cost <usd>] ' +
-    '[--flag <flag>] [--start <time>] [--end <time>] [--limit <n>] [--json | --csv] [--follow] [--no-color]',
+    '[--parent <request id>] [--socket <request id>] [--flag <flag>] [--start <time>] [--end <time>] [--limit <n>] [--json | --csv] [--follow] [--no-color]',
   about: `Shows the log of calls, newest first: every call, whether its bodies are logged or not. Costs are in USD. With --url the
 table begins with the calls that wait in that gateway for room under a cap or for credit.`,
   options: {
@@ -31,6 +31,7 @@ table begins with the calls that wait in that gateway for room under a cap or fo
     ),
     'min-cost': option('<usd>', 'only calls that cost so much or more', 'min_cost_usd'),
     parent: option('<request id>', 'only the records of this batch, one for each model', 'parent_id'),
+    socket: option('<request id>', 'only the turns of the WebSocket with this handshake, and the handshake'),
     flag: option(
       '<flag>',
       'one of streamed, estimated, unpriced, overrun, priced_as_requested, credited, refused',
@@ -56,9 +57,9 @@ table begins with the calls that wait in that gateway for room under a cap or fo
     'tollgate requests --follow --min-cost 0.5',
   ],
   run(values) {
-    const { key, model, status, state, parent, flag, start, end, limit, json, csv } = values
+    const { key, model, status, state, parent, socket, flag, start, end, limit, json, csv } = values
     if (json && csv) throw new UsageError('--json and --csv cannot be used together')
-    const filter = { model, status, state, min_cost_usd: values['min-cost'], parent_id: parent, flag }
+    const filter = { model, status, state, min_cost_usd: values['min-cost'], parent_id: parent, socket, flag }
     const style = outputStyle(values)
     const pathFor = async (api: Api) =>
       key === undefined ? '/gateway/v1/requests' : `/v1/keys/${await findKey(api, '--key', key)}/requests`

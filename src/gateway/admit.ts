@@ -201,6 +201,7 @@ function ask(call: PlannedCall, ahead: Ahead, askedBefore: boolean, gateway: Gat
     modelAsked: recordable(plan.modelAsked, exchange.names),
     clientIp: exchange.clientIp,
     userAgent: recordable(firstValue(exchange.headers, 'user-agent') ?? null, exchange.names),
+    socketId: call.socketId,
     hold: bill.hold,
     models: plan.models,
     ambiguity: ambiguity?.detail ?? null,

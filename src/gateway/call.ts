@@ -22,6 +22,8 @@ export interface Call {
   readonly endpoint: Endpoint | null
   /** Of the key. */
   readonly digest: Buffer
+  /** The request id of the handshake, of a turn of a WebSocket and of the handshake itself. */
+  readonly socketId: string | null
 }
 
 /** After `identify`: there is an upstream for it, and its key may have one more call here. */

@@ -81,7 +81,7 @@ function refusedCall(
 
 /** What the record of a call says that is not sent: it waits, or it is refused. */
 export function describeUnsent(
-  { exchange, target, surface }: Call,
+  { exchange, target, surface, socketId }: Call,
   modelAsked: string | null,
   { clock }: Gateway,
 ) {
@@ -95,6 +95,7 @@ export function describeUnsent(
     modelAsked: recordable(modelAsked, names),
     clientIp: exchange.clientIp,
     userAgent: recordable(firstValue(headers, 'user-agent') ?? null, names),
+    socketId,
   }
 }
 

@@ -64,7 +64,12 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     const denial = await checkKey(credential.digest, isPaid && keyFirst, exchange, gateway)
     const refusal = denial?.refusal ?? notServed ?? (upstream === null ? refuseUnconfigured(surface) : null)
     if (refusal !== null) {
-      return refuseCall({ ...routed, digest: credential.digest }, refusal, gateway, denial ?? {})
+      return refuseCall(
+        { ...routed, digest: credential.digest, socketId: null },
+        refusal,
+        gateway,
+        denial ?? {},
+      )
     }
   }
   if (upstream === null) {
@@ -73,13 +78,14 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   if (credential.kind === 'preflight') return await passPreflight(routed, upstream, gateway)
 
   const { digest } = credential
+  const call = { ...routed, digest, socketId: null }
   const share = gateway.keyShares.enter(digest)
   if (share === null) {
-    return refuseCall({ ...routed, digest }, refuseTooManyCalls(gateway.keyShares.callsMax), gateway)
+    return refuseCall(call, refuseTooManyCalls(gateway.keyShares.callsMax), gateway)
   }
   const check = keyFirst ? null : () => checkKey(digest, isPaid, exchange, gateway)
   try {
-    await serveCall({ ...routed, digest, upstream, share }, check, gateway)
+    await serveCall({ ...call, upstream, share }, check, gateway)
   } finally {
     gateway.keyShares.leave(share)
   }

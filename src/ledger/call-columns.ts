@@ -30,6 +30,8 @@ export const CALL_COLUMNS = {
   objectId: { column: 'object_id', kind: 'text?', from: 'store' },
   /** The call that made the batch of which this is one model's part. */
   parentId: { column: 'parent_id', kind: 'text?', from: 'store' },
+  /** The request id of the handshake, of a turn of a WebSocket; the handshake has its own. */
+  socketId: { column: 'socket_id', kind: 'text?', from: 'opening' },
   startedAtMs: { column: 'started_at_ms', kind: 'count', from: 'store' },
   endedAtMs: { column: 'ended_at_ms', kind: 'count?', from: 'store' },
   method: { column: 'method', kind: 'text', from: 'opening' },
@@ -83,7 +85,7 @@ export const UNSHOWN_COLUMNS = {
   month: 'text',
   day: 'text',
   endpoint: 'text?',
-  /** How many it counts as in usage: of a batch its lines. */
+  /** How many it counts as in usage: of a batch its lines, of a handshake none. */
   requests: 'count',
 } as const satisfies Readonly<Record<string, ColumnKind>>
 

@@ -30,6 +30,11 @@ export interface CallOpening extends OpeningColumns {
   readonly askedBefore: boolean
 }
 
+/** How many it counts as in usage: the handshake of a WebSocket is a record, and in no sum. */
+export function requestsOf({ requestId, socketId }: Pick<CallOpening, 'requestId' | 'socketId'>): 0 | 1 {
+  return socketId === requestId ? 0 : 1
+}
+
 /** An upper bound of what a call may cost, at our prices and at list prices. */
 export type Hold =
   /** It costs nothing: it holds nothing, and no cap or credit stands in its way. */

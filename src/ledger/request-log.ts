@@ -30,6 +30,8 @@ export interface CallFilter {
   readonly flag: CallFlag | null
   /** The records that a call of this id has: of a batch one for each model. */
   readonly parentId?: string | null
+  /** The turns of the WebSocket whose handshake has this id, and the handshake. */
+  readonly socketId?: string | null
 }
 
 /** A place in the log, which is ordered by the instant of admission and then by id, newest first. */
@@ -81,6 +83,7 @@ export interface RefusedCall {
   readonly code: string
   readonly clientIp: string
   readonly userAgent: string | null
+  readonly socketId: string | null
 }
 
 export interface RequestLogStore {

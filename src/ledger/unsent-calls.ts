@@ -18,6 +18,7 @@ type Known =
   | 'modelAsked'
   | 'clientIp'
   | 'userAgent'
+  | 'socketId'
 
 /** The record of a call that never went upstream: one that waits, or one that was refused. */
 export function unsentCall(parts: Pick<CallRecord, Known> & Partial<CallRecord>): CallRecord {
@@ -61,7 +62,8 @@ export class WaitingCalls {
 
   /** Newest first. What is known only of calls that have ended matches none of these. */
   list(filter: CallFilter): readonly CallRecord[] {
-    const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag, parentId = null } = filter
+    const { accountId, keyId, fromMs, toMs, model, status, minCostNanos, flag } = filter
+    const { parentId = null, socketId = null } = filter
     if (status !== null || minCostNanos !== null || flag !== null || parentId !== null) return []
     return [...this.#calls.values()]
       .filter(
@@ -70,7 +72,8 @@ export class WaitingCalls {
           (keyId === null || call.keyId === keyId) &&
           (fromMs === null || call.startedAtMs >= fromMs) &&
           (toMs === null || call.startedAtMs < toMs) &&
-          (model === null || call.modelAsked === model),
+          (model === null || call.modelAsked === model) &&
+          (socketId === null || call.socketId === socketId),
       )
       .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.requestId < b.requestId ? 1 : -1))
   }

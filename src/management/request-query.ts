@@ -102,6 +102,15 @@ export const requestQuery = z
       { type: 'string', description: 'The records of this batch, one for each model.' },
       (text) => (/^req_[0-9A-Z]{26}$/.test(text) ? text : null),
     ),
+    socket: parameter(
+      'socket must be the id of a request: `req_` and a ULID.',
+      {
+        type: 'string',
+        pattern: REQUEST_ID.source,
+        description: 'The turns of the WebSocket whose handshake has this id, and the handshake.',
+      },
+      (text) => (REQUEST_ID.test(text) ? text : null),
+    ),
     flag: wordParameter('flag', FLAGS, 'Calls of which this is true; `refused` is the state.'),
     limit: parameter(
       `limit must be a whole number from 1 to ${PAGE_MAX}; of an export, to ${EXPORT_MAX}.`,
@@ -170,6 +179,7 @@ export function filterOf(query: RequestQuery, accountId: string, keyId: string |
     minCostNanos: query.min_cost_usd ?? null,
     flag: flag === undefined || flag === 'refused' ? null : flag,
     parentId: query.parent_id ?? null,
+    socketId: query.socket ?? null,
   }
 }
 

@@ -78,6 +78,15 @@ const requestMembers: Members<CallRecord> = {
     z.string().nullable().describe('The call that made the batch of which this is the part of one model.'),
     'parentId',
   ],
+  socket_id: [
+    z
+      .string()
+      .nullable()
+      .describe(
+        'Of a turn of a WebSocket: the id of the handshake. A handshake has its own; it is free and in no sum.',
+      ),
+    'socketId',
+  ],
   method: [z.string(), 'method'],
   path: [z.string(), 'path'],
   surface: [z.enum(SURFACE_NAMES), 'surface'],

@@ -60,6 +60,7 @@ export function refusedRecord(row: CallRow): CallRecord {
     overheadMs: endedAtMs - startedAtMs,
     clientIp: text('client_ip'),
     userAgent: textOrNull('user_agent'),
+    socketId: textOrNull('socket_id'),
     code: text('code'),
   })
 }

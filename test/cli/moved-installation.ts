@@ -163,7 +163,7 @@ async function addOddities(dataDir: string): Promise<void> {
       {
         ...{ requestId: 'req_refused', digest: digestOf('odd'), startedAtMs: 3, endedAtMs: 4, method: 'GET' },
         ...{ path: ODD, surface: 'chat', modelAsked: HALF, status: 401, code: 'invalid_api_key' },
-        ...{ clientIp: '::1', userAgent: ODD },
+        ...{ clientIp: '::1', userAgent: ODD, socketId: ODD },
       },
     ])
     await store.keepBodies({

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { changeBooks } from '../support/books.ts'
 import { fillLog } from '../support/fill-log.ts'
 import type { RunningCommand } from '../support/tollgate-process.ts'
 import { assertAllWrong, type CommandBench, startCommandBench, WAYS } from './command-bench.ts'
@@ -8,13 +9,16 @@ const UNKNOWN = 'key_01JCN1ZV5M3T9Q8W7E6R5T4Y3X'
 
 let bench: CommandBench
 let key = { id: '', key: '' }
+/** One of the calls stands for a handshake. */
+let socket = ''
 before(async () => {
   bench = await startCommandBench()
   const created = await bench.run('locally', ['keys', 'create', '--name', 'second', '--json'])
   key = JSON.parse(created.stdout)
   await bench.gateway.call(1_000)
   await bench.gateway.call(2_000, 'claude-opus-4-8')
-  await call(key.key, 'status=429')
+  socket = (await call(key.key, 'status=429')).id
+  await changeBooks(bench.gateway.tollgate, `UPDATE call SET socket_id = id WHERE id = '${socket}'`)
 })
 after(() => bench.close())
 
@@ -72,6 +76,7 @@ for (const way of WAYS) {
       [['--flag', 'streamed'], 'flag=streamed'],
       [['--start', '2020-01-01', '--end', '2020-01-02'], 'start=2020-01-01&end=2020-01-02'],
       [['--limit', '1'], 'limit=1'],
+      [['--socket', socket], `socket=${socket}`],
     ]
     await Promise.all(
       filters.map(async ([args, query]) => {

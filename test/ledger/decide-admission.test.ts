@@ -20,7 +20,7 @@ const OPENING: CallOpening = {
   ...{ endpoint: '/v1/messages', surface: 'messages', modelAsked: 'm', clientIp: '::1', userAgent: null },
   hold: { kind: 'bound', nanos: 10n, listNanos: 20n },
   models: NAMED,
-  ...{ ambiguity: null, priceVersion: 'v', rating: '{}', unratable: null },
+  ...{ socketId: null, ambiguity: null, priceVersion: 'v', rating: '{}', unratable: null },
   ...{ heldCounts: true, ahead: NOBODY_AHEAD, askedBefore: false },
 }
 

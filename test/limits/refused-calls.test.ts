@@ -114,7 +114,7 @@ for (const { what, fields = {}, path = CHAT, body = LUNA, revoked, code, status,
     const { started_at, ended_at, overhead_ms, model: asked, ...rest } = record
     assert.deepEqual(rest, {
       ...{ id: reply.requestId, object: 'request', key_id: id, state: 'refused', method: 'POST', path },
-      ...{ object_id: null, parent_id: null },
+      ...{ object_id: null, parent_id: null, socket_id: null },
       ...{ surface: 'chat', model_served: null, status, stop_reason: null, code },
       ...{ streamed: false, estimated: false, unpriced: false, overrun: false, priced_as_requested: false },
       usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 },

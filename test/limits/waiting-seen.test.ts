@@ -44,7 +44,7 @@ test('a call that waits is in the log and on its key, until it goes', async () =
   const { id: requestId, started_at, user_agent, ...rest } = call
   assert.deepEqual(rest, {
     ...{ object: 'request', key_id: id, state: 'waiting', ended_at: null, method: 'POST' },
-    ...{ object_id: null, parent_id: null },
+    ...{ object_id: null, parent_id: null, socket_id: null },
     ...{ path: '/v1/chat/completions', surface: 'chat', model: 'gpt-6-luna', model_served: null },
     ...{ status: null, stop_reason: null, streamed: false, estimated: false, unpriced: false },
     ...{ overrun: false, priced_as_requested: false, usage: null, cost_usd: null, list_cost_usd: null },

@@ -117,6 +117,7 @@ const CALL: CallRecord = {
   state: 'settled',
   objectId: null,
   parentId: null,
+  socketId: null,
   startedAtMs: 1_000,
   endedAtMs: 2_000,
   method: 'POST',

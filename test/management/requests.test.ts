@@ -3,10 +3,12 @@ import { after, test } from 'node:test'
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { clockAt } from '../limits/clock-at.ts'
+import { changeBooks } from '../support/books.ts'
 import { fillLog } from '../support/fill-log.ts'
 import { startGateway } from '../support/gateway.ts'
 import { badRequestQueries } from './bad-request-queries.ts'
 import { type Answer, askOf, assertRefused, assertUnstored, NO_SUCH_KEY } from './own-client.ts'
+import { readCsv } from './read-csv.ts'
 
 const clock = clockAt('2026-11-28T00:00:00Z')
 const simulator = await startSimulator({ chatKey: 'pc' })
@@ -134,6 +136,35 @@ for (const [what, query, names] of filters) {
     )
   })
 }
+
+test('GET /gateway/v1/requests 200: the turns of a socket and its handshake, in every format', async () => {
+  const idOf = (name: string) => [...named].find(([, each]) => each === name)?.[0] ?? ''
+  const [socket, turns] = [idOf('midnight'), ['midnight', 'unknown model', 'streamed'].map(idOf)]
+  await changeBooks(
+    gateway,
+    `UPDATE call SET socket_id = '${socket}' WHERE id IN (${turns.map((id) => `'${id}'`).join()})`,
+  )
+  const found = ['streamed', 'unknown model', 'midnight']
+  const answer = await account(`?socket=${socket}`)
+  assert.deepEqual(namesOf(answer), found)
+  for (const { socket_id } of rowsOf(answer)) assert.equal(socket_id, socket)
+  assert.deepEqual(namesOf(await ofKey(beta.id, `?socket=${socket}&limit=2`)), found.slice(0, 2))
+  assert.deepEqual(namesOf(await ofKey(alpha.id, `?socket=${socket}`)), [])
+  assert.deepEqual(namesOf(await account(`?socket=${socket}&flag=streamed`)), ['streamed'])
+  for (const none of [idOf('streamed'), idOf('first'), 'req_01ARZ3NDEKTSV4RRFFQ69G5FAV'])
+    assert.deepEqual(namesOf(await account(`?socket=${none}`)), [])
+  for (const state of ['refused', 'waiting'])
+    assert.deepEqual(namesOf(await account(`?socket=${socket}&state=${state}`)), [])
+  const csv = await fetch(`${gateway.url}/gateway/v1/requests?socket=${socket}&format=csv`, {
+    headers: { authorization: `Bearer ${gateway.adminKey}` },
+  })
+  const [head = [], ...rows] = readCsv(await csv.text())
+  const at = head.indexOf('socket_id')
+  assert.deepEqual(
+    rows.map((row) => [named.get(row[0] ?? ''), row[at]]),
+    found.map((name) => [name, socket]),
+  )
+})
 
 test('GET /gateway/v1/requests 200: the exact cost is still at least itself, a nanodollar more is not', async () => {
   const [dear] = rowsOf(await account('?min_cost_usd=0.01'))

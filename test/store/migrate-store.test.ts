@@ -51,7 +51,7 @@ const BODY = { compressed: Buffer.alloc(100, 1), contentType: null, lengthBytes:
 const refused = (requestId: string): RefusedCall => ({
   ...{ requestId, digest: digestOf('a'), startedAtMs: 5, endedAtMs: 6, method: 'POST', path: '/v1/messages' },
   ...{ surface: 'messages', modelAsked: null, status: 402, code: 'budget_exceeded', clientIp: '::1' },
-  userAgent: '\0\t',
+  ...{ userAgent: '\0\t', socketId: 'req_socket' },
 })
 
 /** Books without an open call, and an empty database. */

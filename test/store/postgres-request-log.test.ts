@@ -23,6 +23,7 @@ const ALL: CallFilter = {
 }
 const OF_KEY = { ...ALL, keyId: 'key_a' }
 const RARE = { model: 'rare' }
+const OF_SOCKET = { ...ALL, socketId: 'req_socket' }
 const MARCH = { fromMs: Date.UTC(2026, 2, 1), toMs: Date.UTC(2026, 3, 1) - 1 }
 
 const dialect = dialectOf('database')
@@ -61,11 +62,13 @@ test('a look at the log reads in the order of an index, and only the months it i
           .join('\n')
       })
     const filters = [ALL, OF_KEY, { ...ALL, ...RARE }, { ...OF_KEY, ...RARE }]
-    for (const filter of [...filters, { ...OF_KEY, ...RARE, keyId: 'key_b' }]) {
+    const ofSockets = [OF_SOCKET, { ...OF_SOCKET, ...RARE, keyId: 'key_b' }]
+    for (const filter of [...filters, { ...OF_KEY, ...RARE, keyId: 'key_b' }, ...ofSockets]) {
       const whole = await planOf(filter)
       assert.match(whole, /Merge Append/)
       assert.doesNotMatch(whole, /Seq Scan|Bitmap|Sort {2}/, whole)
-      const index = filter.keyId === null ? /call_2026_03_account_id_started/ : /call_2026_03_key_id_started/
+      const first = 'socketId' in filter ? 'socket_id' : filter.keyId === null ? 'account_id' : 'key_id'
+      const index = new RegExp(`call_2026_03_${first}_started`)
       const narrow = await planOf({ ...filter, ...MARCH })
       assert.match(narrow, index)
       assert.doesNotMatch(narrow, /call_2026_0[24]/, narrow)

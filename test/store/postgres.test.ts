@@ -13,6 +13,7 @@ import { ledgerConformance } from './conformance/ledger.ts'
 import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
 import { sessionConformance } from './conformance/sessions.ts'
+import { socketConformance } from './conformance/sockets.ts'
 import { sortedKeyConformance } from './conformance/sorted-keys.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshPostgres } from './postgres-under-test.ts'
@@ -28,6 +29,7 @@ keyListConformance('PostgreSQL', openFreshPostgres)
 onceConformance('PostgreSQL', openFreshPostgres)
 requestLogConformance('PostgreSQL', openFreshPostgres)
 sessionConformance('PostgreSQL', openFreshPostgres)
+socketConformance('PostgreSQL', openFreshPostgres)
 sortedKeyConformance('PostgreSQL', openFreshPostgres)
 auditRunConformance('PostgreSQL', openFreshPostgres)
 usageConformance('PostgreSQL', openFreshPostgres)

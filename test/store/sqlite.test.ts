@@ -11,6 +11,7 @@ import { ledgerConformance } from './conformance/ledger.ts'
 import { refusedCallConformance } from './conformance/refused-calls.ts'
 import { requestLogConformance } from './conformance/request-log.ts'
 import { sessionConformance } from './conformance/sessions.ts'
+import { socketConformance } from './conformance/sockets.ts'
 import { sortedKeyConformance } from './conformance/sorted-keys.ts'
 import { usageConformance } from './conformance/usage.ts'
 import { openFreshSqlite } from './sqlite-under-test.ts'
@@ -24,6 +25,7 @@ keyListConformance('SQLite', openFreshSqlite)
 onceConformance('SQLite', openFreshSqlite)
 requestLogConformance('SQLite', openFreshSqlite)
 sessionConformance('SQLite', openFreshSqlite)
+socketConformance('SQLite', openFreshSqlite)
 sortedKeyConformance('SQLite', openFreshSqlite)
 auditRunConformance('SQLite', openFreshSqlite)
 usageConformance('SQLite', openFreshSqlite)

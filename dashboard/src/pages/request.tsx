@@ -222,6 +222,14 @@ function Facts({ of: call }: { readonly of: Call }) {
         </Link>
       ),
     ],
+    [
+      'Socket',
+      call.socket_id === null ? null : (
+        <Link key="socket" to={`/requests?socket=${call.socket_id}`}>
+          {call.socket_id}
+        </Link>
+      ),
+    ],
     ['Asked for', `${call.method} ${call.path}`],
     ['Model asked', call.model === call.model_served ? null : call.model],
     [

@@ -11,7 +11,7 @@ import { type Column, Pages, Table } from '../ui/table.tsx'
 const ROWS = 100
 const STATES = ['waiting', 'in_flight', 'deferred', 'settled', 'released', 'interrupted', 'refused'] as const
 const FLAGS = ['streamed', 'estimated', 'unpriced', 'overrun', 'priced_as_requested', 'credited'] as const
-const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_usd'] as const
+const FILTERS = ['start', 'end', 'model', 'state', 'flag', 'status', 'min_cost_usd', 'socket'] as const
 
 /** What happened to this call? The box takes any id; the filters are the URL. */
 export function RequestsPage({ query }: { readonly query: URLSearchParams }) {
@@ -176,7 +176,7 @@ function SumOf({
   readonly filters: Record<string, string | null>
   readonly keyId: string | null
 }) {
-  const { start, end, model, state, flag, status, min_cost_usd: least } = filters
+  const { start, end, model, state, flag, status, min_cost_usd: least, socket } = filters
   const isDays = [start, end].every((day) => day == null || /^\d{4}-\d\d-\d\d$/.test(day))
   const isKnown =
     isDays &&
@@ -184,6 +184,7 @@ function SumOf({
     flag === null &&
     status === null &&
     least === null &&
+    socket === null &&
     (state === null || state === 'settled')
   const usage = useResource<Usage>(isKnown ? withQuery('/v1/usage', { start, end, model, key: keyId }) : null)
   const total = isKnown ? usage.value?.total : undefined
@@ -192,6 +193,11 @@ function SumOf({
       {keyId !== null && (
         <>
           <KeyLink id={keyId} />{' '}
+        </>
+      )}
+      {socket != null && (
+        <>
+          Turns of <Link to={`/requests/${socket}`}>a socket</Link>
         </>
       )}
       {total !== undefined && (
@@ -297,7 +303,7 @@ const STATE_WORDS: Partial<Record<Call['state'], string>> = {
 }
 
 export function Outcome({ of: call }: { readonly of: Call }) {
-  const { state, status, code, unpriced, estimated, overrun, credited, streamed } = call
+  const { state, status, code, unpriced, estimated, overrun, credited, streamed, socket_id } = call
   if (state === 'refused') return <Tag kind="bad">{code ?? 'refused'}</Tag>
   const isBad = status !== null && status >= 400
   return (
@@ -311,6 +317,12 @@ export function Outcome({ of: call }: { readonly of: Call }) {
       {overrun && <Tag kind="look">over its hold</Tag>}
       {credited && <Tag kind="plain">given back</Tag>}
       {streamed && <span class="quiet"> stream</span>}
+      {socket_id !== null && (
+        <>
+          {' '}
+          <Link to={`/requests?socket=${socket_id}`}>socket</Link>
+        </>
+      )}
     </>
   )
 }

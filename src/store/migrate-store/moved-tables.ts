@@ -131,7 +131,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   table('refused_call', 'refused calls', {
     ...{ id: text, account_id: text, key_id: text, started_at_ms: integer, ended_at_ms: integer },
     ...{ method: text, path: text, surface: text, model_asked: text, status: integer, code: text },
-    ...{ client_ip: text, user_agent: text },
+    ...{ client_ip: text, user_agent: text, socket_id: text },
   }),
   table(
     'call_body',

@@ -77,17 +77,21 @@ export function matchingSql(filter: CallFilter, before: CallCursor, from: CallCu
 }
 
 /**
- * Both indexes end in the id, so a place in the log is a place in either of them. SQLite's planner has no statistics
+ * All indexes end in the id, so a place in the log is a place in each of them. SQLite's planner has no statistics
  * and would have to guess; a wrong guess reads the whole table. PostgreSQL could use the account's index for a key that
  * has most of the calls, were the account compared in a way for which it serves.
  */
-function source({ accountId, keyId, state }: CallFilter, before: CallCursor, from: CallCursor): Sql {
+function source(filter: CallFilter, before: CallCursor, from: CallCursor): Sql {
+  const { accountId, keyId, state, socketId = null } = filter
   const table = state === 'refused' ? 'refused_call' : 'call'
-  const index = raw(keyId === null ? `${table}_by_start` : `${table}_by_key`)
-  const whose =
-    keyId === null
+  const ofSocket = socketId !== null && state !== 'refused'
+  const index = raw(`${table}_by_${ofSocket ? 'socket' : keyId === null ? 'start' : 'key'}`)
+  const ofAccount = sql`account_id IS NOT DISTINCT FROM ${accountId}`
+  const whose = ofSocket
+    ? sql`socket_id = ${socketId} AND ${ofAccount} ${keyId === null ? sql`` : sql`AND key_id IS NOT DISTINCT FROM ${keyId}`}`
+    : keyId === null
       ? sql`account_id = ${accountId}`
-      : sql`key_id = ${keyId} AND account_id IS NOT DISTINCT FROM ${accountId}`
+      : sql`key_id = ${keyId} AND ${ofAccount}`
   const months = state === 'refused' ? sql`` : withinMonths(from.startedAtMs, before.startedAtMs)
   return sql`${raw(table)} ${byStore({ sqlite: sql`INDEXED BY ${index}`, postgres: '' })} WHERE ${whose}
     AND (started_at_ms, id) < (${before.startedAtMs}, ${before.requestId})
@@ -95,11 +99,13 @@ function source({ accountId, keyId, state }: CallFilter, before: CallCursor, fro
 }
 
 /** None: all calls match. */
-function matchesSql({ model, status, state, minCostNanos, flag, parentId = null }: CallFilter): Sql[] {
+function matchesSql(filter: CallFilter): Sql[] {
+  const { model, status, state, minCostNanos, flag, parentId = null, socketId = null } = filter
   const parts: Sql[] = []
   if (status !== null) parts.push(sql`status = ${status}`)
   if (state === 'refused') {
     if (model !== null) parts.push(sql`model_asked = ${model}`)
+    if (socketId !== null) parts.push(sql`socket_id = ${socketId}`)
     // It has no flag and cost nothing.
     if (flag !== null || parentId !== null || (minCostNanos ?? 0n) > 0n) parts.push(sql`false`)
     return parts
@@ -131,15 +137,15 @@ export function* keepRefused(calls: readonly RefusedCall[]): Operation<void> {
   const rows = [...first.values()].map(
     (call) => sql`(${call.requestId}, ${call.digest}, ${call.startedAtMs}, ${call.endedAtMs}, ${call.method},
       ${call.path}, ${call.surface}, ${call.modelAsked}, ${call.status}, ${call.code}, ${call.clientIp},
-      ${call.userAgent})`,
+      ${call.userAgent}, ${call.socketId})`,
   )
   yield sql`
     WITH refused (request_id, digest, started_at_ms, ended_at_ms, method, path, surface, model_asked, status, code,
-      client_ip, user_agent) AS (VALUES ${join(rows)})
+      client_ip, user_agent, socket_id) AS (VALUES ${join(rows)})
     INSERT INTO refused_call (id, account_id, key_id, started_at_ms, ended_at_ms, method, path, surface, model_asked,
-      status, code, client_ip, user_agent)
+      status, code, client_ip, user_agent, socket_id)
     SELECT request_id, account_id, id, started_at_ms, ended_at_ms, method, path, surface, model_asked, status, code,
-      client_ip, user_agent
+      client_ip, user_agent, socket_id
     FROM refused JOIN api_key ON api_key.digest = refused.digest WHERE true
     ON CONFLICT DO NOTHING`
 }

@@ -390,6 +390,14 @@ const deferredObjects = `
   CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
 `
 
+/** The turns of a WebSocket name its handshake, as do those that were refused. */
+const sockets = `
+  ALTER TABLE call ADD COLUMN socket_id text COLLATE "C";
+  ALTER TABLE refused_call ADD COLUMN socket_id text COLLATE "C";
+
+  CREATE INDEX call_by_socket ON call (socket_id, started_at_ms, id) WHERE socket_id IS NOT NULL;
+`
+
 /** It made functions, which are in functions/ now. */
 const FUNCTIONS_ONLY = ''
 
@@ -415,4 +423,5 @@ export const migrations: readonly string[] = [
   olderSecrets,
   deliveryErrors,
   batchFileBounds,
+  sockets,
 ]

@@ -2,7 +2,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { KeyMeans } from '../../keys/credential.ts'
 import { keyStatus } from '../../keys/key-store.ts'
 import { dayOf, monthOf, nextMonthMs } from '../../ledger/calendar.ts'
-import type { Admission, CallOpening, CallRefusal, HoldFloor } from '../../ledger/call.ts'
+import {
+  type Admission,
+  type CallOpening,
+  type CallRefusal,
+  type HoldFloor,
+  requestsOf,
+} from '../../ledger/call.ts'
 import { OPENING_COLUMNS } from '../../ledger/call-columns.ts'
 import { decideAdmission, type KeyState } from '../../ledger/decide-admission.ts'
 import { modelsOf } from '../operations/keys.ts'
@@ -30,9 +36,9 @@ export function admitOperation(
     ),
   )
   const insertCall = db.prepare(
-    `INSERT INTO call (account_id, key_id, state, started_at_ms, month, day, hold_nanos, hold_list_nanos,
+    `INSERT INTO call (account_id, key_id, state, started_at_ms, month, day, hold_nanos, hold_list_nanos, requests,
        ${OPENING_COLUMNS.map(({ column }) => column).join(', ')})
-     VALUES (?, ?, 'in_flight', ?, ?, ?, ?, ?, ${OPENING_COLUMNS.map(() => '?').join(', ')})`,
+     VALUES (?, ?, 'in_flight', ?, ?, ?, ?, ?, ?, ${OPENING_COLUMNS.map(() => '?').join(', ')})`,
   )
 
   return {
@@ -54,6 +60,7 @@ export function admitOperation(
       // After this point the call is admitted.
       const { holdNanos, holdListNanos } = decision
       const day = dayOf(opening.atMs)
+      const requests = requestsOf(opening)
       insertCall.run(
         accountId,
         keyId,
@@ -62,6 +69,7 @@ export function admitOperation(
         day,
         holdNanos,
         holdListNanos,
+        integer(requests),
         ...OPENING_BINDERS.map((binder) => binder(opening)),
       )
       account.heldNanos += holdNanos
@@ -77,7 +85,7 @@ export function admitOperation(
         endpoint,
         holdNanos,
         holdListNanos,
-        requests: 1,
+        requests,
       }
       openCalls.set(opening.requestId, open)
       return { kind: 'admitted', keyId, accountId, logRequests: logRequests === 1n, balanceNanos }

@@ -314,6 +314,14 @@ const deferredObjects = `
   CREATE INDEX deferred_object_due ON deferred_object (due_at_ms);
 `
 
+/** The turns of a WebSocket name its handshake, as do those that were refused. */
+const sockets = `
+  ALTER TABLE call ADD COLUMN socket_id TEXT;
+  ALTER TABLE refused_call ADD COLUMN socket_id TEXT;
+
+  CREATE INDEX call_by_socket ON call (socket_id, started_at_ms) WHERE socket_id IS NOT NULL;
+`
+
 /** In the order in which they are applied. A migration that has shipped is never edited; a new one follows it. */
 export const migrations: readonly string[] = [
   accountsAndKeys,
@@ -329,4 +337,5 @@ export const migrations: readonly string[] = [
   olderSecrets,
   deliveryErrors,
   batchFileBounds,
+  sockets,
 ]

@@ -18,6 +18,7 @@ const refused = (requestId: string, keyName: string, more: Partial<RefusedCall> 
   code: 'budget_exceeded',
   clientIp: '127.0.0.1',
   userAgent: null,
+  socketId: null,
   ...more,
 })
 
@@ -49,6 +50,7 @@ export function refusedCallConformance(storeName: string, openStore: OpenStoreUn
           state: 'refused',
           objectId: null,
           parentId: null,
+          socketId: null,
         },
         ...{ startedAtMs: NOON, endedAtMs: NOON + 7, method: 'POST', surface: 'messages', ...odd },
         ...{ modelServed: null, status: 402, stopReason: null, code: 'budget_exceeded' },

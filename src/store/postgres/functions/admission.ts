@@ -261,9 +261,9 @@ export const admission = `
       RAISE unique_violation USING MESSAGE = 'the request id is that of another call';
     END IF;
     INSERT INTO call (month, account_id, key_id, node_id, state, started_at_ms, day, hold_nanos, hold_list_nanos,
-      ${OPENING_COLUMNS.map(({ column }) => column).join(', ')})
+      requests, ${OPENING_COLUMNS.map(({ column }) => column).join(', ')})
     SELECT r.month, r."accountId", r."keyId", p_node, 'in_flight', r.at, r.day, r."holdNanos", r."holdListNanos",
-      ${OPENING_COLUMNS.map(({ name }) => `r."${name}"`).join(', ')}
+      CASE WHEN r."socketId" = r."requestId" THEN 0 ELSE 1 END, ${OPENING_COLUMNS.map(({ name }) => `r."${name}"`).join(', ')}
     FROM jsonb_to_recordset(to_jsonb(v_rows)) AS r(month text, "accountId" text, "keyId" text, at bigint, day text,
       "holdNanos" bigint, "holdListNanos" bigint, ${inJson(OPENING_COLUMNS)});
     UPDATE key_month m SET held_nanos = m.held_nanos + h.value::bigint FROM jsonb_each_text(v_month_held) h
