@@ -18,6 +18,7 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
 import { memberGetter, membersOf } from '../providers/request-members.ts'
 import { storingMember } from '../providers/request-tools.ts'
+import { advanceUsage, type SocketTurn, turnLimits, turnRequest } from '../providers/socket-turn.ts'
 import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
@@ -109,6 +110,8 @@ export interface Pricer {
   plan(call: PricedRequest): BillPlan
   /** The most that a request can cost inside a batch. */
   boundEntry(...entry: [...Parameters<BoundEntry>, atMs: number]): Bound
+  /** The same as `plan` for a turn of a socket, which no request describes. */
+  planTurn(turn: SocketTurn): BillPlan
   /** Calls planned from now on are rated by this book; those under way keep the version they were planned with. */
   use(book: PriceBook): void
 }
@@ -129,6 +132,15 @@ export function createPricer(firstBook: PriceBook, settings: PricerSettings): Pr
       const version = versionAt(book, atMs)
       const context = { ...contextOf(call, settings), batch: true }
       return boundFor(call, limitsOf(endpoint, call, version), context, version, settings)
+    },
+    planTurn(turn) {
+      const version = versionAt(book, turn.atMs)
+      const call = { ...turnRequest(turn), modelAsked: recorded(turn.model) }
+      const context = contextOf(call, settings)
+      const plan = metered(call, turnLimits(turn), context, version, settings)
+      const advance = advanceUsage(turn)
+      if (advance === null || turn.model === null) return plan
+      return { ...plan, ...holding(priceOf(advance, context, version, settings), settings) }
     },
     plan(call) {
       const version = versionAt(book, call.atMs)
@@ -195,6 +207,15 @@ function refusal(reason: Unratable['reason'], { unpriced }: PricerSettings): Unr
   return { reason, refuse: unpriced === 'refuse' ? 'always' : 'limited' }
 }
 
+/** What a bound means for the call that it is one of. */
+function holding(
+  bound: Bound,
+  settings: PricerSettings,
+): Pick<BillPlan, 'hold' | 'unratable' | 'unpricedModel'> {
+  if (bound.kind !== 'unpriced') return { hold: holdOf(bound), unratable: null, unpricedModel: null }
+  return { hold: NO_HOLD, unratable: refusal('model_not_priced', settings), unpricedModel: bound.model }
+}
+
 function unmetered(
   version: PriceVersion,
   context: RatingContext,
@@ -238,11 +259,9 @@ function metered(
       ? boundFor(call, limits, context, version, settings)
       : boundVideo(context.video, call.madeFrom?.video ?? null, context, version, settings)
   return {
-    hold: holdOf(bound),
+    ...holding(bound, settings),
     priceVersion: version.id,
     rating: writeRating(context, settings.discount),
-    unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', settings) : null,
-    unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
     unmeteredMember: null,
     metered: true,
     makes: null,
@@ -263,12 +282,21 @@ function boundVideo(
   source: Usage | null,
   context: RatingContext,
   version: PriceVersion,
-  { discount }: PricerSettings,
+  settings: PricerSettings,
 ): Bound {
   if (milliseconds === null) return { kind: 'unbounded', reason: 'nothing says how long the video will be' }
   const made = videoOf({ ...NO_USAGE, modelServed: source?.modelServed ?? null }, milliseconds, size)
+  return priceOf(made, context, version, settings)
+}
+
+function priceOf(
+  made: Usage,
+  context: RatingContext,
+  version: PriceVersion,
+  { discount }: PricerSettings,
+): Bound {
   const { listNanos, costNanos } = rateFigures(made, context, version, discount)
-  // A model that has a price, and none for videos, costs nothing by the list.
+  // A model that has a price, and none for what is made, costs nothing by the list.
   if (listNanos === 0n) return { kind: 'unpriced', model: context.modelAsked ?? context.endpoint }
   return { kind: 'bound', listNanos, costNanos }
 }
@@ -317,14 +345,7 @@ function batchPlan(
   }
   const plan = unmetered(version, lines, settings, null)
   if (bound === null) return { ...plan, makes, metered: true, hold: NO_HOLD, unratable: UNKNOWN_BATCH }
-  return {
-    ...plan,
-    makes,
-    metered: true,
-    hold: holdOf(bound),
-    unratable: bound.kind === 'unpriced' ? refusal('model_not_priced', settings) : null,
-    unpricedModel: bound.kind === 'unpriced' ? bound.model : null,
-  }
+  return { ...plan, makes, metered: true, ...holding(bound, settings) }
 }
 
 const NO_HOLD: Hold = { kind: 'bound', nanos: 0n, listNanos: 0n }
@@ -373,15 +394,9 @@ function tierFor(
   return left && SURFACES[surface].pricing.hasProjectTier ? settings.chatDefaultTier : serviceTier
 }
 
-function holdOf(bound: Bound): Hold {
-  switch (bound.kind) {
-    case 'bound':
-      return { kind: 'bound', nanos: atMost(bound.costNanos), listNanos: atMost(bound.listNanos) }
-    case 'unbounded':
-      return { kind: 'unbounded' }
-    case 'unpriced':
-      return NO_HOLD
-  }
+function holdOf(bound: Exclude<Bound, { kind: 'unpriced' }>): Hold {
+  if (bound.kind === 'unbounded') return { kind: 'unbounded' }
+  return { kind: 'bound', nanos: atMost(bound.costNanos), listNanos: atMost(bound.listNanos) }
 }
 
 function atMost(nanos: bigint): bigint {

@@ -131,7 +131,7 @@ function tokensAmount(work: Work, request: BoundRequest, settings: BoundSettings
   const nanos = dearestFor(model, request, settings, prompt)
   let sum = 0n
   if (nanos.duration > 0n) {
-    const milliseconds = BigInt(request.bodyBytes * AUDIO_MS_PER_BYTE)
+    const milliseconds = BigInt(request.audioMsMax ?? request.bodyBytes * AUDIO_MS_PER_BYTE)
     sum += plainAmountOf('audio_input_milliseconds', milliseconds, nanos.duration)
   }
   if (nanos.input > 0n) {

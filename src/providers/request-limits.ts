@@ -13,6 +13,8 @@ export interface RequestLimits {
   readonly maxOutputTokens: number | null
   /** All that may be read, where the request says so. */
   readonly maxInputTokens?: number
+  /** The longest that audio can be which is paid by its length, where that is not a matter of the body's bytes. */
+  readonly audioMsMax?: number
   /** Of the prediction of an answer: what of it does not come true is paid for like output. */
   readonly predictedTokensMax: number
   /** How many prompts there are, and how many answers to all of them together. */

@@ -26,7 +26,7 @@ const UPLOAD_MS_PER_BYTE_MOST = 10
 const UPLOAD_MS_BELIEVED = 60_000
 
 /** Speech is not faster for long: 200 words a minute are 20 characters a second. So much text took so much audio. */
-const CHARACTERS_PER_SECOND_MOST = 25
+export const CHARACTERS_PER_SECOND_MOST = 25
 
 /**
  * Speech whose length its bytes do not tell, because they came as events or are damaged, by the format asked for: MP3
@@ -49,6 +49,11 @@ export function assumedUploadMs(bytes: number): number {
 /** The longest that a file of so many bytes can say it is. */
 function uploadMsMost(bytes: number): number {
   return Math.max(bytes * UPLOAD_MS_PER_BYTE_MOST, UPLOAD_MS_BELIEVED)
+}
+
+/** Tokens of audio that a user sends. */
+export function heardTokens(milliseconds: number): number {
+  return Math.ceil(milliseconds / HEARD_MS_PER_TOKEN)
 }
 
 /** Tokens of audio that a model speaks. */
@@ -75,9 +80,14 @@ export function countHeard(
 ): Quantities {
   const ms =
     audio?.milliseconds ?? Math.max(fileMs, audio?.leastMilliseconds ?? 0, Math.ceil(spokenMs(output)))
+  return countHeardMs(model, ms, tokensMax)
+}
+
+/** So much audio, as a transcription of it is sold. */
+export function countHeardMs(model: string | null, ms: number, tokensMax: number | null): Quantities {
   // Whole seconds, as upstream states them: 8.47 s are stated as 9.
   if (isSoldByDuration(model)) return { audio_input_milliseconds: Math.ceil(ms / 1_000) * 1_000 }
-  const tokens = Math.ceil(ms / HEARD_MS_PER_TOKEN)
+  const tokens = heardTokens(ms)
   return { audio_input_tokens: Math.min(tokens, tokensMax ?? tokens) }
 }
 
@@ -87,11 +97,12 @@ function spokenMs(output: Metered['output']): number {
   return (kept * (output.bytes.text / output.keptBytes) * 1_000) / CHARACTERS_PER_SECOND_MOST
 }
 
+const SOLD_BY_DURATION =
+  /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper|gpt-realtime-translate)$/
+
 /** Models of which the list prices the hour, not the token. */
 export function isSoldByDuration(model: string | null): boolean {
-  return (
-    model !== null && /^(?:whisper-\d+|gpt-transcribe|gpt-live-transcribe|gpt-realtime-whisper)$/.test(model)
-  )
+  return model !== null && SOLD_BY_DURATION.test(model)
 }
 
 /**

@@ -112,11 +112,14 @@ const CLOSING_KINDS = {
     textEvent: 'transcript.text.delta',
     textMember: 'text',
     durationMember: 'duration',
-    readUsage(usage, _object, counts) {
-      return usage['type'] === 'duration' ? readDuration(usage, counts) : readAudioTokens(usage, counts)
-    },
+    readUsage: (usage, _object, counts) => readTranscription(usage, counts),
   },
 } as const satisfies Record<string, ClosingKind>
+
+/** What a transcription used, over HTTP or on a socket. */
+export function readTranscription(usage: WireObject, counts: Counts): ClosingUsage {
+  return usage['type'] === 'duration' ? readDuration(usage, counts) : readAudioTokens(usage, counts)
+}
 
 /** Models that are paid by the length of the recording. */
 function readDuration(usage: WireObject, counts: Counts): ClosingUsage {

@@ -31,6 +31,7 @@ export const TOKEN_MEMBERS = {
   ),
   completion_tokens_details: OUTPUT_DETAILS,
   output_tokens_details: OUTPUT_DETAILS,
+  output_token_details: OUTPUT_DETAILS,
 }
 
 /** What is read of an error object. */
@@ -51,8 +52,8 @@ export interface ReportedTokens {
 const NO_TOKENS: ReportedTokens = { input: null, output: null }
 
 /**
- * The tokens of a Chat or Responses usage object. The names of the two differ, and so do those of transcription
- * (`input_token_details`, in the singular); one object never has two of them.
+ * The tokens of a Chat or Responses usage object. The names of the two differ, and so do those of transcription and
+ * Realtime (`input_token_details`, in the singular); one object never has two of them.
  */
 export function readTokens(usage: WireObject, counts: Counts): ReportedTokens {
   const input = counts.read(usage['prompt_tokens'] ?? usage['input_tokens'])
@@ -60,7 +61,9 @@ export function readTokens(usage: WireObject, counts: Counts): ReportedTokens {
   const inputDetails = objectAt(
     usage['prompt_tokens_details'] ?? usage['input_tokens_details'] ?? usage['input_token_details'],
   )
-  const outputDetails = objectAt(usage['completion_tokens_details'] ?? usage['output_tokens_details'])
+  const outputDetails = objectAt(
+    usage['completion_tokens_details'] ?? usage['output_tokens_details'] ?? usage['output_token_details'],
+  )
   return {
     input:
       input === null ? null : { total: input, quantities: splitInput(input, usage, inputDetails, counts) },

@@ -1,0 +1,164 @@
+import { NO_USAGE, type Quantities, type Usage } from '../kernel/usage.ts'
+import { roughBodyTokens } from '../metering/rough-tokens.ts'
+import { countHeardMs, heardTokens, isSoldByDuration, spokenTokens } from './chat/audio.ts'
+import { readTranscription } from './chat/closing-usage.ts'
+import { partOf, readTokens } from './chat/tokens.ts'
+import { Counts, objectAt, quantitiesOf, type WireObject } from './usage/reading.ts'
+
+/**
+ * `response.usage` of a `response.done`, whatever the response came to. The totals decide how many tokens there were, the
+ * details only of what kind they were: those that no detail explains are taken for audio, which is dearest. No event with
+ * usage names a model, so here as below it is the one that the session goes by.
+ */
+export function realtimeUsage(usage: unknown, model: string | null): Usage {
+  const counts = new Counts()
+  const stated = objectAt(usage)
+  const all = counts.read(stated['total_tokens'])
+  const read = counts.read(stated['input_tokens'])
+  const written = counts.read(stated['output_tokens'])
+  const isWhole = read !== null && written !== null && (all ?? read + written) === read + written
+  if (!isWhole) counts.doubt()
+  const inputDetails = objectAt(stated['input_token_details'])
+  const outputDetails = objectAt(stated['output_token_details'])
+  const input = byModality(read ?? leftOf(all, written), inputDetails, counts)
+  const output = byModality(written ?? leftOf(all, read), outputDetails, counts)
+  const cached = cachedByModality(input, inputDetails, counts)
+  const tokens = readTokens(
+    {
+      input_tokens: totalOf(input),
+      input_token_details: {
+        audio_tokens: input.audio,
+        image_tokens: input.image,
+        cached_tokens: totalOf(cached),
+        cached_tokens_details: { audio_tokens: cached.audio, image_tokens: cached.image },
+      },
+      output_tokens: totalOf(output),
+      output_token_details: { audio_tokens: output.audio, image_tokens: output.image },
+    },
+    counts,
+  )
+  return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
+}
+
+interface Modalities {
+  readonly text: number
+  readonly audio: number
+  readonly image: number
+}
+
+function totalOf({ text, audio, image }: Modalities): number {
+  return text + audio + image
+}
+
+function readModalities(details: WireObject, counts: Counts): Modalities {
+  return {
+    text: counts.read(details['text_tokens']) ?? 0,
+    audio: counts.read(details['audio_tokens']) ?? 0,
+    image: counts.read(details['image_tokens']) ?? 0,
+  }
+}
+
+/** What the sum of both sides leaves for one of which no total can be read. */
+function leftOf(all: number | null, other: number | null): number | null {
+  return all === null ? null : Math.max(0, all - (other ?? 0))
+}
+
+/** Details that come to more than the total are cut to it, the cheapest first. Without a total they are all there is. */
+function byModality(total: number | null, details: WireObject, counts: Counts): Modalities {
+  const stated = readModalities(details, counts)
+  const explained = totalOf(stated)
+  const whole = total ?? explained
+  if (explained !== whole) counts.doubt()
+  const audio = Math.min(whole, stated.audio + Math.max(0, whole - explained))
+  const image = Math.min(whole - audio, stated.image)
+  return { text: whole - audio - image, audio, image }
+}
+
+/**
+ * Of what was read of each kind, how much came from the cache. Where the details do not add up, cached tokens are those
+ * that the cache makes least cheaper: of text before images, of images before audio.
+ */
+function cachedByModality(input: Modalities, details: WireObject, counts: Counts): Modalities {
+  const stated = readModalities(objectAt(details['cached_tokens_details']), counts)
+  const explained = totalOf(stated)
+  const total = counts.read(details['cached_tokens']) ?? explained
+  let left = total
+  const take = (most: number): number => {
+    const taken = Math.min(most, left)
+    left -= taken
+    return taken
+  }
+  const text = take(Math.min(stated.text, input.text))
+  const image = take(Math.min(stated.image, input.image))
+  const audio = take(Math.min(stated.audio, input.audio))
+  const more = { text: take(input.text - text), image: take(input.image - image) }
+  const cached = {
+    text: text + more.text,
+    image: image + more.image,
+    audio: audio + take(input.audio - audio),
+  }
+  const isOther =
+    cached.text !== stated.text || cached.image !== stated.image || cached.audio !== stated.audio
+  if (isOther || total !== explained) counts.doubt()
+  return cached
+}
+
+/**
+ * `usage` of a `conversation.item.input_audio_transcription.completed`, rated as a transcription over HTTP is. Where it
+ * does not say how much was heard, that is told by how long the audio was.
+ */
+export function transcriptionUsage(usage: unknown, model: string | null, heardMs = 0): Usage {
+  const counts = new Counts()
+  const stated = readTranscription(objectAt(usage), counts)
+  const [own = { model: null, quantities: {}, promptTokens: 0 }] = stated.parts
+  if (!stated.inputKnown || !stated.outputKnown) counts.doubt()
+  const heard: Quantities = stated.inputKnown ? {} : countHeardMs(model, heardMs, null)
+  const part = {
+    model: null,
+    quantities: { ...quantitiesOf(heard), ...own.quantities },
+    promptTokens: stated.inputKnown ? own.promptTokens : (heard.audio_input_tokens ?? 0),
+  }
+  return { ...NO_USAGE, parts: [part], modelServed: model, suspect: counts.suspect }
+}
+
+/**
+ * What a Live session has used since it was last settled. `seconds` is the running total of `session.usage.updated`, or the
+ * last one of `session.closed`; each is rounded by itself, so that all parts together are the total.
+ */
+export function liveUsage(seconds: unknown, settledSeconds: number, model: string | null): Usage {
+  const counts = new Counts()
+  const totalMs = counts.readSeconds(seconds)
+  const settledMs = Math.round(settledSeconds * 1_000)
+  if (totalMs === null || totalMs < settledMs) counts.doubt()
+  const ms = Math.max(0, (totalMs ?? settledMs) - settledMs)
+  return durationUsage({ audio_input_milliseconds: ms }, model, counts.suspect)
+}
+
+/** What passed through a socket of translations. */
+export interface Translated {
+  readonly audioInMs: number
+  readonly audioOutMs: number
+  /** Of transcripts, of what was said and of its translation. */
+  readonly textChars: number
+}
+
+/** No event of translations states usage, so it is told by what passed. */
+export function translationUsage(
+  { audioInMs, audioOutMs, textChars }: Translated,
+  model: string | null,
+): Usage {
+  const quantities: Quantities = isSoldByDuration(model)
+    ? { audio_input_milliseconds: Math.ceil(audioInMs) }
+    : {
+        audio_input_tokens: heardTokens(audioInMs),
+        audio_output_tokens: spokenTokens(audioOutMs),
+        output_tokens: roughBodyTokens(textChars),
+      }
+  return durationUsage(quantities, model, true)
+}
+
+function durationUsage(counts: Quantities, model: string | null, suspect: boolean): Usage {
+  const quantities = quantitiesOf(counts)
+  const part = { model: null, quantities, promptTokens: quantities.audio_input_tokens ?? 0 }
+  return { ...NO_USAGE, parts: [part], modelServed: model, suspect }
+}
