@@ -51,12 +51,17 @@ export function refuseCall(
   gateway: Gateway,
   known: { readonly balanceNanos?: Nanos | null; readonly modelAsked?: string | null } = {},
 ): void {
-  const { exchange, surface, digest } = call
-  deny(exchange, surface, refusal, known)
+  deny(call.exchange, call.surface, refusal, known)
+  recordRefusal(call, refusal, gateway, known.modelAsked ?? null)
+}
+
+/** The same where the client is told in another way. */
+export function recordRefusal(call: Call, refusal: Refusal, gateway: Gateway, modelAsked: string | null): void {
+  const { surface, digest } = call
   const { clock, counts, refusedCalls, observeCall } = gateway
   counts.refused(refusal.code)
   if (refusal.stranger === true && observeCall === null) return
-  const unsent = describeUnsent(call, known.modelAsked ?? null, gateway)
+  const unsent = describeUnsent(call, modelAsked, gateway)
   const status = statusOf(surface, refusal.code)
   const endedAtMs = Math.trunc(clock.nowMs())
   if (refusal.stranger !== true) {

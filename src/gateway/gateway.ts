@@ -16,6 +16,7 @@ import type { Deferrals } from './deferrals.ts'
 import type { OutputSpeeds } from './estimate-usage.ts'
 import type { ByteBudget, KeyShares } from './key-shares.ts'
 import type { OnLeave } from './leave.ts'
+import type { OpenSockets } from './open-sockets.ts'
 import type { CredentialParts } from './parse-credential.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
@@ -27,6 +28,8 @@ export interface Gateway {
   readonly clock: Clock
   readonly log: Log
   readonly store: KeyLookupStore & LedgerStore & RequestLogStore & Pick<KeyStore, 'getKey'>
+  /** For the turns of sockets; every other call has the id of its exchange. */
+  nextRequestId(): string
   readonly credentials: CredentialParts
   readonly reading: ReadOptions
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
@@ -34,6 +37,8 @@ export interface Gateway {
   /** Whether endpoints that hand out upstream credentials are served. */
   readonly minting: 'pass' | 'refuse'
   readonly inFlight: InFlight
+  /** The WebSockets that are open here. */
+  readonly sockets: OpenSockets
   /** What each key takes of this node. */
   readonly keyShares: KeyShares
   /** While it is full nothing is admitted: what room there is belongs to what is in flight. */

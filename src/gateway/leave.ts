@@ -13,6 +13,12 @@ import type { ReplyPipeline } from './reply-pipeline.ts'
 /** `cancel`: a call whose client left is cancelled where what it used can be told. `finish`: every call is read to its end. */
 export type OnLeave = 'cancel' | 'finish'
 
+/** A reply that its client has left, as far as it decides how long it is read on. */
+export type LeftReply = Pick<
+  ReplyPipeline,
+  'isError' | 'isStreamed' | 'isNearlyDone' | 'isSilent' | 'shown'
+>
+
 /** A client that leaves ends the call upstream, at once or when it has been read on for as long as it is worth. */
 export function leaveWithClient(
   { exchange, plan }: AdmittedCall,
@@ -37,7 +43,7 @@ export function leaveWithClient(
  * what upstream has already worked: a reply that is nearly done is read on for its final figures, and one whose use
  * cannot be told from what was delivered is read to its end.
  */
-function readOnMs(reply: ReplyPipeline, plan: BillPlan, onLeave: OnLeave): number {
+export function readOnMs(reply: LeftReply, plan: BillPlan, onLeave: OnLeave): number {
   // What is free costs nothing, and neither does an error: there is nothing to learn from the rest of it.
   if (!plan.metered || reply.isError) return 0
   // What it has made is named when it is answered; from then on it can be asked for.
@@ -49,7 +55,7 @@ function readOnMs(reply: ReplyPipeline, plan: BillPlan, onLeave: OnLeave): numbe
   return reasons && !reply.isSilent ? limits.reasonedReadOnMs : 0
 }
 
-function cannotBeTold({ shown, isStreamed, isSilent }: ReplyPipeline, unseen: UnseenWork): boolean {
+function cannotBeTold({ shown, isStreamed, isSilent }: LeftReply, unseen: UnseenWork): boolean {
   if (unseen.media || shown.toolsRan) return true
   // Summing up comes before the answer, and shows as a block or item when it is done.
   if (unseen.compaction && isSilent) return true
@@ -66,7 +72,7 @@ export async function askForStored(
   { plan, upstream }: AdmittedCall,
   observed: Metered | null,
   end: CallEnd,
-  reply: ReplyPipeline,
+  reply: Pick<ReplyPipeline, 'cut'>,
 ): Promise<Metered | null> {
   const id = observed?.objectId ?? null
   if (

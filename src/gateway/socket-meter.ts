@@ -1,0 +1,51 @@
+import type { Refusal } from '../kernel/errors.ts'
+import type { Message } from '../sockets/message-reader.ts'
+
+/** What becomes of a message of the client's. */
+export type Verdict =
+  | {
+      readonly kind: 'pass'
+      /** It was forwarded. */
+      readonly sent?: () => void
+      /** It will not be: the client or upstream is gone. */
+      readonly unsent?: () => void
+    }
+  | {
+      readonly kind: 'refused'
+      readonly refusal: Refusal
+      readonly about: RefusedTurn
+      /** The socket closes with it. */
+      readonly closes?: true
+    }
+  /** The client has left meanwhile. */
+  | { readonly kind: 'dropped' }
+
+export interface RefusedTurn {
+  readonly requestId: string
+  /** Of the lane that it was for. */
+  readonly streamId: string | null
+}
+
+/** What a meter may have its socket do. */
+export interface MeteredSocket {
+  close(code: number, reason: string): void
+  refuse(refusal: Refusal, about: RefusedTurn): void
+  /** A turn is over, or will not begin. */
+  turnEnded(): void
+}
+
+/** Knows what the messages of one kind of socket mean: which of them begin turns, and what these have used. */
+export interface SocketMeter {
+  /** Turns under way. */
+  readonly running: number
+  start(socket: MeteredSocket): void
+  /** Whether a message of the client's may go. They come one after the other. */
+  judge(message: Message): Verdict | Promise<Verdict>
+  /** A message of upstream's, which has been passed on. */
+  observe(payload: Buffer): void
+  paused(isPaused: boolean): void
+  /** How long upstream is worth reading now that the client is gone. */
+  readOnMs(): number
+  /** Nothing more is observed. `abandoned`: it was us who stopped. Resolves when all turns are settled. */
+  end(abandoned: boolean): Promise<void>
+}

@@ -1,0 +1,302 @@
+import type { RawConnection } from '../http/raw-connection.ts'
+import type { Refusal } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { type FramePart, FrameReader, OPCODE } from '../sockets/frame-reader.ts'
+import { closeFrame, textFrame } from '../sockets/frame-writer.ts'
+import { type Extensions, type Message, MessageReader } from '../sockets/message-reader.ts'
+import type { SocketMeter } from './socket-meter.ts'
+import { SocketInbox } from './socket-inbox.ts'
+
+/** Why we close a socket ourselves, by the codes of RFC 6455 and those registered since. */
+export const CLOSE = { violation: 1002, policy: 1008, tooLarge: 1009, failed: 1011, restart: 1012, later: 1013 } as const
+
+interface SessionParts {
+  readonly client: RawConnection
+  readonly upstream: RawConnection
+  readonly extensions: Extensions | null
+  readonly meter: SocketMeter
+  /** Takes and gives back memory for messages that wait; false where there is none. */
+  takeMemory(bytes: number): boolean
+  giveMemoryBack(bytes: number): void
+  /** The text of the event that tells a refusal. */
+  errorEvent(refusal: Refusal, about: { readonly requestId: string; readonly streamId: string | null }): string
+}
+
+/**
+ * The bytes of a WebSocket, passed between its two ends as they are: upstream's at once, the client's message by message,
+ * since one that begins a turn waits for its admission. Control frames wait for nothing but a close, which keeps its place.
+ */
+export class SocketSession {
+  /** Resolves when both connections are closed and every turn is settled. */
+  readonly ended: Promise<void>
+  readonly #parts: SessionParts
+  readonly #client: RawConnection
+  readonly #upstream: RawConnection
+  readonly #meter: SocketMeter
+  readonly #inbox: SocketInbox
+  readonly #fromClient: FrameReader
+  readonly #fromUpstream: FrameReader
+  readonly #seen: MessageReader
+  #resolveEnded = () => {}
+  /** Text of our own for the client, that waits for the end of a message of upstream's. */
+  #notices: Buffer[] = []
+  /** The close frame that the client is to get, and nothing after it. */
+  #closing: Buffer | null = null
+  #isClientGone = false
+  #isUpstreamGone = false
+  #isOver = false
+  #isClientFull = false
+  #isUpstreamFull = false
+  /** Compressed messages of upstream's are read behind its back; how many bytes of them wait. */
+  #looking: Promise<void> | null = null
+  #behindBytes = 0
+  #leaveTimer: NodeJS.Timeout | null = null
+  /** The stall of a client that does not read. */
+  #taken = 0
+  #takenSinceMs = 0
+  #isDraining = false
+  #isRevoked = false
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts
+    this.#client = parts.client
+    this.#upstream = parts.upstream
+    this.#meter = parts.meter
+    const { extensions } = parts
+    this.#fromClient = new FrameReader({ from: 'client', compression: extensions !== null })
+    this.#fromUpstream = new FrameReader({ from: 'server', compression: extensions !== null })
+    const messageBytesMax = limits.socketMessageBytesMax
+    this.#seen = new MessageReader({ inflate: extensions?.server ?? null, messageBytesMax })
+    this.#inbox = new SocketInbox({
+      messages: new MessageReader({ inflate: extensions?.client ?? null, messageBytesMax }),
+      keepsContext: extensions?.client.contextTakeover ?? false,
+      judge: (message) => this.#meter.judge(message),
+      forward: (wires) => this.#sendUpstream(wires),
+      refuse: (refusal, about) => this.#tell(parts.errorEvent(refusal, about)),
+      close: (code, reason) => this.close(code, reason),
+      clientCloses: (wire) => this.#clientCloses(wire),
+      flowChanged: () => this.#flow(),
+      takeMemory: parts.takeMemory,
+      giveMemoryBack: parts.giveMemoryBack,
+    })
+    this.ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve
+    })
+  }
+
+  start(): void {
+    this.#meter.start({
+      close: (code, reason) => this.close(code, reason),
+      refuse: (refusal, about) => this.#tell(this.#parts.errorEvent(refusal, about)),
+      turnEnded: () => this.#turnEnded(),
+    })
+    this.#upstream.receive({
+      data: (chunk) => this.#upstreamSent(chunk),
+      drained: () => {
+        this.#isUpstreamFull = false
+        this.#flow()
+      },
+      closed: () => this.#upstreamClosed(),
+    })
+    this.#client.receive({
+      data: (chunk) => this.#clientSent(chunk),
+      drained: () => {
+        this.#isClientFull = false
+        this.#flow()
+      },
+      closed: () => this.#clientClosed(),
+    })
+  }
+
+  /** Nothing more begins; it closes with the last turn. */
+  drain(): void {
+    this.#isDraining = true
+    this.#closeIfIdle()
+  }
+
+  /** The key is not in force any more. No turn is admitted in any case; the socket closes with the last one. */
+  revoked(): void {
+    this.#isRevoked = true
+    this.#closeIfIdle()
+  }
+
+  checkTime(nowMs: number): void {
+    const { bytesTaken, bytesWaiting } = this.#client
+    if (bytesWaiting === 0 || bytesTaken !== this.#taken) this.#takenSinceMs = nowMs
+    this.#taken = bytesTaken
+    if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) this.#client.destroy()
+  }
+
+  /** Tells the client why, and parts. Turns under way are billed as if it had left. */
+  close(code: number, reason: string): void {
+    if (this.#closing !== null || this.#isClientGone) return
+    this.#closing = closeFrame(code, reason, false)
+    this.#inbox.stop()
+    this.#writeNotices()
+    this.#leave()
+  }
+
+  #clientSent(chunk: Borrowed): void {
+    if (this.#closing !== null) return
+    const violation = this.#fromClient.read(copyIfBorrowed(chunk), (part) => {
+      // Where a close waits its turn, what is behind it may wait as well.
+      if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
+      else this.#sendUpstream([part.wire])
+    })
+    if (violation !== null) this.close(violation.closeCode, violation.reason)
+  }
+
+  #sendUpstream(wires: readonly Buffer[]): void {
+    if (this.#isUpstreamGone || this.#isOver) return
+    for (const wire of wires) if (!this.#upstream.write(wire)) this.#isUpstreamFull = true
+    this.#flow()
+  }
+
+  #upstreamSent(chunk: Borrowed): void {
+    const bytes = copyIfBorrowed(chunk)
+    const parts: FramePart[] = []
+    const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
+    this.#client.cork()
+    for (const part of parts) this.#passOn(part)
+    this.#client.uncork()
+    for (const part of parts) if (part.kind === 'data') this.#look(part)
+    if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
+    this.#flow()
+  }
+
+  #passOn(part: FramePart): void {
+    if (this.#isClientGone || this.#closing !== null) return
+    if (!this.#client.write(part.wire)) this.#isClientFull = true
+    if (part.endsMessage && this.#notices.length > 0) this.#writeNotices(true)
+  }
+
+  /** The meter sees a message when it is whole. */
+  #look(part: FramePart): void {
+    const message = this.#seen.push(part)
+    if (message === null) return
+    if (!(message instanceof Promise) && this.#looking === null) return this.#observe(message)
+    const bytes = part.wire.length
+    this.#behindBytes += bytes
+    const looking = (this.#looking ?? Promise.resolve())
+      .then(() => message)
+      .then((read) => {
+        this.#behindBytes -= bytes
+        if (this.#looking === looking) this.#looking = null
+        this.#observe(read)
+        this.#flow()
+      })
+    this.#looking = looking
+  }
+
+  #observe(message: Message): void {
+    if (message.kind === 'message') this.#meter.observe(message.payload)
+    // What cannot be read may have been the figures, or the beginning of a turn.
+    else this.#upstreamFailed('a message of upstream could not be read')
+  }
+
+  /** Upstream is not worth trusting any more. What it was paid for until now is counted. */
+  #upstreamFailed(reason: string): void {
+    if (this.#isOver) return
+    this.close(CLOSE.failed, reason)
+    this.#upstream.destroy()
+  }
+
+  #tell(event: string): void {
+    this.#notices.push(textFrame(event))
+    this.#writeNotices()
+  }
+
+  /** `isBetween`: the reader may be further already than what was written. */
+  #writeNotices(isBetween = this.#fromUpstream.isBetweenMessages): void {
+    if (this.#isClientGone) return
+    if (isBetween) {
+      for (const notice of this.#notices.splice(0)) this.#client.write(notice)
+    }
+    if (this.#closing === null || !(isBetween || this.#fromUpstream.isBetweenFrames)) return
+    this.#isClientGone = true
+    this.#client.write(this.#closing)
+    this.#client.end(limits.socketCloseMs)
+  }
+
+  /** Back-pressure both ways. */
+  #flow(): void {
+    if (this.#inbox.isFull || this.#isUpstreamFull) this.#client.pause()
+    else this.#client.resume()
+    const isBehind = this.#behindBytes > limits.observerBacklogBytesMax
+    const isPaused = (this.#isClientFull && !this.#isClientGone) || isBehind
+    if (isPaused) this.#upstream.pause()
+    else this.#upstream.resume()
+    this.#meter.paused(isPaused)
+  }
+
+  /** Its close frame had its turn: all that it sent before is upstream, or refused. */
+  #clientCloses(wire: Buffer): void {
+    if (this.#meter.running === 0) this.#sendUpstream([wire])
+    // Upstream would stop to work, and to say what that took. The client is answered here instead.
+    else this.close(wire.length > 2 ? 1000 : 1000, '')
+  }
+
+  #turnEnded(): void {
+    this.#closeIfIdle()
+    if (this.#isClientGone && this.#meter.running === 0) this.#closeUpstream()
+  }
+
+  #closeIfIdle(): void {
+    if (this.#meter.running > 0) return
+    if (this.#isRevoked) this.close(CLOSE.policy, 'The API key is not in force any more.')
+    else if (this.#isDraining) this.close(CLOSE.restart, 'The gateway is restarting.')
+  }
+
+  #clientClosed(): void {
+    this.#isClientGone = true
+    this.#inbox.stop()
+    this.#leave()
+    this.#endIfOver()
+  }
+
+  /** The client is gone or is being told to go. Upstream is read on for as long as that is worth for the bill. */
+  #leave(): void {
+    if (this.#isUpstreamGone) return
+    this.#isClientFull = false
+    const ms = this.#meter.readOnMs()
+    if (ms === 0) this.#closeUpstream()
+    else this.#leaveTimer ??= setTimeout(() => this.#closeUpstream(), ms)
+    this.#flow()
+  }
+
+  #closeUpstream(): void {
+    if (this.#isUpstreamGone) return
+    this.#upstream.write(closeFrame(1000, '', true))
+    this.#upstream.end(limits.socketCloseMs)
+    this.#finish()
+  }
+
+  #upstreamClosed(): void {
+    this.#isUpstreamGone = true
+    this.#inbox.stop()
+    const looked = this.#looking ?? Promise.resolve()
+    looked.then(() => this.#finish())
+    if (!this.#isClientGone) this.#client.end(limits.socketCloseMs)
+    this.#endIfOver()
+  }
+
+  /** Nothing that upstream says is heard any more. */
+  #finish(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    if (this.#leaveTimer !== null) clearTimeout(this.#leaveTimer)
+    this.#meter.end(this.#isClientGone && !this.#isUpstreamGone).finally(() => {
+      this.#seen.dispose()
+      this.#inbox.dispose()
+      this.#isSettled = true
+      this.#endIfOver()
+    })
+  }
+
+  #isSettled = false
+
+  #endIfOver(): void {
+    if (this.#isSettled && this.#client.isClosed && this.#upstream.isClosed) this.#resolveEnded()
+  }
+}

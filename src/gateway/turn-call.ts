@@ -1,0 +1,245 @@
+import type { Usage } from '../kernel/usage.ts'
+import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
+import type { UsageReader } from '../providers/endpoint.ts'
+import { createMeter } from '../providers/usage/create-meter.ts'
+import { admit } from './admit.ts'
+import type { ReplyHead } from './answer.ts'
+import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
+import { BodyTaps } from './body-taps.ts'
+import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from './call.ts'
+import { endedCall, recordRefusal } from './ended-call.ts'
+import { Silence } from './estimate-usage.ts'
+import type { CallEnd } from './forward.ts'
+import type { Gateway } from './gateway.ts'
+import { askForStored, type LeftReply } from './leave.ts'
+import type { Refusal } from '../kernel/errors.ts'
+
+/** What is known of a turn before it is admitted. */
+export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
+  readonly plan: CallPlan
+}
+
+export type AdmittedTurn =
+  | { readonly kind: 'admitted'; readonly turn: TurnCall }
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly requestId: string }
+  | { readonly kind: 'client_left' }
+
+/** A turn of a socket as a call of its own, with an id, a hold and a record. `handshake` is the call that opened the socket. */
+export function turnOf(handshake: AdmittedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
+  const { exchange } = handshake
+  const requestId = gateway.nextRequestId()
+  return {
+    ...handshake,
+    ...turn,
+    socketId: exchange.requestId,
+    exchange: { ...exchange, requestId, method: 'WS', startedMs: gateway.clock.monotonicMs() },
+  }
+}
+
+/** Admits a turn like any other call, waiting in the queue of its key where calls in flight hold what is left. */
+export async function admitTurn(
+  handshake: AdmittedCall,
+  planned: PlannedTurn,
+  gateway: Gateway,
+): Promise<AdmittedTurn> {
+  const call = turnOf(handshake, planned, gateway)
+  const { requestId } = call.exchange
+  const admission = await admit(call, gateway)
+  if (admission.kind === 'client_left') return admission
+  if (admission.kind === 'refused') {
+    const { refusal } = admission
+    recordRefusal(call, refusal, gateway, call.plan.modelAsked)
+    return { kind: 'refused', refusal, requestId }
+  }
+  gateway.reached('admitted')
+  return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, gateway) }
+}
+
+/** A turn refused before the store is asked. */
+export function refuseTurn(
+  handshake: AdmittedCall,
+  planned: PlannedTurn,
+  refusal: Refusal,
+  gateway: Gateway,
+): AdmittedTurn {
+  const call = turnOf(handshake, planned, gateway)
+  recordRefusal(call, refusal, gateway, call.plan.modelAsked)
+  return { kind: 'refused', refusal, requestId: call.exchange.requestId }
+}
+
+const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
+const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
+
+const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
+const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
+
+/** A turn that was admitted: there is a hold, and `end` or `release` closes it, once. */
+export class TurnCall implements LeftReply {
+  readonly call: AdmittedCall
+  /** What upstream calls it, since it has begun. */
+  responseId: string | null = null
+  readonly #gateway: Gateway
+  readonly #taps: BodyTaps
+  readonly #silence: Silence
+  #meter: Meter = new SilentMeter()
+  readonly #startedMs: number
+  #bytesOut = 0
+  #ended: Promise<void> | null = null
+
+  constructor(call: AdmittedCall, gateway: Gateway) {
+    this.call = call
+    this.#gateway = gateway
+    this.#startedMs = gateway.clock.monotonicMs()
+    this.#silence = new Silence(this.#startedMs)
+    this.#taps = new BodyTaps(call, gateway)
+    gateway.inFlight.count += 1
+  }
+
+  readonly isStreamed = true
+  readonly isError = false
+
+  get isSilent(): boolean {
+    return this.#meter.visibleBytes === 0
+  }
+
+  get isNearlyDone(): boolean {
+    return this.#meter.stage !== 'content'
+  }
+
+  get shown() {
+    return this.#meter.shown
+  }
+
+  get isOver(): boolean {
+    return this.#ended !== null
+  }
+
+  get holdNanos(): bigint {
+    const { hold } = this.call.plan.bill
+    return hold.kind === 'bound' ? hold.nanos : hold.kind === 'none' ? 0n : BigInt(Number.MAX_SAFE_INTEGER)
+  }
+
+  /** The message that begins it goes upstream. `reader`: what reads the events that come of it. */
+  sent(payload: Buffer, reader: UsageReader | null): void {
+    this.#gateway.reached('before_send')
+    this.#taps.sent(payload)
+    if (reader !== null) this.#meter = createMeter(reader, { status: 200, contentType: 'text/event-stream' })
+  }
+
+  /** An event of its own, as JSON. */
+  observe(event: Buffer): void {
+    if (this.#ended !== null) return
+    if (this.#bytesOut === 0) this.#gateway.reached('first_byte')
+    this.#bytesOut += event.length
+    // The meter reads streams of server-sent events, in which a line ends what JSON lets go on.
+    const line = event.includes(LINE_FEED) || event.includes(CARRIAGE_RETURN) ? inOneLine(event) : event
+    const framed = Buffer.concat([DATA, line, EVENT_END])
+    this.#taps.received(framed)
+    this.#meter.write(framed)
+    this.#silence.see(this.#meter.visibleBytes, this.#gateway.clock.monotonicMs())
+  }
+
+  /** Upstream is not read, because the client does not read. */
+  paused(isPaused: boolean): void {
+    const nowMs = this.#gateway.clock.monotonicMs()
+    if (isPaused) this.#silence.pause(nowMs)
+    else this.#silence.resume(nowMs)
+  }
+
+  /** It is over: to its end, or cut. Bills what was observed. */
+  end(end: CallEnd = COMPLETE): Promise<void> {
+    return this.#close(end, OK_HEAD, async () => {
+      const silentMs = this.#silence.until(this.#gateway.clock.monotonicMs())
+      const observed = this.#meter.end(end.kind === 'complete')
+      const metered: Metered = (await askForStored(this.call, observed, end, NO_REPLY)) ?? observed
+      return await billCall(
+        this.call,
+        { end, head: OK_HEAD, metered, bytesOut: this.#bytesOut, silentMs },
+        this.#gateway,
+      )
+    })
+  }
+
+  /** It has used this, as upstream says or as was counted here. */
+  endWith(usage: Usage): Promise<void> {
+    const { bill } = this.call.plan
+    return this.#close(COMPLETE, OK_HEAD, async () => ({
+      ...billUsage(usage, bill.rate(usage)),
+      status: bill.metered ? 200 : null,
+    }))
+  }
+
+  /** Upstream did not begin it. */
+  reject(status: number): Promise<void> {
+    const head = { ...OK_HEAD, status }
+    return this.#close(COMPLETE, head, async () => ({ ...NOTHING_BILLED, state: 'settled', status }))
+  }
+
+  /** Nothing of it was sent. */
+  release(): Promise<void> {
+    return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
+  }
+
+  /** The first way to end it counts. */
+  #close(end: CallEnd, head: ReplyHead | null, bill: () => Promise<Bill>): Promise<void> {
+    this.#ended ??= this.#settle(end, head, bill)
+    return this.#ended
+  }
+
+  async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill>): Promise<void> {
+    const upstreamMs = this.#gateway.clock.monotonicMs() - this.#startedMs
+    const whole = end.kind === 'complete'
+    try {
+      let bill: Bill
+      try {
+        bill = await makeBill()
+      } catch (defect) {
+        await this.#store(NOTHING_BILLED, upstreamMs)
+        throw defect
+      }
+      this.#gateway.reached('before_settle')
+      await this.#store(bill, upstreamMs)
+      this.#gateway.reached('settled')
+      const { modelAsked } = this.call.plan
+      if (whole && modelAsked !== null && bill.status === 200)
+        this.#gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs - this.#silence.pausedMs)
+      this.#gateway.observeCall?.(endedCall(this.call, bill, end, this.#gateway))
+    } finally {
+      this.#taps.callOver(head, whole)
+      this.#gateway.inFlight.count -= 1
+    }
+  }
+
+  async #store(bill: Bill, upstreamMs: number): Promise<void> {
+    const { call } = this
+    const { exchange } = call
+    const { clock, counts, queues, settler } = this.#gateway
+    const tookMs = clock.monotonicMs() - exchange.startedMs
+    const closing = {
+      ...withoutSecrets(bill, exchange.names.redact),
+      requestId: exchange.requestId,
+      streamed: true,
+      upstreamMs: Math.round(upstreamMs),
+      overheadMs: Math.max(0, Math.round(tookMs - upstreamMs)),
+      bytesIn: this.#taps.sentBytes,
+      bytesOut: this.#bytesOut,
+      atMs: clock.nowMs(),
+    }
+    await settler.settle(closing, () => {
+      queues.settled(call.digest, call.admission.accountId)
+      counts.settled(call.surface, call.plan.modelAsked, closing, {
+        overheadMs: Math.max(0, tookMs - upstreamMs),
+        upstreamMs,
+      })
+    })
+  }
+}
+
+/** The client of a turn has nothing more to get when it is cut. */
+const NO_REPLY = { cut: async () => {} }
+
+function inOneLine(event: Buffer): Buffer {
+  const line = Buffer.from(event)
+  for (let i = 0; i < line.length; i++) if (line[i] === LINE_FEED || line[i] === CARRIAGE_RETURN) line[i] = BLANK
+  return line
+}
