@@ -48,6 +48,13 @@ export const limits = {
    */
   connectionsPerAddressMax: 4_000,
 
+  /**
+   * What a socket brings compressed and has not been inflated yet. Beyond the first the peer waits; beyond the second, which one
+   * that is made to wait does not reach, nothing compressed of that direction is read any more.
+   */
+  inflateAheadBytes: MiB,
+  inflateAheadBytesMax: 64 * MiB,
+
   /** Addresses that are looked at, from the last on, in the `X-Forwarded-For` of a trusted proxy. Then that one counts. */
   forwardedAddressesMax: 32,
 

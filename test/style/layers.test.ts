@@ -4,13 +4,14 @@ import { readSourceTree, type SourceFile } from './source-tree.ts'
 
 /**
  * The rooms of src/ and which rooms each may import from. Dependencies point one way:
- * kernel ← http, keys, ledger, metering ← providers ← pricing ← telemetry ← gateway, management ← main ← cli; the store implements ports.
+ * kernel ← http, keys, ledger, metering, sockets ← providers ← pricing ← telemetry ← gateway, management ← main ← cli; the store implements ports.
  */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
   http: ['kernel'],
   keys: ['kernel'],
   metering: ['kernel'],
+  sockets: ['kernel'],
   ledger: ['kernel', 'keys'],
   webhooks: ['kernel', 'http', 'keys', 'ledger'],
   providers: ['kernel', 'http', 'metering'],

@@ -1,0 +1,260 @@
+import { isUtf8 } from 'node:buffer'
+import { keyAt, unmasked } from './unmask.ts'
+
+/** A piece of the wire that belongs to one frame, in order; all `wire`s concatenated are exactly the bytes that were given. */
+export interface FramePart {
+  readonly kind: 'data' | 'control'
+  /** Of data 1 or 2, that of the message also on continuation frames; of control frames 8, 9 or 10. */
+  readonly opcode: number
+  /** As received, and never changed. The first part of a frame has its header. A view of the chunk, where it can be. */
+  readonly wire: Buffer
+  /** What of the payload is in this part: a view where the frame is not masked, a copy where it is. */
+  readonly payload: Buffer
+  /** RSV1 of the message's first frame. */
+  readonly compressed: boolean
+  readonly endsFrame: boolean
+  /** The message of which this is a part ends. A control frame, which may come between the frames of one, ends none. */
+  readonly endsMessage: boolean
+}
+
+/** The peer broke the protocol. `closeCode` is what RFC 6455 has for it. */
+export interface Violation {
+  readonly kind: 'violation'
+  readonly closeCode: number
+  readonly reason: string
+}
+
+interface FrameReaderOptions {
+  /** A client has to mask its frames, a server must not. */
+  readonly from: 'client' | 'server'
+  /** Whether permessage-deflate was agreed on: without it RSV1 is reserved. */
+  readonly compression: boolean
+}
+
+export const OPCODE = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
+
+const CONTROL_PAYLOAD_BYTES_MAX = 125
+const MASK_BYTES = 4
+
+/** The most that has to be in one piece before it is a part: a control frame. The header of a data frame has 14 bytes at most. */
+const KEPT_BYTES_MAX = 2 + MASK_BYTES + CONTROL_PAYLOAD_BYTES_MAX
+
+const NO_BYTES: Buffer = Buffer.alloc(0)
+
+/**
+ * Reads the frames of RFC 6455 in one direction, as they stand, for a gateway that passes them on: where frames and messages end
+ * and what is in them does not depend on how the bytes were chunked. It is as strict as `ws`, which many of the peers run.
+ */
+export class FrameReader {
+  readonly #isMasked: boolean
+  readonly #mayBeCompressed: boolean
+  #violation: Violation | null = null
+  #isClosed = false
+
+  /** The beginning of a header or of a control frame that the chunk before ended in. */
+  #kept: Buffer | null = null
+  #keptBytes = 0
+
+  /** The data frame that is being read: of its payload what is still to come, and the key as it applies to that. */
+  #leftBytes = 0
+  #key = 0
+  #isFinal = false
+
+  /** The message that is being read; 0 where there is none. */
+  #opcode = 0
+  #isCompressed = false
+
+  constructor(options: FrameReaderOptions) {
+    this.#isMasked = options.from === 'client'
+    this.#mayBeCompressed = options.compression
+  }
+
+  /**
+   * Of the frames whose parts were given out none is incomplete, so a frame of one's own may follow them. True also when a
+   * header has come in part, which is given out only when it is whole, and after a violation, of which nothing is.
+   */
+  get isBetweenFrames(): boolean {
+    return this.#leftBytes === 0
+  }
+
+  /** Nor is a fragmented message open: a data frame of one's own may follow. */
+  get isBetweenMessages(): boolean {
+    return this.#leftBytes === 0 && this.#opcode === 0
+  }
+
+  /**
+   * Calls `onPart` for each part. Control frames come whole; of data frames comes what there is. Returns the violation if there
+   * is one: nothing is read after it, ever again. Nor is anything read behind a close frame, where a peer must not send more.
+   */
+  read(chunk: Buffer, onPart: (part: FramePart) => void): Violation | null {
+    let at = 0
+    while (at < chunk.length && this.#violation === null && !this.#isClosed) {
+      if (this.#leftBytes > 0) at = this.#passPayload(chunk, at, at, onPart)
+      else if (this.#keptBytes > 0) at = this.#readKept(chunk, at, onPart)
+      else at = this.#readFrame(chunk, at, onPart)
+    }
+    return this.#violation
+  }
+
+  /** Reads from the beginning of a frame; what cannot be told yet is kept. */
+  #readFrame(chunk: Buffer, at: number, onPart: (part: FramePart) => void): number {
+    const neededBytes = this.#judge(chunk, at, chunk.length)
+    if (this.#violation !== null) return at
+    if (chunk.length - at < neededBytes) {
+      this.#kept ??= Buffer.allocUnsafeSlow(KEPT_BYTES_MAX)
+      this.#keptBytes = chunk.copy(this.#kept, 0, at)
+      return chunk.length
+    }
+    if (isControl(chunk, at)) {
+      this.#passControl(chunk.subarray(at, at + neededBytes), onPart)
+      return at + neededBytes
+    }
+    this.#beginFrame(chunk, at, neededBytes)
+    return this.#passPayload(chunk, at, at + neededBytes, onPart)
+  }
+
+  /** Adds to what was kept, no more than it needs. */
+  #readKept(chunk: Buffer, at: number, onPart: (part: FramePart) => void): number {
+    const kept = this.#kept ?? NO_BYTES
+    let taken = at
+    let neededBytes = this.#judge(kept, 0, this.#keptBytes)
+    while (this.#keptBytes < neededBytes) {
+      if (taken === chunk.length) return taken
+      const copied = chunk.copy(kept, this.#keptBytes, taken, taken + neededBytes - this.#keptBytes)
+      this.#keptBytes += copied
+      taken += copied
+      neededBytes = this.#judge(kept, 0, this.#keptBytes)
+    }
+    if (this.#violation !== null) return taken
+    // Whoever is given this may keep it.
+    const wire = Buffer.from(kept.subarray(0, neededBytes))
+    this.#keptBytes = 0
+    if (isControl(wire, 0)) this.#passControl(wire, onPart)
+    else {
+      this.#beginFrame(wire, 0, neededBytes)
+      this.#passPayload(wire, 0, neededBytes, onPart)
+    }
+    return taken
+  }
+
+  /**
+   * How many bytes have to be there: the header of a data frame, the whole of a control frame, or what tells more. A violation
+   * is found with the byte that shows it, wherever the chunk ends.
+   */
+  #judge(bytes: Buffer, from: number, to: number): number {
+    const available = to - from
+    if (available < 2) return 2
+    const first = bytes[from] ?? 0
+    const second = bytes[from + 1] ?? 0
+    const wrong = this.#wrongStart(first, second)
+    if (wrong !== null) return this.#violate(1002, wrong)
+    const length = second & 0x7f
+    const lengthEnd = length < 126 ? 2 : length === 126 ? 4 : 10
+    if (length === 127 && available >= lengthEnd) {
+      const high = bytes.readUInt32BE(from + 2)
+      if (high > 0x7fff_ffff) return this.#violate(1002, 'the highest bit of a length is set')
+      if (high > 0x1f_ffff) return this.#violate(1009, 'a frame is longer than 2^53 - 1 bytes')
+    }
+    const headerBytes = lengthEnd + (this.#isMasked ? MASK_BYTES : 0)
+    return isControl(bytes, from) ? headerBytes + length : headerBytes
+  }
+
+  /** What is wrong with the first two bytes of a frame. */
+  #wrongStart(first: number, second: number): string | null {
+    const opcode = first & 0x0f
+    const isFinal = (first & 0x80) !== 0
+    const hasRsv1 = (first & 0x40) !== 0
+    if ((first & 0x30) !== 0) return 'RSV2 and RSV3 must be clear'
+    if (hasRsv1 && !(this.#mayBeCompressed && (opcode === OPCODE.text || opcode === OPCODE.binary))) {
+      return 'RSV1 must be clear'
+    }
+    if (opcode > OPCODE.pong || (opcode > OPCODE.binary && opcode < OPCODE.close)) {
+      return `the opcode ${opcode} is reserved`
+    }
+    if (opcode === 0 && this.#opcode === 0) return 'there is no message to continue'
+    if ((opcode === OPCODE.text || opcode === OPCODE.binary) && this.#opcode !== 0) {
+      return 'a message begins before the one before it has ended'
+    }
+    if (opcode >= OPCODE.close) {
+      const length = second & 0x7f
+      if (!isFinal) return 'a control frame must not be fragmented'
+      if (length > CONTROL_PAYLOAD_BYTES_MAX) return 'a control frame has 125 bytes at most'
+      if (opcode === OPCODE.close && length === 1) return 'a close frame has no code or one of two bytes'
+    }
+    if (((second & 0x80) !== 0) !== this.#isMasked) {
+      return this.#isMasked ? 'a client must mask its frames' : 'a server must not mask its frames'
+    }
+    return null
+  }
+
+  #violate(closeCode: number, reason: string): number {
+    this.#violation = { kind: 'violation', closeCode, reason }
+    this.#kept = null
+    return 0
+  }
+
+  /** A header that was judged. */
+  #beginFrame(wire: Buffer, from: number, headerBytes: number): void {
+    const first = wire[from] ?? 0
+    const length = (wire[from + 1] ?? 0) & 0x7f
+    if (length === 127) this.#leftBytes = wire.readUInt32BE(from + 2) * 2 ** 32 + wire.readUInt32BE(from + 6)
+    else this.#leftBytes = length === 126 ? wire.readUInt16BE(from + 2) : length
+    if (this.#isMasked) this.#key = wire.readInt32LE(from + headerBytes - MASK_BYTES)
+    this.#isFinal = (first & 0x80) !== 0
+    if (this.#opcode !== 0) return
+    this.#opcode = first & 0x0f
+    this.#isCompressed = (first & 0x40) !== 0
+  }
+
+  /** Gives out the part from `at` on, whose payload begins at `payloadAt`. Returns where it ends. */
+  #passPayload(chunk: Buffer, at: number, payloadAt: number, onPart: (part: FramePart) => void): number {
+    const end = Math.min(chunk.length, payloadAt + this.#leftBytes)
+    const wire = chunk.subarray(at, end)
+    let payload = NO_BYTES
+    if (end > payloadAt) {
+      if (this.#isMasked) {
+        payload = unmasked(chunk, payloadAt, end, this.#key)
+        this.#key = keyAt(this.#key, end - payloadAt)
+      } else payload = at === payloadAt ? wire : chunk.subarray(payloadAt, end)
+    }
+    this.#leftBytes -= end - payloadAt
+    const opcode = this.#opcode
+    const endsFrame = this.#leftBytes === 0
+    const endsMessage = endsFrame && this.#isFinal
+    if (endsMessage) this.#opcode = 0
+    onPart({ kind: 'data', opcode, wire, payload, compressed: this.#isCompressed, endsFrame, endsMessage })
+    return end
+  }
+
+  #passControl(wire: Buffer, onPart: (part: FramePart) => void): void {
+    const opcode = (wire[0] ?? 0) & 0x0f
+    const headerBytes = this.#isMasked ? 2 + MASK_BYTES : 2
+    const payload = this.#isMasked
+      ? unmasked(wire, headerBytes, wire.length, wire.readInt32LE(2))
+      : wire.subarray(headerBytes)
+    if (opcode === OPCODE.close) {
+      this.#judgeClose(payload)
+      if (this.#violation !== null) return
+      this.#isClosed = true
+      this.#kept = null
+    }
+    onPart({ kind: 'control', opcode, wire, payload, compressed: false, endsFrame: true, endsMessage: false })
+  }
+
+  #judgeClose(payload: Buffer): void {
+    if (payload.length === 0) return
+    const code = payload.readUInt16BE(0)
+    if (!isCloseCode(code)) this.#violate(1002, `${code} is no code to close with`)
+    else if (!isUtf8(payload.subarray(2))) this.#violate(1007, 'the reason of a close frame is not UTF-8')
+  }
+}
+
+function isControl(bytes: Buffer, at: number): boolean {
+  return ((bytes[at] ?? 0) & 0x08) !== 0
+}
+
+/** Those that may be sent: 1004 to 1006 and 1015 are not, nor is what nobody has registered. */
+function isCloseCode(code: number): boolean {
+  if (code >= 1000 && code <= 1014) return code < 1004 || code > 1006
+  return code >= 3000 && code <= 4999
+}

@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto'
+import { OPCODE } from './frame-reader.ts'
+
+/** A control frame carries 125 bytes, and two of them are the code. */
+const REASON_BYTES_MAX = 123
+
+const FINAL = 0x80
+const MASKED = 0x80
+
+/** A message of our own to a client. */
+export function textFrame(payload: string): Buffer {
+  const bytes = Buffer.from(payload)
+  return Buffer.concat([headerOf(OPCODE.text, bytes.length), bytes])
+}
+
+/** `masked` towards upstream, whose client we are. A reason that is too long is cut where a character ends. */
+export function closeFrame(code: number, reason: string, masked: boolean): Buffer {
+  const bytes = Buffer.from(reason)
+  let end = Math.min(bytes.length, REASON_BYTES_MAX)
+  while (end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  const payload = Buffer.allocUnsafe(2 + end)
+  payload.writeUInt16BE(code)
+  bytes.copy(payload, 2, 0, end)
+  const header = headerOf(OPCODE.close, payload.length)
+  if (!masked) return Buffer.concat([header, payload])
+  header.writeUInt8(MASKED | payload.length, 1)
+  const key = randomBytes(4)
+  for (const [i, byte] of payload.entries()) payload[i] = byte ^ (key[i & 3] ?? 0)
+  return Buffer.concat([header, key, payload])
+}
+
+function headerOf(opcode: number, length: number): Buffer {
+  if (length < 126) return Buffer.from([FINAL | opcode, length])
+  const isShort = length < 2 ** 16
+  const header = Buffer.alloc(isShort ? 4 : 10)
+  header.writeUInt16BE(((FINAL | opcode) << 8) | (isShort ? 126 : 127))
+  if (isShort) header.writeUInt16BE(length, 2)
+  else header.writeBigUInt64BE(BigInt(length), 2)
+  return header
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Deflate } from '../../src/sockets/inflater.ts'
+import { type RandomFrames, randomFrames } from './random-frames.ts'
+import { type Event, type ReadFrames, readFrames } from './wire-frames.ts'
+import { receiveWithWs, type WsEvent } from './ws-receiver.ts'
+
+/** Parts of one frame as one, so that what is left does not depend on the chunks if it must not. */
+function framesOf(read: ReadFrames): unknown[] {
+  const frames: { about: unknown[]; wire: Buffer[]; payload: Buffer[]; endsFrame: boolean }[] = []
+  for (const part of read.parts) {
+    const { kind, opcode, compressed, wire, payload, endsFrame, endsMessage } = part
+    const open = frames.at(-1)
+    if (open !== undefined && !open.endsFrame) {
+      assert.deepEqual(open.about.slice(0, 3), [kind, opcode, compressed])
+      open.about[3] = endsMessage
+      open.endsFrame = endsFrame
+      open.wire.push(wire)
+      open.payload.push(payload)
+    } else {
+      frames.push({
+        about: [kind, opcode, compressed, endsMessage],
+        wire: [wire],
+        payload: [payload],
+        endsFrame,
+      })
+    }
+  }
+  return frames.map(({ about, wire, payload, endsFrame }) => [
+    ...about,
+    endsFrame,
+    Buffer.concat(wire).toString('hex'),
+    Buffer.concat(payload).toString('hex'),
+  ])
+}
+
+function shown(event: Event | WsEvent | undefined): string {
+  if (event === undefined) return 'nothing'
+  return 'payload' in event ? `${event.kind} ${event.opcode} ${event.payload.toString('hex')}` : event.kind
+}
+
+/** What `ws` calls an error where we say that a message cannot be read. */
+const UNREADABLE: Readonly<Record<string, string>> = {
+  WS_ERR_INVALID_UTF8: 'not_utf8',
+  Z_DATA_ERROR: 'not_inflatable',
+  Z_BUF_ERROR: 'not_inflatable',
+  Z_NEED_DICT: 'not_inflatable',
+}
+
+function compare(read: ReadFrames, expected: readonly WsEvent[]): void {
+  for (const [i, event] of expected.entries()) {
+    const own = read.events[i]
+    if (event.kind === 'error') {
+      compareEnd(read, i, event)
+      return
+    }
+    // `ws` leaves out what follows the end of a deflate stream in its frame, or takes it for another stream.
+    const mayDiffer = event.kind === 'message' && event.streamEnded
+    if (mayDiffer && own?.kind === 'unreadable' && own.why === 'not_inflatable') return
+    assert.equal(shown(own), shown(event))
+  }
+  assert.equal(read.events.length, expected.length)
+  assert.equal(read.violation, null)
+}
+
+function compareEnd(read: ReadFrames, at: number, error: WsEvent & { kind: 'error' }): void {
+  const rest = read.events.slice(at)
+  const next = rest.find((event) => event.kind !== 'control')
+  const why = UNREADABLE[error.code]
+  if (why !== undefined && next !== undefined) {
+    assert.deepEqual(next, { kind: 'unreadable', why })
+    return
+  }
+  // `ws` inflates frame by frame, so that it may find out before the message ends.
+  if (why === 'not_inflatable') return
+  assert.deepEqual(rest, [])
+  const highBit = error.closeCode === 1009 && read.violation?.closeCode === 1002
+  assert.ok(
+    highBit || read.violation?.closeCode === error.closeCode,
+    `${error.code} ${read.violation?.reason}`,
+  )
+}
+
+async function check({ from, inflate, bytes, chunks }: RandomFrames): Promise<void> {
+  const before = bytes.toString('hex')
+  const whole = await readFrames([bytes], { from, inflate })
+  const cut = await readFrames(chunks, { from, inflate })
+  assert.equal(bytes.toString('hex'), before)
+  assert.deepEqual(framesOf(cut), framesOf(whole))
+  assert.deepEqual(cut.violation, whole.violation)
+  assert.deepEqual(cut.events.map(shown), whole.events.map(shown))
+  const passed = Buffer.concat(cut.parts.map((part) => part.wire))
+  assert.ok(bytes.subarray(0, passed.length).equals(passed))
+  compare(whole, await receiveWithWs(bytes, from, inflate))
+}
+
+const seeds = fc.integer({ min: 0, max: 2 ** 32 - 1 })
+
+test('90,000 mutated sequences of frames are read as ws reads them, however they are chunked', async () => {
+  await fc.assert(
+    fc.asyncProperty(seeds, (seed) => check(randomFrames(seed, null))),
+    { numRuns: 90_000 },
+  )
+})
+
+test('10,000 that are compressed are read as ws reads them, or not at all where a deflate stream ends within', async () => {
+  const inflates = fc.constantFrom<Deflate>(
+    { contextTakeover: true, windowBits: 15 },
+    { contextTakeover: false, windowBits: 15 },
+    { contextTakeover: true, windowBits: 9 },
+  )
+  await fc.assert(
+    fc.asyncProperty(seeds, inflates, (seed, inflate) => check(randomFrames(seed, inflate))),
+    { numRuns: 10_000 },
+  )
+})

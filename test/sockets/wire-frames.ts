@@ -1,0 +1,93 @@
+import { deflateRawSync, constants as zlib } from 'node:zlib'
+import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frame-reader.ts'
+import type { Deflate } from '../../src/sockets/inflater.ts'
+import { type Message, MessageReader } from '../../src/sockets/message-reader.ts'
+
+export type Side = 'client' | 'server'
+
+/** A frame as its bits are to stand on the wire, right or wrong. */
+export interface WireFrame {
+  readonly opcode: number
+  readonly payload?: Buffer | string
+  /** 1 where nothing is said. */
+  readonly fin?: 0 | 1
+  /** RSV1 to RSV3, from 4 down to 1. */
+  readonly rsv?: number
+  /** Masked with this key; frames of a client have one where nothing is said. */
+  readonly key?: Buffer | null
+  /** How many bits the length is written in; as few as can be where nothing is said. */
+  readonly lengthBits?: 7 | 16 | 64
+  /** What the header claims, where that is not how long the payload is. */
+  readonly length?: bigint
+}
+
+const KEY = Buffer.from([0x37, 0xfa, 0x21, 0x3d])
+
+export function wireOf(from: Side, frame: WireFrame): Buffer {
+  const payload = Buffer.from(frame.payload ?? '')
+  const length = frame.length ?? BigInt(payload.length)
+  const bits = frame.lengthBits ?? (length < 126n ? 7 : length < 65_536n ? 16 : 64)
+  const key = frame.key === undefined ? (from === 'client' ? KEY : null) : frame.key
+  const header = Buffer.alloc(bits === 7 ? 2 : bits === 16 ? 4 : 10)
+  header[0] = ((frame.fin ?? 1) << 7) | ((frame.rsv ?? 0) << 4) | frame.opcode
+  header[1] = (key === null ? 0 : 0x80) | (bits === 7 ? Number(length) : bits === 16 ? 126 : 127)
+  if (bits === 16) header.writeUInt16BE(Number(length), 2)
+  if (bits === 64) header.writeBigUInt64BE(length, 2)
+  if (key === null) return Buffer.concat([header, payload])
+  return Buffer.concat([header, key, payload.map((byte, i) => byte ^ (key[i & 3] ?? 0))])
+}
+
+export function sequenceOf(from: Side, frames: readonly WireFrame[]): Buffer {
+  return Buffer.concat(frames.map((frame) => wireOf(from, frame)))
+}
+
+/** Cut at these places. */
+export function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const ends = [...cuts.toSorted((a, b) => a - b), bytes.length]
+  return ends.map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
+}
+
+export const singleBytes = (bytes: Buffer): Buffer[] => chunksOf(bytes, [...bytes.keys()])
+
+/** A message's payload as permessage-deflate has it, for a stream that knows nothing of before. */
+export function deflated(payload: Buffer | string, windowBits = 15): Buffer {
+  const whole = deflateRawSync(payload, { windowBits, finishFlush: zlib.Z_SYNC_FLUSH })
+  return whole.subarray(0, -4)
+}
+
+interface ReadOptions {
+  readonly from: Side
+  readonly inflate?: Deflate | null
+  readonly messageBytesMax?: number
+}
+
+export interface ReadFrames {
+  readonly parts: readonly FramePart[]
+  readonly violation: Violation | null
+  /** Messages and control frames in the order in which they came. */
+  readonly events: readonly Event[]
+}
+
+export type Event = Message | { readonly kind: 'control'; readonly opcode: number; readonly payload: Buffer }
+
+/** Reads chunks as a gateway does, and waits for the messages. */
+export async function readFrames(chunks: readonly Buffer[], options: ReadOptions): Promise<ReadFrames> {
+  const { from, inflate = null, messageBytesMax = 2 ** 26 } = options
+  const frames = new FrameReader({ from, compression: inflate !== null })
+  const messages = new MessageReader({ inflate, messageBytesMax })
+  const parts: FramePart[] = []
+  const events: (Event | Promise<Event>)[] = []
+  let violation: Violation | null = null
+  for (const chunk of chunks) {
+    violation = frames.read(chunk, (part) => {
+      parts.push(part)
+      const { opcode, payload } = part
+      const event = part.kind === 'control' ? { kind: part.kind, opcode, payload } : messages.push(part)
+      if (event !== null) events.push(event)
+    })
+  }
+  const isAtOnce = events.every((event) => !(event instanceof Promise))
+  const read = { parts, violation, events: isAtOnce ? (events as Event[]) : await Promise.all(events) }
+  messages.dispose()
+  return read
+}

@@ -1,0 +1,77 @@
+import { createRequire } from 'node:module'
+import type { Writable } from 'node:stream'
+import type { Deflate } from '../../src/sockets/inflater.ts'
+import type { Side } from './wire-frames.ts'
+
+interface PerMessageDeflate {
+  params: unknown
+  _inflate: unknown
+  decompress(data: Buffer, fin: boolean, done: (error: Error | null, inflated: Buffer) => void): void
+}
+
+type Receiver = Writable & Pick<Required<Writable>, '_write'>
+
+/** Both are exported by `ws`, and in none of its types. */
+const ws = createRequire(import.meta.url)('ws') as {
+  Receiver: new (options: { isServer: boolean; extensions: Record<string, PerMessageDeflate> }) => Receiver
+  PerMessageDeflate: new (options: { isServer: boolean }) => PerMessageDeflate
+}
+
+export type WsEvent =
+  | {
+      readonly kind: 'message'
+      readonly opcode: 1 | 2
+      readonly payload: Buffer
+      readonly streamEnded: boolean
+    }
+  | { readonly kind: 'control'; readonly opcode: number; readonly payload: Buffer }
+  | { readonly kind: 'error'; readonly closeCode: number; readonly code: string }
+
+/** What the receiver of `ws` makes of these bytes. */
+export async function receiveWithWs(bytes: Buffer, from: Side, inflate: Deflate | null): Promise<WsEvent[]> {
+  const events: WsEvent[] = []
+  let streamEnded = false
+  const extensions: Record<string, PerMessageDeflate> = {}
+  if (inflate !== null) {
+    const extension = new ws.PerMessageDeflate({ isServer: from === 'client' })
+    extension.params = {
+      [`${from}_max_window_bits`]: inflate.windowBits,
+      ...(inflate.contextTakeover ? {} : { [`${from}_no_context_takeover`]: true }),
+    }
+    const { decompress } = extension
+    extension.decompress = (data, fin, done) =>
+      decompress.call(extension, data, fin, (error, inflated) => {
+        streamEnded ||= error === null && extension._inflate === null
+        done(error, inflated)
+      })
+    extensions['permessage-deflate'] = extension
+  }
+  const receiver = new ws.Receiver({ isServer: from === 'client', extensions })
+  receiver.on('message', (payload: Buffer, isBinary: boolean) =>
+    events.push({ kind: 'message', opcode: isBinary ? 2 : 1, payload, streamEnded }),
+  )
+  receiver.on('ping', (payload: Buffer) => events.push({ kind: 'control', opcode: 9, payload }))
+  receiver.on('pong', (payload: Buffer) => events.push({ kind: 'control', opcode: 10, payload }))
+  receiver.on('conclude', (code: number, reason: Buffer) => {
+    const head = Buffer.alloc(code === 1005 ? 0 : 2)
+    if (code !== 1005) head.writeUInt16BE(code)
+    events.push({ kind: 'control', opcode: 8, payload: Buffer.concat([head, reason]) })
+  })
+  // Its stream is left out, so that what is not compressed is read at once. It unmasks in place: the bytes are copied.
+  let isDone = false
+  const written = new Promise<void>((resolve) => {
+    receiver._write(Buffer.from(bytes), 'buffer', (error) => {
+      if (error) events.push(errorEvent(error))
+      isDone = true
+      resolve()
+    })
+  })
+  if (!isDone) await written
+  return events
+}
+
+function errorEvent(error: Error & { code?: string }): WsEvent {
+  const [symbol] = Object.getOwnPropertySymbols(error).filter((name) => name.description === 'status-code')
+  const closeCode = symbol === undefined ? 0 : Number(Reflect.get(error, symbol))
+  return { kind: 'error', closeCode, code: error.code ?? '' }
+}
