@@ -158,6 +158,17 @@ const holds: readonly Held[] = [
     nanos: 1_088_000_000n,
   },
   {
+    says: 'a window of output where the limit is no whole number',
+    turn: turn('realtime', 'gpt-realtime', { outputTokensMax: 1.5 }),
+    // 32,000 × $32 + 32,000 × $64 a million
+    nanos: 3_072_000_000n,
+  },
+  {
+    says: 'a window of output where the limit is 0',
+    turn: turn('realtime', 'gpt-realtime', { outputTokensMax: 0 }),
+    nanos: 3_072_000_000n,
+  },
+  {
     says: 'the context window of a transcription model that is sold by the token',
     turn: turn('transcription', 'gpt-4o-transcribe', { outputTokensMax: 10 }),
     // 16,000 × $6 + 2,000 × $10 a million
@@ -170,7 +181,7 @@ const holds: readonly Held[] = [
   },
   {
     says: 'as much audio as it is told',
-    turn: turn('transcription', 'gpt-realtime-whisper', { audioMs: 60_000 }),
+    turn: turn('transcription', 'gpt-realtime-whisper', { audioMs: 59_999.5 }),
     nanos: 17_000_000n,
   },
   { says: 'a minute of Live', turn: turn('live', 'gpt-live-1'), nanos: 60_000_000n },
