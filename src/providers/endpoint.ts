@@ -50,6 +50,7 @@ export type UsageReader =
   | 'completions'
   | 'realtime'
   | 'live'
+  | 'translation'
   | 'batch'
   | 'video'
   | 'run'

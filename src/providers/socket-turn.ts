@@ -3,6 +3,7 @@ import { NOT_READ } from '../metering/request-facts.ts'
 import { CHARACTERS_PER_SECOND_MOST } from './chat/audio.ts'
 import { findEndpoint } from './find-endpoint.ts'
 import type { RequestLimits } from './request-limits.ts'
+import { count, LIMITLESS } from './request-members.ts'
 import { NO_REQUEST_TOOLS } from './request-tools.ts'
 import { liveUsage, translationUsage } from './socket-usage.ts'
 
@@ -47,8 +48,10 @@ const ADVANCE_MS = 60_000
  */
 export function turnLimits({ kind, outputTokensMax, audioMs }: SocketTurn): RequestLimits {
   return {
-    maxOutputTokens: kind === 'realtime' ? outputTokensMax : null,
-    audioMsMax: audioMs ?? (kind === 'transcription' ? TRANSCRIBED_MS_MAX : ADVANCE_MS),
+    // A limit of 0 is refused upstream, or taken for none.
+    maxOutputTokens:
+      kind === 'realtime' && outputTokensMax !== null ? count(outputTokensMax) || LIMITLESS : null,
+    audioMsMax: Math.ceil(audioMs ?? (kind === 'transcription' ? TRANSCRIBED_MS_MAX : ADVANCE_MS)),
     predictedTokensMax: 0,
     prompts: 1,
     n: 1,

@@ -115,6 +115,7 @@ const OPERATIONS: Readonly<Record<UsageReader, string>> = {
   responses: 'chat',
   realtime: 'chat',
   live: 'chat',
+  translation: 'chat',
   compaction: 'chat',
   completions: 'text_completion',
   embeddings: 'embeddings',

@@ -68,6 +68,7 @@ const READERS: SurfaceSpec['readers'] = {
   run: { create: () => new RunReader(), outputLimits: ['max_completion_tokens'] },
   realtime: { create: null },
   live: { create: null },
+  translation: { create: null },
   batch: { create: () => new BatchReader() },
 } satisfies Record<string, ReaderSpec>
 

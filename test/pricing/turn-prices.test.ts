@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { createPricer, type PricerSettings } from '../../src/gateway/pricer.ts'
+import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
+import { loadListPrices } from '../../src/pricing/load-book.ts'
+import type { SocketTurn } from '../../src/providers/socket-turn.ts'
+import {
+  liveUsage,
+  realtimeUsage,
+  transcriptionUsage,
+  translationUsage,
+} from '../../src/providers/socket-usage.ts'
+import { discountOf, shipped, shippedBook } from './worked-example.ts'
+
+const settings: PricerSettings = {
+  discount: NO_DISCOUNT,
+  unpriced: 'auto',
+  chatDefaultTier: null,
+  chatRegional: false,
+  polls: true,
+}
+const pricer = createPricer(shippedBook, settings)
+
+/** What the list does not have, as an operator can add it: $3.60 and $2.04 an hour. */
+const hourly = [
+  { id: 'gpt-live-1', rates: { standard: { audio_input_per_hour: '3.6' } } },
+  { id: 'gpt-realtime-translate', rates: { standard: { audio_input_per_hour: '2.04' } } },
+].map((entry) => ({ provider: 'openai', mode: 'audio_transcription', ...entry }))
+const loaded = loadListPrices(JSON.stringify({ models: hourly }))
+assert.ok(loaded.kind === 'book')
+const hourlyPricer = createPricer(loaded.book, settings)
+
+const turn = (
+  kind: SocketTurn['kind'],
+  model: string | null,
+  more: Partial<SocketTurn> = {},
+): SocketTurn => ({
+  ...{ kind, model, outputTokensMax: null, atMs: Date.now() },
+  ...more,
+})
+
+const response = {
+  total_tokens: 275,
+  input_tokens: 127,
+  input_token_details: {
+    ...{ text_tokens: 119, audio_tokens: 8, image_tokens: 0, cached_tokens: 64 },
+    cached_tokens_details: { text_tokens: 64, audio_tokens: 0, image_tokens: 0 },
+  },
+  output_tokens: 148,
+  output_token_details: { text_tokens: 36, audio_tokens: 112 },
+}
+
+const rated = (nanos: bigint) => ({ costNanos: nanos, listNanos: nanos, unpriced: false })
+
+function rateOf(
+  planned: SocketTurn,
+  usage: Parameters<ReturnType<typeof pricer.planTurn>['rate']>[0],
+  by = pricer,
+) {
+  const { costNanos, listNanos, unpriced } = by.planTurn(planned).rate(usage)
+  return { costNanos, listNanos, unpriced }
+}
+
+test('a response of gpt-realtime costs its text and its audio, cached, read and written', () => {
+  // 55 × $4 + 64 × $0.40 + 8 × $32 + 36 × $16 + 112 × $64 a million
+  // = 220,000 + 25,600 + 256,000 + 576,000 + 7,168,000
+  assert.deepEqual(
+    rateOf(turn('realtime', 'gpt-realtime'), realtimeUsage(response, 'gpt-realtime')),
+    rated(8_245_600n),
+  )
+})
+
+const seen = {
+  input_tokens: 5_000,
+  input_token_details: {
+    ...{ text_tokens: 1_000, audio_tokens: 3_000, image_tokens: 1_000, cached_tokens: 2_600 },
+    cached_tokens_details: { text_tokens: 600, audio_tokens: 1_500, image_tokens: 500 },
+  },
+  output_tokens: 800,
+  output_token_details: { text_tokens: 200, audio_tokens: 600 },
+}
+
+test('a response of gpt-realtime-2.1 costs its images too, and a tenth more on a regional host', () => {
+  // 400 × $4 + 600 × $0.40 + 1,500 × $32 + 1,500 × $0.40 + 500 × $5 + 500 × $0.50 + 200 × $24 + 600 × $64 a million
+  // = 1,600,000 + 240,000 + 48,000,000 + 600,000 + 2,500,000 + 250,000 + 4,800,000 + 38,400,000
+  const planned = turn('realtime', 'gpt-realtime-2.1')
+  const usage = realtimeUsage(seen, 'gpt-realtime-2.1')
+  assert.deepEqual(rateOf(planned, usage), rated(96_390_000n))
+  const regional = createPricer(shippedBook, { ...settings, chatRegional: true })
+  assert.deepEqual(rateOf(planned, usage, regional), rated(106_029_000n))
+})
+
+test('a response whose usage has no details costs as much as audio', () => {
+  // 100 × $32 + 50 × $64 a million
+  const usage = realtimeUsage({ input_tokens: 100, output_tokens: 50 }, 'gpt-realtime')
+  assert.deepEqual(rateOf(turn('realtime', 'gpt-realtime'), usage), rated(6_400_000n))
+})
+
+test('a response without a model is rated at the dearest that Realtime has, flagged', () => {
+  const usage = realtimeUsage({ input_tokens: 0, output_tokens: 10 }, null)
+  // 10 × $80 a million, of gpt-4o-realtime-preview
+  assert.deepEqual(rateOf(turn('realtime', null), usage), { ...rated(800_000n), unpriced: true })
+})
+
+test('a transcription of the input costs tokens or time, by its own model', () => {
+  const tokens = {
+    ...{ type: 'tokens', input_tokens: 140, output_tokens: 20 },
+    input_token_details: { text_tokens: 10, audio_tokens: 130 },
+  }
+  // 10 × $2.50 + 130 × $6 + 20 × $10 a million = 25,000 + 780,000 + 200,000
+  assert.deepEqual(
+    rateOf(turn('transcription', 'gpt-4o-transcribe'), transcriptionUsage(tokens, 'gpt-4o-transcribe')),
+    rated(1_005_000n),
+  )
+  // 9 s of $1.02 an hour
+  const seconds = { type: 'duration', seconds: 9 }
+  assert.deepEqual(
+    rateOf(
+      turn('transcription', 'gpt-realtime-whisper'),
+      transcriptionUsage(seconds, 'gpt-realtime-whisper'),
+    ),
+    rated(2_550_000n),
+  )
+})
+
+test('Live and translations cost their time, where an overlay has its price', () => {
+  // 1.25 s of $3.60 an hour
+  const live = liveUsage(61.25, 60, 'gpt-live-1')
+  assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live, hourlyPricer), rated(1_250_000n))
+  // 30 s of $2.04 an hour
+  const passed = { audioInMs: 30_000, audioOutMs: 29_000, textChars: 500 }
+  const translated = translationUsage(passed, 'gpt-realtime-translate')
+  const planned = turn('translation', 'gpt-realtime-translate')
+  assert.deepEqual(rateOf(planned, translated, hourlyPricer), rated(17_000_000n))
+  // Without it they cost nothing, flagged.
+  assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live), { ...rated(0n), unpriced: true })
+  assert.deepEqual(rateOf(planned, translated), { ...rated(0n), unpriced: true })
+})
+
+interface Held {
+  readonly says: string
+  readonly turn: SocketTurn
+  readonly nanos: bigint
+}
+
+const holds: readonly Held[] = [
+  {
+    says: 'the context window and the output limit of its model, all as audio',
+    turn: turn('realtime', 'gpt-realtime'),
+    // 32,000 × $32 + 4,096 × $64 a million
+    nanos: 1_286_144_000n,
+  },
+  {
+    says: 'no more output than the session or the response allows',
+    turn: turn('realtime', 'gpt-realtime', { outputTokensMax: 1_000 }),
+    // 32,000 × $32 + 1,000 × $64 a million
+    nanos: 1_088_000_000n,
+  },
+  {
+    says: 'a window of output where the limit is no whole number',
+    turn: turn('realtime', 'gpt-realtime', { outputTokensMax: 1.5 }),
+    // 32,000 × $32 + 32,000 × $64 a million
+    nanos: 3_072_000_000n,
+  },
+  {
+    says: 'a window of output where the limit is 0',
+    turn: turn('realtime', 'gpt-realtime', { outputTokensMax: 0 }),
+    nanos: 3_072_000_000n,
+  },
+  {
+    says: 'the context window of a transcription model that is sold by the token',
+    turn: turn('transcription', 'gpt-4o-transcribe', { outputTokensMax: 10 }),
+    // 16,000 × $6 + 2,000 × $10 a million
+    nanos: 116_000_000n,
+  },
+  {
+    says: 'a quarter of an hour of one that is sold by the hour',
+    turn: turn('transcription', 'gpt-realtime-whisper'),
+    nanos: 255_000_000n,
+  },
+  {
+    says: 'as much audio as it is told',
+    turn: turn('transcription', 'gpt-realtime-whisper', { audioMs: 59_999.5 }),
+    nanos: 17_000_000n,
+  },
+  { says: 'a minute of Live', turn: turn('live', 'gpt-live-1'), nanos: 60_000_000n },
+  {
+    says: 'a minute of translation',
+    turn: turn('translation', 'gpt-realtime-translate'),
+    nanos: 34_000_000n,
+  },
+]
+for (const held of holds) {
+  test(`a turn holds ${held.says}`, () => {
+    const plan = hourlyPricer.planTurn(held.turn)
+    assert.deepEqual(plan.hold, { kind: 'bound', nanos: held.nanos, listNanos: held.nanos })
+    assert.equal(plan.unratable, null)
+  })
+}
+
+test('a turn of a model without a price, or without one for what it does, is refused as a request is', () => {
+  const unpriced = [
+    ...[turn('realtime', 'gpt-unheard-of'), turn('transcription', 'gpt-unheard-of')],
+    ...[turn('live', 'gpt-live-1'), turn('translation', 'gpt-realtime-translate')],
+    // It has rates for tokens, and Live is paid by the time.
+    turn('live', 'gpt-realtime-2.1'),
+  ]
+  for (const each of unpriced) {
+    const plan = pricer.planTurn(each)
+    assert.deepEqual(plan.unratable, { reason: 'model_not_priced', refuse: 'limited' })
+    assert.equal(plan.unpricedModel, each.model)
+    assert.deepEqual(plan.hold, { kind: 'bound', nanos: 0n, listNanos: 0n })
+  }
+  const strict = createPricer(shippedBook, { ...settings, unpriced: 'refuse' })
+  assert.equal(strict.planTurn(turn('live', 'gpt-live-1')).unratable?.refuse, 'always')
+})
+
+test('a turn whose model is not known yet holds all that is left', () => {
+  for (const kind of ['realtime', 'transcription', 'live', 'translation'] as const)
+    assert.deepEqual(pricer.planTurn(turn(kind, null)).hold, { kind: 'unbounded' })
+})
+
+const realtimeModels = shipped.models.filter(({ mode }) => mode === 'realtime')
+
+test('every model of Realtime has rates for text and audio, a window and a limit', () => {
+  assert.equal(realtimeModels.length, 11)
+  for (const { id, rates, contextWindowTokens, maxOutputTokens } of realtimeModels) {
+    const units = ['input_tokens', 'cache_read_tokens', 'output_tokens', 'audio_input_tokens'] as const
+    for (const unit of [...units, 'audio_output_tokens'] as const)
+      assert.ok(rates.standard.short.has(unit), `${id}: ${unit}`)
+    assert.ok(contextWindowTokens !== null && maxOutputTokens !== null, id)
+  }
+})
+
+test('no response that fits the window costs more than its turn held, whatever the project or the host', () => {
+  const share = fc.double({ min: 0, max: 1, noNaN: true })
+  const count = fc.nat({ max: 130_000 })
+  const kinds = { text_tokens: count, audio_tokens: count, image_tokens: count }
+  const stated = fc.record({
+    input_token_details: fc.record(
+      { ...kinds, cached_tokens: count, cached_tokens_details: fc.record(kinds) },
+      { requiredKeys: [] },
+    ),
+    output_token_details: fc.record({ text_tokens: count, audio_tokens: count }, { requiredKeys: [] }),
+  })
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...realtimeModels),
+      fc.option(fc.nat({ max: 40_000 })),
+      stated,
+      fc.tuple(share, share, fc.boolean(), fc.constantFrom(null, 'flex', 'priority')),
+      (model, outputTokensMax, details, [readShare, writtenShare, chatRegional, chatDefaultTier]) => {
+        const own = createPricer(shippedBook, {
+          ...{ ...settings, chatRegional, chatDefaultTier, discount: discountOf(700_000_000n) },
+        })
+        const plan = own.planTurn(turn('realtime', model.id, { outputTokensMax }))
+        const most = plan.tokensHeld(null)
+        const usage = realtimeUsage(
+          {
+            ...details,
+            input_tokens: Math.floor(Number(most.input) * readShare),
+            output_tokens: Math.floor(Number(most.output) * writtenShare),
+          },
+          model.id,
+        )
+        const { costNanos, listNanos } = plan.rate(usage)
+        assert.ok(plan.hold.kind === 'bound')
+        assert.ok(costNanos <= plan.hold.nanos && listNanos <= plan.hold.listNanos)
+      },
+    ),
+  )
+})

@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Quantities, Unit, Usage } from '../../src/kernel/usage.ts'
+import {
+  liveUsage,
+  realtimeUsage,
+  transcriptionUsage,
+  translationUsage,
+} from '../../src/providers/socket-usage.ts'
+
+const MODEL = 'gpt-realtime'
+
+function quantitiesOf(usage: Usage): Quantities {
+  assert.equal(usage.parts.length, 1)
+  return usage.parts[0]?.quantities ?? {}
+}
+
+const sumOf = (quantities: Quantities, ...units: readonly Unit[]) =>
+  units.reduce((sum, unit) => sum + (quantities[unit] ?? 0), 0)
+
+const read = (quantities: Quantities) =>
+  sumOf(
+    quantities,
+    ...(['input_tokens', 'audio_input_tokens', 'image_input_tokens'] as const),
+    ...(['cache_read_tokens', 'audio_cache_read_tokens', 'image_cache_read_tokens'] as const),
+  )
+const written = (quantities: Quantities) =>
+  sumOf(quantities, 'output_tokens', 'audio_output_tokens', 'image_output_tokens')
+
+test('a response of Realtime is split by what was read, cached and written of each kind', () => {
+  const usage = realtimeUsage(
+    {
+      total_tokens: 5_800,
+      input_tokens: 5_000,
+      input_token_details: {
+        ...{ text_tokens: 1_000, audio_tokens: 3_000, image_tokens: 1_000, cached_tokens: 2_600 },
+        cached_tokens_details: { text_tokens: 600, audio_tokens: 1_500, image_tokens: 500 },
+      },
+      output_tokens: 800,
+      output_token_details: { text_tokens: 200, audio_tokens: 600 },
+    },
+    MODEL,
+  )
+  assert.deepEqual(quantitiesOf(usage), {
+    ...{ input_tokens: 400, cache_read_tokens: 600, output_tokens: 200 },
+    ...{ audio_input_tokens: 1_500, audio_cache_read_tokens: 1_500, audio_output_tokens: 600 },
+    ...{ image_input_tokens: 500, image_cache_read_tokens: 500 },
+  })
+  assert.equal(usage.parts[0]?.promptTokens, 5_000)
+  assert.equal(usage.modelServed, MODEL)
+  assert.equal(usage.suspect, false)
+})
+
+interface Contradiction {
+  readonly says: string
+  readonly usage: unknown
+  readonly quantities: Quantities
+}
+
+const details = (text: number, audio: number, image = 0) => ({
+  text_tokens: text,
+  audio_tokens: audio,
+  image_tokens: image,
+})
+
+const contradictions: readonly Contradiction[] = [
+  {
+    says: 'without details is all audio',
+    usage: { input_tokens: 100, output_tokens: 50 },
+    quantities: { audio_input_tokens: 100, audio_output_tokens: 50 },
+  },
+  {
+    says: 'with details that explain a part is audio in the rest',
+    usage: {
+      ...{ input_tokens: 100, input_token_details: details(20, 30, 10) },
+      ...{ output_tokens: 50, output_token_details: { text_tokens: 40 } },
+    },
+    quantities: {
+      ...{ input_tokens: 20, audio_input_tokens: 70, image_input_tokens: 10 },
+      ...{ output_tokens: 40, audio_output_tokens: 10 },
+    },
+  },
+  {
+    says: 'with details beyond its total is cut to it, text first',
+    usage: {
+      ...{ input_tokens: 100, input_token_details: details(80, 70, 20) },
+      ...{ output_tokens: 10, output_token_details: details(8, 8) },
+    },
+    quantities: {
+      ...{ input_tokens: 10, audio_input_tokens: 70, image_input_tokens: 20 },
+      ...{ output_tokens: 2, audio_output_tokens: 8 },
+    },
+  },
+  {
+    says: 'that does not say what was cached is cached in its text first',
+    usage: {
+      ...{ input_tokens: 100, input_token_details: { ...details(40, 60), cached_tokens: 50 } },
+      ...{ output_tokens: 0 },
+    },
+    quantities: { cache_read_tokens: 40, audio_cache_read_tokens: 10, audio_input_tokens: 50 },
+  },
+  {
+    says: 'with more cached of a kind than was read of it keeps to what was read',
+    usage: {
+      ...{ output_tokens: 0, input_tokens: 100 },
+      input_token_details: {
+        ...{ ...details(90, 10), cached_tokens: 30 },
+        cached_tokens_details: details(0, 30),
+      },
+    },
+    quantities: { input_tokens: 70, cache_read_tokens: 20, audio_cache_read_tokens: 10 },
+  },
+  {
+    says: 'with a smaller total of cached tokens goes by that, audio last',
+    usage: {
+      ...{ output_tokens: 0, input_tokens: 100 },
+      input_token_details: {
+        ...{ ...details(50, 50), cached_tokens: 30 },
+        cached_tokens_details: details(20, 40),
+      },
+    },
+    quantities: {
+      input_tokens: 30,
+      cache_read_tokens: 20,
+      audio_cache_read_tokens: 10,
+      audio_input_tokens: 40,
+    },
+  },
+  {
+    says: 'without a total on one side has what the other one leaves',
+    usage: { total_tokens: 90, output_tokens: 30, output_token_details: details(30, 0) },
+    quantities: { audio_input_tokens: 60, output_tokens: 30 },
+  },
+  {
+    says: 'without any total is what its details come to',
+    usage: { input_token_details: details(7, 5), output_token_details: details(3, 2) },
+    quantities: { input_tokens: 7, audio_input_tokens: 5, output_tokens: 3, audio_output_tokens: 2 },
+  },
+  { says: 'that is missing is nothing, and in doubt', usage: null, quantities: {} },
+]
+for (const { says, usage, quantities } of contradictions) {
+  test(`usage of Realtime ${says}`, () => {
+    const found = realtimeUsage(usage, MODEL)
+    assert.deepEqual(quantitiesOf(found), quantities)
+    assert.equal(found.suspect, true)
+  })
+}
+
+const few = fc.nat({ max: 2_000 })
+const odd = fc.oneof(
+  few,
+  fc.constantFrom(undefined, null, -1, 0.5, NaN, 1e300, '12', {}, [], true),
+) as fc.Arbitrary<unknown>
+
+function usageWith<T>(count: fc.Arbitrary<T>) {
+  const kinds = { text_tokens: count, audio_tokens: count, image_tokens: count }
+  return fc.record({
+    total_tokens: count,
+    input_tokens: count,
+    output_tokens: count,
+    input_token_details: fc.record({
+      ...kinds,
+      cached_tokens: count,
+      cached_tokens_details: fc.record(kinds),
+    }),
+    output_token_details: fc.record({ text_tokens: count, audio_tokens: count }),
+  })
+}
+
+const isCount = (value: unknown): value is number => Number.isInteger(value) && Number(value) >= 0
+
+test('whatever Realtime says, no count is negative or broken, and none is below a total that can be true', () => {
+  fc.assert(
+    fc.property(usageWith(odd), (stated) => {
+      const quantities = quantitiesOf(realtimeUsage(stated, MODEL))
+      for (const count of Object.values(quantities)) assert.ok(Number.isSafeInteger(count) && count > 0)
+      const { input_tokens: input, output_tokens: output } = stated
+      if (isCount(input) && input <= 2_000) assert.equal(read(quantities), input)
+      if (isCount(output) && output <= 2_000) assert.equal(written(quantities), output)
+    }),
+  )
+})
+
+test('what is cached of a kind is never more than was read of it, nor all of it more than was stated', () => {
+  fc.assert(
+    fc.property(usageWith(few), ({ input_token_details: said, ...stated }) => {
+      const quantities = quantitiesOf(realtimeUsage({ ...stated, input_token_details: said }, MODEL))
+      const cached = {
+        text: quantities.cache_read_tokens ?? 0,
+        audio: quantities.audio_cache_read_tokens ?? 0,
+        image: quantities.image_cache_read_tokens ?? 0,
+      }
+      const explained = said.text_tokens + said.audio_tokens + said.image_tokens
+      assert.ok(cached.text + cached.audio + cached.image <= said.cached_tokens)
+      assert.ok(cached.text <= said.text_tokens)
+      assert.ok(cached.image <= said.image_tokens)
+      assert.ok(cached.audio <= said.audio_tokens + Math.max(0, stated.input_tokens - explained))
+    }),
+  )
+})
+
+test('details that add up are taken as they are, without a doubt', () => {
+  const kind = fc.tuple(few, few).map(([one, other]) => ({ all: one + other, cached: other }))
+  fc.assert(
+    fc.property(kind, kind, kind, few, few, (text, audio, image, wrote, spoke) => {
+      const usage = realtimeUsage(
+        {
+          total_tokens: text.all + audio.all + image.all + wrote + spoke,
+          input_tokens: text.all + audio.all + image.all,
+          input_token_details: {
+            ...details(text.all, audio.all, image.all),
+            cached_tokens: text.cached + audio.cached + image.cached,
+            cached_tokens_details: details(text.cached, audio.cached, image.cached),
+          },
+          output_tokens: wrote + spoke,
+          output_token_details: { text_tokens: wrote, audio_tokens: spoke },
+        },
+        MODEL,
+      )
+      const expected = {
+        ...{ input_tokens: text.all - text.cached, cache_read_tokens: text.cached },
+        ...{ audio_input_tokens: audio.all - audio.cached, audio_cache_read_tokens: audio.cached },
+        ...{ image_input_tokens: image.all - image.cached, image_cache_read_tokens: image.cached },
+        ...{ output_tokens: wrote, audio_output_tokens: spoke },
+      }
+      const quantities = quantitiesOf(usage)
+      for (const [unit, count] of Object.entries(expected))
+        assert.equal(quantities[unit as Unit] ?? 0, count, unit)
+      assert.equal(usage.suspect, false)
+    }),
+  )
+})
+
+test('a transcription on a socket is read as one over HTTP is', () => {
+  const tokens = {
+    type: 'tokens',
+    input_tokens: 140,
+    output_tokens: 20,
+    input_token_details: details(10, 130),
+  }
+  const usage = transcriptionUsage(tokens, 'gpt-4o-transcribe')
+  assert.deepEqual(quantitiesOf(usage), { input_tokens: 10, audio_input_tokens: 130, output_tokens: 20 })
+  assert.equal(usage.parts[0]?.promptTokens, 140)
+  assert.equal(usage.suspect, false)
+  const duration = transcriptionUsage({ type: 'duration', seconds: 8.47 }, 'whisper-1')
+  assert.deepEqual(quantitiesOf(duration), { audio_input_milliseconds: 8_470 })
+  assert.equal(duration.suspect, false)
+})
+
+test('a transcription that does not say what it heard goes by how long that was', () => {
+  const unsaid = [
+    undefined,
+    null,
+    {},
+    { type: 'tokens', input_tokens: -1 },
+    { type: 'duration', seconds: 'x' },
+  ]
+  for (const usage of unsaid) {
+    const tokens = transcriptionUsage(usage, 'gpt-4o-transcribe', 2_050)
+    assert.deepEqual(quantitiesOf(tokens), { audio_input_tokens: 21 })
+    const hours = transcriptionUsage(usage, 'whisper-1', 2_050)
+    assert.deepEqual(quantitiesOf(hours), { audio_input_milliseconds: 3_000 })
+    assert.ok(tokens.suspect && hours.suspect)
+  }
+})
+
+test('a Live session pays what its running total has grown by', () => {
+  const usage = liveUsage(61.25, 60, 'gpt-live-1')
+  assert.deepEqual(quantitiesOf(usage), { audio_input_milliseconds: 1_250 })
+  assert.equal(usage.suspect, false)
+  assert.equal(usage.modelServed, 'gpt-live-1')
+})
+
+test('a running total that falls, or is none, costs nothing and is in doubt', () => {
+  for (const seconds of [59, -1, NaN, Infinity, '61', null, undefined, {}]) {
+    const usage = liveUsage(seconds, 60, 'gpt-live-1')
+    assert.deepEqual(quantitiesOf(usage), {})
+    assert.equal(usage.suspect, true)
+  }
+})
+
+test('the parts of a Live session are whole milliseconds and together its total', () => {
+  const totals = fc.array(fc.double({ min: 0, max: 100_000, noNaN: true }), { minLength: 1, maxLength: 20 })
+  fc.assert(
+    fc.property(totals, (some) => {
+      const rising = some.toSorted((a, b) => a - b)
+      let settled = 0
+      let paidMs = 0
+      for (const seconds of rising) {
+        const ms = quantitiesOf(liveUsage(seconds, settled, null)).audio_input_milliseconds ?? 0
+        assert.ok(Number.isSafeInteger(ms) && ms >= 0)
+        paidMs += ms
+        settled = seconds
+      }
+      assert.equal(paidMs, Math.round(settled * 1_000))
+    }),
+  )
+})
+
+test('a translation is told by the time of its audio, or by the tokens of that and its text', () => {
+  const passed = { audioInMs: 12_340, audioOutMs: 10_010, textChars: 301 }
+  const hours = translationUsage(passed, 'gpt-realtime-translate')
+  assert.deepEqual(quantitiesOf(hours), { audio_input_milliseconds: 12_340 })
+  const tokens = translationUsage(passed, 'gpt-realtime-2.1')
+  assert.deepEqual(quantitiesOf(tokens), {
+    audio_input_tokens: 124,
+    audio_output_tokens: 201,
+    output_tokens: 76,
+  })
+  assert.ok(hours.suspect && tokens.suspect)
+})
