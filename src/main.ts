@@ -10,6 +10,7 @@ import { OutputSpeeds } from './gateway/estimate-usage.ts'
 import { audienceOf, openFrontDoor, shapeBroken } from './gateway/front-door.ts'
 import type { CallPoint, Gateway } from './gateway/gateway.ts'
 import { BodyRoom, createByteBudget, freeBytesOf, KeyShares } from './gateway/key-shares.ts'
+import { OpenSockets } from './gateway/open-sockets.ts'
 import { bootstrapDigestOf } from './gateway/parse-credential.ts'
 import { createPricer } from './gateway/pricer.ts'
 import { createSettler } from './gateway/settle.ts'
@@ -231,6 +232,8 @@ async function serveFrom(
     clock,
     log,
     store,
+    nextRequestId: () => `req_${nextUlid()}`,
+    sockets: new OpenSockets(store, clock),
     credentials: {
       servicePrefix: config.prefix,
       digestKey,
@@ -405,6 +408,7 @@ async function serveFrom(
       management.leave()
       dashboard.leave()
       queues.close()
+      gateway.sockets.drain()
       const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)
       // Calls whose clients have left may still be read to their end.

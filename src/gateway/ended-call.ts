@@ -56,7 +56,12 @@ export function refuseCall(
 }
 
 /** The same where the client is told in another way. */
-export function recordRefusal(call: Call, refusal: Refusal, gateway: Gateway, modelAsked: string | null): void {
+export function recordRefusal(
+  call: Call,
+  refusal: Refusal,
+  gateway: Gateway,
+  modelAsked: string | null,
+): void {
   const { surface, digest } = call
   const { clock, counts, refusedCalls, observeCall } = gateway
   counts.refused(refusal.code)

@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
 import type { MessageHead, MessageReceiver } from '../http/message-reader.ts'
 import type { RawConnection } from '../http/raw-connection.ts'
+import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import { composeHead, type Sendable, Unsendable, type UpstreamRequest } from './send-request.ts'
-import type { UpstreamConnection } from './upstream-connection.ts'
+import { UpstreamBroke, type UpstreamConnection } from './upstream-connection.ts'
 import type { Placed, UpstreamPool } from './upstream-pool.ts'
 
 /** Takes what upstream says. Where `data` wants no more at once, `resume()` the call later. */
@@ -48,6 +49,8 @@ export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: 
   return call
 }
 
+export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
+
 class ForwardedCall implements UpstreamCall, Placed {
   readonly ended: Promise<CallEnd>
   readonly method: string
@@ -69,7 +72,16 @@ class ForwardedCall implements UpstreamCall, Placed {
     this.#sendable = sendable
     this.#receiver = receiver
     // From the beginning, since it may break while there is no connection yet.
+    if (upgrades) this.#limitHandshake()
     if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
+  }
+
+  /** A socket is made at once or not at all: its client cannot tell a slow answer from a lost one. */
+  #limitHandshake(): void {
+    const timer = setTimeout(() => {
+      this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
+    }, limits.socketHandshakeMs)
+    this.ended.then(() => clearTimeout(timer))
   }
 
   get isOver(): boolean {

@@ -26,6 +26,7 @@ import {
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
+import { findHandshake, type Switched, serveSocket } from './serve-socket.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
@@ -42,21 +43,27 @@ import { passPreflight, send } from './send.ts'
  *   settle     usage → price → one store transaction; closes the hold once, on every way out. A call whose cost comes
  *              later (a batch, a response in the background) is deferred instead: deferrals.ts settles it
  *   answer     upstream's reply, with the figures as headers or trailers
+ *
+ * A WebSocket is a free call until upstream answers 101. Then each of its turns is a call: response-lanes.ts
  */
 export async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
 
   // identify
   const surface = surfaceOf(target.path, method, headers)
-  const noWebSocket = refuseWebSocket(exchange)
-  if (noWebSocket !== null) return refuseRequest(exchange, surface, noWebSocket, gateway.counts)
   const credential = parseCredential(exchange, gateway.credentials)
   if (credential.kind === 'refused')
     return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
   const upstream = gateway.upstreams[surface]
+  const isHandshake = exchange.res.maySwitch
   // HEAD does what GET does.
-  const endpoint = findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
-  const routed = { exchange, target, surface, endpoint }
+  const endpoint = isHandshake
+    ? findHandshake(surface, target)
+    : findEndpoint(surface, method === 'HEAD' ? 'GET' : method, target.path)
+  if (isHandshake && endpoint === null)
+    return refuseRequest(exchange, surface, refuseWebSocket(target.path), gateway.counts)
+  const socketId = isHandshake ? exchange.requestId : null
+  const routed = { exchange, target, surface, endpoint, socketId }
   const notServed = refuseEndpoint(endpoint, method, target.path, gateway)
   const isPaid = endpoint?.billing === 'metered'
   const keyFirst = checkKeyBeforeBody(exchange)
@@ -64,12 +71,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
     const denial = await checkKey(credential.digest, isPaid && keyFirst, exchange, gateway)
     const refusal = denial?.refusal ?? notServed ?? (upstream === null ? refuseUnconfigured(surface) : null)
     if (refusal !== null) {
-      return refuseCall(
-        { ...routed, digest: credential.digest, socketId: null },
-        refusal,
-        gateway,
-        denial ?? {},
-      )
+      return refuseCall({ ...routed, digest: credential.digest }, refusal, gateway, denial ?? {})
     }
   }
   if (upstream === null) {
@@ -78,7 +80,7 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
   if (credential.kind === 'preflight') return await passPreflight(routed, upstream, gateway)
 
   const { digest } = credential
-  const call = { ...routed, digest, socketId: null }
+  const call = { ...routed, digest }
   const share = gateway.keyShares.enter(digest)
   if (share === null) {
     return refuseCall(call, refuseTooManyCalls(gateway.keyShares.callsMax), gateway)
@@ -123,8 +125,9 @@ async function serveCall(
     }
     gateway.reached('admitted')
 
-    // forward, observe, settle, answer
-    await runAdmittedCall({ ...call, admission }, gateway)
+    // forward, observe, settle, answer; of a handshake that upstream agrees to, all of this again for each turn
+    const switched = await runAdmittedCall({ ...call, admission }, gateway)
+    if (switched !== null) await serveSocket({ ...call, admission }, switched, gateway)
   } finally {
     if (read.body.kind === 'held') read.body.held.dispose()
   }
@@ -137,7 +140,7 @@ async function refuseDelete({ surface, target }: ReadCall, gateway: Gateway): Pr
 }
 
 /** From here on there is a hold, and every way out closes it. */
-async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<void> {
+async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Switched | null> {
   const { exchange, surface, digest, admission } = call
   const { reader, modelAsked } = call.plan
   const { clock } = gateway
@@ -192,6 +195,10 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
     await taps.seeHeld(call.read.body)
     const end = await send(call, reply, taps, gateway)
     endedMs = clock.monotonicMs()
+    if (end.kind === 'switched') {
+      await settle(billWithoutCost(end.head))
+      return end
+    }
     const { silentMs } = reply
     const observed = await reply.observed(end.kind === 'complete')
     const metered = (await askForStored(call, observed, end, reply)) ?? observed
@@ -220,6 +227,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<vo
       deny(exchange, surface, explainFailure(end), { balanceNanos, upstreamMs: upstreamMs() })
     }
     gateway.observeCall?.(endedCall(call, bill, end, gateway))
+    return null
   } catch (defect) {
     if (!isDeferred) await settle(NOTHING_BILLED)
     throw defect

@@ -14,10 +14,7 @@ import type { ReplyPipeline } from './reply-pipeline.ts'
 export type OnLeave = 'cancel' | 'finish'
 
 /** A reply that its client has left, as far as it decides how long it is read on. */
-export type LeftReply = Pick<
-  ReplyPipeline,
-  'isError' | 'isStreamed' | 'isNearlyDone' | 'isSilent' | 'shown'
->
+export type LeftReply = Pick<ReplyPipeline, 'isError' | 'isStreamed' | 'isNearlyDone' | 'isSilent' | 'shown'>
 
 /** A client that leaves ends the call upstream, at once or when it has been read on for as long as it is worth. */
 export function leaveWithClient(

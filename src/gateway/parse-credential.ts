@@ -7,6 +7,7 @@ import { type Credential, refuseKey } from '../keys/credential.ts'
 import type { DigestKey } from '../keys/key-digest.ts'
 import { claimsToBeOurs, keyKindOf } from '../keys/key-format.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
+import { keysInProtocols } from '../providers/socket-credential.ts'
 import type { Surface } from '../providers/surface.ts'
 import { CREDENTIAL_HEADERS, keyInHeader } from '../providers/surfaces.ts'
 
@@ -43,6 +44,12 @@ export function parseCredential(
     credentials += 1
     const found = keyInHeader(name, value)
     if (found === null || !isOurs(found, parts)) continue
+    another ||= key !== null && found !== key
+    key = found
+  }
+  for (const found of keysInProtocols(headers)) {
+    credentials += 1
+    if (!isOurs(found, parts)) continue
     another ||= key !== null && found !== key
     key = found
   }

@@ -1,6 +1,4 @@
-import type { Exchange } from '../http/exchange.ts'
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
-import { tokensOf } from '../http/raw-headers.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
@@ -11,7 +9,7 @@ import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-meant.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import type { CallEnd } from './forward.ts'
+import { type CallEnd, HANDSHAKE_TIMEOUT } from './forward.ts'
 import { BodyIdle } from './prepare-body.ts'
 
 /** What of a call a refusal may name. */
@@ -153,14 +151,11 @@ function figuresOf(budget: Budget, names: HeaderNames): Pick<Refusal, 'details' 
   }
 }
 
-/** The refusals of the data plane that need a sentence of explanation, and the questions that lead to them. */
-
-export function refuseWebSocket(exchange: Exchange): Refusal | null {
-  if (!tokensOf(exchange.headers, 'upgrade').includes('websocket')) return null
-  const message =
-    'WebSocket connections are not served yet. Use the HTTP form of this endpoint, with SSE for streams.'
-  // A 426 names the protocol to use instead. What follows the head are frames, not requests.
-  return refuse('websocket_not_supported', message, { headers: ['upgrade', 'HTTP/1.1'], close: true })
+/** Of a path that has no sockets: nothing would say what they cost. */
+export function refuseWebSocket(path: string): Refusal {
+  const message = `There are no WebSockets on ${path.slice(0, SHOWN_PATH_CHARS_MAX)}. Use the HTTP form of this endpoint, with SSE for streams.`
+  // A 426 names the protocol to use instead.
+  return refuse('websocket_not_supported', message, { headers: ['upgrade', 'HTTP/1.1'] })
 }
 
 export function refuseTooManyCalls(callsMax: number): Refusal {
@@ -232,6 +227,9 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
   const code = 'code' in end.error ? String(end.error.code) : ''
   if (end.error instanceof BodyIdle) {
     return refuse('request_timeout', end.error.message, { close: true })
+  }
+  if (code === HANDSHAKE_TIMEOUT) {
+    return refuse('upstream_timeout', 'Upstream did not answer the WebSocket handshake in time.')
   }
   if (code.startsWith('HPE_') || code === TOO_MANY_LINES || code === '') {
     return refuse('upstream_invalid_response', 'Upstream answered with something that is not HTTP/1.1.')

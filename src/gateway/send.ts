@@ -5,6 +5,7 @@ import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Surface } from '../kernel/surface.ts'
+import { keysInProtocols, replaceKeyInProtocols } from '../providers/socket-credential.ts'
 import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
 import { Answer } from './answer.ts'
 import type { BodyTaps } from './body-taps.ts'
@@ -59,20 +60,25 @@ function sendUpstream(
   prepared: PreparedBody | null,
   receiver: ReplyReceiver,
 ): UpstreamCall {
-  const { method, headers, names } = exchange
+  const { method, headers, names, res } = exchange
+  const upgrades = res.maySwitch
+  // A credential in a protocol is answered by one in the same place.
+  const inProtocols = upgrades && keysInProtocols(headers).length > 0
+  const lines = toUpstreamHeaders(headers, {
+    credential: prepared === null || key === null || inProtocols ? null : providerCredential(surface, key),
+    host: url.host,
+    contentLength: prepared?.lengthBytes ?? null,
+    ownPrefix: names.prefix,
+    bodyEdited: prepared?.usageAdded ?? false,
+  })
   return forward(
     pool,
     {
       method,
       target: upstreamTarget(surface, url, target),
-      headers: toUpstreamHeaders(headers, {
-        credential: prepared === null || key === null ? null : providerCredential(surface, key),
-        host: url.host,
-        contentLength: prepared?.lengthBytes ?? null,
-        ownPrefix: names.prefix,
-        bodyEdited: prepared?.usageAdded ?? false,
-      }),
+      headers: upgrades ? replaceKeyInProtocols(lines, key?.reveal() ?? null) : lines,
       body: prepared?.content ?? null,
+      upgrades,
     },
     receiver,
   )

@@ -14,7 +14,7 @@ interface InboxParts {
   refuse(refusal: Refusal, about: RefusedTurn): void
   close(code: number, reason: string): void
   /** The client's close frame, when its turn has come. */
-  clientCloses(wire: Buffer): void
+  clientCloses(part: FramePart): void
   flowChanged(): void
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
@@ -28,7 +28,7 @@ type Waiting =
       readonly bytes: number
       readonly compressed: boolean
     }
-  | { readonly kind: 'close'; readonly wire: Buffer; readonly bytes: 0 }
+  | { readonly kind: 'close'; readonly part: FramePart }
 
 /** Memory is taken in steps of this size, and none for messages below it. */
 const MEMORY_STEP_BYTES = 64 * 1024
@@ -44,6 +44,7 @@ export class SocketInbox {
   #takenBytes = 0
   #isBusy = false
   #isStopped = false
+  #isHeld = false
 
   constructor(parts: InboxParts) {
     this.#parts = parts
@@ -57,9 +58,14 @@ export class SocketInbox {
   /** A part of a data frame, or a close frame. */
   take(part: FramePart): void {
     if (this.#isStopped) return
-    if (part.opcode === OPCODE.close) this.#waiting.push({ kind: 'close', wire: part.wire, bytes: 0 })
+    if (part.opcode === OPCODE.close) this.#waiting.push({ kind: 'close', part })
     else if (!this.#keep(part)) return
     if (!this.#isBusy) this.#work()
+  }
+
+  /** Nothing more is judged. A close is, so that its client need not wait. */
+  hold(): void {
+    this.#isHeld = true
   }
 
   /** Nothing that waits goes any more. */
@@ -116,9 +122,10 @@ export class SocketInbox {
     for (let next = this.#waiting[0]; next !== undefined && !this.#isStopped; next = this.#waiting[0]) {
       if (next.kind === 'close') {
         this.stop()
-        this.#parts.clientCloses(next.wire)
+        this.#parts.clientCloses(next.part)
         return
       }
+      if (this.#isHeld) return
       const verdict =
         next.message instanceof Promise
           ? next.message.then((message) => this.#parts.judge(message))

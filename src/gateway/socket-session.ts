@@ -5,11 +5,18 @@ import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { type FramePart, FrameReader, OPCODE } from '../sockets/frame-reader.ts'
 import { closeFrame, textFrame } from '../sockets/frame-writer.ts'
 import { type Extensions, type Message, MessageReader } from '../sockets/message-reader.ts'
-import type { SocketMeter } from './socket-meter.ts'
 import { SocketInbox } from './socket-inbox.ts'
+import type { SocketMeter } from './socket-meter.ts'
 
 /** Why we close a socket ourselves, by the codes of RFC 6455 and those registered since. */
-export const CLOSE = { violation: 1002, policy: 1008, tooLarge: 1009, failed: 1011, restart: 1012, later: 1013 } as const
+export const CLOSE = {
+  violation: 1002,
+  policy: 1008,
+  tooLarge: 1009,
+  failed: 1011,
+  restart: 1012,
+  later: 1013,
+} as const
 
 interface SessionParts {
   readonly client: RawConnection
@@ -20,7 +27,10 @@ interface SessionParts {
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
   /** The text of the event that tells a refusal. */
-  errorEvent(refusal: Refusal, about: { readonly requestId: string; readonly streamId: string | null }): string
+  errorEvent(
+    refusal: Refusal,
+    about: { readonly requestId: string; readonly streamId: string | null },
+  ): string
 }
 
 /**
@@ -75,7 +85,7 @@ export class SocketSession {
       forward: (wires) => this.#sendUpstream(wires),
       refuse: (refusal, about) => this.#tell(parts.errorEvent(refusal, about)),
       close: (code, reason) => this.close(code, reason),
-      clientCloses: (wire) => this.#clientCloses(wire),
+      clientCloses: (part) => this.#clientCloses(part),
       flowChanged: () => this.#flow(),
       takeMemory: parts.takeMemory,
       giveMemoryBack: parts.giveMemoryBack,
@@ -112,6 +122,7 @@ export class SocketSession {
   /** Nothing more begins; it closes with the last turn. */
   drain(): void {
     this.#isDraining = true
+    this.#inbox.hold()
     this.#closeIfIdle()
   }
 
@@ -175,7 +186,10 @@ export class SocketSession {
   #look(part: FramePart): void {
     const message = this.#seen.push(part)
     if (message === null) return
-    if (!(message instanceof Promise) && this.#looking === null) return this.#observe(message)
+    if (!(message instanceof Promise) && this.#looking === null) {
+      this.#observe(message)
+      return
+    }
     const bytes = part.wire.length
     this.#behindBytes += bytes
     const looking = (this.#looking ?? Promise.resolve())
@@ -231,10 +245,13 @@ export class SocketSession {
   }
 
   /** Its close frame had its turn: all that it sent before is upstream, or refused. */
-  #clientCloses(wire: Buffer): void {
-    if (this.#meter.running === 0) this.#sendUpstream([wire])
+  #clientCloses({ wire, payload }: FramePart): void {
     // Upstream would stop to work, and to say what that took. The client is answered here instead.
-    else this.close(wire.length > 2 ? 1000 : 1000, '')
+    if (this.#meter.running > 0) this.close(payload.length < 2 ? 1000 : payload.readUInt16BE(0), '')
+    else {
+      this.#sendUpstream([wire])
+      this.#leaveTimer ??= setTimeout(() => this.#closeUpstream(), limits.socketCloseMs)
+    }
   }
 
   #turnEnded(): void {

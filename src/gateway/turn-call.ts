@@ -1,3 +1,4 @@
+import type { Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
@@ -12,7 +13,6 @@ import { Silence } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { askForStored, type LeftReply } from './leave.ts'
-import type { Refusal } from '../kernel/errors.ts'
 
 /** What is known of a turn before it is admitted. */
 export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
@@ -110,8 +110,9 @@ export class TurnCall implements LeftReply {
     return this.#meter.shown
   }
 
-  get isOver(): boolean {
-    return this.#ended !== null
+  /** Bytes of its events. */
+  get bytesOut(): number {
+    return this.#bytesOut
   }
 
   get holdNanos(): bigint {
@@ -148,13 +149,15 @@ export class TurnCall implements LeftReply {
 
   /** It is over: to its end, or cut. Bills what was observed. */
   end(end: CallEnd = COMPLETE): Promise<void> {
-    return this.#close(end, OK_HEAD, async () => {
+    // Upstream answers a turn by beginning it.
+    const head = end.kind === 'complete' || this.responseId !== null ? OK_HEAD : null
+    return this.#close(end, head, async () => {
       const silentMs = this.#silence.until(this.#gateway.clock.monotonicMs())
       const observed = this.#meter.end(end.kind === 'complete')
       const metered: Metered = (await askForStored(this.call, observed, end, NO_REPLY)) ?? observed
       return await billCall(
         this.call,
-        { end, head: OK_HEAD, metered, bytesOut: this.#bytesOut, silentMs },
+        { end, head, metered, bytesOut: this.#bytesOut, silentMs },
         this.#gateway,
       )
     })
@@ -240,6 +243,7 @@ const NO_REPLY = { cut: async () => {} }
 
 function inOneLine(event: Buffer): Buffer {
   const line = Buffer.from(event)
-  for (let i = 0; i < line.length; i++) if (line[i] === LINE_FEED || line[i] === CARRIAGE_RETURN) line[i] = BLANK
+  for (let i = 0; i < line.length; i++)
+    if (line[i] === LINE_FEED || line[i] === CARRIAGE_RETURN) line[i] = BLANK
   return line
 }

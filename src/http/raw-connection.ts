@@ -55,6 +55,15 @@ export class RawConnection {
     return this.isClosed || this.#socket.write(copyIfBorrowed(chunk))
   }
 
+  /** What is written between these two leaves together. */
+  cork(): void {
+    this.#socket.cork()
+  }
+
+  uncork(): void {
+    this.#socket.uncork()
+  }
+
   pause(): void {
     this.#socket.pause()
   }

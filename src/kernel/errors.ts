@@ -134,7 +134,7 @@ export const ERRORS = {
     status: 426,
     fault: 'gateway',
     retry: 'never',
-    meaning: 'WebSocket upgrades are not served yet; use the HTTP form of the endpoint.',
+    meaning: 'The endpoint has no WebSockets; use its HTTP form.',
   },
   budget_held: {
     status: 429,
@@ -209,6 +209,12 @@ export const ERRORS = {
     fault: 'operator',
     retry: 'never',
     meaning: 'No upstream is configured for this surface; the message names the variable to set.',
+  },
+  upstream_timeout: {
+    status: 504,
+    fault: 'upstream',
+    retry: 'unknown',
+    meaning: 'Upstream did not answer a WebSocket handshake in time.',
   },
 } as const satisfies Record<string, ErrorRow>
 

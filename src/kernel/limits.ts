@@ -447,6 +447,19 @@ export const limits = {
   /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,
 
+  /**
+   * WebSockets. The handshake upstream: beyond it 504. A message that waits until it is whole and judged: beyond it the socket closes
+   * (1009). What is read ahead while one is judged: then the client waits. Turns under way on one: beyond it `too_many_calls`. How long
+   * the hold of a turn stays that an error has ended, how often keys of open sockets are looked at, and how long a close may take.
+   */
+  socketHandshakeMs: 10_000,
+  socketMessageBytesMax: 64 * MiB,
+  socketAheadBytesMax: MiB,
+  turnsPerSocketMax: 64,
+  rejectedTurnMs: 10_000,
+  socketKeyLookMs: 2_000,
+  socketCloseMs: 2_000,
+
   /** How long running streams may go on after SIGTERM. Then they are cut. */
   drainMs: 30_000,
 

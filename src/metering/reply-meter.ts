@@ -50,6 +50,13 @@ class ReplyJson {
   }
 }
 
+/** Reads what the place says of a JSON text that is whole. */
+export function readJson(place: Place, text: Buffer): ReplyDocument | MeterFault {
+  const json = new ReplyJson(place)
+  json.write(text)
+  return json.end()
+}
+
 /** The meter of a reply that is one JSON document. Nothing is known of it before it is whole. */
 export class BodyMeter implements Meter {
   readonly #reader: ReplyReader

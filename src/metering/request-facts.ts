@@ -59,12 +59,16 @@ export const VIDEO_FIELDS = [...REQUEST_MEMBERS, 'seconds', 'video[id]'] as cons
 
 const RUN_MEMBERS = [...REQUEST_MEMBERS, 'max_prompt_tokens'] as const
 
+/** A request that comes over a socket says what it is, and in which lane its answer is to come. */
+const SOCKET_MEMBERS = [...REQUEST_MEMBERS, 'type', 'stream_id'] as const
+
 export type RequestMember = (
   | typeof SPEECH_MEMBERS
   | typeof FILE_BATCH_MEMBERS
   | typeof VIDEO_MEMBERS
   | typeof VIDEO_FIELDS
   | typeof RUN_MEMBERS
+  | typeof SOCKET_MEMBERS
 )[number]
 
 /** The same, ready to be looked for: making this for every request took as long as scanning 10 kB of it. */
@@ -73,6 +77,7 @@ export const SPEECH_NAMES: Place = capturing(SPEECH_MEMBERS)
 export const FILE_BATCH_NAMES: Place = capturing(FILE_BATCH_MEMBERS)
 export const VIDEO_NAMES: Place = capturing(VIDEO_MEMBERS)
 export const RUN_NAMES: Place = capturing(RUN_MEMBERS)
+export const SOCKET_NAMES: Place = capturing(SOCKET_MEMBERS)
 
 /** What was found in a request's body. */
 export type RequestFacts =

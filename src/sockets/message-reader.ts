@@ -11,6 +11,12 @@ export type Message =
   | { readonly kind: 'message'; readonly opcode: 1 | 2; readonly payload: Buffer }
   | { readonly kind: 'unreadable'; readonly why: 'too_large' | 'not_inflatable' | 'not_utf8' }
 
+/** What both ends have agreed on, for what each of them sends. */
+export interface Extensions {
+  readonly client: Deflate
+  readonly server: Deflate
+}
+
 /** Puts the messages of one direction together from the parts of their frames. */
 export class MessageReader {
   readonly #inflater: Inflater | null
@@ -116,9 +122,7 @@ const WINDOW_BITS = /^(client|server)_max_window_bits=("?)([89]|1[0-5])\2$/
  * What upstream's `Sec-WebSocket-Extensions` means: null is no extension, 'unknown' something else than one permessage-deflate as
  * RFC 7692 has it, which nobody can be sure to read as the two ends do.
  */
-export function readExtensions(
-  value: string | null,
-): { readonly client: Deflate; readonly server: Deflate } | null | 'unknown' {
+export function readExtensions(value: string | null): Extensions | null | 'unknown' {
   if (value === null) return null
   const [name, ...parameters] = value.replace(/^[ \t]+|[ \t]+$/g, '').split(/[ \t]*;[ \t]*/)
   if (name !== 'permessage-deflate') return 'unknown'

@@ -30,6 +30,7 @@ function openAnswer() {
     nowMs: () => 0,
     reset() {},
     onFinished() {},
+    raw: null,
   })
   const memory = createByteBudget(2_000)
   const exchange = {

@@ -101,6 +101,8 @@ export function told(end: CallEnd): string {
       return `cut: ${codeOf(end.error)}`
     case 'failed':
       return `failed ${end.whole ? 'after' : end.sent ? 'while' : 'before'} sending: ${codeOf(end.error)}`
+    case 'switched':
+      return 'switched'
     case 'abandoned':
       return `abandoned ${end.sent ? 'after' : 'before'} sending`
   }

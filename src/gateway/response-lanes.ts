@@ -1,0 +1,405 @@
+import { refuse } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
+import { type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
+import { readerFor } from '../metering/request-reader.ts'
+import { findEndpoint } from '../providers/find-endpoint.ts'
+import {
+  isDelta,
+  NO_LANE,
+  type ResponseEvent,
+  responseAsked,
+  responseEvent,
+} from '../providers/response-events.ts'
+import { watchRecords } from '../providers/watch-records.ts'
+import type { Message } from '../sockets/message-reader.ts'
+import type { AdmittedCall } from './call.ts'
+import type { CallEnd } from './forward.ts'
+import type { Gateway } from './gateway.ts'
+import { readOnMs } from './leave.ts'
+import { planCall } from './plan.ts'
+import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
+import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall } from './turn-call.ts'
+
+const TARGET = { path: '/v1/responses', query: '' }
+const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
+
+/** Responses with the same `stream_id` come one after the other, and different ones side by side. */
+interface Lane {
+  /** Turns whose message upstream has, and which it has not begun: in the order of their messages. */
+  readonly waiting: Sent[]
+  readonly running: Sent[]
+  /** The last that has begun, which input can be added to. */
+  last: Sent | null
+  /** Bytes of input that upstream keeps for the next request of this lane. */
+  keptBytes: number
+}
+
+interface Sent {
+  readonly turn: TurnCall
+  readonly planned: PlannedTurn
+  readonly isSteer: boolean
+  readonly lane: string
+}
+
+/** A response that began though no turn was waiting for it: its events, until it is admitted. */
+interface Unasked {
+  readonly lane: string
+  readonly responseId: string | null
+  readonly events: Buffer[]
+  bytes: number
+}
+
+/** What of such a response is kept. Beyond it the socket closes. */
+const UNASKED_BYTES_MAX = 1024 * 1024
+
+/** The turns of a socket of `/v1/responses`. */
+export class ResponseLanes implements SocketMeter {
+  readonly #handshake: AdmittedCall
+  readonly #gateway: Gateway
+  readonly #lanes = new Map<string, Lane>()
+  /**
+   * Turns that an error has ended before they began. Errors do not say which message they answer, so their holds stay for a
+   * while: if a response begins after all, one of them is its.
+   */
+  readonly #rejected: Sent[] = []
+  readonly #settling = new Set<Promise<void>>()
+  #unasked: Unasked[] = []
+  #socket: MeteredSocket | null = null
+  #running = 0
+  #isOver = false
+
+  constructor(handshake: AdmittedCall, gateway: Gateway) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  start(socket: MeteredSocket): void {
+    this.#socket = socket
+  }
+
+  judge(message: Message): Promise<Verdict> {
+    return this.#judge(message)
+  }
+
+  async #judge(message: Message): Promise<Verdict> {
+    const payload = message.kind === 'message' ? message.payload : Buffer.alloc(0)
+    const facts = message.kind === 'message' ? await readFacts(payload) : unreadable(message.why)
+    const asked = responseAsked(facts)
+    const target = asked.kind === 'steer' ? this.#findLast(asked.responseId) : null
+    const lane = asked.kind === 'create' ? asked.lane : (target?.lane ?? NO_LANE)
+    const planned = target === null ? this.#plan(facts, payload, lane) : this.#planSteer(target, payload)
+    const refusal = this.#refuse(asked.kind === 'odd' ? asked.detail : null, planned)
+    const admitted =
+      refusal === null
+        ? await admitTurn(this.#handshake, planned, this.#gateway)
+        : refuseTurn(this.#handshake, planned, refusal, this.#gateway)
+    if (admitted.kind === 'client_left') return { kind: 'dropped' }
+    if (admitted.kind === 'refused') {
+      const about = { requestId: admitted.requestId, streamId: lane === NO_LANE ? null : lane }
+      return { kind: 'refused', refusal: admitted.refusal, about }
+    }
+    const { turn } = admitted
+    return {
+      kind: 'pass',
+      sent: () => {
+        turn.sent(payload, 'responses')
+        this.#laneOf(lane).waiting.push({ turn, planned, lane, isSteer: target !== null })
+        this.#running += 1
+      },
+      unsent: () => this.#settle(turn.release()),
+    }
+  }
+
+  observe(payload: Buffer): void {
+    if (this.#isOver) return
+    const only = this.#onlyRunning()
+    if (only !== null && isDelta(payload)) {
+      only.turn.observe(payload)
+      return
+    }
+    const event = responseEvent(payload)
+    if (event !== null) this.#follow(event, payload)
+  }
+
+  paused(isPaused: boolean): void {
+    for (const { running } of this.#lanes.values()) for (const { turn } of running) turn.paused(isPaused)
+  }
+
+  readOnMs(): number {
+    let longestMs = 0
+    for (const { waiting, running } of this.#lanes.values()) {
+      for (const { turn } of [...waiting, ...running]) {
+        longestMs = Math.max(longestMs, readOnMs(turn, turn.call.plan.bill, this.#gateway.onLeave))
+      }
+    }
+    return longestMs
+  }
+
+  async end(abandoned: boolean): Promise<void> {
+    this.#isOver = true
+    const error = new Error('upstream closed the socket')
+    const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
+    const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
+    for (const { waiting, running } of this.#lanes.values()) {
+      for (const { turn } of running) this.#settle(turn.end(cut))
+      // Input that waits for a response to end costs nothing before upstream goes on from it.
+      for (const { turn, isSteer } of waiting) this.#settle(isSteer ? turn.reject(400) : turn.end(neverBegun))
+    }
+    for (const { turn } of this.#rejected.splice(0)) this.#settle(turn.reject(400))
+    this.#lanes.clear()
+    while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
+  }
+
+  #refuse(oddity: string | null, { plan }: PlannedTurn) {
+    if (oddity !== null) return refuse('bad_request', oddity, { param: 'stream_id' })
+    if (plan.bill.makes !== null) {
+      return refuse(
+        'bad_request',
+        '"background" is not served over a WebSocket. Send it to POST /v1/responses.',
+        {
+          param: 'background',
+        },
+      )
+    }
+    if (this.#running >= limits.turnsPerSocketMax) {
+      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
+      return refuse('too_many_calls', message)
+    }
+    return null
+  }
+
+  #plan(facts: RequestFacts, payload: Buffer, lane: string): PlannedTurn {
+    const lengthBytes = payload.length + (this.#lanes.get(lane)?.keptBytes ?? 0)
+    const request = { pieces: payload, lengthBytes, isForm: false, audioMs: null, speech: null }
+    const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
+    return this.#planned({ read, request, endpoint: ENDPOINT })
+  }
+
+  /** Its successor reads what the response has read and written, with this; all else is as the response was asked for. */
+  #planSteer({ planned, turn }: Sent, payload: Buffer): PlannedTurn {
+    const lengthBytes = planned.request.lengthBytes + turn.bytesOut + payload.length
+    return this.#planned({ ...planned, request: { ...planned.request, pieces: null, lengthBytes } })
+  }
+
+  #planned(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
+    const exchange = { ...this.#handshake.exchange, method: 'POST' }
+    const call = { ...this.#handshake, ...turn, exchange, target: TARGET }
+    return { ...turn, plan: planCall(call, null, this.#gateway) }
+  }
+
+  #laneOf(name: string): Lane {
+    let lane = this.#lanes.get(name)
+    if (lane === undefined) {
+      lane = { waiting: [], running: [], last: null, keptBytes: 0 }
+      this.#lanes.set(name, lane)
+      if (this.#lanes.size > limits.turnsPerSocketMax) this.#forgetLane()
+    }
+    return lane
+  }
+
+  #forgetLane(): void {
+    for (const [name, { waiting, running }] of this.#lanes) {
+      if (waiting.length + running.length > 0) continue
+      this.#lanes.delete(name)
+      return
+    }
+  }
+
+  #findLast(responseId: string | null): Sent | null {
+    for (const { last } of this.#lanes.values()) {
+      if (last !== null && last.turn.responseId === responseId) return last
+    }
+    return null
+  }
+
+  /** The turn that runs, where no other could be meant. */
+  #onlyRunning(): Sent | null {
+    if (this.#unasked.length > 0) return null
+    let only: Sent | null = null
+    for (const { running } of this.#lanes.values()) {
+      if (running.length === 0) continue
+      if (only !== null || running.length > 1) return null
+      only = running[0] ?? null
+    }
+    return only
+  }
+
+  #follow(event: ResponseEvent, payload: Buffer): void {
+    const lane = this.#laneOf(event.lane)
+    switch (event.kind) {
+      case 'began':
+        this.#began(lane, event, payload)
+        return
+      case 'ended': {
+        const sent = lane.running.find(({ turn }) => turn.responseId === event.responseId)
+        if (sent !== undefined) this.#end(lane, sent, payload)
+        else if (this.#began(lane, event, payload)) this.#follow(event, payload)
+        return
+      }
+      case 'failed':
+        this.#failed(event, payload)
+        return
+      case 'steer_failed':
+      case 'steer_pending': {
+        const steer = lane.waiting.find(({ isSteer }) => isSteer)
+        if (steer === undefined) return
+        if (event.kind === 'steer_pending') lane.keptBytes = steer.planned.request.lengthBytes
+        this.#reject(steer, event.status)
+        return
+      }
+      case 'other':
+        lane.running.at(-1)?.turn.observe(payload)
+        this.#keepUnasked(event.lane, payload)
+    }
+  }
+
+  /** Whether a turn has it now. */
+  #began(lane: Lane, event: ResponseEvent, payload: Buffer): boolean {
+    const known = lane.running.find(({ turn }) => turn.responseId === event.responseId)
+    if (known !== undefined) {
+      known.turn.observe(payload)
+      return true
+    }
+    if (this.#keepUnasked(event.lane, payload, event.responseId)) return false
+    const waiting = lane.waiting.shift() ?? this.#revive()
+    if (waiting === null) {
+      // Of a response that ended here nothing more is to be told.
+      if (event.responseId !== null && lane.last?.turn.responseId === event.responseId) return false
+      this.#adopt(lane, event, payload)
+      return false
+    }
+    this.#run(lane, waiting, event.responseId)
+    if (event.kind === 'began') waiting.turn.observe(payload)
+    return true
+  }
+
+  #run(lane: Lane, sent: Sent, responseId: string | null): void {
+    sent.turn.responseId = responseId
+    lane.running.push(sent)
+    lane.last = sent
+    if (!sent.isSteer) lane.keptBytes = 0
+  }
+
+  #end(lane: Lane, sent: Sent, payload: Buffer): void {
+    lane.running.splice(lane.running.indexOf(sent), 1)
+    this.#running -= 1
+    sent.turn.observe(payload)
+    this.#settle(sent.turn.end())
+  }
+
+  /** An error answers a message that has begun nothing, where one waits; else it ends what runs. */
+  #failed(event: ResponseEvent, payload: Buffer): void {
+    const lane = this.#laneOf(event.lane)
+    const candidates =
+      lane.waiting.length > 0 ? lane.waiting : event.lane === NO_LANE ? this.#allWaiting() : []
+    const rejected = leastHeld(candidates)
+    const running = lane.running.at(-1)
+    if (rejected !== null) this.#reject(rejected, event.status)
+    else if (running !== undefined) this.#end(lane, running, payload)
+  }
+
+  #allWaiting(): Sent[] {
+    return [...this.#lanes.values()].flatMap(({ waiting }) => waiting)
+  }
+
+  #reject(sent: Sent, status: number): void {
+    const { waiting } = this.#laneOf(sent.lane)
+    waiting.splice(waiting.indexOf(sent), 1)
+    this.#running -= 1
+    this.#rejected.push(sent)
+    setTimeout(() => {
+      const at = this.#rejected.indexOf(sent)
+      if (at === -1) return
+      this.#rejected.splice(at, 1)
+      this.#settle(sent.turn.reject(status))
+    }, limits.rejectedTurnMs).unref()
+    this.#socket?.turnEnded()
+  }
+
+  #revive(): Sent | null {
+    const sent = this.#rejected.shift() ?? null
+    if (sent !== null) this.#running += 1
+    return sent
+  }
+
+  /** Upstream has begun what no turn was admitted for. It is admitted now, like the last of its lane, or cut. */
+  #adopt(lane: Lane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
+    const before = lane.last ?? [...this.#lanes.values()].findLast(({ last }) => last !== null)?.last ?? null
+    const unasked: Unasked = { lane: name, responseId, events: [payload], bytes: payload.length }
+    this.#unasked.push(unasked)
+    const planned = before?.planned ?? this.#plan(unreadable('not_json'), Buffer.alloc(0), name)
+    const adopted = admitTurn(this.#handshake, planned, this.#gateway).then(async (admitted) => {
+      this.#unasked = this.#unasked.filter((each) => each !== unasked)
+      if (admitted.kind === 'refused') {
+        this.#socket?.refuse(admitted.refusal, { requestId: admitted.requestId, streamId: name || null })
+        this.#socket?.close(1008, admitted.refusal.message)
+      }
+      if (admitted.kind !== 'admitted') return
+      const { turn } = admitted
+      turn.sent(Buffer.alloc(0), 'responses')
+      this.#running += 1
+      if (this.#isOver) {
+        turn.responseId = responseId
+        for (const event of unasked.events) turn.observe(event)
+        await turn.end({ kind: 'abandoned', sent: true })
+        return
+      }
+      this.#run(this.#laneOf(name), { turn, planned, lane: name, isSteer: false }, responseId)
+      for (const event of unasked.events) this.observe(event)
+    })
+    this.#settle(adopted)
+  }
+
+  /** Whether it belongs to such a response. */
+  #keepUnasked(lane: string, payload: Buffer, responseId: string | null = null): boolean {
+    const unasked = this.#unasked.find(
+      (each) => each.lane === lane && (responseId === null || responseId === each.responseId),
+    )
+    if (unasked === undefined) return false
+    unasked.events.push(payload)
+    unasked.bytes += payload.length
+    if (unasked.bytes > UNASKED_BYTES_MAX) this.#socket?.close(1013, 'The gateway cannot keep up.')
+    return true
+  }
+
+  #settle(settled: Promise<void>): void {
+    const watched = settled
+      .catch((error: unknown) => {
+        const about = { request: this.#handshake.exchange.requestId, cause: (error as Error).message }
+        this.#gateway.log.error(about, 'a turn of a socket could not be settled')
+      })
+      .finally(() => {
+        this.#settling.delete(watched)
+        this.#socket?.turnEnded()
+      })
+    this.#settling.add(watched)
+  }
+}
+
+function leastHeld(candidates: readonly Sent[]): Sent | null {
+  let least: Sent | null = null
+  for (const sent of candidates) {
+    if (least === null || sent.turn.holdNanos < least.turn.holdNanos) least = sent
+  }
+  return least
+}
+
+function unreadable(reason: string): RequestFacts {
+  return { kind: 'unreadable', reason }
+}
+
+/** What is read at a time: others come in between. */
+const PIECE_BYTES = 1024 * 1024
+
+async function readFacts(payload: Buffer): Promise<RequestFacts> {
+  const reader = readerFor('application/json', undefined, watchRecords(ENDPOINT), { names: SOCKET_NAMES })
+  for (let from = 0; from < payload.length; from += PIECE_BYTES) {
+    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
+    await reader.write(payload.subarray(from, from + PIECE_BYTES))
+  }
+  return await reader.end()
+}

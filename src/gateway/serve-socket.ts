@@ -1,0 +1,92 @@
+import type { Target } from '../http/judge-head.ts'
+import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
+import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
+import type { Surface } from '../kernel/surface.ts'
+import type { Endpoint } from '../providers/endpoint.ts'
+import { findEndpoint } from '../providers/find-endpoint.ts'
+import { shapeError, statusOf } from '../providers/surfaces.ts'
+import { readExtensions } from '../sockets/message-reader.ts'
+import type { AdmittedCall } from './call.ts'
+import { deny } from './deny.ts'
+import type { CallEnd } from './forward.ts'
+import type { Gateway } from './gateway.ts'
+import { ResponseLanes } from './response-lanes.ts'
+import type { RefusedTurn } from './socket-meter.ts'
+import { SocketSession } from './socket-session.ts'
+
+export type Switched = CallEnd & { readonly kind: 'switched' }
+
+/** The sockets that are served. */
+const SERVED: ReadonlySet<string> = new Set(['/v1/responses'])
+
+/** The endpoint that a handshake is for, as the free call that a handshake is. Null where there is none. */
+export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
+  const endpoint = findEndpoint(surface, 'WS', path)
+  if (endpoint === null || !SERVED.has(endpoint.template)) return null
+  const named = endpoint.model === 'query' && new URLSearchParams(query).has('model')
+  return { ...endpoint, billing: 'free', model: named ? 'query' : 'none' }
+}
+
+/** From upstream's 101 to the end of both connections. Resolves when every turn is settled. */
+export async function serveSocket(
+  handshake: AdmittedCall,
+  { head, connection: upstream }: Switched,
+  gateway: Gateway,
+): Promise<void> {
+  const { exchange, surface, digest, share } = handshake
+  const { names, requestId, res } = exchange
+  const agreed = valuesOf(head.headers, 'sec-websocket-extensions')
+  const extensions = readExtensions(agreed.length === 0 ? null : agreed.join(', '))
+  if (extensions === 'unknown') {
+    upstream.destroy()
+    const message = 'Upstream agreed on a WebSocket extension that this gateway cannot read.'
+    return deny(exchange, surface, refuse('upstream_invalid_response', message))
+  }
+  const client = res.switchProtocols(head.reason, [
+    ...withoutOwn(head.headers, names.prefix),
+    names.requestId,
+    requestId,
+  ])
+  if (client === null) {
+    upstream.destroy()
+    return
+  }
+  const { room } = gateway.reading
+  const session = new SocketSession({
+    client,
+    upstream,
+    extensions,
+    meter: new ResponseLanes(handshake, gateway),
+    takeMemory: (bytes) => room.tryMemory(bytes, share),
+    giveMemoryBack: (bytes) => room.giveMemoryBack(bytes, share),
+    errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
+  })
+  gateway.sockets.add(session, digest)
+  session.start()
+  await session.ended
+}
+
+/** Upstream's lines as they are: those of the connection are what the answer is about. */
+function withoutOwn(headers: RawHeaders, ownPrefix: string): string[] {
+  const lines: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    if (!name.toLowerCase().startsWith(ownPrefix)) lines.push(name, headers[i + 1] ?? '')
+  }
+  return lines
+}
+
+/** A refusal as upstream tells errors on its sockets. */
+function errorEvent({ exchange, surface }: AdmittedCall, refusal: Refusal, about: RefusedTurn): string {
+  const clean = redactRefusal(refusal, exchange.names.redact)
+  const { error } = JSON.parse(shapeError(surface, clean, about.requestId).body.toString()) as {
+    error: object
+  }
+  return JSON.stringify({
+    type: 'error',
+    status: statusOf(surface, refusal.code),
+    error,
+    request_id: about.requestId,
+    ...(about.streamId === null ? {} : { stream_id: about.streamId }),
+  })
+}

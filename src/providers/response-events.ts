@@ -1,0 +1,86 @@
+import { objectOf, scalars } from '../metering/json-place.ts'
+import { readJson } from '../metering/reply-meter.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
+import { nameAt, objectAt } from './usage/reading.ts'
+
+/** What a client's message on a socket of `/v1/responses` asks for. Whatever is not known to be harmless may begin a turn. */
+export type ResponseAsked =
+  | { readonly kind: 'create'; readonly lane: string }
+  /** More input for a response that runs, which upstream goes on from with another one. */
+  | { readonly kind: 'steer'; readonly responseId: string | null }
+  /** As a sentence. */
+  | { readonly kind: 'odd'; readonly detail: string }
+
+/** The lane of requests that name none. */
+export const NO_LANE = ''
+const LANE_CHARS_MAX = 256
+
+export function responseAsked(facts: RequestFacts): ResponseAsked {
+  if (facts.kind !== 'json') return { kind: 'create', lane: NO_LANE }
+  const { members } = facts.scan
+  const lane = members.get('stream_id')
+  const isNamed = lane !== undefined && lane.kind !== 'null'
+  if (isNamed && (lane.kind !== 'string' || lane.value.length > LANE_CHARS_MAX || lane.value === '')) {
+    return { kind: 'odd', detail: `"stream_id" must be a string of 1 to ${LANE_CHARS_MAX} characters.` }
+  }
+  const type = members.get('type')
+  if (type?.kind === 'string' && type.value === 'response.steer') {
+    const id = members.get('previous_response_id')
+    return { kind: 'steer', responseId: id?.kind === 'string' ? id.value : null }
+  }
+  return { kind: 'create', lane: isNamed && lane.kind === 'string' ? lane.value : NO_LANE }
+}
+
+/** An event of upstream's, as far as it decides which turn it belongs to. */
+export interface ResponseEvent {
+  readonly kind: 'began' | 'ended' | 'failed' | 'steer_failed' | 'steer_pending' | 'other'
+  readonly lane: string
+  /** Of the response that it shows. */
+  readonly responseId: string | null
+  /** Of an error. */
+  readonly status: number
+}
+
+const EVENT = objectOf({
+  ...scalars('type stream_id status'),
+  response: objectOf(scalars('id')),
+})
+
+const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
+  ['response.created', 'began'],
+  ['response.queued', 'began'],
+  ['response.in_progress', 'began'],
+  ['response.completed', 'ended'],
+  ['response.incomplete', 'ended'],
+  ['response.failed', 'ended'],
+  ['response.cancelled', 'ended'],
+  ['response.done', 'ended'],
+  ['error', 'failed'],
+  ['response.steer.failed', 'steer_failed'],
+  ['response.steer.pending', 'steer_pending'],
+])
+
+/** Null for what is no event. */
+export function responseEvent(text: Buffer): ResponseEvent | null {
+  const document = readJson(EVENT, text)
+  if (typeof document === 'string') return null
+  const event = objectAt(document.value)
+  const { status } = event
+  return {
+    kind: KINDS.get(nameAt(event['type']) ?? '') ?? 'other',
+    lane: nameAt(event['stream_id']) ?? NO_LANE,
+    responseId: nameAt(objectAt(event['response'])['id']),
+    status: typeof status === 'number' && status >= 400 && status <= 599 ? status : 400,
+  }
+}
+
+const DELTA = Buffer.from('.delta"')
+const TYPE_BYTES = 96
+
+/** Whether it can be told without reading it that this adds to what runs: nearly all events do. */
+export function isDelta(text: Buffer): boolean {
+  const at = text.indexOf(DELTA)
+  return at > 0 && at < TYPE_BYTES && text.subarray(0, 8).equals(TYPE_FIRST)
+}
+
+const TYPE_FIRST = Buffer.from('{"type":')
