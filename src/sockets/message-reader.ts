@@ -72,11 +72,10 @@ export class MessageReader {
   }
 
   #pushPlain(part: FramePart): Message | null {
-    const isFirst = this.#bytes === 0
     this.#bytes += part.payload.length
     const isTooLarge = this.#bytes > this.#messageBytesMax
     if (isTooLarge) this.#dropPieces()
-    else if (!(isFirst && part.endsMessage)) {
+    else if (part.payload.length > 0 && (this.#pieces !== null || !part.endsMessage)) {
       this.#pieces ??= new ChunkList()
       this.#pieces.append(part.payload)
     }

@@ -60,7 +60,7 @@ export async function receiveWithWs(bytes: Buffer, from: Side, inflate: Deflate 
   // Its stream is left out, so that what is not compressed is read at once. It unmasks in place: the bytes are copied.
   let isDone = false
   const written = new Promise<void>((resolve) => {
-    receiver._write(Buffer.from(bytes), 'buffer', (error) => {
+    receiver._write(Buffer.from(bytes), 'binary', (error) => {
       if (error) events.push(errorEvent(error))
       isDone = true
       resolve()
