@@ -8,7 +8,7 @@ import { keepResponse, whenLeft } from '../responses/create-response.ts'
 import { planResponse } from '../responses/plan-response.ts'
 import type { ResponsePlan } from '../responses/response-plan.ts'
 import { ResponseStore, type StoredResponse } from '../responses/response-store.ts'
-import { type ResponseEvent, writeResponse } from '../responses/stream-response.ts'
+import { writeResponse } from '../responses/stream-response.ts'
 import { validateResponse } from '../responses/validate-response.ts'
 import type { ClientEvent, EventSocket } from './event-socket.ts'
 import { SteerQueue } from './steer-queue.ts'
@@ -54,17 +54,17 @@ export function serveResponses(socket: EventSocket): void {
       const stored = keepResponse(call, request, plan, { kind: 'stream' })
       if (!request.isStored) responses.addUnstored(stored)
       const active = steers.begin(plan, streamId, call.identity)
-      const events = writeResponse(plan, {
-        obfuscates: request.obfuscates,
-        isSteered: () => active.isStopped,
-        onEnd: whenLeft(stored),
-      })
       const outcome = await writeTurn(socket, {
-        events: inLane(events, streamId, active.nextSequence),
+        events: writeResponse(plan, {
+          obfuscates: request.obfuscates,
+          isSteered: () => active.isStopped,
+          onEnd: whenLeft(stored),
+        }),
         behaviours: call.behaviours,
         pace: request.model.pace,
         interrupt: active.interrupt,
-        errorEvent: () => errorEvent(failureOf('chat', 500), streamId, active.nextSequence()),
+        errorEvent: { type: 'error', error: chatErrorJson(failureOf('chat', 500)) },
+        stamp: active.stamp,
       })
       const input = await steers.end(active, outcome)
       if (input === undefined) return undefined
@@ -105,7 +105,7 @@ function readCreate({ json, position }: ClientEvent, steers: SteerQueue): Create
   }
 }
 
-export function asItems(input: unknown): readonly unknown[] {
+function asItems(input: unknown): readonly unknown[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : asArray(input)
 }
 
@@ -127,25 +127,9 @@ function callOf(socket: EventSocket, create: Create, responses: ResponseStore): 
   }
 }
 
-function* inLane(
-  events: Iterable<ResponseEvent>,
-  streamId: string | undefined,
-  nextSequence: () => number,
-): Generator<ResponseEvent> {
-  const lane = streamId === undefined ? {} : { stream_id: streamId }
-  for (const { event, tokens, isDelta } of events) {
-    // What is said about steering has its place in the same sequence.
-    yield { event: { ...event, sequence_number: nextSequence(), ...lane }, tokens, isDelta }
-  }
-}
-
-export function errorEvent(refusal: Refusal, streamId: string | undefined, sequence?: number): JsonObject {
-  return {
-    type: 'error',
-    ...(sequence === undefined ? { status: refusal.status } : { sequence_number: sequence }),
-    error: chatErrorJson(refusal),
-    ...(streamId === undefined ? {} : { stream_id: streamId }),
-  }
+function errorEvent(refusal: Refusal, streamId: string | undefined): JsonObject {
+  const event = { type: 'error', status: refusal.status, error: chatErrorJson(refusal) }
+  return streamId === undefined ? event : { ...event, stream_id: streamId }
 }
 
 export function unknownType(type: string, known: readonly string[]): Refusal {

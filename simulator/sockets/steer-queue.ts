@@ -15,7 +15,8 @@ export interface ActiveResponse {
   /** Whether the response is to stop now. */
   readonly isStopped: boolean
   readonly interrupt: AbortSignal
-  readonly nextSequence: () => number
+  /** Gives an event its place in the sequence of the response, and its lane. */
+  readonly stamp: (event: JsonObject) => JsonObject
 }
 
 const steersMax = 16
@@ -53,7 +54,7 @@ export class SteerQueue {
     const id = `steer_${active.identity.hex(48)}`
     active.add({ id, input, given: json['input'] })
     const steer = { id, previous_response_id: target }
-    void this.#socket.send(active.inLane({ type: 'response.steer.accepted', steer }))
+    void this.#socket.send(active.stamp({ type: 'response.steer.accepted', steer }))
   }
 
   /** Ends a response; what was steered into it is the input of the one that follows, or waits, or is given back. */
@@ -79,7 +80,7 @@ export class SteerQueue {
     this.#pending.set(response.id, input)
     for (const { id } of active.steers) {
       await this.#socket.send(
-        active.inLane({
+        active.stamp({
           type: 'response.steer.pending',
           reason: 'waiting_for_required_input',
           required_input: active.requiredInput,
@@ -111,7 +112,7 @@ export class SteerQueue {
   #fail(code: string, message: string, steer: JsonObject, active: Steered | undefined): void {
     const error = { code, message, type: 'invalid_request_error' }
     const event = { type: 'response.steer.failed', error, steer }
-    void this.#socket.send(active === undefined ? { ...event, sequence_number: 0 } : active.inLane(event))
+    void this.#socket.send(active === undefined ? { ...event, sequence_number: 0 } : active.stamp(event))
   }
 }
 
@@ -139,19 +140,16 @@ class Steered implements ActiveResponse {
     return this.#stop.signal.aborted && this.requiredInput.length === 0
   }
 
-  readonly nextSequence = (): number => {
-    this.#sequence += 1
-    return this.#sequence - 1
-  }
-
   add(steer: Steer): void {
     this.steers.push(steer)
     this.#stop.abort()
   }
 
-  inLane(event: JsonObject): JsonObject {
+  readonly stamp = (event: JsonObject): JsonObject => {
     const lane = this.#streamId === undefined ? {} : { stream_id: this.#streamId }
-    return { ...event, sequence_number: this.nextSequence(), ...lane }
+    const stamped = { ...event, sequence_number: this.#sequence, ...lane }
+    this.#sequence += 1
+    return stamped
   }
 }
 

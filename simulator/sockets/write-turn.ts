@@ -16,8 +16,10 @@ export interface Turn {
   readonly pace: Pace
   /** Aborted when the turn is to end early: it waits for nothing any more, and its events lead to their end. */
   readonly interrupt: AbortSignal
-  /** The event that ends a turn which fails after `sent` events. */
-  readonly errorEvent: (sent: number) => JsonObject
+  /** The event that ends a turn which fails. */
+  readonly errorEvent: JsonObject
+  /** Gives an event, when it leaves, what tells its place among those of the socket. */
+  readonly stamp: (event: JsonObject) => JsonObject
 }
 
 /** `failed` is a turn that ended with an error event, `gone` one whose socket was lost or closed. */
@@ -40,7 +42,7 @@ export async function writeTurn(socket: EventSocket, turn: Turn): Promise<TurnOu
   let bytesSent = 0
   for (const { event, tokens, isDelta } of turn.events) {
     if (behaviours.errorEvent !== undefined && isDelta && deltas >= behaviours.errorEvent) {
-      await socket.send(turn.errorEvent(index), chunks)
+      await socket.send(turn.stamp(turn.errorEvent), chunks)
       return 'failed'
     }
     if (cut?.kind === 'event' && cut.count === index) return await breakOff(socket)
@@ -55,7 +57,7 @@ export async function writeTurn(socket: EventSocket, turn: Turn): Promise<TurnOu
     else await nextTurn()
     if (socket.signal.aborted) return 'gone'
 
-    const text = JSON.stringify(event)
+    const text = JSON.stringify(turn.stamp(event))
     const length = Buffer.byteLength(text)
     const room = cut === undefined ? length : roomFor(cut, index, length, bytesSent)
     if (room < length) {
