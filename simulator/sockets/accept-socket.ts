@@ -19,6 +19,7 @@ import { wait } from '../pace.ts'
 import { Refusal } from '../refusal.ts'
 import { writeReply } from '../write-reply.ts'
 import { EventSocket } from './event-socket.ts'
+import { serveRealtime } from './realtime-session.ts'
 import { serveResponses } from './responses-socket.ts'
 
 export type SocketCompression = 'takeover' | 'no-takeover' | 'none'
@@ -41,6 +42,7 @@ type Server = (socket: EventSocket) => void
 
 const routes: readonly { readonly pattern: RegExp; readonly serve: Server }[] = [
   { pattern: /^\/v1\/responses$/, serve: serveResponses },
+  { pattern: /^\/v1\/realtime$/, serve: serveRealtime },
 ]
 
 const keyProtocol = 'openai-insecure-api-key.'

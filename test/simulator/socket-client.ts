@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type ClientOptions, WebSocket } from 'ws'
 import type { Simulator } from '../../simulator/start-simulator.ts'
-import { dig, digText } from './dig.ts'
+import { dig } from './dig.ts'
 
 /** A plain WebSocket client: what the tests see are the messages on the wire, no SDK in between. */
 export interface SocketClient {
@@ -91,4 +91,4 @@ export async function refusedSocket(
 }
 
 export const isTerminal = (event: unknown): boolean =>
-  ['response.completed', 'response.incomplete', 'response.done', 'error'].includes(digText(event, 'type'))
+  ['response.completed', 'response.incomplete', 'response.done', 'error'].includes(String(dig(event, 'type')))
