@@ -28,6 +28,12 @@ export interface RequestEntry {
   readonly isComplete: boolean
 }
 
+/** What happened on a socket after its handshake; `socket` is the position of that among all requests. */
+export type SocketEntry = { readonly socket: number; readonly path: string } & (
+  | { readonly kind: 'message'; readonly data: Buffer; readonly isBinary: boolean }
+  | { readonly kind: 'close'; readonly code: number; readonly reason: string }
+)
+
 export interface Simulation {
   readonly messagesKey: string | undefined
   readonly chatKey: string | undefined
@@ -39,6 +45,7 @@ export interface Simulation {
   readonly clock: WorkClock
   readonly bodyBudget: BodyBudget
   readonly onRequest: ((entry: RequestEntry) => void) | undefined
+  readonly onSocket: ((entry: SocketEntry) => void) | undefined
 }
 
 export interface Exchange {
@@ -154,7 +161,7 @@ async function decide(
   })
 }
 
-function pathOf(req: IncomingMessage): string {
+export function pathOf(req: IncomingMessage): string {
   return (req.url ?? '/').split('?', 1)[0] ?? '/'
 }
 
@@ -171,12 +178,16 @@ function identify(simulation: Simulation, { req }: Exchange, body: Buffer): Iden
   )
 }
 
-function behaviourHeader(req: IncomingMessage): string {
+export function behaviourHeader(req: IncomingMessage): string {
   return (req.headersDistinct['x-simulator'] ?? []).join(';')
 }
 
 /** What the request asks for; a request that asks for nothing meets the faults of the seed. */
-function chooseBehaviours(simulation: Simulation, { req, nth }: Exchange, surface: Surface): Behaviours {
+export function chooseBehaviours(
+  simulation: Simulation,
+  { req, nth }: Pick<Exchange, 'req' | 'nth'>,
+  surface: Surface,
+): Behaviours {
   const header = behaviourHeader(req)
   if (header === '') return drawFault(simulation.seed, simulation.faultRate, nth, surface)
   const parsed = parseBehaviours(header)
@@ -185,7 +196,7 @@ function chooseBehaviours(simulation: Simulation, { req, nth }: Exchange, surfac
 }
 
 /** The failure of that status as the surface's upstream would put it. */
-function failureOf(surface: Surface, status: number): Refusal {
+export function failureOf(surface: Surface, status: number): Refusal {
   if (surface === 'messages') {
     return new Refusal(status, messagesFailures.get(status) ?? 'Internal server error')
   }
@@ -196,7 +207,7 @@ function failureOf(surface: Surface, status: number): Refusal {
   })
 }
 
-function errorReply(error: unknown, surface: Surface, identity: Identity): Reply {
+export function errorReply(error: unknown, surface: Surface, identity: Identity): Reply {
   const refusal =
     error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${String(error)}`)
   return surface === 'messages' ? messagesErrorReply(refusal, identity) : chatErrorReply(refusal, identity)

@@ -29,6 +29,12 @@ export interface Behaviours {
   readonly refusal?: boolean
   /** Names of declared tools to call, one after the other, a name as often as it stands there. */
   readonly call?: readonly string[]
+  /** Of a turn on a socket: nothing more after so many events, but the connection stays. */
+  readonly stall?: number
+  /** Of a turn on a socket: a message that is no JSON after so many events. */
+  readonly garbage?: number
+  /** Of a turn on a socket: closes it with that code after so many events. */
+  readonly close?: { readonly code: number; readonly count: number }
 }
 
 export type ParsedBehaviours = { ok: true; behaviours: Behaviours } | { ok: false; problem: string }
@@ -49,6 +55,9 @@ const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ['drip', (value) => integer(value, 0, waitMsMax, (dripMs) => ({ dripMs }))],
   ['tokens', (value) => integer(value, 0, answerTokensMax, (tokens) => ({ tokens }))],
   ['error-event', (value) => integer(value, 0, answerTokensMax, (errorEvent) => ({ errorEvent }))],
+  ['stall', (value) => integer(value, 0, answerTokensMax, (stall) => ({ stall }))],
+  ['garbage', (value) => integer(value, 0, answerTokensMax, (garbage) => ({ garbage }))],
+  ['close', readClose],
   ['call', (value) => (/^[\w.:,-]{1,2000}$/.test(value) ? { call: value.split(',') } : undefined)],
   ['chunks', readChunks],
   ['framing', (value) => (value === 'chunked' ? { framing: value } : undefined)],
@@ -145,6 +154,11 @@ function readCut(value: string): Behaviours | undefined {
   const counted = /^(event|byte):(\d{1,9})$/.exec(value)
   if (counted === null) return undefined
   return { cut: { kind: counted[1] === 'event' ? 'event' : 'byte', count: Number(counted[2]) } }
+}
+
+function readClose(value: string): Behaviours | undefined {
+  const [, code, count] = /^(1\d{3}|[34]\d{3}):(\d{1,9})$/.exec(value) ?? []
+  return code === undefined ? undefined : { close: { code: Number(code), count: Number(count) } }
 }
 
 function readCoding(value: string): Behaviours | undefined {

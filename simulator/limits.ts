@@ -44,6 +44,10 @@ export const batchAnswersBytesMax = 32 * mebibyte
 /** A sound may claim any length; more than this is not believed. */
 export const audioSecondsMax = 86_400
 
+export const socketMessageBytesMax = 64 * mebibyte
+/** Responses that wait or are being written on one socket. */
+export const socketTurnsMax = 128
+
 export const choicesMax = 128
 export const embeddingInputsMax = 2_048
 export const schemaDepthMax = 8

@@ -14,6 +14,10 @@ export type ModelKind =
   | 'speech'
   | 'transcription'
   | 'video'
+  | 'realtime'
+  | 'live-transcription'
+  | 'translation'
+  | 'live'
 
 export interface Model {
   readonly id: string
@@ -215,6 +219,29 @@ export const models: readonly Model[] = [
     [32_000, 0],
     ['sora-2 > sora-2-2025-12-08 sora-2-2025-10-06', 'sora-2-pro > sora-2-pro-2025-10-06'],
   ),
+  ...openai(
+    'realtime',
+    'media',
+    [128_000, 4_096],
+    [
+      'gpt-realtime > gpt-realtime-2025-08-28',
+      'gpt-realtime-1.5',
+      'gpt-realtime-2',
+      'gpt-realtime-2.1',
+      'gpt-realtime-2.1-mini',
+      'gpt-realtime-mini > gpt-realtime-mini-2025-12-15 gpt-realtime-mini-2025-10-06',
+      'gpt-4o-realtime-preview > gpt-4o-realtime-preview-2025-06-03 gpt-4o-realtime-preview-2024-12-17',
+      'gpt-4o-mini-realtime-preview > gpt-4o-mini-realtime-preview-2024-12-17',
+    ],
+  ),
+  ...openai(
+    'live-transcription',
+    'small',
+    [16_000, 2_000],
+    ['gpt-transcribe', 'gpt-live-transcribe', 'gpt-realtime-whisper'],
+  ),
+  ...openai('translation', 'media', [16_000, 2_000], ['gpt-realtime-translate']),
+  ...openai('live', 'media', [128_000, 4_096], ['gpt-live-1']),
 ]
 
 const byName: ReadonlyMap<string, Model> = new Map(

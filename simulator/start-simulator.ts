@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { answerRequest, type RequestEntry, type Simulation } from './answer-request.ts'
+import { answerRequest, type RequestEntry, type Simulation, type SocketEntry } from './answer-request.ts'
 import { BatchStore } from './batch-store.ts'
 import { FileStore } from './file-store.ts'
 import { connectionsMax, headBytesMax } from './limits.ts'
 import type { PaceMode } from './pace.ts'
 import { PromptCache } from './prompt-cache.ts'
 import { ResponseStore } from './responses/response-store.ts'
+import { createSocketDoor, type SocketCompression } from './sockets/accept-socket.ts'
 import { ThreadStore } from './threads/thread-store.ts'
 import { VideoStore } from './videos/video-store.ts'
 import { createWorkClock } from './work-clock.ts'
@@ -33,6 +34,10 @@ export interface SimulatorOptions {
   readonly deterministic?: boolean
   /** Called once per request, when its body was read or it was refused before that. */
   readonly onRequest?: (entry: RequestEntry) => void
+  /** Called for each message of a client on a socket, and when the socket is closed. */
+  readonly onSocket?: (entry: SocketEntry) => void
+  /** Whether messages on sockets are compressed for clients that offer it; with context takeover if left out. */
+  readonly socketCompression?: SocketCompression
 }
 
 export interface Simulator {
@@ -46,6 +51,8 @@ export interface Simulator {
   readonly requests: number
   /** Requests whose client left before the reply was complete. */
   readonly aborted: number
+  /** Sockets that are open. */
+  readonly sockets: number
   close(): Promise<void>
 }
 
@@ -72,6 +79,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     ),
     bodyBudget: { bytes: 0 },
     onRequest: options.onRequest,
+    onSocket: options.onSocket,
   }
   const counters = { requests: 0, aborted: 0 }
 
@@ -100,11 +108,23 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     }
   }
 
-  const server = createServer({ maxHeaderSize: headBytesMax, requestTimeout: 0, keepAliveTimeout: 75_000 })
+  const door = createSocketDoor(simulation, options.socketCompression ?? 'takeover')
+  const server = createServer({
+    maxHeaderSize: headBytesMax,
+    requestTimeout: 0,
+    keepAliveTimeout: 75_000,
+    // Any other upgrade is ignored, as it is without a listener.
+    shouldUpgradeCallback: ({ method, headers }) =>
+      method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket',
+  })
   server.maxConnections = connectionsMax
   server.on('request', handle)
   // Without this Node would answer 100 Continue before the key has been looked at.
   server.on('checkContinue', handle)
+  server.on('upgrade', (req, socket, head) => {
+    counters.requests += 1
+    door.accept({ req, socket, head, nth: counters.requests })
+  })
 
   const host = options.host ?? '127.0.0.1'
   server.listen(options.port ?? 0, host)
@@ -124,7 +144,11 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     get aborted() {
       return counters.aborted
     },
+    get sockets() {
+      return door.sockets.size
+    },
     async close() {
+      door.close()
       const closed = once(server, 'close')
       server.close()
       server.closeAllConnections()

@@ -1,4 +1,5 @@
 import type { Identity } from '../identity.ts'
+import type { JsonObject } from '../json.ts'
 import type { Refusal } from '../refusal.ts'
 import { type BodyReply, jsonReply } from '../reply.ts'
 import { dataFrame, type Frame } from '../sse.ts'
@@ -66,14 +67,18 @@ export const chatFailures: ReadonlyMap<number, Failure> = new Map([
 
 export function chatErrorReply(refusal: Refusal, identity: Identity): BodyReply {
   const { status, details } = refusal
-  const error = {
-    message: refusal.message,
+  const error = chatErrorJson(refusal)
+  const headers = status === 429 ? exhaustedHeaders(identity) : chatHeaders(identity)
+  return jsonReply(status, { error }, { headers: [...headers, ...(details.headers ?? [])] })
+}
+
+export function chatErrorJson({ status, message, details }: Refusal): JsonObject {
+  return {
+    message,
     type: details.type ?? (status >= 500 ? 'server_error' : 'invalid_request_error'),
     param: details.param ?? null,
     code: details.code ?? null,
   }
-  const headers = status === 429 ? exhaustedHeaders(identity) : chatHeaders(identity)
-  return jsonReply(status, { error }, { headers: [...headers, ...(details.headers ?? [])] })
 }
 
 export function chatErrorFrame(): Frame {

@@ -4,29 +4,24 @@ import { eventsReply, jsonReply, type Reply } from '../reply.ts'
 import { whenSeen } from './get-response.ts'
 import { planResponse, readPromptOf } from './plan-response.ts'
 import { responseJson } from './response-json.ts'
-import { cutPlan, outputTokensOf } from './response-plan.ts'
+import { outputTokensOf, type ResponsePlan } from './response-plan.ts'
 import type { StoredResponse } from './response-store.ts'
 import { responseErrorFrame, streamResponse } from './stream-response.ts'
-import { validateResponse } from './validate-response.ts'
+import { type ResponseRequest, validateResponse } from './validate-response.ts'
 
 /** POST /v1/responses */
 export function createResponse(call: Call): Reply {
   const request = validateResponse(call)
-  const plan = planResponse(call, request)
   const { isStream, isBackground } = request
   const { pace } = request.model
+  const work: StoredResponse['work'] = isBackground
+    ? { kind: 'background', startedMs: call.clock.nowMs(), pace }
+    : isStream
+      ? { kind: 'stream' }
+      : null
+  const stored = keepResponse(call, request, planResponse(call, request), work)
+  const { plan } = stored
   const outputTokens = outputTokensOf(plan.items)
-  const stored: StoredResponse = {
-    plan,
-    turns: request.turns,
-    bytes: request.turnsBytes + outputTokens * 4,
-    work: isBackground
-      ? { kind: 'background', startedMs: call.clock.nowMs(), pace }
-      : isStream
-        ? { kind: 'stream' }
-        : null,
-  }
-  if (request.isStored) call.memory.responses.add(stored)
   const headers = chatHeaders(call.identity, outputTokens)
   if (isStream) {
     const onEnd = isBackground ? whenSeen(stored) : whenLeft(stored)
@@ -37,11 +32,24 @@ export function createResponse(call: Call): Reply {
   return jsonReply(200, responseJson(plan, 'final'), { headers, pace, tokens: outputTokens })
 }
 
+/** Remembers a response, if the request lets it be stored. */
+export function keepResponse(
+  call: Call,
+  request: ResponseRequest,
+  plan: ResponsePlan,
+  work: StoredResponse['work'],
+): StoredResponse {
+  const bytes = request.turnsBytes + outputTokensOf(plan.items) * 4
+  const stored: StoredResponse = { plan, turns: request.turns, bytes, work }
+  if (request.isStored) call.memory.responses.add(stored)
+  return stored
+}
+
 /** A stream that nobody reads to its end stops there: what is stored is what was written by then. */
-function whenLeft(stored: StoredResponse): (tokens: number | null) => void {
-  return (tokens) => {
+export function whenLeft(stored: StoredResponse): (cut: ResponsePlan | null) => void {
+  return (cut) => {
     stored.work = null
-    if (tokens !== null) stored.plan = cutPlan(stored.plan, tokens)
+    if (cut !== null) stored.plan = cut
   }
 }
 

@@ -6,6 +6,7 @@ import { Refusal } from '../refusal.ts'
 import { eventsReply, jsonReply, type Reply } from '../reply.ts'
 import type { Frame } from '../sse.ts'
 import { responseJson } from './response-json.ts'
+import type { ResponsePlan } from './response-plan.ts'
 import { cancelWork, type StoredResponse, stateOf } from './response-store.ts'
 import { responseErrorFrame, streamResponse } from './stream-response.ts'
 
@@ -28,9 +29,9 @@ export function getResponse(call: Call): Reply {
 }
 
 /** Whoever has seen the end of work in the background finds it ended from then on. */
-export function whenSeen(stored: StoredResponse): (tokens: number | null) => void {
-  return (tokens) => {
-    if (tokens === null && stored.work?.kind === 'background') stored.work = null
+export function whenSeen(stored: StoredResponse): (cut: ResponsePlan | null) => void {
+  return (cut) => {
+    if (cut === null && stored.work?.kind === 'background') stored.work = null
   }
 }
 

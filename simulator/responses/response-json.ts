@@ -13,16 +13,25 @@ export function responseJson(plan: ResponsePlan, state: ResponseState): JsonObje
     id: plan.id,
     object: 'response',
     created_at: plan.createdAt,
-    status: isFinal ? plan.ending : state,
+    status: isFinal ? statusOf(plan) : state,
     access_programs: null,
     completed_at: isFinal && plan.ending === 'completed' ? plan.createdAt : null,
     error: null,
-    incomplete_details: isFinal && plan.ending === 'incomplete' ? { reason: 'max_output_tokens' } : null,
+    incomplete_details: isFinal ? incompleteDetails(plan) : null,
     output: isFinal ? plan.items.map(finishedItem) : [],
     ...plan.echo,
     ...(isFinal ? { tool_usage: toolUsage(plan.items) } : {}),
     ...(usage === undefined ? {} : { usage }),
   }
+}
+
+function statusOf({ ending }: ResponsePlan): string {
+  return ending === 'steered' ? 'incomplete' : ending
+}
+
+function incompleteDetails({ ending }: ResponsePlan): JsonObject | null {
+  if (ending === 'steered') return { reason: 'steered' }
+  return ending === 'incomplete' ? { reason: 'max_output_tokens' } : null
 }
 
 function toolUsage(items: readonly OutputItem[]): JsonObject {

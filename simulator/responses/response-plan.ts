@@ -9,7 +9,8 @@ export interface ResponsePlan {
   readonly echo: JsonObject
   readonly isBackground: boolean
   readonly items: readonly OutputItem[]
-  readonly ending: 'completed' | 'incomplete' | 'cancelled'
+  /** `steered` is a response that a socket's client has interrupted with more input. */
+  readonly ending: 'completed' | 'incomplete' | 'cancelled' | 'steered'
   /** The usage of a response with these items, or undefined when the request asked for none to be reported. */
   readonly usageOf: (items: readonly OutputItem[]) => JsonObject | undefined
   readonly padding: string
@@ -20,7 +21,11 @@ export function outputTokensOf(items: readonly OutputItem[]): number {
 }
 
 /** The response as it stands when it is broken off after so many tokens of output. */
-export function cutPlan(plan: ResponsePlan, tokens: number): ResponsePlan {
+export function cutPlan(
+  plan: ResponsePlan,
+  tokens: number,
+  ending: 'cancelled' | 'steered' = 'cancelled',
+): ResponsePlan {
   const items: OutputItem[] = []
   let left = tokens
   for (const item of plan.items) {
@@ -29,5 +34,5 @@ export function cutPlan(plan: ResponsePlan, tokens: number): ResponsePlan {
     if (kept !== item) break
     left -= item.tokens
   }
-  return { ...plan, items, ending: 'cancelled' }
+  return { ...plan, items, ending }
 }

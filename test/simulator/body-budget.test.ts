@@ -32,6 +32,7 @@ function simulationWith(bytes: number): Simulation {
     clock: createWorkClock(Date.now, 1),
     bodyBudget: { bytes },
     onRequest: undefined,
+    onSocket: undefined,
   }
 }
 

@@ -1,0 +1,147 @@
+import type { Duplex } from 'node:stream'
+import type { RawData, WebSocket } from 'ws'
+import type { Simulation } from '../answer-request.ts'
+import { type Behaviours, parseBehaviours } from '../behaviours.ts'
+import { deterministicIdentity, fingerprintRequest, type Identity, uniqueIdentity } from '../identity.ts'
+import { asText, isObject, type JsonObject, parseJson } from '../json.ts'
+import { Refusal } from '../refusal.ts'
+import { createSlicer } from '../slicer.ts'
+
+/** What the handshake has said. */
+export interface Handshake {
+  readonly simulation: Simulation
+  readonly nth: number
+  readonly target: string
+  readonly query: URLSearchParams
+  readonly params: readonly string[]
+  readonly behaviours: Behaviours
+  readonly behaviourHeader: string
+}
+
+export interface ClientEvent {
+  readonly type: string
+  readonly json: JsonObject
+  readonly bytes: Buffer
+  /** Which message of the socket it is, from 0. */
+  readonly position: number
+}
+
+/** Beyond this much that the client has not read, nothing more is written. */
+const unreadBytesMax = 1024 * 1024
+
+/** One client: JSON events in both directions. */
+export class EventSocket {
+  readonly handshake: Handshake
+  readonly #ws: WebSocket
+  readonly #raw: Duplex
+  readonly #left = new AbortController()
+  #received = 0
+  #flushed: Promise<void> = Promise.resolve()
+
+  constructor(ws: WebSocket, raw: Duplex, handshake: Handshake) {
+    this.#ws = ws
+    this.#raw = raw
+    this.handshake = handshake
+    ws.on('close', () => this.#left.abort())
+    // What is wrong with a frame closes the socket, which is all there is to do about it.
+    ws.on('error', () => undefined)
+  }
+
+  /** Aborted when the client has left or was cut off. */
+  get signal(): AbortSignal {
+    return this.#left.signal
+  }
+
+  /** Gives each event of the client to `take`, and what it throws back to the client. */
+  listen(take: (event: ClientEvent) => void, refuse: (refusal: Refusal, event: JsonObject) => void): void {
+    const { simulation, nth, target } = this.handshake
+    this.#ws.on('message', (data: RawData, isBinary: boolean) => {
+      const bytes = Buffer.isBuffer(data)
+        ? data
+        : Buffer.concat(Array.isArray(data) ? data : [Buffer.from(data)])
+      simulation.onSocket?.({ kind: 'message', socket: nth, path: target, data: bytes, isBinary })
+      const position = this.#received
+      this.#received += 1
+      const json = parseJson(bytes.toString('utf8'))
+      try {
+        if (!isObject(json))
+          throw new Refusal(400, 'Could not parse the message as a JSON object.', { code: 'invalid_json' })
+        take({ type: asText(json['type']), json, bytes, position })
+      } catch (error) {
+        const refusal =
+          error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${error}`)
+        refuse(refusal, isObject(json) ? json : {})
+      }
+    })
+    this.#ws.on('close', (code, reason) => {
+      simulation.onSocket?.({ kind: 'close', socket: nth, path: target, code, reason: reason.toString() })
+    })
+  }
+
+  send(event: JsonObject, chunks?: Behaviours['chunks']): Promise<void> {
+    return this.sendText(JSON.stringify(event), chunks)
+  }
+
+  /** Resolves when there is room for more. `chunks` makes a message of fragments that respect no boundary. */
+  async sendText(text: string, chunks?: Behaviours['chunks']): Promise<void> {
+    if (this.#ws.readyState !== this.#ws.OPEN) return
+    const bytes = Buffer.from(text)
+    const slicer = chunks === undefined ? undefined : createSlicer(chunks)
+    const pieces = slicer === undefined ? [bytes] : [...slicer.push(bytes), ...slicer.finish()]
+    this.#flushed = new Promise((resolve) => {
+      for (const [index, piece] of pieces.entries()) {
+        const fin = index === pieces.length - 1
+        this.#ws.send(piece, { binary: false, fin }, fin ? () => resolve() : undefined)
+      }
+    })
+    if (this.#ws.bufferedAmount >= unreadBytesMax) await this.#flushed
+  }
+
+  close(code: number, reason: string): void {
+    this.#ws.close(code, reason)
+  }
+
+  /** Writes the beginning of a frame, of which so many bytes are the message, and breaks the connection there. */
+  async cutWithin(text: string, bytesMax: number): Promise<void> {
+    const bytes = Buffer.from(text)
+    const head = Buffer.from([0x81, 127, 0, 0, 0, 0, 0, 0, 0, 0])
+    head.writeBigUInt64BE(BigInt(bytes.length), 2)
+    await this.flush()
+    this.#raw.write(Buffer.concat([head, bytes.subarray(0, bytesMax)]), () => this.cut())
+  }
+
+  cut(): void {
+    this.#left.abort()
+    this.#ws.terminate()
+  }
+
+  /** Resolves when what was sent before has left; messages may still be compressed when they were sent. */
+  flush(): Promise<void> {
+    return this.#flushed
+  }
+
+  /** What the turn that a message begins is to do: the handshake's wishes, and over them those of its metadata. */
+  behavioursOf(metadata: unknown): Behaviours {
+    const { behaviours } = this.handshake
+    const header = isObject(metadata) ? asText(metadata['x-simulator']) : ''
+    if (header === '') return behaviours
+    const parsed = parseBehaviours(header)
+    if (!parsed.ok) throw new Refusal(400, parsed.problem, { param: 'metadata' })
+    return { ...behaviours, ...parsed.behaviours }
+  }
+
+  /** Ids of what a message brings about. In a deterministic simulator the same conversation gets the same ones. */
+  identityOf(position: number, body: Uint8Array): Identity {
+    const { simulation, target, behaviourHeader } = this.handshake
+    if (!simulation.isDeterministic) return uniqueIdentity()
+    return deterministicIdentity(
+      fingerprintRequest({
+        method: 'GET',
+        target,
+        behaviours: behaviourHeader,
+        contentType: '',
+        body: Buffer.concat([Buffer.from(`${position}\n`), body]),
+      }),
+    )
+  }
+}

@@ -1,0 +1,56 @@
+import { requireModel } from '../chat/chat-body.ts'
+import { asText, type JsonObject, mergeJson } from '../json.ts'
+import { countTokens, splitIntoDeltas } from '../tokens.ts'
+import type { SessionEvents } from './session-events.ts'
+import type { Heard } from './spoken-audio.ts'
+import { type TurnEvent, writeTurn } from './write-turn.ts'
+
+const modelDefault = 'gpt-4o-transcribe'
+
+/** Writes down what was said, beside whatever is being answered. It meets none of the faults that are meant for answers. */
+export async function transcribe(
+  events: SessionEvents,
+  itemId: string,
+  heard: Heard,
+  config: JsonObject,
+): Promise<void> {
+  const model = requireModel(config['model'] ?? modelDefault, 'v1/realtime', [
+    'transcription',
+    'live-transcription',
+  ])
+  const { chunks, usage, noUsage } = events.socket.handshake.behaviours
+  const isTimed = model.kind === 'live-transcription' || model.id === 'whisper-1'
+  const counted = isTimed
+    ? { type: 'duration', seconds: heard.seconds }
+    : usageOf(heard, asText(config['prompt']))
+  const place = { item_id: itemId, content_index: 0 }
+  const name = 'conversation.item.input_audio_transcription'
+  const { transcript } = heard
+  const written: TurnEvent[] = splitIntoDeltas(transcript).map((delta) => ({
+    event: { type: `${name}.delta`, ...place, delta },
+    tokens: countTokens(delta),
+    isDelta: true,
+  }))
+  const stated = noUsage === true ? {} : { usage: mergeJson(counted, usage ?? {}) }
+  const completed = { type: `${name}.completed`, ...place, transcript, ...stated }
+  await writeTurn(events.socket, {
+    events: [...written, { event: completed, tokens: 0, isDelta: false }],
+    behaviours: chunks === undefined ? {} : { chunks },
+    pace: model.pace,
+    interrupt: events.socket.signal,
+    errorEvent: {},
+    stamp: events.stamp,
+  })
+}
+
+function usageOf({ audioTokens, transcript }: Heard, prompt: string): JsonObject {
+  const text = countTokens(prompt)
+  const output = countTokens(transcript)
+  return {
+    type: 'tokens',
+    total_tokens: audioTokens + text + output,
+    input_tokens: audioTokens + text,
+    input_token_details: { text_tokens: text, audio_tokens: audioTokens },
+    output_tokens: output,
+  }
+}

@@ -1,0 +1,174 @@
+import { failureOf } from '../answer-request.ts'
+import type { Call } from '../call.ts'
+import { chatErrorJson } from '../chat/chat-error.ts'
+import { asArray, asText, type JsonObject } from '../json.ts'
+import { socketTurnsMax } from '../limits.ts'
+import { Refusal } from '../refusal.ts'
+import { keepResponse, whenLeft } from '../responses/create-response.ts'
+import { planResponse } from '../responses/plan-response.ts'
+import type { ResponsePlan } from '../responses/response-plan.ts'
+import { ResponseStore, type StoredResponse } from '../responses/response-store.ts'
+import { writeResponse } from '../responses/stream-response.ts'
+import { validateResponse } from '../responses/validate-response.ts'
+import type { ClientEvent, EventSocket } from './event-socket.ts'
+import { SteerQueue } from './steer-queue.ts'
+import { writeTurn } from './write-turn.ts'
+
+/** A response that a client asked for, or that follows from steering another one. */
+interface Create {
+  readonly body: JsonObject
+  readonly streamId: string | undefined
+  readonly generates: boolean
+  readonly position: number
+}
+
+/** WS /v1/responses: lanes of responses. Those of one `stream_id`, or without any, are written one after the other. */
+export function serveResponses(socket: EventSocket): void {
+  const lanes = new Map<string, Promise<void>>()
+  const steers = new SteerQueue(socket)
+  const responses = new SocketResponses(socket.handshake.simulation.memory.responses)
+  let waiting = 0
+
+  const enqueue = (create: Create): void => {
+    if (waiting >= socketTurnsMax) throw new Refusal(429, 'Too many responses are waiting on this socket.')
+    waiting += 1
+    const lane = create.streamId === undefined ? 'none' : `id ${create.streamId}`
+    const done = (lanes.get(lane) ?? Promise.resolve()).then(async () => {
+      let next: Create | undefined = create
+      while (next !== undefined && !socket.signal.aborted) next = await answer(next)
+      waiting -= 1
+      if (lanes.get(lane) === done) lanes.delete(lane)
+    })
+    lanes.set(lane, done)
+  }
+
+  /** Writes a response, and returns the one that follows by itself. */
+  const answer = async (create: Create): Promise<Create | undefined> => {
+    const { streamId } = create
+    try {
+      const call = callOf(socket, create, responses)
+      if (call.behaviours.status !== undefined) throw failureOf('chat', call.behaviours.status)
+      const request = validateResponse(call)
+      const planned = planResponse(call, request)
+      const plan: ResponsePlan = create.generates ? planned : { ...planned, items: [], ending: 'completed' }
+      const stored = keepResponse(call, request, plan, { kind: 'stream' })
+      if (!request.isStored) responses.addUnstored(stored)
+      const active = steers.begin(plan, streamId, call.identity)
+      const outcome = await writeTurn(socket, {
+        events: writeResponse(plan, {
+          obfuscates: request.obfuscates,
+          isSteered: () => active.isStopped,
+          onEnd: whenLeft(stored),
+        }),
+        behaviours: call.behaviours,
+        pace: request.model.pace,
+        interrupt: active.interrupt,
+        errorEvent: { type: 'error', error: chatErrorJson(failureOf('chat', 500)) },
+        stamp: active.stamp,
+      })
+      const input = await steers.end(active, outcome)
+      if (input === undefined) return undefined
+      const body = { ...create.body, previous_response_id: plan.id, input }
+      return { ...create, body, generates: true }
+    } catch (error) {
+      await socket.send(errorEvent(asRefusal(error), streamId))
+      return undefined
+    }
+  }
+
+  const take = (event: ClientEvent): void => {
+    const { type } = event
+    if (type === 'response.create') enqueue(readCreate(event, steers))
+    else if (type === 'response.steer') steers.take(event)
+    else throw unknownType(type, ['response.create', 'response.steer'])
+  }
+  socket.listen(take, (refusal, json) => {
+    void socket.send(errorEvent(refusal, readStreamId(json)))
+  })
+}
+
+function readCreate({ json, position }: ClientEvent, steers: SteerQueue): Create {
+  const { type: _, stream_id: given, generate, ...body } = json
+  if (given !== undefined && typeof given !== 'string') {
+    throw new Refusal(400, "Invalid type for 'stream_id': expected a string.", { param: 'stream_id' })
+  }
+  if (body['background'] === true) {
+    throw new Refusal(400, "'background' is not supported over WebSocket.", { param: 'background' })
+  }
+  const queued = steers.takePending(asText(body['previous_response_id']))
+  const input = queued.length === 0 ? body['input'] : [...queued, ...asItems(body['input'])]
+  return {
+    body: { ...body, input, stream: true },
+    streamId: given,
+    generates: generate !== false,
+    position,
+  }
+}
+
+function asItems(input: unknown): readonly unknown[] {
+  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : asArray(input)
+}
+
+function callOf(socket: EventSocket, create: Create, responses: ResponseStore): Call {
+  const { simulation } = socket.handshake
+  const body = Buffer.from(JSON.stringify(create.body))
+  return {
+    method: 'POST',
+    path: '/v1/responses',
+    query: new URLSearchParams(),
+    headers: {},
+    contentType: 'application/json',
+    body,
+    params: [],
+    behaviours: socket.behavioursOf(create.body['metadata']),
+    identity: socket.identityOf(create.position, body),
+    memory: { ...simulation.memory, responses },
+    clock: simulation.clock,
+  }
+}
+
+function errorEvent(refusal: Refusal, streamId: string | undefined): JsonObject {
+  const event = { type: 'error', status: refusal.status, error: chatErrorJson(refusal) }
+  return streamId === undefined ? event : { ...event, stream_id: streamId }
+}
+
+export function unknownType(type: string, known: readonly string[]): Refusal {
+  return new Refusal(
+    400,
+    `Invalid value: '${type}'. Supported values are: ${known.map((name) => `'${name}'`).join(', ')}.`,
+    {
+      code: 'invalid_value',
+      param: 'type',
+    },
+  )
+}
+
+function readStreamId(json: JsonObject): string | undefined {
+  return typeof json['stream_id'] === 'string' ? json['stream_id'] : undefined
+}
+
+function asRefusal(error: unknown): Refusal {
+  return error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${String(error)}`)
+}
+
+/** What a later turn of the socket may continue: all that is stored, and its own responses that are not. */
+class SocketResponses extends ResponseStore {
+  readonly #stored: ResponseStore
+
+  constructor(stored: ResponseStore) {
+    super()
+    this.#stored = stored
+  }
+
+  override add(response: StoredResponse): void {
+    this.#stored.add(response)
+  }
+
+  addUnstored(response: StoredResponse): void {
+    super.add(response)
+  }
+
+  override find(id: string): StoredResponse | undefined {
+    return super.find(id) ?? this.#stored.find(id)
+  }
+}

@@ -1,0 +1,37 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { createServer, type TLSSocket } from 'node:tls'
+import OpenAI from 'openai'
+import type { Simulator } from '../../simulator/start-simulator.ts'
+import { localPair } from '../support/certificates.ts'
+
+/** TLS before the simulator: the SDK's sockets for Realtime speak nothing else. */
+export async function startSecureFront(simulator: Simulator) {
+  const open = new Set<TLSSocket>()
+  const server = createServer(localPair, (socket) => {
+    open.add(socket)
+    socket.on('close', () => open.delete(socket))
+    const inner = connect(simulator.port, simulator.host)
+    socket.pipe(inner).pipe(socket)
+    for (const [one, other] of [
+      [socket, inner],
+      [inner, socket],
+    ] as const) {
+      one.on('error', () => other.destroy())
+      one.on('close', () => other.destroy())
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    client: new OpenAI({ apiKey: 'sk-simulator', baseURL: `https://127.0.0.1:${port}/v1` }),
+    /** What the SDK hands on to its socket. */
+    options: { ca: localPair.cert },
+    close(): void {
+      server.close()
+      for (const socket of open) socket.destroy()
+    },
+  }
+}
