@@ -297,6 +297,7 @@ test('a wrong command line ends with 2 and names what is wrong with it', async (
     [['--status', 'bad'], /--status: status must be an HTTP status/],
     [['--min-cost', '-1'], /--min-cost/],
     [['--min-cost', 'much'], /--min-cost: min_cost_usd must be a plain decimal/],
+    [['--socket', 'x'], /--socket: socket must be the id of a request/],
     [['--flag', 'red'], /--flag: flag must be one of streamed/],
     [['--start', 'x'], /--start: start must be a date/],
     [['--start', '2026-01-02', '--end', '2026-01-01'], /--(?:start|end): .* (?:after|before) /],

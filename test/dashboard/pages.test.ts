@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startBillingBench } from '../billing/bench-of-one.ts'
+import { changeBooks } from '../support/books.ts'
 import { WebhookReceiver } from '../support/webhook-receiver.ts'
 import { openBrowser, type Person, untilShown } from './browser.ts'
 import { seedYear } from './seed-year.ts'
@@ -232,6 +233,25 @@ test('requests: filters are the address, and new calls appear while one watches'
   await page.waitForURL(/live=1/)
   const { requestId } = await bench.call('/v1/messages', hello, { simulate })
   await page.locator(`a[href="/dashboard/requests/${requestId}"]`).waitFor()
+})
+
+test('requests: a turn of a socket leads to all of them', async () => {
+  const ids: string[] = []
+  for (let turn = 0; turn < 3; turn += 1)
+    ids.push((await bench.call('/v1/messages', hello, { simulate })).requestId)
+  const [socket = '', other = '', turn = ''] = ids
+  await changeBooks(gateway, `UPDATE call SET socket_id = '${socket}' WHERE id IN ('${socket}', '${turn}')`)
+  const page = await person.visit(`/dashboard/requests/${turn}`)
+  await page.getByRole('link', { name: socket }).click()
+  await page.waitForURL(`**/dashboard/requests?socket=${socket}`)
+  for (const id of [socket, turn]) await page.locator(`tbody a[href="/dashboard/requests/${id}"]`).waitFor()
+  assert.equal(await page.locator('tbody tr').count(), 2)
+  await page.goto(`${gateway.url}/dashboard/requests`)
+  const [listed, plain] = [turn, other].map((id) =>
+    page.locator('tbody tr', { has: page.locator(`a[href="/dashboard/requests/${id}"]`) }),
+  )
+  await listed?.getByRole('link', { name: 'socket' }).waitFor()
+  assert.equal(await plain?.getByRole('link', { name: 'socket' }).count(), 0)
 })
 
 test('webhooks: an endpoint is made, tested, its delivery is seen and sent again, and it is deleted', async () => {

@@ -7,7 +7,7 @@ import type { Gateway } from '../../src/gateway/gateway.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
 import { headerNames } from '../../src/kernel/header-names.ts'
 import { limits } from '../../src/kernel/limits.ts'
-import type { Admission } from '../../src/ledger/call.ts'
+import type { Admission, CallOpening } from '../../src/ledger/call.ts'
 import { WaitingCalls } from '../../src/ledger/unsent-calls.ts'
 
 /** Only what admission looks at. */
@@ -24,6 +24,7 @@ function callOf(res: ReturnType<typeof client>): PlannedCall {
     target: { path: '/v1/messages', query: '' },
     surface: 'messages',
     digest: Buffer.from('d'),
+    socketId: 'req_0',
     plan: {
       modelAsked: null,
       models: { names: [], unknown: null, batchFile: null },
@@ -39,9 +40,16 @@ function callOf(res: ReturnType<typeof client>): PlannedCall {
   } as unknown as PlannedCall
 }
 
-function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
+interface AskedGateway extends Gateway {
+  readonly asked: number
+  readonly openings: readonly CallOpening[]
+}
+
+function gatewayWith(answers: Admission[]): AskedGateway {
+  const openings: CallOpening[] = []
   const gateway = {
     asked: 0,
+    openings,
     clock: { nowMs: () => 0, monotonicMs: () => 0 },
     inFlight: { count: 0, preflights: 0 },
     disk: { isFull: false },
@@ -50,15 +58,16 @@ function gatewayWith(answers: Admission[]): Gateway & { asked: number } {
     waitingCalls: new WaitingCalls(),
     budgetMode: 'exact',
     store: {
-      async admit() {
+      async admit(opening: CallOpening) {
         gateway.asked += 1
+        openings.push(opening)
         const answer = answers.shift()
         if (answer === undefined) throw new Error('nobody was to ask')
         return answer
       },
     },
   }
-  return gateway as unknown as Gateway & { asked: number }
+  return gateway as unknown as AskedGateway
 }
 
 class CountedListeners extends Listeners {
@@ -100,6 +109,30 @@ test('a client that leaves while it waits goes out of line', async () => {
   assert.deepEqual(await admitted, { kind: 'client_left' })
   assert.equal(gateway.queues.waiting, 0)
   assert.equal(res.whenClosed.count, 0)
+})
+
+test('a turn of a WebSocket is asked for, and waits, under the id of its handshake', async () => {
+  const gateway = gatewayWith([held, held])
+  const res = client(false)
+  const admitted = admit(callOf(res), gateway)
+  while (gateway.asked < 2) await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(
+    gateway.openings.map(({ requestId, socketId }) => [requestId, socketId]),
+    [
+      ['req_1', 'req_0'],
+      ['req_1', 'req_0'],
+    ],
+  )
+  const every = { accountId: 'default', keyId: null, fromMs: null, toMs: null, model: null, status: null }
+  const find = (socketId: string) =>
+    gateway.waitingCalls.list({ ...every, state: null, minCostNanos: null, flag: null, socketId })
+  assert.deepEqual(
+    find('req_0').map((call) => call.socketId),
+    ['req_0'],
+  )
+  assert.deepEqual(find('req_1'), [])
+  res.whenClosed.tell()
+  assert.deepEqual(await admitted, { kind: 'client_left' })
 })
 
 test('a client that left while the store was asked does not stand in line', async () => {

@@ -234,6 +234,27 @@ for (const [store, create] of BOTH) {
       }
     })
 
+    test('a socket is no difference, and a handshake that is counted as a call is one', async () => {
+      const books = await create()
+      try {
+        await fillBooks(books)
+        const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
+        await withStore(books, async (store) => {
+          const handshake = { socketId: 'req_11', modelAsked: null, hold: { kind: 'none' } } as const
+          await store.admit(rated('req_11', 'a', handshake))
+          await store.settle(closing('req_11', nothing))
+          await store.admit(rated('req_12', 'a', { socketId: 'req_11' }))
+          await store.settle(billed('req_12', 12))
+        })
+        const { counts, difference } = await audit(books)
+        assert.deepEqual([counts.calls, counts.days, difference], [12, 5, null])
+        const counted = await books.auditAfter("UPDATE call SET requests = 1 WHERE id = 'req_11'")
+        assert.equal(counted.difference?.what, 'requests of a rollup')
+      } finally {
+        await books.remove()
+      }
+    })
+
     test('the cause is named before its consequences, and the lowest id first', async () => {
       const sql = 'UPDATE account SET charged_nanos = 0; UPDATE call SET cost_nanos = cost_nanos + 1'
       assert.equal((await clean.auditAfter(sql)).difference?.where, 'call req_01')

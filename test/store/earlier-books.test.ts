@@ -15,7 +15,9 @@ after(stopPostgres)
 /** Databases of gateways of earlier revisions: see fixtures/make-fixture.ts. */
 const EARLIER: readonly (readonly [made: string, unpack: () => Promise<Books>])[] = [
   ['SQLite, schema 6', () => unpackSqlite('sqlite-6')],
+  ['SQLite, schema 13', () => unpackSqlite('sqlite-13')],
   ['PostgreSQL, schema 9', () => unpackPostgres('postgres-9.sql')],
+  ['PostgreSQL, schema 16', () => unpackPostgres('postgres-16.sql')],
 ]
 
 const unpacked = (name: string): Buffer =>
@@ -79,10 +81,15 @@ for (const [made, unpack] of EARLIER) {
         const [version] = await books.rows('SELECT id FROM price_version')
         const priceVersion = String(version?.['id'])
         const digest = key?.['digest'] as Uint8Array
-        const admission = await store.admit({ ...opening('req_new', 'test', { priceVersion }), digest })
+        const admission = await store.admit({
+          ...opening('req_new', 'test', { priceVersion, socketId: 'req_new' }),
+          digest,
+        })
         assert.equal(admission.kind, 'admitted')
         const nothing = { usage: null, costNanos: 0n, listNanos: 0n, modelServed: null }
         assert.ok((await store.settle(closing('req_new', nothing))).booked)
+        const { calls } = await store.listCalls({ ...ALL, socketId: 'req_new' }, null, 100)
+        assert.deepEqual(calls, [await store.getCall('req_new')])
       })
       const { difference, counts } = await audit(books, createRateAgain())
       assert.equal(difference, null)

@@ -14,7 +14,7 @@ import {
 } from '../../src/store/migrate-store/move-books.ts'
 import { MOVED_TABLES } from '../../src/store/migrate-store/moved-tables.ts'
 import { openSource, readSeal, type Source } from '../../src/store/migrate-store/source.ts'
-import { DataDir, fillBooks, withStore } from '../ledger/books.ts'
+import { DataDir, fillBooks, rated, withStore } from '../ledger/books.ts'
 import { createDatabase, stopPostgres } from '../support/postgres.ts'
 import { digestOf } from './conformance/fixtures.ts'
 import { type OpenDatabase, openTestDatabase } from './postgres-under-test.ts'
@@ -61,6 +61,8 @@ async function withBooks(work: (dir: DataDir, database: OpenDatabase) => Promise
   try {
     await fillBooks(dir)
     await withStore(dir, async (store) => {
+      await store.admit(rated('req_11', 'a', { socketId: 'req_11', hold: { kind: 'none' } }))
+      await store.admit(rated('req_12', 'a', { socketId: 'req_11' }))
       await store.interruptOpenCalls(Date.UTC(2026, 10, 15, 13))
       await store.keepRefused([refused('req_refused_1'), refused('req_refused_2')])
       await store.keepBodies({ requestId: 'req_1', atMs: 5, request: BODY, response: null })

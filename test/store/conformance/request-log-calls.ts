@@ -3,6 +3,7 @@ import type { CallFilter, CallFlag } from '../../../src/ledger/request-log.ts'
 import { addKey, closing, NOON, opening, type StoreUnderTest } from './fixtures.ts'
 
 const COUNT = 120
+export const SOCKET = 'req_socket'
 
 /** Calls in every state and with every flag, of three keys and two accounts, several in each instant: newest first. */
 export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord[]> {
@@ -20,7 +21,9 @@ export async function addMixedCalls(subject: StoreUnderTest): Promise<CallRecord
     const modelAsked = every(3, i) ? 'm-asked' : every(5, i) ? null : 'm-other'
     // Not in the order of the ids.
     const atMs = NOON + ((i * 7) % 11)
-    await store.admit(opening(id(i), keyName, { atMs, modelAsked }))
+    // Turns of a socket, whatever their key.
+    const socketId = every(5, i + 3) ? SOCKET : null
+    await store.admit(opening(id(i), keyName, { atMs, modelAsked, socketId }))
     if (every(9, i)) continue
     const released = every(10, i)
     await store.settle(
@@ -56,7 +59,7 @@ const HAS_FLAG: Readonly<Record<CallFlag, (call: CallRecord) => boolean>> = {
 
 /** What the port says a filter means. */
 export function matches(call: CallRecord, filter: CallFilter): boolean {
-  const { keyId, fromMs, toMs, model, status, state, minCostNanos, flag } = filter
+  const { keyId, fromMs, toMs, model, status, state, minCostNanos, flag, socketId = null } = filter
   return (
     call.accountId === filter.accountId &&
     (keyId === null || call.keyId === keyId) &&
@@ -66,6 +69,7 @@ export function matches(call: CallRecord, filter: CallFilter): boolean {
     (status === null || call.status === status) &&
     (state === null || call.state === state) &&
     (minCostNanos === null || (call.costNanos !== null && call.costNanos >= minCostNanos)) &&
+    (socketId === null || call.socketId === socketId) &&
     (flag === null || HAS_FLAG[flag](call))
   )
 }

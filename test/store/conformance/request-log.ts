@@ -6,7 +6,7 @@ import { CALL_FLAGS, type CallCursor, type CallFilter } from '../../../src/ledge
 import type { Store } from '../../../src/store/store.ts'
 import { addKey, closing, NOON, type OpenStoreUnderTest, opening } from './fixtures.ts'
 import { promisesOf } from './promise.ts'
-import { addMixedCalls, matches } from './request-log-calls.ts'
+import { addMixedCalls, matches, SOCKET } from './request-log-calls.ts'
 
 const ALL: CallFilter = {
   accountId: 'default',
@@ -183,6 +183,7 @@ export function requestLogConformance(storeName: string, openStore: OpenStoreUnd
       state: or('in_flight', 'settled', 'released', 'interrupted'),
       minCostNanos: or(0n, 1n, 1_000n, 1_001n),
       flag: or(...CALL_FLAGS),
+      socketId: or(SOCKET),
     })
     await fc.assert(
       fc.asyncProperty(filters, fc.integer({ min: 1, max: 40 }), async (filter, limit) => {
