@@ -279,14 +279,11 @@ export const limits = {
   retentionFirstMs: 60_000,
   retentionEveryMs: 60 * 60 * 1000,
   bodiesDeletedAtOnce: 200,
-
   /** Logged bodies together, unless `requests.bodies_bytes_max` says otherwise. Beyond it the oldest are deleted. */
   loggedBodiesBytesMax: 10 * 1024 * MiB,
-
   /** Records of refused calls: how many of an account, for how long. Beyond either the oldest are deleted. */
   refusedCallsMax: 100_000,
   refusedCallsMs: 30 * 24 * 60 * 60 * 1000,
-
   /**
    * Refused calls on their way into the log: how many may wait, how many go at once, how long the first waits for others.
    * Beyond the first they are not kept, and the log says so.
@@ -294,7 +291,6 @@ export const limits = {
   refusedCallsWaitingMax: 10_000,
   refusedCallsAtOnce: 200,
   refusedCallsEveryMs: 250,
-
   /** Bodies of calls on their way into the log. Beyond it they are not kept, and the log says so. */
   bodiesBeingLoggedMax: 200,
 
@@ -359,16 +355,12 @@ export const limits = {
 
   /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */
   storeQueueMax: 20_000,
-
   /** Reads beside the hot path that wait for their turn: lists, usage, exports. Beyond it: 503 `store_unavailable`. */
   readQueueMax: 1_000,
-
   /** How long a scrape of the metrics waits for what only the store knows. Then the answer leaves without it. */
   scrapeStoreMs: 2_000,
-
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
-
   /** A look for work of webhooks or deferred calls that was woken while it ran is followed by another one so soon. */
   wokenLookMs: 50,
 

@@ -58,11 +58,14 @@ export function deflated(payload: Buffer | string, windowBits = 15): Buffer {
 /** Messages as one stream compresses them, each referring to those before it. */
 export async function deflatedTogether(payloads: readonly Buffer[], windowBits = 15): Promise<Buffer[]> {
   const stream = createDeflateRaw({ windowBits })
+  let pieces: Buffer[] = []
+  stream.on('data', (piece: Buffer) => pieces.push(piece))
   const out: Buffer[] = []
   for (const payload of payloads) {
     stream.write(payload)
     await new Promise<void>((resolve) => stream.flush(zlib.Z_SYNC_FLUSH, resolve))
-    out.push((stream.read() as Buffer).subarray(0, -4))
+    out.push(Buffer.concat(pieces).subarray(0, -4))
+    pieces = []
   }
   stream.close()
   return out
