@@ -173,7 +173,7 @@ export class Inflater {
   }
 
   /**
-   * A stream may say that it ends (RFC 7692, 7.2.3.5). What then follows in the same message, other than the empty block that is
+   * A stream may say that it ends (RFC 7692, 7.2.3.4). What then follows in the same message, other than the empty block that is
    * asked for, some readers skip and some read: such a message is not one that we can claim to have read.
    */
   #endMessage(message: CompressedMessage): void {
