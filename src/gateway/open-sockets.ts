@@ -62,7 +62,7 @@ export class OpenSockets {
     const atMs = this.#clock.nowMs()
     this.#store.getKey(accountId, keyId, atMs).then(
       (key) => {
-        if (key !== null && keyStatus(key, atMs) === 'active') return
+        if (key !== null && keyStatus(key, atMs) === 'usable') return
         for (const session of byKey.get(keyId) ?? []) session.revoked()
       },
       () => {},
