@@ -2,6 +2,7 @@ import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
 import { readerFor } from '../metering/request-reader.ts'
+import { ambiguityFor } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import {
   isDelta,
@@ -41,6 +42,11 @@ interface Sent {
   readonly lane: string
 }
 
+interface Rejected {
+  readonly sent: Sent
+  readonly status: number
+}
+
 /** A response that began though no turn was waiting for it: its events, until it is admitted. */
 interface Unasked {
   readonly lane: string
@@ -48,6 +54,9 @@ interface Unasked {
   readonly events: Buffer[]
   bytes: number
 }
+
+/** A request up to this size is kept for as long as its turn lasts, in case its tokens have to be counted. */
+const KEPT_BYTES_MAX = 64 * 1024
 
 /** What of such a response is kept. Beyond it the socket closes. */
 const UNASKED_BYTES_MAX = 1024 * 1024
@@ -61,7 +70,7 @@ export class ResponseLanes implements SocketMeter {
    * Turns that an error has ended before they began. Errors do not say which message they answer, so their holds stay for a
    * while: if a response begins after all, one of them is its.
    */
-  readonly #rejected: Sent[] = []
+  readonly #rejected: Rejected[] = []
   readonly #settling = new Set<Promise<void>>()
   #unasked: Unasked[] = []
   #socket: MeteredSocket | null = null
@@ -91,7 +100,8 @@ export class ResponseLanes implements SocketMeter {
     const asked = responseAsked(facts)
     const target = asked.kind === 'steer' ? this.#findLast(asked.responseId) : null
     const lane = asked.kind === 'create' ? asked.lane : (target?.lane ?? NO_LANE)
-    const planned = target === null ? this.#plan(facts, payload, lane) : this.#planSteer(target, payload)
+    const planned =
+      target === null ? this.#plan(facts, payload, lane) : this.#planSteer(target, facts, payload)
     const refusal = this.#refuse(asked.kind === 'odd' ? asked.detail : null, planned)
     const admitted =
       refusal === null
@@ -149,7 +159,7 @@ export class ResponseLanes implements SocketMeter {
       // Input that waits for a response to end costs nothing before upstream goes on from it.
       for (const { turn, isSteer } of waiting) this.#settle(isSteer ? turn.reject(400) : turn.end(neverBegun))
     }
-    for (const { turn } of this.#rejected.splice(0)) this.#settle(turn.reject(400))
+    for (const { sent, status } of this.#rejected.splice(0)) this.#settle(sent.turn.reject(status))
     this.#lanes.clear()
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
   }
@@ -174,15 +184,19 @@ export class ResponseLanes implements SocketMeter {
 
   #plan(facts: RequestFacts, payload: Buffer, lane: string): PlannedTurn {
     const lengthBytes = payload.length + (this.#lanes.get(lane)?.keptBytes ?? 0)
-    const request = { pieces: payload, lengthBytes, isForm: false, audioMs: null, speech: null }
+    const pieces = payload.length <= KEPT_BYTES_MAX ? payload : null
+    const request = { pieces, lengthBytes, isForm: false, audioMs: null, speech: null }
     const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
     return this.#planned({ read, request, endpoint: ENDPOINT })
   }
 
   /** Its successor reads what the response has read and written, with this; all else is as the response was asked for. */
-  #planSteer({ planned, turn }: Sent, payload: Buffer): PlannedTurn {
+  #planSteer({ planned, turn }: Sent, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const lengthBytes = planned.request.lengthBytes + turn.bytesOut + payload.length
-    return this.#planned({ ...planned, request: { ...planned.request, pieces: null, lengthBytes } })
+    const steer = this.#planned({ ...planned, request: { ...planned.request, pieces: null, lengthBytes } })
+    // Upstream may take one that can be read in two ways for a request of its own.
+    const ambiguity = ambiguityFor(ENDPOINT, facts)
+    return { ...steer, plan: { ...steer.plan, ambiguity: ambiguity && { ...ambiguity, refuse: 'always' } } }
   }
 
   #planned(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
@@ -310,20 +324,30 @@ export class ResponseLanes implements SocketMeter {
     const { waiting } = this.#laneOf(sent.lane)
     waiting.splice(waiting.indexOf(sent), 1)
     this.#running -= 1
-    this.#rejected.push(sent)
-    setTimeout(() => {
-      const at = this.#rejected.indexOf(sent)
-      if (at === -1) return
-      this.#rejected.splice(at, 1)
-      this.#settle(sent.turn.reject(status))
-    }, limits.rejectedTurnMs).unref()
+    const rejected = { sent, status }
+    this.#rejected.push(rejected)
+    // Where nothing else is unanswered, there is nothing else that the error could be about.
+    if (this.#running === 0) this.#forget(rejected)
+    else {
+      setTimeout(() => this.#forget(rejected), limits.rejectedTurnMs).unref()
+      const [oldest] = this.#rejected
+      if (this.#rejected.length > limits.turnsPerSocketMax && oldest !== undefined) this.#forget(oldest)
+    }
     this.#socket?.turnEnded()
   }
 
+  #forget(rejected: Rejected): void {
+    const at = this.#rejected.indexOf(rejected)
+    if (at === -1) return
+    this.#rejected.splice(at, 1)
+    this.#settle(rejected.sent.turn.reject(rejected.status))
+  }
+
   #revive(): Sent | null {
-    const sent = this.#rejected.shift() ?? null
-    if (sent !== null) this.#running += 1
-    return sent
+    const rejected = this.#rejected.shift()
+    if (rejected === undefined) return null
+    this.#running += 1
+    return rejected.sent
   }
 
   /** Upstream has begun what no turn was admitted for. It is admitted now, like the last of its lane, or cut. */

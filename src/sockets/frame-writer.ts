@@ -21,12 +21,22 @@ export function closeFrame(code: number, reason: string, masked: boolean): Buffe
   const payload = Buffer.allocUnsafe(2 + end)
   payload.writeUInt16BE(code)
   bytes.copy(payload, 2, 0, end)
-  const header = headerOf(OPCODE.close, payload.length)
-  if (!masked) return Buffer.concat([header, payload])
-  header.writeUInt8(MASKED | payload.length, 1)
+  return masked
+    ? maskedFrame(OPCODE.close, payload)
+    : Buffer.concat([headerOf(OPCODE.close, payload.length), payload])
+}
+
+/** Answers a ping of upstream's in the place of a client that is gone. */
+export function pongFrame(ping: Buffer): Buffer {
+  return maskedFrame(OPCODE.pong, ping)
+}
+
+/** A control frame to upstream. */
+function maskedFrame(opcode: number, payload: Buffer): Buffer {
   const key = randomBytes(4)
-  for (const [i, byte] of payload.entries()) payload[i] = byte ^ (key[i & 3] ?? 0)
-  return Buffer.concat([header, key, payload])
+  const masked = Buffer.from(payload)
+  for (const [i, byte] of masked.entries()) masked[i] = byte ^ (key[i & 3] ?? 0)
+  return Buffer.concat([Buffer.from([FINAL | opcode, MASKED | payload.length]), key, masked])
 }
 
 function headerOf(opcode: number, length: number): Buffer {
