@@ -13,7 +13,6 @@ export interface Handshake {
   readonly nth: number
   readonly target: string
   readonly query: URLSearchParams
-  readonly params: readonly string[]
   readonly behaviours: Behaviours
   readonly behaviourHeader: string
 }

@@ -1,7 +1,6 @@
 import { failureOf } from '../answer-request.ts'
 import type { Behaviours } from '../behaviours.ts'
 import { requireModel } from '../chat/chat-body.ts'
-import { chatErrorJson } from '../chat/chat-error.ts'
 import type { Identity } from '../identity.ts'
 import { asArray, asText, isObject, type JsonObject, mergeJson } from '../json.ts'
 import { Refusal } from '../refusal.ts'
@@ -239,7 +238,7 @@ class RealtimeSession {
       behaviours,
       pace: requireModel(this.json['model'], 'v1/realtime', ['realtime']).pace,
       interrupt: active.stop.signal,
-      errorEvent: { type: 'error', error: { ...chatErrorJson(failureOf('chat', 500)), event_id: null } },
+      errorEvent: this.#events.failure(),
       stamp,
     })
   }

@@ -46,7 +46,7 @@ export function serveResponses(socket: EventSocket): void {
   const answer = async (create: Create): Promise<Create | undefined> => {
     const { streamId } = create
     try {
-      const call = callOf(socket, create, responses)
+      const call = callOf(socket, create.body, create.position, responses)
       if (call.behaviours.status !== undefined) throw failureOf('chat', call.behaviours.status)
       const request = validateResponse(call)
       const planned = planResponse(call, request)
@@ -109,9 +109,15 @@ function asItems(input: unknown): readonly unknown[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : asArray(input)
 }
 
-function callOf(socket: EventSocket, create: Create, responses: ResponseStore): Call {
+/** A request for a response as it would have come over HTTP. */
+export function callOf(
+  socket: EventSocket,
+  json: JsonObject,
+  position: number,
+  responses: ResponseStore,
+): Call {
   const { simulation } = socket.handshake
-  const body = Buffer.from(JSON.stringify(create.body))
+  const body = Buffer.from(JSON.stringify(json))
   return {
     method: 'POST',
     path: '/v1/responses',
@@ -120,8 +126,8 @@ function callOf(socket: EventSocket, create: Create, responses: ResponseStore): 
     contentType: 'application/json',
     body,
     params: [],
-    behaviours: socket.behavioursOf(create.body['metadata']),
-    identity: socket.identityOf(create.position, body),
+    behaviours: socket.behavioursOf(json['metadata']),
+    identity: socket.identityOf(position, body),
     memory: { ...simulation.memory, responses },
     clock: simulation.clock,
   }
