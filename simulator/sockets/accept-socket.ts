@@ -122,7 +122,12 @@ export function createSocketDoor(simulation: Simulation, compression: SocketComp
   }
   return {
     sockets,
-    accept: (upgrade) => void accept(upgrade),
+    accept(upgrade) {
+      accept(upgrade).catch((error: unknown) => {
+        console.error('simulator:', error)
+        upgrade.socket.destroy()
+      })
+    },
     close() {
       for (const ws of sockets) ws.terminate()
     },

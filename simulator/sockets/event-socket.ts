@@ -25,7 +25,7 @@ export interface ClientEvent {
   readonly position: number
 }
 
-/** Beyond this much that the client has not read, nothing more is written. */
+/** Beyond this much that the client has not read, it has to read first. */
 const unreadBytesMax = 1024 * 1024
 
 /** One client: JSON events in both directions. */
@@ -41,7 +41,11 @@ export class EventSocket {
     this.#ws = ws
     this.#raw = raw
     this.handshake = handshake
-    ws.on('close', () => this.#left.abort())
+    const { simulation, nth, target } = handshake
+    ws.on('close', (code, reason) => {
+      this.#left.abort()
+      simulation.onSocket?.({ kind: 'close', socket: nth, path: target, code, reason: reason.toString() })
+    })
     // What is wrong with a frame closes the socket, which is all there is to do about it.
     ws.on('error', () => undefined)
   }
@@ -72,9 +76,6 @@ export class EventSocket {
         refuse(refusal, isObject(json) ? json : {})
       }
     })
-    this.#ws.on('close', (code, reason) => {
-      simulation.onSocket?.({ kind: 'close', socket: nth, path: target, code, reason: reason.toString() })
-    })
   }
 
   send(event: JsonObject, chunks?: Behaviours['chunks']): Promise<void> {
@@ -93,7 +94,11 @@ export class EventSocket {
         this.#ws.send(piece, { binary: false, fin }, fin ? () => resolve() : undefined)
       }
     })
-    if (this.#ws.bufferedAmount >= unreadBytesMax) await this.#flushed
+    if (this.#ws.bufferedAmount < unreadBytesMax) return
+    // Nor is anything more read of a client that does not listen: each of its messages may have an answer.
+    this.#ws.pause()
+    await this.#flushed
+    this.#ws.resume()
   }
 
   close(code: number, reason: string): void {

@@ -1,6 +1,7 @@
 import { requireModel } from '../chat/chat-body.ts'
 import { chatErrorJson } from '../chat/chat-error.ts'
 import { asText, isObject, type JsonObject, mergeJson } from '../json.ts'
+import { socketMessageBytesMax } from '../limits.ts'
 import { Refusal } from '../refusal.ts'
 import { keepResponse, whenLeft } from '../responses/create-response.ts'
 import { planResponse } from '../responses/plan-response.ts'
@@ -33,6 +34,7 @@ export class LiveSession {
   #secondsTold = 0
   /** Items that the next delegated response reads, after the one before it. */
   #items: unknown[] = []
+  #itemsBytes = 0
   #lastResponse: string | undefined
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -99,8 +101,10 @@ export class LiveSession {
       this.#append(command)
       this.#write(() => this.#speak(asText(command.json['content'])))
     },
-    'response.item.create': ({ json }) => {
+    'response.item.create': ({ json, bytes }) => {
       this.#requireBackend()
+      this.#itemsBytes += bytes.length
+      if (this.#itemsBytes > socketMessageBytesMax) throw new Refusal(413, 'Too many items are waiting.')
       this.#items.push(json['item'])
     },
     'response.create': ({ position }) => {
@@ -175,6 +179,7 @@ export class LiveSession {
     const previous = this.#lastResponse === undefined ? {} : { previous_response_id: this.#lastResponse }
     const body = { ...backend, ...previous, input: this.#items, stream: true }
     this.#items = []
+    this.#itemsBytes = 0
     const call = callOf(socket, body, position, socket.handshake.simulation.memory.responses)
     const request = validateResponse(call)
     const plan = planResponse(call, request)

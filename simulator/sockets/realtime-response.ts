@@ -124,6 +124,7 @@ export function* writeRealtime(plan: RealtimePlan, progress: Progress): Generato
       counts: { text: countTokens(words), audio: pieces * tokensPerPiece, image: 0 },
       words,
       isUser: false,
+      bytes: words.length,
     })
     const before = plan.conversationId === null ? null : progress.addItem({ ...said(), json: opened })
     if (plan.conversationId !== null) {

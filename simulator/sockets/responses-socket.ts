@@ -2,7 +2,7 @@ import { failureOf } from '../answer-request.ts'
 import type { Call } from '../call.ts'
 import { chatErrorJson } from '../chat/chat-error.ts'
 import { asArray, asText, type JsonObject } from '../json.ts'
-import { socketTurnsMax } from '../limits.ts'
+import { bodyBytesInFlightMax, socketTurnsMax } from '../limits.ts'
 import { Refusal } from '../refusal.ts'
 import { keepResponse, whenLeft } from '../responses/create-response.ts'
 import { planResponse } from '../responses/plan-response.ts'
@@ -29,14 +29,18 @@ export function serveResponses(socket: EventSocket): void {
   const responses = new SocketResponses(socket.handshake.simulation.memory.responses)
   let waiting = 0
 
-  const enqueue = (create: Create): void => {
-    if (waiting >= socketTurnsMax) throw new Refusal(429, 'Too many responses are waiting on this socket.')
+  const enqueue = (create: Create, bytes: number): void => {
+    const { bodyBudget } = socket.handshake.simulation
+    const isFull = waiting >= socketTurnsMax || bodyBudget.bytes + bytes > bodyBytesInFlightMax
+    if (isFull) throw new Refusal(429, 'Too many responses are waiting on this socket.')
     waiting += 1
+    bodyBudget.bytes += bytes
     const lane = create.streamId === undefined ? 'none' : `id ${create.streamId}`
     const done = (lanes.get(lane) ?? Promise.resolve()).then(async () => {
       let next: Create | undefined = create
       while (next !== undefined && !socket.signal.aborted) next = await answer(next)
       waiting -= 1
+      bodyBudget.bytes -= bytes
       if (lanes.get(lane) === done) lanes.delete(lane)
     })
     lanes.set(lane, done)
@@ -78,7 +82,7 @@ export function serveResponses(socket: EventSocket): void {
 
   const take = (event: ClientEvent): void => {
     const { type } = event
-    if (type === 'response.create') enqueue(readCreate(event, steers))
+    if (type === 'response.create') enqueue(readCreate(event, steers), event.bytes.length)
     else if (type === 'response.steer') steers.take(event)
     else throw unknownType(type, ['response.create', 'response.steer'])
   }

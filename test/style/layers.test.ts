@@ -121,12 +121,13 @@ test('no file of src or simulator imports itself through others', () => {
   assert.deepEqual(circles, [])
 })
 
-test('the simulator imports nothing but itself and Node, so it cannot share a bug with the gateway', () => {
+test('the simulator imports nothing but itself, Node and ws, of which the gateway has none, so they cannot share a bug', () => {
   const wrong = readSourceTree('simulator').flatMap((file) => [
     ...file.imports.filter((imported) => !imported.startsWith('simulator/')),
-    ...file.packages.filter((name) => !name.startsWith('node:')),
+    ...file.packages.filter((name) => !name.startsWith('node:') && name !== 'ws'),
   ])
   assert.deepEqual(wrong, [])
+  assert.ok(readSourceTree('src').every((file) => !file.packages.includes('ws')))
 })
 
 test('only the command that serves knows the simulator', () => {
