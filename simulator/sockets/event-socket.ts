@@ -4,7 +4,7 @@ import type { Simulation } from '../answer-request.ts'
 import { type Behaviours, parseBehaviours } from '../behaviours.ts'
 import { deterministicIdentity, fingerprintRequest, type Identity, uniqueIdentity } from '../identity.ts'
 import { asText, isObject, type JsonObject, parseJson } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { asRefusal, Refusal } from '../refusal.ts'
 import { createSlicer } from '../slicer.ts'
 
 /** What the handshake has said. */
@@ -71,9 +71,7 @@ export class EventSocket {
           throw new Refusal(400, 'Could not parse the message as a JSON object.', { code: 'invalid_json' })
         take({ type: asText(json['type']), json, bytes, position })
       } catch (error) {
-        const refusal =
-          error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${error}`)
-        refuse(refusal, isObject(json) ? json : {})
+        refuse(asRefusal(error), isObject(json) ? json : {})
       }
     })
   }
@@ -148,4 +146,15 @@ export class EventSocket {
       }),
     )
   }
+}
+
+export function unknownType(type: string, known: readonly string[]): Refusal {
+  return new Refusal(
+    400,
+    `Invalid value: '${type}'. Supported values are: ${known.map((name) => `'${name}'`).join(', ')}.`,
+    {
+      code: 'invalid_value',
+      param: 'type',
+    },
+  )
 }

@@ -2,17 +2,17 @@ import { requireModel } from '../chat/chat-body.ts'
 import { chatErrorJson } from '../chat/chat-error.ts'
 import { asText, isObject, type JsonObject, mergeJson } from '../json.ts'
 import { socketMessageBytesMax } from '../limits.ts'
-import { Refusal } from '../refusal.ts'
+import { asRefusal, Refusal } from '../refusal.ts'
 import { keepResponse, whenLeft } from '../responses/create-response.ts'
 import { planResponse } from '../responses/plan-response.ts'
 import { writeResponse } from '../responses/stream-response.ts'
 import { validateResponse } from '../responses/validate-response.ts'
-import { countTokens, splitIntoDeltas } from '../tokens.ts'
-import type { ClientEvent, EventSocket } from './event-socket.ts'
-import { callOf, unknownType } from './responses-socket.ts'
+import { countTokens } from '../tokens.ts'
+import { type ClientEvent, type EventSocket, unknownType } from './event-socket.ts'
+import { callOf } from './responses-socket.ts'
 import { SessionEvents } from './session-events.ts'
-import { piecesOf, readAudio, SpeechBuffer, soundPiece, tokensPerPiece } from './spoken-audio.ts'
-import { type TurnEvent, writeTurn } from './write-turn.ts'
+import { readAudio, SpeechBuffer, soundPiece, speak, tokensPerPiece } from './spoken-audio.ts'
+import { deltaEvent, plainEvent, type TurnEvent, writeTurn } from './write-turn.ts'
 
 interface Command extends ClientEvent {
   /** Names the command in what is said about it. */
@@ -154,7 +154,7 @@ export class LiveSession {
     const { transcript, startMs, endMs } = this.#speech.take()
     const delegation = isObject(this.json?.['delegation']) ? this.json['delegation'] : {}
     const target = asText(delegation['type'])
-    const written = plain('session.input_transcript.delta', {
+    const written = plainEvent('session.input_transcript.delta', {
       delta: transcript,
       start_ms: startMs,
       end_ms: endMs,
@@ -167,7 +167,7 @@ export class LiveSession {
         this.#items.push({ type: 'message', role: 'user', content: transcript })
         const work = target === 'responses' ? this.#delegate(this.#requireBackend(), position, id) : []
         const created = { delegation: { id, target, type: 'delegation' }, offset_ms: endMs }
-        return chain(events, [plain('session.delegation.created', created)], work)
+        return chain(events, [plainEvent('session.delegation.created', created)], work)
       },
       () => this.#tellUsage(),
     )
@@ -195,20 +195,14 @@ export class LiveSession {
     if (answer !== undefined) yield* this.#speak('Here is what I have found.')
   }
 
-  *#speak(text: string): Generator<TurnEvent> {
+  #speak(text: string): Iterable<TurnEvent> {
     const format = isObject(this.json?.['audio']) ? this.json['audio']['format'] : undefined
     const at = { start_ms: this.#speech.endMs, end_ms: this.#speech.endMs }
-    let pieces = 0
-    let words = ''
-    for (const delta of splitIntoDeltas(text)) {
-      const event = { type: 'session.output_transcript.delta', delta, ...at }
-      yield { event, tokens: countTokens(delta), isDelta: true }
-      words += delta
-      for (; pieces < piecesOf(words); pieces += 1) {
-        const sound = { type: 'session.output_audio.delta', delta: soundPiece(format) }
-        yield { event: sound, tokens: tokensPerPiece, isDelta: true }
-      }
-    }
+    const word = (delta: string): TurnEvent =>
+      deltaEvent('session.output_transcript.delta', { delta, ...at }, countTokens(delta))
+    const sound = (): TurnEvent =>
+      deltaEvent('session.output_audio.delta', { delta: soundPiece(format) }, tokensPerPiece)
+    return speak(text, word, sound)
   }
 
   /** One turn after the other. What cannot be answered is an error of the primary socket. */
@@ -225,7 +219,7 @@ export class LiveSession {
           stamp: (event) => this.#mirror(this.#events.stamp(event)),
         })
       } catch (error) {
-        refuse(this.#events, error instanceof Refusal ? error : new Refusal(500, String(error)), {})
+        refuse(this.#events, asRefusal(error), {})
       }
       then()
     })
@@ -275,8 +269,4 @@ function refuse(events: SessionEvents, refusal: Refusal, about: JsonObject): voi
 
 function* chain<Item>(...lists: readonly Iterable<Item>[]): Generator<Item> {
   for (const list of lists) yield* list
-}
-
-function plain(type: string, fields: JsonObject): TurnEvent {
-  return { event: { type, ...fields }, tokens: 0, isDelta: false }
 }

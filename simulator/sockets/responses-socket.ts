@@ -3,14 +3,14 @@ import type { Call } from '../call.ts'
 import { chatErrorJson } from '../chat/chat-error.ts'
 import { asArray, asText, type JsonObject } from '../json.ts'
 import { bodyBytesInFlightMax, socketTurnsMax } from '../limits.ts'
-import { Refusal } from '../refusal.ts'
+import { asRefusal, Refusal } from '../refusal.ts'
 import { keepResponse, whenLeft } from '../responses/create-response.ts'
 import { planResponse } from '../responses/plan-response.ts'
 import type { ResponsePlan } from '../responses/response-plan.ts'
 import { ResponseStore, type StoredResponse } from '../responses/response-store.ts'
 import { writeResponse } from '../responses/stream-response.ts'
 import { validateResponse } from '../responses/validate-response.ts'
-import type { ClientEvent, EventSocket } from './event-socket.ts'
+import { type ClientEvent, type EventSocket, unknownType } from './event-socket.ts'
 import { SteerQueue } from './steer-queue.ts'
 import { writeTurn } from './write-turn.ts'
 
@@ -142,23 +142,8 @@ function errorEvent(refusal: Refusal, streamId: string | undefined): JsonObject 
   return streamId === undefined ? event : { ...event, stream_id: streamId }
 }
 
-export function unknownType(type: string, known: readonly string[]): Refusal {
-  return new Refusal(
-    400,
-    `Invalid value: '${type}'. Supported values are: ${known.map((name) => `'${name}'`).join(', ')}.`,
-    {
-      code: 'invalid_value',
-      param: 'type',
-    },
-  )
-}
-
 function readStreamId(json: JsonObject): string | undefined {
   return typeof json['stream_id'] === 'string' ? json['stream_id'] : undefined
-}
-
-function asRefusal(error: unknown): Refusal {
-  return error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${String(error)}`)
 }
 
 /** What a later turn of the socket may continue: all that is stored, and its own responses that are not. */

@@ -1,12 +1,11 @@
 import { requireModel } from '../chat/chat-body.ts'
 import { isObject, type JsonObject, mergeJson } from '../json.ts'
 import type { Pace } from '../pace.ts'
-import { Refusal } from '../refusal.ts'
-import type { ClientEvent, EventSocket } from './event-socket.ts'
-import { unknownType } from './responses-socket.ts'
+import { asRefusal } from '../refusal.ts'
+import { type ClientEvent, type EventSocket, unknownType } from './event-socket.ts'
 import { SessionEvents } from './session-events.ts'
 import { hear, readAudio, soundPiece } from './spoken-audio.ts'
-import { type TurnEvent, writeTurn } from './write-turn.ts'
+import { deltaEvent, type TurnEvent, writeTurn } from './write-turn.ts'
 
 const bytesPerSecond = 48_000
 
@@ -21,7 +20,7 @@ export function serveTranslation(socket: EventSocket): void {
     socket.listen(session.take, events.refuse)
     events.send('session.created', { session: session.json })
   } catch (error) {
-    events.refuseSession(error instanceof Refusal ? error : new Refusal(500, String(error)))
+    events.refuseSession(asRefusal(error))
   }
 }
 
@@ -66,11 +65,8 @@ class TranslationSession {
     const delta = transcript.slice(-16)
     const audio = isObject(this.json['audio']) ? this.json['audio'] : {}
     const isWritten = isObject(audio['input']) && isObject(audio['input']['transcription'])
-    const written = (type: string, fields: JsonObject): TurnEvent => ({
-      event: { type, ...fields, elapsed_ms: this.#elapsedMs },
-      tokens: 4,
-      isDelta: true,
-    })
+    const written = (type: string, fields: JsonObject): TurnEvent =>
+      deltaEvent(type, { ...fields, elapsed_ms: this.#elapsedMs }, 4)
     const sound = { format: 'pcm16', sample_rate: 24_000, channels: 1 }
     const turn = {
       events: [
