@@ -123,11 +123,6 @@ export class TurnCall implements LeftReply {
     return this.#bytesOut
   }
 
-  get holdNanos(): bigint {
-    const { hold } = this.call.plan.bill
-    return hold.kind === 'bound' ? hold.nanos : hold.kind === 'none' ? 0n : BigInt(Number.MAX_SAFE_INTEGER)
-  }
-
   /** The message that begins it goes upstream. `reader`: what reads the events that come of it. */
   sent(payload: Buffer, reader: UsageReader | null): void {
     this.#gateway.reached('before_send')
