@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { test } from 'node:test'
+import { syncBuiltinESMExports } from 'node:module'
+import { mock, test } from 'node:test'
+import zlib from 'node:zlib'
 import { limits } from '../../src/kernel/limits.ts'
 import type { FramePart } from '../../src/sockets/frame-reader.ts'
 import { type Deflate, type Message, MessageReader } from '../../src/sockets/message-reader.ts'
@@ -199,6 +201,27 @@ test('a message in which the deflate stream ends before its bytes do cannot be r
     const atItsEnd = readerOf(inflate)
     assert.equal(await textOf(atItsEnd.push(partOf(ended))), 'Hello')
     assert.equal(await textOf(atItsEnd.push(partOf(deflated('next')))), 'next')
+  }
+})
+
+test('a socket has a stream of zlib from its first compressed message on, without context takeover only during one', async () => {
+  const opened = mock.method(zlib, 'createInflateRaw')
+  syncBuiltinESMExports()
+  try {
+    for (const inflate of [TAKEOVER, NO_TAKEOVER]) {
+      opened.mock.resetCalls()
+      const reader = readerOf(inflate)
+      await reader.push(plain('not compressed'))
+      assert.equal(opened.mock.callCount(), 0)
+      for (const text of ['one', 'two', 'three']) await reader.push(partOf(deflated(text)))
+      const open = (): boolean[] => opened.mock.calls.map((call) => call.result?.destroyed === false)
+      assert.deepEqual(open(), inflate.contextTakeover ? [true] : [false, false, false])
+      reader.dispose()
+      assert.ok(!open().includes(true))
+    }
+  } finally {
+    opened.mock.restore()
+    syncBuiltinESMExports()
   }
 })
 
