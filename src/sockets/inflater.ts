@@ -123,11 +123,8 @@ export class Inflater {
     const isNeeded = !this.#isLost && (message.failure === null || this.#deflate.contextTakeover)
     const input = isNeeded ? message.input.joined() : null
     message.input.clear()
-    const { inputBytes } = message
     message.inputBytes = 0
-    if (input === null) return
-    if (this.#unreadBytes > 0) this.#unreadBytes += inputBytes
-    else await this.#feed(message, input)
+    if (input !== null) await this.#feed(message, input)
   }
 
   async #feed(message: CompressedMessage, input: Buffer): Promise<void> {
@@ -144,12 +141,8 @@ export class Inflater {
 
   #openStream(): InflateRaw {
     const stream = createInflateRaw({ windowBits: this.#deflate.windowBits })
-    stream.on('data', (piece: Buffer) => {
-      if (stream === this.#stream) this.#take(piece)
-    })
-    stream.on('error', () => {
-      if (stream === this.#stream) this.#fail()
-    })
+    stream.on('data', (piece: Buffer) => this.#take(piece))
+    stream.on('error', () => this.#fail())
     return stream
   }
 
