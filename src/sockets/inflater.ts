@@ -131,9 +131,14 @@ export class Inflater {
     const step = Promise.withResolvers<void>()
     this.#endStep = step.resolve
     this.#stream ??= this.#openStream()
+    const stream = this.#stream
     this.#fedBytes += input.length
     this.#reading = message
-    this.#stream.write(input, () => step.resolve())
+    stream.write(input, (error) => {
+      // One that we have closed ourselves has an error to tell here too.
+      if (error && stream === this.#stream) this.#fail()
+      step.resolve()
+    })
     await step.promise
     this.#reading = null
     if (this.#stream !== null) this.#unreadBytes = this.#fedBytes - this.#stream.bytesWritten

@@ -77,16 +77,8 @@ for (const [name, inflate] of Object.entries<Deflate>({
           )
           const { events, violation } = await readFrames([sequence], { from, inflate })
           assert.equal(violation, null)
-          assert.deepEqual(
-            events.map(
-              (event) => event.kind === 'message' && event.payload.equals(payloads.shift() ?? event.payload),
-            ),
-            events.map(() => true),
-          )
-          assert.equal(events.length, compressed.length)
-          payloads.push(
-            ...events.map((event) => (event.kind === 'message' ? event.payload : Buffer.alloc(0))),
-          )
+          const read = events.map((event) => (event.kind === 'message' ? event.payload : event.kind))
+          assert.deepEqual(read, payloads, `${bytes} bytes, fragments of ${fragmentBytes}, from a ${from}`)
         }
       }
     }
