@@ -17,7 +17,7 @@ export function textFrame(payload: string): Buffer {
 export function closeFrame(code: number, reason: string, masked: boolean): Buffer {
   const bytes = Buffer.from(reason)
   let end = Math.min(bytes.length, REASON_BYTES_MAX)
-  while (end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
   const payload = Buffer.allocUnsafe(2 + end)
   payload.writeUInt16BE(code)
   bytes.copy(payload, 2, 0, end)
