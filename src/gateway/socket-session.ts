@@ -228,12 +228,15 @@ export class SocketSession {
   #tell(event: string): void {
     this.#notices.push(textFrame(event))
     this.#writeNotices()
+    this.#flow()
   }
 
   /** `isBetween`: the reader may be further already than what was written. */
   #writeNotices(isBetween = this.#fromUpstream.isBetweenMessages): void {
     if (this.#isClientGone) return
-    if (isBetween) for (const notice of this.#notices.splice(0)) this.#client.write(notice)
+    if (isBetween) {
+      for (const notice of this.#notices.splice(0)) if (!this.#client.write(notice)) this.#isClientFull = true
+    }
     if (isBetween || this.#fromUpstream.isBetweenFrames) this.#writeClose()
   }
 
@@ -246,7 +249,9 @@ export class SocketSession {
 
   /** Back-pressure both ways. */
   #flow(): void {
-    if (this.#inbox.isFull || this.#isUpstreamFull) this.#client.pause()
+    // What is refused is answered, so that a client that does not read is not read either.
+    const isDeaf = this.#isClientFull || this.#notices.length > 0
+    if (!this.#isClientGone && (this.#inbox.isFull || this.#isUpstreamFull || isDeaf)) this.#client.pause()
     else this.#client.resume()
     const isBehind = this.#behindBytes > limits.observerBacklogBytesMax
     const isPaused = (this.#isClientFull && !this.#isClientGone) || isBehind
