@@ -196,6 +196,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     const end = await send(call, reply, taps, gateway)
     endedMs = clock.monotonicMs()
     if (end.kind === 'switched') {
+      counted = true
       await settle(billWithoutCost(end.head))
       return end
     }

@@ -279,14 +279,11 @@ export const limits = {
   retentionFirstMs: 60_000,
   retentionEveryMs: 60 * 60 * 1000,
   bodiesDeletedAtOnce: 200,
-
   /** Logged bodies together, unless `requests.bodies_bytes_max` says otherwise. Beyond it the oldest are deleted. */
   loggedBodiesBytesMax: 10 * 1024 * MiB,
-
   /** Records of refused calls: how many of an account, for how long. Beyond either the oldest are deleted. */
   refusedCallsMax: 100_000,
   refusedCallsMs: 30 * 24 * 60 * 60 * 1000,
-
   /**
    * Refused calls on their way into the log: how many may wait, how many go at once, how long the first waits for others.
    * Beyond the first they are not kept, and the log says so.
@@ -294,7 +291,6 @@ export const limits = {
   refusedCallsWaitingMax: 10_000,
   refusedCallsAtOnce: 200,
   refusedCallsEveryMs: 250,
-
   /** Bodies of calls on their way into the log. Beyond it they are not kept, and the log says so. */
   bodiesBeingLoggedMax: 200,
 
@@ -392,58 +388,44 @@ export const limits = {
 
   /** Webhook endpoints of an account. Beyond it: 409. */
   webhooksMax: 50,
-
   /** The text of one event. A key with the longest allowlist stays below it; a larger event is given up, and the log says so. */
   webhookPayloadBytesMax: MiB,
-
   /** How long a node that fell silent keeps others from its work. A delivery that is under way takes longer: its lease is kept. */
   webhookLeaseMs: 10_000,
-
   /** Events relayed, deliveries of one endpoint claimed, and keys looked at for their expiry, at once. The others come next. */
   webhookRelayMax: 100,
   webhookClaimMax: 20,
   webhookSweptMax: 500,
-
   /** Models that `call.unpriced` is told of in a day: their names are the clients' own. Beyond it the others are not told. */
   webhookUnpricedModelsMax: 100,
-
   /** Nothing but failures for so long: the endpoint is disabled. */
   webhookFailingMs: 5 * 24 * 60 * 60 * 1000,
-
   /** Events and deliveries are deleted after this, and what happened while all nodes were off is not told; so many rows at once. */
   webhookKeptMs: 30 * 24 * 60 * 60 * 1000,
   webhooksDeletedAtOnce: 1_000,
   /** Percentages of `webhooks.thresholds_percent`. Beyond it the configuration is refused. */
   budgetThresholdsMax: 20,
-
   /** A try of a webhook: beyond the first it has failed; beyond the second its connection closes, and the status counts. */
   webhookTryMs: 15_000,
   webhookAnswerBytesMax: 64 * KiB,
   /** Why it has failed, in the `error` of its delivery. Beyond it the text is cut. */
   webhookErrorCharsMax: 200,
-
   /** The look-up of a webhook's host name when it is created. A name that is not found by then is accepted. */
   webhookLookupMs: 3_000,
-
   /** Deliveries of one endpoint under way at once on a node. Further ones wait for their turn. */
   webhookTriesMax: 4,
-
   /** An endpoint at which all of `webhookClaimMax` tries have failed is left alone so long before the next of them. */
   webhookFailingPauseMs: 1_000,
-
   /**
    * How often a node looks for events and deliveries: for what settlements, other nodes and commands have left, and for endpoints
    * while there are none. What its own management API changes wakes it.
    */
   webhookLookMs: 1_000,
   webhookIdleLookMs: 5_000,
-
   /** How often keys that expire and a balance that is low are looked for. */
   webhookSweepMs: 5_000,
-
   /** Deliveries that are under way when the gateway stops. Then they are left to be tried again. */
   webhookStopMs: 2_000,
-
   /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,
 
