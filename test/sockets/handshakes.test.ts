@@ -228,7 +228,7 @@ test('a client that leaves before the answer takes its handshake with it', async
   await client.send(handshake([auth()]))
   const upstream = await bench.accepted()
   await upstream.head()
-  client.socket.resetAndDestroy()
+  client.reset()
   await upstream.ended
 })
 

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import net from 'node:net'
+import tls from 'node:tls'
+import { localPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { message } from '../support/wire-bytes.ts'
@@ -9,7 +11,7 @@ export const PROVIDER_KEY = 'sk-provider'
 const NONCE = 'dGhlIHNhbXBsZSBub25jZQ=='
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
-/** A gateway between clients and an upstream of which every byte is the test's. */
+/** A gateway between clients and an upstream of which every byte is the test's. Clients speak TLS where those of `startPair` do. */
 export interface RawBench extends AsyncDisposable {
   readonly gateway: TestGateway
   readonly upstreamUrl: string
@@ -41,7 +43,13 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as net.AddressInfo
   const upstreamUrl = `http://127.0.0.1:${port}`
-  const gateway = await startGateway({ chatUrl: `${upstreamUrl}/v1`, chatKey: PROVIDER_KEY, ...options })
+  const secure = process.env['TEST_STORE'] === 'postgres' || process.env['TEST_TLS'] === '1'
+  const gateway = await startGateway({
+    chatUrl: `${upstreamUrl}/v1`,
+    chatKey: PROVIDER_KEY,
+    secure,
+    ...options,
+  })
 
   const accepted = async (): Promise<Wire> => {
     const next = unclaimed.shift()
@@ -51,9 +59,12 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
     return await withDeadline(promise, () => 'nobody has connected to upstream')
   }
   const connect = async (): Promise<Wire> => {
-    const socket = net.connect({ host: gateway.host, port: gateway.port, allowHalfOpen: true })
-    await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
-    const wire = new Wire(socket)
+    const { host, port } = gateway
+    const plain = net.connect({ host, port, allowHalfOpen: true })
+    const socket = gateway.secure ? tls.connect({ socket: plain, host, ca: localPair.cert }) : plain
+    const ready = gateway.secure ? 'secureConnect' : 'connect'
+    await new Promise<void>((resolve, reject) => socket.once(ready, resolve).once('error', reject))
+    const wire = new Wire(socket, plain)
     wires.push(wire)
     return wire
   }

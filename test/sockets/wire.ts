@@ -11,9 +11,12 @@ export class Wire {
   #bytes = Buffer.alloc(0)
   #isOver = false
   readonly #waiting = new Set<() => void>()
+  readonly #plain: net.Socket
 
-  constructor(socket: net.Socket) {
+  /** `plain` is what lies under a socket that is encrypted. */
+  constructor(socket: net.Socket, plain = socket) {
     this.socket = socket
+    this.#plain = plain
     socket.setNoDelay(true)
     socket.on('error', () => {})
     socket.on('data', (chunk) => {
@@ -72,6 +75,11 @@ export class Wire {
       await new Promise<void>((resolve) => this.socket.write(piece, () => resolve()))
       if (pieces.length > 1) await nextTurn()
     }
+  }
+
+  /** Gone without a word. */
+  reset(): void {
+    this.#plain.resetAndDestroy()
   }
 
   #wake(): void {
