@@ -217,8 +217,8 @@ test('usage, the overview, the CSV and the audit agree with the turns, and the h
     const overview = await bench.manage('GET', '/gateway/v1/overview')
     return nanosOf(overview['cost_usd']) === nanosOf(dig(all, 'total.cost_usd'))
   })
-  const response = await fetch(`${bench.gateway.url}/gateway/v1/requests?socket=${socket.id}`, {
-    headers: { authorization: `Bearer ${bench.gateway.adminKey}`, accept: 'text/csv' },
+  const response = await fetch(`${bench.gateway.url}/gateway/v1/requests?socket=${socket.id}&format=csv`, {
+    headers: { authorization: `Bearer ${bench.gateway.adminKey}` },
   })
   const [head = '', ...rows] = (await response.text()).trim().split('\r\n')
   const at = (name: string) => head.split(',').indexOf(name)
