@@ -1,17 +1,22 @@
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
-import type { KeyLookupStore } from '../keys/credential.ts'
+import { type KeyStore, keyStatus } from '../keys/key-store.ts'
 import type { SocketSession } from './socket-session.ts'
+
+interface Owner {
+  readonly accountId: string
+  readonly keyId: string
+}
 
 /** The WebSockets that are open on this node. Each of its keys is asked about now and then: none may outlive its key. */
 export class OpenSockets {
-  readonly #store: KeyLookupStore
+  readonly #store: Pick<KeyStore, 'getKey'>
   readonly #clock: Clock
-  readonly #sessions = new Map<SocketSession, Buffer>()
+  readonly #sessions = new Map<SocketSession, Owner>()
   #sweep: NodeJS.Timeout | null = null
   #isDraining = false
 
-  constructor(store: KeyLookupStore, clock: Clock) {
+  constructor(store: Pick<KeyStore, 'getKey'>, clock: Clock) {
     this.#store = store
     this.#clock = clock
   }
@@ -20,8 +25,8 @@ export class OpenSockets {
     return this.#sessions.size
   }
 
-  add(session: SocketSession, digest: Buffer): void {
-    this.#sessions.set(session, digest)
+  add(session: SocketSession, owner: Owner): void {
+    this.#sessions.set(session, owner)
     session.ended.then(() => {
       this.#sessions.delete(session)
       if (this.#sessions.size > 0 || this.#sweep === null) return
@@ -41,19 +46,24 @@ export class OpenSockets {
   #look(): void {
     const nowMs = this.#clock.monotonicMs()
     const byKey = new Map<string, SocketSession[]>()
-    for (const [session, digest] of this.#sessions) {
+    for (const [session, owner] of this.#sessions) {
       session.checkTime(nowMs)
-      const name = digest.toString('latin1')
-      byKey.set(name, [...(byKey.get(name) ?? []), session])
+      const sessions = byKey.get(owner.keyId)
+      if (sessions !== undefined) sessions.push(session)
+      else {
+        byKey.set(owner.keyId, [session])
+        this.#lookAtKey(owner, byKey)
+      }
     }
-    for (const [name, sessions] of byKey) this.#lookAtKey(Buffer.from(name, 'latin1'), sessions)
   }
 
-  /** A store that cannot be asked admits no turn either. */
-  #lookAtKey(digest: Buffer, sessions: readonly SocketSession[]): void {
-    this.#store.lookUpKey(digest, this.#clock.nowMs()).then(
-      (caller) => {
-        if (caller.kind !== 'api_key') for (const session of sessions) session.revoked()
+  /** This is no use of the key. A store that cannot be asked admits no turn either. */
+  #lookAtKey({ accountId, keyId }: Owner, byKey: ReadonlyMap<string, readonly SocketSession[]>): void {
+    const atMs = this.#clock.nowMs()
+    this.#store.getKey(accountId, keyId, atMs).then(
+      (key) => {
+        if (key !== null && keyStatus(key, atMs) === 'usable') return
+        for (const session of byKey.get(keyId) ?? []) session.revoked()
       },
       () => {},
     )

@@ -33,7 +33,7 @@ export async function serveSocket(
   { head, connection: upstream }: Switched,
   gateway: Gateway,
 ): Promise<void> {
-  const { exchange, surface, digest, share } = handshake
+  const { exchange, surface, share } = handshake
   const { names, requestId, res } = exchange
   const agreed = valuesOf(head.headers, 'sec-websocket-extensions')
   const extensions = readExtensions(agreed.length === 0 ? null : agreed.join(', '))
@@ -61,7 +61,7 @@ export async function serveSocket(
     giveMemoryBack: (bytes) => room.giveMemoryBack(bytes, share),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
   })
-  gateway.sockets.add(session, digest)
+  gateway.sockets.add(session, handshake.admission)
   session.start()
   await session.ended
 }

@@ -355,16 +355,12 @@ export const limits = {
 
   /** Store operations that wait for their turn. Beyond it: 503 `store_unavailable`. */
   storeQueueMax: 20_000,
-
   /** Reads beside the hot path that wait for their turn: lists, usage, exports. Beyond it: 503 `store_unavailable`. */
   readQueueMax: 1_000,
-
   /** How long a scrape of the metrics waits for what only the store knows. Then the answer leaves without it. */
   scrapeStoreMs: 2_000,
-
   /** How long a stop waits for the last traces to be sent. Then they are lost. */
   tracesFlushMs: 3_000,
-
   /** A look for work of webhooks or deferred calls that was woken while it ran is followed by another one so soon. */
   wokenLookMs: 50,
 

@@ -96,7 +96,7 @@ for (const surface of surfaces) {
     await assertOthersServed(pair)
   })
 
-  test(`${surface.name}: a WebSocket upgrade is refused and the frames behind it go nowhere`, async () => {
+  test(`${surface.name}: a WebSocket upgrade is refused where there are no sockets, and what is behind it goes nowhere`, async () => {
     const lines = [
       'Connection: keep-alive, Upgrade',
       'Upgrade: WebSocket',
@@ -104,7 +104,7 @@ for (const surface of surfaces) {
       'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
       `Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.${pair.gateway.apiKey}`,
     ]
-    for (const target of ['/v1/realtime?model=m', '/v1/responses', '/v1/messages', '/v1/unknown']) {
+    for (const target of ['/v1/messages', '/v1/chat/completions', '/v1/unknown']) {
       const before = pair.upstream.receivedBytes
       const request = pair.request(surface, { method: 'GET', target, lines })
       const smuggled = pair.request(surface, { method: 'GET', target: '/smuggled' })
@@ -127,6 +127,22 @@ for (const surface of surfaces) {
 
   test(`${surface.name}: a WebSocket upgrade without a key is refused too`, async () => {
     const lines = ['Host: h', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
-    await assertRefused(pair, message('GET /v1/realtime HTTP/1.1', lines), [426])
+    await assertRefused(pair, message('GET /v1/responses HTTP/1.1', lines), [401])
+  })
+
+  test(`${surface.name}: what is behind a WebSocket upgrade is no request where upstream declines it`, async () => {
+    const lines = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
+    pair.upstream.forget()
+    const request = pair.request(surface, { method: 'GET', target: '/v1/responses', lines })
+    const smuggled = pair.request(surface, { method: 'GET', target: '/smuggled' })
+    const { reply, client } = await attack(pair, { bytes: Buffer.concat([request, smuggled]) })
+    assert.equal(reply.status, 200)
+    await client.closed()
+    assert.deepEqual(
+      pair.upstream.requests.map(({ target }) => target),
+      ['/v1/responses'],
+    )
+    client.leave()
+    await assertOthersServed(pair)
   })
 }

@@ -7,37 +7,25 @@ import { type Event, type ReadFrames, readFrames } from './wire-frames.ts'
 import { receiveWithWs, type WsEvent } from './ws-receiver.ts'
 
 /** Parts of one frame as one, so that what is left does not depend on the chunks if it must not. */
-function framesOf(read: ReadFrames): unknown[] {
-  const frames: { about: unknown[]; wire: Buffer[]; payload: Buffer[]; endsFrame: boolean }[] = []
-  for (const part of read.parts) {
-    const { kind, opcode, compressed, wire, payload, endsFrame, endsMessage } = part
-    const open = frames.at(-1)
-    if (open !== undefined && !open.endsFrame) {
-      assert.deepEqual(open.about.slice(0, 3), [kind, opcode, compressed])
-      open.about[3] = endsMessage
-      open.endsFrame = endsFrame
-      open.wire.push(wire)
-      open.payload.push(payload)
-    } else {
-      frames.push({
-        about: [kind, opcode, compressed, endsMessage],
-        wire: [wire],
-        payload: [payload],
-        endsFrame,
-      })
-    }
+function framesOf({ parts }: ReadFrames): string {
+  let frames = ''
+  let wire = ''
+  let payload = ''
+  for (const part of parts) {
+    wire += part.wire.toString('latin1')
+    payload += part.payload.toString('latin1')
+    if (!part.endsFrame && part !== parts.at(-1)) continue
+    const { kind, opcode, compressed, endsFrame, endsMessage } = part
+    frames += `${JSON.stringify({ kind, opcode, compressed, endsFrame, endsMessage, wire, payload })}\n`
+    wire = ''
+    payload = ''
   }
-  return frames.map(({ about, wire, payload, endsFrame }) => [
-    ...about,
-    endsFrame,
-    Buffer.concat(wire).toString('hex'),
-    Buffer.concat(payload).toString('hex'),
-  ])
+  return frames
 }
 
 function shown(event: Event | WsEvent | undefined): string {
   if (event === undefined) return 'nothing'
-  return 'payload' in event ? `${event.kind} ${event.opcode} ${event.payload.toString('hex')}` : event.kind
+  return 'payload' in event ? `${event.kind} ${event.opcode} ${event.payload.toString('latin1')}` : event.kind
 }
 
 /** What `ws` calls an error where we say that a message cannot be read. */
@@ -83,13 +71,13 @@ function compareEnd(read: ReadFrames, at: number, error: WsEvent & { kind: 'erro
 }
 
 async function check({ from, inflate, bytes, chunks }: RandomFrames): Promise<void> {
-  const before = bytes.toString('hex')
+  const before = Buffer.from(bytes)
   const whole = await readFrames([bytes], { from, inflate })
   const cut = await readFrames(chunks, { from, inflate })
-  assert.equal(bytes.toString('hex'), before)
-  assert.deepEqual(framesOf(cut), framesOf(whole))
-  assert.deepEqual(cut.violation, whole.violation)
-  assert.deepEqual(cut.events.map(shown), whole.events.map(shown))
+  assert.ok(bytes.equals(before))
+  assert.equal(framesOf(cut), framesOf(whole))
+  assert.equal(cut.violation?.reason, whole.violation?.reason)
+  assert.equal(cut.events.map(shown).join(), whole.events.map(shown).join())
   const passed = Buffer.concat(cut.parts.map((part) => part.wire))
   assert.ok(bytes.subarray(0, passed.length).equals(passed))
   compare(whole, await receiveWithWs(bytes, from, inflate))

@@ -1,4 +1,4 @@
-import { deflateRawSync, constants as zlib } from 'node:zlib'
+import { createDeflateRaw, deflateRawSync, constants as zlib } from 'node:zlib'
 import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frame-reader.ts'
 import type { Deflate } from '../../src/sockets/inflater.ts'
 import { type Message, MessageReader } from '../../src/sockets/message-reader.ts'
@@ -53,6 +53,22 @@ export const singleBytes = (bytes: Buffer): Buffer[] => chunksOf(bytes, [...byte
 export function deflated(payload: Buffer | string, windowBits = 15): Buffer {
   const whole = deflateRawSync(payload, { windowBits, finishFlush: zlib.Z_SYNC_FLUSH })
   return whole.subarray(0, -4)
+}
+
+/** Messages as one stream compresses them, each referring to those before it. */
+export async function deflatedTogether(payloads: readonly Buffer[], windowBits = 15): Promise<Buffer[]> {
+  const stream = createDeflateRaw({ windowBits })
+  let pieces: Buffer[] = []
+  stream.on('data', (piece: Buffer) => pieces.push(piece))
+  const out: Buffer[] = []
+  for (const payload of payloads) {
+    stream.write(payload)
+    await new Promise<void>((resolve) => stream.flush(zlib.Z_SYNC_FLUSH, resolve))
+    out.push(Buffer.concat(pieces).subarray(0, -4))
+    pieces = []
+  }
+  stream.close()
+  return out
 }
 
 interface ReadOptions {

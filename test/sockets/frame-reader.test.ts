@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frame-reader.ts'
+import { chunksOf, type Side, sequenceOf, singleBytes, wireOf } from './wire-frames.ts'
+
+function read(reader: FrameReader, bytes: Buffer): { parts: FramePart[]; violation: Violation | null } {
+  const parts: FramePart[] = []
+  const violation = reader.read(bytes, (part) => parts.push(part))
+  return { parts, violation }
+}
+
+const readerOf = (from: Side, compression = false): FrameReader => new FrameReader({ from, compression })
+
+test('what is not masked is passed on and shown as views of the chunk, nothing is copied', () => {
+  const chunk = sequenceOf('server', [
+    { opcode: 1, payload: 'Hello' },
+    { opcode: 9, payload: 'ping' },
+    { opcode: 2, payload: Buffer.alloc(70_000) },
+  ])
+  const { parts } = read(readerOf('server'), chunk)
+  for (const { wire, payload } of parts) {
+    assert.equal(wire.buffer, chunk.buffer)
+    assert.equal(payload.buffer, chunk.buffer)
+  }
+  assert.deepEqual(
+    parts.map((part) => part.payload.length),
+    [5, 4, 70_000],
+  )
+})
+
+test('what is masked is passed on as a view and shown as a copy, whatever the length and the place in the chunk', () => {
+  const lengths = fc.oneof(fc.nat(300), fc.constantFrom(65_535, 65_536, 131_072, 200_001))
+  const places = fc.array(fc.nat(200_020), { maxLength: 5 })
+  const key = fc.uint8Array({ minLength: 4, maxLength: 4 })
+  fc.assert(
+    fc.property(lengths, places, key, fc.nat(9), (length, cuts, mask, offset) => {
+      const payload = Buffer.from(Array.from({ length }, (_, i) => (i * 7) & 0xff))
+      const frame = wireOf('client', { opcode: 2, payload, key: Buffer.from(mask) })
+      const chunk = Buffer.concat([Buffer.alloc(offset), frame]).subarray(offset)
+      const reader = readerOf('client')
+      const parts = chunksOf(
+        chunk,
+        cuts.map((cut) => cut % (chunk.length + 1)),
+      ).flatMap((piece) => read(reader, piece).parts)
+      assert.ok(Buffer.concat(parts.map((part) => part.payload)).equals(payload))
+      assert.ok(Buffer.concat(parts.map((part) => part.wire)).equals(frame))
+      assert.ok(chunk.equals(frame), 'the chunk was changed')
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('a control frame comes whole, what of it has come waits; a data frame comes as it does', () => {
+  const bytes = sequenceOf('client', [
+    { opcode: 1, payload: 'Hello', fin: 0 },
+    { opcode: 9, payload: 'between' },
+    { opcode: 0, payload: '!' },
+  ])
+  const reader = readerOf('client')
+  const parts = singleBytes(bytes).flatMap((byte) => read(reader, byte).parts)
+  assert.deepEqual(
+    parts.map(({ kind, opcode, wire, payload, endsFrame, endsMessage }) => [
+      kind,
+      opcode,
+      wire.length,
+      payload.toString(),
+      endsFrame,
+      endsMessage,
+    ]),
+    [
+      ['data', 1, 6, '', false, false],
+      ['data', 1, 1, 'H', false, false],
+      ['data', 1, 1, 'e', false, false],
+      ['data', 1, 1, 'l', false, false],
+      ['data', 1, 1, 'l', false, false],
+      ['data', 1, 1, 'o', true, false],
+      ['control', 9, 13, 'between', true, false],
+      ['data', 1, 6, '', false, false],
+      ['data', 1, 1, '!', true, true],
+    ],
+  )
+})
+
+test('what was kept of a chunk stays as it is when the memory of the chunk is used again', () => {
+  const reader = readerOf('client')
+  const kept: FramePart[] = []
+  const bytes = sequenceOf('client', [
+    { opcode: 9, payload: 'one' },
+    { opcode: 1, payload: 'x'.repeat(200) },
+    { opcode: 10, payload: 'two' },
+  ])
+  const memory = Buffer.alloc(5)
+  const wires: Buffer[] = []
+  for (let at = 0; at < bytes.length; at += memory.length) {
+    const length = bytes.copy(memory, 0, at)
+    reader.read(memory.subarray(0, length), (part) => {
+      kept.push(part)
+      // A view of the chunk is the caller's to copy; anything else may be kept.
+      wires.push(part.wire.buffer === memory.buffer ? Buffer.from(part.wire) : part.wire)
+    })
+    memory.fill(0xff)
+  }
+  assert.ok(Buffer.concat(wires).equals(bytes))
+  assert.equal(Buffer.concat(kept.map((part) => part.payload)).toString(), `one${'x'.repeat(200)}two`)
+})
+
+test('where a frame of our own may go in between is told by what was given out, also while that is', () => {
+  const reader = readerOf('server')
+  const seen: string[] = []
+  const note = (): void => {
+    seen.push(`${reader.isBetweenFrames ? 'F' : '-'}${reader.isBetweenMessages ? 'M' : '-'}`)
+  }
+  note()
+  const bytes = sequenceOf('server', [
+    { opcode: 1, payload: 'ab', fin: 0 },
+    { opcode: 9, payload: 'p' },
+    { opcode: 0, payload: '' },
+  ])
+  for (const byte of singleBytes(bytes)) {
+    reader.read(byte, note)
+  }
+  // The header, a, b, the ping, the empty end.
+  assert.deepEqual(seen, ['FM', '--', '--', 'F-', 'F-', 'FM'])
+})
+
+test('of a header that has come in part nothing was given out, so a frame of our own may go before it', () => {
+  const reader = readerOf('server')
+  read(reader, wireOf('server', { opcode: 1, payload: 'x'.repeat(300) }).subarray(0, 3))
+  assert.ok(reader.isBetweenFrames && reader.isBetweenMessages)
+})
+
+test('lengths in more bits than they need are taken, as ws takes them', () => {
+  for (const lengthBits of [16, 64] as const) {
+    for (const from of ['client', 'server'] as const) {
+      const { parts, violation } = read(
+        readerOf(from),
+        wireOf(from, { opcode: 1, payload: 'Hello', lengthBits }),
+      )
+      assert.equal(violation, null)
+      assert.equal(parts[0]?.payload.toString(), 'Hello')
+      assert.equal(parts[0]?.endsMessage, true)
+    }
+  }
+})
+
+test('a length of 64 bits is taken up to 2^53 - 1, and its highest bit must be clear', () => {
+  const codes = [2n ** 32n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n].map(
+    (length) => {
+      // The last byte of the length shows it: the mask has not come.
+      const header = wireOf('client', { opcode: 2, length, lengthBits: 64 }).subarray(0, 10)
+      const reader = readerOf('client')
+      const found = singleBytes(header).map((byte) => read(reader, byte).violation?.closeCode ?? 0)
+      assert.equal(
+        found.slice(0, -1).every((code) => code === 0),
+        true,
+      )
+      return found.at(-1)
+    },
+  )
+  assert.deepEqual(codes, [0, 0, 1009, 1009, 1002, 1002])
+  const reader = readerOf('server')
+  const { parts } = read(reader, wireOf('server', { opcode: 2, length: 2n ** 40n, payload: 'beginning' }))
+  assert.equal(parts[0]?.payload.toString(), 'beginning')
+  assert.equal(parts[0]?.endsFrame, false)
+})
+
+test('a client that does not mask and a server that does break the protocol', () => {
+  const key = Buffer.from([1, 2, 3, 4])
+  const wrong = { client: null, server: key }
+  for (const from of ['client', 'server'] as const) {
+    for (const opcode of [1, 2, 8, 9, 10]) {
+      const { parts, violation } = read(readerOf(from), wireOf(from, { opcode, key: wrong[from] }))
+      assert.equal(violation?.closeCode, 1002)
+      assert.match(violation?.reason ?? '', /mask/)
+      assert.deepEqual(parts, [])
+    }
+  }
+})
+
+test('RSV1 is for the first frame of a message, where compression was agreed on', () => {
+  const frames = [
+    { opcode: 1, rsv: 4, fin: 0, payload: 'a' },
+    { opcode: 9 },
+    { opcode: 0, payload: 'b' },
+    { opcode: 1, payload: 'c' },
+  ] as const
+  const { parts, violation } = read(readerOf('server', true), sequenceOf('server', frames))
+  assert.equal(violation, null)
+  assert.deepEqual(
+    parts.map((part) => part.compressed),
+    [true, false, true, false],
+  )
+  assert.equal(read(readerOf('server', false), sequenceOf('server', frames)).violation?.closeCode, 1002)
+  for (const wrong of [
+    { opcode: 0, rsv: 4 },
+    { opcode: 9, rsv: 4 },
+    { opcode: 1, rsv: 2 },
+  ]) {
+    const sequence = sequenceOf('server', [{ opcode: 1, fin: 0 }, wrong])
+    assert.equal(read(readerOf('server', true), sequence).violation?.closeCode, 1002)
+  }
+})
+
+test('nothing is read after a violation, which is told again, nor behind a close frame', () => {
+  const good = wireOf('server', { opcode: 1, payload: 'good' })
+  const broken = readerOf('server')
+  const { violation } = read(broken, Buffer.concat([good, Buffer.from([0x83, 0x00]), good]))
+  assert.equal(violation?.closeCode, 1002)
+  assert.deepEqual(read(broken, good), { parts: [], violation })
+  assert.ok(broken.isBetweenFrames)
+
+  const closed = readerOf('server')
+  assert.equal(
+    read(closed, sequenceOf('server', [{ opcode: 8 }, { opcode: 1, payload: 'late' }])).parts.length,
+    1,
+  )
+  assert.deepEqual(read(closed, Buffer.from([0x83, 0x00])), { parts: [], violation: null })
+})
