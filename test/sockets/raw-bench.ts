@@ -5,6 +5,7 @@ import { localPair } from '../support/certificates.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import { message } from '../support/wire-bytes.ts'
+import { settledTurns } from './turns-bench.ts'
 import { Wire } from './wire.ts'
 
 export const PROVIDER_KEY = 'sk-provider'
@@ -17,9 +18,20 @@ export interface RawBench extends AsyncDisposable {
   readonly upstreamUrl: string
   /** The next connection that upstream accepts. */
   accepted(): Promise<Wire>
+  /** The gateway, as its operator stops it. */
+  stop(): Promise<void>
   connect(): Promise<Wire>
   /** Both ends of a socket that upstream has agreed to. */
-  open(options?: OpenOptions): Promise<{ client: Wire; upstream: Wire }>
+  open(options?: OpenOptions): Promise<RawSocket>
+  /** The records of the turns of a socket, oldest first, when there are so many and none is open. */
+  turns(socketId: string, count: number): Promise<Readonly<Record<string, unknown>>[]>
+}
+
+export interface RawSocket {
+  /** Of the handshake. */
+  readonly id: string
+  readonly client: Wire
+  readonly upstream: Wire
 }
 
 export interface OpenOptions {
@@ -51,6 +63,9 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
     ...options,
   })
 
+  let stopped: Promise<void> | null = null
+  const stop = () => (stopped ??= gateway.close())
+
   const accepted = async (): Promise<Wire> => {
     const next = unclaimed.shift()
     if (next !== undefined) return next
@@ -73,6 +88,8 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
     upstreamUrl,
     accepted,
     connect,
+    stop,
+    turns: (socketId, count) => settledTurns(gateway, socketId, count),
     async open({ key = gateway.apiKey, offer, agree } = {}) {
       const client = await connect()
       const more = offer === undefined ? [] : [`Sec-WebSocket-Extensions: ${offer}`]
@@ -80,12 +97,12 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
       const upstream = await accepted()
       await upstream.head()
       await upstream.send(agreement(agree === undefined ? [] : [`Sec-WebSocket-Extensions: ${agree}`]))
-      await client.head()
-      return { client, upstream }
+      const id = (await client.head()).find((line) => /^x-svc-request-id: /i.test(line)) ?? ''
+      return { id: id.slice('x-svc-request-id: '.length), client, upstream }
     },
     async [Symbol.asyncDispose]() {
       for (const { socket } of wires) socket.destroy()
-      await gateway.close()
+      await stop()
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },
   }

@@ -5,7 +5,7 @@ import type { SimulatorOptions } from '../../simulator/start-simulator.ts'
 import { type BillingBench, startBillingBench } from '../billing/bench-of-one.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal, openSocket, type SocketClient } from '../simulator/socket-client.ts'
-import type { GatewayOptions } from '../support/gateway.ts'
+import type { GatewayOptions, TestGateway } from '../support/gateway.ts'
 import { until } from '../support/until.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -34,12 +34,6 @@ export async function startTurnsBench(
   const entries: SocketEntry[] = []
   const bench = await startBillingBench(options, { onSocket: (entry) => entries.push(entry), ...simulation })
   const { gateway } = bench
-  const list = async (socketId: string): Promise<Json[]> => {
-    const { data } = (await gateway.manage('GET', `/gateway/v1/requests?socket=${socketId}&limit=100`)) as {
-      data: Json[]
-    }
-    return data.filter(({ id }) => id !== socketId).reverse()
-  }
   return {
     ...bench,
     entries,
@@ -53,17 +47,21 @@ export async function startTurnsBench(
       }
       return { ...client, id: String(client.headers['x-svc-request-id']), turn }
     },
-    async turns(socketId, count) {
-      let turns: Json[] = []
-      const open = new Set<unknown>(['in_flight', 'waiting'])
-      await until(`${count} turns of ${socketId}`, async () => {
-        turns = await list(socketId)
-        assert.ok(turns.length <= count, JSON.stringify(turns.map(({ model, state }) => [model, state])))
-        return turns.length === count && !turns.some(({ state }) => open.has(state))
-      })
-      return turns
-    },
+    turns: (socketId, count) => settledTurns(gateway, socketId, count),
   }
+}
+
+export async function settledTurns(gateway: TestGateway, socketId: string, count: number): Promise<Json[]> {
+  const open = new Set<unknown>(['in_flight', 'waiting'])
+  let turns: Json[] = []
+  await until(`${count} turns of ${socketId}`, async () => {
+    const path = `/gateway/v1/requests?socket=${socketId}&limit=100`
+    const { data } = (await gateway.manage('GET', path)) as { data: Json[] }
+    turns = data.filter(({ id }) => id !== socketId).reverse()
+    assert.ok(turns.length <= count, JSON.stringify(turns.map(({ model, state }) => [model, state])))
+    return turns.length === count && !turns.some(({ state }) => open.has(state))
+  })
+  return turns
 }
 
 export const create = (more: object = {}) => ({
