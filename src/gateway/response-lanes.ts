@@ -203,14 +203,15 @@ export class ResponseLanes implements SocketMeter {
     if (lane === undefined) {
       lane = new ResponseLane()
       this.#lanes.set(name, lane)
-      if (this.#lanes.size > limits.turnsPerSocketMax) this.#forgetLane()
+      if (this.#lanes.size > limits.turnsPerSocketMax) this.#forgetAnother(name)
     }
     return lane
   }
 
-  #forgetLane(): void {
+  /** An idle lane is needed only for input that may be added to its last response. */
+  #forgetAnother(than: string): void {
     for (const [name, { isEmpty }] of this.#lanes) {
-      if (!isEmpty) continue
+      if (!isEmpty || name === than) continue
       this.#lanes.delete(name)
       return
     }

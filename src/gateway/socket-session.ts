@@ -18,6 +18,8 @@ export const CLOSE = {
   later: 1013,
 } as const
 
+const RESTARTING = 'The gateway is restarting.'
+
 /** What is read at once where messages may be short. */
 const PIECE_BYTES = 4 * 1024
 
@@ -137,6 +139,12 @@ export class SocketSession {
     this.#isDraining = true
     this.#inbox.hold()
     this.#closeIfIdle()
+  }
+
+  /** Closes it for a restart. How many turns are cut by it. */
+  restart(): number {
+    this.close(CLOSE.restart, RESTARTING)
+    return this.#meter.running
   }
 
   /** The key is not in force any more. No turn is admitted in any case; the socket closes with the last one. */
@@ -310,7 +318,7 @@ export class SocketSession {
   #closeIfIdle(): void {
     if (this.#meter.running > 0) return
     if (this.#isRevoked) this.close(CLOSE.policy, 'The API key is not in force any more.')
-    else if (this.#isDraining) this.close(CLOSE.restart, 'The gateway is restarting.')
+    else if (this.#isDraining) this.close(CLOSE.restart, RESTARTING)
   }
 
   #clientClosed(): void {
