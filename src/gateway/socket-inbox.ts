@@ -55,6 +55,11 @@ export class SocketInbox {
     return this.#isBusy && this.#waitingBytes + this.#arrivedBytes > limits.socketAheadBytesMax
   }
 
+  /** Where much waits to be inflated: settles when the client may send more. */
+  caughtUp(): Promise<void> | null {
+    return this.#parts.messages.caughtUp()
+  }
+
   /** A part of a data frame, or a close frame. */
   take(part: FramePart): void {
     if (this.#isStopped) return

@@ -60,9 +60,10 @@ export class SocketSession {
   #isUpstreamFull = false
   /** Upstream is not read. */
   #isPaused = false
-  /** Compressed messages of upstream's are read behind its back; how many bytes of them wait. */
+  /** Compressed messages are read later than they come: how often that is waited for. */
+  readonly #fromClientBehind = { count: 0 }
+  readonly #fromUpstreamBehind = { count: 0 }
   #looking: Promise<void> | null = null
-  #behindBytes = 0
   #leaveTimer: NodeJS.Timeout | null = null
   /** The stall of a client that does not read. */
   #taken = 0
@@ -160,6 +161,18 @@ export class SocketSession {
       else this.#sendUpstream([part.wire])
     })
     if (violation !== null) this.close(violation.closeCode, violation.reason)
+    this.#waitFor(this.#inbox.caughtUp(), this.#fromClientBehind)
+  }
+
+  /** Stops reading an end until what it has sent compressed is read. */
+  #waitFor(caughtUp: Promise<void> | null, behind: { count: number }): void {
+    if (caughtUp === null) return
+    behind.count += 1
+    this.#flow()
+    caughtUp.finally(() => {
+      behind.count -= 1
+      this.#flow()
+    })
   }
 
   #sendUpstream(wires: readonly Buffer[]): void {
@@ -178,6 +191,7 @@ export class SocketSession {
     this.#client.uncork()
     for (const part of parts) if (part.kind === 'data') this.#look(part)
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
+    this.#waitFor(this.#seen.caughtUp(), this.#fromUpstreamBehind)
     this.#flow()
   }
 
@@ -199,15 +213,11 @@ export class SocketSession {
       this.#observe(message)
       return
     }
-    const bytes = part.wire.length
-    this.#behindBytes += bytes
     const looking = (this.#looking ?? Promise.resolve())
       .then(() => message)
       .then((read) => {
-        this.#behindBytes -= bytes
         if (this.#looking === looking) this.#looking = null
         this.#observe(read)
-        this.#flow()
       })
     this.#looking = looking
   }
@@ -228,12 +238,15 @@ export class SocketSession {
   #tell(event: string): void {
     this.#notices.push(textFrame(event))
     this.#writeNotices()
+    this.#flow()
   }
 
   /** `isBetween`: the reader may be further already than what was written. */
   #writeNotices(isBetween = this.#fromUpstream.isBetweenMessages): void {
     if (this.#isClientGone) return
-    if (isBetween) for (const notice of this.#notices.splice(0)) this.#client.write(notice)
+    if (isBetween) {
+      for (const notice of this.#notices.splice(0)) if (!this.#client.write(notice)) this.#isClientFull = true
+    }
     if (isBetween || this.#fromUpstream.isBetweenFrames) this.#writeClose()
   }
 
@@ -246,10 +259,12 @@ export class SocketSession {
 
   /** Back-pressure both ways. */
   #flow(): void {
-    if (this.#inbox.isFull || this.#isUpstreamFull) this.#client.pause()
+    // What is refused is answered, so that a client that does not read is not read either.
+    const isDeaf = this.#isClientFull || this.#notices.length > 0
+    const isAhead = this.#inbox.isFull || this.#isUpstreamFull || this.#fromClientBehind.count > 0
+    if (!this.#isClientGone && (isAhead || isDeaf)) this.#client.pause()
     else this.#client.resume()
-    const isBehind = this.#behindBytes > limits.observerBacklogBytesMax
-    const isPaused = (this.#isClientFull && !this.#isClientGone) || isBehind
+    const isPaused = (this.#isClientFull && !this.#isClientGone) || this.#fromUpstreamBehind.count > 0
     if (isPaused === this.#isPaused) return
     this.#isPaused = isPaused
     if (isPaused) this.#upstream.pause()
