@@ -186,9 +186,11 @@ export class SocketSession {
     const bytes = copyIfBorrowed(chunk)
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
-    this.#client.cork()
+    // Mostly there is one, and what is corked takes a longer way through Node.
+    const isCorked = parts.length > 1
+    if (isCorked) this.#client.cork()
     for (const part of parts) this.#passOn(part)
-    this.#client.uncork()
+    if (isCorked) this.#client.uncork()
     for (const part of parts) if (part.kind === 'data') this.#look(part)
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
     this.#waitFor(this.#seen.caughtUp(), this.#fromUpstreamBehind)
@@ -201,6 +203,7 @@ export class SocketSession {
       return
     }
     if (!this.#client.write(part.wire)) this.#isClientFull = true
+    if (this.#notices.length === 0 && this.#closing === null) return
     if (part.endsMessage) this.#writeNotices(true)
     else if (part.endsFrame && this.#closing !== null) this.#writeClose()
   }
