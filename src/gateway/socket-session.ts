@@ -18,11 +18,18 @@ export const CLOSE = {
   later: 1013,
 } as const
 
+const RESTARTING = 'The gateway is restarting.'
+
+/** What is read at once where messages may be short. */
+const PIECE_BYTES = 4 * 1024
+
 interface SessionParts {
   readonly client: RawConnection
   readonly upstream: RawConnection
   readonly extensions: Extensions | null
   readonly meter: SocketMeter
+  /** Waits for a turn to decode a message of the client's. Null: it has left by then. */
+  decode<T>(work: () => Promise<T>): Promise<T | null>
   /** Takes and gives back memory for messages that wait; false where there is none. */
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
@@ -49,6 +56,8 @@ export class SocketSession {
   readonly #fromUpstream: FrameReader
   readonly #seen: MessageReader
   #resolveEnded = () => {}
+  /** What has come of the client's and was not read yet. */
+  #unread: Buffer = Buffer.alloc(0)
   /** Text of our own for the client, that waits for the end of a message of upstream's. */
   #notices: Buffer[] = []
   /** The close frame that the client is to get, and nothing after it. */
@@ -61,8 +70,7 @@ export class SocketSession {
   /** Upstream is not read. */
   #isPaused = false
   /** Compressed messages are read later than they come: how often that is waited for. */
-  readonly #fromClientBehind = { count: 0 }
-  readonly #fromUpstreamBehind = { count: 0 }
+  #behind = 0
   #looking: Promise<void> | null = null
   #leaveTimer: NodeJS.Timeout | null = null
   /** The stall of a client that does not read. */
@@ -89,7 +97,11 @@ export class SocketSession {
       refuse: (refusal, about) => this.#tell(parts.errorEvent(refusal, about)),
       close: (code, reason) => this.close(code, reason),
       clientCloses: (part) => this.#clientCloses(part),
-      flowChanged: () => this.#flow(),
+      flowChanged: () => {
+        this.#readClient()
+        this.#flow()
+      },
+      decode: parts.decode,
       takeMemory: parts.takeMemory,
       giveMemoryBack: parts.giveMemoryBack,
     })
@@ -129,6 +141,12 @@ export class SocketSession {
     this.#closeIfIdle()
   }
 
+  /** Closes it for a restart. How many turns are cut by it. */
+  restart(): number {
+    this.close(CLOSE.restart, RESTARTING)
+    return this.#meter.running
+  }
+
   /** The key is not in force any more. No turn is admitted in any case; the socket closes with the last one. */
   revoked(): void {
     this.#isRevoked = true
@@ -154,23 +172,33 @@ export class SocketSession {
   }
 
   #clientSent(chunk: Borrowed): void {
-    if (this.#closing !== null) return
-    const violation = this.#fromClient.read(copyIfBorrowed(chunk), (part) => {
-      // Where a close waits its turn, what is behind it may wait as well.
-      if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
-      else this.#sendUpstream([part.wire])
-    })
-    if (violation !== null) this.close(violation.closeCode, violation.reason)
-    this.#waitFor(this.#inbox.caughtUp(), this.#fromClientBehind)
+    const bytes = copyIfBorrowed(chunk)
+    this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes])
+    this.#readClient()
+    this.#flow()
   }
 
-  /** Stops reading an end until what it has sent compressed is read. */
-  #waitFor(caughtUp: Promise<void> | null, behind: { count: number }): void {
+  /** As far as there is room. Between frames little is read at once: it may be thousands of messages. */
+  #readClient(): void {
+    while (this.#unread.length > 0 && !this.#inbox.isFull && this.#closing === null) {
+      const isWithin = !this.#fromClient.isBetweenFrames && !this.#inbox.isBusy
+      const piece = isWithin ? this.#unread : this.#unread.subarray(0, PIECE_BYTES)
+      this.#unread = this.#unread.subarray(piece.length)
+      const violation = this.#fromClient.read(piece, (part) => {
+        // Where a close waits its turn, what is behind it may wait as well.
+        if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
+        else this.#sendUpstream([part.wire])
+      })
+      if (violation !== null) this.close(violation.closeCode, violation.reason)
+    }
+  }
+
+  /** Upstream waits until what it has sent compressed is read. */
+  #waitFor(caughtUp: Promise<void> | null): void {
     if (caughtUp === null) return
-    behind.count += 1
-    this.#flow()
+    this.#behind += 1
     caughtUp.finally(() => {
-      behind.count -= 1
+      this.#behind -= 1
       this.#flow()
     })
   }
@@ -193,7 +221,7 @@ export class SocketSession {
     if (isCorked) this.#client.uncork()
     for (const part of parts) if (part.kind === 'data') this.#look(part)
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
-    this.#waitFor(this.#seen.caughtUp(), this.#fromUpstreamBehind)
+    this.#waitFor(this.#seen.caughtUp())
     this.#flow()
   }
 
@@ -264,10 +292,10 @@ export class SocketSession {
   #flow(): void {
     // What is refused is answered, so that a client that does not read is not read either.
     const isDeaf = this.#isClientFull || this.#notices.length > 0
-    const isAhead = this.#inbox.isFull || this.#isUpstreamFull || this.#fromClientBehind.count > 0
+    const isAhead = this.#unread.length > 0 || this.#inbox.isFull || this.#isUpstreamFull
     if (!this.#isClientGone && (isAhead || isDeaf)) this.#client.pause()
     else this.#client.resume()
-    const isPaused = (this.#isClientFull && !this.#isClientGone) || this.#fromUpstreamBehind.count > 0
+    const isPaused = (this.#isClientFull && !this.#isClientGone) || this.#behind > 0
     if (isPaused === this.#isPaused) return
     this.#isPaused = isPaused
     if (isPaused) this.#upstream.pause()
@@ -293,7 +321,7 @@ export class SocketSession {
   #closeIfIdle(): void {
     if (this.#meter.running > 0) return
     if (this.#isRevoked) this.close(CLOSE.policy, 'The API key is not in force any more.')
-    else if (this.#isDraining) this.close(CLOSE.restart, 'The gateway is restarting.')
+    else if (this.#isDraining) this.close(CLOSE.restart, RESTARTING)
   }
 
   #clientClosed(): void {
