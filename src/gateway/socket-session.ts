@@ -216,9 +216,11 @@ export class SocketSession {
     const bytes = copyIfBorrowed(chunk)
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
-    this.#client.cork()
+    // Mostly there is one, and what is corked takes a longer way through Node.
+    const isCorked = parts.length > 1
+    if (isCorked) this.#client.cork()
     for (const part of parts) this.#passOn(part)
-    this.#client.uncork()
+    if (isCorked) this.#client.uncork()
     for (const part of parts) {
       if (part.kind === 'data') this.#look(part)
       else if (part.opcode === OPCODE.close) this.#upstreamCloses()
@@ -234,6 +236,7 @@ export class SocketSession {
       return
     }
     if (!this.#client.write(part.wire)) this.#isClientFull = true
+    if (this.#notices.length === 0 && this.#closing === null) return
     if (part.endsMessage) this.#writeNotices(true)
     else if (part.endsFrame && this.#closing !== null) this.#writeClose()
   }
