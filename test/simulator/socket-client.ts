@@ -15,7 +15,7 @@ export interface SocketClient {
 }
 
 export async function openSocket(
-  simulator: Simulator,
+  simulator: Pick<Simulator, 'host' | 'port'>,
   path: string,
   options: ClientOptions & { protocols?: string[]; behaviour?: string } = {},
 ): Promise<SocketClient> {
