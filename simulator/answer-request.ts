@@ -9,7 +9,7 @@ import { messagesErrorReply, messagesFailures } from './messages/messages-error.
 import { type PaceMode, wait } from './pace.ts'
 import { preflightReply } from './preflight.ts'
 import { type BodyBudget, decodeBody, readBody } from './read-body.ts'
-import { Refusal, type Surface } from './refusal.ts'
+import { asRefusal, Refusal, type Surface } from './refusal.ts'
 import type { Reply } from './reply.ts'
 import { bodyBytesMaxOf, findRoute, judgeSurface } from './route.ts'
 import type { WorkClock } from './work-clock.ts'
@@ -208,8 +208,7 @@ export function failureOf(surface: Surface, status: number): Refusal {
 }
 
 export function errorReply(error: unknown, surface: Surface, identity: Identity): Reply {
-  const refusal =
-    error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${String(error)}`)
+  const refusal = asRefusal(error)
   return surface === 'messages' ? messagesErrorReply(refusal, identity) : chatErrorReply(refusal, identity)
 }
 

@@ -19,3 +19,8 @@ export class Refusal extends Error {
     this.details = details
   }
 }
+
+/** Whatever was thrown: what is no refusal is a defect, and upstream's way of saying so. */
+export function asRefusal(error: unknown): Refusal {
+  return error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${String(error)}`)
+}

@@ -19,8 +19,10 @@ import { wait } from '../pace.ts'
 import { Refusal } from '../refusal.ts'
 import { writeReply } from '../write-reply.ts'
 import { EventSocket } from './event-socket.ts'
+import { LiveDoor } from './live-door.ts'
 import { serveRealtime } from './realtime-session.ts'
 import { serveResponses } from './responses-socket.ts'
+import { serveTranslation } from './translation-session.ts'
 
 export type SocketCompression = 'takeover' | 'no-takeover' | 'none'
 
@@ -38,18 +40,30 @@ export interface SocketDoor {
   close(): void
 }
 
-type Server = (socket: EventSocket) => void
+interface Route {
+  readonly pattern: RegExp
+  /** Finds out who serves a socket; it may refuse before there is one. */
+  readonly open: (id: string) => (socket: EventSocket) => void
+}
 
-const routes: readonly { readonly pattern: RegExp; readonly serve: Server }[] = [
-  { pattern: /^\/v1\/responses$/, serve: serveResponses },
-  { pattern: /^\/v1\/realtime$/, serve: serveRealtime },
-]
+function listRoutes(): readonly Route[] {
+  const live = new LiveDoor()
+  return [
+    { pattern: /^\/v1\/responses$/, open: () => serveResponses },
+    { pattern: /^\/v1\/realtime$/, open: () => serveRealtime },
+    { pattern: /^\/v1\/realtime\/translations$/, open: () => serveTranslation },
+    { pattern: /^\/v1\/live\/sessions$/, open: () => live.begin },
+    { pattern: /^\/v1\/live\/sessions\/([^/]+)\/attach$/, open: live.attach },
+    { pattern: /^\/v1\/live\/sessions\/([^/]+)\/fork$/, open: live.fork },
+  ]
+}
 
 const keyProtocol = 'openai-insecure-api-key.'
 
 /** Where sockets come in: a handshake is judged as a request is, and refused in the same words. */
 export function createSocketDoor(simulation: Simulation, compression: SocketCompression): SocketDoor {
   const sockets = new Set<WebSocket>()
+  const routes = listRoutes()
   const isFresh = compression === 'no-takeover'
   const server = new WebSocketServer({
     noServer: true,
@@ -88,19 +102,19 @@ export function createSocketDoor(simulation: Simulation, compression: SocketComp
       const route = routes.find(({ pattern }) => pattern.test(path))
       if (route === undefined)
         throw new Refusal(404, `Invalid URL (GET ${path}). The simulator serves no sockets there.`)
+      const serve = route.open(route.pattern.exec(path)?.[1] ?? '')
       const handshake = {
         simulation,
         nth,
         target: req.url ?? '/',
         query: new URLSearchParams((req.url ?? '').slice(path.length + 1)),
-        params: (route.pattern.exec(path) ?? []).slice(1),
         behaviours,
         behaviourHeader: behaviourHeader(req),
       }
       server.handleUpgrade(req, socket, head, (ws) => {
         sockets.add(ws)
         ws.on('close', () => sockets.delete(ws))
-        route.serve(new EventSocket(ws, socket, handshake))
+        serve(new EventSocket(ws, socket, handshake))
       })
     } catch (error) {
       await refuse({ req, socket, behaviours, signal: left.signal, simulation }, error)
@@ -108,7 +122,12 @@ export function createSocketDoor(simulation: Simulation, compression: SocketComp
   }
   return {
     sockets,
-    accept: (upgrade) => void accept(upgrade),
+    accept(upgrade) {
+      accept(upgrade).catch((error: unknown) => {
+        console.error('simulator:', error)
+        upgrade.socket.destroy()
+      })
+    },
     close() {
       for (const ws of sockets) ws.terminate()
     },

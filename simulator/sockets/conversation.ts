@@ -1,4 +1,5 @@
 import { asArray, asText, isObject, type JsonObject } from '../json.ts'
+import { storedResponsesBytesMax } from '../limits.ts'
 import { Refusal } from '../refusal.ts'
 import { countTokens } from '../tokens.ts'
 import { hear } from './spoken-audio.ts'
@@ -15,14 +16,16 @@ export interface ConversationItem {
   /** What is said in it. */
   readonly words: string
   readonly isUser: boolean
+  /** What keeping it costs in memory. */
+  readonly bytes: number
 }
 
 export const noTokens: Counts = { text: 0, audio: 0, image: 0 }
 const tokensPerMessage = 4
 const tokensPerImage = 850
 const bytesPerSecond = 48_000
-/** Beyond it the oldest items are forgotten, as upstream truncates a conversation. */
-const itemsMax = 2_000
+/** Beyond either the oldest items are forgotten, as upstream truncates a conversation. */
+const itemsMax = 1_000
 
 /** The items of a session in their order, and what of them a response has read before. */
 export class Conversation {
@@ -48,8 +51,10 @@ export class Conversation {
     const id = asText(item.json['id'])
     const at = ids.indexOf(id)
     this.#items.set(id, item)
+    let bytes = this.items.reduce((sum, kept) => sum + kept.bytes, 0)
     for (const oldest of ids) {
-      if (this.#items.size <= itemsMax) break
+      if (this.#items.size <= itemsMax && bytes <= storedResponsesBytesMax) break
+      bytes -= this.#items.get(oldest)?.bytes ?? 0
       this.#items.delete(oldest)
     }
     return (at === -1 ? ids.at(-1) : ids[at - 1]) ?? null
@@ -91,6 +96,7 @@ export function readItem(given: unknown, id: string): ConversationItem {
   const type = asText(given['type'])
   const json = { id, object: 'realtime.item', status: 'completed', ...given }
   const isUser = given['role'] === 'user'
+  const bytes = Buffer.byteLength(JSON.stringify(given))
   if (type === 'function_call' || type === 'function_call_output') {
     const text = asText(given['output']) || asText(given['arguments'])
     return {
@@ -98,6 +104,7 @@ export function readItem(given: unknown, id: string): ConversationItem {
       counts: { ...noTokens, text: tokensPerMessage + countTokens(text) },
       words: '',
       isUser: false,
+      bytes,
     }
   }
   if (type !== 'message') {
@@ -118,7 +125,7 @@ export function readItem(given: unknown, id: string): ConversationItem {
     counts = add(counts, { ...noTokens, text: countTokens(text) })
     if (text !== '') words.push(text)
   }
-  return { json, counts, words: words.join(' '), isUser }
+  return { json, counts, words: words.join(' '), isUser, bytes }
 }
 
 /** An item of what a user has said aloud. */
@@ -130,5 +137,6 @@ export function heardItem(id: string, transcript: string, audioTokens: number): 
     counts: { text: tokensPerMessage, audio: audioTokens, image: 0 },
     words: transcript,
     isUser: true,
+    bytes: transcript.length,
   }
 }

@@ -4,7 +4,7 @@ import type { Simulation } from '../answer-request.ts'
 import { type Behaviours, parseBehaviours } from '../behaviours.ts'
 import { deterministicIdentity, fingerprintRequest, type Identity, uniqueIdentity } from '../identity.ts'
 import { asText, isObject, type JsonObject, parseJson } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { asRefusal, Refusal } from '../refusal.ts'
 import { createSlicer } from '../slicer.ts'
 
 /** What the handshake has said. */
@@ -13,7 +13,6 @@ export interface Handshake {
   readonly nth: number
   readonly target: string
   readonly query: URLSearchParams
-  readonly params: readonly string[]
   readonly behaviours: Behaviours
   readonly behaviourHeader: string
 }
@@ -26,7 +25,7 @@ export interface ClientEvent {
   readonly position: number
 }
 
-/** Beyond this much that the client has not read, nothing more is written. */
+/** Beyond this much that the client has not read, it has to read first. */
 const unreadBytesMax = 1024 * 1024
 
 /** One client: JSON events in both directions. */
@@ -42,7 +41,11 @@ export class EventSocket {
     this.#ws = ws
     this.#raw = raw
     this.handshake = handshake
-    ws.on('close', () => this.#left.abort())
+    const { simulation, nth, target } = handshake
+    ws.on('close', (code, reason) => {
+      this.#left.abort()
+      simulation.onSocket?.({ kind: 'close', socket: nth, path: target, code, reason: reason.toString() })
+    })
     // What is wrong with a frame closes the socket, which is all there is to do about it.
     ws.on('error', () => undefined)
   }
@@ -68,13 +71,8 @@ export class EventSocket {
           throw new Refusal(400, 'Could not parse the message as a JSON object.', { code: 'invalid_json' })
         take({ type: asText(json['type']), json, bytes, position })
       } catch (error) {
-        const refusal =
-          error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${error}`)
-        refuse(refusal, isObject(json) ? json : {})
+        refuse(asRefusal(error), isObject(json) ? json : {})
       }
-    })
-    this.#ws.on('close', (code, reason) => {
-      simulation.onSocket?.({ kind: 'close', socket: nth, path: target, code, reason: reason.toString() })
     })
   }
 
@@ -94,7 +92,11 @@ export class EventSocket {
         this.#ws.send(piece, { binary: false, fin }, fin ? () => resolve() : undefined)
       }
     })
-    if (this.#ws.bufferedAmount >= unreadBytesMax) await this.#flushed
+    if (this.#ws.bufferedAmount < unreadBytesMax) return
+    // Nor is anything more read of a client that does not listen: each of its messages may have an answer.
+    this.#ws.pause()
+    await this.#flushed
+    this.#ws.resume()
   }
 
   close(code: number, reason: string): void {
@@ -144,4 +146,15 @@ export class EventSocket {
       }),
     )
   }
+}
+
+export function unknownType(type: string, known: readonly string[]): Refusal {
+  return new Refusal(
+    400,
+    `Invalid value: '${type}'. Supported values are: ${known.map((name) => `'${name}'`).join(', ')}.`,
+    {
+      code: 'invalid_value',
+      param: 'type',
+    },
+  )
 }

@@ -3,7 +3,7 @@ import { asText, type JsonObject, mergeJson } from '../json.ts'
 import { countTokens, splitIntoDeltas } from '../tokens.ts'
 import type { SessionEvents } from './session-events.ts'
 import type { Heard } from './spoken-audio.ts'
-import { type TurnEvent, writeTurn } from './write-turn.ts'
+import { deltaEvent, plainEvent, writeTurn } from './write-turn.ts'
 
 const modelDefault = 'gpt-4o-transcribe'
 
@@ -26,15 +26,13 @@ export async function transcribe(
   const place = { item_id: itemId, content_index: 0 }
   const name = 'conversation.item.input_audio_transcription'
   const { transcript } = heard
-  const written: TurnEvent[] = splitIntoDeltas(transcript).map((delta) => ({
-    event: { type: `${name}.delta`, ...place, delta },
-    tokens: countTokens(delta),
-    isDelta: true,
-  }))
+  const written = splitIntoDeltas(transcript).map((delta) =>
+    deltaEvent(`${name}.delta`, { ...place, delta }, countTokens(delta)),
+  )
   const stated = noUsage === true ? {} : { usage: mergeJson(counted, usage ?? {}) }
-  const completed = { type: `${name}.completed`, ...place, transcript, ...stated }
+  const completed = plainEvent(`${name}.completed`, { ...place, transcript, ...stated })
   await writeTurn(events.socket, {
-    events: [...written, { event: completed, tokens: 0, isDelta: false }],
+    events: [...written, completed],
     behaviours: chunks === undefined ? {} : { chunks },
     pace: model.pace,
     interrupt: events.socket.signal,

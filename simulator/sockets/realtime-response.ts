@@ -6,8 +6,8 @@ import type { Identity } from '../identity.ts'
 import { asArray, asText, isObject, type JsonObject, mergeJson } from '../json.ts'
 import { countTokens, splitIntoDeltas, splitIntoPieces } from '../tokens.ts'
 import type { ConversationItem, Counts } from './conversation.ts'
-import { piecesOf, soundPiece, tokensPerPiece } from './spoken-audio.ts'
-import type { TurnEvent } from './write-turn.ts'
+import { soundPiece, speak, tokensPerPiece } from './spoken-audio.ts'
+import { deltaEvent, plainEvent, type TurnEvent } from './write-turn.ts'
 
 export type CancelReason = 'client_cancelled' | 'turn_detected'
 
@@ -104,7 +104,7 @@ export function* writeRealtime(plan: RealtimePlan, progress: Progress): Generato
   const { id, written } = plan
   const output: JsonObject[] = []
   const spent = { text: 0, audio: 0 }
-  yield plain('response.created', { response: responseJson(plan, 'in_progress', null, [], null) })
+  yield plainEvent('response.created', { response: responseJson(plan, 'in_progress', null, [], null) })
 
   const parts = [
     ...(written.text === '' ? [] : [messagePart(plan)]),
@@ -116,7 +116,7 @@ export function* writeRealtime(plan: RealtimePlan, progress: Progress): Generato
     if (reason !== undefined) break
     const place = { response_id: id, output_index: index }
     const opened = part.json('in_progress', '')
-    yield plain('response.output_item.added', { ...place, item: opened })
+    yield plainEvent('response.output_item.added', { ...place, item: opened })
     let words = ''
     let pieces = 0
     const said = (): ConversationItem => ({
@@ -124,10 +124,11 @@ export function* writeRealtime(plan: RealtimePlan, progress: Progress): Generato
       counts: { text: countTokens(words), audio: pieces * tokensPerPiece, image: 0 },
       words,
       isUser: false,
+      bytes: words.length,
     })
     const before = plan.conversationId === null ? null : progress.addItem({ ...said(), json: opened })
     if (plan.conversationId !== null) {
-      yield plain('conversation.item.added', { previous_item_id: before, item: opened })
+      yield plainEvent('conversation.item.added', { previous_item_id: before, item: opened })
     }
     for (const event of part.events(place)) {
       reason = event.isDelta ? progress.cancelled() : reason
@@ -141,9 +142,9 @@ export function* writeRealtime(plan: RealtimePlan, progress: Progress): Generato
     spent.text += item.counts.text
     spent.audio += item.counts.audio
     if (plan.conversationId !== null) progress.addItem(item)
-    yield plain('response.output_item.done', { ...place, item: item.json })
+    yield plainEvent('response.output_item.done', { ...place, item: item.json })
     if (plan.conversationId !== null) {
-      yield plain('conversation.item.done', { previous_item_id: before, item: item.json })
+      yield plainEvent('conversation.item.done', { previous_item_id: before, item: item.json })
     }
     if (reason !== undefined) break
   }
@@ -151,7 +152,7 @@ export function* writeRealtime(plan: RealtimePlan, progress: Progress): Generato
   const why = reason ?? (plan.isCut ? 'max_output_tokens' : undefined)
   const details = { type: status, ...(why === undefined ? {} : { reason: why }) }
   const response = responseJson(plan, status, details, output, usageOf(plan, spent))
-  yield plain('response.done', { response })
+  yield plainEvent('response.done', { response })
 }
 
 interface Part {
@@ -180,21 +181,16 @@ function messagePart(plan: RealtimePlan): Part {
     }),
     *events(responsePlace) {
       const place = { ...responsePlace, item_id: id, content_index: 0 }
-      yield plain('response.content_part.added', { ...place, part: part('') })
+      yield plainEvent('response.content_part.added', { ...place, part: part('') })
       const name = isSpoken ? 'response.output_audio_transcript' : 'response.output_text'
-      let words = ''
-      let pieces = 0
-      for (const delta of splitIntoDeltas(text)) {
-        yield { event: { type: `${name}.delta`, ...place, delta }, tokens: countTokens(delta), isDelta: true }
-        words += delta
-        for (; isSpoken && pieces < piecesOf(words); pieces += 1) {
-          const event = { type: 'response.output_audio.delta', ...place, delta: soundPiece(format) }
-          yield { event, tokens: tokensPerPiece, isDelta: true }
-        }
-      }
-      if (isSpoken) yield plain('response.output_audio.done', place)
-      yield plain(`${name}.done`, { ...place, ...(isSpoken ? { transcript: text } : { text }) })
-      yield plain('response.content_part.done', { ...place, part: part(text) })
+      const word = (delta: string): TurnEvent =>
+        deltaEvent(`${name}.delta`, { ...place, delta }, countTokens(delta))
+      const sound = (): TurnEvent =>
+        deltaEvent('response.output_audio.delta', { ...place, delta: soundPiece(format) }, tokensPerPiece)
+      yield* isSpoken ? speak(text, word, sound) : splitIntoDeltas(text).map(word)
+      if (isSpoken) yield plainEvent('response.output_audio.done', place)
+      yield plainEvent(`${name}.done`, { ...place, ...(isSpoken ? { transcript: text } : { text }) })
+      yield plainEvent('response.content_part.done', { ...place, part: part(text) })
     },
   }
 }
@@ -220,9 +216,9 @@ function callPart(plan: RealtimePlan, index: number): Part {
       const place = { ...responsePlace, item_id: id, call_id: callId }
       const type = 'response.function_call_arguments'
       for (const delta of splitIntoPieces(argumentsJson, argumentsPieceLength)) {
-        yield { event: { type: `${type}.delta`, ...place, delta }, tokens: countTokens(delta), isDelta: true }
+        yield deltaEvent(`${type}.delta`, { ...place, delta }, countTokens(delta))
       }
-      yield plain(`${type}.done`, { ...place, name, arguments: argumentsJson })
+      yield plainEvent(`${type}.done`, { ...place, name, arguments: argumentsJson })
     },
   }
 }
@@ -275,8 +271,4 @@ function usageOf(
     output_token_details: { text_tokens: spent.text, audio_tokens: spent.audio },
   }
   return mergeJson(usage, behaviours.usage ?? {})
-}
-
-function plain(type: string, fields: JsonObject): TurnEvent {
-  return { event: { type, ...fields }, tokens: 0, isDelta: false }
 }

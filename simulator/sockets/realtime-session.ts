@@ -1,10 +1,9 @@
 import { failureOf } from '../answer-request.ts'
 import type { Behaviours } from '../behaviours.ts'
 import { requireModel } from '../chat/chat-body.ts'
-import { chatErrorJson } from '../chat/chat-error.ts'
 import type { Identity } from '../identity.ts'
 import { asArray, asText, isObject, type JsonObject, mergeJson } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { asRefusal, Refusal } from '../refusal.ts'
 import {
   Conversation,
   type ConversationItem,
@@ -13,10 +12,9 @@ import {
   noTokens,
   readItem,
 } from './conversation.ts'
-import type { ClientEvent, EventSocket } from './event-socket.ts'
+import { type ClientEvent, type EventSocket, unknownType } from './event-socket.ts'
 import { transcribe } from './input-transcription.ts'
 import { type CancelReason, planRealtime, writeRealtime } from './realtime-response.ts'
-import { unknownType } from './responses-socket.ts'
 import { SessionEvents } from './session-events.ts'
 import { readAudio, SpeechBuffer } from './spoken-audio.ts'
 import { writeTurn } from './write-turn.ts'
@@ -37,7 +35,7 @@ export function serveRealtime(socket: EventSocket): void {
     socket.listen(session.take, events.refuse)
     events.send('session.created', { session: session.json })
   } catch (error) {
-    events.refuseSession(error instanceof Refusal ? error : new Refusal(500, String(error)))
+    events.refuseSession(asRefusal(error))
   }
 }
 
@@ -198,7 +196,7 @@ class RealtimeSession {
       try {
         await this.#write(active, params, identity, behaviours)
       } catch (error) {
-        this.#events.refuse(error instanceof Refusal ? error : new Refusal(500, String(error)), json)
+        this.#events.refuse(asRefusal(error), json)
       } finally {
         this.#active.delete(active)
       }
@@ -239,7 +237,7 @@ class RealtimeSession {
       behaviours,
       pace: requireModel(this.json['model'], 'v1/realtime', ['realtime']).pace,
       interrupt: active.stop.signal,
-      errorEvent: { type: 'error', error: { ...chatErrorJson(failureOf('chat', 500)), event_id: null } },
+      errorEvent: this.#events.failure(),
       stamp,
     })
   }

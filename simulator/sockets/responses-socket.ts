@@ -2,15 +2,15 @@ import { failureOf } from '../answer-request.ts'
 import type { Call } from '../call.ts'
 import { chatErrorJson } from '../chat/chat-error.ts'
 import { asArray, asText, type JsonObject } from '../json.ts'
-import { socketTurnsMax } from '../limits.ts'
-import { Refusal } from '../refusal.ts'
+import { bodyBytesInFlightMax, socketTurnsMax } from '../limits.ts'
+import { asRefusal, Refusal } from '../refusal.ts'
 import { keepResponse, whenLeft } from '../responses/create-response.ts'
 import { planResponse } from '../responses/plan-response.ts'
 import type { ResponsePlan } from '../responses/response-plan.ts'
 import { ResponseStore, type StoredResponse } from '../responses/response-store.ts'
 import { writeResponse } from '../responses/stream-response.ts'
 import { validateResponse } from '../responses/validate-response.ts'
-import type { ClientEvent, EventSocket } from './event-socket.ts'
+import { type ClientEvent, type EventSocket, unknownType } from './event-socket.ts'
 import { SteerQueue } from './steer-queue.ts'
 import { writeTurn } from './write-turn.ts'
 
@@ -29,14 +29,18 @@ export function serveResponses(socket: EventSocket): void {
   const responses = new SocketResponses(socket.handshake.simulation.memory.responses)
   let waiting = 0
 
-  const enqueue = (create: Create): void => {
-    if (waiting >= socketTurnsMax) throw new Refusal(429, 'Too many responses are waiting on this socket.')
+  const enqueue = (create: Create, bytes: number): void => {
+    const { bodyBudget } = socket.handshake.simulation
+    const isFull = waiting >= socketTurnsMax || bodyBudget.bytes + bytes > bodyBytesInFlightMax
+    if (isFull) throw new Refusal(429, 'Too many responses are waiting on this socket.')
     waiting += 1
+    bodyBudget.bytes += bytes
     const lane = create.streamId === undefined ? 'none' : `id ${create.streamId}`
     const done = (lanes.get(lane) ?? Promise.resolve()).then(async () => {
       let next: Create | undefined = create
       while (next !== undefined && !socket.signal.aborted) next = await answer(next)
       waiting -= 1
+      bodyBudget.bytes -= bytes
       if (lanes.get(lane) === done) lanes.delete(lane)
     })
     lanes.set(lane, done)
@@ -46,7 +50,7 @@ export function serveResponses(socket: EventSocket): void {
   const answer = async (create: Create): Promise<Create | undefined> => {
     const { streamId } = create
     try {
-      const call = callOf(socket, create, responses)
+      const call = callOf(socket, create.body, create.position, responses)
       if (call.behaviours.status !== undefined) throw failureOf('chat', call.behaviours.status)
       const request = validateResponse(call)
       const planned = planResponse(call, request)
@@ -78,7 +82,7 @@ export function serveResponses(socket: EventSocket): void {
 
   const take = (event: ClientEvent): void => {
     const { type } = event
-    if (type === 'response.create') enqueue(readCreate(event, steers))
+    if (type === 'response.create') enqueue(readCreate(event, steers), event.bytes.length)
     else if (type === 'response.steer') steers.take(event)
     else throw unknownType(type, ['response.create', 'response.steer'])
   }
@@ -109,9 +113,15 @@ function asItems(input: unknown): readonly unknown[] {
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : asArray(input)
 }
 
-function callOf(socket: EventSocket, create: Create, responses: ResponseStore): Call {
+/** A request for a response as it would have come over HTTP. */
+export function callOf(
+  socket: EventSocket,
+  json: JsonObject,
+  position: number,
+  responses: ResponseStore,
+): Call {
   const { simulation } = socket.handshake
-  const body = Buffer.from(JSON.stringify(create.body))
+  const body = Buffer.from(JSON.stringify(json))
   return {
     method: 'POST',
     path: '/v1/responses',
@@ -120,8 +130,8 @@ function callOf(socket: EventSocket, create: Create, responses: ResponseStore): 
     contentType: 'application/json',
     body,
     params: [],
-    behaviours: socket.behavioursOf(create.body['metadata']),
-    identity: socket.identityOf(create.position, body),
+    behaviours: socket.behavioursOf(json['metadata']),
+    identity: socket.identityOf(position, body),
     memory: { ...simulation.memory, responses },
     clock: simulation.clock,
   }
@@ -132,23 +142,8 @@ function errorEvent(refusal: Refusal, streamId: string | undefined): JsonObject 
   return streamId === undefined ? event : { ...event, stream_id: streamId }
 }
 
-export function unknownType(type: string, known: readonly string[]): Refusal {
-  return new Refusal(
-    400,
-    `Invalid value: '${type}'. Supported values are: ${known.map((name) => `'${name}'`).join(', ')}.`,
-    {
-      code: 'invalid_value',
-      param: 'type',
-    },
-  )
-}
-
 function readStreamId(json: JsonObject): string | undefined {
   return typeof json['stream_id'] === 'string' ? json['stream_id'] : undefined
-}
-
-function asRefusal(error: unknown): Refusal {
-  return error instanceof Refusal ? error : new Refusal(500, `The simulator itself failed: ${String(error)}`)
 }
 
 /** What a later turn of the socket may continue: all that is stored, and its own responses that are not. */

@@ -1,3 +1,4 @@
+import { failureOf } from '../answer-request.ts'
 import { chatErrorJson } from '../chat/chat-error.ts'
 import type { Identity } from '../identity.ts'
 import { asText, type JsonObject } from '../json.ts'
@@ -25,6 +26,11 @@ export class SessionEvents {
 
   readonly refuse = (refusal: Refusal, about: JsonObject): void => {
     this.send('error', { error: { ...chatErrorJson(refusal), event_id: asText(about['event_id']) || null } })
+  }
+
+  /** The event that ends a turn which fails. */
+  failure(): JsonObject {
+    return { type: 'error', error: { ...chatErrorJson(failureOf('chat', 500)), event_id: null } }
   }
 
   /** A session that cannot be: it is told why, and closed. */

@@ -3,6 +3,8 @@ import { seedFromText } from '../chance.ts'
 import { composeAnswer } from '../compose-text.ts'
 import { asText, isObject, type JsonObject } from '../json.ts'
 import { Refusal } from '../refusal.ts'
+import { splitIntoDeltas } from '../tokens.ts'
+import type { TurnEvent } from './write-turn.ts'
 
 const speechMsMin = 500
 const silenceMsMin = 200
@@ -98,9 +100,19 @@ function bytesPerMsOf(format: unknown): number {
   return ((typeof rate === 'number' && rate > 0 ? rate : 24_000) * 2) / 1_000
 }
 
-/** How many pieces of sound it takes to say a text. */
-export function piecesOf(text: string): number {
-  return Math.ceil(text.length / charactersPerPiece)
+/** Says a text: each word of it, and after it the sound that it takes. */
+export function* speak(
+  text: string,
+  word: (delta: string) => TurnEvent,
+  sound: () => TurnEvent,
+): Generator<TurnEvent> {
+  let length = 0
+  let pieces = 0
+  for (const delta of splitIntoDeltas(text)) {
+    yield word(delta)
+    length += delta.length
+    for (; pieces < length / charactersPerPiece; pieces += 1) yield sound()
+  }
 }
 
 /** A quarter of a second of a tone, as base64; at a telephone's format it is a hum. */

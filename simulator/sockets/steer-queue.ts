@@ -1,3 +1,4 @@
+import { BoundedMap } from '../bounded-map.ts'
 import type { Identity } from '../identity.ts'
 import { asArray, asText, isObject, type JsonObject } from '../json.ts'
 import type { ResponsePlan } from '../responses/response-plan.ts'
@@ -21,15 +22,15 @@ export interface ActiveResponse {
 
 const steersMax = 16
 /** How many ended responses a socket knows to be ended, and not unknown. */
-const endedMax = 1_000
+const rememberedMax = 256
 
 /** Input for a response that is being written: it stops there, and another one takes the input up. */
 export class SteerQueue {
   readonly #socket: EventSocket
   readonly #active = new Map<string, Steered>()
-  readonly #ended = new Set<string>()
+  readonly #ended = new BoundedMap<true>(rememberedMax)
   /** Accepted input that waits for the results of tools, by the response that called them. */
-  readonly #pending = new Map<string, readonly unknown[]>()
+  readonly #pending = new BoundedMap<readonly unknown[]>(rememberedMax)
 
   constructor(socket: EventSocket) {
     this.#socket = socket
@@ -61,11 +62,7 @@ export class SteerQueue {
   async end(response: ActiveResponse, outcome: TurnOutcome): Promise<readonly unknown[] | undefined> {
     const active = this.#active.get(response.id)
     this.#active.delete(response.id)
-    this.#ended.add(response.id)
-    for (const oldest of this.#ended) {
-      if (this.#ended.size <= endedMax) break
-      this.#ended.delete(oldest)
-    }
+    this.#ended.set(response.id, true)
     if (active === undefined || active.steers.length === 0 || outcome === 'gone') return undefined
     if (outcome === 'failed') {
       for (const { id, given } of active.steers) {
@@ -100,7 +97,7 @@ export class SteerQueue {
 
   #objection(target: string, active: Steered | undefined, input: unknown): [code: string, message: string] {
     if (active === undefined) {
-      return this.#ended.has(target)
+      return this.#ended.get(target) === true
         ? ['response_already_completed', `Response '${target}' has ended.`]
         : ['response_not_found', `Response '${target}' is not on this connection.`]
     }

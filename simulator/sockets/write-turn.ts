@@ -10,6 +10,14 @@ export interface TurnEvent {
   readonly isDelta: boolean
 }
 
+export function plainEvent(type: string, fields: JsonObject): TurnEvent {
+  return { event: { type, ...fields }, tokens: 0, isDelta: false }
+}
+
+export function deltaEvent(type: string, fields: JsonObject, tokens: number): TurnEvent {
+  return { event: { type, ...fields }, tokens, isDelta: true }
+}
+
 export interface Turn {
   readonly events: Iterable<TurnEvent>
   readonly behaviours: Behaviours

@@ -1,4 +1,3 @@
-import { refuse } from '../kernel/errors.ts'
 import { type SocketTurn, turnRequest } from '../providers/socket-turn.ts'
 import type { PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
@@ -157,18 +156,11 @@ export class AdvanceHold {
     const pending = settled
       .catch(() => {})
       .then(() => this.#admit())
-      .catch(() => this.#cannotAsk())
       .then((refused) => {
         if (this.#pending === pending) this.#pending = null
         if (refused !== null) this.#onRefused(refused)
       })
     this.#pending = pending
-  }
-
-  #cannotAsk(): RefusedAdvance {
-    const refusal = refuse('store_unavailable', 'The store does not answer. Nothing more was sent.')
-    const { requestId } = this.#handshake.exchange
-    return { kind: 'refused', refusal, requestId, balanceNanos: null }
   }
 
   async #admit(): Promise<RefusedAdvance | null> {

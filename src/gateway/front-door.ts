@@ -1,7 +1,7 @@
 import type { Exchange, WholeReply } from '../http/exchange.ts'
 import { hidesOwnedPath, isOwnedPath, judgeHead, judgeTarget, type Target } from '../http/judge-head.ts'
 import { firstValue, weightsOf } from '../http/raw-headers.ts'
-import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Credential } from '../keys/credential.ts'
 import { chooseSurface } from '../providers/find-endpoint.ts'
 import { type Audience, carriesCredential, shapeError } from '../providers/surfaces.ts'
@@ -9,6 +9,7 @@ import { refuseRequest } from './deny.ts'
 import type { Gateway } from './gateway.ts'
 import { handleRequest } from './handle-request.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
+import { explainThrown } from './refusals.ts'
 
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
@@ -39,7 +40,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
       : handleRequest(exchange, target, gateway)
     handled.catch((error: unknown) => {
       const audience = owned ? 'own' : audienceOf(exchange, target.path)
-      refuseRequest(exchange, audience, explain(error, exchange, gateway), counts)
+      refuseRequest(exchange, audience, explainThrown(error, exchange.requestId, gateway.log), counts)
     })
   }
 }
@@ -51,18 +52,6 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
 function isBrowserAtRoot(path: string, { method, headers }: Exchange): boolean {
   if (path !== '/' || method !== 'GET') return false
   return !carriesCredential(headers) && (weightsOf(headers, 'accept').get('text/html') ?? 0) > 0
-}
-
-function explain(error: unknown, exchange: Exchange, { log }: Gateway): Refusal {
-  if (error instanceof StoreUnavailable) {
-    log.error({ request: exchange.requestId, cause: error.message }, 'the store cannot answer')
-    return refuse(
-      'store_unavailable',
-      'The gateway cannot check the key right now. Nothing was sent upstream.',
-    )
-  }
-  log.error({ request: exchange.requestId, err: error }, 'a defect')
-  return refuse('internal_error', 'The gateway failed. Report this with the request id.')
 }
 
 /** The audience of an error about this target, which may not have been judged yet. */

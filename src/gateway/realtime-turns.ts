@@ -1,4 +1,4 @@
-import { refuse } from '../kernel/errors.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
@@ -21,6 +21,7 @@ import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
+import { explainThrown } from './refusals.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
 import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 import { TurnSettlements } from './turn-settlements.ts'
@@ -248,17 +249,25 @@ export class RealtimeTurns implements SocketMeter {
   async #holdFor(planned: PlannedTurn): Promise<TurnCall | UnadmittedTurn> {
     const advance = this.#responses.take()
     if (advance !== null && covers(advance.call.plan, planned.plan)) {
-      const { digest, exchange } = this.#handshake
-      const denial = await checkKey(digest, false, exchange, this.#gateway)
-      if (denial === null) return advance
+      const refusal = await this.#refuseKey()
+      if (refusal === null) return advance
       this.#giveBack(advance)
-      return refuseTurn(this.#handshake, planned, denial.refusal, this.#gateway)
+      return refuseTurn(this.#handshake, planned, refusal, this.#gateway)
     }
     await advance?.release()
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
     if (admitted.kind === 'admitted') return admitted.turn
     if (advance !== null) this.#responses.renew()
     return admitted
+  }
+
+  async #refuseKey(): Promise<Refusal | null> {
+    const { digest, exchange } = this.#handshake
+    try {
+      return (await checkKey(digest, false, exchange, this.#gateway))?.refusal ?? null
+    } catch (error) {
+      return explainThrown(error, exchange.requestId, this.#gateway.log)
+    }
   }
 
   #giveBack(turn: TurnCall): void {

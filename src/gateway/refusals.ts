@@ -1,7 +1,8 @@
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
+import type { Log } from '../kernel/log.ts'
 import { formatUsd, rawNumber } from '../kernel/money.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { refuseKey } from '../keys/credential.ts'
@@ -239,4 +240,17 @@ export function explainFailure(end: CallEnd & { kind: 'failed' }): Refusal {
     'upstream_unreachable',
     'Upstream closed the connection before it answered. It may have received the request.',
   )
+}
+
+/** What the client may know of a call that was not refused but failed here. */
+export function explainThrown(error: unknown, request: string, log: Log): Refusal {
+  if (error instanceof StoreUnavailable) {
+    log.error({ request, cause: error.message }, 'the store cannot answer')
+    return refuse(
+      'store_unavailable',
+      'The gateway cannot check the key right now. Nothing was sent upstream.',
+    )
+  }
+  log.error({ request, err: error }, 'a defect')
+  return refuse('internal_error', 'The gateway failed. Report this with the request id.')
 }

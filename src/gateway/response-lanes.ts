@@ -2,6 +2,7 @@ import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
 import { readerFor } from '../metering/request-reader.ts'
+import { ambiguityFor } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import {
   isDelta,
@@ -17,28 +18,16 @@ import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { readOnMs } from './leave.ts'
 import { planCall } from './plan.ts'
+import { ResponseLane, type Sent } from './response-lane.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall } from './turn-call.ts'
+import { admitTurn, type PlannedTurn, refuseTurn } from './turn-call.ts'
 
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
 
-/** Responses with the same `stream_id` come one after the other, and different ones side by side. */
-interface Lane {
-  /** Turns whose message upstream has, and which it has not begun: in the order of their messages. */
-  readonly waiting: Sent[]
-  readonly running: Sent[]
-  /** The last that has begun, which input can be added to. */
-  last: Sent | null
-  /** Bytes of input that upstream keeps for the next request of this lane. */
-  keptBytes: number
-}
-
-interface Sent {
-  readonly turn: TurnCall
-  readonly planned: PlannedTurn
-  readonly isSteer: boolean
-  readonly lane: string
+interface Rejected {
+  readonly sent: Sent
+  readonly status: number
 }
 
 /** A response that began though no turn was waiting for it: its events, until it is admitted. */
@@ -49,6 +38,12 @@ interface Unasked {
   bytes: number
 }
 
+/** The status of a turn that upstream has never begun, where it says none. */
+const UNANSWERED = 400
+
+/** A request up to this size is kept for as long as its turn lasts, in case its tokens have to be counted. */
+const KEPT_BYTES_MAX = 64 * 1024
+
 /** What of such a response is kept. Beyond it the socket closes. */
 const UNASKED_BYTES_MAX = 1024 * 1024
 
@@ -56,13 +51,15 @@ const UNASKED_BYTES_MAX = 1024 * 1024
 export class ResponseLanes implements SocketMeter {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
-  readonly #lanes = new Map<string, Lane>()
+  readonly #lanes = new Map<string, ResponseLane>()
   /**
    * Turns that an error has ended before they began. Errors do not say which message they answer, so their holds stay for a
    * while: if a response begins after all, one of them is its.
    */
-  readonly #rejected: Sent[] = []
+  readonly #rejected: Rejected[] = []
   readonly #settling = new Set<Promise<void>>()
+  /** Turns that an error has come to, and nothing after it. */
+  readonly #failing = new Set<Sent>()
   #unasked: Unasked[] = []
   #socket: MeteredSocket | null = null
   #running = 0
@@ -91,7 +88,8 @@ export class ResponseLanes implements SocketMeter {
     const asked = responseAsked(facts)
     const target = asked.kind === 'steer' ? this.#findLast(asked.responseId) : null
     const lane = asked.kind === 'create' ? asked.lane : (target?.lane ?? NO_LANE)
-    const planned = target === null ? this.#plan(facts, payload, lane) : this.#planSteer(target, payload)
+    const planned =
+      target === null ? this.#plan(facts, payload, lane) : this.#planSteer(target, facts, payload)
     const refusal = this.#refuse(asked.kind === 'odd' ? asked.detail : null, planned)
     const admitted =
       refusal === null
@@ -145,11 +143,13 @@ export class ResponseLanes implements SocketMeter {
     const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
     const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
     for (const { waiting, running } of this.#lanes.values()) {
+      // Of a lane upstream begins one after the other, and of input for a response nothing before that has ended.
+      const next = running.length > 0 ? undefined : waiting.find(({ isSteer }) => !isSteer)
       for (const { turn } of running) this.#settle(turn.end(cut))
-      // Input that waits for a response to end costs nothing before upstream goes on from it.
-      for (const { turn, isSteer } of waiting) this.#settle(isSteer ? turn.reject(400) : turn.end(neverBegun))
+      for (const sent of waiting)
+        this.#settle(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
     }
-    for (const { turn } of this.#rejected.splice(0)) this.#settle(turn.reject(400))
+    for (const { sent, status } of this.#rejected.splice(0)) this.#settle(sent.turn.reject(status))
     this.#lanes.clear()
     while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
   }
@@ -174,15 +174,19 @@ export class ResponseLanes implements SocketMeter {
 
   #plan(facts: RequestFacts, payload: Buffer, lane: string): PlannedTurn {
     const lengthBytes = payload.length + (this.#lanes.get(lane)?.keptBytes ?? 0)
-    const request = { pieces: payload, lengthBytes, isForm: false, audioMs: null, speech: null }
+    const pieces = payload.length <= KEPT_BYTES_MAX ? payload : null
+    const request = { pieces, lengthBytes, isForm: false, audioMs: null, speech: null }
     const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
     return this.#planned({ read, request, endpoint: ENDPOINT })
   }
 
   /** Its successor reads what the response has read and written, with this; all else is as the response was asked for. */
-  #planSteer({ planned, turn }: Sent, payload: Buffer): PlannedTurn {
+  #planSteer({ planned, turn }: Sent, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const lengthBytes = planned.request.lengthBytes + turn.bytesOut + payload.length
-    return this.#planned({ ...planned, request: { ...planned.request, pieces: null, lengthBytes } })
+    const steer = this.#planned({ ...planned, request: { ...planned.request, pieces: null, lengthBytes } })
+    // Upstream may take one that can be read in two ways for a request of its own.
+    const ambiguity = ambiguityFor(ENDPOINT, facts)
+    return { ...steer, plan: { ...steer.plan, ambiguity: ambiguity && { ...ambiguity, refuse: 'always' } } }
   }
 
   #planned(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
@@ -191,10 +195,10 @@ export class ResponseLanes implements SocketMeter {
     return { ...turn, plan: planCall(call, null, this.#gateway) }
   }
 
-  #laneOf(name: string): Lane {
+  #laneOf(name: string): ResponseLane {
     let lane = this.#lanes.get(name)
     if (lane === undefined) {
-      lane = { waiting: [], running: [], last: null, keptBytes: 0 }
+      lane = new ResponseLane()
       this.#lanes.set(name, lane)
       if (this.#lanes.size > limits.turnsPerSocketMax) this.#forgetLane()
     }
@@ -202,8 +206,8 @@ export class ResponseLanes implements SocketMeter {
   }
 
   #forgetLane(): void {
-    for (const [name, { waiting, running }] of this.#lanes) {
-      if (waiting.length + running.length > 0) continue
+    for (const [name, { isEmpty }] of this.#lanes) {
+      if (!isEmpty) continue
       this.#lanes.delete(name)
       return
     }
@@ -235,99 +239,114 @@ export class ResponseLanes implements SocketMeter {
         this.#began(lane, event, payload)
         return
       case 'ended': {
-        const sent = lane.running.find(({ turn }) => turn.responseId === event.responseId)
+        const sent = lane.find(event.responseId)
         if (sent !== undefined) this.#end(lane, sent, payload)
         else if (this.#began(lane, event, payload)) this.#follow(event, payload)
         return
       }
       case 'failed':
-        this.#failed(event, payload)
+        this.#failed(lane, event, payload)
+        return
+      case 'steer_accepted':
+        lane.steerAccepted()
         return
       case 'steer_failed':
       case 'steer_pending': {
-        const steer = lane.waiting.find(({ isSteer }) => isSteer)
-        if (steer === undefined) return
+        const steer = lane.steerFailed()
+        if (steer === null) return
         if (event.kind === 'steer_pending') lane.keptBytes = steer.planned.request.lengthBytes
-        this.#reject(steer, event.status)
+        this.#reject([steer], UNANSWERED)
         return
       }
-      case 'other':
-        lane.running.at(-1)?.turn.observe(payload)
+      case 'other': {
+        const sent = lane.running.at(-1)
+        // It goes on, so that no error has ended it.
+        if (sent !== undefined) this.#failing.delete(sent)
+        sent?.turn.observe(payload)
         this.#keepUnasked(event.lane, payload)
+      }
     }
   }
 
   /** Whether a turn has it now. */
-  #began(lane: Lane, event: ResponseEvent, payload: Buffer): boolean {
-    const known = lane.running.find(({ turn }) => turn.responseId === event.responseId)
+  #began(lane: ResponseLane, event: ResponseEvent, payload: Buffer): boolean {
+    const known = lane.find(event.responseId)
     if (known !== undefined) {
       known.turn.observe(payload)
       return true
     }
     if (this.#keepUnasked(event.lane, payload, event.responseId)) return false
-    const waiting = lane.waiting.shift() ?? this.#revive()
-    if (waiting === null) {
+    const sent = lane.begin(event.responseId) ?? this.#revive(lane, event)
+    if (sent === null) {
       // Of a response that ended here nothing more is to be told.
       if (event.responseId !== null && lane.last?.turn.responseId === event.responseId) return false
       this.#adopt(lane, event, payload)
       return false
     }
-    this.#run(lane, waiting, event.responseId)
-    if (event.kind === 'began') waiting.turn.observe(payload)
+    if (event.kind === 'began') sent.turn.observe(payload)
+    this.#reject(lane.rejected(), UNANSWERED)
     return true
   }
 
-  #run(lane: Lane, sent: Sent, responseId: string | null): void {
-    sent.turn.responseId = responseId
-    lane.running.push(sent)
-    lane.last = sent
-    if (!sent.isSteer) lane.keptBytes = 0
-  }
-
-  #end(lane: Lane, sent: Sent, payload: Buffer): void {
-    lane.running.splice(lane.running.indexOf(sent), 1)
+  #end(lane: ResponseLane, sent: Sent, payload: Buffer): void {
+    lane.end(sent)
     this.#running -= 1
+    this.#failing.delete(sent)
     sent.turn.observe(payload)
     this.#settle(sent.turn.end())
   }
 
-  /** An error answers a message that has begun nothing, where one waits; else it ends what runs. */
-  #failed(event: ResponseEvent, payload: Buffer): void {
-    const lane = this.#laneOf(event.lane)
-    const candidates =
-      lane.waiting.length > 0 ? lane.waiting : event.lane === NO_LANE ? this.#allWaiting() : []
-    const rejected = leastHeld(candidates)
+  /** An error answers a message that waits, in whatever lane; else it may have ended what runs. */
+  #failed(lane: ResponseLane, event: ResponseEvent, payload: Buffer): void {
+    const answered =
+      lane.waiting.length > 0 ? lane : [...this.#lanes.values()].find(({ waiting }) => waiting.length > 0)
     const running = lane.running.at(-1)
-    if (rejected !== null) this.#reject(rejected, event.status)
-    else if (running !== undefined) this.#end(lane, running, payload)
+    if (answered !== undefined) this.#reject(answered.fail(), event.status)
+    else if (running !== undefined) {
+      running.turn.observe(payload)
+      this.#failing.add(running)
+      setTimeout(() => this.#endFailed(lane, running), limits.rejectedTurnMs).unref()
+    }
   }
 
-  #allWaiting(): Sent[] {
-    return [...this.#lanes.values()].flatMap(({ waiting }) => waiting)
-  }
-
-  #reject(sent: Sent, status: number): void {
-    const { waiting } = this.#laneOf(sent.lane)
-    waiting.splice(waiting.indexOf(sent), 1)
+  #endFailed(lane: ResponseLane, sent: Sent): void {
+    if (!this.#failing.delete(sent)) return
+    lane.end(sent)
     this.#running -= 1
-    this.#rejected.push(sent)
-    setTimeout(() => {
-      const at = this.#rejected.indexOf(sent)
-      if (at === -1) return
-      this.#rejected.splice(at, 1)
-      this.#settle(sent.turn.reject(status))
-    }, limits.rejectedTurnMs).unref()
-    this.#socket?.turnEnded()
+    this.#settle(sent.turn.end())
   }
 
-  #revive(): Sent | null {
-    const sent = this.#rejected.shift() ?? null
-    if (sent !== null) this.#running += 1
-    return sent
+  #reject(turns: readonly Sent[], status: number): void {
+    for (const sent of turns) {
+      this.#running -= 1
+      const rejected = { sent, status }
+      this.#rejected.push(rejected)
+      setTimeout(() => this.#forget(rejected), limits.rejectedTurnMs).unref()
+    }
+    // Where nothing else is unanswered, there is nothing else that an error could be about.
+    const keptMax = this.#running === 0 ? 0 : limits.turnsPerSocketMax
+    while (this.#rejected.length > keptMax) this.#forget(this.#rejected[0] as Rejected)
+    if (turns.length > 0) this.#socket?.turnEnded()
+  }
+
+  #forget(rejected: Rejected): void {
+    const at = this.#rejected.indexOf(rejected)
+    if (at === -1) return
+    this.#rejected.splice(at, 1)
+    this.#settle(rejected.sent.turn.reject(rejected.status))
+  }
+
+  #revive(lane: ResponseLane, { lane: name, responseId }: ResponseEvent): Sent | null {
+    const rejected = this.#rejected.find(({ sent }) => sent.lane === name) ?? this.#rejected[0]
+    if (rejected === undefined) return null
+    this.#rejected.splice(this.#rejected.indexOf(rejected), 1)
+    this.#running += 1
+    lane.run(rejected.sent, responseId)
+    return rejected.sent
   }
 
   /** Upstream has begun what no turn was admitted for. It is admitted now, like the last of its lane, or cut. */
-  #adopt(lane: Lane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
+  #adopt(lane: ResponseLane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
     const before = lane.last ?? [...this.#lanes.values()].findLast(({ last }) => last !== null)?.last ?? null
     const unasked: Unasked = { lane: name, responseId, events: [payload], bytes: payload.length }
     this.#unasked.push(unasked)
@@ -348,7 +367,7 @@ export class ResponseLanes implements SocketMeter {
         await turn.end({ kind: 'abandoned', sent: true })
         return
       }
-      this.#run(this.#laneOf(name), { turn, planned, lane: name, isSteer: false }, responseId)
+      this.#laneOf(name).run({ turn, planned, lane: name, isSteer: false }, responseId)
       for (const event of unasked.events) this.observe(event)
     })
     this.#settle(adopted)
@@ -378,14 +397,6 @@ export class ResponseLanes implements SocketMeter {
       })
     this.#settling.add(watched)
   }
-}
-
-function leastHeld(candidates: readonly Sent[]): Sent | null {
-  let least: Sent | null = null
-  for (const sent of candidates) {
-    if (least === null || sent.turn.holdNanos < least.turn.holdNanos) least = sent
-  }
-  return least
 }
 
 function unreadable(reason: string): RequestFacts {

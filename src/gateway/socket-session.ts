@@ -3,7 +3,7 @@ import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { type FramePart, FrameReader, OPCODE } from '../sockets/frame-reader.ts'
-import { closeFrame, textFrame } from '../sockets/frame-writer.ts'
+import { closeFrame, pongFrame, textFrame } from '../sockets/frame-writer.ts'
 import { type Extensions, type Message, MessageReader } from '../sockets/message-reader.ts'
 import { SocketInbox } from './socket-inbox.ts'
 import type { SocketMeter } from './socket-meter.ts'
@@ -58,6 +58,8 @@ export class SocketSession {
   #isOver = false
   #isClientFull = false
   #isUpstreamFull = false
+  /** Upstream is not read. */
+  #isPaused = false
   /** Compressed messages of upstream's are read behind its back; how many bytes of them wait. */
   #looking: Promise<void> | null = null
   #behindBytes = 0
@@ -145,6 +147,8 @@ export class SocketSession {
     this.#closing = closeFrame(code, reason, false)
     this.#inbox.stop()
     this.#writeNotices()
+    // In the middle of a frame of upstream's there is no place for it, and the rest may never come.
+    if (!this.#isClientGone) setTimeout(() => this.#client.destroy(), limits.socketCloseMs).unref()
     this.#leave()
   }
 
@@ -165,6 +169,7 @@ export class SocketSession {
   }
 
   #upstreamSent(chunk: Borrowed): void {
+    if (this.#isOver) return
     const bytes = copyIfBorrowed(chunk)
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
@@ -177,9 +182,13 @@ export class SocketSession {
   }
 
   #passOn(part: FramePart): void {
-    if (this.#isClientGone || this.#closing !== null) return
+    if (this.#isClientGone) {
+      if (part.opcode === OPCODE.ping) this.#upstream.write(pongFrame(part.payload))
+      return
+    }
     if (!this.#client.write(part.wire)) this.#isClientFull = true
-    if (part.endsMessage && this.#notices.length > 0) this.#writeNotices(true)
+    if (part.endsMessage) this.#writeNotices(true)
+    else if (part.endsFrame && this.#closing !== null) this.#writeClose()
   }
 
   /** The meter sees a message when it is whole. */
@@ -204,9 +213,9 @@ export class SocketSession {
   }
 
   #observe(message: Message): void {
-    if (message.kind === 'message') this.#meter.observe(message.payload)
     // What cannot be read may have been the figures, or the beginning of a turn.
-    else this.#upstreamFailed('a message of upstream could not be read')
+    if (message.kind === 'unreadable') this.#upstreamFailed('a message of upstream could not be read')
+    else this.#meter.observe(message.payload)
   }
 
   /** Upstream is not worth trusting any more. What it was paid for until now is counted. */
@@ -224,10 +233,12 @@ export class SocketSession {
   /** `isBetween`: the reader may be further already than what was written. */
   #writeNotices(isBetween = this.#fromUpstream.isBetweenMessages): void {
     if (this.#isClientGone) return
-    if (isBetween) {
-      for (const notice of this.#notices.splice(0)) this.#client.write(notice)
-    }
-    if (this.#closing === null || !(isBetween || this.#fromUpstream.isBetweenFrames)) return
+    if (isBetween) for (const notice of this.#notices.splice(0)) this.#client.write(notice)
+    if (isBetween || this.#fromUpstream.isBetweenFrames) this.#writeClose()
+  }
+
+  #writeClose(): void {
+    if (this.#closing === null) return
     this.#isClientGone = true
     this.#client.write(this.#closing)
     this.#client.end(limits.socketCloseMs)
@@ -239,6 +250,8 @@ export class SocketSession {
     else this.#client.resume()
     const isBehind = this.#behindBytes > limits.observerBacklogBytesMax
     const isPaused = (this.#isClientFull && !this.#isClientGone) || isBehind
+    if (isPaused === this.#isPaused) return
+    this.#isPaused = isPaused
     if (isPaused) this.#upstream.pause()
     else this.#upstream.resume()
     this.#meter.paused(isPaused)

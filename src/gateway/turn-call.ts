@@ -3,7 +3,7 @@ import type { Usage } from '../kernel/usage.ts'
 import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
-import { admit } from './admit.ts'
+import { type AdmitResult, admit } from './admit.ts'
 import type { ReplyHead } from './answer.ts'
 import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
@@ -14,6 +14,7 @@ import { Silence } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { askForStored, type LeftReply } from './leave.ts'
+import { explainThrown } from './refusals.ts'
 
 /** What is known of a turn before it is admitted. */
 export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
@@ -50,7 +51,14 @@ export async function admitTurn(
 ): Promise<AdmittedTurn> {
   const call = turnOf(handshake, planned, gateway)
   const { requestId } = call.exchange
-  const admission = await admit(call, gateway)
+  let admission: AdmitResult
+  try {
+    admission = await admit(call, gateway)
+  } catch (error) {
+    const refusal = explainThrown(error, requestId, gateway.log)
+    gateway.counts.refused(refusal.code)
+    return { kind: 'refused', refusal, requestId, balanceNanos: null }
+  }
   if (admission.kind === 'client_left') return admission
   if (admission.kind === 'refused') {
     const { refusal, balanceNanos } = admission
@@ -119,11 +127,6 @@ export class TurnCall implements LeftReply {
   /** Bytes of its events. */
   get bytesOut(): number {
     return this.#bytesOut
-  }
-
-  get holdNanos(): bigint {
-    const { hold } = this.call.plan.bill
-    return hold.kind === 'bound' ? hold.nanos : hold.kind === 'none' ? 0n : BigInt(Number.MAX_SAFE_INTEGER)
   }
 
   /** It was admitted in advance, and is under way now: its time begins here. */

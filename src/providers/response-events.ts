@@ -25,6 +25,7 @@ export function responseAsked(facts: RequestFacts): ResponseAsked {
   }
   const type = members.get('type')
   if (type?.kind === 'string' && type.value === 'response.steer') {
+    if (isNamed) return { kind: 'odd', detail: '"stream_id" is not for a steer: its response has a lane.' }
     const id = members.get('previous_response_id')
     return { kind: 'steer', responseId: id?.kind === 'string' ? id.value : null }
   }
@@ -33,7 +34,7 @@ export function responseAsked(facts: RequestFacts): ResponseAsked {
 
 /** An event of upstream's, as far as it decides which turn it belongs to. */
 export interface ResponseEvent {
-  readonly kind: 'began' | 'ended' | 'failed' | 'steer_failed' | 'steer_pending' | 'other'
+  readonly kind: 'began' | 'ended' | 'failed' | 'steer_accepted' | 'steer_failed' | 'steer_pending' | 'other'
   readonly lane: string
   /** Of the response that it shows. */
   readonly responseId: string | null
@@ -56,6 +57,7 @@ const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
   ['response.cancelled', 'ended'],
   ['response.done', 'ended'],
   ['error', 'failed'],
+  ['response.steer.accepted', 'steer_accepted'],
   ['response.steer.failed', 'steer_failed'],
   ['response.steer.pending', 'steer_pending'],
 ])
@@ -74,13 +76,13 @@ export function responseEvent(text: Buffer): ResponseEvent | null {
   }
 }
 
-const DELTA = Buffer.from('.delta"')
-const TYPE_BYTES = 96
+const TYPE_FIRST = Buffer.from('{"type":"response.')
+const DELTA = Buffer.from('.delta')
+const QUOTE = 0x22
 
 /** Whether it can be told without reading it that this adds to what runs: nearly all events do. */
 export function isDelta(text: Buffer): boolean {
-  const at = text.indexOf(DELTA)
-  return at > 0 && at < TYPE_BYTES && text.subarray(0, 8).equals(TYPE_FIRST)
+  if (!text.subarray(0, TYPE_FIRST.length).equals(TYPE_FIRST)) return false
+  const end = text.indexOf(QUOTE, TYPE_FIRST.length)
+  return text.subarray(end - DELTA.length, end).equals(DELTA)
 }
-
-const TYPE_FIRST = Buffer.from('{"type":')

@@ -17,16 +17,26 @@ export function textFrame(payload: string): Buffer {
 export function closeFrame(code: number, reason: string, masked: boolean): Buffer {
   const bytes = Buffer.from(reason)
   let end = Math.min(bytes.length, REASON_BYTES_MAX)
-  while (end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
   const payload = Buffer.allocUnsafe(2 + end)
   payload.writeUInt16BE(code)
   bytes.copy(payload, 2, 0, end)
-  const header = headerOf(OPCODE.close, payload.length)
-  if (!masked) return Buffer.concat([header, payload])
-  header.writeUInt8(MASKED | payload.length, 1)
+  return masked
+    ? maskedFrame(OPCODE.close, payload)
+    : Buffer.concat([headerOf(OPCODE.close, payload.length), payload])
+}
+
+/** Answers a ping of upstream's in the place of a client that is gone. */
+export function pongFrame(ping: Buffer): Buffer {
+  return maskedFrame(OPCODE.pong, ping)
+}
+
+/** A control frame to upstream. */
+function maskedFrame(opcode: number, payload: Buffer): Buffer {
   const key = randomBytes(4)
-  for (const [i, byte] of payload.entries()) payload[i] = byte ^ (key[i & 3] ?? 0)
-  return Buffer.concat([header, key, payload])
+  const masked = Buffer.from(payload)
+  for (const [i, byte] of masked.entries()) masked[i] = byte ^ (key[i & 3] ?? 0)
+  return Buffer.concat([Buffer.from([FINAL | opcode, MASKED | payload.length]), key, masked])
 }
 
 function headerOf(opcode: number, length: number): Buffer {

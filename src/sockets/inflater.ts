@@ -123,20 +123,22 @@ export class Inflater {
     const isNeeded = !this.#isLost && (message.failure === null || this.#deflate.contextTakeover)
     const input = isNeeded ? message.input.joined() : null
     message.input.clear()
-    const { inputBytes } = message
     message.inputBytes = 0
-    if (input === null) return
-    if (this.#unreadBytes > 0) this.#unreadBytes += inputBytes
-    else await this.#feed(message, input)
+    if (input !== null) await this.#feed(message, input)
   }
 
   async #feed(message: CompressedMessage, input: Buffer): Promise<void> {
     const step = Promise.withResolvers<void>()
     this.#endStep = step.resolve
     this.#stream ??= this.#openStream()
+    const stream = this.#stream
     this.#fedBytes += input.length
     this.#reading = message
-    this.#stream.write(input, () => step.resolve())
+    stream.write(input, (error) => {
+      // One that we have closed ourselves has an error to tell here too.
+      if (error && stream === this.#stream) this.#fail()
+      step.resolve()
+    })
     await step.promise
     this.#reading = null
     if (this.#stream !== null) this.#unreadBytes = this.#fedBytes - this.#stream.bytesWritten
@@ -144,12 +146,8 @@ export class Inflater {
 
   #openStream(): InflateRaw {
     const stream = createInflateRaw({ windowBits: this.#deflate.windowBits })
-    stream.on('data', (piece: Buffer) => {
-      if (stream === this.#stream) this.#take(piece)
-    })
-    stream.on('error', () => {
-      if (stream === this.#stream) this.#fail()
-    })
+    stream.on('data', (piece: Buffer) => this.#take(piece))
+    stream.on('error', () => this.#fail())
     return stream
   }
 

@@ -1,4 +1,4 @@
-/** Words are four times as fast as bytes. Memory of our own is aligned, that of a pool need not be. */
+/** Words are five times as fast as bytes. Memory of our own is aligned, that of a pool need not be. */
 const scratch = Buffer.allocUnsafeSlow(64 * 1024)
 const words = new Int32Array(scratch.buffer)
 

@@ -42,7 +42,7 @@ const KINDS: readonly (readonly [title: string, about: string, has: (endpoint: E
   ],
   [
     'Sockets',
-    'A WebSocket upgrade is answered 426 `websocket_not_supported`, on which clients that can do without go on over HTTP.',
+    'Frames pass as they are, and [each turn is a call](TRANSPARENCY.md#websockets) with a hold and a bill of its own.',
     ({ method }) => method === 'WS',
   ],
   [

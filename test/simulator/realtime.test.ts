@@ -264,3 +264,19 @@ test('a model that is not there closes the socket, an event that is not known do
   assert.equal(dig(await other.takeType('error'), 'error.code'), 'model_not_found')
   other.ws.close()
 })
+
+test('in a deterministic simulator the same talk gets the same bytes', async () => {
+  const talk = async (): Promise<readonly unknown[]> => {
+    const own = await startSimulator({ deterministic: true })
+    const socket = await openSocket(own, path)
+    await socket.takeType('session.created')
+    for (const event of [append(600, 1), append(250, 0)]) socket.send(event)
+    await socket.takeUntil(isDone)
+    socket.send(say('Goodbye.'))
+    socket.send(inText)
+    await socket.takeUntil(isDone)
+    await own.close()
+    return socket.received
+  }
+  assert.deepEqual(await talk(), await talk())
+})

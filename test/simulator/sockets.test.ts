@@ -4,6 +4,7 @@ import type { RequestEntry, SocketEntry } from '../../simulator/answer-request.t
 import { startSimulator } from '../../simulator/start-simulator.ts'
 import { dig } from './dig.ts'
 import { isTerminal, openSocket, refusedSocket } from './socket-client.ts'
+import { chatBody, exchange, rawPost } from './wire-client.ts'
 
 const path = '/v1/responses'
 const create = (behaviour?: string) => ({
@@ -24,6 +25,16 @@ test('a handshake without the key, on another path or with a wish to fail is ref
   assert.equal((await refusedSocket(simulator, '/v1/chat/completions', { authorization })).status, 404)
   const asked = { authorization, 'x-simulator': 'status=503' }
   assert.equal((await refusedSocket(simulator, path, asked)).status, 503)
+})
+
+test('an upgrade that is no WebSocket is served as a request, and a bad handshake is not', async () => {
+  await using simulator = await started({})
+  const lines = ['connection: close, upgrade', 'upgrade: h2c']
+  const served = await exchange(simulator, rawPost('/v1/chat/completions', chatBody(), lines))
+  assert.match(served.toString(), /^HTTP\/1\.1 200 /)
+  const head = `GET ${path} HTTP/1.1\r\nhost: simulator\r\nconnection: upgrade\r\nupgrade: websocket\r\n`
+  const refused = await exchange(simulator, `${head}sec-websocket-version: 13\r\n\r\n`)
+  assert.match(refused.toString(), /^HTTP\/1\.1 400 /)
 })
 
 test('a key may come as a subprotocol, and the answer is realtime', async () => {
