@@ -29,7 +29,7 @@ const TEST_TIMEOUT_MS = 300_000
 
 /** Here a test file speaks to a gateway from outside, as far as it has one. */
 const BEHAVIOUR =
-  /^test\/(?:billing|cli|cluster|crash|dashboard|hostile|limits|management|sdk|telemetry|transparency|webhooks)\//
+  /^test\/(?:billing|cli|cluster|crash|dashboard|hostile|limits|management|sdk|sockets|telemetry|transparency|webhooks)\//
 
 /** What chooses the store: a test file that imports it, by whatever way, has a gateway. */
 const CHOICE = 'test/support/test-store.ts'
@@ -111,7 +111,7 @@ const FIRST = [
   WIDE,
   /\/(?:postgres\/(?:transparency|limits|cli|management|hostile)|sqlite\/(?:cli|limits))-/,
   /\/(?:sqlite\/(?:hostile|ledger|metering|store|transparency)|postgres\/(?:billing|sdk|webhooks))-|\/(?:cut-streams|postgres|postgres-simulation|sign-in|sqlite)\.test/,
-  /\/(?:billing|management|sdk|telemetry|webhooks)-|\/(?:caps|compressed-bodies|export-memory|large-bodies|many-streams|sqlite-simulation)\.test/,
+  /\/(?:billing|management|sdk|sockets|telemetry|webhooks)-|\/(?:caps|compressed-bodies|export-memory|large-bodies|many-streams|sqlite-simulation)\.test/,
 ]
 
 function rankOf({ file }: TestProcess): number {

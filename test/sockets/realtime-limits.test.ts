@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { dig, digNumber } from '../simulator/dig.ts'
+import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { append, endedTurns, nothingHeld, type SocketPair, say, startSocketPair } from './metered-socket.ts'
 
@@ -109,8 +109,9 @@ test('a model that the allowlist has not is refused where a message names it, an
   socket.send(inText)
   await socket.takeType('response.done')
   await until('the refusals are recorded', async () => {
-    const refused = (await pair.turns(id)).filter((turn) => dig(turn, 'code') === 'model_not_allowed')
-    return refused.length === 5
+    const path = `/v1/keys/${id}/requests?state=refused`
+    const refused = digList(await pair.gateway.manage('GET', path), 'data')
+    return refused.filter((turn) => dig(turn, 'code') === 'model_not_allowed').length === 5
   })
   socket.ws.close()
   await socket.closed()
