@@ -4,17 +4,24 @@ import type { Gateway } from './gateway.ts'
 import { admitTurn, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 
 /** What a hold in advance is for. */
-export type Foreseen = Omit<SocketTurn, 'atMs'>
+export interface Foreseen extends Omit<SocketTurn, 'atMs'> {
+  /** Other models that may take part; null for one that is not known. */
+  readonly others?: readonly (string | null)[]
+  /** None takes part before a message names it, which then waits to be judged. */
+  readonly isUnnamed?: boolean
+}
 
 export type RefusedAdvance = UnadmittedTurn & { readonly kind: 'refused' }
 
 const MODEL_UNKNOWN = 'The session does not say which model it goes by.'
 
-/** A turn of which no message says what it will be. `mayLackModel`: none takes part before one is named. */
-export function planForeseen(foreseen: Foreseen, gateway: Gateway, mayLackModel = false): PlannedTurn {
-  const turn = { ...foreseen, atMs: gateway.clock.nowMs() }
+/** A turn of which no message says what it will be. */
+export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn {
+  const { others = [], isUnnamed = false, ...foreseenTurn } = foreseen
+  const turn = { ...foreseenTurn, atMs: gateway.clock.nowMs() }
   const { model } = turn
   const { endpoint, facts } = turnRequest(turn)
+  const named = model === null && isUnnamed ? others : [model, ...others]
   return {
     read: { kind: 'read', body: { kind: 'none' }, facts, audio: null },
     request: { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null },
@@ -22,8 +29,8 @@ export function planForeseen(foreseen: Foreseen, gateway: Gateway, mayLackModel 
     plan: {
       modelAsked: model,
       models: {
-        names: model === null ? [] : [model],
-        unknown: model === null && !mayLackModel ? MODEL_UNKNOWN : null,
+        names: named.filter((name) => name !== null),
+        unknown: named.includes(null) ? MODEL_UNKNOWN : null,
         batchFile: null,
       },
       ambiguity: null,
@@ -78,18 +85,18 @@ export class AdvanceHold {
   /** Has the first one, before the handshake goes. Null: it is there. */
   async open(): Promise<UnadmittedTurn | null> {
     if (this.#foreseen === null) return null
-    const planned = planForeseen(this.#foreseen, this.#gateway, this.#foreseen.kind === 'transcription')
+    const planned = planForeseen(this.#foreseen, this.#gateway)
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway, false)
     if (admitted.kind !== 'admitted') return admitted
     this.#turn = admitted.turn
     return null
   }
 
-  /** A turn takes it over, if it is there. */
-  take(): TurnCall | null {
+  /** A turn takes it over, if it is there. `begins`: with this, and not when it was admitted. */
+  take(begins = true): TurnCall | null {
     const turn = this.#turn
     this.#turn = null
-    turn?.takenOver()
+    if (begins) turn?.takenOver()
     return turn
   }
 

@@ -36,7 +36,12 @@ export class InputTranscripts {
   ) {
     this.#gateway = gateway
     this.#settlements = settlements
-    this.advance = new AdvanceHold(handshake, gateway, isWanted ? foreseenFor(null) : null, onRefused)
+    this.advance = new AdvanceHold(
+      handshake,
+      gateway,
+      isWanted ? { ...foreseenFor(null), isUnnamed: true } : null,
+      onRefused,
+    )
   }
 
   get running(): number {

@@ -6,14 +6,17 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { shapeError, statusOf } from '../providers/surfaces.ts'
 import { readExtensions } from '../sockets/message-reader.ts'
+import type { Foreseen } from './advance-hold.ts'
 import type { AdmittedCall, PlannedCall } from './call.ts'
 import { deny } from './deny.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { RealtimeTurns } from './realtime-turns.ts'
 import { ResponseLanes } from './response-lanes.ts'
+import { LiveClock, TranslationClock } from './session-clocks.ts'
 import type { RefusedTurn, SocketMeter } from './socket-meter.ts'
 import { SocketSession } from './socket-session.ts'
+import { TimedTurns } from './timed-turns.ts'
 
 export type Switched = CallEnd & { readonly kind: 'switched' }
 
@@ -23,6 +26,10 @@ type MakeMeter = (handshake: PlannedCall, gateway: Gateway) => SocketMeter
 const METERS: ReadonlyMap<string, MakeMeter> = new Map<string, MakeMeter>([
   ['/v1/responses', (handshake, gateway) => new ResponseLanes(handshake, gateway)],
   ['/v1/realtime', realtimeMeter],
+  ['/v1/realtime/translations', translationMeter],
+  ['/v1/live/sessions', (handshake, gateway) => liveMeter(handshake, gateway, true)],
+  ['/v1/live/sessions/{session_id}/attach', (handshake, gateway) => liveMeter(handshake, gateway, false)],
+  ['/v1/live/sessions/{session_id}/fork', (handshake, gateway) => liveMeter(handshake, gateway, false)],
 ])
 
 /** The endpoint that a handshake is for, as the free call that a handshake is. Null where there is none. */
@@ -46,6 +53,22 @@ function realtimeMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
   const isNamed = model !== null && query.getAll('model').length === 1 && !query.has('call_id')
   const onlyTranscribes = query.get('intent') === 'transcription' && model === null && !query.has('call_id')
   return new RealtimeTurns(handshake, gateway, isNamed ? model : null, onlyTranscribes)
+}
+
+function translationMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
+  const [model = null, ...others] = new URLSearchParams(handshake.target.query).getAll('model')
+  const foreseen: Foreseen = {
+    kind: 'translation',
+    model: others.length === 0 ? model : null,
+    outputTokensMax: null,
+  }
+  return new TimedTurns(handshake, gateway, foreseen, new TranslationClock())
+}
+
+/** A session that is new names its model when it starts; one that goes on has one already. */
+function liveMeter(handshake: PlannedCall, gateway: Gateway, isUnnamed: boolean): SocketMeter {
+  const foreseen: Foreseen = { kind: 'live', model: null, outputTokensMax: null, isUnnamed }
+  return new TimedTurns(handshake, gateway, foreseen, new LiveClock(gateway.sockets.live))
 }
 
 /** From upstream's 101 to the end of both connections. Resolves when every turn is settled. */
@@ -99,19 +122,28 @@ function withoutOwn(headers: RawHeaders, ownPrefix: string): string[] {
 }
 
 /** A refusal as upstream tells errors on its sockets. */
-function errorEvent({ exchange, surface }: AdmittedCall, refusal: Refusal, about: RefusedTurn): string {
+function errorEvent(
+  { exchange, surface, endpoint }: AdmittedCall,
+  refusal: Refusal,
+  about: RefusedTurn,
+): string {
   const clean = redactRefusal(refusal, exchange.names.redact)
   const { error } = JSON.parse(shapeError(surface, clean, about.requestId).body.toString()) as {
     error: object
   }
-  const { eventId } = about
   return JSON.stringify({
     type: 'error',
     status: statusOf(surface, refusal.code),
-    ...(eventId === undefined
-      ? { error }
-      : { event_id: about.requestId, error: { ...error, event_id: eventId } }),
+    ...(about.eventId === undefined ? { error } : aboutEvent(error, about, endpoint)),
     request_id: about.requestId,
     ...(about.streamId === null ? {} : { stream_id: about.streamId }),
   })
+}
+
+/** Sessions give every event an id, and name the client's one that an error is about. */
+function aboutEvent(error: object, { requestId, eventId = null }: RefusedTurn, endpoint: Endpoint | null) {
+  if (endpoint?.template.startsWith('/v1/live/') !== true)
+    return { event_id: requestId, error: { ...error, event_id: eventId } }
+  const client = eventId === null ? {} : { client_event_id: eventId }
+  return { event_id: requestId, ...client, error: { ...error, ...client } }
 }

@@ -6,11 +6,14 @@ import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
 /** What a session is set to, as far as it decides what its turns cost. Undefined: it is not said. */
 export interface SessionSettings {
+  readonly id: string | undefined
   readonly model: string | undefined
   /** Null for `inf`. */
   readonly outputTokensMax: number | null | undefined
   /** Null: what is heard is not written down. Its model is null where upstream chooses it. */
   readonly transcription: { readonly model: string | null } | null | undefined
+  /** Models that it has others work with. Null: upstream knows which. */
+  readonly delegates: readonly (string | null)[] | undefined
   /** Of the audio that is heard. */
   readonly bytesPerMs: number | undefined
 }
@@ -30,11 +33,12 @@ export type SessionMessage =
   | { readonly kind: 'unreadable'; readonly detail: string }
 
 const FORMAT = objectOf(scalars('type rate'))
-const TRANSCRIPTION = objectOf({ model: TEXT })
+const NAMING = objectOf({ model: TEXT })
 const SESSION = objectOf({
-  ...scalars('model max_output_tokens max_response_output_tokens'),
-  audio: objectOf({ input: objectOf({ format: FORMAT, transcription: TRANSCRIPTION }) }),
-  input_audio_transcription: TRANSCRIPTION,
+  ...scalars('id model max_output_tokens max_response_output_tokens'),
+  audio: objectOf({ format: FORMAT, input: objectOf({ format: FORMAT, transcription: NAMING }) }),
+  input_audio_transcription: NAMING,
+  delegation: objectOf({ type: TEXT, responses: NAMING, decisions: NAMING }),
 })
 
 const MESSAGE = objectOf({
@@ -87,13 +91,15 @@ function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
 
 /** Upstream may take something else for a name than what is read here. */
 function oddName(event: WireObject): string | null {
-  const { model, audio, input_audio_transcription: older } = objectAt(event['session'])
+  const { model, audio, input_audio_transcription: older, delegation } = objectAt(event['session'])
   const { transcription } = objectAt(objectAt(audio)['input'])
   const names: Readonly<Record<string, unknown>> = {
     type: event['type'],
     'session.model': model,
     'session.audio.input.transcription.model': objectAt(transcription)['model'],
     'session.input_audio_transcription.model': objectAt(older)['model'],
+    'session.delegation.responses.model': objectAt(objectAt(delegation)['responses'])['model'],
+    'session.delegation.decisions.model': objectAt(objectAt(delegation)['decisions'])['model'],
     'response.model': objectAt(event['response'])['model'],
   }
   for (const name in names) {
@@ -104,15 +110,27 @@ function oddName(event: WireObject): string | null {
 }
 
 function readSettings(session: WireObject): SessionSettings {
-  const input = objectAt(objectAt(session['audio'])['input'])
+  const audio = objectAt(session['audio'])
+  const input = objectAt(audio['input'])
+  const format = input['format'] ?? audio['format']
   const most = session['max_output_tokens'] ?? session['max_response_output_tokens']
   const written = 'transcription' in input ? input['transcription'] : session['input_audio_transcription']
   return {
+    id: nameAt(session['id']) ?? undefined,
     model: nameAt(session['model']) ?? undefined,
     outputTokensMax: most === undefined ? undefined : typeof most === 'number' ? most : null,
     transcription: written === undefined ? undefined : transcriptionOf(written),
-    bytesPerMs: isObject(input['format']) ? bytesPerMs(input['format']) : undefined,
+    delegates: session['delegation'] === undefined ? undefined : delegatesOf(objectAt(session['delegation'])),
+    bytesPerMs: isObject(format) ? bytesPerMs(format) : undefined,
   }
+}
+
+/** What a client does by itself costs nothing here. */
+function delegatesOf(delegation: WireObject): readonly (string | null)[] {
+  return ['responses', 'decisions'].flatMap((kind) => {
+    if (delegation['type'] !== kind && !isObject(delegation[kind])) return []
+    return [nameAt(objectAt(delegation[kind])['model'])]
+  })
 }
 
 function transcriptionOf(value: unknown): { readonly model: string | null } | null {
