@@ -301,7 +301,7 @@ async function serveFrom(
     loadRender: async () => (await import('./management/webhook-object.ts')).payloadOf,
   })
   const metricSources: Omit<MetricSources, 'eventLoopDelay'> = {
-    ...{ counts, load: store.load, inFlight: gateway.inFlight, waitingCalls },
+    ...{ counts, load: store.load, inFlight: gateway.inFlight, sockets: gateway.sockets, waitingCalls },
     webhookFailures: () => webhooks.failures,
     webhooksWaiting: () => unlessLate(webhooks.waiting(), limits.scrapeStoreMs),
     connections: (surface) => upstreams[surface]?.pool.connections ?? null,
@@ -408,7 +408,7 @@ async function serveFrom(
       management.leave()
       dashboard.leave()
       queues.close()
-      gateway.sockets.drain()
+      gateway.sockets.drain(config.drainMs)
       const drainedByMs = performance.now() + config.drainMs
       const cutStreams = await server.drain(config.drainMs)
       // Calls whose clients have left may still be read to their end.
@@ -431,7 +431,7 @@ async function serveFrom(
         if (spool.waiting > 0) log.warn({ settlements: spool.waiting }, 'settlements wait for the next start')
       }
       await installation.close()
-      return { cutStreams }
+      return { cutStreams: cutStreams + gateway.sockets.turnsCut }
     },
   }
 }

@@ -4,6 +4,9 @@ import { type KeyStore, keyStatus } from '../keys/key-store.ts'
 import { LiveSessions } from './live-sessions.ts'
 import type { SocketSession } from './socket-session.ts'
 
+/** So that the close frame has left when connections are cut. */
+const CLOSE_BEFORE_MS = 250
+
 interface Owner {
   readonly accountId: string
   readonly keyId: string
@@ -17,6 +20,7 @@ export class OpenSockets {
   readonly #sessions = new Map<SocketSession, Owner>()
   #sweep: NodeJS.Timeout | null = null
   #isDraining = false
+  #turnsCut = 0
 
   constructor(store: Pick<KeyStore, 'getKey'>, clock: Clock) {
     this.#store = store
@@ -39,10 +43,21 @@ export class OpenSockets {
     if (this.#isDraining) session.drain()
   }
 
-  /** From here on sockets close with their last turn. */
-  drain(): void {
+  /** Turns that outlasted the drain time. */
+  get turnsCut(): number {
+    return this.#turnsCut
+  }
+
+  /** From here on sockets close with their last turn, and a moment before this time is over in any case. */
+  drain(drainMs: number): void {
     this.#isDraining = true
     for (const session of this.#sessions.keys()) session.drain()
+    setTimeout(
+      () => {
+        for (const session of this.#sessions.keys()) this.#turnsCut += session.restart()
+      },
+      Math.max(0, drainMs - CLOSE_BEFORE_MS),
+    ).unref()
   }
 
   #look(): void {

@@ -38,6 +38,9 @@ interface Unasked {
   bytes: number
 }
 
+/** Turns that were answered with an error and are kept. Beyond it the oldest is settled. */
+const REJECTED_MAX = 8
+
 /** The status of a turn that upstream has never begun, where it says none. */
 const UNANSWERED = 400
 
@@ -200,14 +203,15 @@ export class ResponseLanes implements SocketMeter {
     if (lane === undefined) {
       lane = new ResponseLane()
       this.#lanes.set(name, lane)
-      if (this.#lanes.size > limits.turnsPerSocketMax) this.#forgetLane()
+      if (this.#lanes.size > limits.turnsPerSocketMax) this.#forgetAnother(name)
     }
     return lane
   }
 
-  #forgetLane(): void {
+  /** An idle lane is needed only for input that may be added to its last response. */
+  #forgetAnother(than: string): void {
     for (const [name, { isEmpty }] of this.#lanes) {
-      if (!isEmpty) continue
+      if (!isEmpty || name === than) continue
       this.#lanes.delete(name)
       return
     }
@@ -324,7 +328,7 @@ export class ResponseLanes implements SocketMeter {
       setTimeout(() => this.#forget(rejected), limits.rejectedTurnMs).unref()
     }
     // Where nothing else is unanswered, there is nothing else that an error could be about.
-    const keptMax = this.#running === 0 ? 0 : limits.turnsPerSocketMax
+    const keptMax = this.#running === 0 ? 0 : REJECTED_MAX
     while (this.#rejected.length > keptMax) this.#forget(this.#rejected[0] as Rejected)
     if (turns.length > 0) this.#socket?.turnEnded()
   }

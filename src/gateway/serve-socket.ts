@@ -96,12 +96,13 @@ export async function serveSocket(
     upstream.destroy()
     return
   }
-  const { room } = gateway.reading
+  const { room, decoding } = gateway.reading
   const session = new SocketSession({
     client,
     upstream,
     extensions,
     meter,
+    decode: (work) => decoding.take(share, exchange, work),
     takeMemory: (bytes) => room.tryMemory(bytes, share),
     giveMemoryBack: (bytes) => room.giveMemoryBack(bytes, share),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),

@@ -1,7 +1,6 @@
 import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import type { FramePart } from '../sockets/frame-reader.ts'
-import { OPCODE } from '../sockets/frame-reader.ts'
+import { type FramePart, OPCODE } from '../sockets/frame-reader.ts'
 import type { Message, MessageReader } from '../sockets/message-reader.ts'
 import type { RefusedTurn, Verdict } from './socket-meter.ts'
 
@@ -15,29 +14,35 @@ interface InboxParts {
   close(code: number, reason: string): void
   /** The client's close frame, when its turn has come. */
   clientCloses(part: FramePart): void
+  /** There may be room for more, or not any more. */
   flowChanged(): void
+  /** Waits for a turn to decode what may be large. Null: the client has left by then. */
+  decode<T>(work: () => Promise<T>): Promise<T | null>
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
 }
 
 type Waiting =
-  | {
-      readonly kind: 'message'
-      readonly message: Message | Promise<Message>
-      readonly wires: readonly Buffer[]
-      readonly bytes: number
-      readonly compressed: boolean
-    }
+  | { readonly kind: 'message'; readonly parts: readonly FramePart[]; readonly bytes: number }
   | { readonly kind: 'close'; readonly part: FramePart }
 
 /** Memory is taken in steps of this size, and none for messages below it. */
 const MEMORY_STEP_BYTES = 64 * 1024
 
+/** Parts that are kept as they came. Beyond it they are put together: a fragment of one byte costs some hundred. */
+const PARTS_MAX = 256
+
+/** Up to here a message is inflated without waiting for a turn: it becomes a thousand times as large at most. */
+const INFLATED_AT_ONCE_BYTES = 4 * 1024
+
+const DROPPED: Verdict = { kind: 'dropped' }
+
 /** Messages of the client in their order, each held until it is whole and judged. */
 export class SocketInbox {
   readonly #parts: InboxParts
-  /** Of the message that is arriving. */
-  #wires: Buffer[] = []
+  /** Of the message that is arriving: those that were put together, and the last ones. */
+  #packed: FramePart[] = []
+  #loose: FramePart[] = []
   #arrivedBytes = 0
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
@@ -50,9 +55,19 @@ export class SocketInbox {
     this.#parts = parts
   }
 
+  /** A message is being judged. */
+  get isBusy(): boolean {
+    return this.#isBusy
+  }
+
   /** What is behind the message at hand can wait in the kernel. */
   get isFull(): boolean {
-    return this.#isBusy && this.#waitingBytes + this.#arrivedBytes > limits.socketAheadBytesMax
+    const { socketAheadBytesMax, socketAheadMessagesMax } = limits
+    if (!this.#isBusy && !this.#isHeld) return false
+    return (
+      this.#waiting.length > socketAheadMessagesMax ||
+      this.#waitingBytes + this.#arrivedBytes > socketAheadBytesMax
+    )
   }
 
   /** A part of a data frame, or a close frame. */
@@ -72,49 +87,60 @@ export class SocketInbox {
   stop(): void {
     this.#isStopped = true
     this.#waiting.length = 0
-    this.#wires = []
+    this.#packed = []
+    this.#loose = []
   }
 
   dispose(): void {
     this.stop()
     this.#parts.messages.dispose()
-    if (this.#takenBytes > 0) this.#parts.giveMemoryBack(this.#takenBytes)
-    this.#takenBytes = 0
+    this.#giveBack(0)
   }
 
   /** False: the message is not whole, or is too much. */
   #keep(part: FramePart): boolean {
-    this.#wires.push(part.wire)
+    this.#loose.push(part)
     this.#arrivedBytes += part.wire.length
     if (this.#arrivedBytes > limits.socketMessageBytesMax) {
       this.#parts.close(1009, `A message has more than ${limits.socketMessageBytesMax} bytes.`)
       return false
     }
-    if (!this.#fits()) {
-      this.#parts.close(1013, 'There is no room to hold this message. Try again.')
-      return false
+    if (!this.#takeFor(0)) return false
+    if (part.endsMessage) {
+      this.#waiting.push({
+        kind: 'message',
+        parts: [...this.#packed, ...this.#loose],
+        bytes: this.#arrivedBytes,
+      })
+      this.#waitingBytes += this.#arrivedBytes
+      this.#packed = []
+      this.#loose = []
+      this.#arrivedBytes = 0
+    } else if (this.#loose.length >= PARTS_MAX) {
+      this.#packed.push(joined(this.#loose, part))
+      this.#loose = []
     }
-    const message = this.#parts.messages.push(part)
-    if (message === null) {
-      // Thousands of fragments of a byte each would cost a buffer each.
-      if (this.#wires.length >= WIRES_MAX) this.#wires = [Buffer.concat(this.#wires)]
-      return false
-    }
-    const bytes = this.#arrivedBytes
-    this.#waiting.push({ kind: 'message', message, wires: this.#wires, bytes, compressed: part.compressed })
-    this.#waitingBytes += bytes
-    this.#wires = []
-    this.#arrivedBytes = 0
-    return true
+    return part.endsMessage
   }
 
-  #fits(): boolean {
-    const needed = this.#waitingBytes + this.#arrivedBytes
-    while (needed - this.#takenBytes > MEMORY_STEP_BYTES) {
-      if (!this.#parts.takeMemory(MEMORY_STEP_BYTES)) return false
+  /** Takes memory for all that waits, twice since it is kept masked and unmasked, and for so many bytes besides. */
+  #takeFor(moreBytes: number): boolean {
+    const neededBytes = 2 * (this.#waitingBytes + this.#arrivedBytes) + moreBytes
+    while (neededBytes - this.#takenBytes > MEMORY_STEP_BYTES) {
+      if (!this.#parts.takeMemory(MEMORY_STEP_BYTES)) {
+        this.#parts.close(1013, 'There is no room to hold this message. Try again.')
+        return false
+      }
       this.#takenBytes += MEMORY_STEP_BYTES
     }
     return true
+  }
+
+  #giveBack(neededBytes: number): void {
+    while (this.#takenBytes > neededBytes) {
+      this.#parts.giveMemoryBack(MEMORY_STEP_BYTES)
+      this.#takenBytes -= MEMORY_STEP_BYTES
+    }
   }
 
   /** One after the other, and without a pause where nothing has to be waited for. */
@@ -126,49 +152,85 @@ export class SocketInbox {
         return
       }
       if (this.#isHeld) return
+      const message = this.#read(next)
       const verdict =
-        next.message instanceof Promise
-          ? next.message.then((message) => this.#parts.judge(message))
-          : this.#parts.judge(next.message)
+        message instanceof Promise ? this.#judgeLater(message, next) : this.#parts.judge(message)
       if (verdict instanceof Promise) {
-        this.#isBusy = true
-        this.#parts.flowChanged()
-        const waiting = next
-        verdict.then(
-          (judged) => {
-            this.#isBusy = false
-            this.#carryOut(judged, waiting)
-            this.#work()
-            this.#parts.flowChanged()
-          },
-          () => this.#parts.close(1011, 'The gateway could not decide about a message.'),
-        )
+        this.#waitFor(verdict, next)
         return
       }
       this.#carryOut(verdict, next)
     }
   }
 
-  #carryOut(verdict: Verdict, { wires, bytes, compressed }: Waiting & { kind: 'message' }): void {
+  #waitFor(verdict: Promise<Verdict>, waiting: Waiting & { kind: 'message' }): void {
+    this.#isBusy = true
+    verdict.then(
+      (judged) => {
+        this.#isBusy = false
+        this.#carryOut(judged, waiting)
+        this.#work()
+        this.#parts.flowChanged()
+      },
+      () => this.#parts.close(1011, 'The gateway could not decide about a message.'),
+    )
+  }
+
+  /** It is put together when its turn has come: what waits is not inflated. */
+  #read({ parts, bytes }: Waiting & { kind: 'message' }): Message | Promise<Message | null> {
+    const read = () => {
+      let message: Message | Promise<Message> | null = null
+      for (const part of parts) message = this.#parts.messages.push(part)
+      return message ?? UNREADABLE
+    }
+    if (parts[0]?.compressed !== true || bytes <= INFLATED_AT_ONCE_BYTES) return read()
+    return this.#parts.decode(async () => await read())
+  }
+
+  async #judgeLater(
+    reading: Promise<Message | null>,
+    { bytes }: Waiting & { kind: 'message' },
+  ): Promise<Verdict> {
+    const message = await reading
+    if (message === null || this.#isStopped) return DROPPED
+    const inflatedBytes = message.kind === 'message' ? message.payload.length : 0
+    const { decodedRatioMax, decodedBytesOfAnyRatio } = limits
+    if (inflatedBytes > Math.max(decodedBytesOfAnyRatio, bytes * decodedRatioMax)) {
+      this.#parts.close(1009, `A message is more than ${decodedRatioMax} times as long as it came.`)
+      return DROPPED
+    }
+    return this.#takeFor(inflatedBytes) ? await this.#parts.judge(message) : DROPPED
+  }
+
+  #carryOut(verdict: Verdict, { parts, bytes }: Waiting & { kind: 'message' }): void {
     if (this.#isStopped) {
       if (verdict.kind === 'pass') verdict.unsent?.()
       return
     }
     this.#waiting.shift()
     this.#waitingBytes -= bytes
-    if (this.#waitingBytes + this.#arrivedBytes === 0 && this.#takenBytes > 0) {
-      this.#parts.giveMemoryBack(this.#takenBytes)
-      this.#takenBytes = 0
-    }
+    this.#giveBack(2 * (this.#waitingBytes + this.#arrivedBytes))
     if (verdict.kind === 'pass') {
-      this.#parts.forward(wires)
+      this.#parts.forward(parts.map(({ wire }) => wire))
       verdict.sent?.()
     } else if (verdict.kind === 'refused') {
-      this.#parts.refuse(verdict.refusal, verdict.about)
-      const isLast = verdict.refusal.code === 'invalid_api_key' || (compressed && this.#parts.keepsContext)
-      if (verdict.closes === true || isLast) this.#parts.close(1008, verdict.refusal.message)
+      const { refusal } = verdict
+      this.#parts.refuse(refusal, verdict.about)
+      const breaksContext = parts[0]?.compressed === true && this.#parts.keepsContext
+      if (verdict.closes === true || refusal.code === 'invalid_api_key' || breaksContext) {
+        this.#parts.close(1008, refusal.message)
+      }
     }
   }
 }
 
-const WIRES_MAX = 256
+const UNREADABLE: Message = { kind: 'unreadable', why: 'not_inflatable' }
+
+/** Parts of one message as one. */
+function joined(parts: readonly FramePart[], last: FramePart): FramePart {
+  return {
+    ...last,
+    wire: Buffer.concat(parts.map(({ wire }) => wire)),
+    payload: Buffer.concat(parts.map(({ payload }) => payload)),
+  }
+}

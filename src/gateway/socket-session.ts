@@ -18,11 +18,18 @@ export const CLOSE = {
   later: 1013,
 } as const
 
+const RESTARTING = 'The gateway is restarting.'
+
+/** What is read at once where messages may be short. */
+const PIECE_BYTES = 4 * 1024
+
 interface SessionParts {
   readonly client: RawConnection
   readonly upstream: RawConnection
   readonly extensions: Extensions | null
   readonly meter: SocketMeter
+  /** Waits for a turn to decode a message of the client's. Null: it has left by then. */
+  decode<T>(work: () => Promise<T>): Promise<T | null>
   /** Takes and gives back memory for messages that wait; false where there is none. */
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
@@ -49,6 +56,8 @@ export class SocketSession {
   readonly #fromUpstream: FrameReader
   readonly #seen: MessageReader
   #resolveEnded = () => {}
+  /** What has come of the client's and was not read yet. */
+  #unread: Buffer = Buffer.alloc(0)
   /** Text of our own for the client, that waits for the end of a message of upstream's. */
   #notices: Buffer[] = []
   /** The close frame that the client is to get, and nothing after it. */
@@ -60,9 +69,9 @@ export class SocketSession {
   #isUpstreamFull = false
   /** Upstream is not read. */
   #isPaused = false
-  /** Compressed messages of upstream's are read behind its back; how many bytes of them wait. */
+  /** Compressed messages are read later than they come: how often that is waited for. */
+  #behind = 0
   #looking: Promise<void> | null = null
-  #behindBytes = 0
   #leaveTimer: NodeJS.Timeout | null = null
   /** The stall of a client that does not read. */
   #taken = 0
@@ -88,7 +97,11 @@ export class SocketSession {
       refuse: (refusal, about) => this.#tell(parts.errorEvent(refusal, about)),
       close: (code, reason) => this.close(code, reason),
       clientCloses: (part) => this.#clientCloses(part),
-      flowChanged: () => this.#flow(),
+      flowChanged: () => {
+        this.#readClient()
+        this.#flow()
+      },
+      decode: parts.decode,
       takeMemory: parts.takeMemory,
       giveMemoryBack: parts.giveMemoryBack,
     })
@@ -128,6 +141,12 @@ export class SocketSession {
     this.#closeIfIdle()
   }
 
+  /** Closes it for a restart. How many turns are cut by it. */
+  restart(): number {
+    this.close(CLOSE.restart, RESTARTING)
+    return this.#meter.running
+  }
+
   /** The key is not in force any more. No turn is admitted in any case; the socket closes with the last one. */
   revoked(): void {
     this.#isRevoked = true
@@ -153,13 +172,35 @@ export class SocketSession {
   }
 
   #clientSent(chunk: Borrowed): void {
-    if (this.#closing !== null) return
-    const violation = this.#fromClient.read(copyIfBorrowed(chunk), (part) => {
-      // Where a close waits its turn, what is behind it may wait as well.
-      if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
-      else this.#sendUpstream([part.wire])
+    const bytes = copyIfBorrowed(chunk)
+    this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes])
+    this.#readClient()
+    this.#flow()
+  }
+
+  /** As far as there is room. Between frames little is read at once: it may be thousands of messages. */
+  #readClient(): void {
+    while (this.#unread.length > 0 && !this.#inbox.isFull && this.#closing === null) {
+      const isWithin = !this.#fromClient.isBetweenFrames && !this.#inbox.isBusy
+      const piece = isWithin ? this.#unread : this.#unread.subarray(0, PIECE_BYTES)
+      this.#unread = this.#unread.subarray(piece.length)
+      const violation = this.#fromClient.read(piece, (part) => {
+        // Where a close waits its turn, what is behind it may wait as well.
+        if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
+        else this.#sendUpstream([part.wire])
+      })
+      if (violation !== null) this.close(violation.closeCode, violation.reason)
+    }
+  }
+
+  /** Upstream waits until what it has sent compressed is read. */
+  #waitFor(caughtUp: Promise<void> | null): void {
+    if (caughtUp === null) return
+    this.#behind += 1
+    caughtUp.finally(() => {
+      this.#behind -= 1
+      this.#flow()
     })
-    if (violation !== null) this.close(violation.closeCode, violation.reason)
   }
 
   #sendUpstream(wires: readonly Buffer[]): void {
@@ -178,6 +219,7 @@ export class SocketSession {
     this.#client.uncork()
     for (const part of parts) if (part.kind === 'data') this.#look(part)
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
+    this.#waitFor(this.#seen.caughtUp())
     this.#flow()
   }
 
@@ -199,15 +241,11 @@ export class SocketSession {
       this.#observe(message)
       return
     }
-    const bytes = part.wire.length
-    this.#behindBytes += bytes
     const looking = (this.#looking ?? Promise.resolve())
       .then(() => message)
       .then((read) => {
-        this.#behindBytes -= bytes
         if (this.#looking === looking) this.#looking = null
         this.#observe(read)
-        this.#flow()
       })
     this.#looking = looking
   }
@@ -228,12 +266,15 @@ export class SocketSession {
   #tell(event: string): void {
     this.#notices.push(textFrame(event))
     this.#writeNotices()
+    this.#flow()
   }
 
   /** `isBetween`: the reader may be further already than what was written. */
   #writeNotices(isBetween = this.#fromUpstream.isBetweenMessages): void {
     if (this.#isClientGone) return
-    if (isBetween) for (const notice of this.#notices.splice(0)) this.#client.write(notice)
+    if (isBetween) {
+      for (const notice of this.#notices.splice(0)) if (!this.#client.write(notice)) this.#isClientFull = true
+    }
     if (isBetween || this.#fromUpstream.isBetweenFrames) this.#writeClose()
   }
 
@@ -246,10 +287,12 @@ export class SocketSession {
 
   /** Back-pressure both ways. */
   #flow(): void {
-    if (this.#inbox.isFull || this.#isUpstreamFull) this.#client.pause()
+    // What is refused is answered, so that a client that does not read is not read either.
+    const isDeaf = this.#isClientFull || this.#notices.length > 0
+    const isAhead = this.#unread.length > 0 || this.#inbox.isFull || this.#isUpstreamFull
+    if (!this.#isClientGone && (isAhead || isDeaf)) this.#client.pause()
     else this.#client.resume()
-    const isBehind = this.#behindBytes > limits.observerBacklogBytesMax
-    const isPaused = (this.#isClientFull && !this.#isClientGone) || isBehind
+    const isPaused = (this.#isClientFull && !this.#isClientGone) || this.#behind > 0
     if (isPaused === this.#isPaused) return
     this.#isPaused = isPaused
     if (isPaused) this.#upstream.pause()
@@ -275,7 +318,7 @@ export class SocketSession {
   #closeIfIdle(): void {
     if (this.#meter.running > 0) return
     if (this.#isRevoked) this.close(CLOSE.policy, 'The API key is not in force any more.')
-    else if (this.#isDraining) this.close(CLOSE.restart, 'The gateway is restarting.')
+    else if (this.#isDraining) this.close(CLOSE.restart, RESTARTING)
   }
 
   #clientClosed(): void {

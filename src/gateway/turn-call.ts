@@ -14,7 +14,7 @@ import { Silence } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { askForStored, type LeftReply } from './leave.ts'
-import { explainThrown } from './refusals.ts'
+import { explainThrown, refuseTooManyCalls } from './refusals.ts'
 
 /** What is known of a turn before it is admitted. */
 export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
@@ -49,24 +49,30 @@ export async function admitTurn(
   gateway: Gateway,
   isRecorded = true,
 ): Promise<AdmittedTurn> {
-  const call = turnOf(handshake, planned, gateway)
-  const { requestId } = call.exchange
-  let admission: AdmitResult
-  try {
-    admission = await admit(call, gateway)
-  } catch (error) {
-    const refusal = explainThrown(error, requestId, gateway.log)
-    gateway.counts.refused(refusal.code)
-    return { kind: 'refused', refusal, requestId, balanceNanos: null }
+  const { keyShares } = gateway
+  const share = keyShares.enter(handshake.digest)
+  if (share === null) return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway)
+  const call = { ...turnOf(handshake, planned, gateway), share }
+  const admission = await admitOrExplain(call, gateway)
+  if (admission.kind === 'admitted') {
+    gateway.reached('admitted')
+    return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, gateway) }
   }
+  keyShares.leave(share)
   if (admission.kind === 'client_left') return admission
-  if (admission.kind === 'refused') {
-    const { refusal, balanceNanos } = admission
-    if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
-    return { kind: 'refused', refusal, requestId, balanceNanos }
+  const { refusal, balanceNanos } = admission
+  if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
+  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos }
+}
+
+/** A socket outlives a store that cannot answer. */
+async function admitOrExplain(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
+  try {
+    return await admit(call, gateway)
+  } catch (error) {
+    const refusal = explainThrown(error, call.exchange.requestId, gateway.log)
+    return { kind: 'refused', refusal, balanceNanos: null }
   }
-  gateway.reached('admitted')
-  return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, gateway) }
 }
 
 /** A turn refused before the store is asked. */
@@ -225,6 +231,7 @@ export class TurnCall implements LeftReply {
     } finally {
       this.#taps.callOver(head, whole)
       this.#gateway.inFlight.count -= 1
+      this.#gateway.keyShares.leave(this.call.share)
     }
   }
 

@@ -433,6 +433,7 @@ export const limits = {
   socketHandshakeMs: 10_000,
   socketMessageBytesMax: 64 * MiB,
   socketAheadBytesMax: MiB,
+  socketAheadMessagesMax: 64,
   turnsPerSocketMax: 64,
   rejectedTurnMs: 10_000,
   socketKeyLookMs: 2_000,

@@ -42,6 +42,7 @@ export interface MetricSources {
   readonly load: StoreLoad
   readonly inFlight: { readonly count: number }
   readonly waitingCalls: { readonly size: number }
+  readonly sockets: { readonly count: number }
   webhooksWaiting(): Promise<number | null>
   webhookFailures(): number
   /** Open connections to upstream; null for a surface without one. */
@@ -163,6 +164,13 @@ export const METRICS: readonly Metric[] = [
     labels: [],
     help: 'Calls of this node that are upstream now.',
     read: ({ inFlight }) => only(inFlight.count),
+  },
+  {
+    name: 'tollgate_sockets_open',
+    type: 'gauge',
+    labels: [],
+    help: 'WebSockets of this node that are open. Their turns are calls.',
+    read: ({ sockets }) => only(sockets.count),
   },
   {
     name: 'tollgate_calls_waiting',

@@ -1,11 +1,18 @@
 import { once } from 'node:events'
+import type { IncomingHttpHeaders } from 'node:http'
 import { type ClientOptions, WebSocket } from 'ws'
-import type { Simulator } from '../../simulator/start-simulator.ts'
 import { dig } from './dig.ts'
+
+export interface SocketServer {
+  readonly host: string
+  readonly port: number
+}
 
 /** A plain WebSocket client: what the tests see are the messages on the wire, no SDK in between. */
 export interface SocketClient {
   readonly ws: WebSocket
+  /** With which the handshake was answered. */
+  readonly headers: IncomingHttpHeaders
   readonly received: readonly unknown[]
   send(event: object | string): void
   /** The messages from the one after the last that was taken to the first that fits. */
@@ -15,13 +22,13 @@ export interface SocketClient {
 }
 
 export async function openSocket(
-  simulator: Pick<Simulator, 'host' | 'port'>,
+  server: SocketServer,
   path: string,
   options: ClientOptions & { protocols?: string[]; behaviour?: string } = {},
 ): Promise<SocketClient> {
   const { protocols = [], behaviour, ...rest } = options
   const headers = { ...rest.headers, ...(behaviour === undefined ? {} : { 'x-simulator': behaviour }) }
-  const ws = new WebSocket(`ws://${simulator.host}:${simulator.port}${path}`, protocols, {
+  const ws = new WebSocket(`ws://${server.host}:${server.port}${path}`, protocols, {
     perMessageDeflate: false,
     ...rest,
     headers,
@@ -42,7 +49,7 @@ export async function openSocket(
       resolve({ code, reason: reason.toString() })
     })
   })
-  await once(ws, 'open')
+  const [[{ headers: answered }]] = await Promise.all([once(ws, 'upgrade'), once(ws, 'open')])
   ws.on('error', () => undefined)
 
   const takeUntil = async (fits: (event: unknown) => boolean): Promise<unknown[]> => {
@@ -60,6 +67,7 @@ export async function openSocket(
   }
   return {
     ws,
+    headers: answered,
     received,
     send: (event) => ws.send(typeof event === 'string' ? event : JSON.stringify(event)),
     takeUntil,
@@ -79,11 +87,11 @@ function isJson(text: string): boolean {
 
 /** The head and body with which a handshake is answered that is refused. */
 export async function refusedSocket(
-  simulator: Simulator,
+  server: SocketServer,
   path: string,
   headers: Record<string, string> = {},
 ): Promise<{ status: number; body: unknown }> {
-  const ws = new WebSocket(`ws://${simulator.host}:${simulator.port}${path}`, { headers })
+  const ws = new WebSocket(`ws://${server.host}:${server.port}${path}`, { headers })
   const [, response] = await once(ws, 'unexpected-response')
   const chunks: Buffer[] = []
   for await (const chunk of response) chunks.push(chunk)

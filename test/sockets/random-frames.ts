@@ -20,9 +20,8 @@ const CLOSE_CODES = [
 export function randomFrames(seed: number, inflate: Deflate | null): RandomFrames {
   const random = new Random(seed)
   const from = random.pick(['client', 'server'] as const)
-  const frames = Array.from({ length: random.from(1, 5) }, () =>
-    randomMessage(random, inflate !== null),
-  ).flat()
+  const compress = inflate === null ? null : compressorOf(inflate)
+  const frames = Array.from({ length: random.from(1, 5) }, () => randomMessage(random, compress)).flat()
   if (random.oneIn(8)) frames.push(...frames.splice(random.below(frames.length), 1))
   const keyed = frames.map((frame) => (from === 'client' ? { ...frame, key: randomBytes(random, 4) } : frame))
   const bytes = mutated(random, sequenceOf(from, keyed))
@@ -41,12 +40,23 @@ function randomBytes(random: Random, length: number): Buffer {
   return Buffer.from(Array.from({ length }, () => random.below(256)))
 }
 
-function randomMessage(random: Random, maybeCompressed: boolean): WireFrame[] {
+type Compress = (plain: Buffer) => Buffer
+
+function compressorOf({ contextTakeover, windowBits }: Deflate): Compress {
+  let before = Buffer.alloc(0)
+  return (plain) => {
+    const compressed = deflated(plain, windowBits, before)
+    if (contextTakeover) before = Buffer.concat([before, plain])
+    return compressed
+  }
+}
+
+function randomMessage(random: Random, compress: Compress | null): WireFrame[] {
   const opcode = random.pick([1, 1, 2])
-  const isCompressed = maybeCompressed && !random.oneIn(4)
+  const isCompressed = compress !== null && !random.oneIn(4)
   const text = Buffer.from(random.pick(TEXTS))
   const plain = opcode === 1 && !random.oneIn(20) ? text : randomBytes(random, random.pick(LENGTHS))
-  const payload = isCompressed ? deflated(plain) : plain
+  const payload = isCompressed ? compress(plain) : plain
   const cuts = random.oneIn(2)
     ? []
     : Array.from({ length: random.below(4) }, () => random.below(payload.length + 1))

@@ -49,9 +49,10 @@ export function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
 
 export const singleBytes = (bytes: Buffer): Buffer[] => chunksOf(bytes, [...bytes.keys()])
 
-/** A message's payload as permessage-deflate has it, for a stream that knows nothing of before. */
-export function deflated(payload: Buffer | string, windowBits = 15): Buffer {
-  const whole = deflateRawSync(payload, { windowBits, finishFlush: zlib.Z_SYNC_FLUSH })
+/** A message's payload as permessage-deflate has it, for a stream that has read this much before. */
+export function deflated(payload: Buffer | string, windowBits = 15, before?: Buffer): Buffer {
+  const dictionary = before === undefined || before.length === 0 ? {} : { dictionary: before }
+  const whole = deflateRawSync(payload, { windowBits, finishFlush: zlib.Z_SYNC_FLUSH, ...dictionary })
   return whole.subarray(0, -4)
 }
 

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { opcodeOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
+
+/** A turn that has begun. */
+async function begin({ client, upstream }: RawSocket, responseId: string): Promise<void> {
+  const create = createFrame()
+  const arrived = upstream.receivedBytes(upstream.received.length + create.length)
+  await client.send(create)
+  await arrived
+  await upstream.send(Buffer.concat([created(responseId), delta('Well, ')]))
+  await hasMessages(client, 2)
+}
+
+const closed = (socket: RawSocket) =>
+  socket.client.until(() => closeCodeOf(socket.client) !== null, 'a close frame')
+
+const lastText = ({ client }: RawSocket) =>
+  splitFrames(client.received)
+    .filter((frame) => opcodeOf(frame) === 1)
+    .at(-1)
+    ?.toString() ?? ''
+
+test('a key that is revoked loses its idle sockets with 1008, and no other key does', async () => {
+  await using bench = await startRawBench()
+  const { id, key } = await bench.gateway.createKey('leaves')
+  const sockets = [await bench.open({ key }), await bench.open({ key })]
+  const other = await bench.open()
+  await bench.gateway.revokeKey(id)
+  for (const socket of sockets) {
+    await closed(socket)
+    assert.equal(closeCodeOf(socket.client), 1008)
+    socket.client.socket.end()
+    await socket.upstream.ended
+  }
+  await begin(other, 'resp_other')
+  await other.upstream.send(ended('resp_other'))
+  await bench.turns(other.id, 1)
+})
+
+test('a turn that runs while its key is revoked goes to its end, then the socket is closed with 1008', async () => {
+  await using bench = await startRawBench()
+  const { id, key } = await bench.gateway.createKey('leaves')
+  const [busy, idle] = [await bench.open({ key }), await bench.open({ key })]
+  await begin(busy, 'resp_last')
+  await bench.gateway.revokeKey(id)
+  // When the idle one is closed, the gateway knows.
+  await closed(idle)
+  assert.equal(closeCodeOf(busy.client), null)
+  await busy.upstream.send(delta('goodbye.'), ended('resp_last'))
+  await closed(busy)
+  assert.equal(closeCodeOf(busy.client), 1008)
+  assert.match(lastText(busy), /response\.completed/)
+  const [turn = {}] = await bench.turns(busy.id, 1)
+  assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
+  busy.client.socket.destroy()
+  await assertBooksBalance(bench.gateway)
+})
+
+test('once a revocation has returned no turn is admitted, and the client is told 401 and 1008', async () => {
+  await using bench = await startRawBench()
+  const { id, key } = await bench.gateway.createKey('leaves')
+  const socket = await bench.open({ key })
+  await bench.gateway.revokeKey(id)
+  await socket.client.send(createFrame({ stream_id: 's' }))
+  await closed(socket)
+  assert.equal(closeCodeOf(socket.client), 1008)
+  const texts = splitFrames(socket.client.received).filter((frame) => opcodeOf(frame) === 1)
+  for (const text of texts) assert.match(text.toString(), /"status":401.*invalid_api_key/)
+  await socket.upstream.ended
+  assert.ok(splitFrames(socket.upstream.received).every((frame) => opcodeOf(frame) === 8))
+  socket.client.socket.destroy()
+})
+
+test('on shutdown idle sockets are closed with 1012 at once, and others when their turn has ended', async () => {
+  await using bench = await startRawBench({ settings: { drainMs: 60_000 } })
+  const [busy, idle] = [await bench.open(), await bench.open()]
+  await begin(busy, 'resp_last')
+  const stopped = bench.stop()
+  await closed(idle)
+  assert.equal(closeCodeOf(idle.client), 1012)
+  const already = busy.upstream.received.length
+  await busy.client.send(createFrame({ input: 'one more' }))
+  await busy.upstream.send(delta('bye.'))
+  await hasMessages(busy.client, 3)
+  assert.equal(closeCodeOf(busy.client), null, 'the turn runs')
+  await busy.upstream.send(ended('resp_last'))
+  await closed(busy)
+  assert.equal(closeCodeOf(busy.client), 1012)
+  assert.match(lastText(busy), /response\.completed/)
+  const more = splitFrames(busy.upstream.received.subarray(already)).map(opcodeOf)
+  assert.ok(!more.includes(1), 'nothing more was begun')
+  for (const { client } of [busy, idle]) client.socket.end()
+  await stopped
+})
+
+test('a turn that outlasts the drain time is cut and settled, and its client told 1012', async () => {
+  let settled = 0
+  const reached = (point: string) => {
+    if (point === 'settled') settled += 1
+  }
+  await using bench = await startRawBench({ settings: { drainMs: 200 }, reached })
+  const socket = await bench.open()
+  await begin(socket, 'resp_long')
+  const before = settled
+  const stopped = bench.stop()
+  await socket.client.ended
+  socket.client.socket.destroy()
+  await stopped
+  assert.equal(settled, before + 1)
+  assert.equal(closeCodeOf(socket.client), 1012)
+})

@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { noise } from '../support/wire-bytes.ts'
+import { opcodeOf, type RawBench, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import {
+  closeCodeOf,
+  closeFrameOf,
+  created,
+  createFrame,
+  delta,
+  ended,
+  hasMessages,
+  USAGE,
+} from './turn-events.ts'
+import { wireOf } from './wire-frames.ts'
+
+let bench: RawBench
+before(async () => {
+  bench = await startRawBench()
+})
+after(() => bench[Symbol.asyncDispose]())
+afterEach(() => assertBooksBalance(bench.gateway))
+
+const words = ['Toll', 'gates ', 'are ', 'old.']
+let responses = 0
+
+/** A turn of which so much has come to the client. */
+async function inMidTurn(options: { key?: string; request?: object } = {}) {
+  const socket = await bench.open(options.key === undefined ? {} : { key: options.key })
+  return { ...socket, responseId: await beginTurn(socket, options.request) }
+}
+
+async function beginTurn({ client, upstream }: RawSocket, request: object = {}): Promise<string> {
+  const responseId = `resp_${responses++}`
+  const already = splitFrames(client.received).length
+  const create = createFrame(request)
+  const arrived = upstream.receivedBytes(upstream.received.length + create.length)
+  await client.send(create)
+  await arrived
+  await upstream.send(Buffer.concat([created(responseId), ...words.map(delta)]))
+  await hasMessages(client, already + 1 + words.length)
+  return responseId
+}
+
+const figures = (record: Readonly<Record<string, unknown>>) => [
+  ...['state', 'estimated', 'model', 'status'].map((name) => record[name]),
+  JSON.stringify(record['usage']),
+  nanosOf(record['cost_usd']),
+]
+
+/** The ways in which a client leaves. */
+const LEAVINGS: Record<string, (socket: RawSocket) => unknown> = {
+  'a close frame': ({ client }) => client.send(closeFrameOf(1000, 'client')),
+  'a close frame without a code': ({ client }) => client.send(wireOf('client', { opcode: 8, payload: '' })),
+  FIN: ({ client }) => client.socket.end(),
+  RST: ({ client }) => client.reset(),
+}
+
+for (const [way, leave] of Object.entries(LEAVINGS)) {
+  test(`a client that leaves an idle socket by ${way} ends it upstream, and what ran before is billed`, async () => {
+    const socket = await inMidTurn()
+    await socket.upstream.send(ended(socket.responseId))
+    await hasMessages(socket.client, 2 + words.length)
+    await bench.turns(socket.id, 1)
+    leave(socket)
+    const { client, upstream } = socket
+    await upstream.until(() => splitFrames(upstream.received).some((each) => opcodeOf(each) === 8), 'a close')
+    await upstream.send(closeFrameOf(1000))
+    upstream.socket.end()
+    await client.ended
+    await upstream.ended
+    const [turn = {}] = await bench.turns(socket.id, 1)
+    assert.equal(turn['estimated'], false)
+    // 1,000 × $2.50/M + 100 × $10/M.
+    assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
+  })
+}
+
+test('a turn that is left costs the same, in whichever way it was left', async () => {
+  const bills = new Map<string, unknown>()
+  for (const [way, leave] of Object.entries(LEAVINGS)) {
+    const socket = await inMidTurn()
+    leave(socket)
+    await socket.upstream.ended
+    const [turn = {}] = await bench.turns(socket.id, 1)
+    assert.equal(turn['state'], 'settled', way)
+    assert.equal(turn['estimated'], true, way)
+    assert.ok(nanosOf(turn['cost_usd']) > 0, way)
+    bills.set(way, figures(turn))
+    socket.client.socket.destroy()
+  }
+  const [first] = bills.values()
+  for (const [way, bill] of bills) assert.deepEqual(bill, first, way)
+})
+
+test('a turn that was left is billed by its usage where upstream states it at once', async () => {
+  for (const [way, leave] of Object.entries(LEAVINGS)) {
+    // What the tool has used cannot be told from what was delivered: it is read to its end.
+    const socket = await inMidTurn({
+      request: { tools: [{ type: 'web_search' }], previous_response_id: 'resp_before' },
+    })
+    leave(socket)
+    await socket.client.ended
+    await fetch(`${bench.gateway.url}/healthz`)
+    await socket.upstream.send(ended(socket.responseId))
+    const [turn = {}] = await bench.turns(socket.id, 1)
+    assert.deepEqual(
+      [turn['estimated'], JSON.stringify(turn['usage']).includes(String(USAGE.input_tokens))],
+      [false, true],
+      way,
+    )
+    await socket.upstream.ended
+    socket.client.socket.destroy()
+  }
+})
+
+test('a client that closes in mid-turn is answered by a close frame', async () => {
+  const socket = await inMidTurn()
+  await socket.client.send(closeFrameOf(4_001, 'client'))
+  await socket.client.until(() => closeCodeOf(socket.client) !== null, 'a close frame')
+  assert.equal(closeCodeOf(socket.client), 4_001)
+  await socket.client.ended
+  socket.client.socket.end()
+  await socket.upstream.ended
+})
+
+/** The ways in which upstream fails in mid-turn, and what of it the client is told. */
+const FAILURES: Record<string, [fail: (socket: RawSocket) => unknown, code: number | null]> = {
+  RST: [({ upstream }) => upstream.reset(), null],
+  FIN: [({ upstream }) => upstream.socket.end(), null],
+  'a close frame': [
+    async ({ upstream }) => {
+      await upstream.send(closeFrameOf(1011))
+      upstream.socket.end()
+    },
+    1011,
+  ],
+  'a reserved opcode': [({ upstream }) => upstream.send(wireOf('server', { opcode: 5, payload: 'x' })), 1011],
+  'a masked frame': [
+    ({ upstream }) => upstream.send(wireOf('server', { opcode: 1, payload: '{}', key: Buffer.alloc(4, 7) })),
+    1011,
+  ],
+  'bytes that are no frames': [
+    ({ upstream }) => upstream.send(Buffer.from('HTTP/1.1 500 Oops\r\n\r\n')),
+    1011,
+  ],
+  'text that is not UTF-8': [
+    ({ upstream }) => upstream.send(wireOf('server', { opcode: 1, payload: Buffer.from([0xc3, 0x28]) })),
+    1011,
+  ],
+}
+
+for (const [way, [fail, code]] of Object.entries(FAILURES)) {
+  test(`upstream that ends in mid-turn by ${way} leaves an estimated bill and nothing held`, async () => {
+    const socket = await inMidTurn()
+    await fail(socket)
+    await socket.client.ended
+    assert.equal(closeCodeOf(socket.client), code)
+    socket.client.socket.end()
+    const [turn = {}] = await bench.turns(socket.id, 1)
+    assert.ok(turn['state'] === 'settled' || turn['state'] === 'interrupted', String(turn['state']))
+    if (turn['state'] === 'settled') assert.equal(turn['estimated'], true)
+    await socket.upstream.ended.catch(() => {})
+  })
+}
+
+test('upstream that dies before it begins a turn costs nothing', async () => {
+  const socket = await bench.open()
+  const create = createFrame()
+  await socket.client.send(create)
+  await socket.upstream.receivedBytes(create.length)
+  socket.upstream.reset()
+  await socket.client.ended
+  const [turn = {}] = await bench.turns(socket.id, 1)
+  assert.equal(nanosOf(turn['cost_usd']), 0)
+  socket.client.socket.destroy()
+})
+
+test('JSON that nobody knows passes in mid-turn, and the turn goes on', async () => {
+  const socket = await inMidTurn()
+  const already = splitFrames(socket.client.received).length
+  const odd = ['{"type":"response.', '[]', 'null', '{"type":7}', '{"type":"error"', '{"response":{"id":1}}']
+  await socket.upstream.send(...odd.map((payload) => wireOf('server', { opcode: 1, payload })))
+  await socket.upstream.send(ended(socket.responseId))
+  await hasMessages(socket.client, already + odd.length + 1)
+  const [turn = {}] = await bench.turns(socket.id, 1)
+  assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
+  socket.client.socket.destroy()
+})
+
+test('a message of more than 64 MiB in mid-turn is the end of it, and memory stays bounded', async () => {
+  const socket = await inMidTurn()
+  const MiB = 1024 * 1024
+  const length = 65 * MiB
+  const chunk = noise(MiB)
+  socket.client.socket.removeAllListeners('data')
+  socket.client.socket.resume()
+  await socket.upstream.send(
+    wireOf('server', { opcode: 2, payload: '', length: BigInt(length), lengthBits: 64 }),
+  )
+  const before = process.memoryUsage().rss
+  for (let sent = 0; sent < length; sent += MiB) {
+    if (socket.upstream.socket.destroyed) break
+    await socket.upstream.send(chunk)
+  }
+  const [turn = {}] = await bench.turns(socket.id, 1)
+  assert.equal(turn['estimated'], true)
+  assert.ok(process.memoryUsage().rss - before < 300 * MiB)
+  await socket.client.ended
+  socket.client.socket.destroy()
+})
+
+for (const [status, usage] of [
+  ['failed', null],
+  ['failed', USAGE],
+  ['incomplete', USAGE],
+  ['cancelled', USAGE],
+  ['done', USAGE],
+] as const) {
+  test(`response.${status} ${usage === null ? 'without' : 'with'} usage ends a turn`, async () => {
+    const socket = await inMidTurn()
+    await socket.upstream.send(ended(socket.responseId, status, usage))
+    const [turn = {}] = await bench.turns(socket.id, 1)
+    assert.equal(turn['state'], 'settled')
+    if (usage !== null) assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
+    const next = await beginTurn(socket)
+    await socket.upstream.send(ended(next))
+    const [, second = {}] = await bench.turns(socket.id, 2)
+    assert.equal(nanosOf(second['cost_usd']), 3_500_000, 'and the next is billed by its own')
+    socket.client.socket.destroy()
+  })
+}
+
+test('a response that nobody has asked for has a record too', async () => {
+  const socket = await inMidTurn()
+  await socket.upstream.send(ended(socket.responseId))
+  await bench.turns(socket.id, 1)
+  await socket.upstream.send(Buffer.concat([created('resp_own'), delta('Hm.'), ended('resp_own')]))
+  const [, unasked = {}] = await bench.turns(socket.id, 2)
+  assert.equal(nanosOf(unasked['cost_usd']), 3_500_000)
+  socket.client.socket.destroy()
+})

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { dig, digText } from '../simulator/dig.ts'
+import { isTerminal } from '../simulator/socket-client.ts'
+import { until } from '../support/until.ts'
+import { create, simulated, startTurnsBench } from './turns-bench.ts'
+
+const bench = await startTurnsBench({ env: { TOLLGATE_DISCOUNT: '0.137' } })
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+
+type Json = Readonly<Record<string, unknown>>
+
+/** What of a record does not depend on how the call came. */
+const billOf = (record: Json) =>
+  Object.fromEntries(
+    [
+      ...['state', 'model', 'model_served', 'status', 'stop_reason', 'estimated', 'unpriced', 'overrun'],
+      ...['usage', 'cost_usd', 'list_cost_usd', 'key_id', 'price_version'],
+    ].map((name) => [name, record[name]]),
+  )
+
+/** The record of the same request by POST. */
+async function posted(event: object, key?: string): Promise<Json> {
+  const { type: _, generate: __, stream_id: ___, ...body } = event as Json
+  const options = { surface: 'chat', ...(key === undefined ? {} : { key }) } as const
+  const simulate = dig(body, 'metadata.x-simulator')
+  const behaviour = typeof simulate === 'string' ? { simulate } : {}
+  const reply = await bench.call('/v1/responses', { ...body, stream: true }, { ...options, ...behaviour })
+  assert.equal(reply.status, 200, reply.body.toString())
+  return await bench.record(reply.requestId)
+}
+
+const requests: Record<string, object> = {
+  'plain text': create(),
+  'another model, with reasoning': create({ model: 'gpt-6.1-sol', max_output_tokens: 2_000 }),
+  'a limit that cuts it off': create({ max_output_tokens: 16 }),
+  'usage with cached and reasoning tokens': simulated(
+    'usage={"input_tokens":1001,"output_tokens":77,"input_tokens_details":{"cached_tokens":500},"output_tokens_details":{"reasoning_tokens":40}}',
+  ),
+  'another tier than was asked for': simulated('tier=priority', { service_tier: 'auto' }),
+  'another model than was asked for': simulated('model=gpt-6.1-sol'),
+  'a search': create({ tools: [{ type: 'web_search' }], input: 'web_search: use the tool' }),
+  'no usage at all': simulated('no-usage'),
+}
+
+for (const [name, event] of Object.entries(requests)) {
+  test(`a turn costs what the same request by POST costs: ${name}`, async () => {
+    const wanted = await posted(event)
+    for (const perMessageDeflate of [false, { threshold: 0 }]) {
+      const socket = await bench.open({ perMessageDeflate })
+      await socket.turn(event)
+      const [turn = {}] = await bench.turns(socket.id, 1)
+      assert.deepEqual(billOf(turn), billOf(wanted))
+      assert.ok(name === 'no usage at all' || nanosOf(turn['cost_usd']) > 0)
+      socket.ws.close()
+    }
+  })
+}
+
+test('each turn has a record of its own, with the socket, the path and the client', async () => {
+  const socket = await bench.open({ headers: { 'user-agent': 'sockets/1' } })
+  for (const input of ['One.', 'Two.', 'Three.']) await socket.turn(create({ input }))
+  const turns = await bench.turns(socket.id, 3)
+  assert.equal(new Set(turns.map(({ id }) => id)).size, 3)
+  for (const turn of turns) {
+    assert.equal(turn['socket_id'], socket.id)
+    assert.equal(turn['path'], '/v1/responses')
+    assert.equal(turn['streamed'], true)
+    assert.equal(turn['user_agent'], 'sockets/1')
+    assert.match(String(turn['id']), /^req_/)
+    assert.ok(Number(turn['bytes_in']) > 0 && Number(turn['bytes_out']) > 0)
+  }
+  socket.ws.close()
+  const handshake = await bench.record(socket.id)
+  assert.equal(handshake['socket_id'], socket.id)
+  assert.equal(handshake['status'], 101)
+  assert.equal(handshake['state'], 'settled')
+  assert.equal(nanosOf(handshake['cost_usd']), 0)
+  assert.equal(nanosOf(handshake['list_cost_usd']), 0)
+})
+
+test('a turn that continues another is billed for the whole context', async () => {
+  const socket = await bench.open()
+  const first = await socket.turn(create())
+  const next = create({ input: 'And then?', previous_response_id: digText(first.at(-1), 'response.id') })
+  await socket.turn(next)
+  const [one = {}, two = {}] = await bench.turns(socket.id, 2)
+  assert.ok(Number(dig(two, 'usage.input_tokens')) > Number(dig(one, 'usage.output_tokens')))
+  assert.deepEqual(billOf(two), billOf(await posted(next)))
+  socket.ws.close()
+})
+
+test('lanes that run side by side are each billed for their own', async () => {
+  const socket = await bench.open()
+  const models = ['gpt-4o', 'gpt-6.1-sol', 'gpt-4o-mini']
+  const events = Array.from({ length: 12 }, (_, i) =>
+    simulated(`usage={"input_tokens":${100 + i},"output_tokens":${10 + i * i}}; drip=0`, {
+      stream_id: `lane ${i % 4}`,
+      model: models[i % 3],
+      input: `Turn ${i}.`,
+    }),
+  )
+  for (const event of events) socket.send(event)
+  for (const _ of events) await socket.takeUntil(isTerminal)
+  const lanes = socket.received.map((event) => dig(event, 'stream_id'))
+  assert.ok(lanes.some((lane, i) => i > 0 && lane !== lanes[i - 1] && lanes.lastIndexOf(lanes[i - 1]) > i))
+  const turns = await bench.turns(socket.id, 12)
+  const byInput = (records: Json[]) =>
+    records
+      .map((record) => [dig(record, 'usage.input_tokens'), billOf(record)] as const)
+      .sort(([one], [other]) => Number(one) - Number(other))
+  const wanted: Json[] = []
+  for (const event of events) wanted.push(await posted(event))
+  assert.deepEqual(byInput(turns), byInput(wanted))
+  socket.ws.close()
+})
+
+test('a warm-up is billed for its input, and what follows it too', async () => {
+  const socket = await bench.open()
+  const warm = await socket.turn(create({ generate: false, input: 'Be kind. '.repeat(50) }))
+  const [turn = {}] = await bench.turns(socket.id, 1)
+  assert.equal(dig(turn, 'usage.input_tokens'), dig(warm.at(-1), 'response.usage.input_tokens'))
+  assert.equal(dig(turn, 'usage.output_tokens'), 0)
+  assert.ok(nanosOf(turn['cost_usd']) > 0)
+  await socket.turn(create({ previous_response_id: digText(warm.at(-1), 'response.id') }))
+  const [, next = {}] = await bench.turns(socket.id, 2)
+  assert.ok(nanosOf(next['cost_usd']) > nanosOf(turn['cost_usd']))
+  socket.ws.close()
+})
+
+test('a steered response and its successor are two turns, each billed by its own usage', async () => {
+  const socket = await bench.open()
+  socket.send(simulated('stall=9', { stream_id: 'lane', max_output_tokens: 500 }))
+  const created = await socket.takeType('response.output_text.delta')
+  const id = digText(socket.received[0], 'response.id')
+  assert.ok(created)
+  socket.send({ type: 'response.steer', previous_response_id: id, input: 'Shorter, please.' })
+  const ended = await socket.takeType('response.incomplete')
+  // Its successor stalls as well; it is steered in its turn until the socket ends.
+  const successor = await socket.takeType('response.created')
+  assert.notEqual(dig(successor, 'response.id'), id)
+  socket.ws.close()
+  await socket.closed()
+  const turns = await bench.turns(socket.id, 2)
+  const steered = turns.find(
+    (turn) => dig(turn, 'usage.output_tokens') === dig(ended, 'response.usage.output_tokens'),
+  )
+  assert.ok(steered !== undefined, JSON.stringify(turns))
+  assert.equal(dig(steered, 'usage.input_tokens'), dig(ended, 'response.usage.input_tokens'))
+  assert.equal(steered['estimated'], false)
+  assert.ok(turns.every(({ state }) => state === 'settled'))
+})
+
+test('input for a response that is over begins nothing and costs nothing', async () => {
+  const socket = await bench.open()
+  const events = await socket.turn(create())
+  const id = digText(events.at(-1), 'response.id')
+  socket.send({ type: 'response.steer', previous_response_id: id, input: 'More.' })
+  await socket.takeType('response.steer.failed')
+  await socket.turn(create())
+  socket.ws.close()
+  const turns = await bench.turns(socket.id, 3)
+  const free = turns.filter((turn) => nanosOf(turn['cost_usd']) === 0)
+  assert.equal(free.length, 1, JSON.stringify(turns))
+})
+
+test('an error event before the response begins costs nothing, and the next turn is billed', async () => {
+  const socket = await bench.open()
+  for (const behaviour of ['status=429', 'status=500']) await socket.turn(simulated(behaviour))
+  await socket.turn(create())
+  socket.ws.close()
+  await socket.closed()
+  const turns = await bench.turns(socket.id, 3)
+  const [one = {}, two = {}, three = {}] = turns
+  assert.deepEqual(
+    [one, two, three].map(({ status }) => status),
+    [429, 500, 200],
+  )
+  assert.deepEqual(
+    [one, two].map((turn) => nanosOf(turn['cost_usd'])),
+    [0, 0],
+  )
+  assert.deepEqual(billOf(three), billOf(await posted(create())))
+})
+
+test('an error event in mid-turn ends it as one ends a stream', async () => {
+  const event = simulated('error-event=3')
+  const socket = await bench.open()
+  await socket.turn(event)
+  const [turn = {}] = await bench.turns(socket.id, 1)
+  const wanted = await posted(event)
+  assert.deepEqual(billOf(turn), billOf(wanted))
+  await socket.turn(create())
+  assert.deepEqual(billOf((await bench.turns(socket.id, 2))[1] ?? {}), billOf(await posted(create())))
+  socket.ws.close()
+})
+
+test('usage, the overview, the CSV and the audit agree with the turns, and the handshake is in no sum', async () => {
+  const owner = await bench.gateway.createKey('sums')
+  const before = await bench.manage('GET', `/v1/usage?key=${owner.id}`)
+  assert.equal(dig(before, 'total.requests'), 0)
+  const socket = await bench.open({ key: owner.key })
+  for (const model of ['gpt-4o', 'gpt-6.1-sol']) await socket.turn(create({ model }))
+  const turns = await bench.turns(socket.id, 2)
+  const sum = turns.reduce((all, turn) => all + nanosOf(turn['cost_usd']), 0)
+  const usage = await bench.manage('GET', `/v1/usage?key=${owner.id}`)
+  assert.equal(nanosOf(dig(usage, 'total.cost_usd')), sum)
+  assert.equal(dig(usage, 'total.requests'), 2)
+  const key = await bench.manage('GET', `/v1/keys/${owner.id}`)
+  assert.equal(nanosOf(key['month_spend_usd']), sum)
+  assert.equal(nanosOf(key['month_held_usd']), 0)
+
+  const all = await bench.manage('GET', '/v1/usage')
+  await until('the overview is as usage says', async () => {
+    const overview = await bench.manage('GET', '/gateway/v1/overview')
+    return nanosOf(overview['cost_usd']) === nanosOf(dig(all, 'total.cost_usd'))
+  })
+  const response = await fetch(`${bench.gateway.url}/gateway/v1/requests?socket=${socket.id}&format=csv`, {
+    headers: { authorization: `Bearer ${bench.gateway.adminKey}` },
+  })
+  const [head = '', ...rows] = (await response.text()).trim().split('\r\n')
+  const at = (name: string) => head.split(',').indexOf(name)
+  assert.equal(rows.length, 3)
+  assert.ok(rows.every((row) => row.split(',')[at('socket_id')] === socket.id))
+  const cost = rows.reduce((total, row) => total + nanosOf(row.split(',')[at('cost_usd')]), 0)
+  assert.equal(cost, sum)
+
+  await bench.manage('POST', '/gateway/v1/audit')
+  let audit: Json = {}
+  await until('the audit is done', async () => {
+    audit = await bench.manage('GET', '/gateway/v1/audit')
+    return audit['state'] !== 'running'
+  })
+  assert.equal(audit['balanced'], true, JSON.stringify(audit))
+  socket.ws.close()
+})

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { withDeadline } from '../support/deadline.ts'
+import { opcodeOf, payloadOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
+import type { Wire } from './wire.ts'
+import { sequenceOf, wireOf } from './wire-frames.ts'
+
+/** Frames that the gateway itself sends to a client, among those of upstream. */
+
+let bench: RawBench
+let key = ''
+before(async () => {
+  bench = await startRawBench()
+  key = (await bench.gateway.createKey('spent', { monthly_budget_usd: 0 })).key
+})
+after(() => bench[Symbol.asyncDispose]())
+
+const text = (payload: string) => wireOf('client', { opcode: 1, payload })
+const refused = text(JSON.stringify({ type: 'response.create', model: 'gpt-4o', input: 'x' }))
+const ping = wireOf('client', { opcode: 9, payload: 'seen' })
+
+/** A ping behind the message: when upstream has it, and a refusal was recorded, the message was judged. */
+async function refuseTurn(client: Wire, times = 1): Promise<void> {
+  const before = await refusals()
+  for (let i = 0; i < times; i++) await client.send(refused)
+  const judged = async () => {
+    while ((await refusals()) < before + times) await new Promise((resolve) => setImmediate(resolve))
+  }
+  await withDeadline(judged(), () => 'it was not refused')
+}
+
+async function refusals(): Promise<number> {
+  const path = '/gateway/v1/requests?state=refused&limit=100'
+  const { data } = (await bench.gateway.manage('GET', path)) as { data: unknown[] }
+  return data.length
+}
+
+const typesOf = (bytes: Buffer) =>
+  splitFrames(bytes).map((frame) => {
+    if (opcodeOf(frame) !== 1) return opcodeOf(frame)
+    const payload = payloadOf(frame).toString()
+    return payload.includes('budget_exceeded') ? 'refusal' : payload
+  })
+
+test('an error event waits for the end of a message of fragments, control frames do not', async () => {
+  const { client, upstream } = await bench.open({ key })
+  await upstream.send(wireOf('server', { opcode: 1, fin: 0, payload: '{"type":' }))
+  await client.receivedBytes(1)
+  await refuseTurn(client)
+  const middle = sequenceOf('server', [
+    { opcode: 9, payload: 'p' },
+    { opcode: 0, fin: 0, payload: '"response.' },
+  ])
+  const already = client.received.length
+  await upstream.send(middle)
+  assert.deepEqual((await client.receivedBytes(already + middle.length)).subarray(already), middle)
+  await upstream.send(wireOf('server', { opcode: 0, payload: 'x"}' }))
+  await client.until(() => client.received.includes('budget_exceeded'), 'the refusal')
+  assert.deepEqual(typesOf(client.received), ['{"type":', 9, 0, 0, 'refusal'])
+  client.socket.destroy()
+})
+
+test('an error event waits for the end of a frame that has come in part', async () => {
+  const { client, upstream } = await bench.open({ key })
+  const frame = wireOf('server', { opcode: 1, payload: `{"type":"${'x'.repeat(1_000)}"}` })
+  await upstream.send(frame.subarray(0, 500))
+  await client.receivedBytes(500)
+  await refuseTurn(client, 2)
+  assert.equal(client.received.length, 500)
+  const next = wireOf('server', { opcode: 1, payload: '{"type":"next"}' })
+  await upstream.send(Buffer.concat([frame.subarray(500), next]))
+  await client.until(() => client.received.includes('"next"'), 'what upstream sent')
+  await client.until(() => typesOf(client.received).filter((type) => type === 'refusal').length === 2, 'both')
+  assert.deepEqual(client.received.subarray(0, frame.length), frame)
+  assert.deepEqual(typesOf(client.received).slice(1).sort(), ['refusal', 'refusal', '{"type":"next"}'])
+  client.socket.destroy()
+})
+
+test('a header that has come in part is not broken up', async () => {
+  const { client, upstream } = await bench.open({ key })
+  const frame = wireOf('server', { opcode: 1, payload: 'y'.repeat(300) })
+  await upstream.send(frame.subarray(0, 3))
+  await client.send(ping)
+  await upstream.receivedBytes(ping.length)
+  await refuseTurn(client)
+  await upstream.send(frame.subarray(3))
+  await client.until(() => client.received.includes('yyy') && client.received.includes('budget_'), 'both')
+  await client.receivedBytes(frame.length + 200)
+  assert.deepEqual(
+    typesOf(client.received)
+      .map((type) => String(type).slice(0, 7))
+      .sort(),
+    ['refusal', 'yyyyyyy'],
+  )
+  client.socket.destroy()
+})
+
+test('what breaks the protocol closes the socket with the code that it has, and upstream hears nothing of it', async () => {
+  const broken: [string, Buffer, number][] = [
+    ['a frame that is not masked', wireOf('client', { opcode: 1, payload: '{}', key: null }), 1002],
+    ['a reserved opcode', wireOf('client', { opcode: 3, payload: '' }), 1002],
+    ['a reserved bit', wireOf('client', { opcode: 1, rsv: 4, payload: '{}' }), 1002],
+    ['a continuation of nothing', wireOf('client', { opcode: 0, payload: '{}' }), 1002],
+    ['a ping of fragments', wireOf('client', { opcode: 9, fin: 0, payload: '' }), 1002],
+    ['a close frame of one byte', wireOf('client', { opcode: 8, payload: 'x' }), 1002],
+  ]
+  for (const [name, bytes, code] of broken) {
+    const { client, upstream } = await bench.open()
+    await client.send(bytes)
+    await client.ended
+    const [close = Buffer.alloc(4), ...more] = splitFrames(client.received)
+    assert.deepEqual([opcodeOf(close), payloadOf(close).readUInt16BE(0), more], [8, code, []], name)
+    client.socket.end()
+    await upstream.ended
+    const kinds = splitFrames(upstream.received).map(opcodeOf)
+    assert.ok(kinds.length === 0 || (kinds.length === 1 && kinds[0] === 8), `${name}: ${kinds}`)
+  }
+})
+
+test('text that is not UTF-8 is not taken for a turn', async () => {
+  const { client } = await bench.open({ key })
+  await client.send(wireOf('client', { opcode: 1, payload: Buffer.from([0x7b, 0xff, 0xfe, 0x7d]) }))
+  await client.receivedBytes(4)
+  const [first = Buffer.alloc(4)] = splitFrames(client.received)
+  assert.ok([1, 8].includes(opcodeOf(first)))
+  client.socket.destroy()
+})

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { clockAt } from '../limits/clock-at.ts'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { dig } from '../simulator/dig.ts'
+import { isTerminal } from '../simulator/socket-client.ts'
+import { until } from '../support/until.ts'
+import { create, simulated, startTurnsBench, told } from './turns-bench.ts'
+
+const clock = clockAt('2026-11-12T12:00:00.000Z')
+const bench = await startTurnsBench({ clock }, { socketCompression: 'takeover' })
+after(() => bench.close())
+afterEach(() => bench.assertBooksBalance())
+const { gateway } = bench
+
+/** What upstream has been sent on sockets. */
+const upstreamGot = () => bench.entries.filter(({ kind }) => kind === 'message').length
+
+type Open = Awaited<ReturnType<typeof bench.open>>
+
+/** Sends what is to be refused; upstream hears nothing of it. */
+async function refused(socket: Open, message: object | string) {
+  const before = upstreamGot()
+  socket.send(message)
+  const [event, ...more] = await socket.takeUntil(isTerminal)
+  assert.equal(upstreamGot(), before, `upstream has got ${JSON.stringify(message)}`)
+  assert.deepEqual(more, [], 'the error event is all there is')
+  assert.match(String(dig(event, 'request_id')), /^req_/)
+  assert.equal(typeof dig(event, 'error.message'), 'string')
+  return { event, ...told(event) }
+}
+
+async function assertServes(socket: Open): Promise<void> {
+  const events = await socket.turn(create())
+  assert.equal(dig(events.at(-1), 'type'), 'response.completed', JSON.stringify(events.at(-1)))
+}
+
+test('a cap that is spent refuses turns with 402, on the lane that asked, and the socket stays open', async () => {
+  const { id, key } = await gateway.createKey('spent', { monthly_budget_usd: 0.0001 })
+  const socket = await bench.open({ key })
+  await socket.turn(simulated('usage={"output_tokens":5000}', { max_output_tokens: 6_000 }))
+  await until('it is spent', async () => {
+    const shown = await bench.manage('GET', `/v1/keys/${id}`)
+    return nanosOf(shown['month_held_usd']) === 0 && nanosOf(shown['month_spend_usd']) >= 100_000
+  })
+  for (const streamId of [undefined, 'lane']) {
+    const { event, ...rest } = await refused(socket, create(streamId ? { stream_id: streamId } : {}))
+    assert.deepEqual(rest, { type: 'error', status: 402, code: 'budget_exceeded', streamId })
+    const record = await bench.record(String(dig(event, 'request_id')))
+    assert.deepEqual(
+      [record['state'], record['code'], record['socket_id']],
+      ['refused', 'budget_exceeded', socket.id],
+    )
+    assert.ok(dig(event, 'error.details') !== undefined || dig(event, 'error.type') === 'billing_error')
+  }
+  await bench.manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: 1 })
+  await assertServes(socket)
+  socket.ws.close()
+})
+
+test('a turn waits while others hold what is left of a cap, and then goes', async () => {
+  const { id, key } = await gateway.createKey('held', { monthly_budget_usd: 0.001 })
+  const [busy, waiting] = [await bench.open({ key }), await bench.open({ key })]
+  busy.send(simulated('stall=5; usage={"output_tokens":1}', { max_output_tokens: 4_000 }))
+  await busy.takeType('response.created')
+  const before = upstreamGot()
+  waiting.send(create())
+  await until('it waits', async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1)
+  assert.equal(upstreamGot(), before)
+  waiting.ws.ping('control frames do not wait')
+  await new Promise((resolve) => waiting.ws.once('pong', resolve))
+  busy.ws.close()
+  const events = await waiting.takeUntil(isTerminal)
+  assert.equal(dig(events.at(-1), 'type'), 'response.completed')
+  waiting.ws.close()
+})
+
+test('messages behind one that waits keep their order, and a client that leaves takes them with it', async () => {
+  const { id, key } = await gateway.createKey('left', { monthly_budget_usd: 0.001 })
+  const [busy, waiting] = [await bench.open({ key }), await bench.open({ key })]
+  busy.send(simulated('stall=5; usage={"output_tokens":1}', { max_output_tokens: 4_000 }))
+  await busy.takeType('response.created')
+  const before = upstreamGot()
+  for (const input of ['one', 'two']) waiting.send(create({ input }))
+  await until('one waits', async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 1)
+  waiting.ws.terminate()
+  await until(
+    'nobody waits',
+    async () => (await bench.manage('GET', `/v1/keys/${id}`))['month_waiting'] === 0,
+  )
+  busy.ws.close()
+  await busy.closed()
+  await bench.turns(busy.id, 1)
+  assert.equal(upstreamGot(), before, 'what nobody waits for any more is not sent')
+})
+
+test('a model that the allowlist has not is refused with 403', async () => {
+  const { key } = await gateway.createKey('listed', { allowed_models: ['gpt-4o'] })
+  const socket = await bench.open({ key })
+  const { event: _, ...rest } = await refused(socket, create({ model: 'gpt-6.1-sol', stream_id: 's' }))
+  assert.deepEqual(rest, { type: 'error', status: 403, code: 'model_not_allowed', streamId: 's' })
+  await assertServes(socket)
+  socket.ws.close()
+})
+
+test('a model without a price is refused where a limit has to be kept', async () => {
+  const { key } = await gateway.createKey('limited', { monthly_budget_usd: 5 })
+  const socket = await bench.open({ key })
+  const { event: _, ...rest } = await refused(socket, create({ model: 'gpt-unheard-of' }))
+  assert.deepEqual(rest, { type: 'error', status: 404, code: 'model_not_priced', streamId: undefined })
+  await assertServes(socket)
+  socket.ws.close()
+})
+
+test('a key that has expired gets 401, and the socket is closed with 1008', async () => {
+  const expiresAt = new Date(clock.nowMs() + 60_000).toISOString()
+  const { key } = await gateway.createKey('short', { expires_at: expiresAt })
+  const socket = await bench.open({ key })
+  await assertServes(socket)
+  clock.set('2026-11-12T12:02:00.000Z')
+  const { event: _, ...rest } = await refused(socket, create({ stream_id: 'a' }))
+  assert.deepEqual(rest, { type: 'error', status: 401, code: 'invalid_api_key', streamId: 'a' })
+  assert.equal((await socket.closed()).code, 1008)
+})
+
+const twice = (member: string) => `{"type":"response.create","model":"gpt-4o","input":"x",${member}}`
+const odd: Record<string, object | string> = {
+  'background: true': create({ background: true }),
+  'what is no JSON': '{"type":"response.create",',
+  'an empty message': '',
+  'type twice': twice('"type":"response.steer"'),
+  'type twice, once with an escape': twice('"t\\u0079pe":"response.create"'),
+  'Type beside type': twice('"Type":"response.steer"'),
+  'model twice': twice('"model":"gpt-4o-mini"'),
+  'model twice, once with an escape': twice('"mod\\u0065l":"gpt-4o-mini"'),
+  'a model that is a number': create({ model: 7 }),
+  'a list instead of an object': `[${JSON.stringify(create())}]`,
+  'a string instead of an object': '"response.create"',
+  'two values': `${JSON.stringify(create())}${JSON.stringify(create())}`,
+  'a stream_id that is a number': create({ stream_id: 7 }),
+  'a stream_id that is too long': create({ stream_id: 's'.repeat(5_000) }),
+  'stream_id twice': twice('"stream_id":"a","stream_id":"b"'),
+  'background that is a string': create({ background: 'yes' }),
+  'previous_response_id twice': twice('"previous_response_id":"resp_a","previous_response_id":"resp_b"'),
+  'max_output_tokens twice': twice('"max_output_tokens":1,"max_output_tokens":100000'),
+}
+
+for (const [name, message] of Object.entries(odd)) {
+  test(`of a key with a cap, ${name} is refused with 400, and the socket stays open`, async () => {
+    const { key } = await gateway.createKey('capped', { monthly_budget_usd: 5 })
+    const socket = await bench.open({ key })
+    const { event: _, ...rest } = await refused(socket, message)
+    assert.equal(rest.type, 'error')
+    assert.equal(rest.status, 400)
+    assert.equal(rest.code, 'bad_request')
+    await assertServes(socket)
+    socket.ws.close()
+  })
+}
+
+for (const name of ['type twice', 'model twice', 'a stream_id that is a number', 'background: true']) {
+  test(`of any key, ${name} is refused`, async () => {
+    const socket = await bench.open()
+    const { event: _, ...rest } = await refused(socket, odd[name] ?? '')
+    assert.equal(rest.status, 400)
+    await assertServes(socket)
+    socket.ws.close()
+  })
+}
+
+const untyped: Record<string, object> = {
+  'no type': { ...create(), type: undefined },
+  'Type instead of type': { ...create(), type: undefined, Type: 'response.create' },
+  'a type that nobody knows': { ...create(), type: 'response.begin' },
+  'a type in other case': { ...create(), type: 'Response.Create' },
+}
+
+for (const [name, message] of Object.entries(untyped)) {
+  test(`a message with ${name} begins nothing that is not held`, async () => {
+    const { key } = await gateway.createKey('spent', { monthly_budget_usd: 0 })
+    const socket = await bench.open({ key })
+    const { event: _, ...rest } = await refused(socket, message)
+    assert.ok(rest.status === 402 || rest.status === 400, JSON.stringify(rest))
+    socket.ws.close()
+  })
+}
+
+test('where the client compresses with context takeover, a refusal closes the socket with 1008', async () => {
+  const { key } = await gateway.createKey('packed', { allowed_models: ['gpt-4o'] })
+  const socket = await bench.open({ key, perMessageDeflate: { threshold: 0 } })
+  assert.match(socket.ws.extensions, /permessage-deflate/)
+  await assertServes(socket)
+  const { event: _, ...rest } = await refused(socket, create({ model: 'gpt-6.1-sol' }))
+  assert.equal(rest.code, 'model_not_allowed')
+  assert.equal((await socket.closed()).code, 1008)
+})
+
+test('where it does not keep its context, the socket stays open', async () => {
+  await using other = await freshBench()
+  const { key } = await other.gateway.createKey('packed', { allowed_models: ['gpt-4o'] })
+  const perMessageDeflate = { threshold: 0, clientNoContextTakeover: true, serverNoContextTakeover: true }
+  const socket = await other.open({ key, perMessageDeflate })
+  assert.match(String(socket.headers['sec-websocket-extensions']), /client_no_context_takeover/)
+  const [event] = await socket.turn(create({ model: 'gpt-6.1-sol' }))
+  assert.equal(told(event).code, 'model_not_allowed')
+  await assertServes(socket)
+  socket.ws.close()
+})
+
+test('no credit is told as upstream tells it, and turns go when there is some again', async () => {
+  await using other = await freshBench()
+  await other.credit(0.0001)
+  const socket = await other.open()
+  await socket.turn(simulated('usage={"output_tokens":5000}', { max_output_tokens: 6_000 }))
+  await other.turns(socket.id, 1)
+  const [event] = await socket.turn(create())
+  const exhausted = { type: 'error', status: 429, code: 'credit_balance_exhausted', streamId: undefined }
+  assert.deepEqual(told(event), exhausted)
+  assert.equal(dig(event, 'error.type'), 'insufficient_quota')
+  await other.credit(100)
+  await assertServes(socket)
+  socket.ws.close()
+  const { data } = (await other.manage('GET', `/gateway/v1/requests?socket=${socket.id}&state=refused`)) as {
+    data: unknown[]
+  }
+  assert.deepEqual(
+    data.map((record) => [dig(record, 'id'), dig(record, 'code')]),
+    [[dig(event, 'request_id'), 'credit_balance_exhausted']],
+  )
+})
+
+/** With an account that has spent nothing, and an upstream that keeps no context. */
+async function freshBench() {
+  const other = await startTurnsBench({}, { socketCompression: 'no-takeover' })
+  return Object.assign(other, { [Symbol.asyncDispose]: () => other.close() })
+}

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import { type Deflated, deflater } from './deflater.ts'
+import { type OpenOptions, opcodeOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
+import type { Wire } from './wire.ts'
+import { chunksOf, sequenceOf, singleBytes, type WireFrame, wireOf } from './wire-frames.ts'
+
+let bench: RawBench
+before(async () => {
+  bench = await startRawBench()
+})
+after(() => bench[Symbol.asyncDispose]())
+
+const create = (input = 'Hello.', more: object = {}) =>
+  JSON.stringify({ type: 'response.create', model: 'gpt-4o', input, max_output_tokens: 16, ...more })
+const [TEXT, BINARY, CONTINUED, PING, PONG] = [1, 2, 0, 9, 10]
+const isControl = (frame: Buffer) => opcodeOf(frame) >= 8
+
+/** All that one side sends arrives as it was sent; of a client, control frames may come ahead of a message that is held. */
+async function assertPasses(from: Wire, to: Wire, pieces: readonly Buffer[], mayOvertake = false) {
+  const bytes = Buffer.concat(pieces)
+  const already = to.received.length
+  const arrived = to.receivedBytes(already + bytes.length)
+  await from.send(...pieces)
+  const got = (await arrived).subarray(already)
+  if (!mayOvertake) {
+    assert.equal(got.compare(bytes), 0, difference(got, bytes))
+    return
+  }
+  const sent = splitFrames(bytes)
+  const came = splitFrames(got)
+  for (const isWanted of [isControl, (frame: Buffer) => !isControl(frame)]) {
+    assert.deepEqual(came.filter(isWanted), sent.filter(isWanted))
+  }
+}
+
+function difference(got: Buffer, wanted: Buffer): string {
+  const at = wanted.findIndex((byte, i) => got[i] !== byte)
+  return `${got.length} bytes for ${wanted.length}, other from ${at} on: ${got.subarray(at, at + 40).toString('latin1')}`
+}
+
+/** As many pieces as there are frames, of the same message. */
+function fragmented(payload: string, sizes: readonly number[], between: readonly WireFrame[] = []) {
+  const bytes = Buffer.from(payload)
+  const cuts = sizes.map((_, i) => sizes.slice(0, i + 1).reduce((sum, size) => sum + size, 0))
+  const pieces = chunksOf(bytes, cuts)
+  return pieces.flatMap((piece, i): WireFrame[] => [
+    { opcode: i === 0 ? TEXT : CONTINUED, fin: i === pieces.length - 1 ? 1 : 0, payload: piece },
+    ...(i < pieces.length - 1 ? between : []),
+  ])
+}
+
+const sequences: Record<string, readonly WireFrame[]> = {
+  'a text frame': [{ opcode: TEXT, payload: create() }],
+  'binary JSON': [{ opcode: BINARY, payload: create() }],
+  'a length of 16 bits, and one of 64': [
+    { opcode: TEXT, payload: create('a'.repeat(1_000)) },
+    { opcode: TEXT, payload: create('b'.repeat(70_000)) },
+  ],
+  'lengths in more bits than they need': [
+    { opcode: TEXT, payload: create(), lengthBits: 64 },
+    { opcode: TEXT, payload: create('x'.repeat(300)), lengthBits: 64 },
+  ],
+  'fragments, of which some are empty': fragmented(create('one two three'), [1, 0, 5, 0, 20]),
+  'a ping between fragments': fragmented(
+    create('pinged'),
+    [10, 10, 10],
+    [{ opcode: PING, payload: 'in between' }],
+  ),
+  'control frames of every size that is allowed': Array.from({ length: 126 }, (_, size) => ({
+    opcode: size % 2 === 0 ? PING : PONG,
+    payload: Buffer.alloc(size, size),
+  })),
+  'twenty messages': Array.from({ length: 20 }, (_, i) => ({ opcode: TEXT, payload: create(`${i}`) })),
+  'JSON with its own spaces, escapes and order': [
+    {
+      opcode: TEXT,
+      payload:
+        '\n{ "input" :\t"\\u0048i \u{1f600}", "model":"gpt-4o" ,"type" : "response\\u002ecreate" }\r\n',
+    },
+  ],
+}
+
+for (const [name, frames] of Object.entries(sequences)) {
+  test(`${name} of a client arrives as it was sent, in one packet and byte by byte`, async () => {
+    for (const split of [(bytes: Buffer) => [bytes], singleBytes]) {
+      const { client, upstream } = await bench.open()
+      const bytes = sequenceOf('client', frames)
+      await assertPasses(client, upstream, bytes.length > 5_000 ? [bytes] : split(bytes), true)
+      client.socket.destroy()
+    }
+  })
+
+  test(`${name} of upstream arrives as it was sent, in one packet and byte by byte`, async () => {
+    for (const split of [(bytes: Buffer) => [bytes], singleBytes]) {
+      const { client, upstream } = await bench.open()
+      const bytes = sequenceOf('server', frames)
+      await assertPasses(upstream, client, bytes.length > 5_000 ? [bytes] : split(bytes))
+      upstream.socket.destroy()
+    }
+  })
+}
+
+test('a mask is passed on, whatever its key', async () => {
+  const { client, upstream } = await bench.open()
+  const keys = [Buffer.alloc(4), Buffer.alloc(4, 0xff), Buffer.from([0, 0, 0, 1]), randomBytes(4)]
+  const frames = keys.map((key) => wireOf('client', { opcode: TEXT, payload: create(), key }))
+  await assertPasses(client, upstream, frames)
+  client.socket.destroy()
+})
+
+test('a megabyte in one message, in pieces that respect no boundary, both ways', async () => {
+  const { client, upstream } = await bench.open()
+  const payload = create('m'.repeat(1_000_000))
+  const cuts = Array.from({ length: 60 }, (_, i) => 1 + i * 17_001)
+  const one = wireOf('client', { opcode: TEXT, payload })
+  await assertPasses(client, upstream, chunksOf(one, cuts))
+  const other = wireOf('server', { opcode: TEXT, payload })
+  await assertPasses(upstream, client, chunksOf(other, cuts))
+  client.socket.destroy()
+})
+
+test('a ping passes while a message of many fragments has not ended', async () => {
+  const { client, upstream } = await bench.open()
+  const [first, ...rest] = fragmented(create('waits'), [20])
+  assert.ok(first !== undefined)
+  await client.send(wireOf('client', first))
+  const ping = wireOf('client', { opcode: PING, payload: 'now' })
+  await assertPasses(client, upstream, [ping])
+  const arrived = upstream.receivedBytes(ping.length + sequenceOf('client', [first, ...rest]).length)
+  await client.send(sequenceOf('client', rest))
+  assert.deepEqual((await arrived).subarray(ping.length), sequenceOf('client', [first, ...rest]))
+  client.socket.destroy()
+})
+
+const EXTENSION = 'permessage-deflate'
+const FRESH = `${EXTENSION}; client_no_context_takeover; server_no_context_takeover`
+const agreements: Record<string, { agreed: OpenOptions; keepsContext: boolean; windowBits?: number }> = {
+  'with context takeover': { agreed: { offer: EXTENSION, agree: EXTENSION }, keepsContext: true },
+  'without context takeover': { agreed: { offer: FRESH, agree: FRESH }, keepsContext: false },
+  'with a small window': {
+    agreed: {
+      offer: `${EXTENSION}; client_max_window_bits`,
+      agree: `${EXTENSION}; client_max_window_bits=9; server_max_window_bits=9`,
+    },
+    keepsContext: true,
+    windowBits: 9,
+  },
+}
+
+for (const [name, { agreed, keepsContext, windowBits = 15 }] of Object.entries(agreements)) {
+  test(`compressed messages ${name} arrive as they were sent, both ways`, async () => {
+    const { client, upstream } = await bench.open(agreed)
+    for (const [side, from, to] of [
+      ['client', client, upstream],
+      ['server', upstream, client],
+    ] as const) {
+      const deflate = deflater({ keepsContext, windowBits })
+      const frames: WireFrame[] = []
+      for (let i = 0; i < 6; i++) frames.push(...(await compressed(deflate, create(`turn ${i % 2}`), i)))
+      const bytes = sequenceOf(side, frames)
+      await assertPasses(from, to, chunksOf(bytes, [1, 7, 100, bytes.length - 3]), true)
+    }
+    client.socket.destroy()
+  })
+}
+
+/** The third is not compressed, which each message chooses for itself, and the fourth is of three fragments. */
+async function compressed(deflate: Deflated, text: string, i: number): Promise<WireFrame[]> {
+  if (i === 2) return [{ opcode: TEXT, payload: text }]
+  const payload = await deflate(text)
+  if (i !== 3) return [{ opcode: TEXT, rsv: 4, payload }]
+  return [
+    { opcode: TEXT, rsv: 4, fin: 0, payload: payload.subarray(0, 2) },
+    { opcode: CONTINUED, fin: 0, payload: '' },
+    { opcode: CONTINUED, payload: payload.subarray(2) },
+  ]
+}
+
+test('close frames pass with their code and reason, either way, and end both connections', async () => {
+  const reason = Buffer.concat([Buffer.from([0x0f, 0xa1]), Buffer.from('enough')])
+  for (const closer of ['client', 'upstream'] as const) {
+    const { client, upstream } = await bench.open()
+    const [from, to] = closer === 'client' ? [client, upstream] : [upstream, client]
+    const [side, otherSide] =
+      closer === 'client' ? (['client', 'server'] as const) : (['server', 'client'] as const)
+    await assertPasses(from, to, [wireOf(side, { opcode: 8, payload: reason })])
+    await assertPasses(to, from, [wireOf(otherSide, { opcode: 8, payload: reason })])
+    upstream.socket.end()
+    await client.ended
+    client.socket.end()
+    await upstream.ended
+  }
+})
