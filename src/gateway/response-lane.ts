@@ -31,9 +31,12 @@ export class ResponseLane {
     return this.waiting.length === 0 && this.running.length === 0
   }
 
-  /** A response has begun. Whose it is, or null: no turn waits for one. */
-  begin(responseId: string | null): Sent | null {
-    const sent = this.#next()
+  /**
+   * A response has begun. Whose it is, or null: no turn waits for one. `isDoubtful`: some of those that wait may have been answered
+   * with an error.
+   */
+  begin(responseId: string | null, isDoubtful = false): Sent | null {
+    const sent = this.#next(isDoubtful || this.#errors > 0)
     if (sent === null) return null
     this.waiting.splice(this.waiting.indexOf(sent), 1)
     if (sent.isSteer) this.#accepted = Math.max(0, this.#accepted - 1)
@@ -48,12 +51,12 @@ export class ResponseLane {
     if (!sent.isSteer) this.keptBytes = 0
   }
 
-  #next(): Sent | null {
+  #next(isDoubtful: boolean): Sent | null {
     const steers = this.waiting.filter(({ isSteer }) => isSteer)
     const creates = this.waiting.filter(({ isSteer }) => !isSteer)
     if (this.#accepted > 0 && steers[0] !== undefined) return steers[0]
     const candidates = creates.length > 0 ? creates : steers
-    return (this.#errors > 0 ? largest(candidates) : candidates[0]) ?? null
+    return (isDoubtful ? largest(candidates) : candidates[0]) ?? null
   }
 
   find(responseId: string | null): Sent | undefined {
@@ -72,7 +75,11 @@ export class ResponseLane {
 
   /** Where every turn that waits was answered with an error, all of them are over. */
   rejected(): readonly Sent[] {
-    if (this.#errors === 0 || this.#errors < this.waiting.length) return []
+    return this.#errors === 0 || this.#errors < this.waiting.length ? [] : this.clear()
+  }
+
+  /** Nothing that waits will begin. */
+  clear(): readonly Sent[] {
     this.#errors = 0
     this.#accepted = 0
     return this.waiting.splice(0)

@@ -20,7 +20,7 @@ import { readOnMs } from './leave.ts'
 import { planCall } from './plan.ts'
 import { ResponseLane, type Sent } from './response-lane.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { admitTurn, type PlannedTurn, refuseTurn } from './turn-call.ts'
+import { admitBegunTurn, admitTurn, type PlannedTurn, refuseTurn } from './turn-call.ts'
 
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
@@ -56,12 +56,14 @@ export class ResponseLanes implements SocketMeter {
   readonly #gateway: Gateway
   readonly #lanes = new Map<string, ResponseLane>()
   /**
-   * Turns that an error has ended before they began. Errors do not say which message they answer, so their holds stay for a
-   * while: if a response begins after all, one of them is its.
+   * Turns that errors have ended before they began, as long as others are open: if a response begins after all, which an error
+   * had not been about, one of them is its.
    */
   readonly #rejected: Rejected[] = []
   readonly #settling = new Set<Promise<void>>()
-  /** Turns that an error has come to, and nothing after it. */
+  /** Errors that have answered a message that waits, of which it is not known in which lane. */
+  #errors = 0
+  /** Turns that seem to have ended without saying so. */
   readonly #failing = new Set<Sent>()
   #unasked: Unasked[] = []
   #socket: MeteredSocket | null = null
@@ -280,15 +282,18 @@ export class ResponseLanes implements SocketMeter {
       return true
     }
     if (this.#keepUnasked(event.lane, payload, event.responseId)) return false
-    const sent = lane.begin(event.responseId) ?? this.#revive(lane, event)
+    const before = lane.running.at(-1)
+    const sent = lane.begin(event.responseId, this.#errors > 0) ?? this.#revive(lane, event)
     if (sent === null) {
       // Of a response that ended here nothing more is to be told.
       if (event.responseId !== null && lane.last?.turn.responseId === event.responseId) return false
       this.#adopt(lane, event, payload)
       return false
     }
+    // Of a lane one response runs at a time.
+    if (before !== undefined) this.#endUnlessHeardOf(lane, before)
     if (event.kind === 'began') sent.turn.observe(payload)
-    this.#reject(lane.rejected(), UNANSWERED)
+    this.#reject([...lane.rejected(), ...this.#allRejected()], UNANSWERED)
     return true
   }
 
@@ -298,46 +303,61 @@ export class ResponseLanes implements SocketMeter {
     this.#failing.delete(sent)
     sent.turn.observe(payload)
     this.#settle(sent.turn.end())
+    this.#forgetRejected()
   }
 
-  /** An error answers a message that waits, in whatever lane; else it may have ended what runs. */
+  /** An error answers a message that waits, where there is one; else it may have ended what runs. */
   #failed(lane: ResponseLane, event: ResponseEvent, payload: Buffer): void {
-    const answered =
-      lane.waiting.length > 0 ? lane : [...this.#lanes.values()].find(({ waiting }) => waiting.length > 0)
     const running = lane.running.at(-1)
-    if (answered !== undefined) this.#reject(answered.fail(), event.status)
-    else if (running !== undefined) {
+    if (event.lane !== NO_LANE && lane.waiting.length > 0) this.#reject(lane.fail(), event.status)
+    else if (this.#waiting > 0) {
+      this.#errors += 1
+      this.#reject(this.#allRejected(), event.status)
+    } else if (running !== undefined) {
       running.turn.observe(payload)
-      this.#failing.add(running)
-      setTimeout(() => this.#endFailed(lane, running), limits.rejectedTurnMs).unref()
+      this.#endUnlessHeardOf(lane, running)
     }
   }
 
-  #endFailed(lane: ResponseLane, sent: Sent): void {
-    if (!this.#failing.delete(sent)) return
-    lane.end(sent)
-    this.#running -= 1
-    this.#settle(sent.turn.end())
+  get #waiting(): number {
+    let waiting = 0
+    for (const lane of this.#lanes.values()) waiting += lane.waiting.length
+    return waiting
+  }
+
+  /** Where every turn that waits was answered with an error, all of them are over. */
+  #allRejected(): readonly Sent[] {
+    if (this.#errors === 0 || this.#errors < this.#waiting) return []
+    this.#errors = 0
+    return [...this.#lanes.values()].flatMap((lane) => lane.clear())
+  }
+
+  #endUnlessHeardOf(lane: ResponseLane, sent: Sent): void {
+    this.#failing.add(sent)
+    setTimeout(() => {
+      if (!this.#failing.delete(sent)) return
+      lane.end(sent)
+      this.#running -= 1
+      this.#settle(sent.turn.end())
+    }, limits.silentTurnMs).unref()
   }
 
   #reject(turns: readonly Sent[], status: number): void {
     for (const sent of turns) {
       this.#running -= 1
-      const rejected = { sent, status }
-      this.#rejected.push(rejected)
-      setTimeout(() => this.#forget(rejected), limits.rejectedTurnMs).unref()
+      this.#rejected.push({ sent, status })
     }
-    // Where nothing else is unanswered, there is nothing else that an error could be about.
-    const keptMax = this.#running === 0 ? 0 : REJECTED_MAX
-    while (this.#rejected.length > keptMax) this.#forget(this.#rejected[0] as Rejected)
+    this.#forgetRejected()
     if (turns.length > 0) this.#socket?.turnEnded()
   }
 
-  #forget(rejected: Rejected): void {
-    const at = this.#rejected.indexOf(rejected)
-    if (at === -1) return
-    this.#rejected.splice(at, 1)
-    this.#settle(rejected.sent.turn.reject(rejected.status))
+  /** Where nothing is open, nothing begins any more that they could be needed for. */
+  #forgetRejected(): void {
+    const keptMax = this.#running === 0 ? 0 : REJECTED_MAX
+    while (this.#rejected.length > keptMax) {
+      const rejected = this.#rejected.shift()
+      if (rejected !== undefined) this.#settle(rejected.sent.turn.reject(rejected.status))
+    }
   }
 
   #revive(lane: ResponseLane, { lane: name, responseId }: ResponseEvent): Sent | null {
@@ -349,28 +369,25 @@ export class ResponseLanes implements SocketMeter {
     return rejected.sent
   }
 
-  /** Upstream has begun what no turn was admitted for. It is admitted now, like the last of its lane, or cut. */
+  /** Upstream has begun what no turn was admitted for. It is billed like the last of its lane, whatever its limits say. */
   #adopt(lane: ResponseLane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
     const before = lane.last ?? [...this.#lanes.values()].findLast(({ last }) => last !== null)?.last ?? null
     const unasked: Unasked = { lane: name, responseId, events: [payload], bytes: payload.length }
     this.#unasked.push(unasked)
     const planned = before?.planned ?? this.#plan(unreadable('not_json'), Buffer.alloc(0), name)
-    const adopted = admitTurn(this.#handshake, planned, this.#gateway).then(async (admitted) => {
+    const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (admitted) => {
       this.#unasked = this.#unasked.filter((each) => each !== unasked)
-      if (admitted.kind === 'refused') {
-        this.#socket?.refuse(admitted.refusal, { requestId: admitted.requestId, streamId: name || null })
-        this.#socket?.close(1008, admitted.refusal.message)
-      }
+      if (admitted.kind === 'refused') this.#socket?.close(1008, admitted.refusal.message)
       if (admitted.kind !== 'admitted') return
       const { turn } = admitted
       turn.sent(Buffer.alloc(0), 'responses')
-      this.#running += 1
       if (this.#isOver) {
         turn.responseId = responseId
         for (const event of unasked.events) turn.observe(event)
         await turn.end({ kind: 'abandoned', sent: true })
         return
       }
+      this.#running += 1
       this.#laneOf(name).run({ turn, planned, lane: name, isSteer: false }, responseId)
       for (const event of unasked.events) this.observe(event)
     })

@@ -1,3 +1,4 @@
+import { Listeners, type OutgoingReply } from '../http/outgoing-reply.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
@@ -63,6 +64,24 @@ export async function admitTurn(
   const { refusal, balanceNanos } = admission
   if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
   return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos }
+}
+
+/**
+ * The same for what upstream has begun already: it is paid for, so that no cap, credit or list of models stands in its way, and no
+ * client that leaves. Its cost is an overrun.
+ */
+export function admitBegunTurn(
+  handshake: AdmittedCall,
+  planned: PlannedTurn,
+  gateway: Gateway,
+): Promise<AdmittedTurn> {
+  const { plan } = planned
+  const bill = { ...plan.bill, hold: { kind: 'none' }, unratable: null } as const
+  const models = { names: [], unknown: null, batchFile: null }
+  const there = { destroyed: false, closed: false, whenClosed: new Listeners() } as unknown as OutgoingReply
+  const exchange = { ...handshake.exchange, res: there }
+  const begun = { ...planned, plan: { ...plan, bill, models, ambiguity: null } }
+  return admitTurn({ ...handshake, exchange }, begun, gateway)
 }
 
 /** A socket outlives a store that cannot answer. */
