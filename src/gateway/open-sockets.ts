@@ -1,6 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import { type KeyStore, keyStatus } from '../keys/key-store.ts'
+import { LiveSessions } from './live-sessions.ts'
 import type { SocketSession } from './socket-session.ts'
 
 /** So that the close frame has left when connections are cut. */
@@ -13,6 +14,7 @@ interface Owner {
 
 /** The WebSockets that are open on this node. Each of its keys is asked about now and then: none may outlive its key. */
 export class OpenSockets {
+  readonly live = new LiveSessions()
   readonly #store: Pick<KeyStore, 'getKey'>
   readonly #clock: Clock
   readonly #sessions = new Map<SocketSession, Owner>()

@@ -13,7 +13,7 @@ import {
 } from '../providers/response-events.ts'
 import { watchRecords } from '../providers/watch-records.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import type { AdmittedCall } from './call.ts'
+import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { readOnMs } from './leave.ts'
@@ -52,7 +52,7 @@ const UNASKED_BYTES_MAX = 1024 * 1024
 
 /** The turns of a socket of `/v1/responses`. */
 export class ResponseLanes implements SocketMeter {
-  readonly #handshake: AdmittedCall
+  readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #lanes = new Map<string, ResponseLane>()
   /**
@@ -70,7 +70,7 @@ export class ResponseLanes implements SocketMeter {
   #running = 0
   #isOver = false
 
-  constructor(handshake: AdmittedCall, gateway: Gateway) {
+  constructor(handshake: PlannedCall, gateway: Gateway) {
     this.#handshake = handshake
     this.#gateway = gateway
   }

@@ -10,6 +10,7 @@ import type { ReplyHead } from './answer.ts'
 import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from './call.ts'
+import type { Denial } from './deny.ts'
 import { endedCall, recordRefusal } from './ended-call.ts'
 import { Silence } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
@@ -22,13 +23,14 @@ export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoi
   readonly plan: CallPlan
 }
 
-export type AdmittedTurn =
-  | { readonly kind: 'admitted'; readonly turn: TurnCall }
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly requestId: string }
+export type AdmittedTurn = { readonly kind: 'admitted'; readonly turn: TurnCall } | UnadmittedTurn
+
+export type UnadmittedTurn =
+  | ({ readonly kind: 'refused'; readonly requestId: string } & Denial)
   | { readonly kind: 'client_left' }
 
 /** A turn of a socket as a call of its own, with an id, a hold and a record. `handshake` is the call that opened the socket. */
-export function turnOf(handshake: AdmittedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
+export function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
   const { exchange } = handshake
   const requestId = gateway.nextRequestId()
   return {
@@ -39,11 +41,15 @@ export function turnOf(handshake: AdmittedCall, turn: PlannedTurn, gateway: Gate
   }
 }
 
-/** Admits a turn like any other call, waiting in the queue of its key where calls in flight hold what is left. */
+/**
+ * Admits a turn like any other call, waiting in the queue of its key where calls in flight hold what is left. `isRecorded`:
+ * so is its refusal.
+ */
 export async function admitTurn(
-  handshake: AdmittedCall,
+  handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
+  isRecorded = true,
 ): Promise<AdmittedTurn> {
   const { keyShares } = gateway
   const share = keyShares.enter(handshake.digest)
@@ -56,9 +62,9 @@ export async function admitTurn(
   }
   keyShares.leave(share)
   if (admission.kind === 'client_left') return admission
-  const { refusal } = admission
-  recordRefusal(call, refusal, gateway, call.plan.modelAsked)
-  return { kind: 'refused', refusal, requestId: call.exchange.requestId }
+  const { refusal, balanceNanos } = admission
+  if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
+  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos }
 }
 
 /**
@@ -91,14 +97,14 @@ async function admitOrExplain(call: PlannedCall, gateway: Gateway): Promise<Admi
 
 /** A turn refused before the store is asked. */
 export function refuseTurn(
-  handshake: AdmittedCall,
+  handshake: PlannedCall,
   planned: PlannedTurn,
   refusal: Refusal,
   gateway: Gateway,
-): AdmittedTurn {
+): AdmittedTurn & { readonly kind: 'refused' } {
   const call = turnOf(handshake, planned, gateway)
   recordRefusal(call, refusal, gateway, call.plan.modelAsked)
-  return { kind: 'refused', refusal, requestId: call.exchange.requestId }
+  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos: null }
 }
 
 const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
@@ -112,14 +118,14 @@ const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
 
 /** A turn that was admitted: there is a hold, and `end` or `release` closes it, once. */
 export class TurnCall implements LeftReply {
-  readonly call: AdmittedCall
+  call: AdmittedCall
   /** What upstream calls it, since it has begun. */
   responseId: string | null = null
   readonly #gateway: Gateway
   readonly #taps: BodyTaps
   readonly #silence: Silence
   #meter: Meter = new SilentMeter()
-  readonly #startedMs: number
+  #startedMs: number
   #bytesOut = 0
   #ended: Promise<void> | null = null
 
@@ -150,6 +156,12 @@ export class TurnCall implements LeftReply {
   /** Bytes of its events. */
   get bytesOut(): number {
     return this.#bytesOut
+  }
+
+  /** It was admitted in advance, and is under way now: its time begins here. */
+  takenOver(): void {
+    this.#startedMs = this.#gateway.clock.monotonicMs()
+    this.call = { ...this.call, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
   }
 
   /** The message that begins it goes upstream. `reader`: what reads the events that come of it. */
@@ -199,9 +211,9 @@ export class TurnCall implements LeftReply {
   }
 
   /** It has used this, as upstream says or as was counted here. */
-  endWith(usage: Usage): Promise<void> {
+  endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
     const { bill } = this.call.plan
-    return this.#close(COMPLETE, OK_HEAD, async () => ({
+    return this.#close(end, OK_HEAD, async () => ({
       ...billUsage(usage, bill.rate(usage)),
       status: bill.metered ? 200 : null,
     }))
