@@ -301,7 +301,7 @@ export class RealtimeTurns implements SocketMeter {
       if (at === -1) return
       this.#rejected.splice(at, 1)
       this.#settlements.add(asked.turn.reject(400))
-    }, limits.rejectedTurnMs).unref()
+    }, limits.silentTurnMs).unref()
   }
 
   #began({ responseId }: SessionEvent, payload: Buffer): Running | null {
