@@ -1,17 +1,17 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
-import { readerFor } from '../metering/request-reader.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import {
   isDelta,
   NO_LANE,
   type ResponseEvent,
+  readRequest,
   responseAsked,
   responseEvent,
+  withSteer,
 } from '../providers/response-events.ts'
-import { watchRecords } from '../providers/watch-records.ts'
 import type { Message } from '../sockets/message-reader.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
@@ -89,7 +89,7 @@ export class ResponseLanes implements SocketMeter {
 
   async #judge(message: Message): Promise<Verdict> {
     const payload = message.kind === 'message' ? message.payload : Buffer.alloc(0)
-    const facts = message.kind === 'message' ? await readFacts(payload) : unreadable(message.why)
+    const facts = message.kind === 'message' ? await readRequest(payload, ENDPOINT) : unreadable(message.why)
     const asked = responseAsked(facts)
     const target = asked.kind === 'steer' ? this.#findLast(asked.responseId) : null
     const lane = asked.kind === 'create' ? asked.lane : (target?.lane ?? NO_LANE)
@@ -191,7 +191,7 @@ export class ResponseLanes implements SocketMeter {
     const steer = this.#planned({
       ...planned,
       request: { ...planned.request, pieces: null, lengthBytes },
-      read: { ...planned.read, facts: goingOn(planned.read.facts, facts) },
+      read: { ...planned.read, facts: withSteer(planned.read.facts, facts) },
     })
     // Upstream may take one that can be read in two ways for a request of its own.
     const ambiguity = ambiguityFor(ENDPOINT, facts)
@@ -373,17 +373,18 @@ export class ResponseLanes implements SocketMeter {
     return rejected.sent
   }
 
-  /** Upstream has begun what no turn was admitted for. It is billed like the last of its lane, whatever its limits say. */
+  /**
+   * Upstream has begun what no turn was admitted for, which on these sockets it never does by itself: it has read something else
+   * than we have. It is billed like the last of its lane, whatever its limits say, and the client gets nothing more.
+   */
   #adopt(lane: ResponseLane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
     const before = lane.last ?? [...this.#lanes.values()].findLast(({ last }) => last !== null)?.last ?? null
     const unasked: Unasked = { lane: name, responseId, events: [payload], bytes: payload.length }
     this.#unasked.push(unasked)
     const planned = before?.planned ?? this.#plan(unreadable('not_json'), Buffer.alloc(0), name)
-    const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (admitted) => {
+    const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (turn) => {
       this.#unasked = this.#unasked.filter((each) => each !== unasked)
-      if (admitted.kind === 'refused') this.#socket?.close(1008, admitted.refusal.message)
-      if (admitted.kind !== 'admitted') return
-      const { turn } = admitted
+      if (turn === null) return
       turn.sent(Buffer.alloc(0), 'responses')
       if (this.#isOver) {
         turn.responseId = responseId
@@ -395,7 +396,9 @@ export class ResponseLanes implements SocketMeter {
       this.#laneOf(name).run({ turn, planned, lane: name, isSteer: false }, responseId)
       for (const event of unasked.events) this.observe(event)
     })
-    this.#settle(adopted)
+    this.#settle(
+      adopted.finally(() => this.#socket?.close(1008, 'Upstream began a response that was not asked for.')),
+    )
   }
 
   /** Whether it belongs to such a response. */
@@ -424,27 +427,6 @@ export class ResponseLanes implements SocketMeter {
   }
 }
 
-/** A request as it was, with what a steer adds to it: input of any kind, for a response that is kept upstream. */
-function goingOn(request: RequestFacts, steer: RequestFacts): RequestFacts {
-  if (request.kind !== 'json' || steer.kind !== 'json') return request
-  const members = new Map(request.scan.members)
-  const before = steer.scan.members.get('previous_response_id')
-  if (before !== undefined) members.set('previous_response_id', before)
-  return { ...request, scan: { ...request.scan, members, marks: request.scan.marks | steer.scan.marks } }
-}
-
 function unreadable(reason: string): RequestFacts {
   return { kind: 'unreadable', reason }
-}
-
-/** What is read at a time: others come in between. */
-const PIECE_BYTES = 1024 * 1024
-
-async function readFacts(payload: Buffer): Promise<RequestFacts> {
-  const reader = readerFor('application/json', undefined, watchRecords(ENDPOINT), { names: SOCKET_NAMES })
-  for (let from = 0; from < payload.length; from += PIECE_BYTES) {
-    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
-    await reader.write(payload.subarray(from, from + PIECE_BYTES))
-  }
-  return await reader.end()
 }
