@@ -21,6 +21,7 @@ import { planCall } from './plan.ts'
 import { ResponseLane, type Sent } from './response-lane.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
 import { admitBegunTurn, admitTurn, type PlannedTurn, refuseTurn } from './turn-call.ts'
+import { TurnSettlements } from './turn-settlements.ts'
 
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
@@ -60,7 +61,7 @@ export class ResponseLanes implements SocketMeter {
    * had not been about, one of them is its.
    */
   readonly #rejected: Rejected[] = []
-  readonly #settling = new Set<Promise<void>>()
+  readonly #settlements: TurnSettlements
   /** Errors that have answered a message that waits, of which it is not known in which lane. */
   #errors = 0
   /** Turns that seem to have ended without saying so. */
@@ -73,6 +74,8 @@ export class ResponseLanes implements SocketMeter {
   constructor(handshake: PlannedCall, gateway: Gateway) {
     this.#handshake = handshake
     this.#gateway = gateway
+    const { requestId } = handshake.exchange
+    this.#settlements = new TurnSettlements(requestId, gateway, () => this.#socket?.turnEnded())
   }
 
   get running(): number {
@@ -114,7 +117,7 @@ export class ResponseLanes implements SocketMeter {
         this.#laneOf(lane).waiting.push({ turn, planned, lane, isSteer })
         this.#running += 1
       },
-      unsent: () => this.#settle(turn.release()),
+      unsent: () => this.#settlements.add(turn.release()),
     }
   }
 
@@ -150,13 +153,13 @@ export class ResponseLanes implements SocketMeter {
     const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
     for (const { waiting, running, next } of this.#lanes.values()) {
       // Of a lane upstream begins one after the other.
-      for (const { turn } of running) this.#settle(turn.end(cut))
+      for (const { turn } of running) this.#settlements.add(turn.end(cut))
       for (const sent of waiting)
-        this.#settle(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
+        this.#settlements.add(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
     }
-    for (const { sent, status } of this.#rejected.splice(0)) this.#settle(sent.turn.reject(status))
+    for (const { sent, status } of this.#rejected.splice(0)) this.#settlements.add(sent.turn.reject(status))
     this.#lanes.clear()
-    while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
+    await this.#settlements.done()
   }
 
   #refuse(oddity: string | null, { plan }: PlannedTurn) {
@@ -232,7 +235,7 @@ export class ResponseLanes implements SocketMeter {
 
   /** The turn that runs, where no other could be meant. */
   #onlyRunning(): Sent | null {
-    if (this.#unasked.length > 0) return null
+    if (this.#unasked.length > 0 || this.#failing.size > 0) return null
     let only: Sent | null = null
     for (const { running } of this.#lanes.values()) {
       if (running.length === 0) continue
@@ -306,7 +309,7 @@ export class ResponseLanes implements SocketMeter {
     this.#running -= 1
     this.#failing.delete(sent)
     sent.turn.observe(payload)
-    this.#settle(sent.turn.end())
+    this.#settlements.add(sent.turn.end())
     this.#forgetRejected()
   }
 
@@ -342,7 +345,7 @@ export class ResponseLanes implements SocketMeter {
       if (!this.#failing.delete(sent)) return
       lane.end(sent)
       this.#running -= 1
-      this.#settle(sent.turn.end())
+      this.#settlements.add(sent.turn.end())
     }, limits.silentTurnMs).unref()
   }
 
@@ -360,7 +363,7 @@ export class ResponseLanes implements SocketMeter {
     const keptMax = this.#running === 0 ? 0 : REJECTED_MAX
     while (this.#rejected.length > keptMax) {
       const rejected = this.#rejected.shift()
-      if (rejected !== undefined) this.#settle(rejected.sent.turn.reject(rejected.status))
+      if (rejected !== undefined) this.#settlements.add(rejected.sent.turn.reject(rejected.status))
     }
   }
 
@@ -396,7 +399,7 @@ export class ResponseLanes implements SocketMeter {
       this.#laneOf(name).run({ turn, planned, lane: name, isSteer: false }, responseId)
       for (const event of unasked.events) this.observe(event)
     })
-    this.#settle(
+    this.#settlements.add(
       adopted.finally(() => this.#socket?.close(1008, 'Upstream began a response that was not asked for.')),
     )
   }
@@ -411,19 +414,6 @@ export class ResponseLanes implements SocketMeter {
     unasked.bytes += payload.length
     if (unasked.bytes > UNASKED_BYTES_MAX) this.#socket?.close(1013, 'The gateway cannot keep up.')
     return true
-  }
-
-  #settle(settled: Promise<void>): void {
-    const watched = settled
-      .catch((error: unknown) => {
-        const about = { request: this.#handshake.exchange.requestId, cause: (error as Error).message }
-        this.#gateway.log.error(about, 'a turn of a socket could not be settled')
-      })
-      .finally(() => {
-        this.#settling.delete(watched)
-        this.#socket?.turnEnded()
-      })
-    this.#settling.add(watched)
   }
 }
 
