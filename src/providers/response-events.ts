@@ -110,7 +110,7 @@ export function isPart(text: Buffer): boolean {
   if (!hasAt(text, 0, TYPE_FIRST)) return false
   let end = TYPE_FIRST.length
   while (end < TYPE_END_MAX && text[end] !== QUOTE) end++
-  const type = text.latin1Slice(TYPE_FIRST.length, end)
+  const type = text.toString('latin1', TYPE_FIRST.length, end)
   return type.startsWith('response.') && !KINDS.has(type) && text[end] === QUOTE
 }
 
