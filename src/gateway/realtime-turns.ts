@@ -301,7 +301,7 @@ export class RealtimeTurns implements SocketMeter {
       if (at === -1) return
       this.#rejected.splice(at, 1)
       this.#settlements.add(asked.turn.reject(400))
-    }, limits.rejectedTurnMs).unref()
+    }, limits.silentTurnMs).unref()
   }
 
   #began({ responseId }: SessionEvent, payload: Buffer): Running | null {
@@ -320,9 +320,9 @@ export class RealtimeTurns implements SocketMeter {
     return running
   }
 
-  /** Upstream has begun what nothing was held for. It is admitted now, or the socket is closed. */
+  /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
   async #adopt(id: string, running: Running): Promise<void> {
-    const turn = await this.#responses.takeOrAdmit(() => this.#plan())
+    const turn = await this.#responses.takeOrAdmit(this.#foreseen)
     if (turn === null) {
       this.#running.delete(id)
       return

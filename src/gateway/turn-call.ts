@@ -71,7 +71,7 @@ export async function admitTurn(
  * client that leaves. Its cost is an overrun.
  */
 export function admitBegunTurn(
-  handshake: AdmittedCall,
+  handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
 ): Promise<AdmittedTurn> {
