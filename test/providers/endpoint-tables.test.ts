@@ -221,6 +221,7 @@ test('exactly these endpoints neither show nor touch what is stored under the sh
     'chat POST /v1/content_provenance_checks',
     'chat WS /v1/realtime',
     'chat POST /v1/realtime/calls',
+    'chat WS /v1/realtime/translations',
     'chat POST /v1/live/sessions',
     'chat WS /v1/live/sessions',
     'chat POST /v1/fine_tuning/alpha/graders/validate',
