@@ -44,7 +44,7 @@ const DATABASES = 'test/support/postgres.ts'
  * settled later is kept by the store, so the SDK tests of that run on both.
  */
 const ONE_STORE =
-  /\/(?:compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$|^test\/sdk\/(?:ai-7|anthropic-[01]|openai-[47])\.test\.ts$/
+  /\/(?:browser|compressed-replies|jam|looks|smuggling)\.test\.ts$|^test\/cli\/(?:call-lines|did-you-mean|help|tls)\.test\.ts$|^test\/sdk\/(?:ai-7|anthropic-[01]|openai-(?:[47]|sockets))\.test\.ts$/
 
 /** They are about one of the stores, or name theirs themselves: a failing disk, commands for this store or that. */
 const OWN_STORE = /\/sqlite-|^test\/cluster\/|^test\/cli\/(?:doctor|migrate-store|postgres-books|wrong-books)/
@@ -100,7 +100,7 @@ function processesOf(
 
 /** Nodes, browsers, images: two of these at once leave too little for the time limits that they are about. */
 const WIDE =
-  /\/(?:cluster|crash)\/|\/dashboard\/(?:looks|pages|states)\.|\/deploy\/dockerfile\.|\/docs\/run-pages\./
+  /\/(?:cluster|crash)\/|\/dashboard\/(?:looks|pages|states)\.|\/sockets\/browser\.|\/deploy\/dockerfile\.|\/docs\/run-pages\./
 
 /**
  * What takes longest first, so that at the end there is something short to do for every core. Those that run one at a time are

@@ -93,6 +93,7 @@ export class ResponseLanes implements SocketMeter {
     const asked = responseAsked(facts)
     const target = asked.kind === 'steer' ? this.#findLast(asked.responseId) : null
     const lane = asked.kind === 'create' ? asked.lane : (target?.lane ?? NO_LANE)
+    const isSteer = asked.kind === 'steer'
     const planned =
       target === null ? this.#plan(facts, payload, lane) : this.#planSteer(target, facts, payload)
     const refusal = this.#refuse(asked.kind === 'odd' ? asked.detail : null, planned)
@@ -110,7 +111,7 @@ export class ResponseLanes implements SocketMeter {
       kind: 'pass',
       sent: () => {
         turn.sent(payload, 'responses')
-        this.#laneOf(lane).waiting.push({ turn, planned, lane, isSteer: target !== null })
+        this.#laneOf(lane).waiting.push({ turn, planned, lane, isSteer })
         this.#running += 1
       },
       unsent: () => this.#settle(turn.release()),
@@ -147,9 +148,8 @@ export class ResponseLanes implements SocketMeter {
     const error = new Error('upstream closed the socket')
     const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
     const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
-    for (const { waiting, running } of this.#lanes.values()) {
-      // Of a lane upstream begins one after the other, and of input for a response nothing before that has ended.
-      const next = running.length > 0 ? undefined : waiting.find(({ isSteer }) => !isSteer)
+    for (const { waiting, running, next } of this.#lanes.values()) {
+      // Of a lane upstream begins one after the other.
       for (const { turn } of running) this.#settle(turn.end(cut))
       for (const sent of waiting)
         this.#settle(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
@@ -188,7 +188,11 @@ export class ResponseLanes implements SocketMeter {
   /** Its successor reads what the response has read and written, with this; all else is as the response was asked for. */
   #planSteer({ planned, turn }: Sent, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const lengthBytes = planned.request.lengthBytes + turn.bytesOut + payload.length
-    const steer = this.#planned({ ...planned, request: { ...planned.request, pieces: null, lengthBytes } })
+    const steer = this.#planned({
+      ...planned,
+      request: { ...planned.request, pieces: null, lengthBytes },
+      read: { ...planned.read, facts: goingOn(planned.read.facts, facts) },
+    })
     // Upstream may take one that can be read in two ways for a request of its own.
     const ambiguity = ambiguityFor(ENDPOINT, facts)
     return { ...steer, plan: { ...steer.plan, ambiguity: ambiguity && { ...ambiguity, refuse: 'always' } } }
@@ -418,6 +422,15 @@ export class ResponseLanes implements SocketMeter {
       })
     this.#settling.add(watched)
   }
+}
+
+/** A request as it was, with what a steer adds to it: input of any kind, for a response that is kept upstream. */
+function goingOn(request: RequestFacts, steer: RequestFacts): RequestFacts {
+  if (request.kind !== 'json' || steer.kind !== 'json') return request
+  const members = new Map(request.scan.members)
+  const before = steer.scan.members.get('previous_response_id')
+  if (before !== undefined) members.set('previous_response_id', before)
+  return { ...request, scan: { ...request.scan, members, marks: request.scan.marks | steer.scan.marks } }
 }
 
 function unreadable(reason: string): RequestFacts {

@@ -1,5 +1,6 @@
 import { Listeners, type OutgoingReply } from '../http/outgoing-reply.ts'
 import type { Refusal } from '../kernel/errors.ts'
+import { type Borrowed, withBorrowed } from '../kernel/read-buffer.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
@@ -110,6 +111,9 @@ const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type'
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
 const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
+/** Where events are framed, one after the other: memory of its own for each would cost as much as reading it. */
+const framing = Buffer.allocUnsafeSlow(16 * 1024)
+DATA.copy(framing)
 const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
 
 /** A turn that was admitted: there is a hold, and `end` or `release` closes it, once. */
@@ -174,10 +178,13 @@ export class TurnCall implements LeftReply {
     this.#bytesOut += event.length
     // The meter reads streams of server-sent events, in which a line ends what JSON lets go on.
     const line = event.includes(LINE_FEED) || event.includes(CARRIAGE_RETURN) ? inOneLine(event) : event
-    const framed = Buffer.concat([DATA, line, EVENT_END])
+    withBorrowed(framed(line), this.#read)
+    this.#silence.see(this.#meter.visibleBytes, this.#gateway.clock.monotonicMs())
+  }
+
+  readonly #read = (framed: Borrowed): void => {
     this.#taps.received(framed)
     this.#meter.write(framed)
-    this.#silence.see(this.#meter.visibleBytes, this.#gateway.clock.monotonicMs())
   }
 
   /** Upstream is not read, because the client does not read. */
@@ -281,6 +288,16 @@ export class TurnCall implements LeftReply {
 
 /** The client of a turn has nothing more to get when it is cut. */
 const NO_REPLY = { cut: async () => {} }
+
+/** An event as one of a stream. It is good until the next one is framed. */
+function framed(line: Buffer): Buffer {
+  const end = DATA.length + line.length
+  if (end + EVENT_END.length > framing.length) return Buffer.concat([DATA, line, EVENT_END])
+  line.copy(framing, DATA.length)
+  framing[end] = LINE_FEED
+  framing[end + 1] = LINE_FEED
+  return framing.subarray(0, end + EVENT_END.length)
+}
 
 function inOneLine(event: Buffer): Buffer {
   const line = Buffer.from(event)

@@ -78,11 +78,19 @@ export function responseEvent(text: Buffer): ResponseEvent | null {
 
 const TYPE_FIRST = Buffer.from('{"type":"response.')
 const DELTA = Buffer.from('.delta')
+const TYPE_END_MAX = 96
 const QUOTE = 0x22
 
 /** Whether it can be told without reading it that this adds to what runs: nearly all events do. */
 export function isDelta(text: Buffer): boolean {
-  if (!text.subarray(0, TYPE_FIRST.length).equals(TYPE_FIRST)) return false
-  const end = text.indexOf(QUOTE, TYPE_FIRST.length)
-  return text.subarray(end - DELTA.length, end).equals(DELTA)
+  if (!hasAt(text, 0, TYPE_FIRST)) return false
+  let end = TYPE_FIRST.length
+  while (end < TYPE_END_MAX && text[end] !== QUOTE) end++
+  return text[end] === QUOTE && hasAt(text, end - DELTA.length, DELTA)
+}
+
+/** For so few bytes a native comparison costs more for its call alone. */
+function hasAt(text: Buffer, at: number, bytes: Buffer): boolean {
+  for (let i = 0; i < bytes.length; i++) if (text[at + i] !== bytes[i]) return false
+  return true
 }

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { SocketEntry } from '../../simulator/answer-request.ts'
+import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { dig } from '../simulator/dig.ts'
+import { isTerminal, openSocket, type SocketClient } from '../simulator/socket-client.ts'
+import { simulated, told } from '../sockets/turns-bench.ts'
+import { stopPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { Cluster } from './cluster.ts'
+
+const entries: SocketEntry[] = []
+let simulator: Simulator
+let cluster: Cluster
+before(async () => {
+  simulator = await startSimulator({ chatKey: 'pc', onSocket: (entry) => entries.push(entry) })
+  const upstream = { TOLLGATE_CHAT_URL: simulator.chatUrl, TOLLGATE_CHAT_KEY: 'pc' }
+  cluster = await Cluster.start([upstream, upstream, upstream])
+})
+after(async () => {
+  await cluster.close()
+  await simulator.close()
+  await stopPostgres()
+})
+
+function openOn(node: number, key: string): Promise<SocketClient> {
+  const { hostname: host, port } = new URL(cluster.node(node).url)
+  const headers = { authorization: `Bearer ${key}` }
+  return openSocket({ host, port: Number(port) }, '/v1/responses', { headers })
+}
+
+const request = simulated('usage={"input_tokens":10,"output_tokens":1000}', { max_output_tokens: 1_000 })
+/** 1,000 × $10/M of output and 10 × $2.50/M of input. */
+const TURN_NANOS = 10_025_000
+
+test('fifty sockets over three nodes pass a cap by at most one turn', async () => {
+  const { id, key } = await cluster.createKey({ monthly_budget_usd: 0.105 })
+  const sockets = await Promise.all(Array.from({ length: 50 }, (_, i) => openOn(i, key)))
+  const outcomes = await Promise.all(
+    sockets.map(async (socket) => {
+      // A database that a busy machine keeps waiting is no refusal.
+      for (;;) {
+        socket.send(request)
+        const last = (await socket.takeUntil(isTerminal)).at(-1)
+        if (dig(last, 'status') !== 503) return last
+      }
+    }),
+  )
+  const served = outcomes.filter((event) => dig(event, 'type') === 'response.completed')
+  assert.equal(served.length, 11, 'ten turns are less than the cap')
+  for (const event of outcomes) {
+    if (!served.includes(event)) assert.equal(told(event).code, 'budget_exceeded', JSON.stringify(event))
+  }
+  assert.equal(entries.filter(({ kind }) => kind === 'message').length, served.length)
+  await until('all is settled', async () => {
+    const shown = await cluster.manage(0, 'GET', `/v1/keys/${id}`)
+    return nanosOf(shown['month_spend_usd']) === 11 * TURN_NANOS && nanosOf(shown['month_held_usd']) === 0
+  })
+  for (const { ws } of sockets) ws.close()
+  await Promise.all(sockets.map((socket) => socket.closed()))
+  await cluster.assertBooksBalance()
+})
+
+test('a key that one node revokes loses its sockets on all of them, and none admits a turn', async () => {
+  const { id, key } = await cluster.createKey()
+  const sockets = await Promise.all([0, 1, 2].map((node) => openOn(node, key)))
+  await cluster.manage(0, 'POST', `/v1/keys/${id}/revoke`)
+  const before = entries.filter(({ kind }) => kind === 'message').length
+  sockets[1]?.send(request)
+  for (const socket of sockets) assert.equal((await socket.closed()).code, 1008)
+  assert.equal(entries.filter(({ kind }) => kind === 'message').length, before)
+})

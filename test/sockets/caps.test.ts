@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { dig } from '../simulator/dig.ts'
+import { until } from '../support/until.ts'
+import { simulated, startTurnsBench, told } from './turns-bench.ts'
+
+const bench = await startTurnsBench()
+after(() => bench.close())
+
+const SOCKETS = 50
+/** 1,000 × $10/M of output and 10 × $2.50/M of input. */
+const TURN_NANOS = 10_025_000
+
+test('fifty sockets of one key pass its cap by at most one turn, and nobody is refused while there is room', async () => {
+  const { id, key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 0.105 })
+  const sockets = await Promise.all(Array.from({ length: SOCKETS }, () => bench.open({ key })))
+  const request = simulated('usage={"input_tokens":10,"output_tokens":1000}', { max_output_tokens: 1_000 })
+  const outcomes = await Promise.all(sockets.map(async (socket) => (await socket.turn(request)).at(-1)))
+  const served = outcomes.filter((event) => dig(event, 'type') === 'response.completed')
+  // Ten turns are $0.10025, which is less than the cap.
+  assert.equal(served.length, 11)
+  for (const event of outcomes) {
+    if (served.includes(event)) continue
+    assert.deepEqual(told(event), {
+      type: 'error',
+      status: 402,
+      code: 'budget_exceeded',
+      streamId: undefined,
+    })
+  }
+  assert.equal(bench.entries.filter(({ kind }) => kind === 'message').length, served.length)
+  await until('all is settled', async () => {
+    const shown = await bench.manage('GET', `/v1/keys/${id}`)
+    assert.ok(nanosOf(shown['month_spend_usd']) <= 11 * TURN_NANOS)
+    return nanosOf(shown['month_spend_usd']) === 11 * TURN_NANOS && nanosOf(shown['month_held_usd']) === 0
+  })
+  for (const { ws } of sockets) ws.close()
+  await bench.assertBooksBalance()
+})
+
+test('lanes of one socket pass a cap by at most one turn', async () => {
+  const { key } = await bench.gateway.createKey('lanes', { monthly_budget_usd: 0.035 })
+  const socket = await bench.open({ key })
+  const behaviour = 'usage={"input_tokens":10,"output_tokens":1000}; drip=0'
+  for (let i = 0; i < 20; i++) {
+    socket.send(simulated(behaviour, { max_output_tokens: 1_000, stream_id: `lane ${i}` }))
+  }
+  const ended = () => socket.received.filter((event) => dig(event, 'type') === 'response.completed').length
+  const refused = () => socket.received.filter((event) => dig(event, 'type') === 'error').length
+  await socket.takeUntil(() => ended() + refused() === 20)
+  assert.deepEqual([ended(), refused()], [4, 16])
+  socket.ws.close()
+  await bench.assertBooksBalance()
+})

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import type net from 'node:net'
+import { test } from 'node:test'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { noise } from '../support/wire-bytes.ts'
+import { startRawBench } from './raw-bench.ts'
+import { created, createFrame, ended } from './turn-events.ts'
+import { wireOf } from './wire-frames.ts'
+
+const MiB = 1024 * 1024
+/** Four kernel buffers lie on the way. Without back-pressure it would be all of it. */
+const TAKEN_BYTES_MAX = 32 * MiB
+
+/** Whoever writes has come to a stop when some time of trying moved nothing; a wrong guess only loosens the test. */
+async function untilStalled(socket: net.Socket): Promise<number> {
+  const taken = () => socket.bytesWritten - socket.writableLength
+  for (let tries = 0, before = -1; tries < 200; tries++) {
+    if (taken() === before && before > 0) return before
+    before = taken()
+    await new Promise((resolve) => setTimeout(resolve, 300))
+  }
+  assert.fail('it never came to a stop')
+}
+
+test('a client that does not read stops upstream, and gets every byte when it reads on', async () => {
+  await using bench = await startRawBench()
+  const { id, client, upstream } = await bench.open()
+  const create = createFrame()
+  await client.send(create)
+  await upstream.receivedBytes(create.length)
+  const message = wireOf('server', { opcode: 1, payload: JSON.stringify({ type: 'x', y: 'z'.repeat(MiB) }) })
+  const bytes = Buffer.concat([
+    created('resp_1'),
+    ...Array.from({ length: 64 }, () => message),
+    ended('resp_1'),
+  ])
+  client.socket.pause()
+  upstream.socket.write(bytes)
+  const taken = await untilStalled(upstream.socket)
+  assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes were taken from upstream for nobody`)
+  const chunks: Buffer[] = []
+  client.socket.removeAllListeners('data')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let got = 0
+  client.socket.on('data', (chunk) => {
+    chunks.push(chunk)
+    got += chunk.length
+    if (got >= bytes.length) resolve()
+  })
+  client.socket.resume()
+  await promise
+  assert.ok(Buffer.concat(chunks).equals(bytes))
+  const [turn = {}] = await bench.turns(id, 1)
+  assert.equal(turn['estimated'], false)
+})
+
+test('upstream that does not read stops the client, and gets every byte when it reads on', async () => {
+  await using bench = await startRawBench()
+  const { client, upstream } = await bench.open()
+  const message = createFrame({ input: noise(MiB).toString('base64') })
+  const bytes = Buffer.concat(Array.from({ length: 40 }, () => message))
+  upstream.socket.pause()
+  client.socket.write(bytes)
+  const taken = await untilStalled(client.socket)
+  assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes were taken from the client for nobody`)
+  const chunks: Buffer[] = []
+  upstream.socket.removeAllListeners('data')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let got = 0
+  upstream.socket.on('data', (chunk) => {
+    chunks.push(chunk)
+    got += chunk.length
+    if (got >= bytes.length) resolve()
+  })
+  upstream.socket.resume()
+  await promise
+  assert.ok(Buffer.concat(chunks).equals(bytes))
+})
+
+test('pings are subject to back-pressure as well', async () => {
+  await using bench = await startRawBench()
+  const { client, upstream } = await bench.open()
+  const ping = wireOf('client', { opcode: 9, payload: Buffer.alloc(125, 1) })
+  upstream.socket.pause()
+  client.socket.write(Buffer.concat(Array.from({ length: Math.ceil((64 * MiB) / ping.length) }, () => ping)))
+  const taken = await untilStalled(client.socket)
+  assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes of pings were taken`)
+})
+
+test('a client that leaves while it does not read ends its turn', async () => {
+  await using bench = await startRawBench()
+  const { id, client, upstream } = await bench.open()
+  const create = createFrame()
+  await client.send(create)
+  await upstream.receivedBytes(create.length)
+  client.socket.pause()
+  upstream.socket.write(created('resp_1'))
+  upstream.socket.write(wireOf('server', { opcode: 1, payload: JSON.stringify({ y: 'z'.repeat(48 * MiB) }) }))
+  await untilStalled(upstream.socket)
+  client.reset()
+  await upstream.ended
+  const [turn = {}] = await bench.turns(id, 1)
+  assert.equal(turn['estimated'], true)
+})
+
+test('a client that never reads is cut when its time is up, and its turn is settled', async () => {
+  // Ten minutes of it pass in half a second.
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() * 1_200 }
+  await using bench = await startRawBench({ clock })
+  const { id, client, upstream } = await bench.open()
+  const create = createFrame()
+  await client.send(create)
+  await upstream.receivedBytes(create.length)
+  client.socket.pause()
+  upstream.socket.write(created('resp_1'))
+  upstream.socket.write(wireOf('server', { opcode: 1, payload: JSON.stringify({ y: 'z'.repeat(48 * MiB) }) }))
+  await upstream.ended
+  const [turn = {}] = await bench.turns(id, 1)
+  assert.equal(turn['state'], 'settled')
+  assert.equal(turn['estimated'], true)
+})
