@@ -57,7 +57,8 @@ export class InputTranscripts {
     if (transcription === undefined) return undefined
     // It goes on until upstream shows that it does not.
     if (transcription === null) return undefined
-    if (transcription.model === null) return before === null ? foreseenFor(null) : undefined
+    const isChosen = before !== null && before.isUnnamed !== true
+    if (transcription.model === null) return isChosen ? undefined : foreseenFor(null)
     return transcription.model === before?.model ? undefined : foreseenFor(transcription.model)
   }
 

@@ -74,6 +74,7 @@ export class RealtimeTurns implements SocketMeter {
   /** As upstream shows it. */
   #modelShown: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
+  #spokenBytesPerMs = PCM_BYTES_PER_MS
   /** What came since the last response began. */
   #heardMs = 0
   #readBytes = 0
@@ -274,9 +275,11 @@ export class RealtimeTurns implements SocketMeter {
     if (!this.#responses.giveBack(turn)) this.#settlements.add(turn.release())
   }
 
-  #shown({ model, outputTokensMax, transcription, bytesPerMs }: SessionSettings): void {
+  #shown(session: SessionSettings): void {
+    const { model, outputTokensMax, transcription } = session
     this.#modelShown = model ?? this.#modelShown
-    this.#bytesPerMs = bytesPerMs ?? this.#bytesPerMs
+    this.#bytesPerMs = session.bytesPerMs ?? this.#bytesPerMs
+    this.#spokenBytesPerMs = session.spokenBytesPerMs ?? this.#spokenBytesPerMs
     const { foreseen } = this.#responses
     if (foreseen !== null && foreseen.model === null && model !== undefined)
       this.#responses.follow({ ...foreseen, model })
@@ -359,7 +362,7 @@ export class RealtimeTurns implements SocketMeter {
 
   #estimate(running: Running | null): Usage {
     const { heardMs, readBytes } = running ?? { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    const spokenMs = soundMs(running?.soundBytes ?? 0, PCM_BYTES_PER_MS)
+    const spokenMs = soundMs(running?.soundBytes ?? 0, this.#spokenBytesPerMs)
     const writtenChars = running?.writtenBytes ?? 0
     const cut = { before: this.#before, heardMs, readBytes, spokenMs, writtenChars }
     return cutResponseUsage(cut, this.#model)
@@ -371,7 +374,7 @@ export class RealtimeTurns implements SocketMeter {
     const { turn } = running
     if (turn === null) return
     this.#running.delete(id)
-    this.#settledIds.add(id)
+    if (id !== '') this.#settledIds.add(id)
     const [oldest] = this.#settledIds
     if (this.#settledIds.size > SETTLED_IDS_MAX && oldest !== undefined) this.#settledIds.delete(oldest)
     this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
