@@ -18,6 +18,7 @@ import { checkKey } from './admit.ts'
 import { AdvanceHold, type Foreseen, mayBeMore, planForeseen, type RefusedAdvance } from './advance-hold.ts'
 import { isPlausible } from './bill.ts'
 import type { PlannedCall } from './call.ts'
+import { EventIds } from './event-ids.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
@@ -70,6 +71,7 @@ export class RealtimeTurns implements SocketMeter {
   readonly #rejected: Asked[] = []
   readonly #running = new Map<string, Running>()
   readonly #settledIds = new Set<string>()
+  readonly #eventIds = new EventIds()
   #socket: MeteredSocket | null = null
   /** As upstream shows it. */
   #modelShown: string | null = null
@@ -168,6 +170,7 @@ export class RealtimeTurns implements SocketMeter {
 
   #decide(event: SessionMessage, payload: Buffer): Verdict | Promise<Verdict> {
     if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
+    this.#eventIds.add(event.eventId)
     if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
     if (event.audioBytes > 0) this.#hear(soundMs(event.audioBytes, this.#bytesPerMs))
@@ -287,23 +290,24 @@ export class RealtimeTurns implements SocketMeter {
     this.#transcripts.shown(transcription)
   }
 
-  /** Of two that ask, it may be the other that has failed; holds are alike, so it does not matter whose stays. */
+  /** Those without an id are answered without one: of two, it may be the other. Holds are alike, so it does not matter whose stays. */
   #failed({ aboutEventId }: SessionEvent): void {
     const at = this.#asked.findIndex(({ eventId }) => eventId === aboutEventId)
     const [asked] = at === -1 ? [] : this.#asked.splice(at, 1)
     if (asked === undefined) return
-    if (!this.#responses.giveBack(asked.turn)) this.#keepRejected(asked)
+    if (!this.#eventIds.isUnique(aboutEventId) || !this.#responses.giveBack(asked.turn))
+      this.#keepRejected(asked)
     this.#socket?.turnEnded()
   }
 
-  /** Clients choose the ids of their events, and errors can be provoked: for a while what it held stays. */
+  /** The error may be about another message: for a while what it held is for nothing but a response that begins. */
   #keepRejected(asked: Asked): void {
     this.#rejected.push(asked)
     setTimeout(() => {
       const at = this.#rejected.indexOf(asked)
       if (at === -1) return
       this.#rejected.splice(at, 1)
-      this.#settlements.add(asked.turn.reject(400))
+      if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
     }, limits.silentTurnMs).unref()
   }
 

@@ -95,6 +95,6 @@ test('an idle socket that its client leaves costs nothing', async () => {
   socket.ws.terminate()
   await nothingHeld(pair, id)
   assert.deepEqual(await pair.turns(id), [])
-  const usage = await pair.gateway.manage('GET', `/v1/usage?key_id=${id}`)
+  const usage = await pair.gateway.manage('GET', `/v1/usage?key=${id}`)
   assert.ok(!JSON.stringify(usage).includes('gpt-realtime'), JSON.stringify(usage))
 })
