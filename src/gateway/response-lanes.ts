@@ -1,17 +1,17 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
-import { readerFor } from '../metering/request-reader.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import {
   isDelta,
   NO_LANE,
   type ResponseEvent,
+  readRequest,
   responseAsked,
   responseEvent,
+  withSteer,
 } from '../providers/response-events.ts'
-import { watchRecords } from '../providers/watch-records.ts'
 import type { Message } from '../sockets/message-reader.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
@@ -21,6 +21,7 @@ import { planCall } from './plan.ts'
 import { ResponseLane, type Sent } from './response-lane.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
 import { admitBegunTurn, admitTurn, type PlannedTurn, refuseTurn } from './turn-call.ts'
+import { TurnSettlements } from './turn-settlements.ts'
 
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
@@ -60,7 +61,7 @@ export class ResponseLanes implements SocketMeter {
    * had not been about, one of them is its.
    */
   readonly #rejected: Rejected[] = []
-  readonly #settling = new Set<Promise<void>>()
+  readonly #settlements: TurnSettlements
   /** Errors that have answered a message that waits, of which it is not known in which lane. */
   #errors = 0
   /** Turns that seem to have ended without saying so. */
@@ -73,6 +74,8 @@ export class ResponseLanes implements SocketMeter {
   constructor(handshake: PlannedCall, gateway: Gateway) {
     this.#handshake = handshake
     this.#gateway = gateway
+    const { requestId } = handshake.exchange
+    this.#settlements = new TurnSettlements(requestId, gateway, () => this.#socket?.turnEnded())
   }
 
   get running(): number {
@@ -89,7 +92,7 @@ export class ResponseLanes implements SocketMeter {
 
   async #judge(message: Message): Promise<Verdict> {
     const payload = message.kind === 'message' ? message.payload : Buffer.alloc(0)
-    const facts = message.kind === 'message' ? await readFacts(payload) : unreadable(message.why)
+    const facts = message.kind === 'message' ? await readRequest(payload, ENDPOINT) : unreadable(message.why)
     const asked = responseAsked(facts)
     const target = asked.kind === 'steer' ? this.#findLast(asked.responseId) : null
     const lane = asked.kind === 'create' ? asked.lane : (target?.lane ?? NO_LANE)
@@ -114,7 +117,7 @@ export class ResponseLanes implements SocketMeter {
         this.#laneOf(lane).waiting.push({ turn, planned, lane, isSteer })
         this.#running += 1
       },
-      unsent: () => this.#settle(turn.release()),
+      unsent: () => this.#settlements.add(turn.release()),
     }
   }
 
@@ -150,13 +153,13 @@ export class ResponseLanes implements SocketMeter {
     const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
     for (const { waiting, running, next } of this.#lanes.values()) {
       // Of a lane upstream begins one after the other.
-      for (const { turn } of running) this.#settle(turn.end(cut))
+      for (const { turn } of running) this.#settlements.add(turn.end(cut))
       for (const sent of waiting)
-        this.#settle(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
+        this.#settlements.add(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
     }
-    for (const { sent, status } of this.#rejected.splice(0)) this.#settle(sent.turn.reject(status))
+    for (const { sent, status } of this.#rejected.splice(0)) this.#settlements.add(sent.turn.reject(status))
     this.#lanes.clear()
-    while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
+    await this.#settlements.done()
   }
 
   #refuse(oddity: string | null, { plan }: PlannedTurn) {
@@ -191,7 +194,7 @@ export class ResponseLanes implements SocketMeter {
     const steer = this.#planned({
       ...planned,
       request: { ...planned.request, pieces: null, lengthBytes },
-      read: { ...planned.read, facts: goingOn(planned.read.facts, facts) },
+      read: { ...planned.read, facts: withSteer(planned.read.facts, facts) },
     })
     // Upstream may take one that can be read in two ways for a request of its own.
     const ambiguity = ambiguityFor(ENDPOINT, facts)
@@ -232,7 +235,7 @@ export class ResponseLanes implements SocketMeter {
 
   /** The turn that runs, where no other could be meant. */
   #onlyRunning(): Sent | null {
-    if (this.#unasked.length > 0) return null
+    if (this.#unasked.length > 0 || this.#failing.size > 0) return null
     let only: Sent | null = null
     for (const { running } of this.#lanes.values()) {
       if (running.length === 0) continue
@@ -306,7 +309,7 @@ export class ResponseLanes implements SocketMeter {
     this.#running -= 1
     this.#failing.delete(sent)
     sent.turn.observe(payload)
-    this.#settle(sent.turn.end())
+    this.#settlements.add(sent.turn.end())
     this.#forgetRejected()
   }
 
@@ -342,7 +345,7 @@ export class ResponseLanes implements SocketMeter {
       if (!this.#failing.delete(sent)) return
       lane.end(sent)
       this.#running -= 1
-      this.#settle(sent.turn.end())
+      this.#settlements.add(sent.turn.end())
     }, limits.silentTurnMs).unref()
   }
 
@@ -360,7 +363,7 @@ export class ResponseLanes implements SocketMeter {
     const keptMax = this.#running === 0 ? 0 : REJECTED_MAX
     while (this.#rejected.length > keptMax) {
       const rejected = this.#rejected.shift()
-      if (rejected !== undefined) this.#settle(rejected.sent.turn.reject(rejected.status))
+      if (rejected !== undefined) this.#settlements.add(rejected.sent.turn.reject(rejected.status))
     }
   }
 
@@ -373,17 +376,18 @@ export class ResponseLanes implements SocketMeter {
     return rejected.sent
   }
 
-  /** Upstream has begun what no turn was admitted for. It is billed like the last of its lane, whatever its limits say. */
+  /**
+   * Upstream has begun what no turn was admitted for, which on these sockets it never does by itself: it has read something else
+   * than we have. It is billed like the last of its lane, whatever its limits say, and the client gets nothing more.
+   */
   #adopt(lane: ResponseLane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
     const before = lane.last ?? [...this.#lanes.values()].findLast(({ last }) => last !== null)?.last ?? null
     const unasked: Unasked = { lane: name, responseId, events: [payload], bytes: payload.length }
     this.#unasked.push(unasked)
     const planned = before?.planned ?? this.#plan(unreadable('not_json'), Buffer.alloc(0), name)
-    const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (admitted) => {
+    const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (turn) => {
       this.#unasked = this.#unasked.filter((each) => each !== unasked)
-      if (admitted.kind === 'refused') this.#socket?.close(1008, admitted.refusal.message)
-      if (admitted.kind !== 'admitted') return
-      const { turn } = admitted
+      if (turn === null) return
       turn.sent(Buffer.alloc(0), 'responses')
       if (this.#isOver) {
         turn.responseId = responseId
@@ -395,7 +399,9 @@ export class ResponseLanes implements SocketMeter {
       this.#laneOf(name).run({ turn, planned, lane: name, isSteer: false }, responseId)
       for (const event of unasked.events) this.observe(event)
     })
-    this.#settle(adopted)
+    this.#settlements.add(
+      adopted.finally(() => this.#socket?.close(1008, 'Upstream began a response that was not asked for.')),
+    )
   }
 
   /** Whether it belongs to such a response. */
@@ -409,42 +415,8 @@ export class ResponseLanes implements SocketMeter {
     if (unasked.bytes > UNASKED_BYTES_MAX) this.#socket?.close(1013, 'The gateway cannot keep up.')
     return true
   }
-
-  #settle(settled: Promise<void>): void {
-    const watched = settled
-      .catch((error: unknown) => {
-        const about = { request: this.#handshake.exchange.requestId, cause: (error as Error).message }
-        this.#gateway.log.error(about, 'a turn of a socket could not be settled')
-      })
-      .finally(() => {
-        this.#settling.delete(watched)
-        this.#socket?.turnEnded()
-      })
-    this.#settling.add(watched)
-  }
-}
-
-/** A request as it was, with what a steer adds to it: input of any kind, for a response that is kept upstream. */
-function goingOn(request: RequestFacts, steer: RequestFacts): RequestFacts {
-  if (request.kind !== 'json' || steer.kind !== 'json') return request
-  const members = new Map(request.scan.members)
-  const before = steer.scan.members.get('previous_response_id')
-  if (before !== undefined) members.set('previous_response_id', before)
-  return { ...request, scan: { ...request.scan, members, marks: request.scan.marks | steer.scan.marks } }
 }
 
 function unreadable(reason: string): RequestFacts {
   return { kind: 'unreadable', reason }
-}
-
-/** What is read at a time: others come in between. */
-const PIECE_BYTES = 1024 * 1024
-
-async function readFacts(payload: Buffer): Promise<RequestFacts> {
-  const reader = readerFor('application/json', undefined, watchRecords(ENDPOINT), { names: SOCKET_NAMES })
-  for (let from = 0; from < payload.length; from += PIECE_BYTES) {
-    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
-    await reader.write(payload.subarray(from, from + PIECE_BYTES))
-  }
-  return await reader.end()
 }

@@ -1,11 +1,10 @@
-import { Listeners, type OutgoingReply } from '../http/outgoing-reply.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { type Borrowed, withBorrowed } from '../kernel/read-buffer.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
-import { type AdmitResult, admit } from './admit.ts'
+import { type AdmitResult, admit, admitAtOnce } from './admit.ts'
 import type { ReplyHead } from './answer.ts'
 import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
@@ -68,21 +67,29 @@ export async function admitTurn(
 }
 
 /**
- * The same for what upstream has begun already: it is paid for, so that no cap, credit or list of models stands in its way, and no
- * client that leaves. Its cost is an overrun.
+ * The same for what upstream has begun already. It is paid for, so that nothing stands in its way but a key that is not in force:
+ * no cap, credit or list of models, no queue and no client that leaves. Its cost is an overrun. Null: it cannot be billed.
  */
-export function admitBegunTurn(
+export async function admitBegunTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
-): Promise<AdmittedTurn> {
+): Promise<TurnCall | null> {
   const { plan } = planned
   const bill = { ...plan.bill, hold: { kind: 'none' }, unratable: null } as const
   const models = { names: [], unknown: null, batchFile: null }
-  const there = { destroyed: false, closed: false, whenClosed: new Listeners() } as unknown as OutgoingReply
-  const exchange = { ...handshake.exchange, res: there }
   const begun = { ...planned, plan: { ...plan, bill, models, ambiguity: null } }
-  return admitTurn({ ...handshake, exchange }, begun, gateway)
+  const share = gateway.keyShares.enterInAnyCase(handshake.digest)
+  const call = { ...turnOf(handshake, begun, gateway), share }
+  const admission = await admitAtOnce(call, gateway).catch((error: unknown) => {
+    explainThrown(error, call.exchange.requestId, gateway.log)
+    return null
+  })
+  if (admission?.kind === 'admitted') return new TurnCall({ ...call, admission }, gateway)
+  gateway.keyShares.leave(share)
+  const about = { request: call.exchange.requestId, socket: call.socketId }
+  gateway.log.error(about, 'upstream began a turn that was not asked for, and it cannot be billed')
+  return null
 }
 
 /** A socket outlives a store that cannot answer. */
