@@ -60,8 +60,7 @@ export async function admitLate(
   const admitted = onRefused === null ? null : await admitTurn(handshake, planned, gateway)
   if (admitted?.kind === 'admitted') return admitted.turn
   if (admitted?.kind === 'refused') onRefused?.(admitted)
-  const begun = await admitBegunTurn(handshake, planned, gateway)
-  return begun.kind === 'admitted' ? begun.turn : null
+  return await admitBegunTurn(handshake, planned, gateway)
 }
 
 /** Of two limits of output, of which null is that of the model. */
