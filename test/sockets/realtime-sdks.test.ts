@@ -121,5 +121,6 @@ test('RealtimeSession of the Agents SDK: asked in words and answered', () =>
     session.sendMessage('Hello.')
     await done
     session.close()
-    return events.map((event) => dig(event, 'type'))
+    // It changes the session beside what it says, in no order.
+    return events.map((event) => dig(event, 'type')).filter((type) => type !== 'session.updated')
   }))
