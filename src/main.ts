@@ -79,6 +79,8 @@ export interface Surroundings {
   readonly diskFault?: SharedArrayBuffer
   /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
   readonly storeAnswerMs?: number
+  /** The same: how long a call waits for its tokens to be counted. */
+  readonly tokenCountMs?: number
   /** For tests of how the dashboard is served: where its build is. */
   readonly dashboardDir?: URL
   /** For tests of where webhooks are sent; otherwise the name servers are asked. */
@@ -210,7 +212,8 @@ async function serveFrom(
   const queues = new AdmissionQueues(config.budgetWaitMs)
   const waitingCalls = new WaitingCalls()
   const refusedCalls = new RefusedCalls(store, log)
-  const tokenCounter = createTokenCounter()
+  const { tokenCountMs: countMs = limits.tokenCountMs } = surroundings
+  const tokenCounter = createTokenCounter({ countMs })
   const names = headerNames(config.prefix, secretsIn(config))
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const upstreams = Object.fromEntries(

@@ -54,7 +54,7 @@ export interface TestGateway {
   close(): Promise<void>
 }
 
-/** For the store. Tests run beside others on machines that are busy; those about how soon start a process or a store of their own. */
+/** For the store, and for counting tokens. Tests run beside others on machines that are busy; those about how soon start a process or a store of their own. */
 const PATIENCE_MS = 30_000
 
 /** A gateway in this process, on a free port, with books and a data directory that go when it closes. */
@@ -87,6 +87,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       ...(options.diskFault === undefined ? {} : { diskFault: options.diskFault }),
       ...(options.dashboardDir === undefined ? {} : { dashboardDir: options.dashboardDir }),
       storeAnswerMs: PATIENCE_MS,
+      tokenCountMs: PATIENCE_MS,
       reached: (point) => options.reached?.(point),
       onFatal(error) {
         if (options.onFatal === undefined) throw error
