@@ -50,7 +50,17 @@ export interface ReportsJob extends Target {
   readonly seconds: number
 }
 
-export type Job = RequestsJob | StreamsJob | ReportsJob
+/** WebSockets, which say nothing or have one turn after the other. */
+export interface SocketsJob extends Target {
+  readonly kind: 'idle-sockets' | 'busy-sockets'
+  readonly sockets: number
+  readonly eventsPerTurn: number
+  readonly rampSeconds: number
+  readonly warmUpSeconds: number
+  readonly seconds: number
+}
+
+export type Job = RequestsJob | StreamsJob | ReportsJob | SocketsJob
 
 export type Figures = Readonly<Record<string, number>>
 

@@ -2,6 +2,7 @@ import { text } from 'node:stream/consumers'
 import type { Figures, Job } from './job.ts'
 import { loadReports } from './load-reports.ts'
 import { loadRequests } from './load-requests.ts'
+import { loadBusySockets, loadIdleSockets } from './load-sockets.ts'
 import { loadStreams } from './load-streams.ts'
 
 /** The load in a process of its own, on raw sockets. Reads one job from standard input and prints its figures. */
@@ -14,6 +15,10 @@ function run(job: Job): Promise<Figures> {
       return loadStreams(job)
     case 'reports':
       return loadReports(job)
+    case 'idle-sockets':
+      return loadIdleSockets(job)
+    case 'busy-sockets':
+      return loadBusySockets(job)
   }
 }
 

@@ -9,8 +9,8 @@ Measures Tollgate beside a direct connection, nginx (if installed), a bare pipe 
 a fresh process pinned to one core, the load and the upstream on another, in alternating order. Writes the raw rounds,
 tables and charts to bench/results. A whole run takes an hour and a half; nothing else should run on the machine.
 
-  --only <names>       only workloads whose names begin so, with commas between: 2kB, streams-300, keys, usage, start,
-                       stores
+  --only <names>       only workloads whose names begin so, with commas between: 2kB, streams-300, sockets-busy, keys,
+                       usage, start, stores
   --subjects <names>   only these, of direct, nginx, pipe, portkey, tollgate
   --rounds <n>         rounds of each workload (5)
   --seconds <s>        how long each is measured (5)

@@ -4,21 +4,24 @@ import { parseArgs } from 'node:util'
 import { chooseCores, moveTo } from './cores.ts'
 import { wholeReplies } from './groups/requests.ts'
 import { root } from './machine.ts'
-import { runLoad, targetOf, withSubject } from './measure.ts'
+import { type RunningUpstream, runLoad, targetOf, withSubject } from './measure.ts'
 import { monotonicNs } from './monotonic.ts'
 import { readProfile, type ThreadProfile } from './read-profile.ts'
 import { installUndo, makeScratchFolder } from './scratch.ts'
 import { FULL } from './sizes.ts'
+import type { RunningSubject } from './subjects/subject.ts'
 import { tollgate } from './subjects/tollgate.ts'
 
 /**
- * Where the time of a request goes: one CPU profile of each of Tollgate's threads under steady load.
- * Run: node bench/profile.ts [--callers 32] [--seconds 10] [--bytes 2000] [--top 25] [--keep <folder>]
+ * Where the time of a request goes: one CPU profile of each of Tollgate's threads under steady load. With `--sockets`, where that
+ * of an event of so many WebSockets goes.
+ * Run: node bench/profile.ts [--callers 32 | --sockets 300] [--seconds 10] [--bytes 2000] [--top 25] [--keep <folder>]
  */
 
 const { values } = parseArgs({
   options: {
     callers: { type: 'string', default: '32' },
+    sockets: { type: 'string' },
     seconds: { type: 'string', default: '10' },
     bytes: { type: 'string', default: '2000' },
     top: { type: 'string', default: '25' },
@@ -26,7 +29,7 @@ const { values } = parseArgs({
   },
 })
 const seconds = Number(values.seconds)
-const WARM_UP_SECONDS = 4
+const WARM_UP_SECONDS = values.sockets === undefined ? 4 : 10
 const SAMPLE_EVERY_US = 250
 
 installUndo()
@@ -38,9 +41,10 @@ const profiles = await withFolder(async (folder) => {
   const subject = tollgate({ name: 'tollgate', root, nodeArgs })
   const window = await withSubject(
     subject,
-    wholeReplies(FULL.requestBytes),
+    { ...wholeReplies(FULL.requestBytes), eventsPerSecond: FULL.eventsPerSecond },
     cores,
     async (running, upstream) => {
+      if (values.sockets !== undefined) return profileSockets(Number(values.sockets), running, upstream)
       const job = {
         ...targetOf(running, upstream, 'messages'),
         kind: 'requests' as const,
@@ -62,6 +66,19 @@ const profiles = await withFolder(async (folder) => {
 })
 for (const profile of profiles.sort((a, b) => b.busyUs - a.busyUs)) show(profile, profile.requests)
 process.exit()
+
+async function profileSockets(sockets: number, running: RunningSubject, upstream: RunningUpstream) {
+  const { eventsPerTurn } = FULL
+  const target = targetOf(running, upstream, 'chat')
+  const times = { rampSeconds: 1, warmUpSeconds: WARM_UP_SECONDS, seconds }
+  const figures = await runLoad(
+    { ...target, ...times, kind: 'busy-sockets', sockets, eventsPerTurn },
+    cores.load,
+  )
+  const endedUs = monotonicNs() / 1e3
+  const requests = (figures['eventsPerSecond'] ?? 0) * (figures['seconds'] ?? 0)
+  return { beganUs: endedUs - seconds * 1e6, endedUs, requests, figures }
+}
 
 async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   if (values.keep !== undefined) return work(values.keep)

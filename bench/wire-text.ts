@@ -20,7 +20,7 @@ const PROSE =
   'The ledger closes each day at midnight, and whoever reads it later finds every entry where it was written.\n' +
   'Nothing is added twice, nothing is lost, and a "correction" is an entry of its own. '
 
-function prose(bytes: number): string {
+export function prose(bytes: number): string {
   return PROSE.repeat(Math.ceil(bytes / PROSE.length)).slice(0, Math.max(0, bytes))
 }
 

@@ -1,4 +1,5 @@
 import { keysWorkload } from '../groups/keys.ts'
+import { BUSY_SOCKETS, IDLE_SOCKETS } from '../groups/sockets.ts'
 import { BUILT, startWorkload } from '../groups/start.ts'
 import { usageWorkload } from '../groups/usage.ts'
 import { medianOf, type Results } from './results.ts'
@@ -62,6 +63,16 @@ export function judgeTargets(results: Results): Judged[] {
       `${sizes.streamsMany} streams: ≤ 60 kB of memory per stream`,
       [get(many, 'tollgate', 'memoryKbPerStream')],
       (kb) => ({ measured: `${kb.toFixed(0)} kB`, met: kb <= 60 }),
+    ),
+    judge(
+      `${sizes.socketsBusy} WebSockets with turns: CPU per event ≤ 1.3 × that of a pipe of bytes`,
+      [get(BUSY_SOCKETS, 'tollgate', 'cpuMicrosPerEvent'), get(BUSY_SOCKETS, 'pipe', 'cpuMicrosPerEvent')],
+      timesAtMost(1.3),
+    ),
+    judge(
+      `${sizes.socketsIdle} idle WebSockets: ≤ 40 kB of memory each`,
+      [get(IDLE_SOCKETS, 'tollgate', 'memoryKbPerSocket')],
+      (kb) => ({ measured: `${kb.toFixed(1)} kB`, met: kb <= 40 }),
     ),
     ...sizes.keysInUse.flatMap((inUse) => {
       const [least, most] = [keysWorkload(keysFew, inUse), keysWorkload(keysMost, inUse)]

@@ -1,4 +1,5 @@
 import { failureOf } from '../answer-request.ts'
+import type { Behaviours } from '../behaviours.ts'
 import type { Call } from '../call.ts'
 import { chatErrorJson } from '../chat/chat-error.ts'
 import { asArray, asText, type JsonObject } from '../json.ts'
@@ -20,6 +21,8 @@ interface Create {
   readonly streamId: string | undefined
   readonly generates: boolean
   readonly position: number
+  /** Of a response that was steered. */
+  readonly isSuccessor: boolean
 }
 
 /** WS /v1/responses: lanes of responses. Those of one `stream_id`, or without any, are written one after the other. */
@@ -64,7 +67,7 @@ export function serveResponses(socket: EventSocket): void {
           isSteered: () => active.isStopped,
           onEnd: whenLeft(stored),
         }),
-        behaviours: call.behaviours,
+        behaviours: create.isSuccessor ? withoutStall(call.behaviours) : call.behaviours,
         pace: request.model.pace,
         interrupt: active.interrupt,
         errorEvent: { type: 'error', error: chatErrorJson(failureOf('chat', 500)) },
@@ -73,7 +76,7 @@ export function serveResponses(socket: EventSocket): void {
       const input = await steers.end(active, outcome)
       if (input === undefined) return undefined
       const body = { ...create.body, previous_response_id: plan.id, input }
-      return { ...create, body, generates: true }
+      return { ...create, body, generates: true, isSuccessor: true }
     } catch (error) {
       await socket.send(errorEvent(asRefusal(error), streamId))
       return undefined
@@ -105,8 +108,14 @@ function readCreate({ json, position }: ClientEvent, steers: SteerQueue): Create
     body: { ...body, input, stream: true },
     streamId: given,
     generates: generate !== false,
+    isSuccessor: false,
     position,
   }
+}
+
+/** Who steers a response that was stalled wants it to go on. */
+function withoutStall({ stall: _, ...behaviours }: Behaviours): Behaviours {
+  return behaviours
 }
 
 function asItems(input: unknown): readonly unknown[] {

@@ -185,6 +185,11 @@ function refuseOverload({ inFlight, settler, disk }: Gateway): Refusal | null {
   return null
 }
 
+/** The store's answer as it is: nothing is waited for and nobody is in the way. */
+export function admitAtOnce(call: PlannedCall, gateway: Gateway): Promise<Admission> {
+  return ask(call, NOBODY_AHEAD, false, gateway)
+}
+
 /** The instant of this question is the instant of the call, if it is admitted now: after a wait it may be next month. */
 function ask(call: PlannedCall, ahead: Ahead, askedBefore: boolean, gateway: Gateway): Promise<Admission> {
   const { exchange, plan, surface } = call

@@ -26,7 +26,8 @@ import {
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
 import { passPreflight, send } from './send.ts'
-import { findHandshake, type Switched, serveSocket } from './serve-socket.ts'
+import { findHandshake, meterOf, type Switched, serveSocket } from './serve-socket.ts'
+import type { SocketMeter } from './socket-meter.ts'
 
 /**
  * The life of a proxied request, top to bottom. Only this file knows the order.
@@ -44,7 +45,8 @@ import { findHandshake, type Switched, serveSocket } from './serve-socket.ts'
  *              later (a batch, a response in the background) is deferred instead: deferrals.ts settles it
  *   answer     upstream's reply, with the figures as headers or trailers
  *
- * A WebSocket is a free call until upstream answers 101. Then each of its turns is a call: response-lanes.ts
+ * A WebSocket is a free call until upstream answers 101. Then each of its turns is a call: response-lanes.ts,
+ * realtime-turns.ts. What its turns need in advance is held before the handshake goes
  */
 export async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
@@ -106,6 +108,7 @@ async function serveCall(
   if (read.kind === 'refused') return refuseCall(identified, read.refusal, gateway, read)
   if (read.kind === 'client_left') return
 
+  let meter: SocketMeter | null = null
   try {
     // plan
     const readCall = { ...identified, read, request: countableInput(exchange, read) }
@@ -117,7 +120,8 @@ async function serveCall(
       const denial = (await checkKey?.()) ?? (await refuseDelete(call, gateway))
       if (denial !== null) return refuseCall(call, denial.refusal, gateway, denial)
     }
-    const admission = await admit(call, gateway)
+    meter = meterOf(call, gateway)
+    const admission = (await meter?.open?.()) ?? (await admit(call, gateway))
     if (admission.kind === 'client_left') return
     if (admission.kind === 'refused') {
       const { refusal, balanceNanos } = admission
@@ -127,8 +131,10 @@ async function serveCall(
 
     // forward, observe, settle, answer; of a handshake that upstream agrees to, all of this again for each turn
     const switched = await runAdmittedCall({ ...call, admission }, gateway)
-    if (switched !== null) await serveSocket({ ...call, admission }, switched, gateway)
+    if (switched !== null && meter !== null)
+      await serveSocket({ ...call, admission }, switched, meter, gateway)
   } finally {
+    await meter?.end(true)
     if (read.body.kind === 'held') read.body.held.dispose()
   }
 }

@@ -29,12 +29,18 @@ export class KeyShares {
 
   /** Null: this key has as many calls under way as it may have. */
   enter(digest: Buffer): KeyShare | null {
+    const share = this.#shares.get(digest.toString('latin1'))
+    return share !== undefined && share.calls >= this.callsMax ? null : this.enterInAnyCase(digest)
+  }
+
+  /** For what is under way already. */
+  enterInAnyCase(digest: Buffer): KeyShare {
     const name = digest.toString('latin1')
     let share = this.#shares.get(name)
     if (share === undefined) {
       share = new KeyShare(name)
       this.#shares.set(name, share)
-    } else if (share.calls >= this.callsMax) return null
+    }
     share.calls += 1
     return share
   }

@@ -1,10 +1,22 @@
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import { type KeyStore, keyStatus } from '../keys/key-store.ts'
-import type { SocketSession } from './socket-session.ts'
+import { LiveSessions } from './live-sessions.ts'
 
 /** So that the close frame has left when connections are cut. */
 const CLOSE_BEFORE_MS = 250
+
+/** A WebSocket as far as its key and a shutdown concern it. */
+interface OpenSocket {
+  readonly ended: Promise<void>
+  /** Nothing more begins; it closes with the last turn. */
+  drain(): void
+  /** It closes at once. How many turns are cut by it. */
+  restart(): number
+  /** The key is not in force any more. */
+  revoked(): void
+  checkTime(nowMs: number): void
+}
 
 interface Owner {
   readonly accountId: string
@@ -13,9 +25,10 @@ interface Owner {
 
 /** The WebSockets that are open on this node. Each of its keys is asked about now and then: none may outlive its key. */
 export class OpenSockets {
+  readonly live = new LiveSessions()
   readonly #store: Pick<KeyStore, 'getKey'>
   readonly #clock: Clock
-  readonly #sessions = new Map<SocketSession, Owner>()
+  readonly #sessions = new Map<OpenSocket, Owner>()
   #sweep: NodeJS.Timeout | null = null
   #isDraining = false
   #turnsCut = 0
@@ -29,7 +42,7 @@ export class OpenSockets {
     return this.#sessions.size
   }
 
-  add(session: SocketSession, owner: Owner): void {
+  add(session: OpenSocket, owner: Owner): void {
     this.#sessions.set(session, owner)
     session.ended.then(() => {
       this.#sessions.delete(session)
@@ -60,7 +73,7 @@ export class OpenSockets {
 
   #look(): void {
     const nowMs = this.#clock.monotonicMs()
-    const byKey = new Map<string, SocketSession[]>()
+    const byKey = new Map<string, OpenSocket[]>()
     for (const [session, owner] of this.#sessions) {
       session.checkTime(nowMs)
       const sessions = byKey.get(owner.keyId)
@@ -73,7 +86,7 @@ export class OpenSockets {
   }
 
   /** This is no use of the key. A store that cannot be asked admits no turn either. */
-  #lookAtKey({ accountId, keyId }: Owner, byKey: ReadonlyMap<string, readonly SocketSession[]>): void {
+  #lookAtKey({ accountId, keyId }: Owner, byKey: ReadonlyMap<string, readonly OpenSocket[]>): void {
     const atMs = this.#clock.nowMs()
     this.#store.getKey(accountId, keyId, atMs).then(
       (key) => {

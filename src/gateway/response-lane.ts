@@ -51,6 +51,11 @@ export class ResponseLane {
     if (!sent.isSteer) this.keptBytes = 0
   }
 
+  /** The turn that upstream has begun or begins next, if it has not said so. Null while one runs. */
+  get next(): Sent | null {
+    return this.running.length > 0 ? null : this.#next(this.#errors > 0)
+  }
+
   #next(isDoubtful: boolean): Sent | null {
     const steers = this.waiting.filter(({ isSteer }) => isSteer)
     const creates = this.waiting.filter(({ isSteer }) => !isSteer)

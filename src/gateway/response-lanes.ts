@@ -1,19 +1,19 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
-import { readerFor } from '../metering/request-reader.ts'
+import type { RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import {
   isDelta,
   NO_LANE,
   type ResponseEvent,
+  readRequest,
   responseAsked,
   responseEvent,
+  withSteer,
 } from '../providers/response-events.ts'
-import { watchRecords } from '../providers/watch-records.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import type { AdmittedCall } from './call.ts'
+import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { readOnMs } from './leave.ts'
@@ -21,6 +21,7 @@ import { planCall } from './plan.ts'
 import { ResponseLane, type Sent } from './response-lane.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
 import { admitBegunTurn, admitTurn, type PlannedTurn, refuseTurn } from './turn-call.ts'
+import { TurnSettlements } from './turn-settlements.ts'
 
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
@@ -52,7 +53,7 @@ const UNASKED_BYTES_MAX = 1024 * 1024
 
 /** The turns of a socket of `/v1/responses`. */
 export class ResponseLanes implements SocketMeter {
-  readonly #handshake: AdmittedCall
+  readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #lanes = new Map<string, ResponseLane>()
   /**
@@ -60,7 +61,7 @@ export class ResponseLanes implements SocketMeter {
    * had not been about, one of them is its.
    */
   readonly #rejected: Rejected[] = []
-  readonly #settling = new Set<Promise<void>>()
+  readonly #settlements: TurnSettlements
   /** Errors that have answered a message that waits, of which it is not known in which lane. */
   #errors = 0
   /** Turns that seem to have ended without saying so. */
@@ -70,9 +71,11 @@ export class ResponseLanes implements SocketMeter {
   #running = 0
   #isOver = false
 
-  constructor(handshake: AdmittedCall, gateway: Gateway) {
+  constructor(handshake: PlannedCall, gateway: Gateway) {
     this.#handshake = handshake
     this.#gateway = gateway
+    const { requestId } = handshake.exchange
+    this.#settlements = new TurnSettlements(requestId, gateway, () => this.#socket?.turnEnded())
   }
 
   get running(): number {
@@ -89,10 +92,11 @@ export class ResponseLanes implements SocketMeter {
 
   async #judge(message: Message): Promise<Verdict> {
     const payload = message.kind === 'message' ? message.payload : Buffer.alloc(0)
-    const facts = message.kind === 'message' ? await readFacts(payload) : unreadable(message.why)
+    const facts = message.kind === 'message' ? await readRequest(payload, ENDPOINT) : unreadable(message.why)
     const asked = responseAsked(facts)
     const target = asked.kind === 'steer' ? this.#findLast(asked.responseId) : null
     const lane = asked.kind === 'create' ? asked.lane : (target?.lane ?? NO_LANE)
+    const isSteer = asked.kind === 'steer'
     const planned =
       target === null ? this.#plan(facts, payload, lane) : this.#planSteer(target, facts, payload)
     const refusal = this.#refuse(asked.kind === 'odd' ? asked.detail : null, planned)
@@ -110,10 +114,10 @@ export class ResponseLanes implements SocketMeter {
       kind: 'pass',
       sent: () => {
         turn.sent(payload, 'responses')
-        this.#laneOf(lane).waiting.push({ turn, planned, lane, isSteer: target !== null })
+        this.#laneOf(lane).waiting.push({ turn, planned, lane, isSteer })
         this.#running += 1
       },
-      unsent: () => this.#settle(turn.release()),
+      unsent: () => this.#settlements.add(turn.release()),
     }
   }
 
@@ -147,16 +151,15 @@ export class ResponseLanes implements SocketMeter {
     const error = new Error('upstream closed the socket')
     const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
     const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
-    for (const { waiting, running } of this.#lanes.values()) {
-      // Of a lane upstream begins one after the other, and of input for a response nothing before that has ended.
-      const next = running.length > 0 ? undefined : waiting.find(({ isSteer }) => !isSteer)
-      for (const { turn } of running) this.#settle(turn.end(cut))
+    for (const { waiting, running, next } of this.#lanes.values()) {
+      // Of a lane upstream begins one after the other.
+      for (const { turn } of running) this.#settlements.add(turn.end(cut))
       for (const sent of waiting)
-        this.#settle(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
+        this.#settlements.add(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
     }
-    for (const { sent, status } of this.#rejected.splice(0)) this.#settle(sent.turn.reject(status))
+    for (const { sent, status } of this.#rejected.splice(0)) this.#settlements.add(sent.turn.reject(status))
     this.#lanes.clear()
-    while (this.#settling.size > 0) await Promise.allSettled(this.#settling)
+    await this.#settlements.done()
   }
 
   #refuse(oddity: string | null, { plan }: PlannedTurn) {
@@ -188,7 +191,11 @@ export class ResponseLanes implements SocketMeter {
   /** Its successor reads what the response has read and written, with this; all else is as the response was asked for. */
   #planSteer({ planned, turn }: Sent, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const lengthBytes = planned.request.lengthBytes + turn.bytesOut + payload.length
-    const steer = this.#planned({ ...planned, request: { ...planned.request, pieces: null, lengthBytes } })
+    const steer = this.#planned({
+      ...planned,
+      request: { ...planned.request, pieces: null, lengthBytes },
+      read: { ...planned.read, facts: withSteer(planned.read.facts, facts) },
+    })
     // Upstream may take one that can be read in two ways for a request of its own.
     const ambiguity = ambiguityFor(ENDPOINT, facts)
     return { ...steer, plan: { ...steer.plan, ambiguity: ambiguity && { ...ambiguity, refuse: 'always' } } }
@@ -228,7 +235,7 @@ export class ResponseLanes implements SocketMeter {
 
   /** The turn that runs, where no other could be meant. */
   #onlyRunning(): Sent | null {
-    if (this.#unasked.length > 0) return null
+    if (this.#unasked.length > 0 || this.#failing.size > 0) return null
     let only: Sent | null = null
     for (const { running } of this.#lanes.values()) {
       if (running.length === 0) continue
@@ -302,7 +309,7 @@ export class ResponseLanes implements SocketMeter {
     this.#running -= 1
     this.#failing.delete(sent)
     sent.turn.observe(payload)
-    this.#settle(sent.turn.end())
+    this.#settlements.add(sent.turn.end())
     this.#forgetRejected()
   }
 
@@ -338,7 +345,7 @@ export class ResponseLanes implements SocketMeter {
       if (!this.#failing.delete(sent)) return
       lane.end(sent)
       this.#running -= 1
-      this.#settle(sent.turn.end())
+      this.#settlements.add(sent.turn.end())
     }, limits.silentTurnMs).unref()
   }
 
@@ -356,7 +363,7 @@ export class ResponseLanes implements SocketMeter {
     const keptMax = this.#running === 0 ? 0 : REJECTED_MAX
     while (this.#rejected.length > keptMax) {
       const rejected = this.#rejected.shift()
-      if (rejected !== undefined) this.#settle(rejected.sent.turn.reject(rejected.status))
+      if (rejected !== undefined) this.#settlements.add(rejected.sent.turn.reject(rejected.status))
     }
   }
 
@@ -369,17 +376,18 @@ export class ResponseLanes implements SocketMeter {
     return rejected.sent
   }
 
-  /** Upstream has begun what no turn was admitted for. It is billed like the last of its lane, whatever its limits say. */
+  /**
+   * Upstream has begun what no turn was admitted for, which on these sockets it never does by itself: it has read something else
+   * than we have. It is billed like the last of its lane, whatever its limits say, and the client gets nothing more.
+   */
   #adopt(lane: ResponseLane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
     const before = lane.last ?? [...this.#lanes.values()].findLast(({ last }) => last !== null)?.last ?? null
     const unasked: Unasked = { lane: name, responseId, events: [payload], bytes: payload.length }
     this.#unasked.push(unasked)
     const planned = before?.planned ?? this.#plan(unreadable('not_json'), Buffer.alloc(0), name)
-    const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (admitted) => {
+    const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (turn) => {
       this.#unasked = this.#unasked.filter((each) => each !== unasked)
-      if (admitted.kind === 'refused') this.#socket?.close(1008, admitted.refusal.message)
-      if (admitted.kind !== 'admitted') return
-      const { turn } = admitted
+      if (turn === null) return
       turn.sent(Buffer.alloc(0), 'responses')
       if (this.#isOver) {
         turn.responseId = responseId
@@ -391,7 +399,9 @@ export class ResponseLanes implements SocketMeter {
       this.#laneOf(name).run({ turn, planned, lane: name, isSteer: false }, responseId)
       for (const event of unasked.events) this.observe(event)
     })
-    this.#settle(adopted)
+    this.#settlements.add(
+      adopted.finally(() => this.#socket?.close(1008, 'Upstream began a response that was not asked for.')),
+    )
   }
 
   /** Whether it belongs to such a response. */
@@ -405,33 +415,8 @@ export class ResponseLanes implements SocketMeter {
     if (unasked.bytes > UNASKED_BYTES_MAX) this.#socket?.close(1013, 'The gateway cannot keep up.')
     return true
   }
-
-  #settle(settled: Promise<void>): void {
-    const watched = settled
-      .catch((error: unknown) => {
-        const about = { request: this.#handshake.exchange.requestId, cause: (error as Error).message }
-        this.#gateway.log.error(about, 'a turn of a socket could not be settled')
-      })
-      .finally(() => {
-        this.#settling.delete(watched)
-        this.#socket?.turnEnded()
-      })
-    this.#settling.add(watched)
-  }
 }
 
 function unreadable(reason: string): RequestFacts {
   return { kind: 'unreadable', reason }
-}
-
-/** What is read at a time: others come in between. */
-const PIECE_BYTES = 1024 * 1024
-
-async function readFacts(payload: Buffer): Promise<RequestFacts> {
-  const reader = readerFor('application/json', undefined, watchRecords(ENDPOINT), { names: SOCKET_NAMES })
-  for (let from = 0; from < payload.length; from += PIECE_BYTES) {
-    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
-    await reader.write(payload.subarray(from, from + PIECE_BYTES))
-  }
-  return await reader.end()
 }

@@ -6,31 +6,76 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { shapeError, statusOf } from '../providers/surfaces.ts'
 import { readExtensions } from '../sockets/message-reader.ts'
-import type { AdmittedCall } from './call.ts'
+import type { Foreseen } from './advance-hold.ts'
+import type { AdmittedCall, PlannedCall } from './call.ts'
 import { deny } from './deny.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import { RealtimeTurns } from './realtime-turns.ts'
 import { ResponseLanes } from './response-lanes.ts'
-import type { RefusedTurn } from './socket-meter.ts'
+import { LiveClock, TranslationClock } from './session-clocks.ts'
+import type { RefusedTurn, SocketMeter } from './socket-meter.ts'
 import { SocketSession } from './socket-session.ts'
+import { TimedTurns } from './timed-turns.ts'
 
 export type Switched = CallEnd & { readonly kind: 'switched' }
 
-/** The sockets that are served. */
-const SERVED: ReadonlySet<string> = new Set(['/v1/responses'])
+type MakeMeter = (handshake: PlannedCall, gateway: Gateway) => SocketMeter
+
+/** The sockets that are served, and what knows their turns. */
+const METERS: ReadonlyMap<string, MakeMeter> = new Map<string, MakeMeter>([
+  ['/v1/responses', (handshake, gateway) => new ResponseLanes(handshake, gateway)],
+  ['/v1/realtime', realtimeMeter],
+  ['/v1/realtime/translations', translationMeter],
+  ['/v1/live/sessions', (handshake, gateway) => liveMeter(handshake, gateway, true)],
+  ['/v1/live/sessions/{session_id}/attach', (handshake, gateway) => liveMeter(handshake, gateway, false)],
+  ['/v1/live/sessions/{session_id}/fork', (handshake, gateway) => liveMeter(handshake, gateway, false)],
+])
 
 /** The endpoint that a handshake is for, as the free call that a handshake is. Null where there is none. */
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
   const endpoint = findEndpoint(surface, 'WS', path)
-  if (endpoint === null || !SERVED.has(endpoint.template)) return null
+  if (endpoint === null || !METERS.has(endpoint.template)) return null
   const named = endpoint.model === 'query' && new URLSearchParams(query).has('model')
   return { ...endpoint, billing: 'free', model: named ? 'query' : 'none' }
+}
+
+/** Null for a call that is no handshake. */
+export function meterOf(call: PlannedCall, gateway: Gateway): SocketMeter | null {
+  if (call.socketId === null) return null
+  return METERS.get(call.endpoint?.template ?? '')?.(call, gateway) ?? null
+}
+
+function realtimeMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
+  const query = new URLSearchParams(handshake.target.query)
+  const model = query.get('model')
+  // A socket that joins a call goes by the model of that.
+  const isNamed = model !== null && query.getAll('model').length === 1 && !query.has('call_id')
+  const onlyTranscribes = query.get('intent') === 'transcription' && model === null && !query.has('call_id')
+  return new RealtimeTurns(handshake, gateway, isNamed ? model : null, onlyTranscribes)
+}
+
+function translationMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
+  const [model = null, ...others] = new URLSearchParams(handshake.target.query).getAll('model')
+  const foreseen: Foreseen = {
+    kind: 'translation',
+    model: others.length === 0 ? model : null,
+    outputTokensMax: null,
+  }
+  return new TimedTurns(handshake, gateway, foreseen, new TranslationClock())
+}
+
+/** A session that is new names its model when it starts; one that goes on has one already. */
+function liveMeter(handshake: PlannedCall, gateway: Gateway, isUnnamed: boolean): SocketMeter {
+  const foreseen: Foreseen = { kind: 'live', model: null, outputTokensMax: null, isUnnamed }
+  return new TimedTurns(handshake, gateway, foreseen, new LiveClock(gateway.sockets.live))
 }
 
 /** From upstream's 101 to the end of both connections. Resolves when every turn is settled. */
 export async function serveSocket(
   handshake: AdmittedCall,
   { head, connection: upstream }: Switched,
+  meter: SocketMeter,
   gateway: Gateway,
 ): Promise<void> {
   const { exchange, surface, share } = handshake
@@ -56,7 +101,7 @@ export async function serveSocket(
     client,
     upstream,
     extensions,
-    meter: new ResponseLanes(handshake, gateway),
+    meter,
     decode: (work) => decoding.take(share, exchange, work),
     takeMemory: (bytes) => room.tryMemory(bytes, share),
     giveMemoryBack: (bytes) => room.giveMemoryBack(bytes, share),
@@ -78,7 +123,11 @@ function withoutOwn(headers: RawHeaders, ownPrefix: string): string[] {
 }
 
 /** A refusal as upstream tells errors on its sockets. */
-function errorEvent({ exchange, surface }: AdmittedCall, refusal: Refusal, about: RefusedTurn): string {
+function errorEvent(
+  { exchange, surface, endpoint }: AdmittedCall,
+  refusal: Refusal,
+  about: RefusedTurn,
+): string {
   const clean = redactRefusal(refusal, exchange.names.redact)
   const { error } = JSON.parse(shapeError(surface, clean, about.requestId).body.toString()) as {
     error: object
@@ -86,8 +135,16 @@ function errorEvent({ exchange, surface }: AdmittedCall, refusal: Refusal, about
   return JSON.stringify({
     type: 'error',
     status: statusOf(surface, refusal.code),
-    error,
+    ...(about.eventId === undefined ? { error } : aboutEvent(error, about, endpoint)),
     request_id: about.requestId,
     ...(about.streamId === null ? {} : { stream_id: about.streamId }),
   })
+}
+
+/** Sessions give every event an id, and name the client's one that an error is about. */
+function aboutEvent(error: object, { requestId, eventId = null }: RefusedTurn, endpoint: Endpoint | null) {
+  if (endpoint?.template.startsWith('/v1/live/') !== true)
+    return { event_id: requestId, error: { ...error, event_id: eventId } }
+  const client = eventId === null ? {} : { client_event_id: eventId }
+  return { event_id: requestId, ...client, error: { ...error, ...client } }
 }

@@ -1,5 +1,6 @@
 import type { Refusal } from '../kernel/errors.ts'
 import type { Message } from '../sockets/message-reader.ts'
+import type { UnadmittedTurn } from './turn-call.ts'
 
 /** What becomes of a message of the client's. */
 export type Verdict =
@@ -24,6 +25,8 @@ export interface RefusedTurn {
   readonly requestId: string
   /** Of the lane that it was for. */
   readonly streamId: string | null
+  /** Of the client's message, where messages have ids. */
+  readonly eventId?: string | null
 }
 
 /** What a meter may have its socket do. */
@@ -38,6 +41,8 @@ export interface MeteredSocket {
 export interface SocketMeter {
   /** Turns under way. */
   readonly running: number
+  /** Has what must be held before the handshake goes. Null: it may go. */
+  open?(): Promise<UnadmittedTurn | null>
   start(socket: MeteredSocket): void
   /** Whether a message of the client's may go. They come one after the other. */
   judge(message: Message): Verdict | Promise<Verdict>

@@ -63,6 +63,7 @@ export class SocketSession {
   /** The close frame that the client is to get, and nothing after it. */
   #closing: Buffer | null = null
   #isClientGone = false
+  #isUpstreamClosing = false
   #isUpstreamGone = false
   #isOver = false
   #isClientFull = false
@@ -185,8 +186,9 @@ export class SocketSession {
       const piece = isWithin ? this.#unread : this.#unread.subarray(0, PIECE_BYTES)
       this.#unread = this.#unread.subarray(piece.length)
       const violation = this.#fromClient.read(piece, (part) => {
+        if (this.#isUpstreamClosing) this.#sendUpstream([part.wire])
         // Where a close waits its turn, what is behind it may wait as well.
-        if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
+        else if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
         else this.#sendUpstream([part.wire])
       })
       if (violation !== null) this.close(violation.closeCode, violation.reason)
@@ -204,7 +206,7 @@ export class SocketSession {
   }
 
   #sendUpstream(wires: readonly Buffer[]): void {
-    if (this.#isUpstreamGone || this.#isOver) return
+    if (this.#isUpstreamGone) return
     for (const wire of wires) if (!this.#upstream.write(wire)) this.#isUpstreamFull = true
     this.#flow()
   }
@@ -214,10 +216,15 @@ export class SocketSession {
     const bytes = copyIfBorrowed(chunk)
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
-    this.#client.cork()
+    // Mostly there is one, and what is corked takes a longer way through Node.
+    const isCorked = parts.length > 1
+    if (isCorked) this.#client.cork()
     for (const part of parts) this.#passOn(part)
-    this.#client.uncork()
-    for (const part of parts) if (part.kind === 'data') this.#look(part)
+    if (isCorked) this.#client.uncork()
+    for (const part of parts) {
+      if (part.kind === 'data') this.#look(part)
+      else if (part.opcode === OPCODE.close) this.#upstreamCloses()
+    }
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
     this.#waitFor(this.#seen.caughtUp())
     this.#flow()
@@ -229,6 +236,7 @@ export class SocketSession {
       return
     }
     if (!this.#client.write(part.wire)) this.#isClientFull = true
+    if (this.#notices.length === 0 && this.#closing === null) return
     if (part.endsMessage) this.#writeNotices(true)
     else if (part.endsFrame && this.#closing !== null) this.#writeClose()
   }
@@ -342,24 +350,36 @@ export class SocketSession {
     if (this.#isUpstreamGone) return
     this.#upstream.write(closeFrame(1000, '', true))
     this.#upstream.end(limits.socketCloseMs)
-    this.#finish()
+    this.#finish(true)
+  }
+
+  /** It says nothing more. What the client still says is its answer to that. */
+  #upstreamCloses(): void {
+    this.#isUpstreamClosing = true
+    this.#inbox.stop()
+    this.#finishWhenRead()
+    this.#leaveTimer ??= setTimeout(() => this.#closeUpstream(), limits.socketCloseMs)
+  }
+
+  #finishWhenRead(): void {
+    const read = this.#looking ?? Promise.resolve()
+    read.then(() => this.#finish(false))
   }
 
   #upstreamClosed(): void {
     this.#isUpstreamGone = true
     this.#inbox.stop()
-    const looked = this.#looking ?? Promise.resolve()
-    looked.then(() => this.#finish())
+    this.#finishWhenRead()
+    if (this.#leaveTimer !== null) clearTimeout(this.#leaveTimer)
     if (!this.#isClientGone) this.#client.end(limits.socketCloseMs)
     this.#endIfOver()
   }
 
-  /** Nothing that upstream says is heard any more. */
-  #finish(): void {
+  /** Nothing that upstream says is heard any more. `abandoned`: it was us who stopped. */
+  #finish(abandoned: boolean): void {
     if (this.#isOver) return
     this.#isOver = true
-    if (this.#leaveTimer !== null) clearTimeout(this.#leaveTimer)
-    this.#meter.end(this.#isClientGone && !this.#isUpstreamGone).finally(() => {
+    this.#meter.end(abandoned).finally(() => {
       this.#seen.dispose()
       this.#inbox.dispose()
       this.#isSettled = true

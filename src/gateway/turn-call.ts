@@ -1,14 +1,15 @@
-import { Listeners, type OutgoingReply } from '../http/outgoing-reply.ts'
 import type { Refusal } from '../kernel/errors.ts'
+import { type Borrowed, withBorrowed } from '../kernel/read-buffer.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
-import { type AdmitResult, admit } from './admit.ts'
+import { type AdmitResult, admit, admitAtOnce } from './admit.ts'
 import type { ReplyHead } from './answer.ts'
 import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from './call.ts'
+import type { Denial } from './deny.ts'
 import { endedCall, recordRefusal } from './ended-call.ts'
 import { Silence } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
@@ -21,13 +22,14 @@ export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoi
   readonly plan: CallPlan
 }
 
-export type AdmittedTurn =
-  | { readonly kind: 'admitted'; readonly turn: TurnCall }
-  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly requestId: string }
+export type AdmittedTurn = { readonly kind: 'admitted'; readonly turn: TurnCall } | UnadmittedTurn
+
+export type UnadmittedTurn =
+  | ({ readonly kind: 'refused'; readonly requestId: string } & Denial)
   | { readonly kind: 'client_left' }
 
 /** A turn of a socket as a call of its own, with an id, a hold and a record. `handshake` is the call that opened the socket. */
-export function turnOf(handshake: AdmittedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
+export function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
   const { exchange } = handshake
   const requestId = gateway.nextRequestId()
   return {
@@ -38,11 +40,15 @@ export function turnOf(handshake: AdmittedCall, turn: PlannedTurn, gateway: Gate
   }
 }
 
-/** Admits a turn like any other call, waiting in the queue of its key where calls in flight hold what is left. */
+/**
+ * Admits a turn like any other call, waiting in the queue of its key where calls in flight hold what is left. `isRecorded`:
+ * so is its refusal.
+ */
 export async function admitTurn(
-  handshake: AdmittedCall,
+  handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
+  isRecorded = true,
 ): Promise<AdmittedTurn> {
   const { keyShares } = gateway
   const share = keyShares.enter(handshake.digest)
@@ -55,27 +61,35 @@ export async function admitTurn(
   }
   keyShares.leave(share)
   if (admission.kind === 'client_left') return admission
-  const { refusal } = admission
-  recordRefusal(call, refusal, gateway, call.plan.modelAsked)
-  return { kind: 'refused', refusal, requestId: call.exchange.requestId }
+  const { refusal, balanceNanos } = admission
+  if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
+  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos }
 }
 
 /**
- * The same for what upstream has begun already: it is paid for, so that no cap, credit or list of models stands in its way, and no
- * client that leaves. Its cost is an overrun.
+ * The same for what upstream has begun already. It is paid for, so that nothing stands in its way but a key that is not in force:
+ * no cap, credit or list of models, no queue and no client that leaves. Its cost is an overrun. Null: it cannot be billed.
  */
-export function admitBegunTurn(
-  handshake: AdmittedCall,
+export async function admitBegunTurn(
+  handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
-): Promise<AdmittedTurn> {
+): Promise<TurnCall | null> {
   const { plan } = planned
   const bill = { ...plan.bill, hold: { kind: 'none' }, unratable: null } as const
   const models = { names: [], unknown: null, batchFile: null }
-  const there = { destroyed: false, closed: false, whenClosed: new Listeners() } as unknown as OutgoingReply
-  const exchange = { ...handshake.exchange, res: there }
   const begun = { ...planned, plan: { ...plan, bill, models, ambiguity: null } }
-  return admitTurn({ ...handshake, exchange }, begun, gateway)
+  const share = gateway.keyShares.enterInAnyCase(handshake.digest)
+  const call = { ...turnOf(handshake, begun, gateway), share }
+  const admission = await admitAtOnce(call, gateway).catch((error: unknown) => {
+    explainThrown(error, call.exchange.requestId, gateway.log)
+    return null
+  })
+  if (admission?.kind === 'admitted') return new TurnCall({ ...call, admission }, gateway)
+  gateway.keyShares.leave(share)
+  const about = { request: call.exchange.requestId, socket: call.socketId }
+  gateway.log.error(about, 'upstream began a turn that was not asked for, and it cannot be billed')
+  return null
 }
 
 /** A socket outlives a store that cannot answer. */
@@ -90,32 +104,35 @@ async function admitOrExplain(call: PlannedCall, gateway: Gateway): Promise<Admi
 
 /** A turn refused before the store is asked. */
 export function refuseTurn(
-  handshake: AdmittedCall,
+  handshake: PlannedCall,
   planned: PlannedTurn,
   refusal: Refusal,
   gateway: Gateway,
-): AdmittedTurn {
+): AdmittedTurn & { readonly kind: 'refused' } {
   const call = turnOf(handshake, planned, gateway)
   recordRefusal(call, refusal, gateway, call.plan.modelAsked)
-  return { kind: 'refused', refusal, requestId: call.exchange.requestId }
+  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos: null }
 }
 
 const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
 const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
+/** Where events are framed, one after the other: memory of its own for each would cost as much as reading it. */
+const framing = Buffer.allocUnsafeSlow(16 * 1024)
+DATA.copy(framing)
 const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
 
 /** A turn that was admitted: there is a hold, and `end` or `release` closes it, once. */
 export class TurnCall implements LeftReply {
-  readonly call: AdmittedCall
+  call: AdmittedCall
   /** What upstream calls it, since it has begun. */
   responseId: string | null = null
   readonly #gateway: Gateway
   readonly #taps: BodyTaps
   readonly #silence: Silence
   #meter: Meter = new SilentMeter()
-  readonly #startedMs: number
+  #startedMs: number
   #bytesOut = 0
   #ended: Promise<void> | null = null
 
@@ -148,6 +165,12 @@ export class TurnCall implements LeftReply {
     return this.#bytesOut
   }
 
+  /** It was admitted in advance, and is under way now: its time begins here. */
+  takenOver(): void {
+    this.#startedMs = this.#gateway.clock.monotonicMs()
+    this.call = { ...this.call, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
+  }
+
   /** The message that begins it goes upstream. `reader`: what reads the events that come of it. */
   sent(payload: Buffer, reader: UsageReader | null): void {
     this.#gateway.reached('before_send')
@@ -162,10 +185,13 @@ export class TurnCall implements LeftReply {
     this.#bytesOut += event.length
     // The meter reads streams of server-sent events, in which a line ends what JSON lets go on.
     const line = event.includes(LINE_FEED) || event.includes(CARRIAGE_RETURN) ? inOneLine(event) : event
-    const framed = Buffer.concat([DATA, line, EVENT_END])
+    withBorrowed(framed(line), this.#read)
+    this.#silence.see(this.#meter.visibleBytes, this.#gateway.clock.monotonicMs())
+  }
+
+  readonly #read = (framed: Borrowed): void => {
     this.#taps.received(framed)
     this.#meter.write(framed)
-    this.#silence.see(this.#meter.visibleBytes, this.#gateway.clock.monotonicMs())
   }
 
   /** Upstream is not read, because the client does not read. */
@@ -192,9 +218,9 @@ export class TurnCall implements LeftReply {
   }
 
   /** It has used this, as upstream says or as was counted here. */
-  endWith(usage: Usage): Promise<void> {
+  endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
     const { bill } = this.call.plan
-    return this.#close(COMPLETE, OK_HEAD, async () => ({
+    return this.#close(end, OK_HEAD, async () => ({
       ...billUsage(usage, bill.rate(usage)),
       status: bill.metered ? 200 : null,
     }))
@@ -269,6 +295,16 @@ export class TurnCall implements LeftReply {
 
 /** The client of a turn has nothing more to get when it is cut. */
 const NO_REPLY = { cut: async () => {} }
+
+/** An event as one of a stream. It is good until the next one is framed. */
+function framed(line: Buffer): Buffer {
+  const end = DATA.length + line.length
+  if (end + EVENT_END.length > framing.length) return Buffer.concat([DATA, line, EVENT_END])
+  line.copy(framing, DATA.length)
+  framing[end] = LINE_FEED
+  framing[end + 1] = LINE_FEED
+  return framing.subarray(0, end + EVENT_END.length)
+}
 
 function inOneLine(event: Buffer): Buffer {
   const line = Buffer.from(event)

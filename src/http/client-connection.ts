@@ -7,7 +7,7 @@ import { ConnectionMemory, IncomingRequest, type RequestSource } from './incomin
 import { type MessageHead, MessageReader, type MessageReceiver, type WireError } from './message-reader.ts'
 import { OutgoingReply } from './outgoing-reply.ts'
 import { RawConnection } from './raw-connection.ts'
-import { firstValue, tokensOf } from './raw-headers.ts'
+import { firstValue, hasHeader, tokensOf } from './raw-headers.ts'
 
 /** What a connection tells the server that accepted it. None of these may throw. */
 export interface ConnectionOwner {
@@ -279,13 +279,12 @@ export class ClientConnection implements MessageReceiver, RequestSource {
   }
 }
 
+/** What has a body is a request like others: servers that take the upgrade would take the body for frames. */
 function asksForWebSocket({ isUpgrade, method, httpVersion, headers }: MessageHead): boolean {
-  return (
-    isUpgrade &&
-    method === 'GET' &&
-    httpVersion === '1.1' &&
-    tokensOf(headers, 'upgrade').includes('websocket')
-  )
+  if (!isUpgrade || method !== 'GET' || httpVersion !== '1.1') return false
+  const hasBody =
+    hasHeader(headers, 'transfer-encoding') || Number(firstValue(headers, 'content-length') ?? 0) !== 0
+  return !hasBody && tokensOf(headers, 'upgrade').includes('websocket')
 }
 
 function headTimeout(): WireError {

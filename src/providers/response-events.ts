@@ -1,7 +1,10 @@
 import { objectOf, scalars } from '../metering/json-place.ts'
 import { readJson } from '../metering/reply-meter.ts'
-import type { RequestFacts } from '../metering/request-facts.ts'
+import { type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
+import { readerFor } from '../metering/request-reader.ts'
+import type { Endpoint } from './endpoint.ts'
 import { nameAt, objectAt } from './usage/reading.ts'
+import { watchRecords } from './watch-records.ts'
 
 /** What a client's message on a socket of `/v1/responses` asks for. Whatever is not known to be harmless may begin a turn. */
 export type ResponseAsked =
@@ -30,6 +33,28 @@ export function responseAsked(facts: RequestFacts): ResponseAsked {
     return { kind: 'steer', responseId: id?.kind === 'string' ? id.value : null }
   }
   return { kind: 'create', lane: isNamed && lane.kind === 'string' ? lane.value : NO_LANE }
+}
+
+/** A request as it was, with what a steer adds to it: input of any kind, for a response that is kept upstream. */
+export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFacts {
+  if (request.kind !== 'json' || steer.kind !== 'json') return request
+  const members = new Map(request.scan.members)
+  const before = steer.scan.members.get('previous_response_id')
+  if (before !== undefined) members.set('previous_response_id', before)
+  return { ...request, scan: { ...request.scan, members, marks: request.scan.marks | steer.scan.marks } }
+}
+
+/** What is read at a time: others come in between. */
+const PIECE_BYTES = 1024 * 1024
+
+/** What a message says as a request to the endpoint. */
+export async function readRequest(payload: Buffer, endpoint: Endpoint | null): Promise<RequestFacts> {
+  const reader = readerFor('application/json', undefined, watchRecords(endpoint), { names: SOCKET_NAMES })
+  for (let from = 0; from < payload.length; from += PIECE_BYTES) {
+    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
+    await reader.write(payload.subarray(from, from + PIECE_BYTES))
+  }
+  return await reader.end()
 }
 
 /** An event of upstream's, as far as it decides which turn it belongs to. */
@@ -78,11 +103,19 @@ export function responseEvent(text: Buffer): ResponseEvent | null {
 
 const TYPE_FIRST = Buffer.from('{"type":"response.')
 const DELTA = Buffer.from('.delta')
+const TYPE_END_MAX = 96
 const QUOTE = 0x22
 
 /** Whether it can be told without reading it that this adds to what runs: nearly all events do. */
 export function isDelta(text: Buffer): boolean {
-  if (!text.subarray(0, TYPE_FIRST.length).equals(TYPE_FIRST)) return false
-  const end = text.indexOf(QUOTE, TYPE_FIRST.length)
-  return text.subarray(end - DELTA.length, end).equals(DELTA)
+  if (!hasAt(text, 0, TYPE_FIRST)) return false
+  let end = TYPE_FIRST.length
+  while (end < TYPE_END_MAX && text[end] !== QUOTE) end++
+  return text[end] === QUOTE && hasAt(text, end - DELTA.length, DELTA)
+}
+
+/** For so few bytes a native comparison costs more for its call alone. */
+function hasAt(text: Buffer, at: number, bytes: Buffer): boolean {
+  for (let i = 0; i < bytes.length; i++) if (text[at + i] !== bytes[i]) return false
+  return true
 }

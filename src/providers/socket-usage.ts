@@ -40,6 +40,39 @@ export function realtimeUsage(usage: unknown, model: string | null): Usage {
   return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }
 
+/** What is known of a response that was cut, besides what the one before it has used. */
+export interface CutResponse {
+  /** Null for the first of a session. */
+  readonly before: Usage | null
+  readonly heardMs: number
+  /** Of the messages with what else it was to read. */
+  readonly readBytes: number
+  readonly spokenMs: number
+  readonly writtenChars: number
+}
+
+/**
+ * A response that was cut: it has read what the one before it had read, which upstream keeps in its cache, what that one
+ * said, and what came since.
+ */
+export function cutResponseUsage(cut: CutResponse, model: string | null): Usage {
+  const read = cut.before?.parts[0]?.quantities ?? {}
+  const sum = (...counts: readonly (number | undefined)[]) =>
+    counts.reduce<number>((total, count) => total + (count ?? 0), 0)
+  const quantities = quantitiesOf({
+    cache_read_tokens: sum(read.input_tokens, read.cache_read_tokens),
+    audio_cache_read_tokens: sum(read.audio_input_tokens, read.audio_cache_read_tokens),
+    image_cache_read_tokens: sum(read.image_input_tokens, read.image_cache_read_tokens),
+    input_tokens: sum(read.output_tokens, roughBodyTokens(cut.readBytes)),
+    audio_input_tokens: sum(read.audio_output_tokens, heardTokens(cut.heardMs)),
+    output_tokens: roughBodyTokens(cut.writtenChars),
+    audio_output_tokens: spokenTokens(cut.spokenMs),
+  })
+  const { output_tokens: _words, audio_output_tokens: _sound, ...prompt } = quantities
+  const part = { model: null, quantities, promptTokens: sum(...Object.values(prompt)) }
+  return { ...NO_USAGE, parts: [part], modelServed: model, suspect: true }
+}
+
 interface Modalities {
   readonly text: number
   readonly audio: number

@@ -138,8 +138,7 @@ test('a steered response and its successor are two turns, each billed by its own
   assert.ok(created)
   socket.send({ type: 'response.steer', previous_response_id: id, input: 'Shorter, please.' })
   const ended = await socket.takeType('response.incomplete')
-  // Its successor stalls as well; it is steered in its turn until the socket ends.
-  const successor = await socket.takeType('response.created')
+  const successor = await socket.takeType('response.completed')
   assert.notEqual(dig(successor, 'response.id'), id)
   socket.ws.close()
   await socket.closed()

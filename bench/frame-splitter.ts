@@ -1,0 +1,30 @@
+const NOTHING = Buffer.alloc(0)
+const MASK_BYTES = 4
+
+/** Splits what arrives on a WebSocket into its frames. Masked ones are those of the load, whose mask is all zeros. */
+export class FrameSplitter {
+  readonly #onFrame: (opcode: number, payload: Buffer) => void
+  #pending: Buffer = NOTHING
+
+  constructor(onFrame: (opcode: number, payload: Buffer) => void) {
+    this.#onFrame = onFrame
+  }
+
+  read(chunk: Buffer): void {
+    const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk])
+    let at = 0
+    while (bytes.length - at >= 2) {
+      const second = bytes[at + 1] ?? 0
+      const short = second & 0x7f
+      if (short === 127) throw new Error('a frame of 64 KiB or more')
+      const lengthEnd = at + (short === 126 ? 4 : 2)
+      if (bytes.length < lengthEnd) break
+      const from = lengthEnd + ((second & 0x80) === 0 ? 0 : MASK_BYTES)
+      const to = from + (short === 126 ? bytes.readUInt16BE(at + 2) : short)
+      if (bytes.length < to) break
+      this.#onFrame((bytes[at] ?? 0) & 0x0f, bytes.subarray(from, to))
+      at = to
+    }
+    this.#pending = bytes.subarray(at)
+  }
+}

@@ -1,0 +1,62 @@
+import { fileURLToPath } from 'node:url'
+import type { SocketsJob } from '../job.ts'
+import { runLoad, targetOf, withSubject } from '../measure.ts'
+import { bytePipe } from '../subjects/pipe.ts'
+import type { Subject } from '../subjects/subject.ts'
+import { tollgate } from '../subjects/tollgate.ts'
+import type { Case, Group, Plan } from './group.ts'
+
+export const IDLE_SOCKETS = 'sockets-idle'
+export const BUSY_SOCKETS = 'sockets-busy'
+
+const COLLECTOR = fileURLToPath(new URL('../collect-garbage.ts', import.meta.url))
+const COLLECTS_ON_SIGNAL = ['--expose-gc', '--import', COLLECTOR]
+
+/** WebSockets of `/v1/responses`, beside a pipe that passes bytes between two sockets. */
+export function socketGroups(plan: Plan): Group[] {
+  const { sizes } = plan
+  const { socketsIdle, socketsBusy, eventsPerTurn, eventsPerSecond } = sizes
+  return [
+    {
+      title: `${socketsIdle} idle WebSockets`,
+      cases: subjectsOf(plan, COLLECTS_ON_SIGNAL).map((subject) =>
+        socketCase(plan, IDLE_SOCKETS, { kind: 'idle-sockets', sockets: socketsIdle }, subject),
+      ),
+    },
+    {
+      title: `${socketsBusy} WebSockets, turns of ${eventsPerTurn} events, ${eventsPerSecond} a second each`,
+      cases: [...plan.subjects.filter(({ name }) => name === 'direct'), ...subjectsOf(plan, [])].map(
+        (subject) => socketCase(plan, BUSY_SOCKETS, { kind: 'busy-sockets', sockets: socketsBusy }, subject),
+      ),
+    },
+  ]
+}
+
+/** The pipe, if it was asked for, and Tollgate in one revision or in two. */
+function subjectsOf({ subjects, tollgates }: Plan, nodeArgs: readonly string[]): Subject[] {
+  const isPipeAsked = subjects.some(({ name }) => name === 'pipe')
+  return [
+    ...(isPipeAsked ? [bytePipe(nodeArgs)] : []),
+    ...tollgates.map((parts) => tollgate({ ...parts, nodeArgs })),
+  ]
+}
+
+function socketCase(
+  { sizes, cores, warmUpSeconds, seconds }: Plan,
+  workload: string,
+  what: Pick<SocketsJob, 'kind' | 'sockets'>,
+  subject: Subject,
+): Case {
+  const { requestBytes: replyBytes, eventsPerSecond, eventsPerTurn } = sizes
+  const rampSeconds = Math.max(0.5, what.sockets / sizes.streamsOpenedPerSecond)
+  return {
+    workload,
+    subject: subject.name,
+    run: () =>
+      withSubject(subject, { replyBytes, events: 0, eventsPerSecond }, cores, (running, upstream) => {
+        const target = targetOf(running, upstream, 'chat')
+        const job = { ...target, ...what, eventsPerTurn, rampSeconds, warmUpSeconds, seconds }
+        return runLoad(job, cores.load)
+      }),
+  }
+}

@@ -1,0 +1,191 @@
+import { type SocketTurn, turnRequest } from '../providers/socket-turn.ts'
+import type { PlannedCall } from './call.ts'
+import type { Gateway } from './gateway.ts'
+import { admitTurn, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
+
+/** What a hold in advance is for. */
+export interface Foreseen extends Omit<SocketTurn, 'atMs'> {
+  /** Other models that may take part; null for one that is not known. */
+  readonly others?: readonly (string | null)[]
+  /** None takes part before a message names it, which then waits to be judged. */
+  readonly isUnnamed?: boolean
+}
+
+export type RefusedAdvance = UnadmittedTurn & { readonly kind: 'refused' }
+
+const MODEL_UNKNOWN = 'The session does not say which model it goes by.'
+
+/** A turn of which no message says what it will be. */
+export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn {
+  const { others = [], isUnnamed = false, ...foreseenTurn } = foreseen
+  const turn = { ...foreseenTurn, atMs: gateway.clock.nowMs() }
+  const { model } = turn
+  const { endpoint, facts } = turnRequest(turn)
+  const named = model === null && isUnnamed ? others : [model, ...others]
+  return {
+    read: { kind: 'read', body: { kind: 'none' }, facts, audio: null },
+    request: { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null },
+    endpoint,
+    plan: {
+      modelAsked: model,
+      models: {
+        names: named.filter((name) => name !== null),
+        unknown: named.includes(null) ? MODEL_UNKNOWN : null,
+        batchFile: null,
+      },
+      ambiguity: null,
+      bill: gateway.pricer.planTurn(turn),
+      reader: null,
+      shows: null,
+    },
+  }
+}
+
+/** Of two limits of output, of which null is that of the model. */
+export function mayBeMore(wanted: number | null, before: number | null): boolean {
+  return before !== null && (wanted === null || wanted > before)
+}
+
+/** The hold that a socket has for what upstream may begin by itself. */
+export class AdvanceHold {
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+  readonly #onRefused: (refused: RefusedAdvance) => void
+  /** Null: nothing can begin that it would be for. */
+  #foreseen: Foreseen | null
+  #turn: TurnCall | null = null
+  #pending: Promise<void> | null = null
+  #isOver = false
+
+  constructor(
+    handshake: PlannedCall,
+    gateway: Gateway,
+    foreseen: Foreseen | null,
+    onRefused: (refused: RefusedAdvance) => void,
+  ) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+    this.#foreseen = foreseen
+    this.#onRefused = onRefused
+  }
+
+  get foreseen(): Foreseen | null {
+    return this.#foreseen
+  }
+
+  /** While it is being had, nothing of the client's goes upstream. */
+  get pending(): Promise<void> | null {
+    return this.#pending
+  }
+
+  get isMissing(): boolean {
+    return this.#turn === null && this.#pending === null
+  }
+
+  /** Has the first one, before the handshake goes. Null: it is there. */
+  async open(): Promise<UnadmittedTurn | null> {
+    if (this.#foreseen === null) return null
+    const planned = planForeseen(this.#foreseen, this.#gateway)
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway, false)
+    if (admitted.kind !== 'admitted') return admitted
+    this.#turn = admitted.turn
+    return null
+  }
+
+  /** A turn takes it over, if it is there. `begins`: with this, and not when it was admitted. */
+  take(begins = true): TurnCall | null {
+    const turn = this.#turn
+    this.#turn = null
+    if (begins) turn?.takenOver()
+    return turn
+  }
+
+  /** The same for a turn that has begun already and was not foreseen: it is admitted now. */
+  async takeOrAdmit(planned: () => PlannedTurn): Promise<TurnCall | null> {
+    while (this.#pending !== null) await this.#pending
+    const turn = this.take()
+    if (turn !== null || this.#isOver) return turn
+    const admitted = await admitTurn(this.#handshake, planned(), this.#gateway)
+    if (admitted.kind === 'refused') this.#onRefused(admitted)
+    return admitted.kind === 'admitted' ? admitted.turn : null
+  }
+
+  /** A turn that did not begin after all. False: there is another one already. */
+  giveBack(turn: TurnCall): boolean {
+    if (!this.isMissing || this.#foreseen === null || this.#isOver) return false
+    this.#turn = turn
+    return true
+  }
+
+  /** Has the next one, if there is none, when what was before it is settled. */
+  renew(settled: Promise<unknown> = Promise.resolve()): void {
+    if (this.isMissing && !this.#isOver && this.#foreseen !== null) this.#have(settled)
+  }
+
+  /**
+   * From now on it is for something else. What is held is given back first: it may be all that is left. Refused, all stays
+   * as it was.
+   */
+  async change(foreseen: Foreseen | null): Promise<RefusedAdvance | null> {
+    const before = this.#foreseen
+    this.#foreseen = foreseen
+    const wasHeld = this.#turn !== null
+    await this.#release()
+    const refused = await this.#admit()
+    if (refused === null) return null
+    this.#foreseen = before
+    if (wasHeld) this.renew()
+    return refused
+  }
+
+  /** The same where upstream has changed it already. */
+  follow(foreseen: Foreseen | null): void {
+    this.#foreseen = foreseen
+    if (this.#pending === null) this.#have(this.#release())
+  }
+
+  /** Upstream shows this limit. A hold that is larger than it has to be stays: it could not be had again for certain. */
+  limit(outputTokensMax: number | null): void {
+    if (this.#foreseen === null) return
+    const isMore = mayBeMore(outputTokensMax, this.#foreseen.outputTokensMax)
+    this.#foreseen = { ...this.#foreseen, outputTokensMax }
+    if (isMore) this.follow(this.#foreseen)
+  }
+
+  /** Nothing more is had. */
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.#release()
+    await this.#pending
+  }
+
+  #have(settled: Promise<unknown>): void {
+    const pending = settled
+      .catch(() => {})
+      .then(() => this.#admit())
+      .then((refused) => {
+        if (this.#pending === pending) this.#pending = null
+        if (refused !== null) this.#onRefused(refused)
+      })
+    this.#pending = pending
+  }
+
+  async #admit(): Promise<RefusedAdvance | null> {
+    if (this.#foreseen === null || this.#isOver || this.#turn !== null) return null
+    const planned = planForeseen(this.#foreseen, this.#gateway)
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    if (admitted.kind === 'refused') return admitted
+    if (admitted.kind === 'admitted') {
+      // Another one may have been had meanwhile.
+      if (this.#isOver || this.#turn !== null) await admitted.turn.release()
+      else this.#turn = admitted.turn
+    }
+    return null
+  }
+
+  async #release(): Promise<void> {
+    const turn = this.#turn
+    this.#turn = null
+    await turn?.release()
+  }
+}

@@ -1,0 +1,146 @@
+import { SOCKET_NAMES } from '../metering/request-facts.ts'
+import { readerFor } from '../metering/request-reader.ts'
+import { findEndpoint } from '../providers/find-endpoint.ts'
+import { decisionUsage, nestedEvent } from '../providers/live-events.ts'
+import { responseEvent } from '../providers/response-events.ts'
+import type { RefusedAdvance } from './advance-hold.ts'
+import type { PlannedCall } from './call.ts'
+import type { CallEnd } from './forward.ts'
+import type { Gateway } from './gateway.ts'
+import { planCall } from './plan.ts'
+import { admitTurn, type PlannedTurn, type TurnCall } from './turn-call.ts'
+import type { TurnSettlements } from './turn-settlements.ts'
+
+/** A response of another model that has begun: its events wait until it is admitted. */
+interface Delegated {
+  turn: TurnCall | null
+  events: Buffer[]
+  bytes: number
+  end: CallEnd | null
+}
+
+const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
+const EVENTS_BYTES_MAX = 1024 * 1024
+const SETTLED_IDS_MAX = 256
+
+/** What a Live session has other models do. Upstream begins it by itself, and each piece of work is a call. */
+export class DelegatedResponses {
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+  readonly #settlements: TurnSettlements
+  readonly #onRefused: (refused: RefusedAdvance) => void
+  readonly #running = new Map<string, Delegated>()
+  readonly #settledIds = new Set<string>()
+
+  constructor(
+    handshake: PlannedCall,
+    gateway: Gateway,
+    settlements: TurnSettlements,
+    onRefused: (refused: RefusedAdvance) => void,
+  ) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+    this.#settlements = settlements
+    this.#onRefused = onRefused
+  }
+
+  get running(): number {
+    return this.#running.size
+  }
+
+  paused(isPaused: boolean): void {
+    for (const { turn } of this.#running.values()) turn?.paused(isPaused)
+  }
+
+  /** `model`: as the session names it. */
+  observe(type: string, payload: Buffer, model: string | null): void {
+    if (type === 'decision.event') this.#decided(payload, model)
+    const event = type === 'response.event' ? nestedEvent(payload) : null
+    const read = event === null ? null : responseEvent(event)
+    if (event === null || read === null) return
+    const id = read.responseId ?? this.#onlyId()
+    if (id === null || this.#settledIds.has(id)) return
+    const delegated = this.#running.get(id) ?? this.#begin(id, model)
+    this.#take(delegated, event)
+    if (read.kind === 'ended') this.#end(id, delegated, COMPLETE)
+  }
+
+  end(cut: CallEnd): void {
+    for (const [id, delegated] of this.#running) this.#end(id, delegated, cut)
+  }
+
+  /** Most events do not say which response they belong to. */
+  #onlyId(): string | null {
+    const [id, ...others] = this.#running.keys()
+    return others.length > 0 ? null : (id ?? null)
+  }
+
+  #begin(id: string, model: string | null): Delegated {
+    const delegated: Delegated = { turn: null, events: [], bytes: 0, end: null }
+    this.#running.set(id, delegated)
+    this.#settlements.add(this.#admit(id, delegated, model))
+    return delegated
+  }
+
+  async #admit(id: string, delegated: Delegated, model: string | null): Promise<void> {
+    const planned = await this.#plan('/v1/responses', model)
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    if (admitted.kind !== 'admitted') {
+      this.#forget(id)
+      if (admitted.kind === 'refused') this.#onRefused(admitted)
+      return
+    }
+    const { turn } = admitted
+    turn.sent(Buffer.alloc(0), 'responses')
+    turn.responseId = id
+    delegated.turn = turn
+    for (const event of delegated.events.splice(0)) turn.observe(event)
+    if (delegated.end !== null) await turn.end(delegated.end)
+  }
+
+  #take(delegated: Delegated, event: Buffer): void {
+    if (delegated.turn !== null) delegated.turn.observe(event)
+    else if (delegated.bytes + event.length <= EVENTS_BYTES_MAX) {
+      delegated.bytes += event.length
+      delegated.events.push(event)
+    }
+  }
+
+  #end(id: string, delegated: Delegated, end: CallEnd): void {
+    delegated.end = end
+    this.#forget(id)
+    if (delegated.turn !== null) this.#settlements.add(delegated.turn.end(end))
+  }
+
+  #forget(id: string): void {
+    this.#running.delete(id)
+    this.#settledIds.add(id)
+    const [oldest] = this.#settledIds
+    if (this.#settledIds.size > SETTLED_IDS_MAX && oldest !== undefined) this.#settledIds.delete(oldest)
+  }
+
+  #decided(payload: Buffer, model: string | null): void {
+    const used = decisionUsage(payload)
+    if (used === null) return
+    const settled = this.#plan('/v1/decisions', model)
+      .then((planned) => admitTurn(this.#handshake, planned, this.#gateway))
+      .then(async (admitted) => {
+        if (admitted.kind === 'refused') this.#onRefused(admitted)
+        if (admitted.kind === 'admitted') await admitted.turn.endWith(used)
+      })
+    this.#settlements.add(settled)
+  }
+
+  /** As if it had been asked for by HTTP: it reads what upstream keeps. */
+  async #plan(path: string, model: string | null): Promise<PlannedTurn> {
+    const reader = readerFor('application/json', undefined, null, { names: SOCKET_NAMES })
+    await reader.write(Buffer.from(JSON.stringify({ model, previous_response_id: 'live' })))
+    const facts = await reader.end()
+    const endpoint = findEndpoint('chat', 'POST', path)
+    const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
+    const request = { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null }
+    const exchange = { ...this.#handshake.exchange, method: 'POST' }
+    const call = { ...this.#handshake, read, request, endpoint, exchange, target: { path, query: '' } }
+    return { read, request, endpoint, plan: planCall(call, null, this.#gateway) }
+  }
+}

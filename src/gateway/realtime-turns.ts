@@ -1,0 +1,400 @@
+import { type Refusal, refuse } from '../kernel/errors.ts'
+import { limits } from '../kernel/limits.ts'
+import type { Usage } from '../kernel/usage.ts'
+import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
+import { ambiguityOf } from '../providers/ambiguity.ts'
+import {
+  isSound,
+  type SessionEvent,
+  type SessionMessage,
+  type SessionSettings,
+  sessionEvent,
+  sessionMessage,
+  soundMs,
+} from '../providers/realtime-events.ts'
+import { cutResponseUsage, realtimeUsage } from '../providers/socket-usage.ts'
+import type { Message } from '../sockets/message-reader.ts'
+import { checkKey } from './admit.ts'
+import { AdvanceHold, type Foreseen, mayBeMore, planForeseen, type RefusedAdvance } from './advance-hold.ts'
+import { isPlausible } from './bill.ts'
+import type { PlannedCall } from './call.ts'
+import type { CallEnd } from './forward.ts'
+import type { Gateway } from './gateway.ts'
+import { InputTranscripts } from './input-transcripts.ts'
+import { explainThrown } from './refusals.ts'
+import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
+import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
+import { TurnSettlements } from './turn-settlements.ts'
+
+type ClientEvent = SessionMessage & { readonly kind: 'event' }
+
+/** A turn whose `response.create` upstream has, and which it has not begun. */
+interface Asked {
+  readonly turn: TurnCall
+  readonly eventId: string | null
+}
+
+/** A response that has begun. */
+interface Running {
+  /** Null while it is being admitted, because upstream began it and nothing was held for it. */
+  turn: TurnCall | null
+  /** What it has used, if it has ended meanwhile. */
+  used: Usage | null
+  /** What came for it to read since the response before it. */
+  readonly heardMs: number
+  readonly readBytes: number
+  soundBytes: number
+  writtenBytes: number
+}
+
+const PASS: Verdict = { kind: 'pass' }
+
+/** Ids of responses that are settled: what is told of them again is not billed again. */
+const SETTLED_IDS_MAX = 256
+
+/** A message that brings more than this brings no words. */
+const WORDS_BYTES_MAX = 64 * 1024
+
+/**
+ * The turns of a socket of `/v1/realtime`. A response may begin because the client asks for one or because upstream has
+ * heard it speak, so that there is always a hold in advance, which whatever begins takes over.
+ */
+export class RealtimeTurns implements SocketMeter {
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+  readonly #responses: AdvanceHold
+  readonly #transcripts: InputTranscripts
+  readonly #settlements: TurnSettlements
+  readonly #asked: Asked[] = []
+  /** Those that an error has ended. If a response begins after all, the hold of one of them is its. */
+  readonly #rejected: Asked[] = []
+  readonly #running = new Map<string, Running>()
+  readonly #settledIds = new Set<string>()
+  #socket: MeteredSocket | null = null
+  /** As upstream shows it. */
+  #modelShown: string | null = null
+  #bytesPerMs = PCM_BYTES_PER_MS
+  /** What came since the last response began. */
+  #heardMs = 0
+  #readBytes = 0
+  #before: Usage | null = null
+  #isOver = false
+
+  /** `model`: of the query. Null: the session will show it, or it only writes down what it hears. */
+  constructor(handshake: PlannedCall, gateway: Gateway, model: string | null, onlyTranscribes: boolean) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+    const closing = (refused: RefusedAdvance) => this.#close(refused)
+    const foreseen: Foreseen = { kind: 'realtime', model, outputTokensMax: null }
+    this.#responses = new AdvanceHold(handshake, gateway, onlyTranscribes ? null : foreseen, closing)
+    const onEach = () => this.#socket?.turnEnded()
+    this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
+    this.#transcripts = new InputTranscripts(handshake, gateway, this.#settlements, onlyTranscribes, closing)
+  }
+
+  get running(): number {
+    return this.#asked.length + this.#running.size + this.#transcripts.running
+  }
+
+  async open() {
+    return (await this.#responses.open()) ?? (await this.#transcripts.advance.open())
+  }
+
+  start(socket: MeteredSocket): void {
+    this.#socket = socket
+  }
+
+  judge(message: Message): Verdict | Promise<Verdict> {
+    if (message.kind !== 'message') {
+      const detail = ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? ''
+      return this.#refuseUnread(detail)
+    }
+    const { payload } = message
+    const read = sessionMessage(payload)
+    const pending = this.#pending()
+    if (pending === null && !(read instanceof Promise)) return this.#decide(read, payload)
+    return this.#decideLater(read, payload)
+  }
+
+  observe(payload: Buffer): void {
+    if (this.#isOver) return
+    const event = sessionEvent(payload)
+    if (event === null) return
+    if (event.session !== null) this.#shown(event.session)
+    this.#transcripts.observe(event)
+    if (event.type === 'error') this.#failed(event)
+    else if (event.type === 'response.created') this.#began(event, payload)
+    else if (event.type === 'response.done') this.#ended(event, payload)
+    else if (event.responseId !== null) this.#said(event, payload)
+  }
+
+  paused(isPaused: boolean): void {
+    for (const { turn } of this.#running.values()) turn?.paused(isPaused)
+  }
+
+  readOnMs(): number {
+    if (this.running === 0) return 0
+    return this.#gateway.onLeave === 'finish' ? limits.finishMs : limits.readOnMs
+  }
+
+  async end(abandoned: boolean): Promise<void> {
+    if (!this.#isOver) {
+      this.#isOver = true
+      const error = new Error('upstream closed the socket')
+      const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
+      for (const [id, running] of this.#running) this.#use(id, running, this.#estimate(running), cut)
+      for (const { turn } of this.#asked.splice(0)) {
+        // Upstream has broken off before it said a word, or was not let.
+        const never: CallEnd = { kind: 'failed', error, sent: true, whole: true }
+        this.#settlements.add(abandoned ? turn.endWith(this.#estimate(null), cut) : turn.end(never))
+      }
+      for (const { turn } of this.#rejected.splice(0)) this.#settlements.add(turn.reject(400))
+      this.#transcripts.end(abandoned, cut)
+      this.#settlements.add(this.#responses.end())
+    }
+    await this.#settlements.done()
+  }
+
+  #pending(): Promise<void> | null {
+    return this.#responses.pending ?? this.#transcripts.advance.pending
+  }
+
+  async #decideLater(read: SessionMessage | Promise<SessionMessage>, payload: Buffer): Promise<Verdict> {
+    const event = await read
+    for (let pending = this.#pending(); pending !== null; pending = this.#pending()) await pending
+    return this.#isOver ? { kind: 'dropped' } : await this.#decide(event, payload)
+  }
+
+  #decide(event: SessionMessage, payload: Buffer): Verdict | Promise<Verdict> {
+    if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
+    if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
+    if (event.type === 'response.create') return this.#decideCreate(event, payload)
+    if (event.audioBytes > 0) this.#hear(soundMs(event.audioBytes, this.#bytesPerMs))
+    else this.#read(payload.length)
+    return PASS
+  }
+
+  #hear(ms: number): void {
+    this.#heardMs += ms
+    this.#transcripts.hear(ms)
+  }
+
+  #read(bytes: number): void {
+    if (bytes <= WORDS_BYTES_MAX) this.#readBytes += bytes
+    else this.#heardMs += soundMs(bytes, this.#bytesPerMs)
+  }
+
+  #refuseUnread(detail: string): Verdict {
+    const refused = refuseTurn(this.#handshake, this.#plan(), refuse('bad_request', detail), this.#gateway)
+    return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, null) }
+  }
+
+  #plan(asked: Partial<Foreseen> = {}): PlannedTurn {
+    return planForeseen({ ...this.#foreseen, ...asked }, this.#gateway)
+  }
+
+  get #foreseen(): Foreseen {
+    return this.#responses.foreseen ?? { kind: 'realtime', model: this.#modelShown, outputTokensMax: null }
+  }
+
+  /** It goes when there is a hold for what it makes possible. */
+  #decideUpdate(event: ClientEvent, session: SessionSettings, payload: Buffer): Verdict | Promise<Verdict> {
+    const { model = this.#foreseen.model, outputTokensMax = this.#foreseen.outputTokensMax } = session
+    const isMore =
+      model !== this.#foreseen.model || mayBeMore(outputTokensMax, this.#foreseen.outputTokensMax)
+    const next = isMore ? { ...this.#foreseen, model, outputTokensMax } : null
+    const transcription = this.#transcripts.changedBy(session)
+    this.#read(payload.length)
+    if (next === null && transcription === undefined) return PASS
+    return this.#update(event, next, transcription)
+  }
+
+  async #update(
+    { eventId }: ClientEvent,
+    next: Foreseen | null,
+    transcription: Foreseen | null | undefined,
+  ): Promise<Verdict> {
+    const refused =
+      (next === null ? null : await this.#responses.change(next)) ??
+      (transcription === undefined ? null : await this.#transcripts.advance.change(transcription))
+    if (refused === null) return PASS
+    return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, eventId) }
+  }
+
+  async #decideCreate({ eventId, response }: ClientEvent, payload: Buffer): Promise<Verdict> {
+    const { model = this.#foreseen.model, outputTokensMax = this.#foreseen.outputTokensMax } = response
+    const planned = this.#plan({ model, outputTokensMax })
+    if (this.running >= limits.turnsPerSocketMax) {
+      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
+      const refused = refuseTurn(this.#handshake, planned, refuse('too_many_calls', message), this.#gateway)
+      return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, eventId) }
+    }
+    const turn = await this.#holdFor(planned)
+    if (!('call' in turn)) {
+      if (turn.kind !== 'refused') return { kind: 'dropped' }
+      return { kind: 'refused', refusal: turn.refusal, about: aboutOf(turn, eventId) }
+    }
+    return {
+      kind: 'pass',
+      sent: () => {
+        turn.sent(payload, null)
+        this.#read(payload.length)
+        this.#asked.push({ turn, eventId })
+      },
+      unsent: () => this.#giveBack(turn),
+    }
+  }
+
+  /** What was held in advance, if that is enough and the key is still in force; else it is a turn like any other. */
+  async #holdFor(planned: PlannedTurn): Promise<TurnCall | UnadmittedTurn> {
+    const advance = this.#responses.take()
+    if (advance !== null && covers(advance.call.plan, planned.plan)) {
+      const refusal = await this.#refuseKey()
+      if (refusal === null) return advance
+      this.#giveBack(advance)
+      return refuseTurn(this.#handshake, planned, refusal, this.#gateway)
+    }
+    await advance?.release()
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    if (admitted.kind === 'admitted') return admitted.turn
+    if (advance !== null) this.#responses.renew()
+    return admitted
+  }
+
+  async #refuseKey(): Promise<Refusal | null> {
+    const { digest, exchange } = this.#handshake
+    try {
+      return (await checkKey(digest, false, exchange, this.#gateway))?.refusal ?? null
+    } catch (error) {
+      return explainThrown(error, exchange.requestId, this.#gateway.log)
+    }
+  }
+
+  #giveBack(turn: TurnCall): void {
+    if (!this.#responses.giveBack(turn)) this.#settlements.add(turn.release())
+  }
+
+  #shown({ model, outputTokensMax, transcription, bytesPerMs }: SessionSettings): void {
+    this.#modelShown = model ?? this.#modelShown
+    this.#bytesPerMs = bytesPerMs ?? this.#bytesPerMs
+    const { foreseen } = this.#responses
+    if (foreseen !== null && foreseen.model === null && model !== undefined)
+      this.#responses.follow({ ...foreseen, model })
+    if (outputTokensMax !== undefined) this.#responses.limit(outputTokensMax)
+    this.#transcripts.shown(transcription)
+  }
+
+  /** Of two that ask, it may be the other that has failed; holds are alike, so it does not matter whose stays. */
+  #failed({ aboutEventId }: SessionEvent): void {
+    const at = this.#asked.findIndex(({ eventId }) => eventId === aboutEventId)
+    const [asked] = at === -1 ? [] : this.#asked.splice(at, 1)
+    if (asked === undefined) return
+    if (!this.#responses.giveBack(asked.turn)) this.#keepRejected(asked)
+    this.#socket?.turnEnded()
+  }
+
+  /** Clients choose the ids of their events, and errors can be provoked: for a while what it held stays. */
+  #keepRejected(asked: Asked): void {
+    this.#rejected.push(asked)
+    setTimeout(() => {
+      const at = this.#rejected.indexOf(asked)
+      if (at === -1) return
+      this.#rejected.splice(at, 1)
+      this.#settlements.add(asked.turn.reject(400))
+    }, limits.silentTurnMs).unref()
+  }
+
+  #began({ responseId }: SessionEvent, payload: Buffer): Running | null {
+    const id = responseId ?? ''
+    const known = this.#running.get(id)
+    if (known !== undefined || this.#settledIds.has(id)) return known ?? null
+    const turn = this.#asked.shift()?.turn ?? this.#rejected.shift()?.turn ?? this.#responses.take()
+    const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
+    const running: Running = { turn, used: null, soundBytes: 0, writtenBytes: 0, ...came }
+    this.#heardMs = 0
+    this.#readBytes = 0
+    this.#running.set(id, running)
+    if (turn === null) this.#settlements.add(this.#adopt(id, running))
+    else turn.responseId = responseId
+    turn?.observe(payload)
+    return running
+  }
+
+  /** Upstream has begun what nothing was held for. It is admitted now, or the socket is closed. */
+  async #adopt(id: string, running: Running): Promise<void> {
+    const turn = await this.#responses.takeOrAdmit(() => this.#plan())
+    if (turn === null) {
+      this.#running.delete(id)
+      return
+    }
+    turn.responseId = id
+    running.turn = turn
+    if (running.used !== null) this.#use(id, running, running.used)
+  }
+
+  #said({ type, responseId, deltaBytes }: SessionEvent, payload: Buffer): void {
+    const running = this.#running.get(responseId ?? '')
+    if (running === undefined) return
+    running.turn?.observe(payload)
+    if (isSound(type)) running.soundBytes += deltaBytes
+    else running.writtenBytes += deltaBytes
+  }
+
+  #ended(event: SessionEvent, payload: Buffer): void {
+    const running = this.#began(event, payload)
+    if (running === null) return
+    running.turn?.observe(payload)
+    const { usage, status } = event
+    const stated = realtimeUsage(usage, this.#model)
+    const isStated = usage !== null && (running.turn === null || isBillable(running.turn, stated))
+    const isFailure = usage === null && status === 'failed' && running.soundBytes + running.writtenBytes === 0
+    const used = isStated || isFailure ? stated : this.#estimate(running)
+    if (isStated) this.#before = stated
+    this.#use(event.responseId ?? '', running, { ...used, stopReason: status })
+  }
+
+  get #model(): string | null {
+    return this.#modelShown ?? this.#foreseen.model
+  }
+
+  #estimate(running: Running | null): Usage {
+    const { heardMs, readBytes } = running ?? { heardMs: this.#heardMs, readBytes: this.#readBytes }
+    const spokenMs = soundMs(running?.soundBytes ?? 0, PCM_BYTES_PER_MS)
+    const writtenChars = running?.writtenBytes ?? 0
+    const cut = { before: this.#before, heardMs, readBytes, spokenMs, writtenChars }
+    return cutResponseUsage(cut, this.#model)
+  }
+
+  /** Settles it, and has the next hold for what may begin. */
+  #use(id: string, running: Running, used: Usage, end?: CallEnd): void {
+    running.used = used
+    const { turn } = running
+    if (turn === null) return
+    this.#running.delete(id)
+    this.#settledIds.add(id)
+    const [oldest] = this.#settledIds
+    if (this.#settledIds.size > SETTLED_IDS_MAX && oldest !== undefined) this.#settledIds.delete(oldest)
+    this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
+  }
+
+  #close({ refusal, requestId }: RefusedAdvance): void {
+    this.#socket?.refuse(refusal, aboutOf({ requestId }, null))
+    this.#socket?.close(1008, refusal.message)
+  }
+}
+
+function aboutOf({ requestId }: { readonly requestId: string }, eventId: string | null) {
+  return { requestId, streamId: null, eventId }
+}
+
+function isBillable({ call }: TurnCall, usage: Usage): boolean {
+  return isPlausible(usage, call.plan.bill.rate(usage))
+}
+
+/** Whether it is for the same model and holds enough. */
+function covers(had: PlannedTurn['plan'], wanted: PlannedTurn['plan']): boolean {
+  const [held, needed] = [had.bill.hold, wanted.bill.hold]
+  if (had.modelAsked !== wanted.modelAsked) return false
+  if (held.kind !== 'bound' || needed.kind !== 'bound') return held.kind === needed.kind
+  return held.nanos >= needed.nanos
+}

@@ -1,0 +1,111 @@
+import type { Usage } from '../kernel/usage.ts'
+import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
+import { isSound, type SessionEvent, soundMs } from '../providers/realtime-events.ts'
+import { liveUsage, type Translated, translationUsage } from '../providers/socket-usage.ts'
+import type { LiveSession, LiveSessions } from './live-sessions.ts'
+
+/** Counts what a session uses by the time. */
+export interface SessionClock {
+  /** It is billed elsewhere. */
+  readonly isIdle: boolean
+  /** As much was used as is paid for in advance. */
+  readonly isDue: boolean
+  sent(audioBytes: number): void
+  said(event: SessionEvent): void
+  /** What was used since it was last asked for; null for nothing. `isCut`: upstream will say no more. */
+  take(model: string | null, isCut: boolean): Usage | null
+  end(): void
+}
+
+const DUE_SECONDS = 60
+
+/** Upstream tells how long a Live session has lasted. */
+export class LiveClock implements SessionClock {
+  readonly #sessions: LiveSessions
+  #session: LiveSession | null = null
+  #isElsewhere = false
+  #seconds = 0
+  #bytesPerMs = PCM_BYTES_PER_MS
+  /** What was sent since upstream has last told. */
+  #untoldMs = 0
+
+  constructor(sessions: LiveSessions) {
+    this.#sessions = sessions
+  }
+
+  get isIdle(): boolean {
+    return this.#isElsewhere
+  }
+
+  get isDue(): boolean {
+    return this.#seconds - this.#settledSeconds >= DUE_SECONDS
+  }
+
+  get #settledSeconds(): number {
+    return this.#session?.settledSeconds ?? 0
+  }
+
+  sent(audioBytes: number): void {
+    this.#untoldMs += soundMs(audioBytes, this.#bytesPerMs)
+  }
+
+  said({ session, usage, type }: SessionEvent): void {
+    this.#bytesPerMs = session?.bytesPerMs ?? this.#bytesPerMs
+    if (session?.id !== undefined && this.#session === null) {
+      this.#session = this.#sessions.claim(session.id, this)
+      this.#isElsewhere = this.#session === null
+    }
+    if (type !== 'session.usage.updated' && type !== 'session.closed') return
+    this.#untoldMs = 0
+    const seconds = (usage as { readonly seconds?: unknown } | null)?.seconds
+    if (typeof seconds === 'number' && seconds > this.#seconds) this.#seconds = seconds
+  }
+
+  take(model: string | null, isCut: boolean): Usage | null {
+    const isGuessed = isCut && this.#untoldMs > 0
+    const seconds = this.#seconds + (isGuessed ? this.#untoldMs / 1_000 : 0)
+    const settled = this.#settledSeconds
+    if (seconds <= settled || this.#isElsewhere) return null
+    if (this.#session !== null) this.#session.settledSeconds = seconds
+    const used = liveUsage(seconds, settled, model)
+    return isGuessed ? { ...used, suspect: true } : used
+  }
+
+  end(): void {
+    if (this.#session !== null) this.#session.meteredBy = null
+  }
+}
+
+const NOTHING: Translated = { audioInMs: 0, audioOutMs: 0, textChars: 0 }
+
+/** Nothing tells what a translation has used but what passed. */
+export class TranslationClock implements SessionClock {
+  readonly isIdle = false
+  #passed = NOTHING
+
+  get isDue(): boolean {
+    const { audioInMs, audioOutMs } = this.#passed
+    return Math.max(audioInMs, audioOutMs) >= DUE_SECONDS * 1_000
+  }
+
+  sent(audioBytes: number): void {
+    const ms = soundMs(audioBytes, PCM_BYTES_PER_MS)
+    this.#passed = { ...this.#passed, audioInMs: this.#passed.audioInMs + ms }
+  }
+
+  said({ type, deltaBytes }: SessionEvent): void {
+    const { audioOutMs, textChars } = this.#passed
+    if (isSound(type))
+      this.#passed = { ...this.#passed, audioOutMs: audioOutMs + soundMs(deltaBytes, PCM_BYTES_PER_MS) }
+    else this.#passed = { ...this.#passed, textChars: textChars + deltaBytes }
+  }
+
+  take(model: string | null): Usage | null {
+    const passed = this.#passed
+    if (passed.audioInMs + passed.audioOutMs + passed.textChars === 0) return null
+    this.#passed = NOTHING
+    return translationUsage(passed, model)
+  }
+
+  end(): void {}
+}

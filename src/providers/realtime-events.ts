@@ -1,0 +1,218 @@
+import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
+import { handedOver, objectOf, type PickedObject, SCALAR, scalars, TEXT } from '../metering/json-place.ts'
+import { JsonWalker } from '../metering/json-walker.ts'
+import { givenTwice, unreadable } from './ambiguity.ts'
+import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
+
+/** What a session is set to, as far as it decides what its turns cost. Undefined: it is not said. */
+export interface SessionSettings {
+  readonly id: string | undefined
+  readonly model: string | undefined
+  /** Null for `inf`. */
+  readonly outputTokensMax: number | null | undefined
+  /** Null: what is heard is not written down. Its model is null where upstream chooses it. */
+  readonly transcription: { readonly model: string | null } | null | undefined
+  /** Models that it has others work with. Null: upstream knows which. */
+  readonly delegates: readonly (string | null)[] | undefined
+  /** Of the audio that is heard. */
+  readonly bytesPerMs: number | undefined
+}
+
+/** A message of the client's. */
+export type SessionMessage =
+  | {
+      readonly kind: 'event'
+      readonly type: string | null
+      readonly eventId: string | null
+      readonly session: SessionSettings | null
+      /** What a `response.create` asks for. */
+      readonly response: Pick<SessionSettings, 'model' | 'outputTokensMax'>
+      /** Of the audio that it brings. */
+      readonly audioBytes: number
+    }
+  | { readonly kind: 'unreadable'; readonly detail: string }
+
+const FORMAT = objectOf(scalars('type rate'))
+const NAMING = objectOf({ model: TEXT })
+const SESSION = objectOf({
+  ...scalars('id model max_output_tokens max_response_output_tokens'),
+  audio: objectOf({ format: FORMAT, input: objectOf({ format: FORMAT, transcription: NAMING }) }),
+  input_audio_transcription: NAMING,
+  delegation: objectOf({ type: TEXT, responses: NAMING, decisions: NAMING }),
+})
+
+const MESSAGE = objectOf({
+  ...scalars('type event_id'),
+  session: SESSION,
+  response: objectOf(scalars('model max_output_tokens max_response_output_tokens')),
+  audio: handedOver(TEXT),
+})
+
+/** What is read at a time: others come in between. */
+const PIECE_BYTES = 1024 * 1024
+
+/** Reads what decides about a message. All else, sound above all, is passed over. */
+export function sessionMessage(text: Buffer): SessionMessage | Promise<SessionMessage> {
+  let handedBytes = 0
+  const walker = new JsonWalker(MESSAGE, {
+    onBytes: (bytes) => {
+      handedBytes += bytes.length
+    },
+  })
+  if (text.length > PIECE_BYTES) return inPieces(walker, text).then(() => readMessage(walker, handedBytes))
+  walker.write(text)
+  return readMessage(walker, handedBytes)
+}
+
+async function inPieces(walker: JsonWalker, text: Buffer): Promise<void> {
+  for (let from = 0; from < text.length; from += PIECE_BYTES) {
+    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
+    walker.write(text.subarray(from, from + PIECE_BYTES))
+  }
+}
+
+function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
+  const scan = walker.end()
+  if (scan.kind === 'unreadable') return { kind: 'unreadable', detail: unreadable(scan.reason).detail }
+  const [twice] = scan.picked.duplicates
+  if (twice !== undefined) return { kind: 'unreadable', detail: givenTwice(twice).detail }
+  const event = objectAt(scan.picked.value)
+  const odd = oddName(event)
+  if (odd !== null) return { kind: 'unreadable', detail: `"${odd}" must be a string.` }
+  return {
+    kind: 'event',
+    type: nameAt(event['type']),
+    eventId: nameAt(event['event_id']),
+    session: isObject(event['session']) ? readSettings(event['session']) : null,
+    response: readSettings(objectAt(event['response'])),
+    audioBytes: bytesOfText(handedBytes),
+  }
+}
+
+/** Upstream may take something else for a name than what is read here. */
+function oddName(event: WireObject): string | null {
+  const { model, audio, input_audio_transcription: older, delegation } = objectAt(event['session'])
+  const { transcription } = objectAt(objectAt(audio)['input'])
+  const names: Readonly<Record<string, unknown>> = {
+    type: event['type'],
+    'session.model': model,
+    'session.audio.input.transcription.model': objectAt(transcription)['model'],
+    'session.input_audio_transcription.model': objectAt(older)['model'],
+    'session.delegation.responses.model': objectAt(objectAt(delegation)['responses'])['model'],
+    'session.delegation.decisions.model': objectAt(objectAt(delegation)['decisions'])['model'],
+    'response.model': objectAt(event['response'])['model'],
+  }
+  for (const name in names) {
+    const value = names[name] ?? null
+    if (value !== null && nameAt(value) === null) return name
+  }
+  return null
+}
+
+function readSettings(session: WireObject): SessionSettings {
+  const audio = objectAt(session['audio'])
+  const input = objectAt(audio['input'])
+  const format = input['format'] ?? audio['format']
+  const most = session['max_output_tokens'] ?? session['max_response_output_tokens']
+  const written = 'transcription' in input ? input['transcription'] : session['input_audio_transcription']
+  return {
+    id: nameAt(session['id']) ?? undefined,
+    model: nameAt(session['model']) ?? undefined,
+    outputTokensMax: most === undefined ? undefined : typeof most === 'number' ? most : null,
+    transcription: written === undefined ? undefined : transcriptionOf(written),
+    delegates: session['delegation'] === undefined ? undefined : delegatesOf(objectAt(session['delegation'])),
+    bytesPerMs: isObject(format) ? bytesPerMs(format) : undefined,
+  }
+}
+
+/** What a client does by itself costs nothing here. */
+function delegatesOf(delegation: WireObject): readonly (string | null)[] {
+  return ['responses', 'decisions'].flatMap((kind) => {
+    if (delegation['type'] !== kind && !isObject(delegation[kind])) return []
+    return [nameAt(objectAt(delegation[kind])['model'])]
+  })
+}
+
+function transcriptionOf(value: unknown): { readonly model: string | null } | null {
+  return value === null ? null : { model: nameAt(objectAt(value)['model']) }
+}
+
+/** 16 bits a sample, or 8 at the rate of a telephone. */
+function bytesPerMs({ type, rate }: WireObject): number {
+  if (type === 'audio/pcmu' || type === 'audio/pcma') return 8
+  return typeof rate === 'number' && rate >= 1_000 ? (rate * 2) / 1_000 : PCM_BYTES_PER_MS
+}
+
+/** A text with its quotes. */
+function bytesOfText(written: number): number {
+  return Math.max(0, written - 2)
+}
+
+/** How long base64 of so many characters sounds. */
+export function soundMs(base64Bytes: number, bytesPerMs: number): number {
+  return (base64Bytes * 3) / 4 / bytesPerMs
+}
+
+/** An event of upstream's. */
+export interface SessionEvent {
+  readonly type: string
+  readonly responseId: string | null
+  /** What a response came to. */
+  readonly status: string | null
+  readonly itemId: string | null
+  readonly usage: unknown
+  readonly session: SessionSettings | null
+  /** The client's event that an error is about. */
+  readonly aboutEventId: string | null
+  /** Of what it adds to what was said. */
+  readonly deltaBytes: number
+}
+
+const MODALITIES = 'text_tokens audio_tokens image_tokens'
+const USAGE = objectOf({
+  ...scalars('type total_tokens input_tokens output_tokens seconds'),
+  input_token_details: objectOf({
+    ...scalars(`${MODALITIES} cached_tokens`),
+    cached_tokens_details: objectOf(scalars(MODALITIES)),
+  }),
+  output_token_details: objectOf(scalars(MODALITIES)),
+})
+const EVENT = objectOf({
+  ...scalars('type response_id item_id'),
+  response: objectOf({ id: SCALAR, status: SCALAR, usage: USAGE }),
+  usage: USAGE,
+  session: SESSION,
+  error: objectOf(scalars('event_id')),
+  delta: handedOver(TEXT),
+})
+
+/** Null for what is no event. */
+export function sessionEvent(text: Buffer): SessionEvent | null {
+  let handedBytes = 0
+  const walker = new JsonWalker(EVENT, {
+    tolerant: true,
+    onBytes: (bytes) => {
+      handedBytes += bytes.length
+    },
+  })
+  walker.write(text)
+  const scan = walker.end()
+  if (scan.kind === 'unreadable') return null
+  const event = scan.picked.value as PickedObject
+  const response = objectAt(event['response'])
+  return {
+    type: nameAt(event['type']) ?? '',
+    responseId: nameAt(response['id']) ?? nameAt(event['response_id']),
+    status: nameAt(response['status']),
+    itemId: nameAt(event['item_id']),
+    usage: response['usage'] ?? event['usage'] ?? null,
+    session: isObject(event['session']) ? readSettings(event['session']) : null,
+    aboutEventId: nameAt(objectAt(event['error'])['event_id']),
+    deltaBytes: bytesOfText(handedBytes),
+  }
+}
+
+/** Whether what an event adds is sound; else it is words. */
+export function isSound(type: string): boolean {
+  return type.endsWith('audio.delta')
+}

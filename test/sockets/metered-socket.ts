@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { WebSocket } from 'ws'
+import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { dig, digList, digNumber } from '../simulator/dig.ts'
+import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
+import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
+import { until } from '../support/until.ts'
+
+/** A gateway before the simulator, and what upstream got of sockets. */
+export interface SocketPair {
+  readonly gateway: TestGateway
+  readonly simulator: Simulator
+  /** Types of the client's messages that reached upstream, and targets of the handshakes. */
+  readonly reached: string[]
+  open(path: string, options?: { key?: string; behaviour?: string }): Promise<SocketClient>
+  /** The answer to a handshake that is none. */
+  refused(path: string, key: string): Promise<{ status: number; code: unknown }>
+  /** What is held for a key. */
+  held(id: string): Promise<number>
+  /** The calls of a key that have ended, but for handshakes and what used nothing: the oldest first. */
+  turns(id: string): Promise<readonly unknown[]>
+  close(): Promise<void>
+}
+
+export async function startSocketPair(options: GatewayOptions = {}): Promise<SocketPair> {
+  const reached: string[] = []
+  const simulator = await startSimulator({
+    onSocket: (entry) => {
+      if (entry.kind === 'message') reached.push(String(dig(JSON.parse(entry.data.toString()), 'type')))
+    },
+    onRequest: ({ path }) => reached.push(path),
+  })
+  const gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'sk-upstream', ...options })
+  const calls = async (id: string, query: string) =>
+    digList(await gateway.manage('GET', `/v1/keys/${id}/requests?limit=100${query}`), 'data')
+  return {
+    gateway,
+    simulator,
+    reached,
+    open: (path, { key = gateway.apiKey, behaviour } = {}) =>
+      openSocket(gateway, path, {
+        headers: { authorization: `Bearer ${key}` },
+        ...(behaviour === undefined ? {} : { behaviour }),
+      }),
+    async refused(path, key) {
+      const ws = new WebSocket(`ws://${gateway.host}:${gateway.port}${path}`, {
+        headers: { authorization: `Bearer ${key}` },
+      })
+      const [, response] = await once(ws, 'unexpected-response')
+      const chunks: Buffer[] = []
+      for await (const chunk of response) chunks.push(chunk)
+      const body: unknown = JSON.parse(Buffer.concat(chunks).toString())
+      return { status: response.statusCode, code: dig(body, 'error.code') }
+    },
+    held: async (id) => digNumber(await gateway.manage('GET', `/v1/keys/${id}`), 'month_held_usd'),
+    async turns(id) {
+      const ended = (await calls(id, '')).filter(
+        (call) => dig(call, 'id') !== dig(call, 'socket_id') && dig(call, 'state') !== 'released',
+      )
+      return ended.filter((call) => dig(call, 'state') !== 'in_flight').reverse()
+    },
+    async close() {
+      await gateway.close()
+      await simulator.close()
+    },
+  }
+}
+
+/** Waits until so many turns of the key have ended, and shows them. */
+export async function endedTurns(pair: SocketPair, id: string, count: number): Promise<readonly unknown[]> {
+  let turns: readonly unknown[] = []
+  await until(`${count} turns have ended`, async () => {
+    turns = await pair.turns(id)
+    return turns.length >= count
+  })
+  assert.equal(turns.length, count)
+  return turns
+}
+
+export async function nothingHeld(pair: SocketPair, id: string): Promise<void> {
+  await until('nothing is held', async () => (await pair.held(id)) === 0)
+}
+
+export const say = (text: string) => ({
+  type: 'conversation.item.create',
+  item: { type: 'message', role: 'user', content: [{ type: 'input_text', text }] },
+})
+
+/** A sound of so many milliseconds, 24,000 samples of 16 bits a second. */
+export const append = (ms: number, byte = 1) => ({
+  type: 'input_audio_buffer.append',
+  audio: Buffer.alloc(ms * 48, byte).toString('base64'),
+})
+
+/** Dollars for a million tokens, as the list has them for gpt-realtime. */
+const RATES = { text: 4, audio: 32, cachedText: 0.4, cachedAudio: 0.4, textOut: 16, audioOut: 64 }
+
+/** What the usage of a `response.done` comes to at list price. */
+export function priceOf(done: unknown): number {
+  const read = (path: string) => Number(dig(done, `response.usage.${path}`) ?? 0)
+  const [input, output] = ['input_token_details', 'output_token_details']
+  const cachedText = read(`${input}.cached_tokens_details.text_tokens`)
+  const cachedAudio = read(`${input}.cached_tokens_details.audio_tokens`)
+  const perMillion =
+    (read(`${input}.text_tokens`) - cachedText) * RATES.text +
+    (read(`${input}.audio_tokens`) - cachedAudio) * RATES.audio +
+    cachedText * RATES.cachedText +
+    cachedAudio * RATES.cachedAudio +
+    read(`${output}.text_tokens`) * RATES.textOut +
+    read(`${output}.audio_tokens`) * RATES.audioOut
+  return Math.round(perMillion * 1_000) / 1e9
+}

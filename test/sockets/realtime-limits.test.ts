@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { dig, digList, digNumber } from '../simulator/dig.ts'
+import { until } from '../support/until.ts'
+import { append, endedTurns, nothingHeld, type SocketPair, say, startSocketPair } from './metered-socket.ts'
+
+let pair: SocketPair
+before(async () => {
+  pair = await startSocketPair()
+})
+after(() => pair.close())
+
+const PATH = '/v1/realtime?model=gpt-realtime'
+const inText = { type: 'response.create', response: { output_modalities: ['text'] } }
+
+async function open(fields: Record<string, unknown> = {}, path = PATH, behaviour?: string) {
+  const { id, key } = await pair.gateway.createKey('socket', fields)
+  const socket = await pair.open(path, { key, ...(behaviour === undefined ? {} : { behaviour }) })
+  await socket.takeType('session.created')
+  pair.reached.length = 0
+  return { id, key, socket }
+}
+
+const spendUsd = async (id: string) =>
+  digNumber(await pair.gateway.manage('GET', `/v1/keys/${id}`), 'month_spend_usd')
+
+/** Uses up a cap that is next to nothing. */
+async function spendAll(id: string, key: string): Promise<void> {
+  const socket = await pair.open(PATH, { key })
+  await socket.takeType('session.created')
+  socket.send(say('Hello.'))
+  socket.send(inText)
+  await socket.takeType('response.done')
+  await endedTurns(pair, id, 1)
+  socket.ws.close()
+  await socket.closed()
+  await nothingHeld(pair, id)
+}
+
+test('a handshake whose hold cannot be had is refused before upstream hears of it', async () => {
+  const { id, key } = await pair.gateway.createKey('poor', { monthly_budget_usd: 0.000_001 })
+  await spendAll(id, key)
+  pair.reached.length = 0
+  assert.deepEqual(await pair.refused(PATH, key), { status: 402, code: 'budget_exceeded' })
+  assert.deepEqual(pair.reached, [])
+  assert.equal(await pair.held(id), 0)
+})
+
+test('when a cap is reached the client is told, and the socket closes before more is forwarded', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 0.000_001 })
+  socket.send(say('Hello.'))
+  socket.send(inText)
+  await socket.takeType('response.done')
+  const told = socket.takeType('error')
+  socket.send(say('More.'))
+  socket.send(inText)
+  assert.equal(dig(await told, 'error.code'), 'budget_exceeded')
+  assert.equal((await socket.closed()).code, 1008)
+  assert.deepEqual(pair.reached, ['conversation.item.create', 'response.create'])
+  const turns = (await pair.turns(id)).filter((turn) => dig(turn, 'state') === 'settled')
+  assert.equal(turns.length, 1)
+  assert.equal(await spendUsd(id), Number(dig(turns[0], 'cost_usd')))
+  await nothingHeld(pair, id)
+})
+
+test('speech past the cap is not forwarded either', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 0.000_001 })
+  socket.send(append(600))
+  socket.send(append(250, 0))
+  await socket.takeType('response.done')
+  const told = socket.takeType('error')
+  socket.send(append(600))
+  assert.equal(dig(await told, 'error.code'), 'budget_exceeded')
+  assert.equal((await socket.closed()).code, 1008)
+  assert.deepEqual(pair.reached, ['input_audio_buffer.append', 'input_audio_buffer.append'])
+  await nothingHeld(pair, id)
+})
+
+test('a handshake for a model outside the allowlist is refused, and so is one whose model is not known', async () => {
+  const { key } = await pair.gateway.createKey('listed', { allowed_models: ['gpt-realtime-mini'] })
+  pair.reached.length = 0
+  assert.deepEqual(await pair.refused(PATH, key), { status: 403, code: 'model_not_allowed' })
+  assert.deepEqual(await pair.refused('/v1/realtime?call_id=rtc_1', key), {
+    status: 403,
+    code: 'model_not_allowed',
+  })
+  assert.deepEqual(pair.reached, [])
+})
+
+test('a model that the allowlist has not is refused where a message names it, and the session goes on', async () => {
+  const { id, socket } = await open({ allowed_models: ['gpt-realtime'] })
+  const updates = [
+    { audio: { input: { transcription: { model: 'gpt-4o-transcribe' } } } },
+    { input_audio_transcription: { model: 'whisper-1' } },
+    { audio: { input: { transcription: { language: 'en' } } } },
+    { model: 'gpt-realtime-mini' },
+  ]
+  for (const [at, session] of updates.entries()) {
+    socket.send({ type: 'session.update', event_id: `update_${at}`, session })
+    const error = await socket.takeType('error')
+    assert.equal(dig(error, 'error.code'), 'model_not_allowed')
+    assert.equal(dig(error, 'error.event_id'), `update_${at}`)
+    assert.equal(dig(error, 'status'), 403)
+  }
+  socket.send({ type: 'response.create', response: { model: 'gpt-realtime-mini' } })
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
+  assert.deepEqual(pair.reached, [])
+  socket.send(say('Hello.'))
+  socket.send(inText)
+  await socket.takeType('response.done')
+  await until('the refusals are recorded', async () => {
+    const path = `/v1/keys/${id}/requests?state=refused`
+    const refused = digList(await pair.gateway.manage('GET', path), 'data')
+    return refused.filter((turn) => dig(turn, 'code') === 'model_not_allowed').length === 5
+  })
+  socket.ws.close()
+  await socket.closed()
+})
+
+test('transcription with a model that the allowlist has is served to a session that only writes down', async () => {
+  const path = '/v1/realtime?intent=transcription'
+  const { id, socket } = await open({ allowed_models: ['whisper-1'] }, path)
+  const transcription = { model: 'whisper-1' }
+  socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
+  await socket.takeType('session.updated')
+  socket.send(append(600))
+  socket.send(append(250, 0))
+  await socket.takeType('conversation.item.input_audio_transcription.completed')
+  const [turn] = await endedTurns(pair, id, 1)
+  assert.equal(dig(turn, 'model'), 'whisper-1')
+  socket.ws.close()
+  await socket.closed()
+})
+
+test('messages that can be read in two ways are refused to every key, and the socket stays open', async () => {
+  const { socket } = await open()
+  const messages = [
+    'no json',
+    '[]',
+    '{"type":"response.create","type":"input_audio_buffer.clear"}',
+    '{"Type":"response.create"}',
+    '{"type":["response.create"]}',
+    '{"type":"response.create","response":{"model":"a","model":"b"}}',
+    '{"type":"session.update","session":{"audio":{"input":{"transcription":{"Model":"whisper-1"}}}}}',
+    '{"type":"session.update","session":{"model":7}}',
+  ]
+  for (const message of messages) {
+    socket.send(message)
+    const error = await socket.takeType('error')
+    assert.equal(dig(error, 'error.code'), 'bad_request', message)
+  }
+  assert.deepEqual(pair.reached, [])
+  socket.send(say('Hello.'))
+  socket.send(inText)
+  await socket.takeType('response.done')
+  socket.ws.close()
+  await socket.closed()
+})
+
+test('nothing begins with a key that was revoked, though a hold is there', async () => {
+  const { id, socket } = await open()
+  socket.send(say('Hello.'))
+  await socket.takeType('conversation.item.done')
+  pair.reached.length = 0
+  await pair.gateway.revokeKey(id)
+  const told = socket.takeType('error')
+  socket.send(inText)
+  assert.equal(dig(await told, 'error.code'), 'invalid_api_key')
+  assert.equal((await socket.closed()).code, 1008)
+  assert.deepEqual(pair.reached, [])
+  await nothingHeld(pair, id)
+})
+
+test('a response that runs when its key is revoked ends, and the socket closes with it', async () => {
+  const { id, socket } = await open({}, PATH, 'tokens=60; drip=2')
+  socket.send(say('Hello.'))
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  await pair.gateway.revokeKey(id)
+  const done = await socket.takeType('response.done')
+  assert.equal(dig(done, 'response.status'), 'completed')
+  assert.equal((await socket.closed()).code, 1008)
+  const settled = (await pair.turns(id)).filter((turn) => dig(turn, 'state') === 'settled')
+  assert.equal(settled.length, 1)
+  await nothingHeld(pair, id)
+})
+
+test('what a handshake holds is given back where upstream does not agree to it', async () => {
+  const { id, key } = await pair.gateway.createKey('unlucky', { monthly_budget_usd: 5 })
+  const headers = { authorization: `Bearer ${key}`, 'x-simulator': 'status=429' }
+  const socket = pair.open(PATH, { key, behaviour: headers['x-simulator'] })
+  await assert.rejects(socket, /429/)
+  await nothingHeld(pair, id)
+  assert.equal(await spendUsd(id), 0)
+})

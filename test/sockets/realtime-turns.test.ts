@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { dig } from '../simulator/dig.ts'
+import type { SocketClient } from '../simulator/socket-client.ts'
+import {
+  append,
+  endedTurns,
+  nothingHeld,
+  priceOf,
+  type SocketPair,
+  say,
+  startSocketPair,
+} from './metered-socket.ts'
+
+let pair: SocketPair
+before(async () => {
+  pair = await startSocketPair()
+})
+after(() => pair.close())
+
+const PATH = '/v1/realtime?model=gpt-realtime'
+const inText = { type: 'response.create', response: { output_modalities: ['text'] } }
+
+async function open(fields: Record<string, unknown> = {}, path = PATH, behaviour?: string) {
+  const { id, key } = await pair.gateway.createKey('socket', fields)
+  const socket = await pair.open(path, { key, ...(behaviour === undefined ? {} : { behaviour }) })
+  await socket.takeType('session.created')
+  return { id, key, socket }
+}
+
+async function close(socket: SocketClient): Promise<void> {
+  socket.ws.close()
+  await socket.closed()
+}
+
+const priceIn = (turn: unknown) => Number(dig(turn, 'list_cost_usd'))
+
+test('a response that is asked for costs what upstream says it used', async () => {
+  const { id, socket } = await open()
+  socket.send(say('Hello.'))
+  socket.send({ type: 'response.create' })
+  const done = await socket.takeType('response.done')
+  const [turn] = await endedTurns(pair, id, 1)
+  assert.equal(priceIn(turn), priceOf(done))
+  assert.ok(priceIn(turn) > 0)
+  assert.equal(dig(turn, 'model'), 'gpt-realtime')
+  assert.equal(dig(turn, 'stop_reason'), 'completed')
+  assert.equal(dig(turn, 'estimated'), false)
+  assert.equal(dig(turn, 'method'), 'WS')
+  await close(socket)
+  await nothingHeld(pair, id)
+})
+
+test('what comes from the cache is cheaper, turn by turn', async () => {
+  const { id, socket } = await open()
+  const prices: number[] = []
+  for (const text of ['One.', 'Two.', 'Three.']) {
+    socket.send(say(text))
+    socket.send(inText)
+    const done = await socket.takeType('response.done')
+    prices.push(priceOf(done))
+    if (text === 'Three.')
+      assert.ok(Number(dig(done, 'response.usage.input_token_details.cached_tokens')) > 0)
+  }
+  const turns = await endedTurns(pair, id, 3)
+  assert.deepEqual(turns.map(priceIn), prices)
+  assert.equal(new Set(turns.map((turn) => dig(turn, 'socket_id'))).size, 1)
+  await close(socket)
+})
+
+test('a response that upstream begins because it heard somebody takes the hold in advance over', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 5 })
+  const idle = await pair.held(id)
+  assert.ok(idle > 0, 'an idle socket holds what may begin')
+  socket.send(append(600))
+  socket.send(append(250, 0))
+  const done = await socket.takeType('response.done')
+  const [turn] = await endedTurns(pair, id, 1)
+  assert.equal(priceIn(turn), priceOf(done))
+  assert.ok(Number(dig(done, 'response.usage.input_token_details.audio_tokens')) > 0)
+  socket.send(say('And again.'))
+  await socket.takeType('conversation.item.done')
+  assert.equal(await pair.held(id), idle)
+  await close(socket)
+  await nothingHeld(pair, id)
+})
+
+test('a cancelled response is paid for as far as it went', async () => {
+  const { id, socket } = await open({}, PATH, 'tokens=400; drip=5')
+  socket.send(say('Tell me everything.'))
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.output_audio.delta')
+  socket.send({ type: 'response.cancel' })
+  const done = await socket.takeType('response.done')
+  assert.equal(dig(done, 'response.status'), 'cancelled')
+  const [turn] = await endedTurns(pair, id, 1)
+  assert.equal(priceIn(turn), priceOf(done))
+  assert.equal(dig(turn, 'stop_reason'), 'cancelled')
+  await close(socket)
+})
+
+test('what was heard is written down at the price of the model that the session names for it', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 5 })
+  const before = await pair.held(id)
+  const transcription = { model: 'gpt-4o-transcribe' }
+  socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
+  await socket.takeType('session.updated')
+  assert.ok((await pair.held(id)) > before, 'there is a hold for it')
+  socket.send(append(600))
+  socket.send(append(250, 0))
+  const events = await socket.takeUntil((event) => dig(event, 'type') === 'response.done')
+  const name = 'conversation.item.input_audio_transcription.completed'
+  const written = events.find((event) => dig(event, 'type') === name) ?? (await socket.takeType(name))
+  const turns = await endedTurns(pair, id, 2)
+  const transcript = turns.find((turn) => dig(turn, 'model') === 'gpt-4o-transcribe')
+  const heard = Number(dig(written, 'usage.input_token_details.audio_tokens'))
+  const words = Number(dig(written, 'usage.output_tokens'))
+  assert.equal(priceIn(transcript), Math.round((heard * 6 + words * 10) * 1_000) / 1e9)
+  const answer = turns.find((turn) => turn !== transcript)
+  assert.equal(priceIn(answer), priceOf(events.at(-1)))
+  await close(socket)
+  await nothingHeld(pair, id)
+})
+
+test('responses beside the conversation have holds of their own', async () => {
+  const { id, socket } = await open()
+  const beside = {
+    type: 'response.create',
+    response: { conversation: 'none', output_modalities: ['text'], input: [say('Count.').item] },
+  }
+  for (let i = 0; i < 3; i++) socket.send(beside)
+  const prices: number[] = []
+  for (let i = 0; i < 3; i++) prices.push(priceOf(await socket.takeType('response.done')))
+  const turns = await endedTurns(pair, id, 3)
+  assert.deepEqual(turns.map(priceIn).sort(), prices.sort())
+  await close(socket)
+  await nothingHeld(pair, id)
+})
+
+test('a request that upstream refuses gives its hold back', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 5 }, PATH, 'tokens=200; drip=5')
+  const idle = await pair.held(id)
+  socket.send(say('Hello.'))
+  socket.send({ type: 'response.create', event_id: 'first' })
+  await socket.takeType('response.created')
+  socket.send({ type: 'response.create', event_id: 'second' })
+  const error = await socket.takeType('error')
+  assert.equal(dig(error, 'error.event_id'), 'second')
+  await socket.takeType('response.done')
+  await endedTurns(pair, id, 1)
+  socket.send(say('Still there?'))
+  await socket.takeType('conversation.item.done')
+  assert.equal(await pair.held(id), idle)
+  await close(socket)
+  await nothingHeld(pair, id)
+})
+
+test('a socket that joins a call goes by the model that its session shows', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 5 }, '/v1/realtime?call_id=rtc_1')
+  socket.send(say('Hello.'))
+  socket.send(inText)
+  const done = await socket.takeType('response.done')
+  const [turn] = await endedTurns(pair, id, 1)
+  assert.equal(priceIn(turn), priceOf(done))
+  assert.ok((await pair.held(id)) < 4, 'what is held is bounded by the model')
+  await close(socket)
+  await nothingHeld(pair, id)
+})
+
+test('a session that only writes down holds for the model that it names', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 5 }, '/v1/realtime?intent=transcription')
+  const transcription = { model: 'gpt-realtime-whisper' }
+  socket.send({
+    type: 'session.update',
+    session: { type: 'transcription', audio: { input: { transcription } } },
+  })
+  await socket.takeType('session.updated')
+  assert.ok((await pair.held(id)) > 0)
+  socket.send(append(1_800))
+  socket.send(append(250, 0))
+  const written = await socket.takeType('conversation.item.input_audio_transcription.completed')
+  const [turn] = await endedTurns(pair, id, 1)
+  const seconds = Number(dig(written, 'usage.seconds'))
+  assert.equal(dig(turn, 'model'), 'gpt-realtime-whisper')
+  assert.ok(Math.abs(priceIn(turn) - (seconds * 1.02) / 3_600) < 2e-9)
+  await close(socket)
+  await nothingHeld(pair, id)
+})
