@@ -1,7 +1,13 @@
 import { type SocketTurn, turnRequest } from '../providers/socket-turn.ts'
 import type { PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
-import { admitTurn, type PlannedTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
+import {
+  admitBegunTurn,
+  admitTurn,
+  type PlannedTurn,
+  type TurnCall,
+  type UnadmittedTurn,
+} from './turn-call.ts'
 
 /** What a hold in advance is for. */
 export interface Foreseen extends Omit<SocketTurn, 'atMs'> {
@@ -39,6 +45,22 @@ export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn 
       shows: null,
     },
   }
+}
+
+/**
+ * Admits what upstream has begun by itself. What may not be is billed all the same, and `onRefused` closes the socket; null where
+ * that is closed already.
+ */
+export async function admitLate(
+  handshake: PlannedCall,
+  planned: PlannedTurn,
+  gateway: Gateway,
+  onRefused: ((refused: RefusedAdvance) => void) | null,
+): Promise<TurnCall | null> {
+  const admitted = onRefused === null ? null : await admitTurn(handshake, planned, gateway)
+  if (admitted?.kind === 'admitted') return admitted.turn
+  if (admitted?.kind === 'refused') onRefused?.(admitted)
+  return await admitBegunTurn(handshake, planned, gateway)
 }
 
 /** Of two limits of output, of which null is that of the model. */
@@ -100,14 +122,13 @@ export class AdvanceHold {
     return turn
   }
 
-  /** The same for a turn that has begun already and was not foreseen: it is admitted now. */
-  async takeOrAdmit(planned: () => PlannedTurn): Promise<TurnCall | null> {
+  /** The same for a turn that has begun already. Where nothing is held for it, it is admitted now. */
+  async takeOrAdmit(foreseen: Foreseen, begins = true): Promise<TurnCall | null> {
     while (this.#pending !== null) await this.#pending
-    const turn = this.take()
-    if (turn !== null || this.#isOver) return turn
-    const admitted = await admitTurn(this.#handshake, planned(), this.#gateway)
-    if (admitted.kind === 'refused') this.#onRefused(admitted)
-    return admitted.kind === 'admitted' ? admitted.turn : null
+    const turn = this.take(begins)
+    if (turn !== null) return turn
+    const planned = planForeseen(foreseen, this.#gateway)
+    return await admitLate(this.#handshake, planned, this.#gateway, this.#isOver ? null : this.#onRefused)
   }
 
   /** A turn that did not begin after all. False: there is another one already. */

@@ -3,12 +3,12 @@ import { readerFor } from '../metering/request-reader.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { decisionUsage, nestedEvent } from '../providers/live-events.ts'
 import { responseEvent } from '../providers/response-events.ts'
-import type { RefusedAdvance } from './advance-hold.ts'
+import { admitLate, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { planCall } from './plan.ts'
-import { admitTurn, type PlannedTurn, type TurnCall } from './turn-call.ts'
+import type { PlannedTurn, TurnCall } from './turn-call.ts'
 import type { TurnSettlements } from './turn-settlements.ts'
 
 /** A response of another model that has begun: its events wait until it is admitted. */
@@ -31,6 +31,7 @@ export class DelegatedResponses {
   readonly #onRefused: (refused: RefusedAdvance) => void
   readonly #running = new Map<string, Delegated>()
   readonly #settledIds = new Set<string>()
+  #isOver = false
 
   constructor(
     handshake: PlannedCall,
@@ -66,6 +67,7 @@ export class DelegatedResponses {
   }
 
   end(cut: CallEnd): void {
+    this.#isOver = true
     for (const [id, delegated] of this.#running) this.#end(id, delegated, cut)
   }
 
@@ -84,13 +86,8 @@ export class DelegatedResponses {
 
   async #admit(id: string, delegated: Delegated, model: string | null): Promise<void> {
     const planned = await this.#plan('/v1/responses', model)
-    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
-    if (admitted.kind !== 'admitted') {
-      this.#forget(id)
-      if (admitted.kind === 'refused') this.#onRefused(admitted)
-      return
-    }
-    const { turn } = admitted
+    const turn = await this.#admitLate(planned)
+    if (turn === null) return this.#forget(id)
     turn.sent(Buffer.alloc(0), 'responses')
     turn.responseId = id
     delegated.turn = turn
@@ -123,12 +120,13 @@ export class DelegatedResponses {
     const used = decisionUsage(payload)
     if (used === null) return
     const settled = this.#plan('/v1/decisions', model)
-      .then((planned) => admitTurn(this.#handshake, planned, this.#gateway))
-      .then(async (admitted) => {
-        if (admitted.kind === 'refused') this.#onRefused(admitted)
-        if (admitted.kind === 'admitted') await admitted.turn.endWith(used)
-      })
+      .then((planned) => this.#admitLate(planned))
+      .then((turn) => turn?.endWith(used))
     this.#settlements.add(settled)
+  }
+
+  #admitLate(planned: PlannedTurn): Promise<TurnCall | null> {
+    return admitLate(this.#handshake, planned, this.#gateway, this.#isOver ? null : this.#onRefused)
   }
 
   /** As if it had been asked for by HTTP: it reads what upstream keeps. */

@@ -1,6 +1,7 @@
+import type { Usage } from '../kernel/usage.ts'
 import type { SessionEvent, SessionSettings } from '../providers/realtime-events.ts'
 import { transcriptionUsage } from '../providers/socket-usage.ts'
-import { AdvanceHold, type Foreseen, planForeseen, type RefusedAdvance } from './advance-hold.ts'
+import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -20,7 +21,6 @@ const EXPECTED_MAX = 256
 /** What a session has heard is written down by a model of its own, and each piece of it is a call. */
 export class InputTranscripts {
   readonly advance: AdvanceHold
-  readonly #gateway: Gateway
   readonly #settlements: TurnSettlements
   /** By their items. */
   readonly #expected = new Map<string, Heard>()
@@ -34,7 +34,6 @@ export class InputTranscripts {
     isWanted: boolean,
     onRefused: (refused: RefusedAdvance) => void,
   ) {
-    this.#gateway = gateway
     this.#settlements = settlements
     this.advance = new AdvanceHold(
       handshake,
@@ -58,7 +57,8 @@ export class InputTranscripts {
     if (transcription === undefined) return undefined
     // It goes on until upstream shows that it does not.
     if (transcription === null) return undefined
-    if (transcription.model === null) return before === null ? foreseenFor(null) : undefined
+    const isChosen = before !== null && before.isUnnamed !== true
+    if (transcription.model === null) return isChosen ? undefined : foreseenFor(null)
     return transcription.model === before?.model ? undefined : foreseenFor(transcription.model)
   }
 
@@ -98,8 +98,7 @@ export class InputTranscripts {
     const ms = heard.reduce((sum, each) => sum + each.ms, 0)
     const model = this.advance.foreseen?.model ?? null
     this.#expected.clear()
-    const turn = ms > 0 ? this.advance.take() : null
-    if (turn !== null) this.#settlements.add(turn.endWith(transcriptionUsage(null, model, ms), cut))
+    if (ms > 0) this.#settlements.add(this.#useLate(transcriptionUsage(null, model, ms), cut))
     this.#settlements.add(this.advance.end())
   }
 
@@ -120,16 +119,14 @@ export class InputTranscripts {
     const used = transcriptionUsage(usage, model, ms)
     const turn = this.advance.take()
     if (turn !== null) this.advance.renew(this.#settlements.add(turn.endWith(used)))
-    else
-      this.#settlements.add(
-        this.advance
-          .takeOrAdmit(() => planForeseen(foreseenFor(model), this.#gateway))
-          .then(async (late) => {
-            const settled = late?.endWith(used) ?? Promise.resolve()
-            this.advance.renew(settled)
-            await settled
-          }),
-      )
+    else this.#settlements.add(this.#useLate(used))
+  }
+
+  /** Several were said before the first was written down. */
+  async #useLate(used: Usage, end?: CallEnd): Promise<void> {
+    const turn = await this.advance.takeOrAdmit(foreseenFor(used.modelServed))
+    await turn?.endWith(used, end)
+    this.advance.renew()
   }
 }
 

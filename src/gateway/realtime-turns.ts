@@ -18,6 +18,7 @@ import { checkKey } from './admit.ts'
 import { AdvanceHold, type Foreseen, mayBeMore, planForeseen, type RefusedAdvance } from './advance-hold.ts'
 import { isPlausible } from './bill.ts'
 import type { PlannedCall } from './call.ts'
+import { EventIds } from './event-ids.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
@@ -70,10 +71,12 @@ export class RealtimeTurns implements SocketMeter {
   readonly #rejected: Asked[] = []
   readonly #running = new Map<string, Running>()
   readonly #settledIds = new Set<string>()
+  readonly #eventIds = new EventIds()
   #socket: MeteredSocket | null = null
   /** As upstream shows it. */
   #modelShown: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
+  #spokenBytesPerMs = PCM_BYTES_PER_MS
   /** What came since the last response began. */
   #heardMs = 0
   #readBytes = 0
@@ -167,6 +170,7 @@ export class RealtimeTurns implements SocketMeter {
 
   #decide(event: SessionMessage, payload: Buffer): Verdict | Promise<Verdict> {
     if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
+    this.#eventIds.add(event.eventId)
     if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
     if (event.audioBytes > 0) this.#hear(soundMs(event.audioBytes, this.#bytesPerMs))
@@ -274,9 +278,11 @@ export class RealtimeTurns implements SocketMeter {
     if (!this.#responses.giveBack(turn)) this.#settlements.add(turn.release())
   }
 
-  #shown({ model, outputTokensMax, transcription, bytesPerMs }: SessionSettings): void {
+  #shown(session: SessionSettings): void {
+    const { model, outputTokensMax, transcription } = session
     this.#modelShown = model ?? this.#modelShown
-    this.#bytesPerMs = bytesPerMs ?? this.#bytesPerMs
+    this.#bytesPerMs = session.bytesPerMs ?? this.#bytesPerMs
+    this.#spokenBytesPerMs = session.spokenBytesPerMs ?? this.#spokenBytesPerMs
     const { foreseen } = this.#responses
     if (foreseen !== null && foreseen.model === null && model !== undefined)
       this.#responses.follow({ ...foreseen, model })
@@ -284,23 +290,24 @@ export class RealtimeTurns implements SocketMeter {
     this.#transcripts.shown(transcription)
   }
 
-  /** Of two that ask, it may be the other that has failed; holds are alike, so it does not matter whose stays. */
+  /** Those without an id are answered without one: of two, it may be the other. Holds are alike, so it does not matter whose stays. */
   #failed({ aboutEventId }: SessionEvent): void {
     const at = this.#asked.findIndex(({ eventId }) => eventId === aboutEventId)
     const [asked] = at === -1 ? [] : this.#asked.splice(at, 1)
     if (asked === undefined) return
-    if (!this.#responses.giveBack(asked.turn)) this.#keepRejected(asked)
+    if (!this.#eventIds.isUnique(aboutEventId) || !this.#responses.giveBack(asked.turn))
+      this.#keepRejected(asked)
     this.#socket?.turnEnded()
   }
 
-  /** Clients choose the ids of their events, and errors can be provoked: for a while what it held stays. */
+  /** The error may be about another message: for a while what it held is for nothing but a response that begins. */
   #keepRejected(asked: Asked): void {
     this.#rejected.push(asked)
     setTimeout(() => {
       const at = this.#rejected.indexOf(asked)
       if (at === -1) return
       this.#rejected.splice(at, 1)
-      this.#settlements.add(asked.turn.reject(400))
+      if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
     }, limits.silentTurnMs).unref()
   }
 
@@ -320,9 +327,9 @@ export class RealtimeTurns implements SocketMeter {
     return running
   }
 
-  /** Upstream has begun what nothing was held for. It is admitted now, or the socket is closed. */
+  /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
   async #adopt(id: string, running: Running): Promise<void> {
-    const turn = await this.#responses.takeOrAdmit(() => this.#plan())
+    const turn = await this.#responses.takeOrAdmit(this.#foreseen)
     if (turn === null) {
       this.#running.delete(id)
       return
@@ -359,7 +366,7 @@ export class RealtimeTurns implements SocketMeter {
 
   #estimate(running: Running | null): Usage {
     const { heardMs, readBytes } = running ?? { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    const spokenMs = soundMs(running?.soundBytes ?? 0, PCM_BYTES_PER_MS)
+    const spokenMs = soundMs(running?.soundBytes ?? 0, this.#spokenBytesPerMs)
     const writtenChars = running?.writtenBytes ?? 0
     const cut = { before: this.#before, heardMs, readBytes, spokenMs, writtenChars }
     return cutResponseUsage(cut, this.#model)
@@ -371,7 +378,7 @@ export class RealtimeTurns implements SocketMeter {
     const { turn } = running
     if (turn === null) return
     this.#running.delete(id)
-    this.#settledIds.add(id)
+    if (id !== '') this.#settledIds.add(id)
     const [oldest] = this.#settledIds
     if (this.#settledIds.size > SETTLED_IDS_MAX && oldest !== undefined) this.#settledIds.delete(oldest)
     this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))

@@ -1,3 +1,4 @@
+import { limits } from '../kernel/limits.ts'
 import type { PlannedTurn, TurnCall } from './turn-call.ts'
 
 /** A turn whose message upstream has. */
@@ -104,11 +105,14 @@ export class ResponseLane {
   }
 }
 
+/** The one that can have cost most: what is not in a request is more than what is. */
 function largest(turns: readonly Sent[]): Sent | undefined {
   let found = turns[0]
-  for (const sent of turns) {
-    if (found === undefined || sent.planned.request.lengthBytes > found.planned.request.lengthBytes)
-      found = sent
-  }
+  for (const sent of turns) if (found === undefined || costOf(sent) > costOf(found)) found = sent
   return found
+}
+
+function costOf({ planned: { plan, request } }: Sent): number {
+  const { context, tools, media } = plan.bill.unseen()
+  return request.lengthBytes + (context || tools || media ? limits.socketMessageBytesMax : 0)
 }

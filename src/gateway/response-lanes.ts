@@ -4,7 +4,7 @@ import type { RequestFacts } from '../metering/request-facts.ts'
 import { ambiguityFor } from '../providers/ambiguity.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import {
-  isDelta,
+  isPart,
   NO_LANE,
   type ResponseEvent,
   readRequest,
@@ -124,7 +124,7 @@ export class ResponseLanes implements SocketMeter {
   observe(payload: Buffer): void {
     if (this.#isOver) return
     const only = this.#onlyRunning()
-    if (only !== null && isDelta(payload)) {
+    if (only !== null && isPart(payload)) {
       only.turn.observe(payload)
       return
     }

@@ -1,6 +1,6 @@
 import type { Refusal } from '../kernel/errors.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import type { UnadmittedTurn } from './turn-call.ts'
+import type { Denial } from './deny.ts'
 
 /** What becomes of a message of the client's. */
 export type Verdict =
@@ -29,6 +29,9 @@ export interface RefusedTurn {
   readonly eventId?: string | null
 }
 
+/** A handshake that does not go. */
+export type Unopened = ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
+
 /** What a meter may have its socket do. */
 export interface MeteredSocket {
   close(code: number, reason: string): void
@@ -42,7 +45,7 @@ export interface SocketMeter {
   /** Turns under way. */
   readonly running: number
   /** Has what must be held before the handshake goes. Null: it may go. */
-  open?(): Promise<UnadmittedTurn | null>
+  open?(): Promise<Unopened | null>
   start(socket: MeteredSocket): void
   /** Whether a message of the client's may go. They come one after the other. */
   judge(message: Message): Verdict | Promise<Verdict>

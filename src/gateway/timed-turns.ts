@@ -29,6 +29,7 @@ export class TimedTurns implements SocketMeter {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #clock: SessionClock
+  readonly #first: Foreseen
   readonly #advance: AdvanceHold
   readonly #settlements: TurnSettlements
   readonly #delegated: DelegatedResponses
@@ -40,6 +41,7 @@ export class TimedTurns implements SocketMeter {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#clock = clock
+    this.#first = foreseen
     const closing = (refused: RefusedAdvance) => this.#close(refused)
     this.#advance = new AdvanceHold(handshake, gateway, foreseen, closing)
     const onEach = () => this.#socket?.turnEnded()
@@ -99,12 +101,15 @@ export class TimedTurns implements SocketMeter {
   }
 
   async #settleLast(cut: CallEnd): Promise<void> {
-    while (this.#advance.pending !== null) await this.#advance.pending
-    const turn = this.#advance.take(false)
     const used = this.#clock.take(this.#model, true)
     this.#clock.end()
+    const last = this.#advance.take(false)
+    const ended = this.#advance.end()
+    const turn =
+      last ??
+      (used === null ? null : await this.#advance.takeOrAdmit({ ...this.#foreseen, model: this.#model }))
     await (used === null ? turn?.release() : turn?.endWith(used, cut))
-    await this.#advance.end()
+    await ended
   }
 
   async #decideLater(read: SessionMessage | Promise<SessionMessage>): Promise<Verdict> {
@@ -149,8 +154,7 @@ export class TimedTurns implements SocketMeter {
   }
 
   #refuseUnread(detail: string): Verdict {
-    const foreseen = this.#advance.foreseen ?? UNKNOWN
-    const planned = planForeseen(foreseen, this.#gateway)
+    const planned = planForeseen(this.#foreseen, this.#gateway)
     const refusal = refuse('bad_request', detail)
     const { requestId } = refuseTurn(this.#handshake, planned, refusal, this.#gateway)
     return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId: null } }
@@ -167,6 +171,10 @@ export class TimedTurns implements SocketMeter {
 
   /** The model that works for the session. */
   #delegate: string | null = null
+
+  get #foreseen(): Foreseen {
+    return this.#advance.foreseen ?? this.#first
+  }
 
   get #model(): string | null {
     return this.#modelShown ?? this.#advance.foreseen?.model ?? null
@@ -191,5 +199,3 @@ export class TimedTurns implements SocketMeter {
     this.#socket?.close(1008, refusal.message)
   }
 }
-
-const UNKNOWN: Foreseen = { kind: 'live', model: null, outputTokensMax: null }

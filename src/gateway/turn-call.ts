@@ -1,7 +1,7 @@
 import type { Refusal } from '../kernel/errors.ts'
-import { type Borrowed, withBorrowed } from '../kernel/read-buffer.ts'
+
 import type { Usage } from '../kernel/usage.ts'
-import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
+import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter } from '../providers/usage/create-meter.ts'
 import { type AdmitResult, admit, admitAtOnce } from './admit.ts'
@@ -11,11 +11,11 @@ import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from './call.ts'
 import type { Denial } from './deny.ts'
 import { endedCall, recordRefusal } from './ended-call.ts'
-import { Silence } from './estimate-usage.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { askForStored, type LeftReply } from './leave.ts'
 import { explainThrown, refuseTooManyCalls } from './refusals.ts'
+import { TurnEvents } from './turn-events.ts'
 
 /** What is known of a turn before it is admitted. */
 export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
@@ -117,12 +117,6 @@ export function refuseTurn(
 const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
-const [DATA, EVENT_END] = [Buffer.from('data: '), Buffer.from('\n\n')]
-/** Where events are framed, one after the other: memory of its own for each would cost as much as reading it. */
-const framing = Buffer.allocUnsafeSlow(16 * 1024)
-DATA.copy(framing)
-const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
-
 /** A turn that was admitted: there is a hold, and `end` or `release` closes it, once. */
 export class TurnCall implements LeftReply {
   call: AdmittedCall
@@ -130,8 +124,7 @@ export class TurnCall implements LeftReply {
   responseId: string | null = null
   readonly #gateway: Gateway
   readonly #taps: BodyTaps
-  readonly #silence: Silence
-  #meter: Meter = new SilentMeter()
+  readonly #events: TurnEvents
   #startedMs: number
   #bytesOut = 0
   #ended: Promise<void> | null = null
@@ -140,8 +133,8 @@ export class TurnCall implements LeftReply {
     this.call = call
     this.#gateway = gateway
     this.#startedMs = gateway.clock.monotonicMs()
-    this.#silence = new Silence(this.#startedMs)
     this.#taps = new BodyTaps(call, gateway)
+    this.#events = new TurnEvents(gateway.clock, (framed) => this.#taps.received(framed))
     gateway.inFlight.count += 1
   }
 
@@ -149,15 +142,15 @@ export class TurnCall implements LeftReply {
   readonly isError = false
 
   get isSilent(): boolean {
-    return this.#meter.visibleBytes === 0
+    return this.#events.meter.visibleBytes === 0
   }
 
   get isNearlyDone(): boolean {
-    return this.#meter.stage !== 'content'
+    return this.#events.meter.stage !== 'content'
   }
 
   get shown() {
-    return this.#meter.shown
+    return this.#events.meter.shown
   }
 
   /** Bytes of its events. */
@@ -175,7 +168,8 @@ export class TurnCall implements LeftReply {
   sent(payload: Buffer, reader: UsageReader | null): void {
     this.#gateway.reached('before_send')
     this.#taps.sent(payload)
-    if (reader !== null) this.#meter = createMeter(reader, { status: 200, contentType: 'text/event-stream' })
+    if (reader !== null)
+      this.#events.readWith(createMeter(reader, { status: 200, contentType: 'text/event-stream' }))
   }
 
   /** An event of its own, as JSON. */
@@ -183,22 +177,12 @@ export class TurnCall implements LeftReply {
     if (this.#ended !== null) return
     if (this.#bytesOut === 0) this.#gateway.reached('first_byte')
     this.#bytesOut += event.length
-    // The meter reads streams of server-sent events, in which a line ends what JSON lets go on.
-    const line = event.includes(LINE_FEED) || event.includes(CARRIAGE_RETURN) ? inOneLine(event) : event
-    withBorrowed(framed(line), this.#read)
-    this.#silence.see(this.#meter.visibleBytes, this.#gateway.clock.monotonicMs())
-  }
-
-  readonly #read = (framed: Borrowed): void => {
-    this.#taps.received(framed)
-    this.#meter.write(framed)
+    this.#events.observe(event)
   }
 
   /** Upstream is not read, because the client does not read. */
   paused(isPaused: boolean): void {
-    const nowMs = this.#gateway.clock.monotonicMs()
-    if (isPaused) this.#silence.pause(nowMs)
-    else this.#silence.resume(nowMs)
+    this.#events.paused(isPaused)
   }
 
   /** It is over: to its end, or cut. Bills what was observed. */
@@ -206,8 +190,7 @@ export class TurnCall implements LeftReply {
     // Upstream answers a turn by beginning it.
     const head = end.kind === 'complete' || this.responseId !== null ? OK_HEAD : null
     return this.#close(end, head, async () => {
-      const silentMs = this.#silence.until(this.#gateway.clock.monotonicMs())
-      const observed = this.#meter.end(end.kind === 'complete')
+      const { metered: observed, silentMs } = this.#events.end(end.kind === 'complete')
       const metered: Metered = (await askForStored(this.call, observed, end, NO_REPLY)) ?? observed
       return await billCall(
         this.call,
@@ -259,7 +242,7 @@ export class TurnCall implements LeftReply {
       this.#gateway.reached('settled')
       const { modelAsked } = this.call.plan
       if (whole && modelAsked !== null && bill.status === 200)
-        this.#gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs - this.#silence.pausedMs)
+        this.#gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs - this.#events.pausedMs)
       this.#gateway.observeCall?.(endedCall(this.call, bill, end, this.#gateway))
     } finally {
       this.#taps.callOver(head, whole)
@@ -295,20 +278,3 @@ export class TurnCall implements LeftReply {
 
 /** The client of a turn has nothing more to get when it is cut. */
 const NO_REPLY = { cut: async () => {} }
-
-/** An event as one of a stream. It is good until the next one is framed. */
-function framed(line: Buffer): Buffer {
-  const end = DATA.length + line.length
-  if (end + EVENT_END.length > framing.length) return Buffer.concat([DATA, line, EVENT_END])
-  line.copy(framing, DATA.length)
-  framing[end] = LINE_FEED
-  framing[end + 1] = LINE_FEED
-  return framing.subarray(0, end + EVENT_END.length)
-}
-
-function inOneLine(event: Buffer): Buffer {
-  const line = Buffer.from(event)
-  for (let i = 0; i < line.length; i++)
-    if (line[i] === LINE_FEED || line[i] === CARRIAGE_RETURN) line[i] = BLANK
-  return line
-}

@@ -14,8 +14,9 @@ export interface SessionSettings {
   readonly transcription: { readonly model: string | null } | null | undefined
   /** Models that it has others work with. Null: upstream knows which. */
   readonly delegates: readonly (string | null)[] | undefined
-  /** Of the audio that is heard. */
+  /** Of the audio that is heard, and of what is said. */
   readonly bytesPerMs: number | undefined
+  readonly spokenBytesPerMs: number | undefined
 }
 
 /** A message of the client's. */
@@ -36,7 +37,11 @@ const FORMAT = objectOf(scalars('type rate'))
 const NAMING = objectOf({ model: TEXT })
 const SESSION = objectOf({
   ...scalars('id model max_output_tokens max_response_output_tokens'),
-  audio: objectOf({ format: FORMAT, input: objectOf({ format: FORMAT, transcription: NAMING }) }),
+  audio: objectOf({
+    format: FORMAT,
+    input: objectOf({ format: FORMAT, transcription: NAMING }),
+    output: objectOf({ format: FORMAT }),
+  }),
   input_audio_transcription: NAMING,
   delegation: objectOf({ type: TEXT, responses: NAMING, decisions: NAMING }),
 })
@@ -79,6 +84,8 @@ function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
   const event = objectAt(scan.picked.value)
   const odd = oddName(event)
   if (odd !== null) return { kind: 'unreadable', detail: `"${odd}" must be a string.` }
+  const older = olderBeside(objectAt(event['session'])) ?? olderBeside(objectAt(event['response']))
+  if (older !== null) return { kind: 'unreadable', detail: `"${older}" is there under its newer name too.` }
   return {
     kind: 'event',
     type: nameAt(event['type']),
@@ -87,6 +94,14 @@ function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
     response: readSettings(objectAt(event['response'])),
     audioBytes: bytesOfText(handedBytes),
   }
+}
+
+/** Which of two names counts depends on the version that upstream speaks. */
+function olderBeside(settings: WireObject): string | null {
+  const input = objectAt(objectAt(settings['audio'])['input'])
+  if ('transcription' in input && 'input_audio_transcription' in settings) return 'input_audio_transcription'
+  const isTwice = 'max_output_tokens' in settings && 'max_response_output_tokens' in settings
+  return isTwice ? 'max_response_output_tokens' : null
 }
 
 /** Upstream may take something else for a name than what is read here. */
@@ -113,7 +128,9 @@ function readSettings(session: WireObject): SessionSettings {
   const audio = objectAt(session['audio'])
   const input = objectAt(audio['input'])
   const format = input['format'] ?? audio['format']
-  const most = session['max_output_tokens'] ?? session['max_response_output_tokens']
+  const spoken = objectAt(audio['output'])['format'] ?? audio['format']
+  // The second of each is what it was called before.
+  const { max_output_tokens: most = session['max_response_output_tokens'] } = session
   const written = 'transcription' in input ? input['transcription'] : session['input_audio_transcription']
   return {
     id: nameAt(session['id']) ?? undefined,
@@ -122,6 +139,7 @@ function readSettings(session: WireObject): SessionSettings {
     transcription: written === undefined ? undefined : transcriptionOf(written),
     delegates: session['delegation'] === undefined ? undefined : delegatesOf(objectAt(session['delegation'])),
     bytesPerMs: isObject(format) ? bytesPerMs(format) : undefined,
+    spokenBytesPerMs: isObject(spoken) ? bytesPerMs(spoken) : undefined,
   }
 }
 

@@ -101,17 +101,17 @@ export function responseEvent(text: Buffer): ResponseEvent | null {
   }
 }
 
-const TYPE_FIRST = Buffer.from('{"type":"response.')
-const DELTA = Buffer.from('.delta')
+const TYPE_FIRST = Buffer.from('{"type":"')
 const TYPE_END_MAX = 96
 const QUOTE = 0x22
 
-/** Whether it can be told without reading it that this adds to what runs: nearly all events do. */
-export function isDelta(text: Buffer): boolean {
+/** Whether it can be told without reading it that this is a part of what runs: nearly all events are. */
+export function isPart(text: Buffer): boolean {
   if (!hasAt(text, 0, TYPE_FIRST)) return false
   let end = TYPE_FIRST.length
   while (end < TYPE_END_MAX && text[end] !== QUOTE) end++
-  return text[end] === QUOTE && hasAt(text, end - DELTA.length, DELTA)
+  const type = text.toString('latin1', TYPE_FIRST.length, end)
+  return type.startsWith('response.') && !KINDS.has(type) && text[end] === QUOTE
 }
 
 /** For so few bytes a native comparison costs more for its call alone. */

@@ -3,8 +3,15 @@ import { test } from 'node:test'
 import { ResponseLane, type Sent } from '../../src/gateway/response-lane.ts'
 
 /** A turn as far as a lane looks at it. */
-function turn(name: string, lengthBytes: number, isSteer = false): Sent & { readonly name: string } {
-  const sent = { name, lane: '', isSteer, turn: { responseId: null }, planned: { request: { lengthBytes } } }
+function turn(
+  name: string,
+  lengthBytes: number,
+  isSteer = false,
+  context = false,
+): Sent & { readonly name: string } {
+  const plan = { bill: { unseen: () => ({ context, tools: false, media: false }) } }
+  const planned = { request: { lengthBytes }, plan }
+  const sent = { name, lane: '', isSteer, turn: { responseId: null }, planned }
   return sent as unknown as Sent & { readonly name: string }
 }
 
@@ -38,6 +45,13 @@ test('the largest request is the one that runs, in whatever order they were sent
   const lane = laneOf(decoy, large)
   lane.fail()
   assert.equal(lane.begin('resp_1'), large)
+})
+
+test('what a request refers to counts for more than its length', () => {
+  const [decoy, refers] = [turn('decoy', 1_000), turn('refers', 500, false, true)]
+  const lane = laneOf(decoy, refers)
+  lane.fail()
+  assert.equal(lane.begin('resp_1'), refers)
 })
 
 test('as many errors as turns that wait are the end of all of them', () => {

@@ -8,10 +8,18 @@ function documented(): string[] {
   const text = readFileSync(new URL('../../docs/BILLING.md', import.meta.url), 'utf8')
   const section = text.split('## Every paid endpoint')[1]?.split('\n## ')[0] ?? ''
   const rows = section.split('\n').filter((line) => line.startsWith('| `/v1'))
-  return rows.flatMap((row) => row.split(' | ')[0]?.match(/\/v1[^`]*/g) ?? [])
+  return rows.flatMap((row) => {
+    const [first = ''] = row.split(' | ')
+    const form = first.includes('over a WebSocket') ? 'WS ' : ''
+    return (first.match(/\/v1[^`]*/g) ?? []).map((path) => form + path)
+  })
 }
 
 test('the table of paid endpoints has all that cost something, each once, and no other', () => {
   const paid = allEndpoints().filter(({ billing }) => billing !== 'free' && billing !== 'mints_credential')
-  assert.deepEqual(documented().sort(), [...new Set(paid.map(({ template }) => template))].sort())
+  const http = paid.filter(({ method }) => method !== 'WS').map(({ template }) => template)
+  // A turn of its socket costs what the same request costs over HTTP.
+  const sockets = paid.filter(({ method, template }) => method === 'WS' && template !== '/v1/responses')
+  const named = [...http, ...sockets.map(({ template }) => `WS ${template}`)]
+  assert.deepEqual(documented().sort(), [...new Set(named)].sort())
 })

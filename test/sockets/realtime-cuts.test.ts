@@ -61,6 +61,32 @@ test('a response that ends without figures is estimated', async () => {
   await nothingHeld(pair, id)
 })
 
+test('an error that was provoked frees nothing that a response still needs', async () => {
+  const { id, key } = await pair.gateway.createKey('socket', { monthly_budget_usd: 5 })
+  const socket = await pair.open(PATH, { key })
+  await socket.takeType('session.created')
+  socket.send(say('Hello.'))
+  const beside = {
+    type: 'response.create',
+    event_id: 'mine',
+    response: { conversation: 'none', output_modalities: ['text'], input: [say('Count.').item] },
+  }
+  for (let i = 0; i < 3; i++) {
+    socket.send({ type: 'nothing', event_id: 'mine' })
+    socket.send(beside)
+    socket.send({ type: 'nothing', event_id: 'mine' })
+    socket.send({ type: 'nothing' })
+  }
+  for (let i = 0; i < 3; i++) await socket.takeType('response.done')
+  const turns = await endedTurns(pair, id, 3)
+  for (const turn of turns) {
+    assert.equal(dig(turn, 'estimated'), false)
+    assert.ok(Number(dig(turn, 'cost_usd')) > 0)
+  }
+  socket.ws.close()
+  await nothingHeld(pair, id)
+})
+
 test('an idle socket that its client leaves costs nothing', async () => {
   const { id, key } = await pair.gateway.createKey('socket', { monthly_budget_usd: 5 })
   const socket = await pair.open(PATH, { key })
@@ -69,4 +95,6 @@ test('an idle socket that its client leaves costs nothing', async () => {
   socket.ws.terminate()
   await nothingHeld(pair, id)
   assert.deepEqual(await pair.turns(id), [])
+  const usage = await pair.gateway.manage('GET', `/v1/usage?key=${id}`)
+  assert.ok(!JSON.stringify(usage).includes('gpt-realtime'), JSON.stringify(usage))
 })

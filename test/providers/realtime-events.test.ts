@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { isSound, sessionEvent, sessionMessage, soundMs } from '../../src/providers/realtime-events.ts'
+
+const read = (message: unknown) =>
+  sessionMessage(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)))
+
+async function readEvent(message: unknown) {
+  const event = await read(message)
+  assert.ok(event.kind === 'event', JSON.stringify(event))
+  return event
+}
+
+test('a message says what it is, and its sound is counted without being built', async () => {
+  const audio = Buffer.alloc(4_800, 7).toString('base64')
+  const event = await readEvent({ type: 'input_audio_buffer.append', event_id: 'mine', audio })
+  assert.equal(event.type, 'input_audio_buffer.append')
+  assert.equal(event.eventId, 'mine')
+  assert.equal(event.audioBytes, audio.length)
+  assert.equal(soundMs(event.audioBytes, 48), 100)
+  assert.equal(event.session, null)
+})
+
+test('a message of many megabytes is read in pieces, to the same end', async () => {
+  const audio = Buffer.alloc(3 * 1024 * 1024, 7).toString('base64')
+  const pending = read({ type: 'input_audio_buffer.append', audio })
+  assert.ok(pending instanceof Promise)
+  const event = await pending
+  assert.ok(event.kind === 'event')
+  assert.equal(event.audioBytes, audio.length)
+})
+
+test('a session tells its model, its limit, its transcription, its delegates and its format', async () => {
+  const { session } = await readEvent({
+    type: 'session.update',
+    session: {
+      model: 'gpt-realtime',
+      max_output_tokens: 'inf',
+      audio: { input: { format: { type: 'audio/pcmu' }, transcription: { model: 'whisper-1' } } },
+      delegation: { type: 'responses', responses: { model: 'gpt-6-luna' } },
+    },
+  })
+  assert.deepEqual(session, {
+    id: undefined,
+    model: 'gpt-realtime',
+    outputTokensMax: null,
+    transcription: { model: 'whisper-1' },
+    delegates: ['gpt-6-luna'],
+    bytesPerMs: 8,
+    spokenBytesPerMs: undefined,
+  })
+  const off = await readEvent({
+    type: 'session.update',
+    session: { audio: { input: { transcription: null } } },
+  })
+  assert.equal(off.session?.transcription, null)
+  assert.equal(off.session?.outputTokensMax, undefined)
+  const older = await readEvent({
+    type: 'transcription_session.update',
+    session: { input_audio_transcription: { model: 'whisper-1' }, max_response_output_tokens: 7 },
+  })
+  assert.deepEqual(older.session?.transcription, { model: 'whisper-1' })
+  assert.equal(older.session?.outputTokensMax, 7)
+})
+
+for (const message of [
+  '',
+  'no json',
+  '[]',
+  '"response.create"',
+  '{"type":"response.create"',
+  '{"type":"response.create"} {}',
+  '{"type":"a","type":"response.create"}',
+  '{"TYPE":"response.create"}',
+  '{"type\\u0000":"response.create"}',
+  '{"type":7}',
+  '{"type":{"a":1}}',
+  '{"type":"session.update","session":{"model":["a"]}}',
+  '{"type":"session.update","session":{"model":"a"},"session":{"model":"b"}}',
+  '{"type":"session.update","session":{"audio":{"input":{"transcription":{"model":"a","model":"b"}}}}}',
+  '{"type":"session.update","session":{"audio":{"input":{"transcription":null}},"input_audio_transcription":{"model":"a"}}}',
+  '{"type":"response.create","response":{"max_output_tokens":1,"max_response_output_tokens":9}}',
+  '{"type":"input_audio_buffer.append","audio":"AAAA","audio":"AA"}',
+]) {
+  test(`what can be read in two ways, or in none, is not read: ${message}`, async () => {
+    assert.equal((await read(message)).kind, 'unreadable')
+  })
+}
+
+test('no message makes the reader throw', () => {
+  fc.assert(
+    fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
+      const message = await sessionMessage(Buffer.from(bytes))
+      assert.ok(message.kind === 'event' || message.detail.length > 0)
+    }),
+  )
+})
+
+test('an event says whose it is, what was used and how much was said', () => {
+  const usage = {
+    total_tokens: 30,
+    input_tokens: 10,
+    output_tokens: 20,
+    input_token_details: { text_tokens: 10, cached_tokens: 4, cached_tokens_details: { text_tokens: 4 } },
+    output_token_details: { text_tokens: 5, audio_tokens: 15 },
+  }
+  const response = { id: 'resp_1', status: 'completed', output: [{ usage: { input_tokens: 9 } }], usage }
+  const done = sessionEvent(Buffer.from(JSON.stringify({ type: 'response.done', response })))
+  assert.equal(done?.responseId, 'resp_1')
+  assert.equal(done?.status, 'completed')
+  assert.deepEqual(done?.usage, usage)
+  const delta = { type: 'response.output_audio.delta', response_id: 'resp_1', delta: 'AAAA' }
+  const said = sessionEvent(Buffer.from(JSON.stringify(delta)))
+  assert.equal(said?.responseId, 'resp_1')
+  assert.equal(said?.deltaBytes, 4)
+  assert.ok(isSound(said?.type ?? ''))
+  assert.ok(!isSound('response.output_audio_transcript.delta'))
+  const failed = { type: 'error', error: { event_id: 'mine', message: 'no' } }
+  assert.equal(sessionEvent(Buffer.from(JSON.stringify(failed)))?.aboutEventId, 'mine')
+  assert.equal(sessionEvent(Buffer.from('garbage')), null)
+})

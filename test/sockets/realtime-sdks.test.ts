@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, before, test } from 'node:test'
+import { OpenAIRealtimeWebSocket, RealtimeAgent, RealtimeSession } from '@openai/agents/realtime'
+import OpenAI from 'openai'
+import { OpenAIRealtimeTranslationWS } from 'openai/realtime/translations/ws'
+import { OpenAIRealtimeWS } from 'openai/realtime/ws'
+import { LiveWS } from 'openai/resources/live/ws'
+import type { ConversationItem } from 'openai/resources/realtime/realtime'
+import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { dig } from '../simulator/dig.ts'
+import { startSecureFront } from '../simulator/secure-front.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+
+/** The SDKs speak to the simulator, which gives the same conversation the same bytes, directly and through the gateway. */
+let simulator: Simulator
+let front: Awaited<ReturnType<typeof startSecureFront>>
+let gateway: TestGateway
+let clients: readonly OpenAI[]
+before(async () => {
+  simulator = await startSimulator({ deterministic: true })
+  front = await startSecureFront(simulator)
+  gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'sk-upstream', secure: true })
+  clients = [front.client, new OpenAI({ apiKey: gateway.apiKey, baseURL: `${gateway.url}/v1` })]
+})
+after(async () => {
+  await gateway.close()
+  front.close()
+  await simulator.close()
+})
+
+/** What a client got each way. */
+async function bothWays(converse: (client: OpenAI) => Promise<readonly unknown[]>): Promise<void> {
+  const [direct = [], through = []] = [
+    await converse(clients[0] as OpenAI),
+    await converse(clients[1] as OpenAI),
+  ]
+  assert.ok(direct.length > 0)
+  assert.deepEqual(through, direct)
+}
+
+const sound = (ms: number, byte = 1) => Buffer.alloc(ms * 48, byte).toString('base64')
+const item: ConversationItem = {
+  type: 'message',
+  role: 'user',
+  content: [{ type: 'input_text', text: 'Hello.' }],
+}
+
+test('OpenAIRealtimeWS: asked for, spoken to and written down', () =>
+  bothWays(async (client) => {
+    const realtime = new OpenAIRealtimeWS({ model: 'gpt-realtime', options: front.options }, client)
+    const events: unknown[] = []
+    realtime.on('event', (event) => events.push(event))
+    await new Promise((resolve) => realtime.once('session.created', resolve))
+    const heard = async (type: string) => {
+      while (!events.some((event) => dig(event, 'type') === type))
+        await new Promise((resolve) => realtime.once('event', resolve))
+    }
+    realtime.send({ type: 'conversation.item.create', item })
+    realtime.send({ type: 'response.create', response: { output_modalities: ['text'] } })
+    await heard('response.done')
+    const asked = events.splice(0)
+    const transcription = { model: 'gpt-4o-transcribe' }
+    realtime.send({
+      type: 'session.update',
+      session: { type: 'realtime', audio: { input: { transcription } } },
+    })
+    await heard('session.updated')
+    realtime.send({ type: 'input_audio_buffer.append', audio: sound(600) })
+    realtime.send({ type: 'input_audio_buffer.append', audio: sound(250, 0) })
+    await heard('response.done')
+    await heard('conversation.item.input_audio_transcription.completed')
+    const closed = once(realtime.socket, 'close')
+    realtime.close()
+    await closed
+    // The transcript comes beside the answer, in no order, and ids are given as events leave.
+    const spoken = events.map((event) => String(dig(event, 'type')))
+    return [...asked, ...spoken.sort()]
+  }))
+
+test('LiveWS: heard, delegated and closed', () =>
+  bothWays(async (client) => {
+    const live = new LiveWS(client, front.options)
+    const events: unknown[] = []
+    live.on('event', (event) => events.push(event))
+    const closed = new Promise((resolve) => live.once('session.closed', resolve))
+    const started = new Promise((resolve) => live.once('session.started', resolve))
+    const delegation = { type: 'responses', responses: { model: 'gpt-6-luna' } } as const
+    live.send({ type: 'session.start', session: { model: 'gpt-live-1', delegation } })
+    await started
+    live.send({ type: 'session.input_audio.append', audio: sound(1_000) })
+    live.send({ type: 'session.input_audio.append', audio: sound(500, 0) })
+    live.send({ type: 'session.close' })
+    await closed
+    return events
+  }))
+
+test('OpenAIRealtimeTranslationWS: translated until it is finished', () =>
+  bothWays(async (client) => {
+    const options = { model: 'gpt-realtime-translate', options: front.options }
+    const translation = await OpenAIRealtimeTranslationWS.create(client, options)
+    const events: unknown[] = []
+    translation.on('event', (event) => events.push(event))
+    await new Promise((resolve) => translation.on('session.created', resolve))
+    for (const ms of [700, 700, 100])
+      translation.send({ type: 'session.input_audio_buffer.append', audio: sound(ms) })
+    await translation.finish({ timeoutMs: 10_000 })
+    return events
+  }))
+
+test('RealtimeSession of the Agents SDK: asked in words and answered', () =>
+  bothWays(async (client) => {
+    const url = `${client.baseURL.replace('https:', 'wss:')}/realtime?model=gpt-realtime`
+    const transport = new OpenAIRealtimeWebSocket({ url })
+    const agent = new RealtimeAgent({ name: 'Greeter', instructions: 'Greet.' })
+    const session = new RealtimeSession(agent, { transport, model: 'gpt-realtime', tracingDisabled: true })
+    const events: unknown[] = []
+    transport.on('*', (event: unknown) => events.push(event))
+    await session.connect({ apiKey: client.apiKey ?? '' })
+    const done = new Promise((resolve) => transport.once('turn_done', resolve))
+    session.sendMessage('Hello.')
+    await done
+    session.close()
+    // It changes the session beside what it says, in no order.
+    return events.map((event) => dig(event, 'type')).filter((type) => type !== 'session.updated')
+  }))
