@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { message, sized } from '../support/wire-bytes.ts'
+import { agreement, handshake, opcodeOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
+import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
+import { deflated, wireOf } from './wire-frames.ts'
+
+let bench: RawBench
+before(async () => {
+  bench = await startRawBench()
+})
+after(() => bench[Symbol.asyncDispose]())
+afterEach(() => assertBooksBalance(bench.gateway))
+
+const MiB = 1024 * 1024
+const auth = () => `Authorization: Bearer ${bench.gateway.apiKey}`
+const statusOf = (head: readonly string[]) => Number(head[0]?.split(' ')[1])
+const dataIn = (bytes: Buffer) => splitFrames(bytes).filter((frame) => opcodeOf(frame) < 8)
+
+test('a message of more than 64 MiB closes the socket with 1009, and upstream gets nothing of it', async () => {
+  const { client, upstream } = await bench.open()
+  const chunk = Buffer.alloc(MiB, 0x20)
+  await client.send(
+    wireOf('client', {
+      opcode: 1,
+      payload: '',
+      length: BigInt(65 * MiB),
+      lengthBits: 64,
+      key: Buffer.alloc(4),
+    }),
+  )
+  for (let sent = 0; sent < 65 && closeCodeOf(client) === null; sent++) {
+    if (!client.socket.writable) break
+    await client.send(chunk)
+  }
+  await client.until(() => closeCodeOf(client) !== null, 'a close frame')
+  assert.equal(closeCodeOf(client), 1009)
+  client.socket.destroy()
+  await upstream.ended
+  assert.deepEqual(dataIn(upstream.received), [])
+})
+
+test('of a key with a cap, a small message that inflates to more than 64 MiB begins no turn', async () => {
+  const { key } = await bench.gateway.createKey('capped', { monthly_budget_usd: 5 })
+  const both = 'permessage-deflate; client_no_context_takeover; server_no_context_takeover'
+  const { client, upstream } = await bench.open({ key, offer: both, agree: both })
+  const payload = deflated(
+    JSON.stringify({ type: 'response.create', model: 'gpt-4o', input: 'a'.repeat(65 * MiB) }),
+  )
+  assert.ok(payload.length < MiB)
+  await client.send(wireOf('client', { opcode: 1, rsv: 4, payload }))
+  await client.until(() => client.received.length > 0, 'an answer')
+  const [answer = Buffer.alloc(2)] = splitFrames(client.received)
+  assert.ok(
+    closeCodeOf(client) === 1009 || answer.includes('"type":"error"'),
+    answer.toString('latin1', 0, 200),
+  )
+  assert.deepEqual(dataIn(upstream.received), [])
+  client.socket.destroy()
+})
+
+test('a client that leaves at once after it has asked leaves nothing held, wherever it was caught', async () => {
+  const { gateway } = bench
+  for (let i = 0; i < 24; i++) {
+    const { client, upstream } = await bench.open()
+    client.socket.write(createFrame({ input: `left ${i}` }))
+    for (let turn = 0; turn < i % 8; turn++) await new Promise((resolve) => setImmediate(resolve))
+    if (i % 3 === 0) client.reset()
+    else if (i % 3 === 1) client.socket.end()
+    else client.socket.end(wireOf('client', { opcode: 8, payload: '' }))
+    await upstream.ended
+    client.socket.destroy()
+  }
+  await assertBooksBalance(gateway)
+})
+
+test('a handshake behind another request on the same connection is served, and nothing is mixed up', async () => {
+  const client = await bench.connect()
+  const plain = message('GET /v1/models HTTP/1.1', ['Host: gateway', auth()])
+  await client.send(Buffer.concat([plain, handshake([auth()]), createFrame()]))
+  const first = await bench.accepted()
+  assert.match((await first.head())[0] ?? '', /\/v1\/models/)
+  await first.send(
+    sized('HTTP/1.1 200 OK', ['Connection: close', 'Content-Type: application/json'], '{"mark":1}'),
+  )
+  first.socket.end()
+  const second = await bench.accepted()
+  assert.match((await second.head())[0] ?? '', /\/v1\/responses/)
+  await second.send(Buffer.concat([agreement(), delta('Hi.')]))
+  await client.until(() => client.received.includes('Hi.'), 'the first frame')
+  const text = client.received.toString('latin1')
+  assert.ok(text.indexOf('{"mark":1}') < text.indexOf('HTTP/1.1 101'))
+  await second.receivedBytes(createFrame().length)
+  assert.deepEqual(second.received, createFrame())
+  client.socket.destroy()
+})
+
+test('a handshake with a body is a request like others: no socket comes of it', async () => {
+  for (const lines of [['Content-Length: 5'], ['Transfer-Encoding: chunked']]) {
+    const client = await bench.connect()
+    const body = lines[0] === 'Content-Length: 5' ? 'HELLO' : '5\r\nHELLO\r\n0\r\n\r\n'
+    await client.send(Buffer.concat([handshake([auth(), ...lines]), Buffer.from(body), createFrame()]))
+    const upstream = await bench.accepted()
+    const head = await upstream.head()
+    assert.ok(!head.some((line) => /^(?:upgrade|connection: *upgrade)/i.test(line)), head.join())
+    await upstream.send(sized('HTTP/1.1 404 Not Found', ['Connection: close'], 'nothing here'))
+    upstream.socket.end()
+    assert.equal(statusOf(await client.head()), 404)
+    await upstream.ended
+    assert.ok(!upstream.received.includes(createFrame()), 'frames go nowhere')
+    client.socket.destroy()
+  }
+})
+
+test('an upgrade to something else is no socket', async () => {
+  const h2c = message('GET /v1/models HTTP/1.1', ['Host: g', auth(), 'Connection: Upgrade', 'Upgrade: h2c'])
+  const client = await bench.connect()
+  await client.send(h2c)
+  const upstream = await bench.accepted()
+  const head = await upstream.head()
+  assert.ok(!head.some((line) => /^upgrade:/i.test(line)), 'what is not passed on is not asked for')
+  await upstream.send(message('HTTP/1.1 101 Switching Protocols', ['Connection: Upgrade', 'Upgrade: h2c']))
+  assert.equal(statusOf(await client.head()), 502, 'and a 101 that nobody has asked for is no answer')
+  client.socket.destroy()
+})
+
+test('upstream that answers a handshake with 200 is passed on as it is, and the connection closes', async () => {
+  const client = await bench.connect()
+  await client.send(Buffer.concat([handshake([auth()]), createFrame()]))
+  const upstream = await bench.accepted()
+  await upstream.head()
+  await upstream.send(
+    sized('HTTP/1.1 200 OK', ['Content-Type: text/plain', 'Connection: close'], 'no sockets'),
+  )
+  assert.equal(statusOf(await client.head()), 200)
+  await client.until(() => client.received.includes('no sockets'), 'the body')
+  await client.ended
+  assert.equal(upstream.received.length, 0)
+  client.socket.destroy()
+})
+
+test('a turn that is refused because its key was revoked does not cut the one that runs', async () => {
+  const { id, key } = await bench.gateway.createKey('revoked')
+  const socket = await bench.open({ key })
+  const { client, upstream } = socket
+  await client.send(createFrame())
+  await upstream.receivedBytes(createFrame().length)
+  await upstream.send(Buffer.concat([created('resp_runs'), delta('I was ')]))
+  await hasMessages(client, 2)
+  await bench.gateway.revokeKey(id)
+  await client.send(createFrame({ input: 'one more' }))
+  await client.until(() => client.received.includes('invalid_api_key'), 'the refusal')
+  await upstream.send(Buffer.concat([delta('first.'), ended('resp_runs')]))
+  await client.until(() => closeCodeOf(client) !== null, 'a close frame')
+  assert.equal(closeCodeOf(client), 1008)
+  assert.match(client.received.toString('latin1'), /response\.completed/)
+  const [turn = {}] = await bench.turns(socket.id, 1)
+  assert.equal(turn['estimated'], false)
+  client.socket.destroy()
+})
+
+test('a hundred thousand empty fragments are one message', async () => {
+  const { client, upstream } = await bench.open()
+  const payload = JSON.stringify({ type: 'response.create', model: 'gpt-4o', input: 'x', store: false })
+  const empty = wireOf('client', { opcode: 0, fin: 0, payload: '' })
+  const bytes = Buffer.concat([
+    wireOf('client', { opcode: 1, fin: 0, payload: '' }),
+    ...Array.from({ length: 100_000 }, () => empty),
+    wireOf('client', { opcode: 0, payload }),
+  ])
+  client.socket.write(bytes)
+  const got = upstream.receivedBytes(bytes.length)
+  assert.ok((await got).equals(bytes))
+  client.socket.destroy()
+})
