@@ -12,6 +12,8 @@ interface InboxParts {
   forward(wires: readonly Buffer[]): void
   refuse(refusal: Refusal, about: RefusedTurn): void
   close(code: number, reason: string): void
+  /** The key is not in force any more. */
+  revoked(): void
   /** The client's close frame, when its turn has come. */
   clientCloses(part: FramePart): void
   /** There may be room for more, or not any more. */
@@ -217,9 +219,8 @@ export class SocketInbox {
       const { refusal } = verdict
       this.#parts.refuse(refusal, verdict.about)
       const breaksContext = parts[0]?.compressed === true && this.#parts.keepsContext
-      if (verdict.closes === true || refusal.code === 'invalid_api_key' || breaksContext) {
-        this.#parts.close(1008, refusal.message)
-      }
+      if (verdict.closes === true || breaksContext) this.#parts.close(1008, refusal.message)
+      else if (refusal.code === 'invalid_api_key') this.#parts.revoked()
     }
   }
 }

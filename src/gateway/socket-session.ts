@@ -97,6 +97,7 @@ export class SocketSession {
       forward: (wires) => this.#sendUpstream(wires),
       refuse: (refusal, about) => this.#tell(parts.errorEvent(refusal, about)),
       close: (code, reason) => this.close(code, reason),
+      revoked: () => this.revoked(),
       clientCloses: (part) => this.#clientCloses(part),
       flowChanged: () => {
         this.#readClient()
@@ -151,6 +152,7 @@ export class SocketSession {
   /** The key is not in force any more. No turn is admitted in any case; the socket closes with the last one. */
   revoked(): void {
     this.#isRevoked = true
+    this.#inbox.hold()
     this.#closeIfIdle()
   }
 
