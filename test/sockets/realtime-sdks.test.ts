@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test'
 import { OpenAIRealtimeWebSocket, RealtimeAgent, RealtimeSession } from '@openai/agents/realtime'
 import OpenAI from 'openai'
 import { OpenAIRealtimeTranslationWS } from 'openai/realtime/translations/ws'
+import { OpenAIRealtimeWebSocket as NativeRealtime } from 'openai/realtime/websocket'
 import { OpenAIRealtimeWS } from 'openai/realtime/ws'
 import { LiveWS } from 'openai/resources/live/ws'
 import type { ConversationItem } from 'openai/resources/realtime/realtime'
@@ -76,6 +77,22 @@ test('OpenAIRealtimeWS: asked for, spoken to and written down', () =>
     // The transcript comes beside the answer, in no order, and ids are given as events leave.
     const spoken = events.map((event) => String(dig(event, 'type')))
     return [...asked, ...spoken.sort()]
+  }))
+
+test('OpenAIRealtimeWebSocket: the key in a subprotocol, as in a browser', () =>
+  bothWays(async (client) => {
+    const realtime = new NativeRealtime({ model: 'gpt-realtime' }, client)
+    const events: unknown[] = []
+    realtime.on('event', (event) => events.push(event))
+    await new Promise((resolve) => realtime.once('session.created', resolve))
+    const done = new Promise((resolve) => realtime.once('response.done', resolve))
+    realtime.send({ type: 'conversation.item.create', item })
+    realtime.send({ type: 'response.create', response: { output_modalities: ['text'] } })
+    await done
+    const closed = new Promise((resolve) => realtime.socket.addEventListener('close', resolve))
+    realtime.close()
+    await closed
+    return [realtime.socket.protocol, ...events]
   }))
 
 test('LiveWS: heard, delegated and closed', () =>
