@@ -18,18 +18,21 @@ interface UpstreamHeaders {
   readonly ownPrefix: string
   /** The body is not the client's to the byte: lines that vouch for its bytes would lie. */
   readonly bodyEdited: boolean
+  /** What is made of the subprotocols of a handshake, which may have a credential among them; null for other requests. */
+  readonly protocols: ((value: string) => string | null) | null
 }
 
 interface RequestLine {
   readonly lower: string
   /** Whether the line stays here for its name alone; a credential does, and gives its place to the provider's. */
-  readonly fate: 'goes' | 'stays' | 'credential'
+  readonly fate: 'goes' | 'stays' | 'credential' | 'protocols'
 }
 
 const requestLines = new NameMemo((lower): RequestLine => ({ lower, fate: requestFate(lower) }))
 
 function requestFate(lower: string): RequestLine['fate'] {
   if (CREDENTIAL_HEADERS.has(lower)) return 'credential'
+  if (lower === 'sec-websocket-protocol') return 'protocols'
   // Framing is written anew for the hop; an expectation was answered by us.
   if (lower === 'host' || lower === 'content-length' || lower === 'expect') return 'stays'
   if (PATH_TRACES.test(lower) || METHOD_OVERRIDES.test(lower)) return 'stays'
@@ -56,6 +59,9 @@ export function toUpstreamHeaders(headers: RawHeaders, upstream: UpstreamHeaders
     } else if (fate === 'credential' && credential !== null) {
       out.push(credential[0], credential[1])
       credential = null
+    } else if (fate === 'protocols') {
+      const protocols = upstream.protocols?.(headers[i + 1] ?? '') ?? null
+      if (protocols !== null) out.push(name, protocols)
     }
   }
   if (credential !== null) out.push(credential[0], credential[1])

@@ -53,11 +53,11 @@ export async function handleRequest(exchange: Exchange, target: Target, gateway:
 
   // identify
   const surface = surfaceOf(target.path, method, headers)
-  const credential = parseCredential(exchange, gateway.credentials)
+  const isHandshake = exchange.res.maySwitch
+  const credential = parseCredential(exchange, gateway.credentials, isHandshake)
   if (credential.kind === 'refused')
     return refuseRequest(exchange, surface, credential.refusal, gateway.counts)
   const upstream = gateway.upstreams[surface]
-  const isHandshake = exchange.res.maySwitch
   // HEAD does what GET does.
   const endpoint = isHandshake
     ? findHandshake(surface, target)

@@ -30,6 +30,7 @@ export function surfaceOf(path: string, method: string, headers: RawHeaders): Su
 export function parseCredential(
   { method, headers, memory }: Pick<Exchange, 'method' | 'headers' | 'memory'>,
   parts: CredentialParts,
+  isHandshake = false,
 ): Credential {
   let credentials = 0
   let key: string | null = null
@@ -47,7 +48,7 @@ export function parseCredential(
     another ||= key !== null && found !== key
     key = found
   }
-  for (const found of keysInProtocols(headers)) {
+  for (const found of isHandshake ? keysInProtocols(headers) : []) {
     credentials += 1
     if (!isOurs(found, parts)) continue
     another ||= key !== null && found !== key

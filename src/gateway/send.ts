@@ -5,7 +5,7 @@ import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Surface } from '../kernel/surface.ts'
-import { keysInProtocols, replaceKeyInProtocols } from '../providers/socket-credential.ts'
+import { keysInProtocols, protocolsForClient, protocolsForUpstream } from '../providers/socket-credential.ts'
 import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
 import { Answer } from './answer.ts'
 import type { BodyTaps } from './body-taps.ts'
@@ -38,13 +38,26 @@ export async function send(
   // Encoding a body again takes a while, and the client may have left meanwhile.
   if (clientLeft(exchange)) return NEVER_SENT
   gateway.reached('before_send')
-  const upstreamCall = sendUpstream(call, upstream, prepared, reply)
+  const upstreamCall = sendUpstream(
+    call,
+    upstream,
+    prepared,
+    exchange.res.maySwitch ? withOwnProtocols(call, reply) : reply,
+  )
   reply.attach(upstreamCall, prepared.usageAdded)
   leaveWithClient(call, upstreamCall, reply, gateway.onLeave)
   const end = await upstreamCall.ended
   // A body that upstream did not take to its end is let go of, or the client would wait to send the rest of it.
   if (prepared.content instanceof Readable) prepared.content.destroy()
   return end
+}
+
+/** No answer to a handshake may show the key that pays. */
+function withOwnProtocols({ exchange }: AdmittedCall, reply: ReplyPipeline): ReplyReceiver {
+  return {
+    head: (head) => reply.head({ ...head, headers: protocolsForClient(head.headers, exchange.headers) }),
+    data: (chunk) => reply.data(chunk),
+  }
 }
 
 interface Sendable {
@@ -64,19 +77,20 @@ function sendUpstream(
   const upgrades = res.maySwitch
   // A credential in a protocol is answered by one in the same place.
   const inProtocols = upgrades && keysInProtocols(headers).length > 0
-  const lines = toUpstreamHeaders(headers, {
-    credential: prepared === null || key === null || inProtocols ? null : providerCredential(surface, key),
-    host: url.host,
-    contentLength: prepared?.lengthBytes ?? null,
-    ownPrefix: names.prefix,
-    bodyEdited: prepared?.usageAdded ?? false,
-  })
   return forward(
     pool,
     {
       method,
       target: upstreamTarget(surface, url, target),
-      headers: upgrades ? replaceKeyInProtocols(lines, key?.reveal() ?? null) : lines,
+      headers: toUpstreamHeaders(headers, {
+        credential:
+          prepared === null || key === null || inProtocols ? null : providerCredential(surface, key),
+        host: url.host,
+        contentLength: prepared?.lengthBytes ?? null,
+        ownPrefix: names.prefix,
+        bodyEdited: prepared?.usageAdded ?? false,
+        protocols: upgrades ? (value) => protocolsForUpstream(value, key?.reveal() ?? null) : null,
+      }),
       body: prepared?.content ?? null,
       upgrades,
     },

@@ -4,6 +4,7 @@ import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import { protocolsForClient } from '../providers/socket-credential.ts'
 import { shapeError, statusOf } from '../providers/surfaces.ts'
 import { readExtensions } from '../sockets/message-reader.ts'
 import type { Foreseen } from './advance-hold.ts'
@@ -88,7 +89,7 @@ export async function serveSocket(
     return deny(exchange, surface, refuse('upstream_invalid_response', message))
   }
   const client = res.switchProtocols(head.reason, [
-    ...withoutOwn(head.headers, names.prefix),
+    ...withoutOwn(protocolsForClient(head.headers, exchange.headers), names.prefix),
     names.requestId,
     requestId,
   ])

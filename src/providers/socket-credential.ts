@@ -17,21 +17,28 @@ export function keysInProtocols(headers: RawHeaders): string[] {
     .flatMap((protocol) => KEY.exec(protocol)?.[1] ?? [])
 }
 
-/** The header lines with the key that pays upstream in the place of the client's, and no account but its own. */
-export function replaceKeyInProtocols(headers: readonly string[], key: string | null): string[] {
-  const lines: string[] = []
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? ''
-    const value = headers[i + 1] ?? ''
-    if (name.toLowerCase() !== PROTOCOLS) lines.push(name, value)
-    else {
-      const kept = protocolsIn(value)
-        .filter((protocol) => !ACCOUNT.test(protocol) && (key !== null || !KEY.test(protocol)))
-        .map((protocol) => (KEY.test(protocol) ? `openai-insecure-api-key.${key}` : protocol))
-      // A value without a credential in it stays as it was written.
-      const isSame = kept.length === protocolsIn(value).length && !kept.some((protocol) => KEY.test(protocol))
-      if (kept.length > 0) lines.push(name, isSame ? value : kept.join(', '))
-    }
-  }
-  return lines
+/** What upstream is offered: the key that pays it in the place of the client's, and no account but its own. Null: nothing. */
+export function protocolsForUpstream(value: string, key: string | null): string | null {
+  const offered = protocolsIn(value)
+  const kept = offered
+    .filter((protocol) => !ACCOUNT.test(protocol) && (key !== null || !KEY.test(protocol)))
+    .map((protocol) => (KEY.test(protocol) ? `openai-insecure-api-key.${key}` : protocol))
+  if (kept.length === 0) return null
+  // A value without a credential in it stays as it was written.
+  return kept.length === offered.length && !kept.some((protocol) => KEY.test(protocol))
+    ? value
+    : kept.join(', ')
+}
+
+/** Upstream's header lines. Where it chooses the protocol with the key, the client is told its own, as it offered it. */
+export function protocolsForClient(headers: readonly string[], offered: RawHeaders): string[] {
+  return headers.map((text, i) => {
+    if (i % 2 === 0 || headers[i - 1]?.toLowerCase() !== PROTOCOLS) return text
+    const own = valuesOf(offered, PROTOCOLS)
+      .flatMap(protocolsIn)
+      .find((protocol) => KEY.test(protocol))
+    return protocolsIn(text)
+      .map((protocol) => (KEY.test(protocol) ? (own ?? '') : protocol))
+      .join(', ')
+  })
 }

@@ -283,3 +283,39 @@ test('two keys, one in a header and another among the subprotocols, are refused'
   assert.match((await client.head())[0] ?? '', / 400 /)
   client.socket.destroy()
 })
+
+test('the key that pays is never told: where upstream chooses that protocol, the client reads its own', async () => {
+  const { apiKey } = bench.gateway
+  const own = `openai-insecure-api-key.${apiKey}`
+  const chosen = `Sec-WebSocket-Protocol: openai-insecure-api-key.${PROVIDER_KEY}`
+  const answers = [
+    agreement([chosen]),
+    sized('HTTP/1.1 400 Bad Request', [chosen, 'Connection: close'], Buffer.from('no')),
+  ]
+  for (const answer of answers) {
+    const client = await bench.connect()
+    await client.send(handshake([`Sec-WebSocket-Protocol: ${own}, realtime`]))
+    const upstream = await bench.accepted()
+    await upstream.head()
+    await upstream.send(answer)
+    const head = await client.head()
+    assert.deepEqual(named(head, 'sec-websocket-protocol'), [`Sec-WebSocket-Protocol: ${own}`])
+    assert.ok(!head.join().includes(PROVIDER_KEY))
+    client.socket.destroy()
+  }
+})
+
+test('a key among the subprotocols of a request that is no handshake is no credential, and stays here', async () => {
+  const { apiKey } = bench.gateway
+  const protocol = `Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.${apiKey}`
+  const refused = await bench.connect()
+  await refused.send(message('GET /v1/models HTTP/1.1', ['Host: h', protocol]))
+  assert.match((await refused.head())[0] ?? '', / 401 /)
+  refused.socket.destroy()
+  const client = await bench.connect()
+  await client.send(message('GET /v1/models HTTP/1.1', ['Host: h', auth(), protocol]))
+  const upstream = await bench.accepted()
+  assert.deepEqual(named(await upstream.head(), 'sec-websocket-protocol'), [])
+  client.socket.destroy()
+  upstream.socket.destroy()
+})
