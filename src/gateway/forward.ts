@@ -59,6 +59,7 @@ class ForwardedCall implements UpstreamCall, Placed {
   readonly #finish: (end: CallEnd) => void
   #sendable: Sendable | null
   #connection: UpstreamConnection | null = null
+  #handshakeTimer: NodeJS.Timeout | undefined
   #isSent = false
   #hasHead = false
   #isOver = false
@@ -78,10 +79,10 @@ class ForwardedCall implements UpstreamCall, Placed {
 
   /** A socket is made at once or not at all: its client cannot tell a slow answer from a lost one. */
   #limitHandshake(): void {
-    const timer = setTimeout(() => {
+    this.#handshakeTimer = setTimeout(() => {
       this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
     }, limits.socketHandshakeMs)
-    this.ended.then(() => clearTimeout(timer))
+    this.ended.then(() => clearTimeout(this.#handshakeTimer))
   }
 
   get isOver(): boolean {
@@ -105,6 +106,7 @@ class ForwardedCall implements UpstreamCall, Placed {
 
   head(head: MessageHead): void {
     this.#hasHead = head.status >= 200
+    if (this.#hasHead) clearTimeout(this.#handshakeTimer)
     try {
       this.#receiver.head(head)
     } catch (error) {

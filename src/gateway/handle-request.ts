@@ -121,7 +121,8 @@ async function serveCall(
       if (denial !== null) return refuseCall(call, denial.refusal, gateway, denial)
     }
     meter = meterOf(call, gateway)
-    const admission = (await meter?.open?.()) ?? (await admit(call, gateway))
+    const refused = meter === null ? null : await meter.open?.()
+    const admission = refused ?? (await admit(call, gateway))
     if (admission.kind === 'client_left') return
     if (admission.kind === 'refused') {
       const { refusal, balanceNanos } = admission
@@ -134,7 +135,7 @@ async function serveCall(
     if (switched !== null && meter !== null)
       await serveSocket({ ...call, admission }, switched, meter, gateway)
   } finally {
-    await meter?.end(true)
+    if (meter !== null) await meter.end(true)
     if (read.body.kind === 'held') read.body.held.dispose()
   }
 }
@@ -203,7 +204,10 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
     endedMs = clock.monotonicMs()
     if (end.kind === 'switched') {
       counted = true
-      await settle(billWithoutCost(end.head))
+      await settle(billWithoutCost(end.head)).catch((defect: unknown) => {
+        end.connection.destroy()
+        throw defect
+      })
       return end
     }
     const { silentMs } = reply

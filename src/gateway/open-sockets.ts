@@ -44,13 +44,8 @@ export class OpenSockets {
 
   add(session: OpenSocket, owner: Owner): void {
     this.#sessions.set(session, owner)
-    session.ended.then(() => {
-      this.#sessions.delete(session)
-      if (this.#sessions.size > 0 || this.#sweep === null) return
-      clearInterval(this.#sweep)
-      this.#sweep = null
-    })
-    this.#sweep ??= setInterval(() => this.#look(), limits.socketKeyLookMs).unref()
+    session.ended.then(() => this.#sessions.delete(session))
+    if (this.#sweep === null) this.#lookLater()
     if (this.#isDraining) session.drain()
   }
 
@@ -71,29 +66,36 @@ export class OpenSockets {
     ).unref()
   }
 
-  #look(): void {
+  /** One key after the other: all at once, they would take the places of calls that wait for the store. */
+  async #look(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
-    const byKey = new Map<string, OpenSocket[]>()
+    const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()
     for (const [session, owner] of this.#sessions) {
       session.checkTime(nowMs)
-      const sessions = byKey.get(owner.keyId)
-      if (sessions !== undefined) sessions.push(session)
-      else {
-        byKey.set(owner.keyId, [session])
-        this.#lookAtKey(owner, byKey)
-      }
+      const key = byKey.get(owner.keyId) ?? { owner, sessions: [] }
+      key.sessions.push(session)
+      byKey.set(owner.keyId, key)
     }
+    for (const { owner, sessions } of byKey.values()) {
+      if (await this.#isInForce(owner)) continue
+      for (const session of sessions) session.revoked()
+    }
+    if (this.#sessions.size > 0) this.#lookLater()
+    else this.#sweep = null
+  }
+
+  #lookLater(): void {
+    this.#sweep = setTimeout(() => this.#look(), limits.socketKeyLookMs).unref()
   }
 
   /** This is no use of the key. A store that cannot be asked admits no turn either. */
-  #lookAtKey({ accountId, keyId }: Owner, byKey: ReadonlyMap<string, readonly OpenSocket[]>): void {
+  async #isInForce({ accountId, keyId }: Owner): Promise<boolean> {
     const atMs = this.#clock.nowMs()
-    this.#store.getKey(accountId, keyId, atMs).then(
-      (key) => {
-        if (key !== null && keyStatus(key, atMs) === 'usable') return
-        for (const session of byKey.get(keyId) ?? []) session.revoked()
-      },
-      () => {},
-    )
+    try {
+      const key = await this.#store.getKey(accountId, keyId, atMs)
+      return key !== null && keyStatus(key, atMs) === 'usable'
+    } catch {
+      return true
+    }
   }
 }

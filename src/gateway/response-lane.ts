@@ -71,6 +71,10 @@ export class ResponseLane {
 
   end(sent: Sent): void {
     this.running.splice(this.running.indexOf(sent), 1)
+    // Its text is not needed any more.
+    const { planned } = sent
+    if (this.last === sent)
+      this.last = { ...sent, planned: { ...planned, request: { ...planned.request, pieces: null } } }
   }
 
   /** An error has answered one of those that wait. Those of which it is certain now. */

@@ -42,6 +42,9 @@ interface Unasked {
 /** Turns that were answered with an error and are kept. Beyond it the oldest is settled. */
 const REJECTED_MAX = 8
 
+/** Lanes in which nothing runs and that are remembered, with their last request. */
+const IDLE_LANES_MAX = 4
+
 /** The status of a turn that upstream has never begun, where it says none. */
 const UNANSWERED = 400
 
@@ -65,7 +68,7 @@ export class ResponseLanes implements SocketMeter {
   /** Errors that have answered a message that waits, of which it is not known in which lane. */
   #errors = 0
   /** Turns that seem to have ended without saying so. */
-  readonly #failing = new Set<Sent>()
+  readonly #failing = new Map<Sent, NodeJS.Timeout>()
   #unasked: Unasked[] = []
   #socket: MeteredSocket | null = null
   #running = 0
@@ -218,7 +221,7 @@ export class ResponseLanes implements SocketMeter {
   }
 
   /** An idle lane is needed only for input that may be added to its last response. */
-  #forgetAnother(than: string): void {
+  #forgetAnother(than: string | null): void {
     for (const [name, { isEmpty }] of this.#lanes) {
       if (!isEmpty || name === than) continue
       this.#lanes.delete(name)
@@ -273,8 +276,7 @@ export class ResponseLanes implements SocketMeter {
       }
       case 'other': {
         const sent = lane.running.at(-1)
-        // It goes on, so that no error has ended it.
-        if (sent !== undefined) this.#failing.delete(sent)
+        if (sent !== undefined) this.#heardOf(sent)
         sent?.turn.observe(payload)
         this.#keepUnasked(event.lane, payload)
       }
@@ -307,10 +309,11 @@ export class ResponseLanes implements SocketMeter {
   #end(lane: ResponseLane, sent: Sent, payload: Buffer): void {
     lane.end(sent)
     this.#running -= 1
-    this.#failing.delete(sent)
+    this.#heardOf(sent)
     sent.turn.observe(payload)
     this.#settlements.add(sent.turn.end())
     this.#forgetRejected()
+    if (this.#lanes.size > IDLE_LANES_MAX) this.#forgetAnother(null)
   }
 
   /** An error answers a message that waits, where there is one; else it may have ended what runs. */
@@ -340,13 +343,21 @@ export class ResponseLanes implements SocketMeter {
   }
 
   #endUnlessHeardOf(lane: ResponseLane, sent: Sent): void {
-    this.#failing.add(sent)
-    setTimeout(() => {
-      if (!this.#failing.delete(sent)) return
+    this.#heardOf(sent)
+    const timer = setTimeout(() => {
+      this.#failing.delete(sent)
+      if (this.#isOver) return
       lane.end(sent)
       this.#running -= 1
       this.#settlements.add(sent.turn.end())
-    }, limits.silentTurnMs).unref()
+    }, limits.silentTurnMs)
+    this.#failing.set(sent, timer.unref())
+  }
+
+  /** It goes on, so that nothing has ended it. */
+  #heardOf(sent: Sent): void {
+    clearTimeout(this.#failing.get(sent))
+    this.#failing.delete(sent)
   }
 
   #reject(turns: readonly Sent[], status: number): void {

@@ -197,8 +197,9 @@ export class SocketInbox {
     if (message === null || this.#isStopped) return DROPPED
     const inflatedBytes = message.kind === 'message' ? message.payload.length : 0
     const { decodedRatioMax, decodedBytesOfAnyRatio } = limits
-    if (inflatedBytes > Math.max(decodedBytesOfAnyRatio, bytes * decodedRatioMax)) {
-      this.#parts.close(1009, `A message is more than ${decodedRatioMax} times as long as it came.`)
+    const isTooLarge = message.kind === 'unreadable' && message.why === 'too_large'
+    if (isTooLarge || inflatedBytes > Math.max(decodedBytesOfAnyRatio, bytes * decodedRatioMax)) {
+      this.#parts.close(1009, `A message is too large, or ${decodedRatioMax} times as long as it came.`)
       return DROPPED
     }
     return this.#takeFor(inflatedBytes) ? await this.#parts.judge(message) : DROPPED

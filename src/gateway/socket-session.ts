@@ -9,14 +9,7 @@ import { SocketInbox } from './socket-inbox.ts'
 import type { SocketMeter } from './socket-meter.ts'
 
 /** Why we close a socket ourselves, by the codes of RFC 6455 and those registered since. */
-export const CLOSE = {
-  violation: 1002,
-  policy: 1008,
-  tooLarge: 1009,
-  failed: 1011,
-  restart: 1012,
-  later: 1013,
-} as const
+const CLOSE = { policy: 1008, failed: 1011, restart: 1012 } as const
 
 const RESTARTING = 'The gateway is restarting.'
 
@@ -67,6 +60,8 @@ export class SocketSession {
   #isUpstreamGone = false
   #isOver = false
   #isClientFull = false
+  /** And does not read what we have to say. */
+  #isDeaf = false
   #isUpstreamFull = false
   /** Upstream is not read. */
   #isPaused = false
@@ -130,6 +125,7 @@ export class SocketSession {
       data: (chunk) => this.#clientSent(chunk),
       drained: () => {
         this.#isClientFull = false
+        this.#isDeaf = false
         this.#flow()
       },
       closed: () => this.#clientClosed(),
@@ -269,6 +265,7 @@ export class SocketSession {
   /** Upstream is not worth trusting any more. What it was paid for until now is counted. */
   #upstreamFailed(reason: string): void {
     if (this.#isOver) return
+    this.#finish(false)
     this.close(CLOSE.failed, reason)
     this.#upstream.destroy()
   }
@@ -283,7 +280,11 @@ export class SocketSession {
   #writeNotices(isBetween = this.#fromUpstream.isBetweenMessages): void {
     if (this.#isClientGone) return
     if (isBetween) {
-      for (const notice of this.#notices.splice(0)) if (!this.#client.write(notice)) this.#isClientFull = true
+      for (const notice of this.#notices.splice(0)) {
+        if (this.#client.write(notice)) continue
+        this.#isClientFull = true
+        this.#isDeaf = true
+      }
     }
     if (isBetween || this.#fromUpstream.isBetweenFrames) this.#writeClose()
   }
@@ -297,8 +298,8 @@ export class SocketSession {
 
   /** Back-pressure both ways. */
   #flow(): void {
-    // What is refused is answered, so that a client that does not read is not read either.
-    const isDeaf = this.#isClientFull || this.#notices.length > 0
+    // What is refused is answered, so that a client that does not read that is not read either.
+    const isDeaf = this.#isDeaf || this.#notices.length > 0
     const isAhead = this.#unread.length > 0 || this.#inbox.isFull || this.#isUpstreamFull
     if (!this.#isClientGone && (isAhead || isDeaf)) this.#client.pause()
     else this.#client.resume()

@@ -52,7 +52,8 @@ export async function admitTurn(
 ): Promise<AdmittedTurn> {
   const { keyShares } = gateway
   const share = keyShares.enter(handshake.digest)
-  if (share === null) return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway)
+  if (share === null)
+    return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway, isRecorded)
   const call = { ...turnOf(handshake, planned, gateway), share }
   const admission = await admitOrExplain(call, gateway)
   if (admission.kind === 'admitted') {
@@ -108,9 +109,10 @@ export function refuseTurn(
   planned: PlannedTurn,
   refusal: Refusal,
   gateway: Gateway,
+  isRecorded = true,
 ): AdmittedTurn & { readonly kind: 'refused' } {
   const call = turnOf(handshake, planned, gateway)
-  recordRefusal(call, refusal, gateway, call.plan.modelAsked)
+  if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
   return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos: null }
 }
 
@@ -248,6 +250,7 @@ export class TurnCall implements LeftReply {
       this.#taps.callOver(head, whole)
       this.#gateway.inFlight.count -= 1
       this.#gateway.keyShares.leave(this.call.share)
+      this.call = { ...this.call, request: { ...this.call.request, pieces: null } }
     }
   }
 

@@ -12,6 +12,8 @@ export interface RawReceiver {
   closed(): void
 }
 
+const KEEP_ALIVE_MS = 60_000
+
 /** A connection that has stopped to speak HTTP: bytes both ways, with back-pressure. */
 export class RawConnection {
   readonly #socket: Socket
@@ -42,6 +44,8 @@ export class RawConnection {
   /** From here on what arrives goes there, beginning with what has come already, before this returns. */
   receive(receiver: RawReceiver): void {
     this.#receiver = receiver
+    // An end that has vanished without a word is found out by the kernel: there is no silence that would be too long.
+    this.#socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const ahead = this.#ahead
     this.#ahead = null
     for (const chunk of ahead?.all() ?? []) withBorrowed(chunk, receiver.data)
@@ -52,7 +56,7 @@ export class RawConnection {
 
   /** False: there is no room for more before `drained`. */
   write(chunk: Borrowed): boolean {
-    return this.isClosed || this.#socket.write(copyIfBorrowed(chunk))
+    return this.isClosed || this.#socket.writableEnded || this.#socket.write(copyIfBorrowed(chunk))
   }
 
   /** What is written between these two leaves together. */
