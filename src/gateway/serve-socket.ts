@@ -47,13 +47,23 @@ export function meterOf(call: PlannedCall, gateway: Gateway): SocketMeter | null
   return METERS.get(call.endpoint?.template ?? '')?.(call, gateway) ?? null
 }
 
+/**
+ * A session is taken for one that only writes down what it hears where its query says that once and nothing else: of two
+ * values or spellings upstream may take the other one.
+ */
 function realtimeMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
   const query = new URLSearchParams(handshake.target.query)
-  const model = query.get('model')
-  // A socket that joins a call goes by the model of that.
-  const isNamed = model !== null && query.getAll('model').length === 1 && !query.has('call_id')
-  const onlyTranscribes = query.get('intent') === 'transcription' && model === null && !query.has('call_id')
-  return new RealtimeTurns(handshake, gateway, isNamed ? model : null, onlyTranscribes)
+  const names = [...query.keys()].map((name) => name.toLowerCase())
+  const isOnly = (name: string) => names.length === 1 && query.has(name)
+  const isNamed =
+    query.getAll('model').length === 1 && !names.some((name) => name !== 'model' && isSelector(name))
+  const onlyTranscribes = isOnly('intent') && query.get('intent') === 'transcription'
+  return new RealtimeTurns(handshake, gateway, isNamed ? query.get('model') : null, onlyTranscribes)
+}
+
+/** A name in the query that chooses the session, however it is spelled. */
+function isSelector(name: string): boolean {
+  return /model|call_?id|intent/.test(name)
 }
 
 function translationMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
