@@ -3,6 +3,9 @@ import { limits } from '../kernel/limits.ts'
 import { type KeyStore, keyStatus } from '../keys/key-store.ts'
 import { LiveSessions } from './live-sessions.ts'
 
+/** That are asked about at a time. */
+const KEYS_AT_ONCE = 16
+
 /** So that the close frame has left when connections are cut. */
 const CLOSE_BEFORE_MS = 250
 
@@ -66,7 +69,7 @@ export class OpenSockets {
     ).unref()
   }
 
-  /** One key after the other: all at once, they would take the places of calls that wait for the store. */
+  /** Some keys at a time: all at once, they would take the places of calls that wait for the store. */
   async #look(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
     const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()
@@ -76,10 +79,14 @@ export class OpenSockets {
       key.sessions.push(session)
       byKey.set(owner.keyId, key)
     }
-    for (const { owner, sessions } of byKey.values()) {
-      if (await this.#isInForce(owner)) continue
-      for (const session of sessions) session.revoked()
+    const keys = byKey.values()
+    const lookInTurn = async () => {
+      for (const { owner, sessions } of keys) {
+        if (await this.#isInForce(owner)) continue
+        for (const session of sessions) session.revoked()
+      }
     }
+    await Promise.all(Array.from({ length: KEYS_AT_ONCE }, lookInTurn))
     if (this.#sessions.size > 0) this.#lookLater()
     else this.#sweep = null
   }

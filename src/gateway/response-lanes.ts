@@ -18,6 +18,7 @@ import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { readOnMs } from './leave.ts'
 import { planCall } from './plan.ts'
+import { RecentIds } from './recent-ids.ts'
 import { ResponseLane, type Sent } from './response-lane.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
 import { admitBegunTurn, admitTurn, type PlannedTurn, refuseTurn } from './turn-call.ts'
@@ -45,6 +46,9 @@ const REJECTED_MAX = 8
 /** Lanes in which nothing runs and that are remembered, with their last request. */
 const IDLE_LANES_MAX = 4
 
+/** Responses that have ended and are known again. */
+const ENDED_IDS_MAX = 256
+
 /** The status of a turn that upstream has never begun, where it says none. */
 const UNANSWERED = 400
 
@@ -69,6 +73,7 @@ export class ResponseLanes implements SocketMeter {
   #errors = 0
   /** Turns that seem to have ended without saying so. */
   readonly #failing = new Map<Sent, NodeJS.Timeout>()
+  readonly #endedIds = new RecentIds(ENDED_IDS_MAX)
   #unasked: Unasked[] = []
   #socket: MeteredSocket | null = null
   #running = 0
@@ -222,8 +227,8 @@ export class ResponseLanes implements SocketMeter {
 
   /** An idle lane is needed only for input that may be added to its last response. */
   #forgetAnother(than: string | null): void {
-    for (const [name, { isEmpty }] of this.#lanes) {
-      if (!isEmpty || name === than) continue
+    for (const [name, { isEmpty, keptBytes }] of this.#lanes) {
+      if (!isEmpty || keptBytes > 0 || name === than) continue
       this.#lanes.delete(name)
       return
     }
@@ -295,7 +300,7 @@ export class ResponseLanes implements SocketMeter {
     const sent = lane.begin(event.responseId, this.#errors > 0) ?? this.#revive(lane, event)
     if (sent === null) {
       // Of a response that ended here nothing more is to be told.
-      if (event.responseId !== null && lane.last?.turn.responseId === event.responseId) return false
+      if (event.responseId !== null && this.#endedIds.has(event.responseId)) return false
       this.#adopt(lane, event, payload)
       return false
     }
@@ -311,7 +316,7 @@ export class ResponseLanes implements SocketMeter {
     this.#running -= 1
     this.#heardOf(sent)
     sent.turn.observe(payload)
-    this.#settlements.add(sent.turn.end())
+    this.#settle(sent)
     this.#forgetRejected()
     if (this.#lanes.size > IDLE_LANES_MAX) this.#forgetAnother(null)
   }
@@ -349,9 +354,14 @@ export class ResponseLanes implements SocketMeter {
       if (this.#isOver) return
       lane.end(sent)
       this.#running -= 1
-      this.#settlements.add(sent.turn.end())
+      this.#settle(sent)
     }, limits.silentTurnMs)
     this.#failing.set(sent, timer.unref())
+  }
+
+  #settle({ turn }: Sent): void {
+    if (turn.responseId !== null) this.#endedIds.add(turn.responseId)
+    this.#settlements.add(turn.end())
   }
 
   /** It goes on, so that nothing has ended it. */

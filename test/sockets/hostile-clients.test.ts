@@ -2,8 +2,16 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { message, sized } from '../support/wire-bytes.ts'
-import { agreement, handshake, opcodeOf, type RawBench, splitFrames, startRawBench } from './raw-bench.ts'
-import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
+import {
+  agreement,
+  handshake,
+  opcodeOf,
+  payloadOf,
+  type RawBench,
+  splitFrames,
+  startRawBench,
+} from './raw-bench.ts'
+import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
 import { deflated, wireOf } from './wire-frames.ts'
 
 let bench: RawBench
@@ -172,5 +180,30 @@ test('a hundred thousand empty fragments are one message', async () => {
   client.socket.write(bytes)
   const got = upstream.receivedBytes(bytes.length)
   assert.ok((await got).equals(bytes))
+  client.socket.destroy()
+})
+
+test('a response is billed once, however often and late upstream says that it has ended', async () => {
+  const { client, upstream, id } = await bench.open()
+  const lanes = Array.from({ length: 8 }, (_, i) => `lane ${i}`)
+  const inLane = (frame: Buffer, lane: string) => {
+    const event = JSON.parse(payloadOf(frame).toString()) as object
+    return eventFrame({ ...event, stream_id: lane })
+  }
+  for (const lane of lanes) await client.send(createFrame({ stream_id: lane }))
+  await hasMessages(upstream, lanes.length)
+  for (const lane of lanes) {
+    await upstream.send(inLane(created(`resp of ${lane}`), lane))
+    await upstream.send(inLane(ended(`resp of ${lane}`), lane))
+  }
+  await bench.turns(id, lanes.length)
+  for (const lane of lanes) await upstream.send(inLane(ended(`resp of ${lane}`), lane))
+  await client.send(createFrame({ stream_id: 'lane 0' }))
+  await hasMessages(upstream, lanes.length + 1)
+  await upstream.send(inLane(created('resp_last'), 'lane 0'))
+  await upstream.send(inLane(ended('resp_last'), 'lane 0'))
+  const turns = await bench.turns(id, lanes.length + 1)
+  assert.ok(turns.every(({ state, estimated }) => state === 'settled' && estimated === false))
+  assert.equal(closeCodeOf(client), null)
   client.socket.destroy()
 })
