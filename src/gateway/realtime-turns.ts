@@ -181,6 +181,9 @@ export class RealtimeTurns implements SocketMeter {
     this.#eventIds.add(event.eventId)
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
     if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
+    const isCommit = event.type === 'input_audio_buffer.commit'
+    if ((isCommit || event.audioBytes > 0) && this.#transcripts.isFull) return this.#refuseMore(event)
+    if (isCommit) return { kind: 'pass', sent: () => this.#transcripts.commit(event.eventId) }
     if (event.audioBytes > 0) this.#hear(soundMs(event.audioBytes, this.#bytesPerMs))
     else this.#read(payload.length)
     return PASS
@@ -199,6 +202,12 @@ export class RealtimeTurns implements SocketMeter {
   #refuseUnread(detail: string): Verdict {
     const refused = refuseTurn(this.#handshake, this.#plan(), refuse('bad_request', detail), this.#gateway)
     return refusedBy(refused, null)
+  }
+
+  #refuseMore({ eventId }: Pick<ClientEvent, 'eventId'>, planned = this.#plan()): Verdict {
+    const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
+    const refusal = refuse('too_many_calls', message)
+    return refusedBy(refuseTurn(this.#handshake, planned, refusal, this.#gateway), eventId)
   }
 
   #plan(): PlannedTurn {
@@ -240,11 +249,7 @@ export class RealtimeTurns implements SocketMeter {
     const { model, outputTokensMax = this.#foreseen.outputTokensMax } = response
     const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
     const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
-    if (this.running >= limits.turnsPerSocketMax) {
-      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
-      const refused = refuseTurn(this.#handshake, planned, refuse('too_many_calls', message), this.#gateway)
-      return refusedBy(refused, eventId)
-    }
+    if (this.running >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
     const turn = await this.#holdFor(planned)
     if (!('call' in turn)) {
       if (turn.kind !== 'refused') return { kind: 'dropped' }
