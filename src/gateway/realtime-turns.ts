@@ -12,7 +12,6 @@ import {
   sessionMessage,
   soundMs,
 } from '../providers/realtime-events.ts'
-import { cutResponseUsage, realtimeUsage } from '../providers/socket-usage.ts'
 import type { Message } from '../sockets/message-reader.ts'
 import { checkKey } from './admit.ts'
 import {
@@ -24,13 +23,14 @@ import {
   planForeseen,
   type RefusedAdvance,
 } from './advance-hold.ts'
-import { isPlausible } from './bill.ts'
 import type { PlannedCall } from './call.ts'
 import { EventIds } from './event-ids.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
+import type { BillPlan } from './pricer.ts'
 import { explainThrown } from './refusals.ts'
+import { type BegunResponse, ResponseUsages } from './response-usages.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
 import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
 import { TurnSettlements } from './turn-settlements.ts'
@@ -41,19 +41,16 @@ type ClientEvent = SessionMessage & { readonly kind: 'event' }
 interface Asked {
   readonly turn: TurnCall
   readonly eventId: string | null
+  /** That it names itself. */
+  readonly model: string | undefined
 }
 
 /** A response that has begun. */
-interface Running {
+interface Running extends BegunResponse {
   /** Null while it is being admitted, because upstream began it and nothing was held for it. */
   turn: TurnCall | null
   /** What it has used, if it has ended meanwhile. */
   used: Usage | null
-  /** What came for it to read since the response before it. */
-  readonly heardMs: number
-  readonly readBytes: number
-  soundBytes: number
-  writtenBytes: number
 }
 
 const PASS: Verdict = { kind: 'pass' }
@@ -79,16 +76,15 @@ export class RealtimeTurns implements SocketMeter {
   readonly #rejected: Asked[] = []
   readonly #running = new Map<string, Running>()
   readonly #settledIds = new Set<string>()
+  readonly #usages = new ResponseUsages()
   readonly #eventIds = new EventIds()
   #socket: MeteredSocket | null = null
   /** As upstream shows it. */
   #modelShown: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
-  #spokenBytesPerMs = PCM_BYTES_PER_MS
   /** What came since the last response began. */
   #heardMs = 0
   #readBytes = 0
-  #before: Usage | null = null
   #isOver = false
 
   /** `model`: of the query. Null: the session will show it, or it only writes down what it hears. */
@@ -154,10 +150,12 @@ export class RealtimeTurns implements SocketMeter {
       const error = new Error('upstream closed the socket')
       const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
       for (const [id, running] of this.#running) this.#use(id, running, this.#estimate(running), cut)
-      for (const { turn } of this.#asked.splice(0)) {
+      for (const asked of this.#asked.splice(0)) {
+        const { turn } = asked
         // Upstream has broken off before it said a word, or was not let.
         const never: CallEnd = { kind: 'failed', error, sent: true, whole: true }
-        this.#settlements.add(abandoned ? turn.endWith(this.#estimate(null), cut) : turn.end(never))
+        const begun = this.#begin(turn, asked.model)
+        this.#settlements.add(abandoned ? turn.endWith(this.#estimate(begun), cut) : turn.end(never))
       }
       for (const { turn } of this.#rejected.splice(0)) this.#settlements.add(turn.reject(400))
       this.#transcripts.end(abandoned, cut)
@@ -260,7 +258,7 @@ export class RealtimeTurns implements SocketMeter {
       sent: () => {
         turn.sent(payload, null)
         this.#read(payload.length)
-        this.#asked.push({ turn, eventId })
+        this.#asked.push({ turn, eventId, model })
       },
       unsent: () => this.#giveBack(turn),
     }
@@ -299,7 +297,7 @@ export class RealtimeTurns implements SocketMeter {
     const { model, outputTokensMax, transcription } = session
     this.#modelShown = model ?? this.#modelShown
     this.#bytesPerMs = session.bytesPerMs ?? this.#bytesPerMs
-    this.#spokenBytesPerMs = session.spokenBytesPerMs ?? this.#spokenBytesPerMs
+    this.#usages.spokenBytesPerMs = session.spokenBytesPerMs ?? this.#usages.spokenBytesPerMs
     const { foreseen } = this.#responses
     if (foreseen !== null && model !== undefined) {
       const isOther = foreseen.model === null || foreseen.instead?.includes(model) === true
@@ -334,9 +332,9 @@ export class RealtimeTurns implements SocketMeter {
     const id = responseId ?? ''
     const known = this.#running.get(id)
     if (known !== undefined || this.#settledIds.has(id)) return known ?? null
-    const turn = this.#asked.shift()?.turn ?? this.#rejected.shift()?.turn ?? this.#responses.take()
-    const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    const running: Running = { turn, used: null, soundBytes: 0, writtenBytes: 0, ...came }
+    const asked = this.#asked.shift() ?? this.#rejected.shift()
+    const turn = asked?.turn ?? this.#responses.take()
+    const running = this.#begin(turn, asked?.model)
     this.#heardMs = 0
     this.#readBytes = 0
     this.#running.set(id, running)
@@ -344,6 +342,13 @@ export class RealtimeTurns implements SocketMeter {
     else turn.responseId = responseId
     turn?.observe(payload)
     return running
+  }
+
+  #begin(turn: TurnCall | null, modelAsked: string | undefined): Running {
+    const model = this.#modelShown ?? this.#foreseen.model
+    const models = modelAsked === undefined ? [model] : [model, modelAsked]
+    const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
+    return { turn, used: null, models, soundBytes: 0, writtenBytes: 0, ...came }
   }
 
   /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
@@ -370,25 +375,16 @@ export class RealtimeTurns implements SocketMeter {
     const running = this.#began(event, payload)
     if (running === null) return
     running.turn?.observe(payload)
-    const { usage, status } = event
-    const stated = realtimeUsage(usage, this.#model)
-    const isStated = usage !== null && (running.turn === null || isBillable(running.turn, stated))
-    const isFailure = usage === null && status === 'failed' && running.soundBytes + running.writtenBytes === 0
-    const used = isStated || isFailure ? stated : this.#estimate(running)
-    if (isStated) this.#before = stated
-    this.#use(event.responseId ?? '', running, { ...used, stopReason: status })
+    const used = this.#usages.ended(running, event, this.#billOf(running))
+    this.#use(event.responseId ?? '', running, used)
   }
 
-  get #model(): string | null {
-    return this.#modelShown ?? this.#foreseen.model
+  #billOf({ turn }: Running): BillPlan {
+    return (turn?.call.plan ?? this.#plan().plan).bill
   }
 
-  #estimate(running: Running | null): Usage {
-    const { heardMs, readBytes } = running ?? { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    const spokenMs = soundMs(running?.soundBytes ?? 0, this.#spokenBytesPerMs)
-    const writtenChars = running?.writtenBytes ?? 0
-    const cut = { before: this.#before, heardMs, readBytes, spokenMs, writtenChars }
-    return cutResponseUsage(cut, this.#model)
+  #estimate(running: Running): Usage {
+    return this.#usages.cut(running, this.#billOf(running))
   }
 
   /** Settles it, and has the next hold for what may begin. */
@@ -415,10 +411,6 @@ function refusedBy(refused: RefusedAdvance, eventId: string | null): Verdict {
 
 function aboutOf({ requestId }: { readonly requestId: string }, eventId: string | null) {
   return { requestId, streamId: null, eventId }
-}
-
-function isBillable({ call }: TurnCall, usage: Usage): boolean {
-  return isPlausible(usage, call.plan.bill.rate(usage))
 }
 
 /** Whether it is for the same model and holds enough. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { dig } from '../simulator/dig.ts'
-import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+import { until } from '../support/until.ts'
+import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
 const sessionOf = (model: string) => ({ id: 'sess_1', type: 'realtime', model, max_output_tokens: 'inf' })
@@ -57,4 +58,88 @@ test('an update of which a part is refused changes nothing of what is held', asy
   assert.equal(await upstream.heldUsd(id), heldUsd)
   socket.ws.close()
   await socket.closed()
+})
+
+/** 2,000 tokens of sound heard and 1,000 said are 0.128 dollars with gpt-realtime, and less with mini. */
+const USED = usageOf(2_000, 1_000)
+
+/** Answers a `response.create` by beginning, and `finish` by ending. */
+function playResponses(...usages: readonly unknown[]): void {
+  let begun = 0
+  upstream.answer = (message, say) => {
+    const type = dig(message, 'type')
+    if (type === 'response.create') begun += 1
+    const id = `resp_${begun}`
+    if (type === 'session.update')
+      say({ type: 'session.updated', session: sessionOf(String(dig(message, 'session.model'))) })
+    if (type === 'response.create')
+      say({ type: 'response.created', response: { id, status: 'in_progress', usage: null } })
+    if (type === 'say')
+      say({ type: 'response.output_audio.delta', response_id: id, delta: 'AAAA'.repeat(12_000) })
+    if (type === 'finish')
+      say({ type: 'response.done', response: { id, status: 'completed', usage: usages[begun - 1] } })
+  }
+}
+
+async function costOf(id: string): Promise<readonly [string, number]> {
+  await until('it is settled', async () => (await upstream.costs(id)).length === 1)
+  const [cost] = await upstream.costs(id)
+  assert.ok(cost)
+  return cost
+}
+
+test('a response is paid for at the model by which it began', async () => {
+  const { id, socket } = await open()
+  playResponses(USED)
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.send({ type: 'session.update', session: { model: 'gpt-realtime-mini' } })
+  await socket.takeType('session.updated')
+  socket.send({ type: 'finish' })
+  assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
+  socket.ws.close()
+  await socket.closed()
+})
+
+test('a response that names a dearer model than its session has is paid for at that', async () => {
+  const { id, socket } = await open()
+  playResponses(USED)
+  socket.send({ type: 'session.update', session: { model: 'gpt-realtime-mini' } })
+  await socket.takeType('session.updated')
+  socket.send({ type: 'response.create', response: { model: 'gpt-realtime' } })
+  socket.send({ type: 'finish' })
+  assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
+  socket.ws.close()
+  await socket.closed()
+})
+
+for (const usage of [{}, [], 'none', { input_tokens: '2000', output_tokens: '1000' }, { output_tokens: 1 }])
+  test(`a response with the usage ${JSON.stringify(usage)} is paid for by what passed`, async () => {
+    const { id, socket } = await open()
+    playResponses(usage)
+    socket.send({ type: 'response.create' })
+    socket.send({ type: 'say' })
+    socket.send({ type: 'finish' })
+    const [, usd] = await costOf(id)
+    // Three quarters of a second at 20 tokens each and 64 dollars a million.
+    assert.ok(usd > 0.0009, `${usd} dollars`)
+    socket.ws.close()
+    await socket.closed()
+  })
+
+test('a small response beside the conversation does not make it shorter for one that is cut', async () => {
+  const { id, socket } = await open()
+  playResponses(USED, usageOf(5, 1))
+  for (let i = 0; i < 2; i++) {
+    socket.send({ type: 'response.create' })
+    socket.send({ type: 'finish' })
+    await socket.takeType('response.done')
+  }
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.ws.terminate()
+  await until('it is settled', async () => (await upstream.costs(id)).length === 3)
+  const [, , cut] = await upstream.costs(id)
+  // It hears again what was said: 1,000 tokens at 32 dollars a million.
+  assert.ok((cut?.[1] ?? 0) > 0.032)
 })
