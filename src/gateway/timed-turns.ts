@@ -11,12 +11,12 @@ import {
 import type { Message } from '../sockets/message-reader.ts'
 import { AdvanceHold, type Foreseen, planForeseen, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
-import { DelegatedResponses } from './delegated-responses.ts'
+import { DelegatedResponses, type DelegatingType } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { SessionClock } from './session-clocks.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { refuseTurn } from './turn-call.ts'
+import { admitTurn, refuseTurn } from './turn-call.ts'
 import { TurnSettlements } from './turn-settlements.ts'
 
 const PASS: Verdict = { kind: 'pass' }
@@ -67,7 +67,7 @@ export class TimedTurns implements SocketMeter {
       return this.#refuseUnread(ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? '')
     }
     const read = sessionMessage(message.payload)
-    if (this.#advance.pending === null && !(read instanceof Promise)) return this.#decide(read)
+    if (this.#pending === null && !(read instanceof Promise)) return this.#decide(read)
     return this.#decideLater(read)
   }
 
@@ -79,6 +79,7 @@ export class TimedTurns implements SocketMeter {
     this.#clock.said(event)
     if (wasIdle && !this.#clock.isIdle) this.#advance.follow({ ...this.#last, model: this.#model })
     if (event.session !== null) this.#shown(event.session)
+    if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     if (!this.#clock.isIdle) this.#delegated.observe(event.type, payload, this.#delegate)
     this.#settleIfDue(event)
   }
@@ -115,14 +116,20 @@ export class TimedTurns implements SocketMeter {
     await ended
   }
 
+  get #pending(): Promise<void> | null {
+    return this.#advance.pending ?? this.#delegated.pending
+  }
+
   async #decideLater(read: SessionMessage | Promise<SessionMessage>): Promise<Verdict> {
     const event = await read
-    while (this.#advance.pending !== null) await this.#advance.pending
+    for (let pending = this.#pending; pending !== null; pending = this.#pending) await pending
     return this.#isOver ? { kind: 'dropped' } : await this.#decide(event)
   }
 
   #decide(event: SessionMessage): Verdict | Promise<Verdict> {
     if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
+    if (this.#last.kind === 'live' && this.#delegated.isCreate(event.type))
+      return this.#decideCreate(event.type, event.response.model ?? this.#delegate, event.eventId)
     const next = event.session === null ? null : this.#changedBy(event.session)
     if (next !== null) return this.#change(next, event.eventId)
     if (event.audioBytes === 0) return PASS
@@ -134,6 +141,27 @@ export class TimedTurns implements SocketMeter {
         this.#settleIfDue(null)
       },
     }
+  }
+
+  async #decideCreate(type: DelegatingType, model: string | null, eventId: string | null): Promise<Verdict> {
+    const planned = await this.#delegated.planFor(type, model)
+    if (this.running >= limits.turnsPerSocketMax) {
+      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
+      const refusal = refuse('too_many_calls', message)
+      const { requestId } = refuseTurn(this.#handshake, planned, refusal, this.#gateway)
+      return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+    }
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    if (admitted.kind === 'client_left') return { kind: 'dropped' }
+    if (admitted.kind === 'refused') {
+      const { refusal, requestId } = admitted
+      return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+    }
+    const { turn } = admitted
+    const release = () => this.#settlements.add(turn.release())
+    // It is billed by the socket that meters the session.
+    const sent = () => (this.#clock.isIdle ? release() : this.#delegated.asked(turn, type, eventId))
+    return { kind: 'pass', sent, unsent: release }
   }
 
   /** Every model that takes part must be one that the key may use. */
