@@ -43,6 +43,7 @@ interface Asked {
   readonly eventId: string | null
   /** That it names itself. */
   readonly model: string | undefined
+  readonly isBeside: boolean
 }
 
 /** A response that has begun. */
@@ -58,8 +59,8 @@ const PASS: Verdict = { kind: 'pass' }
 /** Ids of responses that are settled: what is told of them again is not billed again. */
 const SETTLED_IDS_MAX = 256
 
-/** A message that brings more than this brings no words. */
-const WORDS_BYTES_MAX = 64 * 1024
+/** What is around the audio of a message that brings nothing else. */
+const AROUND_AUDIO_BYTES = 256
 
 /**
  * The turns of a socket of `/v1/realtime`. A response may begin because the client asks for one or because upstream has
@@ -180,21 +181,21 @@ export class RealtimeTurns implements SocketMeter {
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
     if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
     const isCommit = event.type === 'input_audio_buffer.commit'
-    if ((isCommit || event.audioBytes > 0) && this.#transcripts.isFull) return this.#refuseMore(event)
+    const isAppend = event.type === 'input_audio_buffer.append'
+    if ((isCommit || isAppend) && this.#transcripts.isFull) return this.#refuseMore(event)
     if (isCommit) return { kind: 'pass', sent: () => this.#transcripts.commit(event.eventId) }
-    if (event.audioBytes > 0) this.#hear(soundMs(event.audioBytes, this.#bytesPerMs))
-    else this.#read(payload.length)
+    const ms = this.#read(event, payload)
+    if (isAppend) this.#transcripts.hear(ms)
     return PASS
   }
 
-  #hear(ms: number): void {
+  /** How much of it is heard. All else is words. */
+  #read({ audioBytes }: ClientEvent, payload: Buffer): number {
+    const ms = soundMs(audioBytes, this.#bytesPerMs)
     this.#heardMs += ms
-    this.#transcripts.hear(ms)
-  }
-
-  #read(bytes: number): void {
-    if (bytes <= WORDS_BYTES_MAX) this.#readBytes += bytes
-    else this.#heardMs += soundMs(bytes, this.#bytesPerMs)
+    if (audioBytes === 0 || payload.length - audioBytes > AROUND_AUDIO_BYTES)
+      this.#readBytes += payload.length - audioBytes
+    return ms
   }
 
   #refuseUnread(detail: string): Verdict {
@@ -224,7 +225,7 @@ export class RealtimeTurns implements SocketMeter {
     const isMore = wanted !== before || mayBeMore(outputTokensMax, before.outputTokensMax)
     const next = isMore ? { ...wanted, outputTokensMax } : null
     const transcription = this.#transcripts.changedBy(session)
-    this.#read(payload.length)
+    this.#read(event, payload)
     if (next === null && transcription === undefined) return PASS
     return this.#update(event, next, transcription)
   }
@@ -243,7 +244,8 @@ export class RealtimeTurns implements SocketMeter {
     return refusedBy(refused, eventId)
   }
 
-  async #decideCreate({ eventId, response }: ClientEvent, payload: Buffer): Promise<Verdict> {
+  async #decideCreate(event: ClientEvent, payload: Buffer): Promise<Verdict> {
+    const { eventId, response, isBeside } = event
     const { model, outputTokensMax = this.#foreseen.outputTokensMax } = response
     const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
     const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
@@ -257,8 +259,8 @@ export class RealtimeTurns implements SocketMeter {
       kind: 'pass',
       sent: () => {
         turn.sent(payload, null)
-        this.#read(payload.length)
-        this.#asked.push({ turn, eventId, model })
+        this.#read(event, payload)
+        this.#asked.push({ turn, eventId, model, isBeside })
       },
       unsent: () => this.#giveBack(turn),
     }
@@ -335,8 +337,11 @@ export class RealtimeTurns implements SocketMeter {
     const asked = this.#asked.shift() ?? this.#rejected.shift()
     const turn = asked?.turn ?? this.#responses.take()
     const running = this.#begin(turn, asked?.model)
-    this.#heardMs = 0
-    this.#readBytes = 0
+    // What is beside the conversation leaves it what came for it.
+    if (asked?.isBeside !== true) {
+      this.#heardMs = 0
+      this.#readBytes = 0
+    }
     this.#running.set(id, running)
     if (turn === null) this.#settlements.add(this.#adopt(id, running))
     else turn.responseId = responseId

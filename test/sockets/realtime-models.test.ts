@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { dig } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
+import { say } from './metered-socket.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
@@ -35,7 +36,7 @@ test('a message that begins a response is judged as one, whatever else it brings
 test('a model that a session is asked to go by holds for no less than the one that it may stay with', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   const heldUsd = await upstream.heldUsd(id)
-  upstream.answer = (_message, say) => say({ type: 'error', error: { message: 'It stays as it is.' } })
+  upstream.answer = (_message, tell) => tell({ type: 'error', error: { message: 'It stays as it is.' } })
   socket.send({ type: 'session.update', session: { model: 'gpt-5-nano' } })
   await socket.takeType('error')
   assert.equal(await upstream.heldUsd(id), heldUsd)
@@ -66,18 +67,18 @@ const USED = usageOf(2_000, 1_000)
 /** Answers a `response.create` by beginning, and `finish` by ending. */
 function playResponses(...usages: readonly unknown[]): void {
   let begun = 0
-  upstream.answer = (message, say) => {
+  upstream.answer = (message, tell) => {
     const type = dig(message, 'type')
     if (type === 'response.create') begun += 1
     const id = `resp_${begun}`
     if (type === 'session.update')
-      say({ type: 'session.updated', session: sessionOf(String(dig(message, 'session.model'))) })
+      tell({ type: 'session.updated', session: sessionOf(String(dig(message, 'session.model'))) })
     if (type === 'response.create')
-      say({ type: 'response.created', response: { id, status: 'in_progress', usage: null } })
+      tell({ type: 'response.created', response: { id, status: 'in_progress', usage: null } })
     if (type === 'say')
-      say({ type: 'response.output_audio.delta', response_id: id, delta: 'AAAA'.repeat(12_000) })
+      tell({ type: 'response.output_audio.delta', response_id: id, delta: 'AAAA'.repeat(12_000) })
     if (type === 'finish')
-      say({ type: 'response.done', response: { id, status: 'completed', usage: usages[begun - 1] } })
+      tell({ type: 'response.done', response: { id, status: 'completed', usage: usages[begun - 1] } })
   }
 }
 
@@ -142,4 +143,20 @@ test('a small response beside the conversation does not make it shorter for one 
   const [, , cut] = await upstream.costs(id)
   // It hears again what was said: 1,000 tokens at 32 dollars a million.
   assert.ok((cut?.[1] ?? 0) > 0.032)
+})
+
+test('words that are many are counted as words, also where a response beside them comes first', async () => {
+  const { id, socket } = await open()
+  playResponses(usageOf(5, 1))
+  socket.send(say('word '.repeat(40_000)))
+  socket.send({ type: 'response.create', response: { conversation: 'none' } })
+  socket.send({ type: 'finish' })
+  await socket.takeType('response.done')
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.ws.terminate()
+  await until('it is settled', async () => (await upstream.costs(id)).length === 2)
+  const [, cut] = await upstream.costs(id)
+  // 40,000 tokens at 4 dollars a million.
+  assert.ok((cut?.[1] ?? 0) > 0.15, `${cut?.[1]} dollars`)
 })
