@@ -159,7 +159,10 @@ export class AdvanceHold {
   /** A turn that did not begin after all. False: there is another one already. */
   giveBack(turn: TurnCall): boolean {
     if (!this.isMissing || this.#foreseen === null || this.#isOver) return false
-    this.#turn = turn
+    const { plan } = planForeseen(this.#foreseen, this.#gateway)
+    // It may have been asked to do less than what may begin by itself.
+    if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(turn.release())
+    else this.#turn = turn
     return true
   }
 

@@ -128,6 +128,10 @@ export class InputTranscripts {
           this.#expected.delete(item)
         }
         return
+      // It is heard, but upstream says nothing more of it.
+      case 'conversation.item.deleted':
+        if (this.#expected.has(item)) this.#settle(item, event)
+        return
       case `${NAME}.completed`:
         this.#settle(item, event)
     }

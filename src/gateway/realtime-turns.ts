@@ -141,7 +141,8 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    if (this.running === 0) return 0
+    // One that an error seemed to be about may begin.
+    if (this.running + this.#rejected.length === 0) return 0
     return this.#gateway.onLeave === 'finish' ? limits.finishMs : limits.readOnMs
   }
 

@@ -1,5 +1,6 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
+import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import { ambiguityOf } from '../providers/ambiguity.ts'
 import {
   type SessionEvent,
@@ -7,9 +8,18 @@ import {
   type SessionSettings,
   sessionEvent,
   sessionMessage,
+  soundMs,
 } from '../providers/realtime-events.ts'
+import { ADVANCE_MS } from '../providers/socket-turn.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import { AdvanceHold, type Foreseen, planForeseen, type RefusedAdvance } from './advance-hold.ts'
+import {
+  AdvanceHold,
+  type Foreseen,
+  goesBy,
+  mayGoBy,
+  planForeseen,
+  type RefusedAdvance,
+} from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import { DelegatedResponses, type DelegatingType } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
@@ -134,13 +144,14 @@ export class TimedTurns implements SocketMeter {
     if (next !== null) return this.#change(next, event.eventId)
     if (event.audioBytes === 0) return PASS
     const { audioBytes } = event
-    return {
-      kind: 'pass',
-      sent: () => {
-        this.#clock.sent(audioBytes)
-        this.#settleIfDue(null)
-      },
+    const sent = () => {
+      this.#clock.sent(audioBytes)
+      this.#settleIfDue(null)
     }
+    const { foreseen } = this.#advance
+    const audioMs = soundMs(audioBytes, PCM_BYTES_PER_MS)
+    if (foreseen === null || audioMs <= (foreseen.audioMs ?? ADVANCE_MS)) return { kind: 'pass', sent }
+    return this.#change({ ...foreseen, audioMs }, event.eventId, { kind: 'pass', sent })
   }
 
   async #decideCreate(type: DelegatingType, model: string | null, eventId: string | null): Promise<Verdict> {
@@ -169,17 +180,17 @@ export class TimedTurns implements SocketMeter {
     const { foreseen } = this.#advance
     if (foreseen === null) return null
     const { others = [] } = foreseen
+    const wanted = model === undefined ? foreseen : mayGoBy(foreseen, model)
     const named = [...(delegates ?? []), ...(transcription == null ? [] : [transcription.model])]
-    const isNew =
-      (model !== undefined && model !== foreseen.model) || named.some((name) => !others.includes(name))
-    if (!isNew) return null
+    if (wanted === foreseen && named.every((name) => others.includes(name))) return null
     const all = [...new Set([...others, ...named])]
-    return { ...foreseen, model: model ?? foreseen.model, others: all, isUnnamed: false }
+    const isFirst = foreseen.model === null && model !== undefined
+    return { ...(isFirst ? { ...foreseen, model } : wanted), others: all, isUnnamed: false }
   }
 
-  async #change(next: Foreseen, eventId: string | null): Promise<Verdict> {
+  async #change(next: Foreseen, eventId: string | null, had: Verdict = PASS): Promise<Verdict> {
     const refused = await this.#advance.change(next)
-    if (refused === null) return PASS
+    if (refused === null) return had
     const { refusal, requestId } = refused
     return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
   }
@@ -199,7 +210,8 @@ export class TimedTurns implements SocketMeter {
     if (this.#clock.isIdle) {
       this.#last = foreseen
       this.#advance.follow(null)
-    } else if (foreseen.model === null && model !== undefined) this.#advance.follow({ ...foreseen, model })
+    } else if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
+      this.#advance.follow(goesBy(foreseen, model))
   }
 
   /** The model that works for the session. */

@@ -160,3 +160,39 @@ test('words that are many are counted as words, also where a response beside the
   // 40,000 tokens at 4 dollars a million.
   assert.ok((cut?.[1] ?? 0) > 0.15, `${cut?.[1]} dollars`)
 })
+
+test('a hold that is given back is only for what may begin by itself where it is enough for that', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  const heldUsd = await upstream.heldUsd(id)
+  playResponses(USED)
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  upstream.answer = (_message, tell) => tell({ type: 'error', error: { event_id: 'small' } })
+  const small = { max_output_tokens: 1, conversation: 'none' }
+  socket.send({ type: 'response.create', event_id: 'small', response: small })
+  await socket.takeType('error')
+  await until('there is one for each', async () => (await upstream.heldUsd(id)) === 2 * heldUsd)
+  socket.ws.terminate()
+})
+
+test('a response that an error seemed to be about is paid for, though the client has left', async () => {
+  const { id, socket } = await open()
+  playResponses(USED)
+  const { answer } = upstream
+  let begin = (): void => undefined
+  upstream.answer = (message, tell) => {
+    if (dig(message, 'type') === 'bogus') tell({ type: 'error', error: { event_id: null } })
+    else
+      begin = () => {
+        answer(message, tell)
+        answer({ type: 'finish' }, tell)
+      }
+  }
+  socket.send({ type: 'response.create' })
+  socket.send({ type: 'bogus' })
+  await socket.takeType('error')
+  socket.ws.terminate()
+  await socket.closed()
+  begin()
+  assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
+})
