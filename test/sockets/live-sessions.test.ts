@@ -100,3 +100,24 @@ test('a response of a model that the key may not use does not begin', async () =
   assert.equal(delegated, 0)
   socket.ws.terminate()
 })
+
+test('a message that brings more than what is held for waits for more', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
+  const socket = await open(PATH, key)
+  await until('a minute is held', async () => (await upstream.heldUsd(id)) === usdFor(60))
+  const audio = Buffer.alloc(120 * 48_000).toString('base64')
+  socket.send({ type: 'session.input_audio.append', audio })
+  await until('two minutes are held', async () => (await upstream.heldUsd(id)) === usdFor(120))
+  socket.ws.terminate()
+})
+
+test('a translation that is asked to go by a cheaper model holds for the one that it may stay with', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
+  const socket = await open('/v1/realtime/translations?model=gpt-realtime-translate', key)
+  const heldUsd = await upstream.heldUsd(id)
+  socket.send({ type: 'session.update', session: { model: 'gpt-realtime-whisper' } })
+  socket.send({ type: 'tell', seconds: 1 })
+  await socket.takeType('session.usage.updated')
+  assert.ok((await upstream.heldUsd(id)) >= heldUsd)
+  socket.ws.terminate()
+})

@@ -100,3 +100,24 @@ test('what was said and not written down is paid for by its length when the clie
   const costs = await upstream.costs(id)
   assert.deepEqual(costs, Array(30).fill(['whisper-1', 0.0001]))
 })
+
+test('what was said and taken back is paid for by its length, and expected no more', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  socket.send(append(1_000))
+  socket.send(COMMIT)
+  const item = dig(await socket.takeType('input_audio_buffer.committed'), 'item_id')
+  upstream.answer = (_message, say) => say({ type: 'conversation.item.deleted', item_id: item })
+  socket.send({ type: 'conversation.item.delete', item_id: item })
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.0001]])
+  await left()
+})
+
+test('what is written down while it is said is paid for where the client leaves before it is all said', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  upstream.answer = (_message, say) => say({ type: `${NAME}.delta`, item_id: 'item_1', delta: 'some words' })
+  socket.send(append(10_000))
+  await socket.takeType(`${NAME}.delta`)
+  await left()
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.001]])
+})
