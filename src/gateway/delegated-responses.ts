@@ -1,3 +1,4 @@
+import { limits } from '../kernel/limits.ts'
 import { SOCKET_NAMES } from '../metering/request-facts.ts'
 import { readerFor } from '../metering/request-reader.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
@@ -19,18 +20,32 @@ interface Delegated {
   end: CallEnd | null
 }
 
+/** One that the client has asked for, and that has not begun. */
+interface Asked {
+  readonly turn: TurnCall
+  readonly type: string
+  readonly eventId: string | null
+  /** An error may have been about it. For a while it may begin all the same. */
+  isRejected: boolean
+}
+
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
+const PATHS = { 'response.create': '/v1/responses', 'decision.create': '/v1/decisions' } as const
+export type DelegatingType = keyof typeof PATHS
+
 const EVENTS_BYTES_MAX = 1024 * 1024
 const SETTLED_IDS_MAX = 256
 
-/** What a Live session has other models do. Upstream begins it by itself, and each piece of work is a call. */
+/** What a Live session has other models do. Upstream begins it by itself or is asked to, and each piece of work is a call. */
 export class DelegatedResponses {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #settlements: TurnSettlements
   readonly #onRefused: (refused: RefusedAdvance) => void
+  readonly #asked: Asked[] = []
   readonly #running = new Map<string, Delegated>()
   readonly #settledIds = new Set<string>()
+  #admitting: Promise<void> | null = null
   #isOver = false
 
   constructor(
@@ -46,7 +61,38 @@ export class DelegatedResponses {
   }
 
   get running(): number {
-    return this.#running.size
+    return this.#running.size + this.#asked.filter(({ isRejected }) => !isRejected).length
+  }
+
+  /** While what upstream has begun is being admitted, nothing of the client's goes. */
+  get pending(): Promise<void> | null {
+    return this.#admitting
+  }
+
+  /** Whether a message of the client's begins one. */
+  isCreate(type: string | null): type is DelegatingType {
+    return type !== null && Object.hasOwn(PATHS, type)
+  }
+
+  planFor(type: DelegatingType, model: string | null): Promise<PlannedTurn> {
+    return this.#plan(PATHS[type], model)
+  }
+
+  /** The message that asks for it has gone. */
+  asked(turn: TurnCall, type: DelegatingType, eventId: string | null): void {
+    this.#asked.push({ turn, type, eventId, isRejected: false })
+  }
+
+  failed(aboutEventId: string | null): void {
+    const asked = this.#asked.find(({ eventId, isRejected }) => !isRejected && eventId === aboutEventId)
+    if (asked === undefined) return
+    asked.isRejected = true
+    setTimeout(() => {
+      const at = this.#asked.indexOf(asked)
+      if (at === -1) return
+      this.#asked.splice(at, 1)
+      this.#settlements.add(asked.turn.reject(400))
+    }, limits.silentTurnMs).unref()
   }
 
   paused(isPaused: boolean): void {
@@ -69,6 +115,15 @@ export class DelegatedResponses {
   end(cut: CallEnd): void {
     this.#isOver = true
     for (const [id, delegated] of this.#running) this.#end(id, delegated, cut)
+    for (const { turn, isRejected } of this.#asked.splice(0))
+      this.#settlements.add(isRejected ? turn.reject(400) : turn.end(cut))
+  }
+
+  #takeAsked(wanted: DelegatingType): TurnCall | null {
+    const at = this.#asked.findIndex(({ type }) => type === wanted)
+    const [asked] = at === -1 ? [] : this.#asked.splice(at, 1)
+    asked?.turn.takenOver()
+    return asked?.turn ?? null
   }
 
   /** Most events do not say which response they belong to. */
@@ -80,17 +135,23 @@ export class DelegatedResponses {
   #begin(id: string, model: string | null): Delegated {
     const delegated: Delegated = { turn: null, events: [], bytes: 0, end: null }
     this.#running.set(id, delegated)
-    this.#settlements.add(this.#admit(id, delegated, model))
+    const asked = this.#takeAsked('response.create')
+    if (asked !== null) this.#start(id, delegated, asked)
+    else this.#settlements.add(this.#admit(id, delegated, model))
     return delegated
+  }
+
+  #start(id: string, delegated: Delegated, turn: TurnCall): void {
+    turn.sent(Buffer.alloc(0), 'responses')
+    turn.responseId = id
+    delegated.turn = turn
   }
 
   async #admit(id: string, delegated: Delegated, model: string | null): Promise<void> {
     const planned = await this.#plan('/v1/responses', model)
     const turn = await this.#admitLate(planned)
     if (turn === null) return this.#forget(id)
-    turn.sent(Buffer.alloc(0), 'responses')
-    turn.responseId = id
-    delegated.turn = turn
+    this.#start(id, delegated, turn)
     for (const event of delegated.events.splice(0)) turn.observe(event)
     if (delegated.end !== null) await turn.end(delegated.end)
   }
@@ -119,6 +180,11 @@ export class DelegatedResponses {
   #decided(payload: Buffer, model: string | null): void {
     const used = decisionUsage(payload)
     if (used === null) return
+    const asked = this.#takeAsked('decision.create')
+    if (asked !== null) {
+      this.#settlements.add(asked.endWith(used))
+      return
+    }
     const settled = this.#plan('/v1/decisions', model)
       .then((planned) => this.#admitLate(planned))
       .then((turn) => turn?.endWith(used))
@@ -126,7 +192,13 @@ export class DelegatedResponses {
   }
 
   #admitLate(planned: PlannedTurn): Promise<TurnCall | null> {
-    return admitLate(this.#handshake, planned, this.#gateway, this.#isOver ? null : this.#onRefused)
+    const onRefused = this.#isOver ? null : this.#onRefused
+    const admitted = admitLate(this.#handshake, planned, this.#gateway, onRefused)
+    const admitting = admitted.then(() => {
+      if (this.#admitting === admitting) this.#admitting = null
+    })
+    this.#admitting = admitting
+    return admitted
   }
 
   /** As if it had been asked for by HTTP: it reads what upstream keeps. */

@@ -1,5 +1,6 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
+import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import { ambiguityOf } from '../providers/ambiguity.ts'
 import {
   type SessionEvent,
@@ -7,16 +8,25 @@ import {
   type SessionSettings,
   sessionEvent,
   sessionMessage,
+  soundMs,
 } from '../providers/realtime-events.ts'
+import { ADVANCE_MS } from '../providers/socket-turn.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import { AdvanceHold, type Foreseen, planForeseen, type RefusedAdvance } from './advance-hold.ts'
+import {
+  AdvanceHold,
+  type Foreseen,
+  goesBy,
+  mayGoBy,
+  planForeseen,
+  type RefusedAdvance,
+} from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
-import { DelegatedResponses } from './delegated-responses.ts'
+import { DelegatedResponses, type DelegatingType } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { SessionClock } from './session-clocks.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { refuseTurn } from './turn-call.ts'
+import { admitTurn, refuseTurn } from './turn-call.ts'
 import { TurnSettlements } from './turn-settlements.ts'
 
 const PASS: Verdict = { kind: 'pass' }
@@ -29,7 +39,8 @@ export class TimedTurns implements SocketMeter {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #clock: SessionClock
-  readonly #first: Foreseen
+  /** What it was for when something was last held. */
+  #last: Foreseen
   readonly #advance: AdvanceHold
   readonly #settlements: TurnSettlements
   readonly #delegated: DelegatedResponses
@@ -41,7 +52,7 @@ export class TimedTurns implements SocketMeter {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#clock = clock
-    this.#first = foreseen
+    this.#last = foreseen
     const closing = (refused: RefusedAdvance) => this.#close(refused)
     this.#advance = new AdvanceHold(handshake, gateway, foreseen, closing)
     const onEach = () => this.#socket?.turnEnded()
@@ -66,7 +77,7 @@ export class TimedTurns implements SocketMeter {
       return this.#refuseUnread(ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? '')
     }
     const read = sessionMessage(message.payload)
-    if (this.#advance.pending === null && !(read instanceof Promise)) return this.#decide(read)
+    if (this.#pending === null && !(read instanceof Promise)) return this.#decide(read)
     return this.#decideLater(read)
   }
 
@@ -74,8 +85,11 @@ export class TimedTurns implements SocketMeter {
     if (this.#isOver) return
     const event = sessionEvent(payload)
     if (event === null) return
+    const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
+    if (wasIdle && !this.#clock.isIdle) this.#advance.follow({ ...this.#last, model: this.#model })
     if (event.session !== null) this.#shown(event.session)
+    if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     if (!this.#clock.isIdle) this.#delegated.observe(event.type, payload, this.#delegate)
     this.#settleIfDue(event)
   }
@@ -112,25 +126,53 @@ export class TimedTurns implements SocketMeter {
     await ended
   }
 
+  get #pending(): Promise<void> | null {
+    return this.#advance.pending ?? this.#delegated.pending
+  }
+
   async #decideLater(read: SessionMessage | Promise<SessionMessage>): Promise<Verdict> {
     const event = await read
-    while (this.#advance.pending !== null) await this.#advance.pending
+    for (let pending = this.#pending; pending !== null; pending = this.#pending) await pending
     return this.#isOver ? { kind: 'dropped' } : await this.#decide(event)
   }
 
   #decide(event: SessionMessage): Verdict | Promise<Verdict> {
     if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
+    if (this.#last.kind === 'live' && this.#delegated.isCreate(event.type))
+      return this.#decideCreate(event.type, event.response.model ?? this.#delegate, event.eventId)
     const next = event.session === null ? null : this.#changedBy(event.session)
     if (next !== null) return this.#change(next, event.eventId)
     if (event.audioBytes === 0) return PASS
     const { audioBytes } = event
-    return {
-      kind: 'pass',
-      sent: () => {
-        this.#clock.sent(audioBytes)
-        this.#settleIfDue(null)
-      },
+    const sent = () => {
+      this.#clock.sent(audioBytes)
+      this.#settleIfDue(null)
     }
+    const { foreseen } = this.#advance
+    const audioMs = soundMs(audioBytes, PCM_BYTES_PER_MS)
+    if (foreseen === null || audioMs <= (foreseen.audioMs ?? ADVANCE_MS)) return { kind: 'pass', sent }
+    return this.#change({ ...foreseen, audioMs }, event.eventId, { kind: 'pass', sent })
+  }
+
+  async #decideCreate(type: DelegatingType, model: string | null, eventId: string | null): Promise<Verdict> {
+    const planned = await this.#delegated.planFor(type, model)
+    if (this.running >= limits.turnsPerSocketMax) {
+      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
+      const refusal = refuse('too_many_calls', message)
+      const { requestId } = refuseTurn(this.#handshake, planned, refusal, this.#gateway)
+      return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+    }
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    if (admitted.kind === 'client_left') return { kind: 'dropped' }
+    if (admitted.kind === 'refused') {
+      const { refusal, requestId } = admitted
+      return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+    }
+    const { turn } = admitted
+    const release = () => this.#settlements.add(turn.release())
+    // It is billed by the socket that meters the session.
+    const sent = () => (this.#clock.isIdle ? release() : this.#delegated.asked(turn, type, eventId))
+    return { kind: 'pass', sent, unsent: release }
   }
 
   /** Every model that takes part must be one that the key may use. */
@@ -138,17 +180,17 @@ export class TimedTurns implements SocketMeter {
     const { foreseen } = this.#advance
     if (foreseen === null) return null
     const { others = [] } = foreseen
+    const wanted = model === undefined ? foreseen : mayGoBy(foreseen, model)
     const named = [...(delegates ?? []), ...(transcription == null ? [] : [transcription.model])]
-    const isNew =
-      (model !== undefined && model !== foreseen.model) || named.some((name) => !others.includes(name))
-    if (!isNew) return null
+    if (wanted === foreseen && named.every((name) => others.includes(name))) return null
     const all = [...new Set([...others, ...named])]
-    return { ...foreseen, model: model ?? foreseen.model, others: all, isUnnamed: false }
+    const isFirst = foreseen.model === null && model !== undefined
+    return { ...(isFirst ? { ...foreseen, model } : wanted), others: all, isUnnamed: false }
   }
 
-  async #change(next: Foreseen, eventId: string | null): Promise<Verdict> {
+  async #change(next: Foreseen, eventId: string | null, had: Verdict = PASS): Promise<Verdict> {
     const refused = await this.#advance.change(next)
-    if (refused === null) return PASS
+    if (refused === null) return had
     const { refusal, requestId } = refused
     return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
   }
@@ -165,19 +207,22 @@ export class TimedTurns implements SocketMeter {
     this.#delegate = delegates?.find((name) => name !== null) ?? this.#delegate
     const { foreseen } = this.#advance
     if (foreseen === null) return
-    if (this.#clock.isIdle) this.#advance.follow(null)
-    else if (foreseen.model === null && model !== undefined) this.#advance.follow({ ...foreseen, model })
+    if (this.#clock.isIdle) {
+      this.#last = foreseen
+      this.#advance.follow(null)
+    } else if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
+      this.#advance.follow(goesBy(foreseen, model))
   }
 
   /** The model that works for the session. */
   #delegate: string | null = null
 
   get #foreseen(): Foreseen {
-    return this.#advance.foreseen ?? this.#first
+    return this.#advance.foreseen ?? this.#last
   }
 
   get #model(): string | null {
-    return this.#modelShown ?? this.#advance.foreseen?.model ?? null
+    return this.#modelShown ?? this.#foreseen.model
   }
 
   #settleIfDue(event: SessionEvent | null): void {

@@ -1,5 +1,13 @@
 import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
-import { handedOver, objectOf, type PickedObject, SCALAR, scalars, TEXT } from '../metering/json-place.ts'
+import {
+  handedOver,
+  objectOf,
+  type PickedObject,
+  SCALAR,
+  scalars,
+  sparseArrayOf,
+  TEXT,
+} from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
@@ -28,7 +36,9 @@ export type SessionMessage =
       readonly session: SessionSettings | null
       /** What a `response.create` asks for. */
       readonly response: Pick<SessionSettings, 'model' | 'outputTokensMax'>
-      /** Of the audio that it brings. */
+      /** Whether that is beside the conversation: what was said before is not read for it. */
+      readonly isBeside: boolean
+      /** Of the audio that it brings. A picture costs about as much as audio of as many bytes. */
       readonly audioBytes: number
     }
   | { readonly kind: 'unreadable'; readonly detail: string }
@@ -46,10 +56,17 @@ const SESSION = objectOf({
   delegation: objectOf({ type: TEXT, responses: NAMING, decisions: NAMING }),
 })
 
+const ITEM = objectOf({
+  content: sparseArrayOf(objectOf({ audio: handedOver(TEXT), image_url: handedOver(TEXT) })),
+})
 const MESSAGE = objectOf({
   ...scalars('type event_id'),
   session: SESSION,
-  response: objectOf(scalars('model max_output_tokens max_response_output_tokens')),
+  item: ITEM,
+  response: objectOf({
+    ...scalars('model max_output_tokens max_response_output_tokens conversation'),
+    input: sparseArrayOf(ITEM),
+  }),
   audio: handedOver(TEXT),
 })
 
@@ -86,14 +103,22 @@ function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
   if (odd !== null) return { kind: 'unreadable', detail: `"${odd}" must be a string.` }
   const older = olderBeside(objectAt(event['session'])) ?? olderBeside(objectAt(event['response']))
   if (older !== null) return { kind: 'unreadable', detail: `"${older}" is there under its newer name too.` }
+  const type = nameAt(event['type'])
+  if (type === 'response.create' && 'session' in event)
+    return { kind: 'unreadable', detail: '"session" has no place in a response.create.' }
   return {
     kind: 'event',
-    type: nameAt(event['type']),
+    type,
     eventId: nameAt(event['event_id']),
     session: isObject(event['session']) ? readSettings(event['session']) : null,
     response: readSettings(objectAt(event['response'])),
+    isBeside: isBeside(objectAt(event['response'])),
     audioBytes: bytesOfText(handedBytes),
   }
+}
+
+function isBeside({ conversation, input }: WireObject): boolean {
+  return conversation === 'none' || input !== undefined
 }
 
 /** Which of two names counts depends on the version that upstream speaks. */
@@ -200,7 +225,7 @@ const EVENT = objectOf({
   response: objectOf({ id: SCALAR, status: SCALAR, usage: USAGE }),
   usage: USAGE,
   session: SESSION,
-  error: objectOf(scalars('event_id')),
+  error: objectOf(scalars('event_id client_event_id')),
   delta: handedOver(TEXT),
 })
 
@@ -218,6 +243,7 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
   if (scan.kind === 'unreadable') return null
   const event = scan.picked.value as PickedObject
   const response = objectAt(event['response'])
+  const error = objectAt(event['error'])
   return {
     type: nameAt(event['type']) ?? '',
     responseId: nameAt(response['id']) ?? nameAt(event['response_id']),
@@ -225,7 +251,7 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
     itemId: nameAt(event['item_id']),
     usage: response['usage'] ?? event['usage'] ?? null,
     session: isObject(event['session']) ? readSettings(event['session']) : null,
-    aboutEventId: nameAt(objectAt(event['error'])['event_id']),
+    aboutEventId: nameAt(error['event_id']) ?? nameAt(error['client_event_id']),
     deltaBytes: bytesOfText(handedBytes),
   }
 }
