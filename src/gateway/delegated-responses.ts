@@ -9,8 +9,8 @@ import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { planCall } from './plan.ts'
-import type { PlannedTurn, TurnCall } from './turn-call.ts'
-import type { TurnSettlements } from './turn-settlements.ts'
+import { RecentIds } from './seen-ids.ts'
+import type { PlannedTurn, TurnCall, TurnSettlements } from './turn-call.ts'
 
 /** A response of another model that has begun: its events wait until it is admitted. */
 interface Delegated {
@@ -44,7 +44,7 @@ export class DelegatedResponses {
   readonly #onRefused: (refused: RefusedAdvance) => void
   readonly #asked: Asked[] = []
   readonly #running = new Map<string, Delegated>()
-  readonly #settledIds = new Set<string>()
+  readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
   #admitting: Promise<void> | null = null
   #isOver = false
 
@@ -173,8 +173,6 @@ export class DelegatedResponses {
   #forget(id: string): void {
     this.#running.delete(id)
     this.#settledIds.add(id)
-    const [oldest] = this.#settledIds
-    if (this.#settledIds.size > SETTLED_IDS_MAX && oldest !== undefined) this.#settledIds.delete(oldest)
   }
 
   #decided(payload: Buffer, model: string | null): void {

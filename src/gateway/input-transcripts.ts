@@ -6,8 +6,8 @@ import { AdvanceHold, type Foreseen, goesBy, mayGoBy, type RefusedAdvance } from
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import type { TurnCall } from './turn-call.ts'
-import type { TurnSettlements } from './turn-settlements.ts'
+import { RecentIds } from './seen-ids.ts'
+import type { TurnCall, TurnSettlements } from './turn-call.ts'
 
 /** What was said and is being written down. */
 interface Heard {
@@ -44,7 +44,7 @@ export class InputTranscripts {
   readonly #rejected: TurnCall[] = []
   /** By their items. */
   readonly #expected = new Map<string, Heard>()
-  readonly #written = new Set<string>()
+  readonly #written = new RecentIds(WRITTEN_MAX)
   /** As upstream shows it. */
   #shown: SessionSettings['transcription']
   #heardMs = 0
@@ -200,8 +200,6 @@ export class InputTranscripts {
   #settle(item: string, { usage }: SessionEvent): void {
     if (this.#written.has(item)) return
     this.#written.add(item)
-    const [oldest] = this.#written
-    if (this.#written.size > WRITTEN_MAX && oldest !== undefined) this.#written.delete(oldest)
     const { turn, model, ms } = this.#expected.get(item) ?? {
       turn: null,
       model: (this.#goesBy ?? this.advance.foreseen)?.model ?? null,

@@ -24,16 +24,22 @@ import {
   type RefusedAdvance,
 } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
-import { EventIds } from './event-ids.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
 import type { BillPlan } from './pricer.ts'
-import { explainThrown } from './refusals.ts'
+import { explainThrown, refuseTooManyTurns } from './refusals.ts'
 import { type BegunResponse, ResponseUsages } from './response-usages.ts'
-import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
-import { TurnSettlements } from './turn-settlements.ts'
+import { EventIds, RecentIds } from './seen-ids.ts'
+import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
+import {
+  admitTurn,
+  type PlannedTurn,
+  refuseTurn,
+  type TurnCall,
+  TurnSettlements,
+  type UnadmittedTurn,
+} from './turn-call.ts'
 
 type ClientEvent = SessionMessage & { readonly kind: 'event' }
 
@@ -76,7 +82,7 @@ export class RealtimeTurns implements SocketMeter {
   /** Those that an error has ended. If a response begins after all, the hold of one of them is its. */
   readonly #rejected: Asked[] = []
   readonly #running = new Map<string, Running>()
-  readonly #settledIds = new Set<string>()
+  readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
   readonly #usages = new ResponseUsages()
   readonly #eventIds = new EventIds()
   #socket: MeteredSocket | null = null
@@ -205,9 +211,7 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   #refuseMore({ eventId }: Pick<ClientEvent, 'eventId'>, planned = this.#plan()): Verdict {
-    const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
-    const refusal = refuse('too_many_calls', message)
-    return refusedBy(refuseTurn(this.#handshake, planned, refusal, this.#gateway), eventId)
+    return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
   }
 
   #plan(): PlannedTurn {
@@ -400,23 +404,13 @@ export class RealtimeTurns implements SocketMeter {
     if (turn === null) return
     this.#running.delete(id)
     if (id !== '') this.#settledIds.add(id)
-    const [oldest] = this.#settledIds
-    if (this.#settledIds.size > SETTLED_IDS_MAX && oldest !== undefined) this.#settledIds.delete(oldest)
     this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
   }
 
   #close({ refusal, requestId }: RefusedAdvance): void {
-    this.#socket?.refuse(refusal, aboutOf({ requestId }, null))
+    this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
     this.#socket?.close(1008, refusal.message)
   }
-}
-
-function refusedBy(refused: RefusedAdvance, eventId: string | null): Verdict {
-  return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, eventId) }
-}
-
-function aboutOf({ requestId }: { readonly requestId: string }, eventId: string | null) {
-  return { requestId, streamId: null, eventId }
 }
 
 /** Whether it is for the same model and holds enough. */

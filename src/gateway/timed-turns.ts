@@ -24,10 +24,10 @@ import type { PlannedCall } from './call.ts'
 import { DelegatedResponses, type DelegatingType } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import { refuseTooManyTurns } from './refusals.ts'
 import type { SessionClock } from './session-clocks.ts'
-import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { admitTurn, refuseTurn } from './turn-call.ts'
-import { TurnSettlements } from './turn-settlements.ts'
+import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
+import { admitTurn, refuseTurn, TurnSettlements } from './turn-call.ts'
 
 const PASS: Verdict = { kind: 'pass' }
 
@@ -46,6 +46,8 @@ export class TimedTurns implements SocketMeter {
   readonly #delegated: DelegatedResponses
   #socket: MeteredSocket | null = null
   #modelShown: string | null = null
+  /** The model that works for the session. */
+  #delegate: string | null = null
   #isOver = false
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
@@ -157,17 +159,11 @@ export class TimedTurns implements SocketMeter {
   async #decideCreate(type: DelegatingType, model: string | null, eventId: string | null): Promise<Verdict> {
     const planned = await this.#delegated.planFor(type, model)
     if (this.running >= limits.turnsPerSocketMax) {
-      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
-      const refusal = refuse('too_many_calls', message)
-      const { requestId } = refuseTurn(this.#handshake, planned, refusal, this.#gateway)
-      return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+      return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
     }
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
     if (admitted.kind === 'client_left') return { kind: 'dropped' }
-    if (admitted.kind === 'refused') {
-      const { refusal, requestId } = admitted
-      return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
-    }
+    if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
     const { turn } = admitted
     const release = () => this.#settlements.add(turn.release())
     // It is billed by the socket that meters the session.
@@ -190,16 +186,12 @@ export class TimedTurns implements SocketMeter {
 
   async #change(next: Foreseen, eventId: string | null, had: Verdict = PASS): Promise<Verdict> {
     const refused = await this.#advance.change(next)
-    if (refused === null) return had
-    const { refusal, requestId } = refused
-    return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+    return refused === null ? had : refusedBy(refused, eventId)
   }
 
   #refuseUnread(detail: string): Verdict {
     const planned = planForeseen(this.#foreseen, this.#gateway)
-    const refusal = refuse('bad_request', detail)
-    const { requestId } = refuseTurn(this.#handshake, planned, refusal, this.#gateway)
-    return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId: null } }
+    return refusedBy(refuseTurn(this.#handshake, planned, refuse('bad_request', detail), this.#gateway), null)
   }
 
   #shown({ model, delegates }: SessionSettings): void {
@@ -213,9 +205,6 @@ export class TimedTurns implements SocketMeter {
     } else if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
       this.#advance.follow(goesBy(foreseen, model))
   }
-
-  /** The model that works for the session. */
-  #delegate: string | null = null
 
   get #foreseen(): Foreseen {
     return this.#advance.foreseen ?? this.#last
