@@ -106,7 +106,8 @@ function unknownCompression(part: FramePart): Message | null {
   return part.endsMessage ? { kind: 'unreadable', why: 'not_inflatable' } : null
 }
 
-function messageOf(opcode: number, payload: Buffer | 'too_large' | 'not_inflatable'): Message {
+/** A message that is whole, and not compressed any more. */
+export function messageOf(opcode: number, payload: Buffer | 'too_large' | 'not_inflatable'): Message {
   if (typeof payload === 'string') return { kind: 'unreadable', why: payload }
   if (opcode !== OPCODE.text) return { kind: 'message', opcode: OPCODE.binary, payload }
   return isUtf8(payload)
