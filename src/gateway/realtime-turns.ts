@@ -171,8 +171,8 @@ export class RealtimeTurns implements SocketMeter {
   #decide(event: SessionMessage, payload: Buffer): Verdict | Promise<Verdict> {
     if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
     this.#eventIds.add(event.eventId)
-    if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
+    if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
     if (event.audioBytes > 0) this.#hear(soundMs(event.audioBytes, this.#bytesPerMs))
     else this.#read(payload.length)
     return PASS

@@ -86,9 +86,12 @@ function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
   if (odd !== null) return { kind: 'unreadable', detail: `"${odd}" must be a string.` }
   const older = olderBeside(objectAt(event['session'])) ?? olderBeside(objectAt(event['response']))
   if (older !== null) return { kind: 'unreadable', detail: `"${older}" is there under its newer name too.` }
+  const type = nameAt(event['type'])
+  if (type === 'response.create' && 'session' in event)
+    return { kind: 'unreadable', detail: '"session" has no place in a response.create.' }
   return {
     kind: 'event',
-    type: nameAt(event['type']),
+    type,
     eventId: nameAt(event['event_id']),
     session: isObject(event['session']) ? readSettings(event['session']) : null,
     response: readSettings(objectAt(event['response'])),

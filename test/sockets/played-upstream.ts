@@ -1,0 +1,69 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { dig, digList, digNumber } from '../simulator/dig.ts'
+import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
+import { startGateway, type TestGateway } from '../support/gateway.ts'
+
+/** An upstream that answers as a test has it, also where the simulator would not. */
+export interface PlayedUpstream {
+  readonly gateway: TestGateway
+  /** Messages of the client's that reached it. */
+  readonly reached: unknown[]
+  /** What it says to a message. */
+  answer: (message: unknown, say: (event: object) => void) => void
+  open(path: string, key: string): Promise<SocketClient>
+  /** The cost of what a key's turns came to, the oldest first, by the model that served them. */
+  costs(id: string): Promise<readonly (readonly [string, number])[]>
+  spentUsd(id: string): Promise<number>
+  heldUsd(id: string): Promise<number>
+  close(): Promise<void>
+}
+
+/** `greeting`: what it says first. */
+export async function playUpstream(greeting: object): Promise<PlayedUpstream> {
+  const server = new WebSocketServer({ host: '127.0.0.1', port: 0, perMessageDeflate: false })
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const gateway = await startGateway({ chatUrl: `http://127.0.0.1:${port}`, chatKey: 'sk-upstream' })
+  const ofKey = (id: string) => gateway.manage('GET', `/v1/keys/${id}`)
+  const played: PlayedUpstream = {
+    gateway,
+    reached: [],
+    answer: () => undefined,
+    open: (path, key) => openSocket(gateway, path, { headers: { authorization: `Bearer ${key}` } }),
+    async costs(id) {
+      const calls = digList(await gateway.manage('GET', `/v1/keys/${id}/requests?limit=100`), 'data')
+      const settled = calls.filter((call) => dig(call, 'method') === 'WS' && dig(call, 'state') === 'settled')
+      return settled
+        .map((call) => [String(dig(call, 'model_served')), Number(dig(call, 'cost_usd'))] as const)
+        .reverse()
+    },
+    spentUsd: async (id) => digNumber(await ofKey(id), 'month_spend_usd'),
+    heldUsd: async (id) => digNumber(await ofKey(id), 'month_held_usd'),
+    async close() {
+      for (const socket of server.clients) socket.terminate()
+      server.close()
+      await gateway.close()
+    },
+  }
+  server.on('connection', (socket: WebSocket) => {
+    const say = (event: object) => socket.send(JSON.stringify(event))
+    socket.on('message', (data) => {
+      const message: unknown = JSON.parse(data.toString())
+      played.reached.push(message)
+      played.answer(message, say)
+    })
+    say(greeting)
+  })
+  return played
+}
+
+/** Usage of a `response.done` that heard and said so many tokens of sound. */
+export const usageOf = (heard: number, said: number) => ({
+  total_tokens: heard + said,
+  input_tokens: heard,
+  output_tokens: said,
+  input_token_details: { text_tokens: 0, audio_tokens: heard, cached_tokens: 0 },
+  output_token_details: { text_tokens: 0, audio_tokens: said },
+})
