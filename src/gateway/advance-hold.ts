@@ -1,6 +1,7 @@
 import { type SocketTurn, turnRequest } from '../providers/socket-turn.ts'
 import type { PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
+import type { BillPlan } from './pricer.ts'
 import {
   admitBegunTurn,
   admitTurn,
@@ -13,6 +14,8 @@ import {
 export interface Foreseen extends Omit<SocketTurn, 'atMs'> {
   /** Other models that may take part; null for one that is not known. */
   readonly others?: readonly (string | null)[]
+  /** Models that it may go by in place of its own: one that was asked for may not be taken. The dearest is held for. */
+  readonly instead?: readonly (string | null)[]
   /** None takes part before a message names it, which then waits to be judged. */
   readonly isUnnamed?: boolean
 }
@@ -23,11 +26,12 @@ const MODEL_UNKNOWN = 'The session does not say which model it goes by.'
 
 /** A turn of which no message says what it will be. */
 export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn {
-  const { others = [], isUnnamed = false, ...foreseenTurn } = foreseen
+  const { others = [], instead = [], isUnnamed = false, ...foreseenTurn } = foreseen
   const turn = { ...foreseenTurn, atMs: gateway.clock.nowMs() }
   const { model } = turn
   const { endpoint, facts } = turnRequest(turn)
-  const named = model === null && isUnnamed ? others : [model, ...others]
+  const named = model === null && isUnnamed ? others : [model, ...instead, ...others]
+  const bills = [model, ...instead].map((each) => gateway.pricer.planTurn({ ...turn, model: each }))
   return {
     read: { kind: 'read', body: { kind: 'none' }, facts, audio: null },
     request: { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null },
@@ -40,11 +44,32 @@ export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn 
         batchFile: null,
       },
       ambiguity: null,
-      bill: gateway.pricer.planTurn(turn),
+      bill: bills.reduce((dearest, bill) => (holdsMore(bill, dearest) ? bill : dearest)),
       reader: null,
       shows: null,
     },
   }
+}
+
+/** What cannot be rated may cost anything. */
+function holdsMore(bill: BillPlan, than: BillPlan): boolean {
+  if (bill.unratable !== null || than.unratable !== null) return than.unratable === null
+  if (bill.hold.kind !== 'bound') return bill.hold.kind === 'unbounded'
+  return than.hold.kind === 'bound' ? bill.hold.nanos > than.hold.nanos : than.hold.kind === 'none'
+}
+
+/** It was asked to go by this model, and may. */
+export function mayGoBy(foreseen: Foreseen, model: string | null): Foreseen {
+  const { instead = [] } = foreseen
+  const isKnown = foreseen.model === model || instead.includes(model)
+  return isKnown ? foreseen : { ...foreseen, instead: [...instead, model] }
+}
+
+/** Upstream shows that it goes by this model. Another that was asked for may still come. */
+export function goesBy(foreseen: Foreseen, model: string | null): Foreseen {
+  const { instead = [] } = mayGoBy(foreseen, model)
+  const before = [...instead, foreseen.model].filter((each) => each !== null && each !== model)
+  return { ...foreseen, model, instead: before, isUnnamed: false }
 }
 
 /**

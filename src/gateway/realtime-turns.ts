@@ -15,7 +15,15 @@ import {
 import { cutResponseUsage, realtimeUsage } from '../providers/socket-usage.ts'
 import type { Message } from '../sockets/message-reader.ts'
 import { checkKey } from './admit.ts'
-import { AdvanceHold, type Foreseen, mayBeMore, planForeseen, type RefusedAdvance } from './advance-hold.ts'
+import {
+  AdvanceHold,
+  type Foreseen,
+  goesBy,
+  mayBeMore,
+  mayGoBy,
+  planForeseen,
+  type RefusedAdvance,
+} from './advance-hold.ts'
 import { isPlausible } from './bill.ts'
 import type { PlannedCall } from './call.ts'
 import { EventIds } from './event-ids.ts'
@@ -190,11 +198,11 @@ export class RealtimeTurns implements SocketMeter {
 
   #refuseUnread(detail: string): Verdict {
     const refused = refuseTurn(this.#handshake, this.#plan(), refuse('bad_request', detail), this.#gateway)
-    return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, null) }
+    return refusedBy(refused, null)
   }
 
-  #plan(asked: Partial<Foreseen> = {}): PlannedTurn {
-    return planForeseen({ ...this.#foreseen, ...asked }, this.#gateway)
+  #plan(): PlannedTurn {
+    return planForeseen(this.#foreseen, this.#gateway)
   }
 
   get #foreseen(): Foreseen {
@@ -203,10 +211,11 @@ export class RealtimeTurns implements SocketMeter {
 
   /** It goes when there is a hold for what it makes possible. */
   #decideUpdate(event: ClientEvent, session: SessionSettings, payload: Buffer): Verdict | Promise<Verdict> {
-    const { model = this.#foreseen.model, outputTokensMax = this.#foreseen.outputTokensMax } = session
-    const isMore =
-      model !== this.#foreseen.model || mayBeMore(outputTokensMax, this.#foreseen.outputTokensMax)
-    const next = isMore ? { ...this.#foreseen, model, outputTokensMax } : null
+    const before = this.#foreseen
+    const { model = before.model, outputTokensMax = before.outputTokensMax } = session
+    const wanted = mayGoBy(before, model)
+    const isMore = wanted !== before || mayBeMore(outputTokensMax, before.outputTokensMax)
+    const next = isMore ? { ...wanted, outputTokensMax } : null
     const transcription = this.#transcripts.changedBy(session)
     this.#read(payload.length)
     if (next === null && transcription === undefined) return PASS
@@ -218,25 +227,28 @@ export class RealtimeTurns implements SocketMeter {
     next: Foreseen | null,
     transcription: Foreseen | null | undefined,
   ): Promise<Verdict> {
-    const refused =
-      (next === null ? null : await this.#responses.change(next)) ??
-      (transcription === undefined ? null : await this.#transcripts.advance.change(transcription))
+    const before = this.#responses.foreseen
+    const first = next === null ? null : await this.#responses.change(next)
+    if (first !== null) return refusedBy(first, eventId)
+    const refused = transcription === undefined ? null : await this.#transcripts.advance.change(transcription)
     if (refused === null) return PASS
-    return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, eventId) }
+    if (next !== null) await this.#responses.change(before)
+    return refusedBy(refused, eventId)
   }
 
   async #decideCreate({ eventId, response }: ClientEvent, payload: Buffer): Promise<Verdict> {
-    const { model = this.#foreseen.model, outputTokensMax = this.#foreseen.outputTokensMax } = response
-    const planned = this.#plan({ model, outputTokensMax })
+    const { model, outputTokensMax = this.#foreseen.outputTokensMax } = response
+    const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
+    const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
     if (this.running >= limits.turnsPerSocketMax) {
       const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
       const refused = refuseTurn(this.#handshake, planned, refuse('too_many_calls', message), this.#gateway)
-      return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, eventId) }
+      return refusedBy(refused, eventId)
     }
     const turn = await this.#holdFor(planned)
     if (!('call' in turn)) {
       if (turn.kind !== 'refused') return { kind: 'dropped' }
-      return { kind: 'refused', refusal: turn.refusal, about: aboutOf(turn, eventId) }
+      return refusedBy(turn, eventId)
     }
     return {
       kind: 'pass',
@@ -284,8 +296,10 @@ export class RealtimeTurns implements SocketMeter {
     this.#bytesPerMs = session.bytesPerMs ?? this.#bytesPerMs
     this.#spokenBytesPerMs = session.spokenBytesPerMs ?? this.#spokenBytesPerMs
     const { foreseen } = this.#responses
-    if (foreseen !== null && foreseen.model === null && model !== undefined)
-      this.#responses.follow({ ...foreseen, model })
+    if (foreseen !== null && model !== undefined) {
+      const isOther = foreseen.model === null || foreseen.instead?.includes(model) === true
+      if (isOther) this.#responses.follow(goesBy(foreseen, model))
+    }
     if (outputTokensMax !== undefined) this.#responses.limit(outputTokensMax)
     this.#transcripts.shown(transcription)
   }
@@ -388,6 +402,10 @@ export class RealtimeTurns implements SocketMeter {
     this.#socket?.refuse(refusal, aboutOf({ requestId }, null))
     this.#socket?.close(1008, refusal.message)
   }
+}
+
+function refusedBy(refused: RefusedAdvance, eventId: string | null): Verdict {
+  return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, eventId) }
 }
 
 function aboutOf({ requestId }: { readonly requestId: string }, eventId: string | null) {

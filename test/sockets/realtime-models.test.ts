@@ -30,3 +30,31 @@ test('a message that begins a response is judged as one, whatever else it brings
   socket.ws.close()
   await socket.closed()
 })
+
+test('a model that a session is asked to go by holds for no less than the one that it may stay with', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  const heldUsd = await upstream.heldUsd(id)
+  upstream.answer = (_message, say) => say({ type: 'error', error: { message: 'It stays as it is.' } })
+  socket.send({ type: 'session.update', session: { model: 'gpt-5-nano' } })
+  await socket.takeType('error')
+  assert.equal(await upstream.heldUsd(id), heldUsd)
+  socket.ws.close()
+  await socket.closed()
+})
+
+test('an update of which a part is refused changes nothing of what is held', async () => {
+  const { id, socket } = await open({
+    monthly_budget_usd: 50,
+    allowed_models: ['gpt-realtime', 'gpt-realtime-mini', 'gpt-5-nano'],
+  })
+  const heldUsd = await upstream.heldUsd(id)
+  for (const model of ['gpt-5-nano', 'gpt-realtime-mini']) {
+    const session = { model, audio: { input: { transcription: { model: 'whisper-1' } } } }
+    socket.send({ type: 'session.update', session })
+    assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
+  }
+  assert.deepEqual(upstream.reached, [])
+  assert.equal(await upstream.heldUsd(id), heldUsd)
+  socket.ws.close()
+  await socket.closed()
+})
