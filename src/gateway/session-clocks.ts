@@ -22,19 +22,20 @@ const DUE_SECONDS = 60
 /** Upstream tells how long a Live session has lasted. */
 export class LiveClock implements SessionClock {
   readonly #sessions: LiveSessions
+  #id: string | null = null
   #session: LiveSession | null = null
-  #isElsewhere = false
   #seconds = 0
   #bytesPerMs = PCM_BYTES_PER_MS
-  /** What was sent since upstream has last told. */
-  #untoldMs = 0
+  /** What was sent and what was said since upstream has last told. */
+  #sentMs = 0
+  #saidMs = 0
 
   constructor(sessions: LiveSessions) {
     this.#sessions = sessions
   }
 
   get isIdle(): boolean {
-    return this.#isElsewhere
+    return this.#id !== null && this.#session === null
   }
 
   get isDue(): boolean {
@@ -46,26 +47,28 @@ export class LiveClock implements SessionClock {
   }
 
   sent(audioBytes: number): void {
-    this.#untoldMs += soundMs(audioBytes, this.#bytesPerMs)
+    this.#sentMs += soundMs(audioBytes, this.#bytesPerMs)
   }
 
-  said({ session, usage, type }: SessionEvent): void {
+  said({ session, usage, type, deltaBytes }: SessionEvent): void {
     this.#bytesPerMs = session?.bytesPerMs ?? this.#bytesPerMs
-    if (session?.id !== undefined && this.#session === null) {
-      this.#session = this.#sessions.claim(session.id, this)
-      this.#isElsewhere = this.#session === null
-    }
+    this.#id ??= session?.id ?? null
+    // Whoever meters it may have left, and the session goes on.
+    if (this.#id !== null) this.#session ??= this.#sessions.claim(this.#id, this)
+    if (isSound(type)) this.#saidMs += soundMs(deltaBytes, this.#bytesPerMs)
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
-    this.#untoldMs = 0
+    this.#sentMs = 0
+    this.#saidMs = 0
     const seconds = (usage as { readonly seconds?: unknown } | null)?.seconds
     if (typeof seconds === 'number' && seconds > this.#seconds) this.#seconds = seconds
   }
 
   take(model: string | null, isCut: boolean): Usage | null {
-    const isGuessed = isCut && this.#untoldMs > 0
-    const seconds = this.#seconds + (isGuessed ? this.#untoldMs / 1_000 : 0)
+    const untoldMs = Math.max(this.#sentMs, this.#saidMs)
+    const isGuessed = isCut && untoldMs > 0
+    const seconds = this.#seconds + (isGuessed ? untoldMs / 1_000 : 0)
     const settled = this.#settledSeconds
-    if (seconds <= settled || this.#isElsewhere) return null
+    if (seconds <= settled || this.isIdle) return null
     if (this.#session !== null) this.#session.settledSeconds = seconds
     const used = liveUsage(seconds, settled, model)
     return isGuessed ? { ...used, suspect: true } : used

@@ -29,7 +29,8 @@ export class TimedTurns implements SocketMeter {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #clock: SessionClock
-  readonly #first: Foreseen
+  /** What it was for when something was last held. */
+  #last: Foreseen
   readonly #advance: AdvanceHold
   readonly #settlements: TurnSettlements
   readonly #delegated: DelegatedResponses
@@ -41,7 +42,7 @@ export class TimedTurns implements SocketMeter {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#clock = clock
-    this.#first = foreseen
+    this.#last = foreseen
     const closing = (refused: RefusedAdvance) => this.#close(refused)
     this.#advance = new AdvanceHold(handshake, gateway, foreseen, closing)
     const onEach = () => this.#socket?.turnEnded()
@@ -74,7 +75,9 @@ export class TimedTurns implements SocketMeter {
     if (this.#isOver) return
     const event = sessionEvent(payload)
     if (event === null) return
+    const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
+    if (wasIdle && !this.#clock.isIdle) this.#advance.follow({ ...this.#last, model: this.#model })
     if (event.session !== null) this.#shown(event.session)
     if (!this.#clock.isIdle) this.#delegated.observe(event.type, payload, this.#delegate)
     this.#settleIfDue(event)
@@ -165,19 +168,21 @@ export class TimedTurns implements SocketMeter {
     this.#delegate = delegates?.find((name) => name !== null) ?? this.#delegate
     const { foreseen } = this.#advance
     if (foreseen === null) return
-    if (this.#clock.isIdle) this.#advance.follow(null)
-    else if (foreseen.model === null && model !== undefined) this.#advance.follow({ ...foreseen, model })
+    if (this.#clock.isIdle) {
+      this.#last = foreseen
+      this.#advance.follow(null)
+    } else if (foreseen.model === null && model !== undefined) this.#advance.follow({ ...foreseen, model })
   }
 
   /** The model that works for the session. */
   #delegate: string | null = null
 
   get #foreseen(): Foreseen {
-    return this.#advance.foreseen ?? this.#first
+    return this.#advance.foreseen ?? this.#last
   }
 
   get #model(): string | null {
-    return this.#modelShown ?? this.#advance.foreseen?.model ?? null
+    return this.#modelShown ?? this.#foreseen.model
   }
 
   #settleIfDue(event: SessionEvent | null): void {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 
 /** An upstream that answers as a test has it, also where the simulator would not. */
 export interface PlayedUpstream {
@@ -21,11 +21,12 @@ export interface PlayedUpstream {
 }
 
 /** `greeting`: what it says first. */
-export async function playUpstream(greeting: object): Promise<PlayedUpstream> {
+export async function playUpstream(greeting: object, options: GatewayOptions = {}): Promise<PlayedUpstream> {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0, perMessageDeflate: false })
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const gateway = await startGateway({ chatUrl: `http://127.0.0.1:${port}`, chatKey: 'sk-upstream' })
+  const chatUrl = `http://127.0.0.1:${port}`
+  const gateway = await startGateway({ chatUrl, chatKey: 'sk-upstream', ...options })
   const ofKey = (id: string) => gateway.manage('GET', `/v1/keys/${id}`)
   const played: PlayedUpstream = {
     gateway,
