@@ -52,7 +52,7 @@ export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn 
 }
 
 /** What cannot be rated may cost anything. */
-function holdsMore(bill: BillPlan, than: BillPlan): boolean {
+export function holdsMore(bill: BillPlan, than: BillPlan): boolean {
   if (bill.unratable !== null || than.unratable !== null) return than.unratable === null
   if (bill.hold.kind !== 'bound') return bill.hold.kind === 'unbounded'
   return than.hold.kind === 'bound' ? bill.hold.nanos > than.hold.nanos : than.hold.kind === 'none'
@@ -93,11 +93,14 @@ export function mayBeMore(wanted: number | null, before: number | null): boolean
   return before !== null && (wanted === null || wanted > before)
 }
 
+type PlanForeseen = (foreseen: Foreseen, gateway: Gateway) => PlannedTurn | Promise<PlannedTurn>
+
 /** The hold that a socket has for what upstream may begin by itself. */
 export class AdvanceHold {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #onRefused: (refused: RefusedAdvance) => void
+  readonly #plan: PlanForeseen
   /** Null: nothing can begin that it would be for. */
   #foreseen: Foreseen | null
   #turn: TurnCall | null = null
@@ -109,7 +112,9 @@ export class AdvanceHold {
     gateway: Gateway,
     foreseen: Foreseen | null,
     onRefused: (refused: RefusedAdvance) => void,
+    plan: PlanForeseen = planForeseen,
   ) {
+    this.#plan = plan
     this.#handshake = handshake
     this.#gateway = gateway
     this.#foreseen = foreseen
@@ -132,7 +137,7 @@ export class AdvanceHold {
   /** Has the first one, before the handshake goes. Null: it is there. */
   async open(): Promise<UnadmittedTurn | null> {
     if (this.#foreseen === null) return null
-    const planned = planForeseen(this.#foreseen, this.#gateway)
+    const planned = await this.#plan(this.#foreseen, this.#gateway)
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway, false)
     if (admitted.kind !== 'admitted') return admitted
     this.#turn = admitted.turn
@@ -152,7 +157,7 @@ export class AdvanceHold {
     while (this.#pending !== null) await this.#pending
     const turn = this.take(begins)
     if (turn !== null) return turn
-    const planned = planForeseen(foreseen, this.#gateway)
+    const planned = await this.#plan(foreseen, this.#gateway)
     return await admitLate(this.#handshake, planned, this.#gateway, this.#isOver ? null : this.#onRefused)
   }
 
@@ -218,7 +223,7 @@ export class AdvanceHold {
 
   async #admit(): Promise<RefusedAdvance | null> {
     if (this.#foreseen === null || this.#isOver || this.#turn !== null) return null
-    const planned = planForeseen(this.#foreseen, this.#gateway)
+    const planned = await this.#plan(this.#foreseen, this.#gateway)
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
     if (admitted.kind === 'refused') return admitted
     if (admitted.kind === 'admitted') {

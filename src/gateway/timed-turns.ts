@@ -11,7 +11,7 @@ import {
 import type { Message } from '../sockets/message-reader.ts'
 import { AdvanceHold, type Foreseen, planForeseen, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
-import { DelegatedResponses } from './delegated-responses.ts'
+import { DelegatedResponses, isDelegating } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { SessionClock } from './session-clocks.ts'
@@ -20,6 +20,7 @@ import { refuseTurn } from './turn-call.ts'
 import { TurnSettlements } from './turn-settlements.ts'
 
 const PASS: Verdict = { kind: 'pass' }
+const METERED_ELSEWHERE = 'The session is metered by another socket that is attached to it. Send this there.'
 
 /**
  * A session that is paid by the time it lasts: Live and translations. A minute is held in advance; when it is used up it is a
@@ -36,6 +37,8 @@ export class TimedTurns implements SocketMeter {
   readonly #delegated: DelegatedResponses
   #socket: MeteredSocket | null = null
   #modelShown: string | null = null
+  /** Models that work for the session, as upstream shows it. */
+  #delegates: readonly (string | null)[] = []
   #isOver = false
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
@@ -64,10 +67,10 @@ export class TimedTurns implements SocketMeter {
 
   judge(message: Message): Verdict | Promise<Verdict> {
     if (message.kind !== 'message') {
-      return this.#refuseUnread(ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? '')
+      return this.#refuse(ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? '', null)
     }
     const read = sessionMessage(message.payload)
-    if (this.#advance.pending === null && !(read instanceof Promise)) return this.#decide(read)
+    if (this.#pending === null && !(read instanceof Promise)) return this.#decide(read)
     return this.#decideLater(read)
   }
 
@@ -77,9 +80,10 @@ export class TimedTurns implements SocketMeter {
     if (event === null) return
     const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
-    if (wasIdle && !this.#clock.isIdle) this.#advance.follow({ ...this.#last, model: this.#model })
+    if (wasIdle && !this.#clock.isIdle) this.#resume()
     if (event.session !== null) this.#shown(event.session)
-    if (!this.#clock.isIdle) this.#delegated.observe(event.type, payload, this.#delegate)
+    if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
+    if (!this.#clock.isIdle) this.#delegated.observe(event.type, payload)
     this.#settleIfDue(event)
   }
 
@@ -115,16 +119,25 @@ export class TimedTurns implements SocketMeter {
     await ended
   }
 
+  get #pending(): Promise<void> | null {
+    return this.#advance.pending ?? this.#delegated.pending
+  }
+
   async #decideLater(read: SessionMessage | Promise<SessionMessage>): Promise<Verdict> {
     const event = await read
-    while (this.#advance.pending !== null) await this.#advance.pending
+    for (let pending = this.#pending; pending !== null; pending = this.#pending) await pending
     return this.#isOver ? { kind: 'dropped' } : await this.#decide(event)
   }
 
   #decide(event: SessionMessage): Verdict | Promise<Verdict> {
-    if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
-    const next = event.session === null ? null : this.#changedBy(event.session)
-    if (next !== null) return this.#change(next, event.eventId)
+    if (event.kind === 'unreadable') return this.#refuse(event.detail, null)
+    const { type, session, eventId } = event
+    if (this.#last.kind === 'live' && isDelegating(type)) {
+      if (this.#clock.isIdle) return this.#refuse(METERED_ELSEWHERE, eventId)
+      return this.#delegated.ask(type, event.response.model ?? null, eventId)
+    }
+    const next = session === null ? null : this.#changedBy(session)
+    if (next !== null) return this.#change(next, session?.delegates ?? [], eventId)
     if (event.audioBytes === 0) return PASS
     const { audioBytes } = event
     return {
@@ -149,33 +162,49 @@ export class TimedTurns implements SocketMeter {
     return { ...foreseen, model: model ?? foreseen.model, others: all, isUnnamed: false }
   }
 
-  async #change(next: Foreseen, eventId: string | null): Promise<Verdict> {
-    const refused = await this.#advance.change(next)
+  async #change(
+    next: Foreseen,
+    delegates: readonly (string | null)[],
+    eventId: string | null,
+  ): Promise<Verdict> {
+    const changed = Promise.withResolvers<void>()
+    await this.#delegated.standBack(changed.promise)
+    const refusedHere = await this.#advance.change(next)
+    changed.resolve()
+    await this.#delegated.pending
+    const refused = refusedHere ?? (await this.#delegated.change(delegates))
     if (refused === null) return PASS
     const { refusal, requestId } = refused
     return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
   }
 
-  #refuseUnread(detail: string): Verdict {
+  #refuse(detail: string, eventId: string | null): Verdict {
     const planned = planForeseen(this.#foreseen, this.#gateway)
     const refusal = refuse('bad_request', detail)
     const { requestId } = refuseTurn(this.#handshake, planned, refusal, this.#gateway)
-    return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId: null } }
+    return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
   }
 
   #shown({ model, delegates }: SessionSettings): void {
     this.#modelShown = model ?? this.#modelShown
-    this.#delegate = delegates?.find((name) => name !== null) ?? this.#delegate
+    this.#delegates = delegates ?? this.#delegates
     const { foreseen } = this.#advance
     if (foreseen === null) return
     if (this.#clock.isIdle) {
       this.#last = foreseen
       this.#advance.follow(null)
-    } else if (foreseen.model === null && model !== undefined) this.#advance.follow({ ...foreseen, model })
+      this.#delegated.rest()
+      return
+    }
+    if (foreseen.model === null && model !== undefined) this.#advance.follow({ ...foreseen, model })
+    this.#followDelegates()
   }
 
-  /** The model that works for the session. */
-  #delegate: string | null = null
+  /** Whoever has metered it has left. */
+  #resume(): void {
+    this.#advance.follow({ ...this.#last, model: this.#model })
+    this.#followDelegates()
+  }
 
   get #foreseen(): Foreseen {
     return this.#advance.foreseen ?? this.#last
@@ -196,7 +225,20 @@ export class TimedTurns implements SocketMeter {
     }
     const settled = this.#settlements.add(turn.endWith(used))
     if (isLast) this.#advance.follow(null)
-    else this.#advance.renew(settled)
+    else this.#renew(settled)
+  }
+
+  /** The minute comes first: behind the larger hold it might wait for ever. */
+  #followDelegates(): void {
+    const { pending } = this.#advance
+    if (pending === null) this.#delegated.follow(this.#delegates)
+    else void pending.then(() => this.#followDelegates())
+  }
+
+  #renew(settled: Promise<void>): void {
+    const had = Promise.withResolvers<void>()
+    this.#advance.renew(Promise.all([settled, this.#delegated.standBack(had.promise)]))
+    void (this.#advance.pending ?? settled).then(had.resolve)
   }
 
   #close({ refusal, requestId }: RefusedAdvance): void {

@@ -203,7 +203,7 @@ const EVENT = objectOf({
   response: objectOf({ id: SCALAR, status: SCALAR, usage: USAGE }),
   usage: USAGE,
   session: SESSION,
-  error: objectOf(scalars('event_id')),
+  error: objectOf(scalars('event_id client_event_id')),
   delta: handedOver(TEXT),
 })
 
@@ -221,6 +221,7 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
   if (scan.kind === 'unreadable') return null
   const event = scan.picked.value as PickedObject
   const response = objectAt(event['response'])
+  const error = objectAt(event['error'])
   return {
     type: nameAt(event['type']) ?? '',
     responseId: nameAt(response['id']) ?? nameAt(event['response_id']),
@@ -228,7 +229,7 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
     itemId: nameAt(event['item_id']),
     usage: response['usage'] ?? event['usage'] ?? null,
     session: isObject(event['session']) ? readSettings(event['session']) : null,
-    aboutEventId: nameAt(objectAt(event['error'])['event_id']),
+    aboutEventId: nameAt(error['event_id']) ?? nameAt(error['client_event_id']),
     deltaBytes: bytesOfText(handedBytes),
   }
 }
