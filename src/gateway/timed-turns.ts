@@ -9,7 +9,14 @@ import {
   sessionMessage,
 } from '../providers/realtime-events.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import { AdvanceHold, type Foreseen, planForeseen, type RefusedAdvance } from './advance-hold.ts'
+import {
+  AdvanceHold,
+  type Foreseen,
+  goesBy,
+  mayGoBy,
+  planForeseen,
+  type RefusedAdvance,
+} from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import { DelegatedResponses, isDelegating } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
@@ -153,13 +160,16 @@ export class TimedTurns implements SocketMeter {
   #changedBy({ model, delegates, transcription }: SessionSettings): Foreseen | null {
     const { foreseen } = this.#advance
     if (foreseen === null) return null
-    const { others = [] } = foreseen
+    const { others = [], instead = [] } = foreseen
     const named = [...(delegates ?? []), ...(transcription == null ? [] : [transcription.model])]
     const isNew =
-      (model !== undefined && model !== foreseen.model) || named.some((name) => !others.includes(name))
+      (model !== undefined && model !== foreseen.model && !instead.includes(model)) ||
+      named.some((name) => !others.includes(name))
     if (!isNew) return null
     const all = [...new Set([...others, ...named])]
-    return { ...foreseen, model: model ?? foreseen.model, others: all, isUnnamed: false }
+    const going = { ...foreseen, others: all, isUnnamed: false }
+    if (model === undefined) return going
+    return foreseen.model === null ? { ...going, model } : mayGoBy(going, model)
   }
 
   async #change(
@@ -196,7 +206,7 @@ export class TimedTurns implements SocketMeter {
       this.#delegated.rest()
       return
     }
-    if (foreseen.model === null && model !== undefined) this.#advance.follow({ ...foreseen, model })
+    if (model !== undefined && foreseen.model !== model) this.#advance.follow(goesBy(foreseen, model))
     this.#followDelegates()
   }
 

@@ -110,3 +110,15 @@ test('a response is asked for on the socket by which its session is metered', as
   other.ws.terminate()
   await nothingHeld(id)
 })
+
+test('a model that is asked for holds for no less than the one that the session goes by', async () => {
+  const { id, socket } = await open(1_000)
+  await until('both are held', async () => (await upstream.heldUsd(id)) > 10 * usdFor(60))
+  const heldUsd = await upstream.heldUsd(id)
+  upstream.answer = (_message, say) => say({ type: 'error', error: { message: 'It has started.' } })
+  socket.send({ type: 'session.start', session: { model: 'whisper-1' } })
+  await socket.takeType('error')
+  assert.equal(await upstream.heldUsd(id), heldUsd)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
