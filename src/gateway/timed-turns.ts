@@ -1,5 +1,6 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
+import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import { ambiguityOf } from '../providers/ambiguity.ts'
 import {
   type SessionEvent,
@@ -7,6 +8,7 @@ import {
   type SessionSettings,
   sessionEvent,
   sessionMessage,
+  soundMs,
 } from '../providers/realtime-events.ts'
 import type { Message } from '../sockets/message-reader.ts'
 import {
@@ -27,6 +29,9 @@ import { refuseTurn } from './turn-call.ts'
 import { TurnSettlements } from './turn-settlements.ts'
 
 const PASS: Verdict = { kind: 'pass' }
+/** As much as is held. */
+const HELD_MS = 60_000
+const TOO_LONG = '"audio" must be at most a minute long in one message.'
 const METERED_ELSEWHERE = 'The session is metered by another socket that is attached to it. Send this there.'
 
 /**
@@ -147,6 +152,7 @@ export class TimedTurns implements SocketMeter {
     if (next !== null) return this.#change(next, session?.delegates ?? [], eventId)
     if (event.audioBytes === 0) return PASS
     const { audioBytes } = event
+    if (soundMs(audioBytes, PCM_BYTES_PER_MS) > HELD_MS) return this.#refuse(TOO_LONG, eventId)
     return {
       kind: 'pass',
       sent: () => {
