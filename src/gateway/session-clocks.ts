@@ -22,6 +22,7 @@ const DUE_SECONDS = 60
 /** Upstream tells how long a Live session has lasted. */
 export class LiveClock implements SessionClock {
   readonly #sessions: LiveSessions
+  readonly #isAttached: boolean
   #id: string | null = null
   #session: LiveSession | null = null
   #seconds = 0
@@ -30,8 +31,10 @@ export class LiveClock implements SessionClock {
   #sentMs = 0
   #saidMs = 0
 
-  constructor(sessions: LiveSessions) {
+  /** `isAttached`: the session has begun before, and maybe was paid for on another node. */
+  constructor(sessions: LiveSessions, isAttached: boolean) {
     this.#sessions = sessions
+    this.#isAttached = isAttached
   }
 
   get isIdle(): boolean {
@@ -71,7 +74,7 @@ export class LiveClock implements SessionClock {
     if (seconds <= settled || this.isIdle) return null
     if (this.#session !== null) this.#session.settledSeconds = seconds
     const used = liveUsage(seconds, settled, model)
-    return isGuessed ? { ...used, suspect: true } : used
+    return isGuessed || (this.#isAttached && settled === 0) ? { ...used, suspect: true } : used
   }
 
   end(): void {

@@ -52,6 +52,23 @@ async function nothingHeld(id: string): Promise<void> {
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
 }
 
+test('what a session that was not seen to start is billed first is an estimate', async () => {
+  const { id, key } = await upstream.gateway.createKey('live')
+  const socket = await upstream.open(`${PATH}/live_1/attach`, key)
+  await socket.takeType('session.started')
+  upstream.answer = (_message, say) => say({ type: 'session.usage.updated', usage: { seconds: 900 } })
+  socket.send({ type: 'tell' })
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  const { data } = await upstream.gateway.manage('GET', `/v1/keys/${id}/requests?limit=100`)
+  const settled = (data as readonly unknown[]).filter((call) => Number(dig(call, 'cost_usd')) > 0)
+  assert.deepEqual(
+    settled.map((call) => dig(call, 'estimated')),
+    [true],
+  )
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
+
 test('while a session has others work for it, one response of theirs is held for', async () => {
   const { id, socket } = await open(1_000)
   await until('both are held', async () => (await upstream.heldUsd(id)) > 10 * usdFor(60))
@@ -76,7 +93,7 @@ test('responses that the client asks a session for pass a cap by one at most', a
 
 test('what is held for others does not stand in the way of the next minute', async () => {
   const { id, socket } = await open(4)
-  upstream.answer = (_message, say) => say({ type: 'session.usage.updated', usage: { seconds: 61 } })
+  upstream.answer = (_message, say) => say({ type: 'session.usage.updated', usage: { seconds: 961 } })
   socket.send({ type: 'tell' })
   await socket.takeType('session.usage.updated')
   await until('it is paid for', async () => (await upstream.spentUsd(id)) === usdFor(61))
