@@ -110,7 +110,7 @@ const WIDE =
 const FIRST = [
   WIDE,
   /\/(?:postgres\/(?:transparency|limits|cli|management|hostile)|sqlite\/(?:cli|limits))-/,
-  /\/(?:sqlite\/(?:hostile|ledger|metering|store|transparency)|postgres\/(?:billing|sdk|webhooks))-|\/(?:cut-streams|postgres|postgres-simulation|sign-in|sqlite)\.test/,
+  /\/(?:sqlite\/(?:hostile|ledger|metering|store|transparency)|postgres\/(?:billing|sdk|webhooks))-|\/(?:against-ws|cut-streams|postgres|postgres-simulation|sign-in|sqlite)\.test/,
   /\/(?:billing|management|sdk|sockets|telemetry|webhooks)-|\/(?:caps|compressed-bodies|export-memory|large-bodies|many-streams|sqlite-simulation)\.test/,
 ]
 

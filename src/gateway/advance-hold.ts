@@ -93,7 +93,7 @@ export function mayBeMore(wanted: number | null, before: number | null): boolean
   return before !== null && (wanted === null || wanted > before)
 }
 
-type PlanForeseen = (foreseen: Foreseen, gateway: Gateway) => PlannedTurn | Promise<PlannedTurn>
+type PlanForeseen = (foreseen: Foreseen, gateway: Gateway) => PlannedTurn
 
 /** The hold that a socket has for what upstream may begin by itself. */
 export class AdvanceHold {
@@ -137,7 +137,7 @@ export class AdvanceHold {
   /** Has the first one, before the handshake goes. Null: it is there. */
   async open(): Promise<UnadmittedTurn | null> {
     if (this.#foreseen === null) return null
-    const planned = await this.#plan(this.#foreseen, this.#gateway)
+    const planned = this.#plan(this.#foreseen, this.#gateway)
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway, false)
     if (admitted.kind !== 'admitted') return admitted
     this.#turn = admitted.turn
@@ -157,14 +157,17 @@ export class AdvanceHold {
     while (this.#pending !== null) await this.#pending
     const turn = this.take(begins)
     if (turn !== null) return turn
-    const planned = await this.#plan(foreseen, this.#gateway)
+    const planned = this.#plan(foreseen, this.#gateway)
     return await admitLate(this.#handshake, planned, this.#gateway, this.#isOver ? null : this.#onRefused)
   }
 
   /** A turn that did not begin after all. False: there is another one already. */
   giveBack(turn: TurnCall): boolean {
     if (!this.isMissing || this.#foreseen === null || this.#isOver) return false
-    this.#turn = turn
+    const { plan } = this.#plan(this.#foreseen, this.#gateway)
+    // It may have been asked to do less than what may begin by itself.
+    if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(turn.release())
+    else this.#turn = turn
     return true
   }
 
@@ -223,7 +226,7 @@ export class AdvanceHold {
 
   async #admit(): Promise<RefusedAdvance | null> {
     if (this.#foreseen === null || this.#isOver || this.#turn !== null) return null
-    const planned = await this.#plan(this.#foreseen, this.#gateway)
+    const planned = this.#plan(this.#foreseen, this.#gateway)
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
     if (admitted.kind === 'refused') return admitted
     if (admitted.kind === 'admitted') {

@@ -236,7 +236,7 @@ function printable(reason: string): string {
 }
 
 /** Lines with our own prefix are only ours to say. */
-function withoutOurs(lines: string[], prefix: string): string[] {
+export function withoutOurs(lines: string[], prefix: string): string[] {
   const out: string[] = []
   for (let i = 0; i < lines.length; i += 2) {
     const name = lines[i] ?? ''

@@ -1,7 +1,6 @@
-import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { SOCKET_NAMES } from '../metering/request-facts.ts'
-import { readerFor } from '../metering/request-reader.ts'
+import { readAtOnce } from '../metering/request-reader.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { decisionUsage, nestedEvent } from '../providers/live-events.ts'
 import { responseEvent } from '../providers/response-events.ts'
@@ -10,10 +9,10 @@ import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { planCall } from './plan.ts'
-import { RecentIds } from './recent-ids.ts'
-import type { Verdict } from './socket-meter.ts'
-import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall } from './turn-call.ts'
-import type { TurnSettlements } from './turn-settlements.ts'
+import { refuseTooManyTurns } from './refusals.ts'
+import { RecentIds } from './seen-ids.ts'
+import { refusedBy, type Verdict } from './socket-meter.ts'
+import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type TurnSettlements } from './turn-call.ts'
 
 /** A response of another model that has begun: its events wait until it is admitted. */
 interface Delegated {
@@ -116,13 +115,9 @@ export class DelegatedResponses {
 
   /** Judges a message that asks for one. `model`: its own, if it names one. */
   async ask(type: DelegatingType, model: string | null, eventId: string | null): Promise<Verdict> {
-    const planned = await this.#plan(model === null ? this.models : this.#with([model]))
-    if (this.#running.size + this.#asked.length >= limits.turnsPerSocketMax) {
-      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
-      const refusal = refuse('too_many_calls', message)
-      const { requestId } = refuseTurn(this.#handshake, planned, refusal, this.#gateway)
-      return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
-    }
+    const planned = this.#plan(model === null ? this.models : this.#with([model]))
+    if (this.#running.size + this.#asked.length >= limits.turnsPerSocketMax)
+      return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
     // It may be all that is left.
     while (this.#advance.pending !== null) await this.#advance.pending
     this.#isAsking = true
@@ -131,10 +126,7 @@ export class DelegatedResponses {
     this.#isAsking = false
     if (admitted.kind !== 'admitted' && this.running === 0) this.#advance.renew()
     if (admitted.kind === 'client_left') return { kind: 'dropped' }
-    if (admitted.kind === 'refused') {
-      const { refusal, requestId } = admitted
-      return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
-    }
+    if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
     const { turn } = admitted
     return {
       kind: 'pass',
@@ -259,19 +251,18 @@ export class DelegatedResponses {
   }
 
   /** By the dearest of them, as if it had been asked for by HTTP: it reads what upstream keeps. */
-  async #plan(models: readonly (string | null)[]): Promise<PlannedTurn> {
-    const [first = await this.#planFor(null), ...others] = await Promise.all(
-      models.map((model) => this.#planFor(model)),
-    )
+  #plan(models: readonly (string | null)[]): PlannedTurn {
+    const [first = this.#planFor(null), ...others] = models.map((model) => this.#planFor(model))
     const dearest = others.reduce((a, b) => (holdsMore(b.plan.bill, a.plan.bill) ? b : a), first)
     const names = [first, ...others].flatMap(({ plan }) => plan.models.names)
     return { ...dearest, plan: { ...dearest.plan, models: { ...dearest.plan.models, names } } }
   }
 
-  async #planFor(model: string | null): Promise<PlannedTurn> {
-    const reader = readerFor('application/json', undefined, null, { names: SOCKET_NAMES })
-    await reader.write(Buffer.from(JSON.stringify({ model, previous_response_id: 'live' })))
-    const facts = await reader.end()
+  #planFor(model: string | null): PlannedTurn {
+    const facts = readAtOnce(
+      Buffer.from(JSON.stringify({ model, previous_response_id: 'live' })),
+      SOCKET_NAMES,
+    )
     const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
     const request = { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null }
     const exchange = { ...this.#handshake.exchange, method: 'POST' }

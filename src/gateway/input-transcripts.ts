@@ -1,30 +1,52 @@
+import { limits } from '../kernel/limits.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { SessionEvent, SessionSettings } from '../providers/realtime-events.ts'
 import { transcriptionUsage } from '../providers/socket-usage.ts'
-import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.ts'
+import { AdvanceHold, type Foreseen, goesBy, mayGoBy, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import type { TurnSettlements } from './turn-settlements.ts'
+import { RecentIds } from './seen-ids.ts'
+import type { TurnCall, TurnSettlements } from './turn-call.ts'
 
 /** What was said and is being written down. */
 interface Heard {
-  readonly ms: number
+  /** Null: nothing could be held for it. */
+  readonly turn: TurnCall | null
+  /** By which it was begun: one that is named later has no part in it. */
+  readonly model: string | null
+  /** Null while more of it is heard. */
+  ms: number | null
   hasBegun: boolean
+}
+
+/** What the client has said to be all of it, until upstream says so too. */
+interface Commit {
+  readonly turn: TurnCall | null
+  readonly ms: number
+  readonly eventId: string | null
 }
 
 const NAME = 'conversation.item.input_audio_transcription'
 
-/** Beyond it the oldest are forgotten: upstream says nothing more about them. */
-const EXPECTED_MAX = 256
+/** Items that are settled: what is told of them again is not billed again. */
+const WRITTEN_MAX = 256
 
-/** What a session has heard is written down by a model of its own, and each piece of it is a call. */
+/**
+ * What a session has heard is written down by a model of its own, and each piece of it is a call. It has its hold from when it
+ * is all there, and nothing of the client's goes before there is one for the next.
+ */
 export class InputTranscripts {
   readonly advance: AdvanceHold
   readonly #settlements: TurnSettlements
+  readonly #commits: Commit[] = []
+  /** Holds of commits that an error was about, or was said to be. */
+  readonly #rejected: TurnCall[] = []
   /** By their items. */
   readonly #expected = new Map<string, Heard>()
-  readonly #written = new Set<string>()
+  readonly #written = new RecentIds(WRITTEN_MAX)
+  /** As upstream shows it. */
+  #shown: SessionSettings['transcription']
   #heardMs = 0
 
   constructor(
@@ -47,8 +69,19 @@ export class InputTranscripts {
     return this.#expected.size
   }
 
+  /** Nothing more is heard before some of it is written down. */
+  get isFull(): boolean {
+    return this.#expected.size + this.#commits.length >= limits.turnsPerSocketMax
+  }
+
   hear(ms: number): void {
     this.#heardMs += ms
+  }
+
+  /** The client's commit has gone. */
+  commit(eventId: string | null): void {
+    this.#commits.push({ turn: this.advance.take(), ms: this.#takeHeard(), eventId })
+    this.advance.renew()
   }
 
   /** What an update of the session has it wait for; undefined where that is what it waits for already. */
@@ -57,35 +90,47 @@ export class InputTranscripts {
     if (transcription === undefined) return undefined
     // It goes on until upstream shows that it does not.
     if (transcription === null) return undefined
-    const isChosen = before !== null && before.isUnnamed !== true
-    if (transcription.model === null) return isChosen ? undefined : foreseenFor(null)
-    return transcription.model === before?.model ? undefined : foreseenFor(transcription.model)
+    if (before === null || before.isUnnamed === true) return foreseenFor(transcription.model)
+    const next = transcription.model === null ? before : mayGoBy(before, transcription.model)
+    return next === before ? undefined : next
   }
 
   shown(transcription: SessionSettings['transcription']): void {
     if (transcription === undefined) return
+    this.#shown = transcription
     const { foreseen } = this.advance
     if (transcription === null) {
-      if (foreseen !== null) this.advance.follow(null)
+      const isAskedFor = (foreseen?.instead?.length ?? 0) > 0
+      if (foreseen !== null && !isAskedFor) this.advance.follow(null)
     } else if (foreseen === null || foreseen.model !== transcription.model)
-      this.advance.follow(foreseenFor(transcription.model))
+      this.advance.follow(goesBy(foreseen ?? foreseenFor(null), transcription.model))
   }
 
   observe(event: SessionEvent): void {
     const item = event.itemId ?? ''
     switch (event.type) {
+      case 'error':
+        this.#failed(event.aboutEventId)
+        return
       case 'input_audio_buffer.committed':
-        if (this.advance.foreseen !== null) this.#expect(item)
-        this.#heardMs = 0
+        this.#committed(item)
         return
       case `${NAME}.delta`: {
         const heard = this.#expected.get(item)
         if (heard !== undefined) heard.hasBegun = true
+        else if (!this.#written.has(item)) this.#expect(item, { ms: null, hasBegun: true })
         return
       }
       case `${NAME}.failed`:
-        if (event.usage === null) this.#expected.delete(item)
-        else this.#settle(item, event)
+        if (event.usage !== null) this.#settle(item, event)
+        else {
+          this.#giveBack(this.#expected.get(item)?.turn ?? null)
+          this.#expected.delete(item)
+        }
+        return
+      // It is heard, but upstream says nothing more of it.
+      case 'conversation.item.deleted':
+        if (this.#expected.has(item)) this.#settle(item, event)
         return
       case `${NAME}.completed`:
         this.#settle(item, event)
@@ -94,32 +139,79 @@ export class InputTranscripts {
 
   /** What upstream has not said to its end is told by its length. */
   end(abandoned: boolean, cut: CallEnd): void {
-    const heard = [...this.#expected.values()].filter(({ hasBegun }) => hasBegun || abandoned)
-    const ms = heard.reduce((sum, each) => sum + each.ms, 0)
-    const model = this.advance.foreseen?.model ?? null
+    const model = this.#goesBy?.model ?? null
+    const unanswered = this.#goesBy === null ? [] : this.#commits.splice(0)
+    const asked = unanswered.map(({ turn, ms }): Heard => ({ turn, ms, model, hasBegun: false }))
+    for (const heard of [...this.#expected.values(), ...asked]) {
+      const ms = heard.ms ?? this.#takeHeard()
+      if (ms > 0 && (heard.hasBegun || abandoned))
+        this.#use(heard.turn, transcriptionUsage(null, heard.model, ms), cut)
+      else this.#giveBack(heard.turn)
+    }
     this.#expected.clear()
-    if (ms > 0) this.#settlements.add(this.#useLate(transcriptionUsage(null, model, ms), cut))
+    for (const { turn } of this.#commits.splice(0)) this.#giveBack(turn)
+    for (const turn of this.#rejected.splice(0)) this.#giveBack(turn)
     this.#settlements.add(this.advance.end())
   }
 
-  #expect(item: string): void {
-    this.#expected.set(item, { ms: this.#heardMs, hasBegun: false })
-    const [oldest] = this.#expected.keys()
-    if (this.#expected.size > EXPECTED_MAX && oldest !== undefined) this.#expected.delete(oldest)
+  /** Events come in order, so that what was shown last is what counts. Null: nothing is written down. */
+  get #goesBy(): { readonly model: string | null } | null {
+    return this.#shown === undefined ? this.advance.foreseen : this.#shown
+  }
+
+  #takeHeard(): number {
+    const ms = this.#heardMs
+    this.#heardMs = 0
+    return ms
+  }
+
+  #committed(item: string): void {
+    const commit = this.#commits.shift() ?? { turn: this.#rejected.shift() ?? null, ms: this.#takeHeard() }
+    const known = this.#expected.get(item)
+    if (known === undefined && this.#goesBy !== null) {
+      this.#expect(item, { ms: commit.ms, hasBegun: false }, commit.turn)
+      return
+    }
+    if (known !== undefined) known.ms = commit.ms
+    this.#giveBack(commit.turn)
+  }
+
+  #expect(item: string, heard: Pick<Heard, 'ms' | 'hasBegun'>, held: TurnCall | null = null): void {
+    const turn = held ?? this.advance.take()
+    this.#expected.set(item, { ...heard, turn, model: this.#goesBy?.model ?? null })
+    this.advance.renew()
+  }
+
+  /** It may be about another message: what was heard is still there, and the hold for a while. */
+  #failed(aboutEventId: string | null): void {
+    const at = this.#commits.findIndex(({ eventId }) => eventId === aboutEventId)
+    const [commit] = at === -1 ? [] : this.#commits.splice(at, 1)
+    if (commit === undefined) return
+    this.#heardMs += commit.ms
+    const { turn } = commit
+    if (turn === null) return
+    this.#rejected.push(turn)
+    setTimeout(() => {
+      const index = this.#rejected.indexOf(turn)
+      if (index !== -1) this.#giveBack(this.#rejected.splice(index, 1)[0] ?? null)
+    }, limits.silentTurnMs).unref()
   }
 
   #settle(item: string, { usage }: SessionEvent): void {
     if (this.#written.has(item)) return
     this.#written.add(item)
-    const [oldest] = this.#written
-    if (this.#written.size > EXPECTED_MAX && oldest !== undefined) this.#written.delete(oldest)
-    const ms = this.#expected.get(item)?.ms ?? 0
+    const { turn, model, ms } = this.#expected.get(item) ?? {
+      turn: null,
+      model: (this.#goesBy ?? this.advance.foreseen)?.model ?? null,
+      ms: 0,
+    }
     this.#expected.delete(item)
-    const model = this.advance.foreseen?.model ?? null
-    const used = transcriptionUsage(usage, model, ms)
-    const turn = this.advance.take()
-    if (turn !== null) this.advance.renew(this.#settlements.add(turn.endWith(used)))
-    else this.#settlements.add(this.#useLate(used))
+    this.#use(turn ?? this.advance.take(), transcriptionUsage(usage, model, ms ?? this.#takeHeard()))
+  }
+
+  #use(turn: TurnCall | null, used: Usage, end?: CallEnd): void {
+    if (turn !== null) this.advance.renew(this.#settlements.add(turn.endWith(used, end)))
+    else this.#settlements.add(this.#useLate(used, end))
   }
 
   /** Several were said before the first was written down. */
@@ -127,6 +219,10 @@ export class InputTranscripts {
     const turn = await this.advance.takeOrAdmit(foreseenFor(used.modelServed))
     await turn?.endWith(used, end)
     this.advance.renew()
+  }
+
+  #giveBack(turn: TurnCall | null): void {
+    if (turn !== null && !this.advance.giveBack(turn)) this.#settlements.add(turn.release())
   }
 }
 

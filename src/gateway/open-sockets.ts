@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { limits } from '../kernel/limits.ts'
 import { type KeyStore, keyStatus } from '../keys/key-store.ts'
-import { LiveSessions } from './live-sessions.ts'
+import { LiveSessions } from './session-clocks.ts'
 
 /** That are asked about at a time. */
 const KEYS_AT_ONCE = 16

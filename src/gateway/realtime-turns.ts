@@ -12,7 +12,6 @@ import {
   sessionMessage,
   soundMs,
 } from '../providers/realtime-events.ts'
-import { cutResponseUsage, realtimeUsage } from '../providers/socket-usage.ts'
 import type { Message } from '../sockets/message-reader.ts'
 import { checkKey } from './admit.ts'
 import {
@@ -24,16 +23,23 @@ import {
   planForeseen,
   type RefusedAdvance,
 } from './advance-hold.ts'
-import { isPlausible } from './bill.ts'
 import type { PlannedCall } from './call.ts'
-import { EventIds } from './event-ids.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
-import { explainThrown } from './refusals.ts'
-import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type UnadmittedTurn } from './turn-call.ts'
-import { TurnSettlements } from './turn-settlements.ts'
+import type { BillPlan } from './pricer.ts'
+import { explainThrown, refuseTooManyTurns } from './refusals.ts'
+import { type BegunResponse, ResponseUsages } from './response-usages.ts'
+import { EventIds, RecentIds } from './seen-ids.ts'
+import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
+import {
+  admitTurn,
+  type PlannedTurn,
+  refuseTurn,
+  type TurnCall,
+  TurnSettlements,
+  type UnadmittedTurn,
+} from './turn-call.ts'
 
 type ClientEvent = SessionMessage & { readonly kind: 'event' }
 
@@ -41,19 +47,17 @@ type ClientEvent = SessionMessage & { readonly kind: 'event' }
 interface Asked {
   readonly turn: TurnCall
   readonly eventId: string | null
+  /** That it names itself. */
+  readonly model: string | undefined
+  readonly isBeside: boolean
 }
 
 /** A response that has begun. */
-interface Running {
+interface Running extends BegunResponse {
   /** Null while it is being admitted, because upstream began it and nothing was held for it. */
   turn: TurnCall | null
   /** What it has used, if it has ended meanwhile. */
   used: Usage | null
-  /** What came for it to read since the response before it. */
-  readonly heardMs: number
-  readonly readBytes: number
-  soundBytes: number
-  writtenBytes: number
 }
 
 const PASS: Verdict = { kind: 'pass' }
@@ -61,8 +65,8 @@ const PASS: Verdict = { kind: 'pass' }
 /** Ids of responses that are settled: what is told of them again is not billed again. */
 const SETTLED_IDS_MAX = 256
 
-/** A message that brings more than this brings no words. */
-const WORDS_BYTES_MAX = 64 * 1024
+/** What is around the audio of a message that brings nothing else. */
+const AROUND_AUDIO_BYTES = 256
 
 /**
  * The turns of a socket of `/v1/realtime`. A response may begin because the client asks for one or because upstream has
@@ -78,17 +82,16 @@ export class RealtimeTurns implements SocketMeter {
   /** Those that an error has ended. If a response begins after all, the hold of one of them is its. */
   readonly #rejected: Asked[] = []
   readonly #running = new Map<string, Running>()
-  readonly #settledIds = new Set<string>()
+  readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
+  readonly #usages = new ResponseUsages()
   readonly #eventIds = new EventIds()
   #socket: MeteredSocket | null = null
   /** As upstream shows it. */
   #modelShown: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
-  #spokenBytesPerMs = PCM_BYTES_PER_MS
   /** What came since the last response began. */
   #heardMs = 0
   #readBytes = 0
-  #before: Usage | null = null
   #isOver = false
 
   /** `model`: of the query. Null: the session will show it, or it only writes down what it hears. */
@@ -144,7 +147,8 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    if (this.running === 0) return 0
+    // One that an error seemed to be about may begin.
+    if (this.running + this.#rejected.length === 0) return 0
     return this.#gateway.onLeave === 'finish' ? limits.finishMs : limits.readOnMs
   }
 
@@ -154,10 +158,12 @@ export class RealtimeTurns implements SocketMeter {
       const error = new Error('upstream closed the socket')
       const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
       for (const [id, running] of this.#running) this.#use(id, running, this.#estimate(running), cut)
-      for (const { turn } of this.#asked.splice(0)) {
+      for (const asked of this.#asked.splice(0)) {
+        const { turn } = asked
         // Upstream has broken off before it said a word, or was not let.
         const never: CallEnd = { kind: 'failed', error, sent: true, whole: true }
-        this.#settlements.add(abandoned ? turn.endWith(this.#estimate(null), cut) : turn.end(never))
+        const begun = this.#begin(turn, asked.model)
+        this.#settlements.add(abandoned ? turn.endWith(this.#estimate(begun), cut) : turn.end(never))
       }
       for (const { turn } of this.#rejected.splice(0)) this.#settlements.add(turn.reject(400))
       this.#transcripts.end(abandoned, cut)
@@ -181,24 +187,31 @@ export class RealtimeTurns implements SocketMeter {
     this.#eventIds.add(event.eventId)
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
     if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
-    if (event.audioBytes > 0) this.#hear(soundMs(event.audioBytes, this.#bytesPerMs))
-    else this.#read(payload.length)
+    const isCommit = event.type === 'input_audio_buffer.commit'
+    const isAppend = event.type === 'input_audio_buffer.append'
+    if ((isCommit || isAppend) && this.#transcripts.isFull) return this.#refuseMore(event)
+    if (isCommit) return { kind: 'pass', sent: () => this.#transcripts.commit(event.eventId) }
+    const ms = this.#read(event, payload)
+    if (isAppend) this.#transcripts.hear(ms)
     return PASS
   }
 
-  #hear(ms: number): void {
+  /** How much of it is heard. All else is words. */
+  #read({ audioBytes }: ClientEvent, payload: Buffer): number {
+    const ms = soundMs(audioBytes, this.#bytesPerMs)
     this.#heardMs += ms
-    this.#transcripts.hear(ms)
-  }
-
-  #read(bytes: number): void {
-    if (bytes <= WORDS_BYTES_MAX) this.#readBytes += bytes
-    else this.#heardMs += soundMs(bytes, this.#bytesPerMs)
+    if (audioBytes === 0 || payload.length - audioBytes > AROUND_AUDIO_BYTES)
+      this.#readBytes += payload.length - audioBytes
+    return ms
   }
 
   #refuseUnread(detail: string): Verdict {
     const refused = refuseTurn(this.#handshake, this.#plan(), refuse('bad_request', detail), this.#gateway)
     return refusedBy(refused, null)
+  }
+
+  #refuseMore({ eventId }: Pick<ClientEvent, 'eventId'>, planned = this.#plan()): Verdict {
+    return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
   }
 
   #plan(): PlannedTurn {
@@ -217,7 +230,7 @@ export class RealtimeTurns implements SocketMeter {
     const isMore = wanted !== before || mayBeMore(outputTokensMax, before.outputTokensMax)
     const next = isMore ? { ...wanted, outputTokensMax } : null
     const transcription = this.#transcripts.changedBy(session)
-    this.#read(payload.length)
+    this.#read(event, payload)
     if (next === null && transcription === undefined) return PASS
     return this.#update(event, next, transcription)
   }
@@ -236,15 +249,12 @@ export class RealtimeTurns implements SocketMeter {
     return refusedBy(refused, eventId)
   }
 
-  async #decideCreate({ eventId, response }: ClientEvent, payload: Buffer): Promise<Verdict> {
+  async #decideCreate(event: ClientEvent, payload: Buffer): Promise<Verdict> {
+    const { eventId, response, isBeside } = event
     const { model, outputTokensMax = this.#foreseen.outputTokensMax } = response
     const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
     const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
-    if (this.running >= limits.turnsPerSocketMax) {
-      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
-      const refused = refuseTurn(this.#handshake, planned, refuse('too_many_calls', message), this.#gateway)
-      return refusedBy(refused, eventId)
-    }
+    if (this.running >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
     const turn = await this.#holdFor(planned)
     if (!('call' in turn)) {
       if (turn.kind !== 'refused') return { kind: 'dropped' }
@@ -254,8 +264,8 @@ export class RealtimeTurns implements SocketMeter {
       kind: 'pass',
       sent: () => {
         turn.sent(payload, null)
-        this.#read(payload.length)
-        this.#asked.push({ turn, eventId })
+        this.#read(event, payload)
+        this.#asked.push({ turn, eventId, model, isBeside })
       },
       unsent: () => this.#giveBack(turn),
     }
@@ -294,7 +304,7 @@ export class RealtimeTurns implements SocketMeter {
     const { model, outputTokensMax, transcription } = session
     this.#modelShown = model ?? this.#modelShown
     this.#bytesPerMs = session.bytesPerMs ?? this.#bytesPerMs
-    this.#spokenBytesPerMs = session.spokenBytesPerMs ?? this.#spokenBytesPerMs
+    this.#usages.spokenBytesPerMs = session.spokenBytesPerMs ?? this.#usages.spokenBytesPerMs
     const { foreseen } = this.#responses
     if (foreseen !== null && model !== undefined) {
       const isOther = foreseen.model === null || foreseen.instead?.includes(model) === true
@@ -329,16 +339,26 @@ export class RealtimeTurns implements SocketMeter {
     const id = responseId ?? ''
     const known = this.#running.get(id)
     if (known !== undefined || this.#settledIds.has(id)) return known ?? null
-    const turn = this.#asked.shift()?.turn ?? this.#rejected.shift()?.turn ?? this.#responses.take()
-    const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    const running: Running = { turn, used: null, soundBytes: 0, writtenBytes: 0, ...came }
-    this.#heardMs = 0
-    this.#readBytes = 0
+    const asked = this.#asked.shift() ?? this.#rejected.shift()
+    const turn = asked?.turn ?? this.#responses.take()
+    const running = this.#begin(turn, asked?.model)
+    // What is beside the conversation leaves it what came for it.
+    if (asked?.isBeside !== true) {
+      this.#heardMs = 0
+      this.#readBytes = 0
+    }
     this.#running.set(id, running)
     if (turn === null) this.#settlements.add(this.#adopt(id, running))
     else turn.responseId = responseId
     turn?.observe(payload)
     return running
+  }
+
+  #begin(turn: TurnCall | null, modelAsked: string | undefined): Running {
+    const model = this.#modelShown ?? this.#foreseen.model
+    const models = modelAsked === undefined ? [model] : [model, modelAsked]
+    const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
+    return { turn, used: null, models, soundBytes: 0, writtenBytes: 0, ...came }
   }
 
   /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
@@ -365,25 +385,16 @@ export class RealtimeTurns implements SocketMeter {
     const running = this.#began(event, payload)
     if (running === null) return
     running.turn?.observe(payload)
-    const { usage, status } = event
-    const stated = realtimeUsage(usage, this.#model)
-    const isStated = usage !== null && (running.turn === null || isBillable(running.turn, stated))
-    const isFailure = usage === null && status === 'failed' && running.soundBytes + running.writtenBytes === 0
-    const used = isStated || isFailure ? stated : this.#estimate(running)
-    if (isStated) this.#before = stated
-    this.#use(event.responseId ?? '', running, { ...used, stopReason: status })
+    const used = this.#usages.ended(running, event, this.#billOf(running))
+    this.#use(event.responseId ?? '', running, used)
   }
 
-  get #model(): string | null {
-    return this.#modelShown ?? this.#foreseen.model
+  #billOf({ turn }: Running): BillPlan {
+    return (turn?.call.plan ?? this.#plan().plan).bill
   }
 
-  #estimate(running: Running | null): Usage {
-    const { heardMs, readBytes } = running ?? { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    const spokenMs = soundMs(running?.soundBytes ?? 0, this.#spokenBytesPerMs)
-    const writtenChars = running?.writtenBytes ?? 0
-    const cut = { before: this.#before, heardMs, readBytes, spokenMs, writtenChars }
-    return cutResponseUsage(cut, this.#model)
+  #estimate(running: Running): Usage {
+    return this.#usages.cut(running, this.#billOf(running))
   }
 
   /** Settles it, and has the next hold for what may begin. */
@@ -393,27 +404,13 @@ export class RealtimeTurns implements SocketMeter {
     if (turn === null) return
     this.#running.delete(id)
     if (id !== '') this.#settledIds.add(id)
-    const [oldest] = this.#settledIds
-    if (this.#settledIds.size > SETTLED_IDS_MAX && oldest !== undefined) this.#settledIds.delete(oldest)
     this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
   }
 
   #close({ refusal, requestId }: RefusedAdvance): void {
-    this.#socket?.refuse(refusal, aboutOf({ requestId }, null))
+    this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
     this.#socket?.close(1008, refusal.message)
   }
-}
-
-function refusedBy(refused: RefusedAdvance, eventId: string | null): Verdict {
-  return { kind: 'refused', refusal: refused.refusal, about: aboutOf(refused, eventId) }
-}
-
-function aboutOf({ requestId }: { readonly requestId: string }, eventId: string | null) {
-  return { requestId, streamId: null, eventId }
-}
-
-function isBillable({ call }: TurnCall, usage: Usage): boolean {
-  return isPlausible(usage, call.plan.bill.rate(usage))
 }
 
 /** Whether it is for the same model and holds enough. */

@@ -164,6 +164,11 @@ export function refuseTooManyCalls(callsMax: number): Refusal {
   return refuse('too_many_calls', message)
 }
 
+export function refuseTooManyTurns(): Refusal {
+  const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
+  return refuse('too_many_calls', message)
+}
+
 export function refuseUnconfigured(surface: Surface): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
   const message = `No upstream is configured for this surface. Its operator sets ${key} (or ${url}).`

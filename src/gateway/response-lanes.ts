@@ -18,11 +18,11 @@ import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { readOnMs } from './leave.ts'
 import { planCall } from './plan.ts'
-import { RecentIds } from './recent-ids.ts'
+import { refuseTooManyTurns } from './refusals.ts'
 import { ResponseLane, type Sent } from './response-lane.ts'
+import { RecentIds } from './seen-ids.ts'
 import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { admitBegunTurn, admitTurn, type PlannedTurn, refuseTurn } from './turn-call.ts'
-import { TurnSettlements } from './turn-settlements.ts'
+import { admitBegunTurn, admitTurn, type PlannedTurn, refuseTurn, TurnSettlements } from './turn-call.ts'
 
 const TARGET = { path: '/v1/responses', query: '' }
 const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
@@ -181,11 +181,7 @@ export class ResponseLanes implements SocketMeter {
         },
       )
     }
-    if (this.#running >= limits.turnsPerSocketMax) {
-      const message = `This socket has ${limits.turnsPerSocketMax} turns under way already. Try again when some of them have ended.`
-      return refuse('too_many_calls', message)
-    }
-    return null
+    return this.#running >= limits.turnsPerSocketMax ? refuseTooManyTurns() : null
   }
 
   #plan(facts: RequestFacts, payload: Buffer, lane: string): PlannedTurn {

@@ -1,5 +1,5 @@
 import type { Target } from '../http/judge-head.ts'
-import { type RawHeaders, valuesOf } from '../http/raw-headers.ts'
+import { valuesOf } from '../http/raw-headers.ts'
 import { type Refusal, redactRefusal, refuse } from '../kernel/errors.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
@@ -8,6 +8,7 @@ import { protocolsForClient } from '../providers/socket-credential.ts'
 import { shapeError, statusOf } from '../providers/surfaces.ts'
 import { readExtensions } from '../sockets/message-reader.ts'
 import type { Foreseen } from './advance-hold.ts'
+import { withoutOurs } from './answer.ts'
 import type { AdmittedCall, PlannedCall } from './call.ts'
 import { deny } from './deny.ts'
 import type { CallEnd } from './forward.ts'
@@ -99,8 +100,9 @@ export async function serveSocket(
     const message = 'Upstream agreed on a WebSocket extension that this gateway cannot read.'
     return deny(exchange, surface, refuse('upstream_invalid_response', message))
   }
+  // Upstream's lines as they are: those of the connection are what the answer is about.
   const client = res.switchProtocols(head.reason, [
-    ...withoutOwn(protocolsForClient(head.headers, exchange.headers), names.prefix),
+    ...withoutOurs(protocolsForClient(head.headers, exchange.headers), names.prefix),
     names.requestId,
     requestId,
   ])
@@ -122,16 +124,6 @@ export async function serveSocket(
   gateway.sockets.add(session, handshake.admission)
   session.start()
   await session.ended
-}
-
-/** Upstream's lines as they are: those of the connection are what the answer is about. */
-function withoutOwn(headers: RawHeaders, ownPrefix: string): string[] {
-  const lines: string[] = []
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? ''
-    if (!name.toLowerCase().startsWith(ownPrefix)) lines.push(name, headers[i + 1] ?? '')
-  }
-  return lines
 }
 
 /** A refusal as upstream tells errors on its sockets. */

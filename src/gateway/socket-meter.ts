@@ -57,3 +57,11 @@ export interface SocketMeter {
   /** Nothing more is observed. `abandoned`: it was us who stopped. Resolves when all turns are settled. */
   end(abandoned: boolean): Promise<void>
 }
+
+/** A message of a session that is refused: `eventId` is the client's own of it. */
+export function refusedBy(
+  { refusal, requestId }: { readonly refusal: Refusal; readonly requestId: string },
+  eventId: string | null,
+): Verdict {
+  return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+}

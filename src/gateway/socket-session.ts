@@ -59,6 +59,7 @@ export class SocketSession {
   #isUpstreamClosing = false
   #isUpstreamGone = false
   #isOver = false
+  #isSettled = false
   #isClientFull = false
   /** And does not read what we have to say. */
   #isDeaf = false
@@ -389,8 +390,6 @@ export class SocketSession {
       this.#endIfOver()
     })
   }
-
-  #isSettled = false
 
   #endIfOver(): void {
     if (this.#isSettled && this.#client.isClosed && this.#upstream.isClosed) this.#resolveEnded()

@@ -10,6 +10,7 @@ import {
   sessionMessage,
   soundMs,
 } from '../providers/realtime-events.ts'
+import { ADVANCE_MS } from '../providers/socket-turn.ts'
 import type { Message } from '../sockets/message-reader.ts'
 import {
   AdvanceHold,
@@ -24,14 +25,10 @@ import { DelegatedResponses, isDelegating } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { SessionClock } from './session-clocks.ts'
-import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
-import { refuseTurn } from './turn-call.ts'
-import { TurnSettlements } from './turn-settlements.ts'
+import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
+import { refuseTurn, TurnSettlements } from './turn-call.ts'
 
 const PASS: Verdict = { kind: 'pass' }
-/** As much as is held. */
-const HELD_MS = 60_000
-const TOO_LONG = '"audio" must be at most a minute long in one message.'
 const METERED_ELSEWHERE = 'The session is metered by another socket that is attached to it. Send this there.'
 
 /**
@@ -152,36 +149,34 @@ export class TimedTurns implements SocketMeter {
     if (next !== null) return this.#change(next, session?.delegates ?? [], eventId)
     if (event.audioBytes === 0) return PASS
     const { audioBytes } = event
-    if (soundMs(audioBytes, PCM_BYTES_PER_MS) > HELD_MS) return this.#refuse(TOO_LONG, eventId)
-    return {
-      kind: 'pass',
-      sent: () => {
-        this.#clock.sent(audioBytes)
-        this.#settleIfDue(null)
-      },
+    const sent = () => {
+      this.#clock.sent(audioBytes)
+      this.#settleIfDue(null)
     }
+    const { foreseen } = this.#advance
+    const audioMs = soundMs(audioBytes, PCM_BYTES_PER_MS)
+    if (foreseen === null || audioMs <= (foreseen.audioMs ?? ADVANCE_MS)) return { kind: 'pass', sent }
+    return this.#change({ ...foreseen, audioMs }, [], eventId, { kind: 'pass', sent })
   }
 
   /** Every model that takes part must be one that the key may use. */
   #changedBy({ model, delegates, transcription }: SessionSettings): Foreseen | null {
     const { foreseen } = this.#advance
     if (foreseen === null) return null
-    const { others = [], instead = [] } = foreseen
+    const { others = [] } = foreseen
+    const wanted = model === undefined ? foreseen : mayGoBy(foreseen, model)
     const named = [...(delegates ?? []), ...(transcription == null ? [] : [transcription.model])]
-    const isNew =
-      (model !== undefined && model !== foreseen.model && !instead.includes(model)) ||
-      named.some((name) => !others.includes(name))
-    if (!isNew) return null
+    if (wanted === foreseen && named.every((name) => others.includes(name))) return null
     const all = [...new Set([...others, ...named])]
-    const going = { ...foreseen, others: all, isUnnamed: false }
-    if (model === undefined) return going
-    return foreseen.model === null ? { ...going, model } : mayGoBy(going, model)
+    const isFirst = foreseen.model === null && model !== undefined
+    return { ...(isFirst ? { ...foreseen, model } : wanted), others: all, isUnnamed: false }
   }
 
   async #change(
     next: Foreseen,
     delegates: readonly (string | null)[],
     eventId: string | null,
+    had: Verdict = PASS,
   ): Promise<Verdict> {
     const changed = Promise.withResolvers<void>()
     await this.#delegated.standBack(changed.promise)
@@ -189,16 +184,13 @@ export class TimedTurns implements SocketMeter {
     changed.resolve()
     await this.#delegated.pending
     const refused = refusedHere ?? (await this.#delegated.change(delegates))
-    if (refused === null) return PASS
-    const { refusal, requestId } = refused
-    return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+    return refused === null ? had : refusedBy(refused, eventId)
   }
 
   #refuse(detail: string, eventId: string | null): Verdict {
     const planned = planForeseen(this.#foreseen, this.#gateway)
-    const refusal = refuse('bad_request', detail)
-    const { requestId } = refuseTurn(this.#handshake, planned, refusal, this.#gateway)
-    return { kind: 'refused', refusal, about: { requestId, streamId: null, eventId } }
+    const refused = refuseTurn(this.#handshake, planned, refuse('bad_request', detail), this.#gateway)
+    return refusedBy(refused, eventId)
   }
 
   #shown({ model, delegates }: SessionSettings): void {
@@ -212,7 +204,8 @@ export class TimedTurns implements SocketMeter {
       this.#delegated.rest()
       return
     }
-    if (model !== undefined && foreseen.model !== model) this.#advance.follow(goesBy(foreseen, model))
+    if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
+      this.#advance.follow(goesBy(foreseen, model))
     this.#followDelegates()
   }
 

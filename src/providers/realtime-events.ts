@@ -1,5 +1,13 @@
 import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
-import { handedOver, objectOf, type PickedObject, SCALAR, scalars, TEXT } from '../metering/json-place.ts'
+import {
+  handedOver,
+  objectOf,
+  type PickedObject,
+  SCALAR,
+  scalars,
+  sparseArrayOf,
+  TEXT,
+} from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
@@ -28,7 +36,9 @@ export type SessionMessage =
       readonly session: SessionSettings | null
       /** What a `response.create` asks for. */
       readonly response: Pick<SessionSettings, 'model' | 'outputTokensMax'>
-      /** Of the audio that it brings. */
+      /** Whether that is beside the conversation: what was said before is not read for it. */
+      readonly isBeside: boolean
+      /** Of the audio that it brings. A picture costs about as much as audio of as many bytes. */
       readonly audioBytes: number
     }
   | { readonly kind: 'unreadable'; readonly detail: string }
@@ -46,10 +56,17 @@ const SESSION = objectOf({
   delegation: objectOf({ type: TEXT, responses: NAMING, decisions: NAMING }),
 })
 
+const ITEM = objectOf({
+  content: sparseArrayOf(objectOf({ audio: handedOver(TEXT), image_url: handedOver(TEXT) })),
+})
 const MESSAGE = objectOf({
   ...scalars('type event_id'),
   session: SESSION,
-  response: objectOf(scalars('model max_output_tokens max_response_output_tokens')),
+  item: ITEM,
+  response: objectOf({
+    ...scalars('model max_output_tokens max_response_output_tokens conversation'),
+    input: sparseArrayOf(ITEM),
+  }),
   audio: handedOver(TEXT),
 })
 
@@ -95,8 +112,13 @@ function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
     eventId: nameAt(event['event_id']),
     session: isObject(event['session']) ? readSettings(event['session']) : null,
     response: readSettings(objectAt(event['response'])),
+    isBeside: isBeside(objectAt(event['response'])),
     audioBytes: bytesOfText(handedBytes),
   }
+}
+
+function isBeside({ conversation, input }: WireObject): boolean {
+  return conversation === 'none' || input !== undefined
 }
 
 /** Which of two names counts depends on the version that upstream speaks. */

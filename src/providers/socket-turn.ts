@@ -40,7 +40,7 @@ export function turnRequest({ kind, atMs }: SocketTurn) {
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
 /** What is paid by the time while a session lasts is held for a minute at a time. */
-const ADVANCE_MS = 60_000
+export const ADVANCE_MS = 60_000
 
 /**
  * What limits a turn: it may read all that the context window holds, since the conversation is kept upstream, and write as

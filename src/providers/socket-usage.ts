@@ -40,6 +40,13 @@ export function realtimeUsage(usage: unknown, model: string | null): Usage {
   return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }
 
+/** Whether it says how much was read and how much was written. */
+export function statesTotals(usage: unknown): boolean {
+  const { input_tokens: read, output_tokens: written } = objectAt(usage)
+  const counts = new Counts()
+  return counts.read(read) !== null && counts.read(written) !== null
+}
+
 /** What is known of a response that was cut, besides what the one before it has used. */
 export interface CutResponse {
   /** Null for the first of a session. */

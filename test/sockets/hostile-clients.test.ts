@@ -207,3 +207,26 @@ test('a response is billed once, however often and late upstream says that it ha
   assert.equal(closeCodeOf(client), null)
   client.socket.destroy()
 })
+
+test('upstream that breaks the protocol before it begins a turn is not paid for', async () => {
+  const { client, upstream, id } = await bench.open()
+  await client.send(createFrame())
+  await hasMessages(upstream, 1)
+  await upstream.send(Buffer.from([0x83, 0]))
+  await client.until(() => closeCodeOf(client) !== null, 'a close frame')
+  assert.equal(closeCodeOf(client), 1011)
+  client.socket.destroy()
+  const [turn] = await bench.turns(id, 1)
+  assert.deepEqual([turn?.['state'], turn?.['cost_usd']], ['interrupted', 0])
+})
+
+test('turns count among the calls that a key may have at once, beside their socket', async () => {
+  await using few = await startRawBench({ settings: { callsInFlightPerKeyMax: 3 } })
+  const { client, upstream } = await few.open()
+  for (const lane of ['a', 'b', 'c']) await client.send(createFrame({ stream_id: lane }))
+  await client.until(() => client.received.includes('too_many_calls'), 'a refusal')
+  await hasMessages(upstream, 2)
+  assert.equal(dataIn(upstream.received).length, 2)
+  client.socket.destroy()
+  upstream.socket.destroy()
+})

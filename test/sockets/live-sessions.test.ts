@@ -15,14 +15,30 @@ before(async () => {
   upstream.answer = (message, say) => {
     const { type, seconds } = message as { type: string; seconds: number }
     if (type === 'tell') say({ type: 'session.usage.updated', usage: { seconds } })
-    const sound = Buffer.alloc(seconds * 48_000).toString('base64')
-    if (type === 'speak') say({ type: 'session.output_audio.delta', delta: sound })
+    if (type === 'response.create') playDelegated(say)
+    if (type === 'speak') {
+      const delta = Buffer.alloc(seconds * 48_000).toString('base64')
+      say({ type: 'session.output_audio.delta', delta })
+    }
   }
 })
 after(async () => {
   await upstream.close()
   rmSync(prices)
 })
+
+let delegated = 0
+
+/** 20,000 tokens read and 10,000 written are 2.4 dollars with gpt-5.5-pro. */
+function playDelegated(say: (event: object) => void): void {
+  delegated += 1
+  const usage = { input_tokens: 20_000, output_tokens: 10_000, total_tokens: 30_000 }
+  const response = { id: `resp_${delegated}`, model: 'gpt-5.5-pro', output: [] }
+  const wrap = (type: string, more: object) =>
+    say({ type: 'response.event', event: { type, response: { ...response, ...more } } })
+  wrap('response.created', { status: 'in_progress', usage: null })
+  wrap('response.completed', { status: 'completed', usage })
+}
 
 const usdFor = (seconds: number) => Math.round((seconds * LIVE_PER_HOUR * 1e9) / 3_600) / 1e9
 
@@ -59,4 +75,49 @@ test('what was said is paid for where the client leaves before upstream tells ho
   await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
   assert.deepEqual(await upstream.costs(id), [['gpt-live-1', usdFor(20)]])
   assert.equal(dig(await upstream.gateway.manage('GET', `/v1/keys/${id}`), 'month_held_usd'), 0)
+})
+
+test('a response that the client asks a session for waits for its hold, and does not go past a cap', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 4 })
+  const socket = await open(PATH, key)
+  const session = { delegation: { type: 'responses', responses: { model: 'gpt-5.5-pro' } } }
+  socket.send({ type: 'session.update', session })
+  delegated = 0
+  for (let i = 0; i < 10; i++) socket.send({ type: 'response.create', response: { model: 'gpt-5.5-pro' } })
+  await socket.takeType('error')
+  socket.ws.terminate()
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+  assert.ok(delegated <= 2, `${delegated} have begun`)
+  assert.equal((await upstream.costs(id)).length, delegated)
+})
+
+test('a response of a model that the key may not use does not begin', async () => {
+  const { key } = await upstream.gateway.createKey('live', { allowed_models: ['gpt-live-1'] })
+  const socket = await open(PATH, key)
+  delegated = 0
+  socket.send({ type: 'response.create', event_id: 'mine', response: { model: 'gpt-5.5-pro' } })
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
+  assert.equal(delegated, 0)
+  socket.ws.terminate()
+})
+
+test('a message that brings more than what is held for waits for more', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
+  const socket = await open(PATH, key)
+  await until('a minute is held', async () => (await upstream.heldUsd(id)) === usdFor(60))
+  const audio = Buffer.alloc(120 * 48_000).toString('base64')
+  socket.send({ type: 'session.input_audio.append', audio })
+  await until('two minutes are held', async () => (await upstream.heldUsd(id)) === usdFor(120))
+  socket.ws.terminate()
+})
+
+test('a translation that is asked to go by a cheaper model holds for the one that it may stay with', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
+  const socket = await open('/v1/realtime/translations?model=gpt-realtime-translate', key)
+  const heldUsd = await upstream.heldUsd(id)
+  socket.send({ type: 'session.update', session: { model: 'gpt-realtime-whisper' } })
+  socket.send({ type: 'tell', seconds: 1 })
+  await socket.takeType('session.usage.updated')
+  assert.ok((await upstream.heldUsd(id)) >= heldUsd)
+  socket.ws.terminate()
 })

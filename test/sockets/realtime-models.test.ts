@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { dig } from '../simulator/dig.ts'
-import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+import { until } from '../support/until.ts'
+import { say } from './metered-socket.ts'
+import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
 const sessionOf = (model: string) => ({ id: 'sess_1', type: 'realtime', model, max_output_tokens: 'inf' })
@@ -34,7 +36,7 @@ test('a message that begins a response is judged as one, whatever else it brings
 test('a model that a session is asked to go by holds for no less than the one that it may stay with', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   const heldUsd = await upstream.heldUsd(id)
-  upstream.answer = (_message, say) => say({ type: 'error', error: { message: 'It stays as it is.' } })
+  upstream.answer = (_message, tell) => tell({ type: 'error', error: { message: 'It stays as it is.' } })
   socket.send({ type: 'session.update', session: { model: 'gpt-5-nano' } })
   await socket.takeType('error')
   assert.equal(await upstream.heldUsd(id), heldUsd)
@@ -57,4 +59,140 @@ test('an update of which a part is refused changes nothing of what is held', asy
   assert.equal(await upstream.heldUsd(id), heldUsd)
   socket.ws.close()
   await socket.closed()
+})
+
+/** 2,000 tokens of sound heard and 1,000 said are 0.128 dollars with gpt-realtime, and less with mini. */
+const USED = usageOf(2_000, 1_000)
+
+/** Answers a `response.create` by beginning, and `finish` by ending. */
+function playResponses(...usages: readonly unknown[]): void {
+  let begun = 0
+  upstream.answer = (message, tell) => {
+    const type = dig(message, 'type')
+    if (type === 'response.create') begun += 1
+    const id = `resp_${begun}`
+    if (type === 'session.update')
+      tell({ type: 'session.updated', session: sessionOf(String(dig(message, 'session.model'))) })
+    if (type === 'response.create')
+      tell({ type: 'response.created', response: { id, status: 'in_progress', usage: null } })
+    if (type === 'say')
+      tell({ type: 'response.output_audio.delta', response_id: id, delta: 'AAAA'.repeat(12_000) })
+    if (type === 'finish')
+      tell({ type: 'response.done', response: { id, status: 'completed', usage: usages[begun - 1] } })
+  }
+}
+
+async function costOf(id: string): Promise<readonly [string, number]> {
+  await until('it is settled', async () => (await upstream.costs(id)).length === 1)
+  const [cost] = await upstream.costs(id)
+  assert.ok(cost)
+  return cost
+}
+
+test('a response is paid for at the model by which it began', async () => {
+  const { id, socket } = await open()
+  playResponses(USED)
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.send({ type: 'session.update', session: { model: 'gpt-realtime-mini' } })
+  await socket.takeType('session.updated')
+  socket.send({ type: 'finish' })
+  assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
+  socket.ws.close()
+  await socket.closed()
+})
+
+test('a response that names a dearer model than its session has is paid for at that', async () => {
+  const { id, socket } = await open()
+  playResponses(USED)
+  socket.send({ type: 'session.update', session: { model: 'gpt-realtime-mini' } })
+  await socket.takeType('session.updated')
+  socket.send({ type: 'response.create', response: { model: 'gpt-realtime' } })
+  socket.send({ type: 'finish' })
+  assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
+  socket.ws.close()
+  await socket.closed()
+})
+
+for (const usage of [{}, [], 'none', { input_tokens: '2000', output_tokens: '1000' }, { output_tokens: 1 }])
+  test(`a response with the usage ${JSON.stringify(usage)} is paid for by what passed`, async () => {
+    const { id, socket } = await open()
+    playResponses(usage)
+    socket.send({ type: 'response.create' })
+    socket.send({ type: 'say' })
+    socket.send({ type: 'finish' })
+    const [, usd] = await costOf(id)
+    // Three quarters of a second at 20 tokens each and 64 dollars a million.
+    assert.ok(usd > 0.0009, `${usd} dollars`)
+    socket.ws.close()
+    await socket.closed()
+  })
+
+test('a small response beside the conversation does not make it shorter for one that is cut', async () => {
+  const { id, socket } = await open()
+  playResponses(USED, usageOf(5, 1))
+  for (let i = 0; i < 2; i++) {
+    socket.send({ type: 'response.create' })
+    socket.send({ type: 'finish' })
+    await socket.takeType('response.done')
+  }
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.ws.terminate()
+  await until('it is settled', async () => (await upstream.costs(id)).length === 3)
+  const [, , cut] = await upstream.costs(id)
+  // It hears again what was said: 1,000 tokens at 32 dollars a million.
+  assert.ok((cut?.[1] ?? 0) > 0.032)
+})
+
+test('words that are many are counted as words, also where a response beside them comes first', async () => {
+  const { id, socket } = await open()
+  playResponses(usageOf(5, 1))
+  socket.send(say('word '.repeat(40_000)))
+  socket.send({ type: 'response.create', response: { conversation: 'none' } })
+  socket.send({ type: 'finish' })
+  await socket.takeType('response.done')
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.ws.terminate()
+  await until('it is settled', async () => (await upstream.costs(id)).length === 2)
+  const [, cut] = await upstream.costs(id)
+  // 40,000 tokens at 4 dollars a million.
+  assert.ok((cut?.[1] ?? 0) > 0.15, `${cut?.[1]} dollars`)
+})
+
+test('a hold that is given back is only for what may begin by itself where it is enough for that', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  const heldUsd = await upstream.heldUsd(id)
+  playResponses(USED)
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  upstream.answer = (_message, tell) => tell({ type: 'error', error: { event_id: 'small' } })
+  const small = { max_output_tokens: 1, conversation: 'none' }
+  socket.send({ type: 'response.create', event_id: 'small', response: small })
+  await socket.takeType('error')
+  await until('there is one for each', async () => (await upstream.heldUsd(id)) === 2 * heldUsd)
+  socket.ws.terminate()
+})
+
+test('a response that an error seemed to be about is paid for, though the client has left', async () => {
+  const { id, socket } = await open()
+  playResponses(USED)
+  const { answer } = upstream
+  let begin = (): void => undefined
+  upstream.answer = (message, tell) => {
+    if (dig(message, 'type') === 'bogus') tell({ type: 'error', error: { event_id: null } })
+    else
+      begin = () => {
+        answer(message, tell)
+        answer({ type: 'finish' }, tell)
+      }
+  }
+  socket.send({ type: 'response.create' })
+  socket.send({ type: 'bogus' })
+  await socket.takeType('error')
+  socket.ws.terminate()
+  await socket.closed()
+  begin()
+  assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
 })

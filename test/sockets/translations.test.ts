@@ -92,14 +92,3 @@ test('a model without a price is refused to a key with a limit before anything i
   assert.deepEqual(await pair.refused(path, key), { status: 404, code: 'model_not_priced' })
   assert.deepEqual(pair.reached, [])
 })
-
-test('a message of more than is held does not go', async () => {
-  const { id, socket } = await open()
-  socket.send(hear(61))
-  const error = await socket.takeType('error')
-  assert.match(String(dig(error, 'error.message')), /"audio".*minute/)
-  assert.deepEqual(pair.reached, [])
-  socket.ws.close()
-  await socket.closed()
-  await nothingHeld(pair, id)
-})

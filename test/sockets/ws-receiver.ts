@@ -18,19 +18,23 @@ const ws = createRequire(import.meta.url)('ws') as {
 }
 
 export type WsEvent =
-  | {
-      readonly kind: 'message'
-      readonly opcode: 1 | 2
-      readonly payload: Buffer
-      readonly streamEnded: boolean
-    }
+  | ({ readonly kind: 'message'; readonly opcode: 1 | 2; readonly payload: Buffer } & Deflated)
   | { readonly kind: 'control'; readonly opcode: number; readonly payload: Buffer }
-  | { readonly kind: 'error'; readonly closeCode: number; readonly code: string }
+  | ({ readonly kind: 'error'; readonly closeCode: number; readonly code: string } & Deflated)
+
+interface Deflated {
+  /** A block has said that it is the last one of the stream. */
+  readonly streamEnded: boolean
+  readonly isAstray: boolean
+}
 
 /** What the receiver of `ws` makes of these bytes. */
 export async function receiveWithWs(bytes: Buffer, from: Side, inflate: Deflate | null): Promise<WsEvent[]> {
   const events: WsEvent[] = []
   let streamEnded = false
+  // Where a deflate stream ends in a fragment that is not the last, `ws` reads the rest of the message, and if that is but the
+  // tail then half a block, as the beginning of another stream. What it makes of later messages is not to be relied on.
+  let isAstray = false
   const extensions: Record<string, PerMessageDeflate> = {}
   if (inflate !== null) {
     const extension = new ws.PerMessageDeflate({ isServer: from === 'client' })
@@ -41,14 +45,16 @@ export async function receiveWithWs(bytes: Buffer, from: Side, inflate: Deflate 
     const { decompress } = extension
     extension.decompress = (data, fin, done) =>
       decompress.call(extension, data, fin, (error, inflated) => {
-        streamEnded ||= error === null && extension._inflate === null
+        const ended = error === null && extension._inflate === null
+        streamEnded ||= ended
+        isAstray ||= ended && !fin
         done(error, inflated)
       })
     extensions['permessage-deflate'] = extension
   }
   const receiver = new ws.Receiver({ isServer: from === 'client', extensions })
   receiver.on('message', (payload: Buffer, isBinary: boolean) =>
-    events.push({ kind: 'message', opcode: isBinary ? 2 : 1, payload, streamEnded }),
+    events.push({ kind: 'message', opcode: isBinary ? 2 : 1, payload, streamEnded, isAstray }),
   )
   receiver.on('ping', (payload: Buffer) => events.push({ kind: 'control', opcode: 9, payload }))
   receiver.on('pong', (payload: Buffer) => events.push({ kind: 'control', opcode: 10, payload }))
@@ -61,7 +67,7 @@ export async function receiveWithWs(bytes: Buffer, from: Side, inflate: Deflate 
   let isDone = false
   const written = new Promise<void>((resolve) => {
     receiver._write(Buffer.from(bytes), 'binary', (error) => {
-      if (error) events.push(errorEvent(error))
+      if (error) events.push({ ...errorEvent(error), streamEnded, isAstray })
       isDone = true
       resolve()
     })
@@ -70,8 +76,8 @@ export async function receiveWithWs(bytes: Buffer, from: Side, inflate: Deflate 
   return events
 }
 
-function errorEvent(error: Error & { code?: string }): WsEvent {
+function errorEvent(error: Error & { code?: string }) {
   const [symbol] = Object.getOwnPropertySymbols(error).filter((name) => name.description === 'status-code')
   const closeCode = symbol === undefined ? 0 : Number(Reflect.get(error, symbol))
-  return { kind: 'error', closeCode, code: error.code ?? '' }
+  return { kind: 'error' as const, closeCode, code: error.code ?? '' }
 }

@@ -29,6 +29,8 @@ export interface PoolOptions {
   readonly connectionsMax: number
   /** How long a statement or a transaction may take, the wait for a connection included. Then: StoreInDoubt. */
   readonly statementMs: number
+  /** How long a connection may be waited for, where that is longer than usual. */
+  readonly connectMs?: number
   readonly settings: SessionSettings
 }
 
@@ -40,12 +42,12 @@ export interface Pool extends Database {
 const CONNECT_MS = 1_800
 
 /** Connections to the database, opened as they are needed. One that fails or hangs is thrown away. */
-export function openPool({ url, connectionsMax, statementMs, settings }: PoolOptions): Pool {
+export function openPool({ url, connectionsMax, connectMs, statementMs, settings }: PoolOptions): Pool {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'tollgate',
     max: connectionsMax,
-    connectionTimeoutMillis: CONNECT_MS,
+    connectionTimeoutMillis: Math.max(CONNECT_MS, connectMs ?? 0),
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     types: { getTypeParser },

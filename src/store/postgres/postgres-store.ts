@@ -57,10 +57,10 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   const nodeClock = clock === 'database' ? databaseClock : ownClock
   const settings = await probeSettings(url)
   await migrate(url)
-  const batches = openPool({ url, settings, connectionsMax: 2, statementMs })
-  const work = openPool({ url, settings, connectionsMax: 4, statementMs })
-  const reads = openPool({ url, settings, connectionsMax: 2, statementMs: readMs })
-  const life = openPool({ url, settings, connectionsMax: 1, statementMs })
+  const batches = openPool({ url, settings, connectMs: answerMs, connectionsMax: 2, statementMs })
+  const work = openPool({ url, settings, connectMs: answerMs, connectionsMax: 4, statementMs })
+  const reads = openPool({ url, settings, connectMs: answerMs, connectionsMax: 2, statementMs: readMs })
+  const life = openPool({ url, settings, connectMs: answerMs, connectionsMax: 1, statementMs })
 
   const months = createCallMonths(work)
   const node = createNode(

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
+import { dig } from '../simulator/dig.ts'
+import { until } from '../support/until.ts'
+import { append } from './metered-socket.ts'
+import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+
+const PATH = '/v1/realtime?model=gpt-realtime-mini'
+const NAME = 'conversation.item.input_audio_transcription'
+const COMMIT = { type: 'input_audio_buffer.commit' }
+const writtenBy = (model: string) => ({ audio: { input: { transcription: { model } } } })
+const sessionOf = (model: string) => ({ type: 'realtime', model: 'gpt-realtime-mini', ...writtenBy(model) })
+
+let upstream: PlayedUpstream
+before(async () => {
+  upstream = await playUpstream({ type: 'session.created', session: sessionOf('whisper-1') })
+})
+after(() => upstream.close())
+
+async function open(fields: Record<string, unknown>, path = PATH) {
+  const { id, key } = await upstream.gateway.createKey('socket', fields)
+  const socket = await upstream.open(path, key)
+  await socket.takeType('session.created')
+  upstream.reached.length = 0
+  const items: string[] = []
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') === 'session.update')
+      say({
+        type: 'session.updated',
+        session: sessionOf(String(dig(message, 'session.audio.input.transcription.model'))),
+      })
+    if (dig(message, 'type') === 'write') say(completed(items.shift()))
+    if (dig(message, 'type') !== COMMIT.type) return
+    items.push(`item_${upstream.reached.length}`)
+    say({ type: 'input_audio_buffer.committed', item_id: items.at(-1) })
+  }
+  const left = async () => {
+    socket.ws.terminate()
+    await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+  }
+  return { id, socket, left }
+}
+
+/** Ten minutes, at 0.006 dollars each. */
+const completed = (item: string | undefined) => ({
+  type: `${NAME}.completed`,
+  item_id: item,
+  transcript: 'Ten minutes.',
+  usage: { type: 'duration', seconds: 600 },
+})
+
+const commitsReached = () => upstream.reached.filter((message) => dig(message, 'type') === COMMIT.type).length
+
+test('a transcript is paid for at the model that was named when it was all said', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  socket.send(append(100))
+  socket.send(COMMIT)
+  socket.send({ type: 'session.update', session: writtenBy('gpt-4o-mini-transcribe') })
+  await socket.takeType('session.updated')
+  socket.send({ type: 'write' })
+  await socket.takeType(`${NAME}.completed`)
+  await left()
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.06]])
+})
+
+test('each piece of what is said has a hold, and none goes that nothing is left for', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 1 }, '/v1/realtime?intent=transcription')
+  const { answer } = upstream
+  upstream.answer = (message, say) => {
+    answer(message, say)
+    answer({ type: 'write' }, say)
+  }
+  for (let i = 0; i < 60; i++) socket.send(COMMIT)
+  const error = await socket.takeType('error')
+  assert.equal(dig(error, 'error.code'), 'budget_exceeded')
+  await socket.closed()
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+  const spentUsd = await upstream.spentUsd(id)
+  // The last one has what is left.
+  assert.ok(spentUsd >= 1 && spentUsd < 1.06, `${spentUsd} dollars of 1`)
+})
+
+test('nothing more is heard while as much is being written down as may be', async () => {
+  const { socket, left } = await open({ monthly_budget_usd: 50 })
+  for (let i = 0; i <= limits.turnsPerSocketMax; i++) socket.send(COMMIT)
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'too_many_calls')
+  assert.equal(commitsReached(), limits.turnsPerSocketMax)
+  await left()
+})
+
+test('what was said and not written down is paid for by its length when the client leaves, all of it', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  for (let i = 0; i < 30; i++) {
+    socket.send(append(1_000))
+    socket.send(COMMIT)
+  }
+  for (let i = 0; i < 30; i++) await socket.takeType('input_audio_buffer.committed')
+  await left()
+  const costs = await upstream.costs(id)
+  assert.deepEqual(costs, Array(30).fill(['whisper-1', 0.0001]))
+})
+
+test('what was said and taken back is paid for by its length, and expected no more', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  socket.send(append(1_000))
+  socket.send(COMMIT)
+  const item = dig(await socket.takeType('input_audio_buffer.committed'), 'item_id')
+  upstream.answer = (_message, say) => say({ type: 'conversation.item.deleted', item_id: item })
+  socket.send({ type: 'conversation.item.delete', item_id: item })
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.0001]])
+  await left()
+})
+
+test('what is written down while it is said is paid for where the client leaves before it is all said', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  upstream.answer = (_message, say) => say({ type: `${NAME}.delta`, item_id: 'item_1', delta: 'some words' })
+  socket.send(append(10_000))
+  await socket.takeType(`${NAME}.delta`)
+  await left()
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.001]])
+})
