@@ -18,6 +18,8 @@ export interface Foreseen extends Omit<SocketTurn, 'atMs'> {
   readonly instead?: readonly (string | null)[]
   /** None takes part before a message names it, which then waits to be judged. */
   readonly isUnnamed?: boolean
+  /** Where it is no turn of the session's own. */
+  readonly plan?: () => PlannedTurn
 }
 
 export type RefusedAdvance = UnadmittedTurn & { readonly kind: 'refused' }
@@ -26,7 +28,8 @@ const MODEL_UNKNOWN = 'The session does not say which model it goes by.'
 
 /** A turn of which no message says what it will be. */
 export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn {
-  const { others = [], instead = [], isUnnamed = false, ...foreseenTurn } = foreseen
+  const { others = [], instead = [], isUnnamed = false, plan, ...foreseenTurn } = foreseen
+  if (plan !== undefined) return plan()
   const turn = { ...foreseenTurn, atMs: gateway.clock.nowMs() }
   const { model } = turn
   const { endpoint, facts } = turnRequest(turn)
@@ -93,14 +96,11 @@ export function mayBeMore(wanted: number | null, before: number | null): boolean
   return before !== null && (wanted === null || wanted > before)
 }
 
-type PlanForeseen = (foreseen: Foreseen, gateway: Gateway) => PlannedTurn
-
 /** The hold that a socket has for what upstream may begin by itself. */
 export class AdvanceHold {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #onRefused: (refused: RefusedAdvance) => void
-  readonly #plan: PlanForeseen
   /** Null: nothing can begin that it would be for. */
   #foreseen: Foreseen | null
   #turn: TurnCall | null = null
@@ -112,9 +112,7 @@ export class AdvanceHold {
     gateway: Gateway,
     foreseen: Foreseen | null,
     onRefused: (refused: RefusedAdvance) => void,
-    plan: PlanForeseen = planForeseen,
   ) {
-    this.#plan = plan
     this.#handshake = handshake
     this.#gateway = gateway
     this.#foreseen = foreseen
@@ -137,7 +135,7 @@ export class AdvanceHold {
   /** Has the first one, before the handshake goes. Null: it is there. */
   async open(): Promise<UnadmittedTurn | null> {
     if (this.#foreseen === null) return null
-    const planned = this.#plan(this.#foreseen, this.#gateway)
+    const planned = planForeseen(this.#foreseen, this.#gateway)
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway, false)
     if (admitted.kind !== 'admitted') return admitted
     this.#turn = admitted.turn
@@ -157,14 +155,14 @@ export class AdvanceHold {
     while (this.#pending !== null) await this.#pending
     const turn = this.take(begins)
     if (turn !== null) return turn
-    const planned = this.#plan(foreseen, this.#gateway)
+    const planned = planForeseen(foreseen, this.#gateway)
     return await admitLate(this.#handshake, planned, this.#gateway, this.#isOver ? null : this.#onRefused)
   }
 
   /** A turn that did not begin after all. False: there is another one already. */
   giveBack(turn: TurnCall): boolean {
     if (!this.isMissing || this.#foreseen === null || this.#isOver) return false
-    const { plan } = this.#plan(this.#foreseen, this.#gateway)
+    const { plan } = planForeseen(this.#foreseen, this.#gateway)
     // It may have been asked to do less than what may begin by itself.
     if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(turn.release())
     else this.#turn = turn
@@ -226,7 +224,7 @@ export class AdvanceHold {
 
   async #admit(): Promise<RefusedAdvance | null> {
     if (this.#foreseen === null || this.#isOver || this.#turn !== null) return null
-    const planned = this.#plan(this.#foreseen, this.#gateway)
+    const planned = planForeseen(this.#foreseen, this.#gateway)
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
     if (admitted.kind === 'refused') return admitted
     if (admitted.kind === 'admitted') {

@@ -1,18 +1,19 @@
 import { limits } from '../kernel/limits.ts'
-import { SOCKET_NAMES } from '../metering/request-facts.ts'
-import { readAtOnce } from '../metering/request-reader.ts'
-import { findEndpoint } from '../providers/find-endpoint.ts'
+import type { Usage } from '../kernel/usage.ts'
 import { decisionUsage, nestedEvent } from '../providers/live-events.ts'
+import type { Delegate, SessionEvent } from '../providers/realtime-events.ts'
 import { responseEvent } from '../providers/response-events.ts'
-import { AdvanceHold, type Foreseen, holdsMore, type RefusedAdvance } from './advance-hold.ts'
+import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import { planCall } from './plan.ts'
+import { planDelegates } from './plan-delegates.ts'
 import { refuseTooManyTurns } from './refusals.ts'
 import { RecentIds } from './seen-ids.ts'
 import { refusedBy, type Verdict } from './socket-meter.ts'
 import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type TurnSettlements } from './turn-call.ts'
+
+type Kind = Delegate['kind']
 
 /** A response of another model that has begun: its events wait until it is admitted. */
 interface Delegated {
@@ -22,30 +23,39 @@ interface Delegated {
   end: CallEnd | null
 }
 
-/** What the client has asked for and has not begun. */
+/** What a client has asked for and has not begun. */
 interface Asked {
   readonly turn: TurnCall
-  readonly type: DelegatingType
+  readonly kind: Kind
   readonly eventId: string | null
+  /** Those of the socket that it was asked for on. */
+  readonly settlements: TurnSettlements
   /** An error may have been about it. For a while it may begin all the same. */
   isRejected: boolean
 }
 
-export type DelegatingType = 'response.create' | 'decision.create'
+const KINDS: Readonly<Record<string, Kind>> = {
+  'response.create': 'responses',
+  'decision.create': 'decisions',
+}
 
-/** A message of the client's that has another model begin. */
-export function isDelegating(type: string | null): type is DelegatingType {
-  return type === 'response.create' || type === 'decision.create'
+/** What a message of the client's has begin, if it has others work. */
+export function delegatedBy(type: string | null): Kind | null {
+  return type !== null && Object.hasOwn(KINDS, type) ? (KINDS[type] ?? null) : null
 }
 
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
-const PATH = '/v1/responses'
-const ENDPOINT = findEndpoint('chat', 'POST', PATH)
 const EVENTS_BYTES_MAX = 1024 * 1024
-const SETTLED_IDS_MAX = 256
+const BEGUN_IDS_MAX = 256
+
+/** What the sockets of a session share: several may be told of the same work, and it is billed once. */
+export class SharedWork {
+  readonly asked: Asked[] = []
+  readonly begunIds = new RecentIds(BEGUN_IDS_MAX)
+}
 
 /**
- * What a Live session has other models do, each piece of work a call. The client asks for it, or the session begins it by
+ * What a Live session has other models do, each piece of work a call. A client asks for it, or the session begins it by
  * itself: for that there is a hold in advance, by the dearest model that the session was ever set to.
  */
 export class DelegatedResponses {
@@ -53,9 +63,11 @@ export class DelegatedResponses {
   readonly #gateway: Gateway
   readonly #settlements: TurnSettlements
   readonly #advance: AdvanceHold
-  readonly #asked: Asked[] = []
   readonly #running = new Map<string, Delegated>()
-  readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
+  #work = new SharedWork()
+  /** All that were ever named. */
+  #delegates: readonly Delegate[] = []
+  #heldFor: readonly Delegate[] = []
   /** Nothing is had that what the client asks for would have to wait for. */
   #isAsking = false
 
@@ -68,12 +80,11 @@ export class DelegatedResponses {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#settlements = settlements
-    const plan = ({ others = [] }: Foreseen) => this.#plan(others)
-    this.#advance = new AdvanceHold(handshake, gateway, null, onRefused, plan)
+    this.#advance = new AdvanceHold(handshake, gateway, null, onRefused)
   }
 
   get running(): number {
-    return this.#running.size + this.#asked.filter(({ isRejected }) => !isRejected).length
+    return this.#running.size + this.#ownAsked().filter(({ isRejected }) => !isRejected).length
   }
 
   /** While it is being had, nothing of the client's goes upstream. */
@@ -81,22 +92,45 @@ export class DelegatedResponses {
     return this.#advance.pending
   }
 
-  get models(): readonly (string | null)[] {
-    return this.#advance.foreseen?.others ?? []
-  }
-
   paused(isPaused: boolean): void {
     for (const { turn } of this.#running.values()) turn?.paused(isPaused)
   }
 
+  /** It is this session's. */
+  join(work: SharedWork): void {
+    if (this.#work === work) return
+    work.asked.push(...this.#work.asked)
+    this.#work = work
+  }
+
   /** The session is to have these work too. Refused, all stays as it was. */
-  async change(models: readonly (string | null)[]): Promise<RefusedAdvance | null> {
-    return this.#knows(models) ? null : await this.#advance.change(foreseenWith(this.#with(models)))
+  async change(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
+    const all = this.#with(delegates)
+    if (all === this.#delegates) return null
+    const refused = await this.#advance.change(foreseenAs(() => this.#plan(all)))
+    if (refused !== null) return refused
+    this.#delegates = all
+    this.#heldFor = all
+    return null
   }
 
   /** Upstream shows these. */
-  follow(models: readonly (string | null)[]): void {
-    if (!this.#knows(models)) this.#advance.follow(foreseenWith(this.#with(models)))
+  learn(delegates: readonly Delegate[]): void {
+    this.#delegates = this.#with(delegates)
+  }
+
+  /** Has one for all of them, where there is none. */
+  hold(): void {
+    const all = this.#delegates
+    if (this.#heldFor === all || all.length === 0) return
+    this.#heldFor = all
+    this.#advance.follow(foreseenAs(() => this.#plan(all)))
+  }
+
+  /** What they do is metered elsewhere. */
+  rest(): void {
+    this.#heldFor = []
+    this.#advance.follow(null)
   }
 
   /** Something smaller is had first: behind this hold it might wait for ever. */
@@ -108,15 +142,10 @@ export class DelegatedResponses {
     await released
   }
 
-  /** It is metered elsewhere. */
-  rest(): void {
-    this.#advance.follow(null)
-  }
-
   /** Judges a message that asks for one. `model`: its own, if it names one. */
-  async ask(type: DelegatingType, model: string | null, eventId: string | null): Promise<Verdict> {
-    const planned = this.#plan(model === null ? this.models : this.#with([model]))
-    if (this.#running.size + this.#asked.length >= limits.turnsPerSocketMax)
+  async ask(kind: Kind, model: string | undefined, eventId: string | null): Promise<Verdict> {
+    const planned = this.#planOf(kind, model === undefined ? [] : [{ kind, model }])
+    if (this.#running.size + this.#ownAsked().length >= limits.turnsPerSocketMax)
       return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
     // It may be all that is left.
     while (this.#advance.pending !== null) await this.#advance.pending
@@ -128,36 +157,36 @@ export class DelegatedResponses {
     if (admitted.kind === 'client_left') return { kind: 'dropped' }
     if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
     const { turn } = admitted
+    const asked: Asked = { turn, kind, eventId, settlements: this.#settlements, isRejected: false }
     return {
       kind: 'pass',
-      sent: () => {
-        this.#asked.push({ turn, type, eventId, isRejected: false })
-      },
+      sent: () => void this.#work.asked.push(asked),
       unsent: () => void this.#settle(turn.release()),
     }
   }
 
   /** Upstream's error may be about what was asked for: it is so if nothing begins for a while. */
   failed(aboutEventId: string | null): void {
-    const asked = this.#asked.find(({ eventId, isRejected }) => !isRejected && eventId === aboutEventId)
+    const asked = this.#ownAsked().find(({ eventId, isRejected }) => !isRejected && eventId === aboutEventId)
     if (asked === undefined) return
     asked.isRejected = true
     setTimeout(() => {
-      const at = this.#asked.indexOf(asked)
-      if (at === -1) return
-      this.#asked.splice(at, 1)
-      void this.#settle(asked.turn.reject(400))
+      if (this.#drop(asked)) void this.#settle(asked.turn.reject(400))
     }, limits.silentTurnMs).unref()
   }
 
-  observe(type: string, payload: Buffer): void {
-    if (type === 'decision.event') this.#decided(payload)
+  /** `isIdle`: another socket meters the session, and what nobody has asked for is billed there. */
+  observe({ type, aboutEventId }: SessionEvent, payload: Buffer, isIdle: boolean): void {
+    // Decisions have no id by which several sockets could tell that they see the same.
+    if (type === 'decision.event' && !isIdle) this.#decided(payload, aboutEventId)
     const event = type === 'response.event' ? nestedEvent(payload) : null
     const read = event === null ? null : responseEvent(event)
     if (event === null || read === null) return
     const id = read.responseId ?? this.#onlyId()
-    if (id === null || this.#settledIds.has(id)) return
-    const delegated = this.#running.get(id) ?? this.#begin(id)
+    if (id === null) return
+    const running = this.#running.get(id)
+    if (running === undefined && !this.#isNew(id, isIdle)) return
+    const delegated = running ?? this.#begin(id, aboutEventId)
     this.#take(delegated, event)
     if (read.kind === 'ended') this.#end(id, delegated, COMPLETE)
   }
@@ -165,8 +194,19 @@ export class DelegatedResponses {
   end(cut: CallEnd): void {
     for (const [id, delegated] of this.#running) this.#end(id, delegated, cut)
     // They were waited for.
-    for (const { turn } of this.#asked.splice(0)) this.#settlements.add(turn.reject(400))
+    for (const asked of this.#ownAsked()) if (this.#drop(asked)) this.#settlements.add(asked.turn.reject(400))
     this.#settlements.add(this.#advance.end())
+  }
+
+  #ownAsked(): readonly Asked[] {
+    return this.#work.asked.filter(({ settlements }) => settlements === this.#settlements)
+  }
+
+  /** False: it has begun. */
+  #drop(asked: Asked): boolean {
+    const at = this.#work.asked.indexOf(asked)
+    if (at !== -1) this.#work.asked.splice(at, 1)
+    return at !== -1
   }
 
   /** When nothing runs any more, there is one for what may begin next. */
@@ -176,12 +216,13 @@ export class DelegatedResponses {
     return watched
   }
 
-  #knows(models: readonly (string | null)[]): boolean {
-    return models.every((model) => this.models.includes(model))
-  }
-
-  #with(models: readonly (string | null)[]): readonly (string | null)[] {
-    return [...new Set([...this.models, ...models])]
+  /** The same where it is nothing new. One that is not named stays what it was. */
+  #with(delegates: readonly Delegate[]): readonly Delegate[] {
+    const news = delegates.filter(
+      ({ kind, model }) =>
+        !this.#delegates.some((known) => known.kind === kind && (model ?? known.model) === known.model),
+    )
+    return news.length === 0 ? this.#delegates : [...this.#delegates, ...news]
   }
 
   /** Most events do not say which response they belong to. */
@@ -190,33 +231,53 @@ export class DelegatedResponses {
     return others.length > 0 ? null : (id ?? null)
   }
 
-  #begin(id: string): Delegated {
+  #isNew(id: string, isIdle: boolean): boolean {
+    if (this.#work.begunIds.has(id)) return false
+    return !isIdle || this.#work.asked.some(({ kind }) => kind === 'responses')
+  }
+
+  #begin(id: string, askedAs: string | null): Delegated {
     const delegated: Delegated = { turn: null, events: [], bytes: 0, end: null }
     this.#running.set(id, delegated)
-    const turn = this.#holdFor('response.create')
+    this.#work.begunIds.add(id)
+    const turn = this.#holdFor('responses', askedAs)
     if (turn !== null) start(delegated, turn, id)
     else this.#settlements.add(this.#admit(id, delegated))
     return delegated
   }
 
-  #holdFor(wanted: DelegatingType): TurnCall | null {
-    const at = this.#asked.findIndex(({ type }) => type === wanted)
-    const [asked] = at === -1 ? [] : this.#asked.splice(at, 1)
-    asked?.turn.takenOver()
-    const turn = asked?.turn ?? this.#advance.take()
-    return turn
+  /** What was asked for under the client's id that upstream gives, else what was asked for first, else what may begin by itself. */
+  #holdFor(kind: Kind, askedAs: string | null): TurnCall | null {
+    const alike = this.#work.asked.filter((each) => each.kind === kind)
+    const asked = alike.find(({ eventId }) => eventId !== null && eventId === askedAs) ?? alike[0]
+    if (asked === undefined) {
+      const turn = this.#advance.take(false)
+      turn?.takenOver(this.#planOf(kind))
+      return turn
+    }
+    this.#drop(asked)
+    asked.turn.takenOver()
+    // Its own socket has nothing to wait for any more.
+    if (asked.settlements !== this.#settlements) asked.settlements.add(Promise.resolve())
+    return asked.turn
+  }
+
+  async #holdLate(kind: Kind): Promise<TurnCall | null> {
+    while (this.#advance.pending !== null) await this.#advance.pending
+    return (
+      this.#holdFor(kind, null) ?? (await this.#advance.takeOrAdmit(foreseenAs(() => this.#planOf(kind))))
+    )
   }
 
   async #admit(id: string, delegated: Delegated): Promise<void> {
-    const turn = await this.#admitBegun()
-    if (turn === null) return this.#forget(id)
+    const turn = await this.#holdLate('responses')
+    if (turn === null) {
+      this.#running.delete(id)
+      return
+    }
     start(delegated, turn, id)
     for (const event of delegated.events.splice(0)) turn.observe(event)
     if (delegated.end !== null) await this.#settle(turn.end(delegated.end))
-  }
-
-  async #admitBegun(): Promise<TurnCall | null> {
-    return await this.#advance.takeOrAdmit(foreseenWith(this.models))
   }
 
   /** Of what waits the last is kept in any case: it tells what was used. */
@@ -232,48 +293,40 @@ export class DelegatedResponses {
 
   #end(id: string, delegated: Delegated, end: CallEnd): void {
     delegated.end = end
-    this.#forget(id)
+    this.#running.delete(id)
     if (delegated.turn !== null) void this.#settle(delegated.turn.end(end))
   }
 
-  #forget(id: string): void {
-    this.#running.delete(id)
-    this.#settledIds.add(id)
-  }
-
-  #decided(payload: Buffer): void {
+  #decided(payload: Buffer, askedAs: string | null): void {
     const used = decisionUsage(payload)
     if (used === null) return
-    const turn = this.#holdFor('decision.create')
-    const settled =
-      turn === null ? this.#admitBegun().then((begun) => begun?.endWith(used)) : turn.endWith(used)
-    void this.#settle(settled)
+    const turn = this.#holdFor('decisions', askedAs)
+    if (turn !== null) void this.#settle(endDecision(turn, used))
+    else this.#settlements.add(this.#decideLate(used))
   }
 
-  /** By the dearest of them, as if it had been asked for by HTTP: it reads what upstream keeps. */
-  #plan(models: readonly (string | null)[]): PlannedTurn {
-    const [first = this.#planFor(null), ...others] = models.map((model) => this.#planFor(model))
-    const dearest = others.reduce((a, b) => (holdsMore(b.plan.bill, a.plan.bill) ? b : a), first)
-    const names = [first, ...others].flatMap(({ plan }) => plan.models.names)
-    return { ...dearest, plan: { ...dearest.plan, models: { ...dearest.plan.models, names } } }
+  async #decideLate(used: Usage): Promise<void> {
+    const turn = await this.#holdLate('decisions')
+    if (turn !== null) await this.#settle(endDecision(turn, used))
   }
 
-  #planFor(model: string | null): PlannedTurn {
-    const facts = readAtOnce(
-      Buffer.from(JSON.stringify({ model, previous_response_id: 'live' })),
-      SOCKET_NAMES,
-    )
-    const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
-    const request = { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null }
-    const exchange = { ...this.#handshake.exchange, method: 'POST' }
-    const target = { path: PATH, query: '' }
-    const call = { ...this.#handshake, read, request, endpoint: ENDPOINT, exchange, target }
-    return { read, request, endpoint: ENDPOINT, plan: planCall(call, null, this.#gateway) }
+  #planOf(kind: Kind, own: readonly Delegate[] = []): PlannedTurn {
+    const known = this.#delegates.filter((each) => each.kind === kind)
+    return this.#plan(known.length + own.length === 0 ? [{ kind, model: null }] : [...known, ...own])
+  }
+
+  #plan(delegates: readonly Delegate[]): PlannedTurn {
+    return planDelegates(delegates, this.#handshake, this.#gateway)
   }
 }
 
-function foreseenWith(models: readonly (string | null)[]): Foreseen {
-  return { kind: 'live', model: null, outputTokensMax: null, others: models }
+function foreseenAs(plan: () => PlannedTurn): Foreseen {
+  return { kind: 'live', model: null, outputTokensMax: null, plan }
+}
+
+/** One that does not name its model is made by that of decisions. */
+function endDecision(turn: TurnCall, used: Usage): Promise<void> {
+  return turn.endWith({ ...used, modelServed: used.modelServed ?? turn.call.plan.modelAsked })
 }
 
 function start(delegated: Delegated, turn: TurnCall, id: string): void {

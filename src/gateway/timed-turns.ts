@@ -1,8 +1,8 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import { ambiguityOf } from '../providers/ambiguity.ts'
 import {
+  type Delegate,
   type SessionEvent,
   type SessionMessage,
   type SessionSettings,
@@ -21,7 +21,7 @@ import {
   type RefusedAdvance,
 } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
-import { DelegatedResponses, isDelegating } from './delegated-responses.ts'
+import { DelegatedResponses, delegatedBy } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { SessionClock } from './session-clocks.ts'
@@ -29,7 +29,6 @@ import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from '.
 import { refuseTurn, TurnSettlements } from './turn-call.ts'
 
 const PASS: Verdict = { kind: 'pass' }
-const METERED_ELSEWHERE = 'The session is metered by another socket that is attached to it. Send this there.'
 
 /**
  * A session that is paid by the time it lasts: Live and translations. A minute is held in advance; when it is used up it is a
@@ -46,8 +45,6 @@ export class TimedTurns implements SocketMeter {
   readonly #delegated: DelegatedResponses
   #socket: MeteredSocket | null = null
   #modelShown: string | null = null
-  /** Models that work for the session, as upstream shows it. */
-  #delegates: readonly (string | null)[] = []
   #isOver = false
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
@@ -76,7 +73,7 @@ export class TimedTurns implements SocketMeter {
 
   judge(message: Message): Verdict | Promise<Verdict> {
     if (message.kind !== 'message') {
-      return this.#refuse(ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? '', null)
+      return this.#refuseUnread(ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? '')
     }
     const read = sessionMessage(message.payload)
     if (this.#pending === null && !(read instanceof Promise)) return this.#decide(read)
@@ -89,10 +86,11 @@ export class TimedTurns implements SocketMeter {
     if (event === null) return
     const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
+    if (this.#clock.work !== null) this.#delegated.join(this.#clock.work)
     if (wasIdle && !this.#clock.isIdle) this.#resume()
     if (event.session !== null) this.#shown(event.session)
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
-    if (!this.#clock.isIdle) this.#delegated.observe(event.type, payload)
+    this.#delegated.observe(event, payload, this.#clock.isIdle)
     this.#settleIfDue(event)
   }
 
@@ -139,33 +137,29 @@ export class TimedTurns implements SocketMeter {
   }
 
   #decide(event: SessionMessage): Verdict | Promise<Verdict> {
-    if (event.kind === 'unreadable') return this.#refuse(event.detail, null)
-    const { type, session, eventId } = event
-    if (this.#last.kind === 'live' && isDelegating(type)) {
-      if (this.#clock.isIdle) return this.#refuse(METERED_ELSEWHERE, eventId)
-      return this.#delegated.ask(type, event.response.model ?? null, eventId)
-    }
-    const next = session === null ? null : this.#changedBy(session)
-    if (next !== null) return this.#change(next, session?.delegates ?? [], eventId)
-    if (event.audioBytes === 0) return PASS
-    const { audioBytes } = event
+    if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
+    const { type, session, eventId, audioBytes } = event
+    const kind = this.#last.kind === 'live' ? delegatedBy(type) : null
+    if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
+    if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)
+    if (audioBytes === 0) return PASS
     const sent = () => {
       this.#clock.sent(audioBytes)
       this.#settleIfDue(null)
     }
     const { foreseen } = this.#advance
-    const audioMs = soundMs(audioBytes, PCM_BYTES_PER_MS)
+    const audioMs = soundMs(audioBytes, this.#clock.bytesPerMs)
     if (foreseen === null || audioMs <= (foreseen.audioMs ?? ADVANCE_MS)) return { kind: 'pass', sent }
     return this.#change({ ...foreseen, audioMs }, [], eventId, { kind: 'pass', sent })
   }
 
   /** Every model that takes part must be one that the key may use. */
-  #changedBy({ model, delegates, transcription }: SessionSettings): Foreseen | null {
+  #changedBy({ model, transcription }: SessionSettings): Foreseen | null {
     const { foreseen } = this.#advance
     if (foreseen === null) return null
     const { others = [] } = foreseen
     const wanted = model === undefined ? foreseen : mayGoBy(foreseen, model)
-    const named = [...(delegates ?? []), ...(transcription == null ? [] : [transcription.model])]
+    const named = transcription == null ? [] : [transcription.model]
     if (wanted === foreseen && named.every((name) => others.includes(name))) return null
     const all = [...new Set([...others, ...named])]
     const isFirst = foreseen.model === null && model !== undefined
@@ -173,29 +167,39 @@ export class TimedTurns implements SocketMeter {
   }
 
   async #change(
-    next: Foreseen,
-    delegates: readonly (string | null)[],
+    next: Foreseen | null,
+    delegates: readonly Delegate[],
     eventId: string | null,
     had: Verdict = PASS,
   ): Promise<Verdict> {
-    const changed = Promise.withResolvers<void>()
-    await this.#delegated.standBack(changed.promise)
-    const refusedHere = await this.#advance.change(next)
-    changed.resolve()
-    await this.#delegated.pending
-    const refused = refusedHere ?? (await this.#delegated.change(delegates))
-    return refused === null ? had : refusedBy(refused, eventId)
+    const before = this.#advance.foreseen
+    if (before === null) return had
+    const first = next === null ? null : await this.#changeMinute(next)
+    if (first !== null) return refusedBy(first, eventId)
+    const refused = await this.#delegated.change(delegates)
+    if (refused === null) return had
+    if (next !== null) await this.#changeMinute(before)
+    return refusedBy(refused, eventId)
   }
 
-  #refuse(detail: string, eventId: string | null): Verdict {
+  /** It comes first: behind the larger hold it might wait for ever. */
+  async #changeMinute(next: Foreseen): Promise<RefusedAdvance | null> {
+    const changed = Promise.withResolvers<void>()
+    await this.#delegated.standBack(changed.promise)
+    const refused = await this.#advance.change(next)
+    changed.resolve()
+    await this.#delegated.pending
+    return refused
+  }
+
+  #refuseUnread(detail: string): Verdict {
     const planned = planForeseen(this.#foreseen, this.#gateway)
-    const refused = refuseTurn(this.#handshake, planned, refuse('bad_request', detail), this.#gateway)
-    return refusedBy(refused, eventId)
+    return refusedBy(refuseTurn(this.#handshake, planned, refuse('bad_request', detail), this.#gateway), null)
   }
 
   #shown({ model, delegates }: SessionSettings): void {
     this.#modelShown = model ?? this.#modelShown
-    this.#delegates = delegates ?? this.#delegates
+    this.#delegated.learn(delegates)
     const { foreseen } = this.#advance
     if (foreseen === null) return
     if (this.#clock.isIdle) {
@@ -237,11 +241,10 @@ export class TimedTurns implements SocketMeter {
     else this.#renew(settled)
   }
 
-  /** The minute comes first: behind the larger hold it might wait for ever. */
   #followDelegates(): void {
     const { pending } = this.#advance
-    if (pending === null) this.#delegated.follow(this.#delegates)
-    else void pending.then(() => this.#followDelegates())
+    if (pending !== null) void pending.then(() => this.#followDelegates())
+    else this.#delegated.hold()
   }
 
   #renew(settled: Promise<void>): void {
