@@ -49,10 +49,12 @@ const EVENTS_BYTES_MAX = 1024 * 1024
 const BEGUN_IDS_MAX = 256
 
 /** What the sockets of a session share: several may be told of the same work, and it is billed once. */
-export class SharedWork {
+class SharedWork {
   readonly asked: Asked[] = []
   readonly begunIds = new RecentIds(BEGUN_IDS_MAX)
 }
+
+const WORK = new WeakMap<object, SharedWork>()
 
 /**
  * What a Live session has other models do, each piece of work a call. A client asks for it, or the session begins it by
@@ -97,10 +99,11 @@ export class DelegatedResponses {
   }
 
   /** It is this session's. */
-  join(work: SharedWork): void {
-    if (this.#work === work) return
-    work.asked.push(...this.#work.asked)
+  join(session: object): void {
+    const work = WORK.get(session) ?? this.#work
+    if (work !== this.#work) work.asked.push(...this.#work.asked)
     this.#work = work
+    WORK.set(session, work)
   }
 
   /** The session is to have these work too. Refused, all stays as it was. */

@@ -2,12 +2,11 @@ import type { Usage } from '../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import { isSound, type SessionEvent, soundMs } from '../providers/realtime-events.ts'
 import { liveUsage, type Translated, translationUsage } from '../providers/socket-usage.ts'
-import { SharedWork } from './delegated-responses.ts'
 
 /** Counts what a session uses by the time. */
 export interface SessionClock {
-  /** What other sockets of the session share; null where it has none, or is not known. */
-  readonly work: SharedWork | null
+  /** The same for all sockets of a session; null where there is but one, or while it is not known. */
+  readonly session: object | null
   readonly bytesPerMs: number
   /** It is billed elsewhere. */
   readonly isIdle: boolean
@@ -29,7 +28,6 @@ interface LiveSession {
   settledSeconds: number
   /** Maybe it was paid for on another node, or before this one was started. */
   readonly isOlder: boolean
-  readonly work: SharedWork
 }
 
 /** Beyond it the oldest that nobody meters are forgotten. */
@@ -41,8 +39,7 @@ export class LiveSessions {
 
   /** It is metered by the socket, unless there is another one. */
   join(id: string, socket: object, isOlder: boolean): LiveSession {
-    const work = new SharedWork()
-    const session = this.#sessions.get(id) ?? { meteredBy: null, settledSeconds: 0, isOlder, work }
+    const session = this.#sessions.get(id) ?? { meteredBy: null, settledSeconds: 0, isOlder }
     session.meteredBy ??= socket
     this.#sessions.set(id, session)
     if (this.#sessions.size > SESSIONS_MAX) this.#forgetOne()
@@ -79,8 +76,8 @@ export class LiveClock implements SessionClock {
     return this.#session !== null && this.#session.meteredBy !== this
   }
 
-  get work(): SharedWork | null {
-    return this.#session?.work ?? null
+  get session(): object | null {
+    return this.#session
   }
 
   get isDue(): boolean {
@@ -130,7 +127,7 @@ const NOTHING: Translated = { audioInMs: 0, audioOutMs: 0, textChars: 0 }
 /** Nothing tells what a translation has used but what passed. */
 export class TranslationClock implements SessionClock {
   readonly isIdle = false
-  readonly work = null
+  readonly session = null
   readonly bytesPerMs = PCM_BYTES_PER_MS
   #passed = NOTHING
 

@@ -86,7 +86,7 @@ export class TimedTurns implements SocketMeter {
     if (event === null) return
     const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
-    if (this.#clock.work !== null) this.#delegated.join(this.#clock.work)
+    if (this.#clock.session !== null) this.#delegated.join(this.#clock.session)
     if (wasIdle && !this.#clock.isIdle) this.#resume()
     if (event.session !== null) this.#shown(event.session)
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
