@@ -160,10 +160,10 @@ export class TurnCall implements LeftReply {
     return this.#bytesOut
   }
 
-  /** It was admitted in advance, and is under way now: its time begins here. */
-  takenOver(): void {
+  /** It was admitted in advance, and is under way now: its time begins here. `as`: what it has turned out to be. */
+  takenOver(as: PlannedTurn = this.call): void {
     this.#startedMs = this.#gateway.clock.monotonicMs()
-    this.call = { ...this.call, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
+    this.call = { ...this.call, ...as, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
   }
 
   /** The message that begins it goes upstream. `reader`: what reads the events that come of it. */

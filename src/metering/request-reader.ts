@@ -65,6 +65,13 @@ export function readerFor(
   return coding === 'identity' ? scanner : readEncoded(scanner, coding.coding)
 }
 
+/** What JSON says that is there as a whole. */
+export function readAtOnce(text: Buffer, names: Place): RequestFacts {
+  const json = new RequestJson(names)
+  json.write(text)
+  return json.end()
+}
+
 function readEncoded(scanner: Scanner, coding: string): RequestReader {
   const { decodedBodyBytesMax, decodedRatioMax: ratioMax } = limits
   const decoder = decodeCopy(coding, decodedBodyBytesMax, (bytes) => scanner.write(bytes), { ratioMax })
