@@ -23,6 +23,7 @@ import {
   planForeseen,
   type RefusedAdvance,
 } from './advance-hold.ts'
+import { AskedResponses } from './asked-responses.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -42,15 +43,6 @@ import {
 } from './turn-call.ts'
 
 type ClientEvent = SessionMessage & { readonly kind: 'event' }
-
-/** A turn whose `response.create` upstream has, and which it has not begun. */
-interface Asked {
-  readonly turn: TurnCall
-  readonly eventId: string | null
-  /** That it names itself. */
-  readonly model: string | undefined
-  readonly isBeside: boolean
-}
 
 /** A response that has begun. */
 interface Running extends BegunResponse {
@@ -78,9 +70,7 @@ export class RealtimeTurns implements SocketMeter {
   readonly #responses: AdvanceHold
   readonly #transcripts: InputTranscripts
   readonly #settlements: TurnSettlements
-  readonly #asked: Asked[] = []
-  /** Those that an error has ended. If a response begins after all, the hold of one of them is its. */
-  readonly #rejected: Asked[] = []
+  readonly #asked: AskedResponses
   readonly #running = new Map<string, Running>()
   readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
   readonly #usages = new ResponseUsages()
@@ -103,11 +93,20 @@ export class RealtimeTurns implements SocketMeter {
     this.#responses = new AdvanceHold(handshake, gateway, onlyTranscribes ? null : foreseen, closing)
     const onEach = () => this.#socket?.turnEnded()
     this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
-    this.#transcripts = new InputTranscripts(handshake, gateway, this.#settlements, onlyTranscribes, closing)
+    this.#asked = new AskedResponses(onEach, (asked) => {
+      if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
+    })
+    const events = { onRefused: closing, onEnded: onEach }
+    this.#transcripts = new InputTranscripts(handshake, gateway, this.#settlements, onlyTranscribes, events)
   }
 
   get running(): number {
-    return this.#asked.length + this.#running.size + this.#transcripts.running
+    return this.#asked.running + this.#running.size + this.#transcripts.running
+  }
+
+  /** With those that are waited for no more. */
+  get #open(): number {
+    return this.#asked.open + this.#running.size + this.#transcripts.open
   }
 
   async open() {
@@ -147,9 +146,8 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    // One that an error seemed to be about may begin.
-    if (this.running + this.#rejected.length === 0) return 0
-    return this.#gateway.onLeave === 'finish' ? limits.finishMs : limits.readOnMs
+    if (this.running > 0 && this.#gateway.onLeave === 'finish') return limits.finishMs
+    return this.#open > 0 || this.#asked.mayBegin ? limits.readOnMs : 0
   }
 
   async end(abandoned: boolean): Promise<void> {
@@ -158,14 +156,15 @@ export class RealtimeTurns implements SocketMeter {
       const error = new Error('upstream closed the socket')
       const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
       for (const [id, running] of this.#running) this.#use(id, running, this.#estimate(running), cut)
-      for (const asked of this.#asked.splice(0)) {
+      const { unanswered, rejected } = this.#asked.end()
+      for (const asked of unanswered) {
         const { turn } = asked
         // Upstream has broken off before it said a word, or was not let.
         const never: CallEnd = { kind: 'failed', error, sent: true, whole: true }
         const begun = this.#begin(turn, asked.model)
         this.#settlements.add(abandoned ? turn.endWith(this.#estimate(begun), cut) : turn.end(never))
       }
-      for (const { turn } of this.#rejected.splice(0)) this.#settlements.add(turn.reject(400))
+      for (const { turn } of rejected) this.#settlements.add(turn.reject(400))
       this.#transcripts.end(abandoned, cut)
       this.#settlements.add(this.#responses.end())
     }
@@ -254,7 +253,7 @@ export class RealtimeTurns implements SocketMeter {
     const { model, outputTokensMax = this.#foreseen.outputTokensMax } = response
     const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
     const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
-    if (this.running >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
+    if (this.#open >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
     const turn = await this.#holdFor(planned)
     if (!('call' in turn)) {
       if (turn.kind !== 'refused') return { kind: 'dropped' }
@@ -265,7 +264,7 @@ export class RealtimeTurns implements SocketMeter {
       sent: () => {
         turn.sent(payload, null)
         this.#read(event, payload)
-        this.#asked.push({ turn, eventId, model, isBeside })
+        this.#asked.add({ turn, eventId, model, isBeside })
       },
       unsent: () => this.#giveBack(turn),
     }
@@ -314,32 +313,19 @@ export class RealtimeTurns implements SocketMeter {
     this.#transcripts.shown(transcription)
   }
 
-  /** Those without an id are answered without one: of two, it may be the other. Holds are alike, so it does not matter whose stays. */
   #failed({ aboutEventId }: SessionEvent): void {
-    const at = this.#asked.findIndex(({ eventId }) => eventId === aboutEventId)
-    const [asked] = at === -1 ? [] : this.#asked.splice(at, 1)
-    if (asked === undefined) return
+    const asked = this.#asked.failed(aboutEventId)
+    if (asked === null) return
     if (!this.#eventIds.isUnique(aboutEventId) || !this.#responses.giveBack(asked.turn))
-      this.#keepRejected(asked)
+      this.#asked.keepRejected(asked)
     this.#socket?.turnEnded()
-  }
-
-  /** The error may be about another message: for a while what it held is for nothing but a response that begins. */
-  #keepRejected(asked: Asked): void {
-    this.#rejected.push(asked)
-    setTimeout(() => {
-      const at = this.#rejected.indexOf(asked)
-      if (at === -1) return
-      this.#rejected.splice(at, 1)
-      if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
-    }, limits.silentTurnMs).unref()
   }
 
   #began({ responseId }: SessionEvent, payload: Buffer): Running | null {
     const id = responseId ?? ''
     const known = this.#running.get(id)
     if (known !== undefined || this.#settledIds.has(id)) return known ?? null
-    const asked = this.#asked.shift() ?? this.#rejected.shift()
+    const asked = this.#asked.takeNext()
     const turn = asked?.turn ?? this.#responses.take()
     const running = this.#begin(turn, asked?.model)
     // What is beside the conversation leaves it what came for it.

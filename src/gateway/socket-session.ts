@@ -315,7 +315,8 @@ export class SocketSession {
   /** Its close frame had its turn: all that it sent before is upstream, or refused. */
   #clientCloses({ wire, payload }: FramePart): void {
     // Upstream would stop to work, and to say what that took. The client is answered here instead.
-    if (this.#meter.running > 0) this.close(payload.length < 2 ? 1000 : payload.readUInt16BE(0), '')
+    const mayCost = this.#meter.running > 0 || this.#meter.readOnMs() > 0
+    if (mayCost) this.close(payload.length < 2 ? 1000 : payload.readUInt16BE(0), '')
     else {
       this.#sendUpstream([wire])
       this.#leaveTimer ??= setTimeout(() => this.#closeUpstream(), limits.socketCloseMs)

@@ -175,24 +175,26 @@ test('a hold that is given back is only for what may begin by itself where it is
   socket.ws.terminate()
 })
 
-test('a response that an error seemed to be about is paid for, though the client has left', async () => {
-  const { id, socket } = await open()
-  playResponses(USED)
-  const { answer } = upstream
-  let begin = (): void => undefined
-  upstream.answer = (message, tell) => {
-    if (dig(message, 'type') === 'bogus') tell({ type: 'error', error: { event_id: null } })
-    else
-      begin = () => {
-        answer(message, tell)
-        answer({ type: 'finish' }, tell)
+for (const leave of ['terminate', 'close'] as const)
+  for (const eventId of [undefined, 'mine'])
+    test(`a response that an error seemed to be about is paid for, though the client has left (${leave}, ${eventId})`, async () => {
+      const { id, socket } = await open()
+      playResponses(USED)
+      const { answer } = upstream
+      let begin = (): void => undefined
+      upstream.answer = (message, tell) => {
+        if (dig(message, 'type') === 'bogus') tell({ type: 'error', error: { event_id: null } })
+        else
+          begin = () => {
+            answer(message, tell)
+            answer({ type: 'finish' }, tell)
+          }
       }
-  }
-  socket.send({ type: 'response.create' })
-  socket.send({ type: 'bogus' })
-  await socket.takeType('error')
-  socket.ws.terminate()
-  await socket.closed()
-  begin()
-  assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
-})
+      socket.send({ type: 'response.create', event_id: eventId })
+      socket.send({ type: 'bogus' })
+      await socket.takeType('error')
+      socket.ws[leave]()
+      await socket.closed()
+      begin()
+      assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
+    })
