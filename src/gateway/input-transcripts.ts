@@ -142,6 +142,7 @@ export class InputTranscripts {
         if (event.usage !== null) this.#settle(item, event)
         else {
           this.#giveBack(this.#takeExpected(item)?.turn ?? null)
+          this.#onEnded()
         }
         return
       // It is heard, but upstream says nothing more of it.

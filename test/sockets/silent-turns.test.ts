@@ -100,3 +100,24 @@ for (const [what, begin] of begins) {
     await stopped
   })
 }
+
+test('a shutdown does not wait for a transcript that has failed, though nothing was held for it', async () => {
+  const stopping = await playUpstream(GREETING, { settings: { drainMs: 10 * limits.silentTurnMs } })
+  const [{ socket: idle }, { id, socket }] = [await open(stopping), await open(stopping)]
+  let fail = (): void => undefined
+  stopping.answer = (_message, say) => {
+    const items = ['item_1', 'item_2', 'item_3']
+    for (const item of items) say({ type: 'input_audio_buffer.committed', item_id: item })
+    const [last, ...others] = items.reverse()
+    for (const item of others)
+      say({ type: `${NAME}.completed`, item_id: item, usage: { type: 'duration', seconds: 60 } })
+    fail = () => say({ type: `${NAME}.failed`, item_id: last, error: { message: 'It was too quiet.' } })
+  }
+  socket.send({ type: 'input_audio_buffer.commit' })
+  await until('the others are paid for', async () => (await stopping.costs(id)).length === 2)
+  const stopped = stopping.close()
+  await idle.closed()
+  fail()
+  assert.equal((await socket.closed()).code, 1012)
+  await stopped
+})
