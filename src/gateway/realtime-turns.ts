@@ -82,6 +82,7 @@ export class RealtimeTurns implements SocketMeter {
   /** What came since the last response began. */
   #heardMs = 0
   #readBytes = 0
+  #isRefused = false
   #isOver = false
 
   /** `model`: of the query. Null: the session will show it, or it only writes down what it hears. */
@@ -393,9 +394,12 @@ export class RealtimeTurns implements SocketMeter {
     this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
   }
 
+  /** Nothing more can be held. What runs with a key that was revoked goes to its end. */
   #close({ refusal, requestId }: RefusedAdvance): void {
-    this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
-    this.#socket?.close(1008, refusal.message)
+    if (!this.#isRefused) this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
+    this.#isRefused = true
+    if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
+    else this.#socket?.close(1008, refusal.message)
   }
 }
 

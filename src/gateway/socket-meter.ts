@@ -36,6 +36,8 @@ export type Unopened = ({ readonly kind: 'refused' } & Denial) | { readonly kind
 export interface MeteredSocket {
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void
+  /** The key is not in force any more: it closes with the last turn. */
+  revoked(): void
   /** A turn is over, or will not begin. */
   turnEnded(): void
 }

@@ -112,6 +112,7 @@ export class SocketSession {
     this.#meter.start({
       close: (code, reason) => this.close(code, reason),
       refuse: (refusal, about) => this.#tell(this.#parts.errorEvent(refusal, about)),
+      revoked: () => this.revoked(),
       turnEnded: () => this.#turnEnded(),
     })
     this.#upstream.receive({
