@@ -245,7 +245,8 @@ export class RealtimeTurns implements SocketMeter {
     if (first !== null) return refusedBy(first, eventId)
     const refused = transcription === undefined ? null : await this.#transcripts.advance.change(transcription)
     if (refused === null) return PASS
-    if (next !== null) await this.#responses.change(before)
+    if (next !== null) this.#responses.follow(before)
+    await this.#responses.pending
     return refusedBy(refused, eventId)
   }
 
