@@ -50,6 +50,8 @@ interface Running extends BegunResponse {
   turn: TurnCall | null
   /** What it has used, if it has ended meanwhile. */
   used: Usage | null
+  /** Nobody asked for it, and the client had left when it began. */
+  readonly isUnheard: boolean
 }
 
 const PASS: Verdict = { kind: 'pass' }
@@ -102,7 +104,8 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   get running(): number {
-    return this.#asked.running + this.#running.size + this.#transcripts.running
+    const heard = [...this.#running.values()].filter(({ isUnheard }) => !isUnheard)
+    return this.#asked.running + heard.length + this.#transcripts.running
   }
 
   /** With those that are waited for no more. */
@@ -137,8 +140,10 @@ export class RealtimeTurns implements SocketMeter {
     if (event.session !== null) this.#shown(event.session)
     this.#transcripts.observe(event)
     if (event.type === 'error') this.#failed(event)
-    else if (event.type === 'response.created') this.#began(event, payload)
-    else if (event.type === 'response.done') this.#ended(event, payload)
+    else if (event.type === 'response.created') {
+      // Only what ran when the client left is worth reading for.
+      if (this.#began(event, payload)?.isUnheard === true) this.#socket?.turnEnded()
+    } else if (event.type === 'response.done') this.#ended(event, payload)
     else if (event.responseId !== null) this.#said(event, payload)
   }
 
@@ -329,7 +334,8 @@ export class RealtimeTurns implements SocketMeter {
     if (known !== undefined || this.#settledIds.has(id)) return known ?? null
     const asked = this.#asked.takeNext()
     const turn = asked?.turn ?? this.#responses.take()
-    const running = this.#begin(turn, asked?.model)
+    const isUnheard = asked === null && this.#socket?.isLeft === true
+    const running = { ...this.#begin(turn, asked?.model), isUnheard }
     // What is beside the conversation leaves it what came for it.
     if (asked?.isBeside !== true) {
       this.#heardMs = 0
@@ -346,7 +352,7 @@ export class RealtimeTurns implements SocketMeter {
     const model = this.#modelShown ?? this.#foreseen.model
     const models = modelAsked === undefined ? [model] : [model, modelAsked]
     const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    return { turn, used: null, models, soundBytes: 0, writtenBytes: 0, ...came }
+    return { turn, used: null, isUnheard: false, models, soundBytes: 0, writtenBytes: 0, ...came }
   }
 
   /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */

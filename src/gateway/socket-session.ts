@@ -109,7 +109,11 @@ export class SocketSession {
   }
 
   start(): void {
+    const isLeft = () => this.#isClientGone || this.#closing !== null
     this.#meter.start({
+      get isLeft() {
+        return isLeft()
+      },
       close: (code, reason) => this.close(code, reason),
       refuse: (refusal, about) => this.#tell(this.#parts.errorEvent(refusal, about)),
       revoked: () => this.revoked(),

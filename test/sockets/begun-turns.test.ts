@@ -5,21 +5,24 @@ import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 
 const transcription = { model: 'whisper-1' }
-const session = { type: 'realtime', model: 'gpt-realtime', audio: { input: { transcription } } }
+const GREETING = {
+  type: 'session.created',
+  session: { type: 'realtime', model: 'gpt-realtime', audio: { input: { transcription } } },
+}
 
 let upstream: PlayedUpstream
 before(async () => {
-  upstream = await playUpstream({ type: 'session.created', session })
+  upstream = await playUpstream(GREETING)
 })
 after(() => upstream.close())
 
 /** A socket of which a message has reached upstream, which then says what the test has it say. */
-async function open(message: object) {
-  const { id, key } = await upstream.gateway.createKey('socket', { monthly_budget_usd: 50 })
-  const socket = await upstream.open('/v1/realtime?model=gpt-realtime', key)
+async function open(message: object, played = upstream) {
+  const { id, key } = await played.gateway.createKey('socket', { monthly_budget_usd: 50 })
+  const socket = await played.open('/v1/realtime?model=gpt-realtime', key)
   await socket.takeType('session.created')
   const reached = new Promise<(event: object) => void>((resolve) => {
-    upstream.answer = (_message, say) => resolve(say)
+    played.answer = (_message, say) => resolve(say)
   })
   socket.send(message)
   const say = await reached
@@ -69,4 +72,20 @@ test('transcripts under way when the key is revoked come to their ends and are p
   assert.equal(count(WRITTEN), 4)
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
   assert.deepEqual(await upstream.costs(id), Array(4).fill(['whisper-1', 0.06]))
+})
+
+test('what ran when the client left is read to its end, and what begins after that is cut with it', async () => {
+  const finishing = await playUpstream(GREETING, { settings: { onLeave: 'finish' } })
+  const { id, socket, say } = await open({ type: 'response.create' }, finishing)
+  say(created('resp_1'))
+  await socket.takeType('response.created')
+  socket.ws.close()
+  await socket.closed()
+  say(created('resp_2'))
+  say(done('resp_1'))
+  await until('nothing is held', async () => (await finishing.heldUsd(id)) === 0, { withinMs: 10_000 })
+  const costs = await finishing.costs(id)
+  assert.equal(costs.length, 2)
+  assert.ok(costs.some(([, usd]) => usd === 0.128))
+  await finishing.close()
 })
