@@ -34,8 +34,12 @@ export type Unopened = ({ readonly kind: 'refused' } & Denial) | { readonly kind
 
 /** What a meter may have its socket do. */
 export interface MeteredSocket {
+  /** The client is gone, or is being told to go. */
+  readonly isLeft: boolean
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void
+  /** The key is not in force any more: it closes with the last turn. */
+  revoked(): void
   /** A turn is over, or will not begin. */
   turnEnded(): void
 }

@@ -109,9 +109,14 @@ export class SocketSession {
   }
 
   start(): void {
+    const isLeft = () => this.#isClientGone || this.#closing !== null
     this.#meter.start({
+      get isLeft() {
+        return isLeft()
+      },
       close: (code, reason) => this.close(code, reason),
       refuse: (refusal, about) => this.#tell(this.#parts.errorEvent(refusal, about)),
+      revoked: () => this.revoked(),
       turnEnded: () => this.#turnEnded(),
     })
     this.#upstream.receive({
@@ -330,7 +335,8 @@ export class SocketSession {
   /** Its close frame had its turn: all that it sent before is upstream, or refused. */
   #clientCloses({ wire, payload }: FramePart): void {
     // Upstream would stop to work, and to say what that took. The client is answered here instead.
-    if (this.#meter.running > 0) this.close(payload.length < 2 ? 1000 : payload.readUInt16BE(0), '')
+    const mayCost = this.#meter.running > 0 || this.#meter.readOnMs() > 0
+    if (mayCost) this.close(payload.length < 2 ? 1000 : payload.readUInt16BE(0), '')
     else {
       this.#sendUpstream([wire])
       this.#leaveTimer ??= setTimeout(() => this.#closeUpstream(), limits.socketCloseMs)
