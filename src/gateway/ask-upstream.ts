@@ -1,6 +1,6 @@
 import { firstValue } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import type { Surface } from '../kernel/surface.ts'
 import { objectOf, scalars } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'

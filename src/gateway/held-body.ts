@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, ChunkList, copyIfBorrowed } from '../kernel/memory.ts'
 import type { BodyRoom, KeyShare } from './key-shares.ts'
 
 const PART_BYTES = 256 * 1024

@@ -1,6 +1,6 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import { type Meter, MeterAround, type Metered } from '../metering/meter.ts'

@@ -1,6 +1,6 @@
 import { firstValue } from '../http/raw-headers.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { type Metered, NOTHING_SHOWN, type Shown, SilentMeter, type Stage } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { isJsonType } from '../providers/usage/create-meter.ts'

@@ -1,4 +1,4 @@
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { BoundedCopy } from './bounded-copy.ts'
 import { type Picked, type Place, UNREAD, Written } from './json-place.ts'
 import type { JsonScanLimits } from './json-scan.ts'

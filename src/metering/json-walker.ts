@@ -1,4 +1,4 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
   AFTER,

@@ -1,5 +1,5 @@
+import type { Borrowed } from '../kernel/memory.ts'
 import { addBounds, type Bound, NO_COST } from '../kernel/money.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Ambiguity, RequestFacts } from '../metering/request-facts.ts'
 import { type RequestReader, readerFor } from '../metering/request-reader.ts'

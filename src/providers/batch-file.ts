@@ -1,5 +1,5 @@
+import type { Borrowed } from '../kernel/memory.ts'
 import type { Bound } from '../kernel/money.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { JsonLines } from '../metering/json-lines.ts'
 import { type Picked, WatchedNames } from '../metering/json-place.ts'

@@ -1,4 +1,4 @@
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { JsonLines } from '../metering/json-lines.ts'
 import { handedOver, objectOf, type Picked, type Place, PRESENCE, SCALAR } from '../metering/json-place.ts'
 import type { Meter, Metered } from '../metering/meter.ts'

@@ -1,4 +1,4 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { handedOver, objectOf, type Place, TEXT } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'

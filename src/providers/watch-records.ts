@@ -1,5 +1,5 @@
+import type { Borrowed } from '../kernel/memory.ts'
 import type { Bound } from '../kernel/money.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { PickedObject } from '../metering/json-place.ts'
 import type { JsonScan } from '../metering/json-scan.ts'
