@@ -11,11 +11,11 @@ import { type Denial, deny, refuseRequest } from './deny.ts'
 import { originFor } from './edit-reply.ts'
 import { endedCall, refuseCall } from './ended-call.ts'
 import type { Gateway } from './gateway.ts'
+import type { Sender } from './held-body.ts'
 import { askForStored } from './leave.ts'
 import { parseCredential, surfaceOf } from './parse-credential.ts'
 import { findMadeFrom, planCall } from './plan.ts'
 import { checkKeyBeforeBody, countableInput, readBody } from './read.ts'
-import type { Sender } from './receive-body.ts'
 import {
   explainFailure,
   refuseEndpoint,

@@ -20,8 +20,13 @@ import { watchRecords } from '../providers/watch-records.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
 import type { Denial } from './deny.ts'
 import type { CountableInput } from './estimate-usage.ts'
-import type { HeldBody } from './held-body.ts'
-import { type ReceiveOptions, receiveBody, refuseAnnouncedLength, type Sender } from './receive-body.ts'
+import {
+  type HeldBody,
+  type ReceiveOptions,
+  receiveBody,
+  refuseAnnouncedLength,
+  type Sender,
+} from './held-body.ts'
 
 /** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
 export type RequestBody =
