@@ -7,7 +7,7 @@ import type { Ambiguity, RecordsFound } from '../metering/request-facts.ts'
 import type { RecordWatch } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import type { Endpoint } from './endpoint.ts'
-import { ModelNames, readItem, readModels } from './read-models.ts'
+import { ModelNames, readItem, readModels } from './named-models.ts'
 import { BATCH, ITEM_CONTENT, isPickedObject, PROMPTS, withItems } from './request-members.ts'
 import { SURFACES } from './surfaces.ts'
 
