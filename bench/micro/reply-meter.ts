@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { createMeter } from '../../src/providers/usage/create-meter.ts'
+import type { createMeter } from '../../src/providers/surfaces.ts'
 
 /**
  * What metering costs for a whole reply, in microseconds: of this tree, and of others whose folders are given, in turns.
@@ -130,7 +130,7 @@ const folders = [
 ]
 const creators: CreateMeter[] = []
 for (const folder of folders) {
-  const module = (await import(`${folder}/src/providers/usage/create-meter.ts`)) as {
+  const module = (await import(`${folder}/src/providers/surfaces.ts`)) as {
     createMeter: CreateMeter
   }
   creators.push(module.createMeter)

@@ -4,7 +4,7 @@ import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { UsageCutter } from '../providers/chat-usage/cut-usage-out.ts'
 import { type ByteEditor, RecodedStream, type TakeBytes } from '../providers/chat-usage/recode-stream.ts'
-import { isJsonType } from '../providers/usage/create-meter.ts'
+import { isJsonType } from '../providers/surfaces.ts'
 
 /** Changes a reply on its way to the client. */
 export interface ReplyEditor {

@@ -5,7 +5,7 @@ import { codingOf } from '../metering/content-coding.ts'
 import { type CopyDecoder, decodeCopy } from '../metering/decode-copy.ts'
 import { type Meter, MeterAround, type Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { createMeter } from '../providers/usage/create-meter.ts'
+import { createMeter } from '../providers/surfaces.ts'
 
 /**
  * Looks at a reply as it passes. It cannot change or fail it, and never looks away: rather upstream waits. Of a reply

@@ -1,9 +1,8 @@
 import type { Refusal } from '../kernel/errors.ts'
-
 import type { Usage } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { createMeter } from '../providers/usage/create-meter.ts'
+import { createMeter } from '../providers/surfaces.ts'
 import { type AdmitResult, admit, admitAtOnce } from './admit.ts'
 import type { ReplyHead } from './answer.ts'
 import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'

@@ -4,7 +4,7 @@ import { handedOver, objectOf, type Picked, type Place, PRESENCE, SCALAR } from 
 import type { Meter, Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
 import { isPickedObject } from './request-members.ts'
-import { createMeter } from './usage/create-meter.ts'
+import { createMeter } from './surfaces.ts'
 
 /** A line of the results, of Messages and of Chat. */
 const LINE: Place = objectOf({

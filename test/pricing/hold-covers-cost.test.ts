@@ -7,7 +7,7 @@ import { modelAsked } from '../../src/metering/request-facts.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
-import { createMeter } from '../../src/providers/usage/create-meter.ts'
+import { createMeter } from '../../src/providers/surfaces.ts'
 import { watchRecords } from '../../src/providers/watch-records.ts'
 import { anyCharacter } from '../support/any-character.ts'
 import {
