@@ -9,8 +9,7 @@ import type { DeferredObject, DeferredStore } from '../ledger/deferred.ts'
 import type { RequestLogStore } from '../ledger/request-log.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { PriceVersion } from '../pricing/price-book.ts'
-import { rateFigures } from '../pricing/rate.ts'
-import { type KeptRating, readRating, writeRating } from '../pricing/rating-text.ts'
+import { type KeptRating, rateFigures, readRating, writeRating } from '../pricing/rate.ts'
 import { BatchResults } from '../providers/batch-results.ts'
 import { videoUsage } from '../providers/chat/videos.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
@@ -80,7 +79,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     const id = priceVersion ?? ''
     if (last?.id === id) return last.version
     // Loaded when it is first needed: few gateways need it.
-    const { readVersion } = await import('../pricing/rate-again.ts')
+    const { readVersion } = await import('../pricing/rate.ts')
     const json = await store.readPriceVersion(id)
     const version = json === null ? null : readVersion(json)
     if (version === null) throw new Error(`the price version of ${requestId} cannot be read`)

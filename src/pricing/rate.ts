@@ -1,8 +1,9 @@
 import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import { type Discount, payableFor } from './discount.ts'
+import { type Discount, payableFor, readDiscount } from './discount.ts'
 import { multipliedBy, plainAmountOf, Totals } from './exact-amount.ts'
-import { describeModifiers, MULTIPLIER_ONE } from './modifiers.ts'
+import { loadBook } from './load-book.ts'
+import { describeModifiers, MULTIPLIER_ONE, ONE } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import {
   isTool,
@@ -169,4 +170,111 @@ function describe({ model, tariffs }: PartPrice, usage: Usage, context: RatingCo
   if (tariffs.listed && tariffs.tier !== 'standard') said.push(tariffs.tier)
   if (tariffs.long) said.push('long context')
   return [...said, ...describeModifiers(model.factors, usage, context, formatUsd)]
+}
+
+/** How a call was rated, apart from its usage and its prices, as it is kept with the call. */
+export interface KeptRating {
+  readonly context: RatingContext
+  readonly discount: Discount
+}
+
+/** The last text for each model, of so many. Calls of one kind are rated alike, and writing how took 2 µs of each. */
+const written = new Map<string | null, KeptRating & { readonly text: string }>()
+const WRITTEN_MAX = 256
+
+export function writeRating(context: RatingContext, discount: Discount): string {
+  const last = written.get(context.modelAsked)
+  if (last !== undefined && last.discount === discount && isSame(last.context, context)) return last.text
+  // One object behind the other: calls differ in the first, and hardly ever in the second.
+  const text = `${JSON.stringify(context).slice(0, -1)},${discountText(discount)}`
+  if (written.size >= WRITTEN_MAX) written.clear()
+  written.set(context.modelAsked, { context, discount, text })
+  return text
+}
+
+function isSame(a: RatingContext, b: RatingContext): boolean {
+  return (
+    a.surface === b.surface &&
+    a.modelAsked === b.modelAsked &&
+    a.endpoint === b.endpoint &&
+    a.regional === b.regional &&
+    a.batch === b.batch &&
+    a.imageToolModel === b.imageToolModel &&
+    a.tierAsked === b.tierAsked &&
+    a.video === b.video
+  )
+}
+
+const discountTexts = new WeakMap<Discount, string>()
+
+/** The members of the discount and the brace behind them. */
+function discountText(discount: Discount): string {
+  const known = discountTexts.get(discount)
+  if (known !== undefined) return known
+  const { payable: keep, overrides } = discount
+  const fraction = (kept: bigint) => formatUsd(ONE - kept)
+  const members = {
+    discount: fraction(keep),
+    ...(overrides.length === 0
+      ? {}
+      : { discounts: Object.fromEntries(overrides.map((each) => [each.pattern, fraction(each.payable)])) }),
+  }
+  const text = JSON.stringify(members).slice(1)
+  discountTexts.set(discount, text)
+  return text
+}
+
+/** The reverse. Null if the text is not one of ours. */
+export function readRating(text: string): KeptRating | null {
+  try {
+    const {
+      discount: all,
+      discounts,
+      ...context
+    } = JSON.parse(text) as RatingContext & {
+      discount: string
+      discounts?: Record<string, string>
+    }
+    const read = readDiscount(all, discounts)
+    return read.kind === 'discount' ? { context, discount: read.discount } : null
+  } catch {
+    return null
+  }
+}
+
+/** What is kept of a call for deriving its bill again. */
+export interface RecordedCall {
+  readonly usage: string
+  readonly rating: string
+  readonly priceVersionJson: string
+}
+
+/** Prices as they were kept; null if they cannot be read. */
+export function readVersion(json: string): PriceVersion | null {
+  const loaded = loadBook(`{"versions":[${json}]}`)
+  return loaded.kind === 'book' ? loaded.book.versions[0] : null
+}
+
+/** Rates a recorded call from its own record: its usage, the way it was rated, and the prices it was rated with. */
+export function createRateAgain(): (call: RecordedCall) => Rating | null {
+  const versions = new Map<string, PriceVersion | null>()
+  const versionOf = (json: string): PriceVersion | null => {
+    const known = versions.get(json)
+    if (known !== undefined) return known
+    const version = readVersion(json)
+    versions.set(json, version)
+    return version
+  }
+  // Calls of one kind are rated alike: reading how took a tenth of an audit's time.
+  let lastRating = ''
+  let kept: KeptRating | null = null
+  return ({ usage, rating, priceVersionJson }) => {
+    const version = versionOf(priceVersionJson)
+    if (rating !== lastRating) kept = readRating(rating)
+    lastRating = rating
+    if (version === null) throw new Error('the price version of the call cannot be read')
+    if (kept === null) throw new Error('how the call was rated cannot be read')
+    const rated = rate(JSON.parse(usage) as Usage, kept.context, version, kept.discount)
+    return rated.kind === 'unpriced' ? null : rated
+  }
 }

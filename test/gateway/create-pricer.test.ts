@@ -6,7 +6,7 @@ import type { Usage } from '../../src/kernel/usage.ts'
 import { modelAsked } from '../../src/metering/request-facts.ts'
 import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
-import { readRating } from '../../src/pricing/rating-text.ts'
+import { readRating } from '../../src/pricing/rate.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
 import { factsOf } from '../providers/request-facts-of.ts'
 
