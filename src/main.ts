@@ -40,7 +40,7 @@ import { answerHealth, createWriteProbe, isHealthPath } from './management/healt
 import type { OwnedParts } from './management/router.ts'
 import { SignInAttempts } from './management/sign-in.ts'
 import { createTokenCounter } from './metering/token-counter.ts'
-import type { Discount } from './pricing/discount.ts'
+import type { Discount } from './pricing/amounts.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
 import { type Certificate, outOfDate, readCertificate } from './read-certificate.ts'

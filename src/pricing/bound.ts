@@ -2,8 +2,7 @@ import type { Bound } from '../kernel/money.ts'
 import type { Fallback } from '../providers/request-limits.ts'
 import type { Advisor, RequestTools } from '../providers/request-tools.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { type Discount, NO_DISCOUNT, payableFor } from './discount.ts'
-import { plainAmountOf, Totals } from './exact-amount.ts'
+import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
 import { MULTIPLIER_ONE, maxRate, multiplierMax } from './modifiers.ts'
 import {
   findModel,

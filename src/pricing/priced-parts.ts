@@ -2,7 +2,7 @@ import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { plainAmountOf } from './exact-amount.ts'
+import { plainAmountOf } from './amounts.ts'
 import { multiplierOf } from './modifiers.ts'
 import {
   type FoundRate,

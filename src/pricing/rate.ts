@@ -1,7 +1,6 @@
 import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
-import { type Discount, payableFor, readDiscount } from './discount.ts'
-import { multipliedBy, plainAmountOf, Totals } from './exact-amount.ts'
+import { type Discount, multipliedBy, payableFor, plainAmountOf, readDiscount, Totals } from './amounts.ts'
 import { loadBook } from './load-book.ts'
 import { describeModifiers, MULTIPLIER_ONE, ONE } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'

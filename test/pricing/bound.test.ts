@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readDiscount } from '../../src/pricing/amounts.ts'
 import { boundOf } from '../../src/pricing/bound.ts'
-import { readDiscount } from '../../src/pricing/discount.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import type { BoundRequest } from '../../src/pricing/rating-context.ts'
 import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Quantities, Usage } from '../../src/kernel/usage.ts'
-import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
+import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadBook, loadListPrices } from '../../src/pricing/load-book.ts'
 import type { PriceVersion } from '../../src/pricing/price-book.ts'
 import { rate } from '../../src/pricing/rate.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Discount, NO_DISCOUNT, readDiscount } from '../../src/pricing/discount.ts'
+import { type Discount, NO_DISCOUNT, readDiscount } from '../../src/pricing/amounts.ts'
 import { readRating, writeRating } from '../../src/pricing/rate.ts'
 import type { RatingContext } from '../../src/pricing/rating-context.ts'
 
