@@ -2,7 +2,7 @@ import { type Fraction, formatUsd, type Nanos } from '../kernel/money.ts'
 import { type Quantities, UNITS, type Unit, type Usage } from '../kernel/usage.ts'
 import { type Discount, multipliedBy, payableFor, plainAmountOf, readDiscount, Totals } from './amounts.ts'
 import { loadBook } from './load-book.ts'
-import { describeModifiers, MULTIPLIER_ONE, ONE } from './modifiers.ts'
+import { describeModifiers, MULTIPLIER_ONE, ONE, type RatingContext } from './modifiers.ts'
 import type { FoundRate, PriceVersion } from './price-book.ts'
 import {
   isTool,
@@ -14,7 +14,6 @@ import {
   resolve,
 } from './priced-parts.ts'
 import { UNIT_PRICES } from './rate-keys.ts'
-import type { RatingContext } from './rating-context.ts'
 
 /** What a call comes to. */
 interface RatedFigures {
