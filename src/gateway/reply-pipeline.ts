@@ -16,7 +16,7 @@ import {
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, isJsonType } from '../providers/surfaces.ts'
 import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
-import { createUrlRewriter, createUsageRemover, type ReplyEditor } from './edit-reply.ts'
+import { createUrlRewriter, createUsageRemover, type ReplyEditor } from './edit-bodies.ts'
 import { Silence } from './estimate-usage.ts'
 import type { ReplyReceiver, UpstreamCall } from './forward.ts'
 import { withoutOutdated } from './forwarded-headers.ts'
