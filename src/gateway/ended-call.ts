@@ -1,12 +1,8 @@
-import { firstValue } from '../http/raw-headers.ts'
 import type { ErrorCode, Refusal } from '../kernel/errors.ts'
-import type { HeaderNames } from '../kernel/header-names.ts'
-import { requestInstantMs } from '../kernel/ids.ts'
-import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { redactEncoded } from '../kernel/secret.ts'
 import { statusOf } from '../providers/surfaces.ts'
 import type { EndedCall } from '../telemetry/ended-call.ts'
+import { describeUnsent, recordable } from './admit.ts'
 import type { Bill } from './bill.ts'
 import type { AdmittedCall, Call } from './call.ts'
 import { deny } from './deny.ts'
@@ -87,31 +83,4 @@ function refusedCall(
     ...{ keyId: null, endpoint, modelServed: null, cut: false, tokens: null, costNanos: 0n },
     ...{ ms: refused.endedAtMs - unsent.startedAtMs, headers: exchange.headers, upstream: null },
   }
-}
-
-/** What the record of a call says that is not sent: it waits, or it is refused. */
-export function describeUnsent(
-  { exchange, target, surface, socketId }: Call,
-  modelAsked: string | null,
-  { clock }: Gateway,
-) {
-  const { names, requestId, method, headers } = exchange
-  return {
-    requestId,
-    startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
-    method,
-    path: recordable(target.path, names),
-    surface,
-    modelAsked: recordable(modelAsked, names),
-    clientIp: exchange.clientIp,
-    userAgent: recordable(firstValue(headers, 'user-agent') ?? null, names),
-    socketId,
-  }
-}
-
-/** Text of a request as its record keeps it: not too much of it, and without secrets. */
-export function recordable<T extends string | null>(text: T, names: HeaderNames): T
-export function recordable(text: string | null, { redact }: HeaderNames): string | null {
-  if (text === null) return null
-  return redactEncoded(text, redact).slice(0, limits.recordedCharsMax)
 }
