@@ -1,14 +1,49 @@
-import type { ErrorCode, Refusal } from '../kernel/errors.ts'
+import { type Exchange, sendWhole } from '../http/exchange.ts'
+import { type ErrorCode, type Refusal, redactRefusal } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { statusOf } from '../providers/surfaces.ts'
+import { type Audience, shapeError, statusOf } from '../providers/surfaces.ts'
+import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { EndedCall } from '../telemetry/ended-call.ts'
 import { describeUnsent, recordable } from './admit.ts'
+import { figureLines } from './answer.ts'
 import type { Bill } from './bill.ts'
 import type { AdmittedCall, Call } from './call.ts'
-import { deny } from './deny.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { explainFailure } from './refusals.ts'
+
+/** Answers with a refusal. On a proxied path it says what it cost, which is nothing. */
+export function deny(
+  exchange: Exchange,
+  audience: Audience,
+  refusal: Refusal,
+  known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
+): void {
+  // A response that has begun cannot become an error; breaking it off is the only honest sign left.
+  if (exchange.res.headersSent) {
+    exchange.res.destroy()
+    return
+  }
+  const shaped = shapeError(audience, redactRefusal(refusal, exchange.names.redact), exchange.requestId)
+  const figures = { costNanos: 0n, listNanos: 0n, balanceNanos: known.balanceNanos ?? null }
+  const lines = audience === 'own' ? [] : figureLines(exchange.names, figures, known.upstreamMs ?? 0)
+  sendWhole(
+    exchange,
+    { ...shaped, headers: [...shaped.headers, ...lines] },
+    { close: refusal.close === true },
+  )
+}
+
+/** The same where nothing was sent upstream: a refusal, and counted as one where upstream was meant. */
+export function refuseRequest(
+  exchange: Exchange,
+  audience: Audience,
+  refusal: Refusal,
+  counts: CallCounts,
+): void {
+  if (audience !== 'own') counts.refused(refusal.code)
+  deny(exchange, audience, refusal)
+}
 
 /** What the log, the traces and the terminal are told of a call that is over. */
 export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {

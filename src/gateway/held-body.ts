@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, ChunkList, copyIfBorrowed } from '../kernel/memory.ts'
-import type { Denial } from './deny.ts'
 import { type BodyRoom, type KeyShare, NoBodyRoom } from './key-shares.ts'
 
 const PART_BYTES = 256 * 1024

@@ -1,6 +1,6 @@
 import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import {
@@ -18,7 +18,6 @@ import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/cha
 import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
 import type { DecodingTurns } from './decoding-turns.ts'
-import type { Denial } from './deny.ts'
 import type { CountableInput } from './estimate-usage.ts'
 import {
   type HeldBody,
