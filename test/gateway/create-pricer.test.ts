@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import { createPricer, type Pricer } from '../../src/gateway/pricer.ts'
 import type { Surface } from '../../src/kernel/surface.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
-import { modelAsked } from '../../src/metering/request-facts.ts'
 import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import { readRating } from '../../src/pricing/rate.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { modelAsked } from '../../src/providers/request-members.ts'
 import { factsOf } from '../providers/request-facts-of.ts'
 
 const loaded = loadListPrices()
