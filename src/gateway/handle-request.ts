@@ -158,7 +158,7 @@ async function serveCall(
       const denial = (await checkKey?.()) ?? (await refuseDelete(call, gateway))
       if (denial !== null) return refuseCall(call, denial.refusal, gateway, denial)
     }
-    meter = meterOf(call, gateway)
+    meter = call.socketId === null ? null : meterOf(call, gateway)
     const refused = meter === null ? null : await meter.open?.()
     const admission = refused ?? (await admit(call, gateway))
     if (admission.kind === 'client_left') return
