@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { runAudit } from './ledger/audit.ts'
 import type { AuditMessage, BooksToAudit } from './ledger/audit-runs.ts'
-import { createRateAgain } from './pricing/rate.ts'
+import { createRateAgain } from './pricing/rate-again.ts'
 
 /** A thread that audits the books once: it reads as `tollgate audit` does, and no call waits for it. */
 

@@ -1,7 +1,7 @@
 import { type Config, readConfig } from '../config.ts'
 import { type AuditReport, runAudit } from '../ledger/audit.ts'
 import type { AuditCounts } from '../ledger/audited.ts'
-import { createRateAgain } from '../pricing/rate.ts'
+import { createRateAgain } from '../pricing/rate-again.ts'
 import { openBooks as openBooksInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger, placeOfBooks } from './books.ts'
 import { defineCommand } from './command.ts'

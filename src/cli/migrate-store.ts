@@ -5,7 +5,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { StoreRefused, StoreUnavailable } from '../kernel/errors.ts'
 import { type Secret, shownDatabase } from '../kernel/secret.ts'
 import { type AuditReport, runAudit } from '../ledger/audit.ts'
-import { createRateAgain } from '../pricing/rate.ts'
+import { createRateAgain } from '../pricing/rate-again.ts'
 import { lockDataDir } from '../store/data-dir.ts'
 import {
   beginMove,

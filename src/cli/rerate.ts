@@ -14,7 +14,7 @@ import {
   rerateCall,
 } from '../ledger/rerate.ts'
 import { versionAt } from '../pricing/price-book.ts'
-import { createRateAgain } from '../pricing/rate.ts'
+import { createRateAgain } from '../pricing/rate-again.ts'
 import { readPricing } from '../read-pricing.ts'
 import { openRerateWriter as openWriterInFile } from '../store/sqlite/ledger-file.ts'
 import { openLedger } from './books.ts'

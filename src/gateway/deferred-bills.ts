@@ -79,7 +79,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
     const id = priceVersion ?? ''
     if (last?.id === id) return last.version
     // Loaded when it is first needed: few gateways need it.
-    const { readVersion } = await import('../pricing/rate.ts')
+    const { readVersion } = await import('../pricing/rate-again.ts')
     const json = await store.readPriceVersion(id)
     const version = json === null ? null : readVersion(json)
     if (version === null) throw new Error(`the price version of ${requestId} cannot be read`)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRateAgain } from '../../src/pricing/rate.ts'
+import { createRateAgain } from '../../src/pricing/rate-again.ts'
 import { shipped } from '../pricing/worked-example.ts'
 
 /** A drawing that nobody named a model for, as it was recorded when such calls cost nothing. */

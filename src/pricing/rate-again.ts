@@ -1,0 +1,41 @@
+import type { Usage } from '../kernel/usage.ts'
+import { loadBook } from './load-book.ts'
+import type { PriceVersion } from './price-book.ts'
+import { type KeptRating, type Rating, rate, readRating } from './rate.ts'
+
+/** What is kept of a call for deriving its bill again. */
+export interface RecordedCall {
+  readonly usage: string
+  readonly rating: string
+  readonly priceVersionJson: string
+}
+
+/** Prices as they were kept; null if they cannot be read. */
+export function readVersion(json: string): PriceVersion | null {
+  const loaded = loadBook(`{"versions":[${json}]}`)
+  return loaded.kind === 'book' ? loaded.book.versions[0] : null
+}
+
+/** Rates a recorded call from its own record: its usage, the way it was rated, and the prices it was rated with. */
+export function createRateAgain(): (call: RecordedCall) => Rating | null {
+  const versions = new Map<string, PriceVersion | null>()
+  const versionOf = (json: string): PriceVersion | null => {
+    const known = versions.get(json)
+    if (known !== undefined) return known
+    const version = readVersion(json)
+    versions.set(json, version)
+    return version
+  }
+  // Calls of one kind are rated alike: reading how took a tenth of an audit's time.
+  let lastRating = ''
+  let kept: KeptRating | null = null
+  return ({ usage, rating, priceVersionJson }) => {
+    const version = versionOf(priceVersionJson)
+    if (rating !== lastRating) kept = readRating(rating)
+    lastRating = rating
+    if (version === null) throw new Error('the price version of the call cannot be read')
+    if (kept === null) throw new Error('how the call was rated cannot be read')
+    const rated = rate(JSON.parse(usage) as Usage, kept.context, version, kept.discount)
+    return rated.kind === 'unpriced' ? null : rated
+  }
+}
