@@ -19,8 +19,7 @@ import {
 } from '../providers/chat-usage/splice-bytes.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { isJsonType, READERS } from '../providers/surfaces.ts'
-import type { DecodingTurns } from './decoding-turns.ts'
-import type { KeyShare } from './key-shares.ts'
+import type { DecodingTurns, KeyShare } from './key-shares.ts'
 import type { RequestBody } from './read.ts'
 import type { UpstreamBody } from './send-request.ts'
 

@@ -17,7 +17,6 @@ import { BatchEntries, type BoundEntry } from '../providers/batch-entries.ts'
 import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { watchRecords } from '../providers/watch-records.ts'
-import type { DecodingTurns } from './decoding-turns.ts'
 import type { CountableInput } from './estimate-usage.ts'
 import {
   type HeldBody,
@@ -26,6 +25,7 @@ import {
   refuseAnnouncedLength,
   type Sender,
 } from './held-body.ts'
+import type { DecodingTurns } from './key-shares.ts'
 
 /** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
 export type RequestBody =
