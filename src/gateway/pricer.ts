@@ -11,7 +11,6 @@ import type { RatingContext } from '../pricing/modifiers.ts'
 import { findModel, type PriceBook, type PriceVersion, versionAt } from '../pricing/price-book.ts'
 import { resolve } from '../pricing/priced-parts.ts'
 import { rateFigures, writeRating } from '../pricing/rate.ts'
-import type { BoundEntry } from '../providers/batch-entries.ts'
 import { type VideoAsked, videoAsked, videoOf, videoUsage } from '../providers/chat/videos.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { type RequestLimits, readLimits, withSearch } from '../providers/request-limits.ts'
@@ -22,6 +21,7 @@ import type { RequestFees } from '../providers/surface.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { NOTHING_UNSEEN, type UnseenWork, unseenWork } from '../providers/unseen-work.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
+import type { BoundEntry } from '../providers/watch-records.ts'
 
 /** What has to be known of a request to say what its call may cost. */
 export interface PricedRequest {

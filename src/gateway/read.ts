@@ -13,10 +13,9 @@ import {
   VIDEO_NAMES,
 } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
-import { BatchEntries, type BoundEntry } from '../providers/batch-entries.ts'
 import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { watchRecords } from '../providers/watch-records.ts'
+import { BatchEntries, type BoundEntry, watchRecords } from '../providers/watch-records.ts'
 import type { CountableInput } from './estimate-usage.ts'
 import {
   type HeldBody,
