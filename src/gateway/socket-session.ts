@@ -1,7 +1,7 @@
 import type { RawConnection } from '../http/raw-connection.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { type FramePart, FrameReader, OPCODE } from '../sockets/frame-reader.ts'
 import { closeFrame, pongFrame, textFrame } from '../sockets/frame-writer.ts'
 import { type Extensions, type Message, MessageReader, messageOf } from '../sockets/message-reader.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
-import { type Borrowed, withBorrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, withBorrowed } from '../kernel/memory.ts'
 import { type Meter, type Metered, SilentMeter } from '../metering/meter.ts'
 import { Silence } from './estimate-usage.ts'
 

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { ChunkList } from '../kernel/chunk-list.ts'
-import { copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { ChunkList, copyIfBorrowed } from '../kernel/memory.ts'
 import { type FramePart, OPCODE } from './frame-reader.ts'
 import { type Deflate, Inflater } from './inflater.ts'
 
