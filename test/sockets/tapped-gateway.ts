@@ -1,8 +1,8 @@
-import assert from 'node:assert/strict'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
 import type { Address } from '../support/raw-client.ts'
 import { startPipe } from '../support/tcp-pipe.ts'
 import { until } from '../support/until.ts'
+import { opcodeOf, splitFrames } from './raw-bench.ts'
 
 /** A gateway whose clients and whose upstream are listened to: what a socket brings on one side leaves it on the other. */
 export interface TappedGateway extends AsyncDisposable {
@@ -10,8 +10,8 @@ export interface TappedGateway extends AsyncDisposable {
   /** Where clients connect. */
   readonly front: Address
   /**
-   * The one socket since this was asked last: all bytes behind its handshake are the same before the gateway and behind it, both ways.
-   * Returns them.
+   * The one socket since this was asked last, when it was closed from both ends: all bytes from its handshake to the close frames
+   * are the same before the gateway and behind it, both ways. Returns them.
    */
   takeSame(): Promise<{ readonly fromClient: Buffer; readonly fromUpstream: Buffer }>
 }
@@ -22,10 +22,11 @@ class Tap {
   readonly toUpstream = (bytes: Buffer) => this.#keep('toUpstream', bytes)
   readonly toClient = (bytes: Buffer) => this.#keep('toClient', bytes)
 
-  /** Behind the head. */
+  /** Behind the head, to the close frame: nothing that comes after it is read. Nothing while there is none. */
   seen(way: 'toUpstream' | 'toClient'): Buffer {
     const bytes = Buffer.concat(this.#chunks[way])
-    return bytes.subarray(bytes.indexOf('\r\n\r\n') + 4)
+    const frames = splitFrames(bytes.subarray(bytes.indexOf('\r\n\r\n') + 4))
+    return Buffer.concat(frames.slice(0, frames.findIndex((frame) => opcodeOf(frame) === 8) + 1))
   }
 
   clear(): void {
@@ -47,21 +48,18 @@ export async function startTappedGateway(
   const chatUrl = `http://${back.host}:${back.port}/v1`
   const gateway = await startGateway({ chatUrl, chatKey: 'sk-upstream', ...options })
   const front = await startPipe(gateway, before)
-  const isSame = (way: 'toUpstream' | 'toClient') => before.seen(way).equals(behind.seen(way))
+  const isSame = (way: 'toUpstream' | 'toClient') =>
+    before.seen(way).length > 0 && before.seen(way).equals(behind.seen(way))
   return {
     gateway,
     front,
     async takeSame() {
-      await until(
-        'the same bytes are on both sides',
-        async () => isSame('toUpstream') && isSame('toClient'),
-        {
-          withinMs: 20_000,
-        },
-      )
-      const seen = { fromClient: before.seen('toUpstream'), fromUpstream: before.seen('toClient') }
-      assert.ok(seen.fromClient.length > 0 && seen.fromUpstream.length > 0)
-      for (const tap of [before, behind]) tap.clear()
+      let seen = { fromClient: Buffer.alloc(0), fromUpstream: Buffer.alloc(0) }
+      const isOver = async () => isSame('toUpstream') && isSame('toClient')
+      await until('all up to the close frames is the same', isOver).finally(() => {
+        seen = { fromClient: before.seen('toUpstream'), fromUpstream: before.seen('toClient') }
+        for (const tap of [before, behind]) tap.clear()
+      })
       return seen
     },
     async [Symbol.asyncDispose]() {
