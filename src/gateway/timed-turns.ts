@@ -87,8 +87,9 @@ export class TimedTurns implements SocketMeter {
     const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
     if (this.#clock.session !== null) this.#delegated.join(this.#clock.session)
-    if (wasIdle && !this.#clock.isIdle) this.#resume()
     if (event.session !== null) this.#shown(event.session)
+    if (this.#clock.isIdle) this.#rest()
+    else if (wasIdle) this.#resume()
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     this.#delegated.observe(event, payload, this.#clock.isIdle)
     this.#settleIfDue(event)
@@ -201,16 +202,18 @@ export class TimedTurns implements SocketMeter {
     this.#modelShown = model ?? this.#modelShown
     this.#delegated.learn(delegates)
     const { foreseen } = this.#advance
-    if (foreseen === null) return
-    if (this.#clock.isIdle) {
-      this.#last = foreseen
-      this.#advance.follow(null)
-      this.#delegated.rest()
-      return
-    }
+    if (foreseen === null || this.#clock.isIdle) return
     if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
       this.#advance.follow(goesBy(foreseen, model))
     this.#followDelegates()
+  }
+
+  /** Another socket meters it. */
+  #rest(): void {
+    if (this.#advance.foreseen === null) return
+    this.#last = this.#advance.foreseen
+    this.#advance.follow(null)
+    this.#delegated.rest()
   }
 
   /** Whoever has metered it has left. */
