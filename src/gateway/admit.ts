@@ -1,17 +1,24 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
+import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
+import { redactEncoded } from '../kernel/secret.ts'
 import { type KeyMeans, refuseKey } from '../keys/credential.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
-import { type Admission, type Ahead, type CallRefusal, NOBODY_AHEAD, type Unratable } from '../ledger/call.ts'
+import {
+  type Admission,
+  type CallOpening,
+  type CallRefusal,
+  NOBODY_AHEAD,
+  type Unratable,
+} from '../ledger/call.ts'
 import { unsentCall } from '../ledger/unsent-calls.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
 import type { QueueEntry } from './admission-queue.ts'
-import type { PlannedCall } from './call.ts'
-import type { Denial } from './deny.ts'
-import { describeUnsent, recordable } from './ended-call.ts'
+import type { Call, PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
 
@@ -64,7 +71,7 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
   const entry = gateway.queues.enter(digest)
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
-  const first = await ask(call, entry.ahead(), false, gateway)
+  const first = await ask(call, { ...FIRST, ahead: entry.ahead() }, gateway)
   const answer = first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first
   switch (answer.kind) {
     case 'admitted':
@@ -156,7 +163,7 @@ async function askInTurn(
       if (refusal !== null) return { kind: 'overloaded', refusal }
       // A call whose wait has timed out ignores the queue: all before it have timed out as well.
       const ahead = turn === 'timed_out' ? NOBODY_AHEAD : entry.ahead()
-      const answer = await ask(call, ahead, true, gateway)
+      const answer = await ask(call, { ...FIRST, ahead, askedBefore: true }, gateway)
       admitted = answer.kind === 'admitted'
       if (answer.kind !== 'held' || turn === 'timed_out') return answer
       held = answer
@@ -185,13 +192,17 @@ function refuseOverload({ inFlight, settler, disk }: Gateway): Refusal | null {
   return null
 }
 
-/** The store's answer as it is: nothing is waited for and nobody is in the way. */
-export function admitAtOnce(call: PlannedCall, gateway: Gateway): Promise<Admission> {
-  return ask(call, NOBODY_AHEAD, false, gateway)
+/** The store's answer about what upstream has begun already: nothing is waited for and nobody is in the way. */
+export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admission> {
+  return ask(call, { ...FIRST, hasBegun: true }, gateway)
 }
 
+type Asking = Pick<CallOpening, 'ahead' | 'askedBefore' | 'hasBegun'>
+
+const FIRST: Asking = { ahead: NOBODY_AHEAD, askedBefore: false, hasBegun: false }
+
 /** The instant of this question is the instant of the call, if it is admitted now: after a wait it may be next month. */
-function ask(call: PlannedCall, ahead: Ahead, askedBefore: boolean, gateway: Gateway): Promise<Admission> {
+function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admission> {
   const { exchange, plan, surface } = call
   const { bill, ambiguity } = plan
   const path = recordable(call.target.path, exchange.names)
@@ -214,11 +225,37 @@ function ask(call: PlannedCall, ahead: Ahead, askedBefore: boolean, gateway: Gat
     rating: exchange.names.redact(bill.rating),
     unratable: ambiguity?.refuse === 'always' ? REFUSED_TO_ALL : bill.unratable,
     heldCounts: gateway.budgetMode === 'exact',
-    ahead,
-    askedBefore,
+    ...asking,
   })
 }
 
 function refused(refusal: Refusal, balanceNanos: Nanos | null = null): AdmitResult {
   return { kind: 'refused', refusal, balanceNanos }
+}
+
+/** What the record of a call says that is not sent: it waits, or it is refused. */
+export function describeUnsent(
+  { exchange, target, surface, socketId }: Call,
+  modelAsked: string | null,
+  { clock }: Gateway,
+) {
+  const { names, requestId, method, headers } = exchange
+  return {
+    requestId,
+    startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
+    method,
+    path: recordable(target.path, names),
+    surface,
+    modelAsked: recordable(modelAsked, names),
+    clientIp: exchange.clientIp,
+    userAgent: recordable(firstValue(headers, 'user-agent') ?? null, names),
+    socketId,
+  }
+}
+
+/** Text of a request as its record keeps it: not too much of it, and without secrets. */
+export function recordable<T extends string | null>(text: T, names: HeaderNames): T
+export function recordable(text: string | null, { redact }: HeaderNames): string | null {
+  if (text === null) return null
+  return redactEncoded(text, redact).slice(0, limits.recordedCharsMax)
 }

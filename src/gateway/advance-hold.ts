@@ -103,6 +103,8 @@ export class AdvanceHold {
   readonly #onRefused: (refused: RefusedAdvance) => void
   /** Null: nothing can begin that it would be for. */
   #foreseen: Foreseen | null
+  /** How often it has become something else. */
+  #changes = 0
   #turn: TurnCall | null = null
   #pending: Promise<void> | null = null
   #isOver = false
@@ -180,19 +182,19 @@ export class AdvanceHold {
    */
   async change(foreseen: Foreseen | null): Promise<RefusedAdvance | null> {
     const before = this.#foreseen
-    this.#foreseen = foreseen
+    this.#foresee(foreseen)
     const wasHeld = this.#turn !== null
     await this.#release()
     const refused = await this.#admit()
     if (refused === null) return null
-    this.#foreseen = before
+    this.#foresee(before)
     if (wasHeld) this.renew()
     return refused
   }
 
   /** The same where upstream has changed it already. */
   follow(foreseen: Foreseen | null): void {
-    this.#foreseen = foreseen
+    this.#foresee(foreseen)
     if (this.#pending === null) this.#have(this.#release())
   }
 
@@ -222,15 +224,23 @@ export class AdvanceHold {
     this.#pending = pending
   }
 
+  #foresee(foreseen: Foreseen | null): void {
+    this.#foreseen = foreseen
+    this.#changes += 1
+  }
+
   async #admit(): Promise<RefusedAdvance | null> {
-    if (this.#foreseen === null || this.#isOver || this.#turn !== null) return null
-    const planned = planForeseen(this.#foreseen, this.#gateway)
-    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
-    if (admitted.kind === 'refused') return admitted
-    if (admitted.kind === 'admitted') {
-      // Another one may have been had meanwhile.
-      if (this.#isOver || this.#turn !== null) await admitted.turn.release()
-      else this.#turn = admitted.turn
+    while (this.#foreseen !== null && !this.#isOver && this.#turn === null) {
+      const changes = this.#changes
+      const planned = planForeseen(this.#foreseen, this.#gateway)
+      const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+      if (admitted.kind === 'client_left') return null
+      // Meanwhile it may have become something else, or another one was had.
+      const isWanted = changes === this.#changes
+      if (admitted.kind === 'refused') {
+        if (isWanted) return admitted
+      } else if (isWanted && !this.#isOver && this.#turn === null) this.#turn = admitted.turn
+      else await admitted.turn.release()
     }
     return null
   }

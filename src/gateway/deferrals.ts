@@ -258,7 +258,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
 
   /** How long to pause before the next look. Nothing is written while there is nothing to ask for. */
   async function look(): Promise<number> {
-    if ((await store.countDeferred()) === 0) return limits.deferredIdleLookMs
+    if (!(await store.hasDeferred())) return limits.deferredIdleLookMs
     const surfaces = SURFACE_NAMES.filter((surface) => upstreams[surface] !== null)
     const due = (await store.claimDeferred(holder, surfaces, clock.nowMs())) ?? []
     const free = due.filter((object) => !polls.has(nameOf(object)))

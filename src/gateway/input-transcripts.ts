@@ -7,6 +7,7 @@ import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { RecentIds } from './seen-ids.ts'
+import { Silence } from './silence.ts'
 import type { TurnCall, TurnSettlements } from './turn-call.ts'
 
 /** What was said and is being written down. */
@@ -18,6 +19,7 @@ interface Heard {
   /** Null while more of it is heard. */
   ms: number | null
   hasBegun: boolean
+  readonly silence: Silence
 }
 
 /** What the client has said to be all of it, until upstream says so too. */
@@ -25,6 +27,13 @@ interface Commit {
   readonly turn: TurnCall | null
   readonly ms: number
   readonly eventId: string | null
+}
+
+interface TranscriptEvents {
+  /** Nothing can be held for the next one. */
+  onRefused(refused: RefusedAdvance): void
+  /** One is waited for no more. */
+  onEnded(): void
 }
 
 const NAME = 'conversation.item.input_audio_transcription'
@@ -39,6 +48,7 @@ const WRITTEN_MAX = 256
 export class InputTranscripts {
   readonly advance: AdvanceHold
   readonly #settlements: TurnSettlements
+  readonly #onEnded: () => void
   readonly #commits: Commit[] = []
   /** Holds of commits that an error was about, or was said to be. */
   readonly #rejected: TurnCall[] = []
@@ -54,9 +64,10 @@ export class InputTranscripts {
     gateway: Gateway,
     settlements: TurnSettlements,
     isWanted: boolean,
-    onRefused: (refused: RefusedAdvance) => void,
+    { onRefused, onEnded }: TranscriptEvents,
   ) {
     this.#settlements = settlements
+    this.#onEnded = onEnded
     this.advance = new AdvanceHold(
       handshake,
       gateway,
@@ -65,7 +76,12 @@ export class InputTranscripts {
     )
   }
 
+  /** That are waited for. */
   get running(): number {
+    return [...this.#expected.values()].filter(({ silence }) => !silence.isLong).length
+  }
+
+  get open(): number {
     return this.#expected.size
   }
 
@@ -117,6 +133,7 @@ export class InputTranscripts {
         return
       case `${NAME}.delta`: {
         const heard = this.#expected.get(item)
+        heard?.silence.broken()
         if (heard !== undefined) heard.hasBegun = true
         else if (!this.#written.has(item)) this.#expect(item, { ms: null, hasBegun: true })
         return
@@ -124,8 +141,8 @@ export class InputTranscripts {
       case `${NAME}.failed`:
         if (event.usage !== null) this.#settle(item, event)
         else {
-          this.#giveBack(this.#expected.get(item)?.turn ?? null)
-          this.#expected.delete(item)
+          this.#giveBack(this.#takeExpected(item)?.turn ?? null)
+          this.#onEnded()
         }
         return
       // It is heard, but upstream says nothing more of it.
@@ -141,14 +158,14 @@ export class InputTranscripts {
   end(abandoned: boolean, cut: CallEnd): void {
     const model = this.#goesBy?.model ?? null
     const unanswered = this.#goesBy === null ? [] : this.#commits.splice(0)
-    const asked = unanswered.map(({ turn, ms }): Heard => ({ turn, ms, model, hasBegun: false }))
-    for (const heard of [...this.#expected.values(), ...asked]) {
+    const asked = unanswered.map(({ turn, ms }) => ({ turn, ms, model, hasBegun: false }))
+    const expected = [...this.#expected.keys()].flatMap((item) => this.#takeExpected(item) ?? [])
+    for (const heard of [...expected, ...asked]) {
       const ms = heard.ms ?? this.#takeHeard()
       if (ms > 0 && (heard.hasBegun || abandoned))
         this.#use(heard.turn, transcriptionUsage(null, heard.model, ms), cut)
       else this.#giveBack(heard.turn)
     }
-    this.#expected.clear()
     for (const { turn } of this.#commits.splice(0)) this.#giveBack(turn)
     for (const turn of this.#rejected.splice(0)) this.#giveBack(turn)
     this.#settlements.add(this.advance.end())
@@ -178,8 +195,16 @@ export class InputTranscripts {
 
   #expect(item: string, heard: Pick<Heard, 'ms' | 'hasBegun'>, held: TurnCall | null = null): void {
     const turn = held ?? this.advance.take()
-    this.#expected.set(item, { ...heard, turn, model: this.#goesBy?.model ?? null })
+    const silence = new Silence(this.#onEnded)
+    this.#expected.set(item, { ...heard, turn, model: this.#goesBy?.model ?? null, silence })
     this.advance.renew()
+  }
+
+  #takeExpected(item: string): Heard | undefined {
+    const heard = this.#expected.get(item)
+    heard?.silence.over()
+    this.#expected.delete(item)
+    return heard
   }
 
   /** It may be about another message: what was heard is still there, and the hold for a while. */
@@ -200,12 +225,11 @@ export class InputTranscripts {
   #settle(item: string, { usage }: SessionEvent): void {
     if (this.#written.has(item)) return
     this.#written.add(item)
-    const { turn, model, ms } = this.#expected.get(item) ?? {
+    const { turn, model, ms } = this.#takeExpected(item) ?? {
       turn: null,
       model: (this.#goesBy ?? this.advance.foreseen)?.model ?? null,
       ms: 0,
     }
-    this.#expected.delete(item)
     this.#use(turn ?? this.advance.take(), transcriptionUsage(usage, model, ms ?? this.#takeHeard()))
   }
 

@@ -23,6 +23,7 @@ import {
   planForeseen,
   type RefusedAdvance,
 } from './advance-hold.ts'
+import { AskedResponses } from './asked-responses.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -43,21 +44,14 @@ import {
 
 type ClientEvent = SessionMessage & { readonly kind: 'event' }
 
-/** A turn whose `response.create` upstream has, and which it has not begun. */
-interface Asked {
-  readonly turn: TurnCall
-  readonly eventId: string | null
-  /** That it names itself. */
-  readonly model: string | undefined
-  readonly isBeside: boolean
-}
-
 /** A response that has begun. */
 interface Running extends BegunResponse {
   /** Null while it is being admitted, because upstream began it and nothing was held for it. */
   turn: TurnCall | null
   /** What it has used, if it has ended meanwhile. */
   used: Usage | null
+  /** Nobody asked for it, and the client had left when it began. */
+  readonly isUnheard: boolean
 }
 
 const PASS: Verdict = { kind: 'pass' }
@@ -78,9 +72,7 @@ export class RealtimeTurns implements SocketMeter {
   readonly #responses: AdvanceHold
   readonly #transcripts: InputTranscripts
   readonly #settlements: TurnSettlements
-  readonly #asked: Asked[] = []
-  /** Those that an error has ended. If a response begins after all, the hold of one of them is its. */
-  readonly #rejected: Asked[] = []
+  readonly #asked: AskedResponses
   readonly #running = new Map<string, Running>()
   readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
   readonly #usages = new ResponseUsages()
@@ -92,6 +84,7 @@ export class RealtimeTurns implements SocketMeter {
   /** What came since the last response began. */
   #heardMs = 0
   #readBytes = 0
+  #isRefused = false
   #isOver = false
 
   /** `model`: of the query. Null: the session will show it, or it only writes down what it hears. */
@@ -103,11 +96,21 @@ export class RealtimeTurns implements SocketMeter {
     this.#responses = new AdvanceHold(handshake, gateway, onlyTranscribes ? null : foreseen, closing)
     const onEach = () => this.#socket?.turnEnded()
     this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
-    this.#transcripts = new InputTranscripts(handshake, gateway, this.#settlements, onlyTranscribes, closing)
+    this.#asked = new AskedResponses(onEach, (asked) => {
+      if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
+    })
+    const events = { onRefused: closing, onEnded: onEach }
+    this.#transcripts = new InputTranscripts(handshake, gateway, this.#settlements, onlyTranscribes, events)
   }
 
   get running(): number {
-    return this.#asked.length + this.#running.size + this.#transcripts.running
+    const heard = [...this.#running.values()].filter(({ isUnheard }) => !isUnheard)
+    return this.#asked.running + heard.length + this.#transcripts.running
+  }
+
+  /** With those that are waited for no more. */
+  get #open(): number {
+    return this.#asked.open + this.#running.size + this.#transcripts.open
   }
 
   async open() {
@@ -137,8 +140,10 @@ export class RealtimeTurns implements SocketMeter {
     if (event.session !== null) this.#shown(event.session)
     this.#transcripts.observe(event)
     if (event.type === 'error') this.#failed(event)
-    else if (event.type === 'response.created') this.#began(event, payload)
-    else if (event.type === 'response.done') this.#ended(event, payload)
+    else if (event.type === 'response.created') {
+      // Only what ran when the client left is worth reading for.
+      if (this.#began(event, payload)?.isUnheard === true) this.#socket?.turnEnded()
+    } else if (event.type === 'response.done') this.#ended(event, payload)
     else if (event.responseId !== null) this.#said(event, payload)
   }
 
@@ -147,9 +152,8 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    // One that an error seemed to be about may begin.
-    if (this.running + this.#rejected.length === 0) return 0
-    return this.#gateway.onLeave === 'finish' ? limits.finishMs : limits.readOnMs
+    if (this.running > 0 && this.#gateway.onLeave === 'finish') return limits.finishMs
+    return this.#open > 0 || this.#asked.mayBegin ? limits.readOnMs : 0
   }
 
   async end(abandoned: boolean): Promise<void> {
@@ -158,14 +162,15 @@ export class RealtimeTurns implements SocketMeter {
       const error = new Error('upstream closed the socket')
       const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
       for (const [id, running] of this.#running) this.#use(id, running, this.#estimate(running), cut)
-      for (const asked of this.#asked.splice(0)) {
+      const { unanswered, rejected } = this.#asked.end()
+      for (const asked of unanswered) {
         const { turn } = asked
         // Upstream has broken off before it said a word, or was not let.
         const never: CallEnd = { kind: 'failed', error, sent: true, whole: true }
         const begun = this.#begin(turn, asked.model)
         this.#settlements.add(abandoned ? turn.endWith(this.#estimate(begun), cut) : turn.end(never))
       }
-      for (const { turn } of this.#rejected.splice(0)) this.#settlements.add(turn.reject(400))
+      for (const { turn } of rejected) this.#settlements.add(turn.reject(400))
       this.#transcripts.end(abandoned, cut)
       this.#settlements.add(this.#responses.end())
     }
@@ -245,7 +250,8 @@ export class RealtimeTurns implements SocketMeter {
     if (first !== null) return refusedBy(first, eventId)
     const refused = transcription === undefined ? null : await this.#transcripts.advance.change(transcription)
     if (refused === null) return PASS
-    if (next !== null) await this.#responses.change(before)
+    if (next !== null) this.#responses.follow(before)
+    await this.#responses.pending
     return refusedBy(refused, eventId)
   }
 
@@ -254,7 +260,7 @@ export class RealtimeTurns implements SocketMeter {
     const { model, outputTokensMax = this.#foreseen.outputTokensMax } = response
     const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
     const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
-    if (this.running >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
+    if (this.#open >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
     const turn = await this.#holdFor(planned)
     if (!('call' in turn)) {
       if (turn.kind !== 'refused') return { kind: 'dropped' }
@@ -265,7 +271,7 @@ export class RealtimeTurns implements SocketMeter {
       sent: () => {
         turn.sent(payload, null)
         this.#read(event, payload)
-        this.#asked.push({ turn, eventId, model, isBeside })
+        this.#asked.add({ turn, eventId, model, isBeside })
       },
       unsent: () => this.#giveBack(turn),
     }
@@ -314,34 +320,22 @@ export class RealtimeTurns implements SocketMeter {
     this.#transcripts.shown(transcription)
   }
 
-  /** Those without an id are answered without one: of two, it may be the other. Holds are alike, so it does not matter whose stays. */
   #failed({ aboutEventId }: SessionEvent): void {
-    const at = this.#asked.findIndex(({ eventId }) => eventId === aboutEventId)
-    const [asked] = at === -1 ? [] : this.#asked.splice(at, 1)
-    if (asked === undefined) return
+    const asked = this.#asked.failed(aboutEventId)
+    if (asked === null) return
     if (!this.#eventIds.isUnique(aboutEventId) || !this.#responses.giveBack(asked.turn))
-      this.#keepRejected(asked)
+      this.#asked.keepRejected(asked)
     this.#socket?.turnEnded()
-  }
-
-  /** The error may be about another message: for a while what it held is for nothing but a response that begins. */
-  #keepRejected(asked: Asked): void {
-    this.#rejected.push(asked)
-    setTimeout(() => {
-      const at = this.#rejected.indexOf(asked)
-      if (at === -1) return
-      this.#rejected.splice(at, 1)
-      if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
-    }, limits.silentTurnMs).unref()
   }
 
   #began({ responseId }: SessionEvent, payload: Buffer): Running | null {
     const id = responseId ?? ''
     const known = this.#running.get(id)
     if (known !== undefined || this.#settledIds.has(id)) return known ?? null
-    const asked = this.#asked.shift() ?? this.#rejected.shift()
+    const asked = this.#asked.takeNext()
     const turn = asked?.turn ?? this.#responses.take()
-    const running = this.#begin(turn, asked?.model)
+    const isUnheard = asked === null && this.#socket?.isLeft === true
+    const running = { ...this.#begin(turn, asked?.model), isUnheard }
     // What is beside the conversation leaves it what came for it.
     if (asked?.isBeside !== true) {
       this.#heardMs = 0
@@ -358,7 +352,7 @@ export class RealtimeTurns implements SocketMeter {
     const model = this.#modelShown ?? this.#foreseen.model
     const models = modelAsked === undefined ? [model] : [model, modelAsked]
     const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    return { turn, used: null, models, soundBytes: 0, writtenBytes: 0, ...came }
+    return { turn, used: null, isUnheard: false, models, soundBytes: 0, writtenBytes: 0, ...came }
   }
 
   /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
@@ -407,9 +401,12 @@ export class RealtimeTurns implements SocketMeter {
     this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
   }
 
+  /** Nothing more can be held. What runs with a key that was revoked goes to its end. */
   #close({ refusal, requestId }: RefusedAdvance): void {
-    this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
-    this.#socket?.close(1008, refusal.message)
+    if (!this.#isRefused) this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
+    this.#isRefused = true
+    if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
+    else this.#socket?.close(1008, refusal.message)
   }
 }
 

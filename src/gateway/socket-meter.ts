@@ -1,6 +1,5 @@
-import type { Refusal } from '../kernel/errors.ts'
+import type { Denial, Refusal } from '../kernel/errors.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import type { Denial } from './deny.ts'
 
 /** What becomes of a message of the client's. */
 export type Verdict =
@@ -34,8 +33,12 @@ export type Unopened = ({ readonly kind: 'refused' } & Denial) | { readonly kind
 
 /** What a meter may have its socket do. */
 export interface MeteredSocket {
+  /** The client is gone, or is being told to go. */
+  readonly isLeft: boolean
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void
+  /** The key is not in force any more: it closes with the last turn. */
+  revoked(): void
   /** A turn is over, or will not begin. */
   turnEnded(): void
 }

@@ -1,15 +1,13 @@
-import type { Refusal } from '../kernel/errors.ts'
-
+import type { Denial, Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { createMeter } from '../providers/usage/create-meter.ts'
-import { type AdmitResult, admit, admitAtOnce } from './admit.ts'
+import { createMeter } from '../providers/surfaces.ts'
+import { type AdmitResult, admit, admitBegun } from './admit.ts'
 import type { ReplyHead } from './answer.ts'
 import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from './call.ts'
-import type { Denial } from './deny.ts'
 import { endedCall, recordRefusal } from './ended-call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -68,8 +66,8 @@ export async function admitTurn(
 }
 
 /**
- * The same for what upstream has begun already. It is paid for, so that nothing stands in its way but a key that is not in force:
- * no cap, credit or list of models, no queue and no client that leaves. Its cost is an overrun. Null: it cannot be billed.
+ * The same for what upstream has begun already. It is paid for, so that nothing stands in its way: no key that is not in force any
+ * more, no cap, credit or list of models, no queue and no client that leaves. Its cost is an overrun. Null: it cannot be billed.
  */
 export async function admitBegunTurn(
   handshake: PlannedCall,
@@ -82,7 +80,7 @@ export async function admitBegunTurn(
   const begun = { ...planned, plan: { ...plan, bill, models, ambiguity: null } }
   const share = gateway.keyShares.enterInAnyCase(handshake.digest)
   const call = { ...turnOf(handshake, begun, gateway), share }
-  const admission = await admitAtOnce(call, gateway).catch((error: unknown) => {
+  const admission = await admitBegun(call, gateway).catch((error: unknown) => {
     explainThrown(error, call.exchange.requestId, gateway.log)
     return null
   })

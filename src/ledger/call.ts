@@ -28,6 +28,8 @@ export interface CallOpening extends OpeningColumns {
   readonly ahead: Ahead
   /** The same call was held back before: asking again is not another use of the key. */
   readonly askedBefore: boolean
+  /** Upstream works on it already, so that it is booked on its key even if that is not in force any more. */
+  readonly hasBegun: boolean
 }
 
 /** How many it counts as in usage: the handshake of a WebSocket is a record, and in no sum. */

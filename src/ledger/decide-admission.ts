@@ -26,7 +26,7 @@ export type Decision =
 /** The checks of an admission, in the order in which they count: the first that fails is the answer. */
 export function decideAdmission(opening: CallOpening, keyState: KeyState): Decision {
   const refusal =
-    refuseByKey(keyState, opening.atMs) ??
+    refuseByKey(opening, keyState) ??
     refuseByBody(opening, keyState) ??
     refuseByModel(opening.models, keyState) ??
     refuseUnratable(opening, keyState) ??
@@ -42,9 +42,9 @@ function isLimited({ budget, allowedModels, creditEnforced }: KeyState): boolean
   return budget !== null || allowedModels !== null || creditEnforced
 }
 
-function refuseByKey(keyState: KeyState, atMs: number): CallRefusal | null {
+function refuseByKey({ atMs, hasBegun }: CallOpening, keyState: KeyState): CallRefusal | null {
   const status = keyStatus(keyState, atMs)
-  if (status === 'usable') return null
+  if (status === 'usable' || hasBegun) return null
   return { reason: status === 'revoked' ? 'revoked_key' : 'expired_key' }
 }
 

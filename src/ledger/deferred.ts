@@ -76,5 +76,7 @@ export interface DeferredStore {
   openChildren(children: readonly ChildCall[]): Promise<void>
   /** The call was closed: the object is asked for no more. */
   forgetDeferred(name: ObjectName, atMs: number): Promise<void>
+  /** Whether any object is still to be asked for. */
+  hasDeferred(): Promise<boolean>
   countDeferred(): Promise<number>
 }

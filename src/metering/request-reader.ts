@@ -1,5 +1,5 @@
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { codingOf } from './content-coding.ts'
 import { decodeCopy } from './decode-copy.ts'
 import type { Picked, Place } from './json-place.ts'

@@ -37,6 +37,7 @@ async function asked(
   let claimed: readonly string[] = []
   const postponed = Promise.withResolvers<number>()
   const store = {
+    hasDeferred: async () => left.length > 0,
     countDeferred: async () => left.length,
     async claimDeferred(_holder: string, surfaces: readonly string[]) {
       claimed = surfaces

@@ -21,7 +21,7 @@ const OPENING: CallOpening = {
   hold: { kind: 'bound', nanos: 10n, listNanos: 20n },
   models: NAMED,
   ...{ socketId: null, ambiguity: null, priceVersion: 'v', rating: '{}', unratable: null },
-  ...{ heldCounts: true, ahead: NOBODY_AHEAD, askedBefore: false },
+  ...{ heldCounts: true, ahead: NOBODY_AHEAD, askedBefore: false, hasBegun: false },
 }
 
 const KEY_STATE: KeyState = {
@@ -75,6 +75,8 @@ const CASES: readonly Case[] = [
   ['a revoked key', {}, { revokedAtMs: 1 }, REVOKED],
   ['a key that was revoked and has expired', {}, { revokedAtMs: 1, expiresAtMs: 1 }, REVOKED],
   ['a free call with a revoked key', FREE, { revokedAtMs: 1 }, REVOKED],
+  ['what has begun, with a revoked key', { hasBegun: true }, { revokedAtMs: 1 }, ADMITTED],
+  ['what has begun, with a key that has expired', { hasBegun: true }, { expiresAtMs: 1 }, ADMITTED],
 
   ['an ambiguous body without limits', { ambiguity: 'twice' }, {}, ADMITTED],
   ['an ambiguous body under a cap', { ambiguity: 'twice' }, { budget: budget(0n, 0n) }, AMBIGUOUS],

@@ -43,9 +43,9 @@ export async function playUpstream(greeting: object, options: GatewayOptions = {
     spentUsd: async (id) => digNumber(await ofKey(id), 'month_spend_usd'),
     heldUsd: async (id) => digNumber(await ofKey(id), 'month_held_usd'),
     async close() {
+      await gateway.close()
       for (const socket of server.clients) socket.terminate()
       server.close()
-      await gateway.close()
     },
   }
   server.on('connection', (socket: WebSocket) => {

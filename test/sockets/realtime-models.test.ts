@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { dig } from '../simulator/dig.ts'
+import { dig, digList } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { say } from './metered-socket.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
@@ -56,6 +56,38 @@ test('an update of which a part is refused changes nothing of what is held', asy
     assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
   }
   assert.deepEqual(upstream.reached, [])
+  assert.equal(await upstream.heldUsd(id), heldUsd)
+  socket.ws.close()
+  await socket.closed()
+})
+
+test('what a session goes by only while it waits for a hold is not held for any longer', async () => {
+  const { id, key, socket } = await open({ monthly_budget_usd: 1.5 })
+  const heldUsd = await upstream.heldUsd(id)
+  const other = await upstream.open(PATH, key)
+  await other.takeType('session.created')
+  assert.equal(await upstream.heldUsd(id), 2 * heldUsd)
+  let show = (_transcription: object | null): void => undefined
+  upstream.answer = (_message, tell) => {
+    show = (transcription) => {
+      const session = { ...sessionOf('gpt-realtime'), audio: { input: { transcription } } }
+      tell({ type: 'session.updated', session })
+    }
+    show({ model: 'whisper-1' })
+  }
+  socket.send({ type: 'begin' })
+  await socket.takeType('session.updated')
+  await until('it waits', async () => {
+    const waiting = await upstream.gateway.manage('GET', `/v1/keys/${id}/requests?state=waiting`)
+    return digList(waiting, 'data').length === 1
+  })
+  show(null)
+  await socket.takeType('session.updated')
+  // This goes when nothing is waited for any more.
+  upstream.answer = (_message, tell) => tell({ type: 'heard' })
+  socket.send({ type: 'hear' })
+  other.ws.close()
+  await socket.takeType('heard')
   assert.equal(await upstream.heldUsd(id), heldUsd)
   socket.ws.close()
   await socket.closed()
@@ -175,24 +207,26 @@ test('a hold that is given back is only for what may begin by itself where it is
   socket.ws.terminate()
 })
 
-test('a response that an error seemed to be about is paid for, though the client has left', async () => {
-  const { id, socket } = await open()
-  playResponses(USED)
-  const { answer } = upstream
-  let begin = (): void => undefined
-  upstream.answer = (message, tell) => {
-    if (dig(message, 'type') === 'bogus') tell({ type: 'error', error: { event_id: null } })
-    else
-      begin = () => {
-        answer(message, tell)
-        answer({ type: 'finish' }, tell)
+for (const leave of ['terminate', 'close'] as const)
+  for (const eventId of [undefined, 'mine'])
+    test(`a response that an error seemed to be about is paid for, though the client has left (${leave}, ${eventId})`, async () => {
+      const { id, socket } = await open()
+      playResponses(USED)
+      const { answer } = upstream
+      let begin = (): void => undefined
+      upstream.answer = (message, tell) => {
+        if (dig(message, 'type') === 'bogus') tell({ type: 'error', error: { event_id: null } })
+        else
+          begin = () => {
+            answer(message, tell)
+            answer({ type: 'finish' }, tell)
+          }
       }
-  }
-  socket.send({ type: 'response.create' })
-  socket.send({ type: 'bogus' })
-  await socket.takeType('error')
-  socket.ws.terminate()
-  await socket.closed()
-  begin()
-  assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
-})
+      socket.send({ type: 'response.create', event_id: eventId })
+      socket.send({ type: 'bogus' })
+      await socket.takeType('error')
+      socket.ws[leave]()
+      await socket.closed()
+      begin()
+      assert.deepEqual(await costOf(id), ['gpt-realtime', 0.128])
+    })

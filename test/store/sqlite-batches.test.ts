@@ -99,6 +99,7 @@ const admission = fc
     atMs: fc.constantFrom(NOON, NOON + 1, NOON - 5, MONTH_LATER),
     modelAsked: model,
     askedBefore: fc.boolean(),
+    hasBegun: fc.boolean(),
   })
   .map(({ key, requestId: id, ...more }): Command => ['admit', opening(id, key, more)])
 const settlement = fc

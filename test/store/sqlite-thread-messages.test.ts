@@ -49,6 +49,7 @@ const anyOpening: fc.Arbitrary<CallOpening> = record({
   heldCounts: fc.boolean(),
   ahead: record({ key: fc.boolean(), accounts: fc.array(text) }),
   askedBefore: fc.boolean(),
+  hasBegun: fc.boolean(),
 }).map((more) => opening('', '', more))
 
 const anyClosing: fc.Arbitrary<CallClosing> = record({

@@ -15,6 +15,7 @@ import {
   deferCall,
   findDeferred,
   forgetDeferred,
+  hasDeferred,
   listDeferred,
   openChildren,
   postponeDeferred,
@@ -113,6 +114,7 @@ export const BRIEF = {
   postponeDeferred,
   openChildren,
   forgetDeferred,
+  hasDeferred,
   listDeferred,
 }
 

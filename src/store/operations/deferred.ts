@@ -118,6 +118,12 @@ export function* forgetDeferred({ surface, objectId }: ObjectName, atMs: number)
     WHERE surface = ${surface} AND object_id = ${objectId} AND due_at_ms < ${DONE}`
 }
 
+/** Asked every few seconds for as long as the gateway runs: one row of an index tells it, where counting reads them all. */
+export function* hasDeferred(): Operation<boolean> {
+  const rows = yield sql`SELECT 1 FROM deferred_object WHERE due_at_ms < ${DONE} LIMIT 1`
+  return rows.length > 0
+}
+
 export function* countDeferred(): Operation<number> {
   const [row] = yield sql`SELECT count(*) AS objects FROM deferred_object WHERE due_at_ms < ${DONE}`
   return number(present(row), 'objects')

@@ -84,7 +84,7 @@ function commandOf(list: CommandList): Command {
 /** What JSON has as it is. The rest of an opening is written out: its digest, its hold, and objects within it. */
 const OPENING_PLAIN = [
   ...OPENING_NAMES,
-  ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'heldCounts', 'askedBefore'] as const),
+  ...(['atMs', 'endpoint', 'ambiguity', 'unratable', 'heldCounts', 'askedBefore', 'hasBegun'] as const),
 ]
 const BLANK_OPENING = blank(OPENING_PLAIN) as Pick<CallOpening, (typeof OPENING_PLAIN)[number]>
 

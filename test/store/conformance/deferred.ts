@@ -150,8 +150,10 @@ export function deferredConformance(storeName: string, openStore: OpenStoreUnder
     await store.settle(closing('req_1'))
     assert.deepEqual(await claim(store, NOON + 9_000), ['resp_req_2'])
     assert.equal(await store.countDeferred(), 1)
+    assert.equal(await store.hasDeferred(), true)
     await store.forgetDeferred(nameOf(other), NOON)
     assert.equal(await store.countDeferred(), 0)
+    assert.equal(await store.hasDeferred(), false)
   })
 
   promise(

@@ -80,6 +80,7 @@ export function opening(requestId: string, keyName: string, more: Partial<CallOp
     heldCounts: true,
     ahead: NOBODY_AHEAD,
     askedBefore: false,
+    hasBegun: false,
     ...more,
   }
 }

@@ -22,7 +22,8 @@ export function admit(world: World, keyId: string, opening: CallOpening): Admiss
     return { kind: 'refused', refusal: { reason: 'unknown_key' }, balanceNanos: null }
   const key = keyOf(world, keyId)
   const end = endOf(key, opening.atMs)
-  if (end !== null) return { kind: 'refused', refusal: { reason: end }, balanceNanos: null }
+  if (end !== null && !opening.hasBegun)
+    return { kind: 'refused', refusal: { reason: end }, balanceNanos: null }
 
   const answer = judge(world, key, opening)
   if (answer.kind === 'admitted' && world.calls.has(opening.requestId)) return 'rejected'

@@ -103,6 +103,7 @@ export function chooseOpening(
       accounts: random.oneIn(20) ? random.pick([['default'], ['second'], ['default', 'second']]) : [],
     },
     askedBefore: random.oneIn(8),
+    hasBegun: random.oneIn(20),
     socketId: null,
   }
 }

@@ -88,6 +88,24 @@ export function socketConformance(storeName: string, openStore: OpenStoreUnderTe
     assert.equal((await store.getCall('req_1'))?.state, 'settled')
   })
 
+  promise('what upstream has begun is booked on its key, whatever has become of that', async ({ store }) => {
+    await addKey(store, 'revoked')
+    await addKey(store, 'expired', { expiresAtMs: NOON + 1 })
+    await store.revokeKey('default', 'key_revoked', NOON)
+    for (const [at, key] of ['revoked', 'expired'].entries()) {
+      const turn = { socketId: 'req_0', atMs: NOON + 2, hold: { kind: 'none' } } as const
+      const refusal = { reason: `${key}_key` }
+      const refused = await store.admit(opening(`req_1${at}`, key, turn))
+      assert.deepEqual(refused, { kind: 'refused', refusal, balanceNanos: null })
+      const admitted = await store.admit(opening(`req_2${at}`, key, { ...turn, hasBegun: true }))
+      assert.equal(admitted.kind, 'admitted')
+      await store.settle(closing(`req_2${at}`))
+      assert.equal((await store.getKey('default', `key_${key}`, NOON + 2))?.month.spentNanos, 800n)
+    }
+    const unknown = await store.admit(opening('req_3', 'nobody', { hasBegun: true }))
+    assert.equal(unknown.kind, 'refused')
+  })
+
   promise('a turn that is refused is found by its socket', async ({ store }) => {
     await addKey(store, 'a')
     await addSocket(store, 'a', 'req_1', ['req_2'])

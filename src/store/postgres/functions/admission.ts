@@ -99,8 +99,8 @@ export const admission = `
       SELECT DISTINCT v_keys -> (c ->> 'digest') ->> 'id' AS key_id,
         month_of(CASE WHEN p_caller_clock THEN (c ->> 'atMs')::bigint ELSE v_now END) AS month
       FROM jsonb_array_elements(p_calls) c
-      WHERE v_keys ? (c ->> 'digest') AND v_keys -> (c ->> 'digest') ->> 'revoked' IS NULL
-        AND c #>> '{hold,kind}' <> 'none') w;
+      WHERE v_keys ? (c ->> 'digest') AND c #>> '{hold,kind}' <> 'none'
+        AND (v_keys -> (c ->> 'digest') ->> 'revoked' IS NULL OR (c ->> 'hasBegun')::boolean)) w;
     LOOP
       SELECT coalesce(jsonb_object_agg(l.key_id || ' ' || l.month,
         jsonb_build_object('spent', l.spent_nanos, 'held', l.held_nanos, 'floors', l.has_floors)), '{}'), count(*)
@@ -133,7 +133,8 @@ export const admission = `
       -- The holder of a key that is not in force learns nothing of the account, and uses nothing.
       v_key := v_keys -> (v_call ->> 'digest');
       v_at := CASE WHEN p_caller_clock THEN (v_call ->> 'atMs')::bigint ELSE v_now END;
-      IF v_key IS NULL OR v_key ->> 'revoked' IS NOT NULL OR (v_key ->> 'expires')::bigint <= v_at THEN
+      IF v_key IS NULL OR (v_key ->> 'revoked' IS NOT NULL OR (v_key ->> 'expires')::bigint <= v_at)
+          AND (v_call ->> 'hasBegun')::boolean IS NOT TRUE THEN
         v_answers := v_answers || jsonb_build_object('refusal', jsonb_build_object('reason', CASE
           WHEN v_key IS NULL THEN 'unknown_key'
           WHEN v_key ->> 'revoked' IS NOT NULL THEN 'revoked_key'

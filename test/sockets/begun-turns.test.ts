@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { dig } from '../simulator/dig.ts'
+import { until } from '../support/until.ts'
+import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+
+const transcription = { model: 'whisper-1' }
+const GREETING = {
+  type: 'session.created',
+  session: { type: 'realtime', model: 'gpt-realtime', audio: { input: { transcription } } },
+}
+
+let upstream: PlayedUpstream
+before(async () => {
+  upstream = await playUpstream(GREETING)
+})
+after(() => upstream.close())
+
+/** A socket of which a message has reached upstream, which then says what the test has it say. */
+async function open(message: object, played = upstream) {
+  const { id, key } = await played.gateway.createKey('socket', { monthly_budget_usd: 50 })
+  const socket = await played.open('/v1/realtime?model=gpt-realtime', key)
+  await socket.takeType('session.created')
+  const reached = new Promise<(event: object) => void>((resolve) => {
+    played.answer = (_message, say) => resolve(say)
+  })
+  socket.send(message)
+  const say = await reached
+  const count = (type: string) => socket.received.filter((event) => dig(event, 'type') === type).length
+  return { id, socket, say, count }
+}
+
+const created = (id: string) => ({ type: 'response.created', response: { id, status: 'in_progress' } })
+/** 0.128 dollars. */
+const done = (id: string) => ({
+  type: 'response.done',
+  response: { id, status: 'completed', usage: usageOf(2_000, 1_000) },
+})
+const WRITTEN = 'conversation.item.input_audio_transcription.completed'
+/** 0.06 dollars. */
+const written = (id: string) => ({
+  type: WRITTEN,
+  item_id: id,
+  usage: { type: 'duration', seconds: 600 },
+})
+
+test('responses that upstream begins by itself when the key has been revoked are paid for, all of them', async () => {
+  const { id, socket, say, count } = await open({ type: 'response.create' })
+  say(created('resp_1'))
+  await socket.takeType('response.created')
+  await upstream.gateway.revokeKey(id)
+  const all = ['resp_1', 'resp_2', 'resp_3']
+  for (const each of all) say(created(each))
+  for (const each of all) say(done(each))
+  assert.equal((await socket.closed()).code, 1008)
+  assert.equal(count('response.done'), 3)
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+  assert.deepEqual(await upstream.costs(id), Array(3).fill(['gpt-realtime', 0.128]))
+})
+
+test('transcripts under way when the key is revoked come to their ends and are paid for, all of them', async () => {
+  const { id, socket, say, count } = await open({ type: 'begin' })
+  const items = ['item_1', 'item_2', 'item_3', 'item_4']
+  for (const item of items) say({ type: 'input_audio_buffer.committed', item_id: item })
+  for (const _item of items) await socket.takeType('input_audio_buffer.committed')
+  await upstream.gateway.revokeKey(id)
+  const [first = '', ...others] = items
+  say(written(first))
+  await until('the first is paid for', async () => (await upstream.costs(id)).length === 1)
+  for (const item of others) say(written(item))
+  assert.equal((await socket.closed()).code, 1008)
+  assert.equal(count(WRITTEN), 4)
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+  assert.deepEqual(await upstream.costs(id), Array(4).fill(['whisper-1', 0.06]))
+})
+
+test('what ran when the client left is read to its end, and what begins after that is cut with it', async () => {
+  const finishing = await playUpstream(GREETING, { settings: { onLeave: 'finish' } })
+  const { id, socket, say } = await open({ type: 'response.create' }, finishing)
+  say(created('resp_1'))
+  await socket.takeType('response.created')
+  socket.ws.close()
+  await socket.closed()
+  say(created('resp_2'))
+  say(done('resp_1'))
+  await until('nothing is held', async () => (await finishing.heldUsd(id)) === 0, { withinMs: 10_000 })
+  const costs = await finishing.costs(id)
+  assert.equal(costs.length, 2)
+  assert.ok(costs.some(([, usd]) => usd === 0.128))
+  await finishing.close()
+})
