@@ -205,10 +205,11 @@ export class TurnCall implements LeftReply {
   /** It has used this, as upstream says or as was counted here. */
   endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
     const { bill } = this.call.plan
-    return this.#close(end, OK_HEAD, async () => ({
-      ...billUsage(usage, bill.rate(usage)),
-      status: bill.metered ? 200 : null,
-    }))
+    return this.#close(end, OK_HEAD, async () => {
+      // The last events are seen as well.
+      this.#events.end(end.kind === 'complete')
+      return { ...billUsage(usage, bill.rate(usage)), status: bill.metered ? 200 : null }
+    })
   }
 
   /** Upstream did not begin it. */
