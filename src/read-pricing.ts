@@ -1,6 +1,6 @@
 import { type Config, ConfigError } from './config.ts'
+import { type Discount, readDiscount } from './pricing/amounts.ts'
 import { shippedBook } from './pricing/compile-version.ts'
-import { type Discount, readDiscount } from './pricing/discount.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 
 /** The prices and discounts that the configuration asks for. A bad file stops the start, with the line at fault. */

@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { createMeter } from '../../src/providers/usage/create-meter.ts'
+import type { createMeter } from '../../src/providers/surfaces.ts'
 
 /**
  * What metering costs for a whole reply, in microseconds: of this tree, and of others whose folders are given, in turns.
@@ -130,9 +131,10 @@ const folders = [
 ]
 const creators: CreateMeter[] = []
 for (const folder of folders) {
-  const module = (await import(`${folder}/src/providers/usage/create-meter.ts`)) as {
-    createMeter: CreateMeter
-  }
+  // Where earlier revisions have it.
+  const before = `${folder}/src/providers/usage/create-meter.ts`
+  const path = existsSync(before) ? before : `${folder}/src/providers/surfaces.ts`
+  const module = (await import(path)) as { createMeter: CreateMeter }
   creators.push(module.createMeter)
 }
 

@@ -1,5 +1,5 @@
 import type { UsageReader } from '../../src/providers/endpoint.ts'
-import { createMeter } from '../../src/providers/usage/create-meter.ts'
+import { createMeter } from '../../src/providers/surfaces.ts'
 
 /**
  * What a meter costs for each event and each byte of a stream, beside JSON.parse of every event.

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
+import { createSettlementWatch } from '../gateway/settle.ts'
 import { createUlidSource } from '../kernel/ids.ts'
 import type { Caller } from '../keys/credential.ts'
-import { createSettlementWatch } from '../ledger/settlement-watch.ts'
 import { WaitingCalls } from '../ledger/unsent-calls.ts'
 import type { Management } from '../management/route.ts'
 import { answerInProcess } from '../management/router.ts'

@@ -1,8 +1,11 @@
 import { clientLeft, type Exchange } from '../http/exchange.ts'
 import { firstValue } from '../http/raw-headers.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
+import type { HeaderNames } from '../kernel/header-names.ts'
+import { requestInstantMs } from '../kernel/ids.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Nanos } from '../kernel/money.ts'
+import { redactEncoded } from '../kernel/secret.ts'
 import { type KeyMeans, refuseKey } from '../keys/credential.ts'
 import { nextMonthMs } from '../ledger/calendar.ts'
 import {
@@ -15,9 +18,7 @@ import {
 import { unsentCall } from '../ledger/unsent-calls.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
 import type { QueueEntry } from './admission-queue.ts'
-import type { PlannedCall } from './call.ts'
-import type { Denial } from './deny.ts'
-import { describeUnsent, recordable } from './ended-call.ts'
+import type { Call, PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { type AskedFor, explainHeld, explainRefusal } from './refusals.ts'
 
@@ -230,4 +231,31 @@ function ask(call: PlannedCall, asking: Asking, gateway: Gateway): Promise<Admis
 
 function refused(refusal: Refusal, balanceNanos: Nanos | null = null): AdmitResult {
   return { kind: 'refused', refusal, balanceNanos }
+}
+
+/** What the record of a call says that is not sent: it waits, or it is refused. */
+export function describeUnsent(
+  { exchange, target, surface, socketId }: Call,
+  modelAsked: string | null,
+  { clock }: Gateway,
+) {
+  const { names, requestId, method, headers } = exchange
+  return {
+    requestId,
+    startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
+    method,
+    path: recordable(target.path, names),
+    surface,
+    modelAsked: recordable(modelAsked, names),
+    clientIp: exchange.clientIp,
+    userAgent: recordable(firstValue(headers, 'user-agent') ?? null, names),
+    socketId,
+  }
+}
+
+/** Text of a request as its record keeps it: not too much of it, and without secrets. */
+export function recordable<T extends string | null>(text: T, names: HeaderNames): T
+export function recordable(text: string | null, { redact }: HeaderNames): string | null {
+  if (text === null) return null
+  return redactEncoded(text, redact).slice(0, limits.recordedCharsMax)
 }

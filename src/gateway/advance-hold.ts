@@ -18,6 +18,8 @@ export interface Foreseen extends Omit<SocketTurn, 'atMs'> {
   readonly instead?: readonly (string | null)[]
   /** None takes part before a message names it, which then waits to be judged. */
   readonly isUnnamed?: boolean
+  /** Where it is no turn of the session's own. */
+  readonly plan?: () => PlannedTurn
 }
 
 export type RefusedAdvance = UnadmittedTurn & { readonly kind: 'refused' }
@@ -26,7 +28,8 @@ const MODEL_UNKNOWN = 'The session does not say which model it goes by.'
 
 /** A turn of which no message says what it will be. */
 export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn {
-  const { others = [], instead = [], isUnnamed = false, ...foreseenTurn } = foreseen
+  const { others = [], instead = [], isUnnamed = false, plan, ...foreseenTurn } = foreseen
+  if (plan !== undefined) return plan()
   const turn = { ...foreseenTurn, atMs: gateway.clock.nowMs() }
   const { model } = turn
   const { endpoint, facts } = turnRequest(turn)
@@ -52,7 +55,7 @@ export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn 
 }
 
 /** What cannot be rated may cost anything. */
-function holdsMore(bill: BillPlan, than: BillPlan): boolean {
+export function holdsMore(bill: BillPlan, than: BillPlan): boolean {
   if (bill.unratable !== null || than.unratable !== null) return than.unratable === null
   if (bill.hold.kind !== 'bound') return bill.hold.kind === 'unbounded'
   return than.hold.kind === 'bound' ? bill.hold.nanos > than.hold.nanos : than.hold.kind === 'none'

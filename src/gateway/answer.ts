@@ -1,10 +1,9 @@
 import type { Exchange } from '../http/exchange.ts'
 import { hasHeader } from '../http/raw-headers.ts'
-import { ChunkList } from '../kernel/chunk-list.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
+import { type Borrowed, ChunkList, copyIfBorrowed } from '../kernel/memory.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
 import { toReplyHeaders } from './forwarded-headers.ts'
 import type { ByteBudget } from './key-shares.ts'
 

@@ -1,16 +1,19 @@
 import { limits } from '../kernel/limits.ts'
-import { SOCKET_NAMES } from '../metering/request-facts.ts'
-import { readerFor } from '../metering/request-reader.ts'
-import { findEndpoint } from '../providers/find-endpoint.ts'
+import type { Usage } from '../kernel/usage.ts'
 import { decisionUsage, nestedEvent } from '../providers/live-events.ts'
+import type { Delegate, SessionEvent } from '../providers/realtime-events.ts'
 import { responseEvent } from '../providers/response-events.ts'
-import { admitLate, type RefusedAdvance } from './advance-hold.ts'
+import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import { planCall } from './plan.ts'
+import { planDelegates } from './plan-delegates.ts'
+import { refuseTooManyTurns } from './refusals.ts'
 import { RecentIds } from './seen-ids.ts'
-import type { PlannedTurn, TurnCall, TurnSettlements } from './turn-call.ts'
+import { refusedBy, type Verdict } from './socket-meter.ts'
+import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type TurnSettlements } from './turn-call.ts'
+
+type Kind = Delegate['kind']
 
 /** A response of another model that has begun: its events wait until it is admitted. */
 interface Delegated {
@@ -20,33 +23,55 @@ interface Delegated {
   end: CallEnd | null
 }
 
-/** One that the client has asked for, and that has not begun. */
+/** What a client has asked for and has not begun. */
 interface Asked {
   readonly turn: TurnCall
-  readonly type: string
+  readonly kind: Kind
   readonly eventId: string | null
+  /** Those of the socket that it was asked for on. */
+  readonly settlements: TurnSettlements
   /** An error may have been about it. For a while it may begin all the same. */
   isRejected: boolean
 }
 
+const KINDS: Readonly<Record<string, Kind>> = {
+  'response.create': 'responses',
+  'decision.create': 'decisions',
+}
+
+/** What a message of the client's has begin, if it has others work. */
+export function delegatedBy(type: string | null): Kind | null {
+  return type !== null && Object.hasOwn(KINDS, type) ? (KINDS[type] ?? null) : null
+}
+
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
-const PATHS = { 'response.create': '/v1/responses', 'decision.create': '/v1/decisions' } as const
-export type DelegatingType = keyof typeof PATHS
-
 const EVENTS_BYTES_MAX = 1024 * 1024
-const SETTLED_IDS_MAX = 256
+const BEGUN_IDS_MAX = 256
 
-/** What a Live session has other models do. Upstream begins it by itself or is asked to, and each piece of work is a call. */
+/** What the sockets of a session share: several may be told of the same work, and it is billed once. */
+class SharedWork {
+  readonly asked: Asked[] = []
+  readonly begunIds = new RecentIds(BEGUN_IDS_MAX)
+}
+
+const WORK = new WeakMap<object, SharedWork>()
+
+/**
+ * What a Live session has other models do, each piece of work a call. A client asks for it, or the session begins it by
+ * itself: for that there is a hold in advance, by the dearest model that the session was ever set to.
+ */
 export class DelegatedResponses {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #settlements: TurnSettlements
-  readonly #onRefused: (refused: RefusedAdvance) => void
-  readonly #asked: Asked[] = []
+  readonly #advance: AdvanceHold
   readonly #running = new Map<string, Delegated>()
-  readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
-  #admitting: Promise<void> | null = null
-  #isOver = false
+  #work = new SharedWork()
+  /** All that were ever named. */
+  #delegates: readonly Delegate[] = []
+  #heldFor: readonly Delegate[] = []
+  /** Nothing is had that what the client asks for would have to wait for. */
+  #isAsking = false
 
   constructor(
     handshake: PlannedCall,
@@ -57,73 +82,150 @@ export class DelegatedResponses {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#settlements = settlements
-    this.#onRefused = onRefused
+    this.#advance = new AdvanceHold(handshake, gateway, null, onRefused)
   }
 
   get running(): number {
-    return this.#running.size + this.#asked.filter(({ isRejected }) => !isRejected).length
+    return this.#running.size + this.#ownAsked().filter(({ isRejected }) => !isRejected).length
   }
 
-  /** While what upstream has begun is being admitted, nothing of the client's goes. */
+  /** While it is being had, nothing of the client's goes upstream. */
   get pending(): Promise<void> | null {
-    return this.#admitting
-  }
-
-  /** Whether a message of the client's begins one. */
-  isCreate(type: string | null): type is DelegatingType {
-    return type !== null && Object.hasOwn(PATHS, type)
-  }
-
-  planFor(type: DelegatingType, model: string | null): Promise<PlannedTurn> {
-    return this.#plan(PATHS[type], model)
-  }
-
-  /** The message that asks for it has gone. */
-  asked(turn: TurnCall, type: DelegatingType, eventId: string | null): void {
-    this.#asked.push({ turn, type, eventId, isRejected: false })
-  }
-
-  failed(aboutEventId: string | null): void {
-    const asked = this.#asked.find(({ eventId, isRejected }) => !isRejected && eventId === aboutEventId)
-    if (asked === undefined) return
-    asked.isRejected = true
-    setTimeout(() => {
-      const at = this.#asked.indexOf(asked)
-      if (at === -1) return
-      this.#asked.splice(at, 1)
-      this.#settlements.add(asked.turn.reject(400))
-    }, limits.silentTurnMs).unref()
+    return this.#advance.pending
   }
 
   paused(isPaused: boolean): void {
     for (const { turn } of this.#running.values()) turn?.paused(isPaused)
   }
 
-  /** `model`: as the session names it. */
-  observe(type: string, payload: Buffer, model: string | null): void {
-    if (type === 'decision.event') this.#decided(payload, model)
+  /** It is this session's. */
+  join(session: object): void {
+    const work = WORK.get(session) ?? this.#work
+    if (work !== this.#work) work.asked.push(...this.#work.asked)
+    this.#work = work
+    WORK.set(session, work)
+  }
+
+  /** The session is to have these work too. Refused, all stays as it was. */
+  async change(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
+    const all = this.#with(delegates)
+    if (all === this.#delegates) return null
+    const refused = await this.#advance.change(foreseenAs(() => this.#plan(all)))
+    if (refused !== null) return refused
+    this.#delegates = all
+    this.#heldFor = all
+    return null
+  }
+
+  /** Upstream shows these. */
+  learn(delegates: readonly Delegate[]): void {
+    this.#delegates = this.#with(delegates)
+  }
+
+  /** Has one for all of them, where there is none. */
+  hold(): void {
+    const all = this.#delegates
+    if (this.#heldFor === all || all.length === 0) return
+    this.#heldFor = all
+    this.#advance.follow(foreseenAs(() => this.#plan(all)))
+  }
+
+  /** What they do is metered elsewhere. */
+  rest(): void {
+    this.#heldFor = []
+    this.#advance.follow(null)
+  }
+
+  /** Something smaller is had first: behind this hold it might wait for ever. */
+  async standBack(until: Promise<unknown>): Promise<void> {
+    const turn = this.#advance.take(false)
+    if (turn === null) return
+    const released = turn.release()
+    this.#advance.renew(Promise.all([released, until]))
+    await released
+  }
+
+  /** Judges a message that asks for one. `model`: its own, if it names one. */
+  async ask(kind: Kind, model: string | undefined, eventId: string | null): Promise<Verdict> {
+    const planned = this.#planOf(kind, model === undefined ? [] : [{ kind, model }])
+    if (this.#running.size + this.#ownAsked().length >= limits.turnsPerSocketMax)
+      return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
+    // It may be all that is left.
+    while (this.#advance.pending !== null) await this.#advance.pending
+    this.#isAsking = true
+    await this.#advance.take()?.release()
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+    this.#isAsking = false
+    if (admitted.kind !== 'admitted' && this.running === 0) this.#advance.renew()
+    if (admitted.kind === 'client_left') return { kind: 'dropped' }
+    if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
+    const { turn } = admitted
+    const asked: Asked = { turn, kind, eventId, settlements: this.#settlements, isRejected: false }
+    return {
+      kind: 'pass',
+      sent: () => void this.#work.asked.push(asked),
+      unsent: () => void this.#settle(turn.release()),
+    }
+  }
+
+  /** Upstream's error may be about what was asked for: it is so if nothing begins for a while. */
+  failed(aboutEventId: string | null): void {
+    const asked = this.#ownAsked().find(({ eventId, isRejected }) => !isRejected && eventId === aboutEventId)
+    if (asked === undefined) return
+    asked.isRejected = true
+    setTimeout(() => {
+      if (this.#drop(asked)) void this.#settle(asked.turn.reject(400))
+    }, limits.silentTurnMs).unref()
+  }
+
+  /** `isIdle`: another socket meters the session, and what nobody has asked for is billed there. */
+  observe({ type, aboutEventId }: SessionEvent, payload: Buffer, isIdle: boolean): void {
+    // Decisions have no id by which several sockets could tell that they see the same.
+    if (type === 'decision.event' && !isIdle) this.#decided(payload, aboutEventId)
     const event = type === 'response.event' ? nestedEvent(payload) : null
     const read = event === null ? null : responseEvent(event)
     if (event === null || read === null) return
     const id = read.responseId ?? this.#onlyId()
-    if (id === null || this.#settledIds.has(id)) return
-    const delegated = this.#running.get(id) ?? this.#begin(id, model)
+    if (id === null) return
+    const running = this.#running.get(id)
+    if (running === undefined && !this.#isNew(id, isIdle)) return
+    const delegated = running ?? this.#begin(id, aboutEventId)
     this.#take(delegated, event)
     if (read.kind === 'ended') this.#end(id, delegated, COMPLETE)
   }
 
   end(cut: CallEnd): void {
-    this.#isOver = true
     for (const [id, delegated] of this.#running) this.#end(id, delegated, cut)
-    for (const { turn, isRejected } of this.#asked.splice(0))
-      this.#settlements.add(isRejected ? turn.reject(400) : turn.end(cut))
+    // They were waited for.
+    for (const asked of this.#ownAsked()) if (this.#drop(asked)) this.#settlements.add(asked.turn.reject(400))
+    this.#settlements.add(this.#advance.end())
   }
 
-  #takeAsked(wanted: DelegatingType): TurnCall | null {
-    const at = this.#asked.findIndex(({ type }) => type === wanted)
-    const [asked] = at === -1 ? [] : this.#asked.splice(at, 1)
-    asked?.turn.takenOver()
-    return asked?.turn ?? null
+  #ownAsked(): readonly Asked[] {
+    return this.#work.asked.filter(({ settlements }) => settlements === this.#settlements)
+  }
+
+  /** False: it has begun. */
+  #drop(asked: Asked): boolean {
+    const at = this.#work.asked.indexOf(asked)
+    if (at !== -1) this.#work.asked.splice(at, 1)
+    return at !== -1
+  }
+
+  /** When nothing runs any more, there is one for what may begin next. */
+  #settle(settled: Promise<void>): Promise<void> {
+    const watched = this.#settlements.add(settled)
+    if (this.running === 0 && !this.#isAsking) this.#advance.renew(watched)
+    return watched
+  }
+
+  /** The same where it is nothing new. One that is not named stays what it was. */
+  #with(delegates: readonly Delegate[]): readonly Delegate[] {
+    const news = delegates.filter(
+      ({ kind, model }) =>
+        !this.#delegates.some((known) => known.kind === kind && (model ?? known.model) === known.model),
+    )
+    return news.length === 0 ? this.#delegates : [...this.#delegates, ...news]
   }
 
   /** Most events do not say which response they belong to. */
@@ -132,83 +234,106 @@ export class DelegatedResponses {
     return others.length > 0 ? null : (id ?? null)
   }
 
-  #begin(id: string, model: string | null): Delegated {
+  #isNew(id: string, isIdle: boolean): boolean {
+    if (this.#work.begunIds.has(id)) return false
+    return !isIdle || this.#work.asked.some(({ kind }) => kind === 'responses')
+  }
+
+  #begin(id: string, askedAs: string | null): Delegated {
     const delegated: Delegated = { turn: null, events: [], bytes: 0, end: null }
     this.#running.set(id, delegated)
-    const asked = this.#takeAsked('response.create')
-    if (asked !== null) this.#start(id, delegated, asked)
-    else this.#settlements.add(this.#admit(id, delegated, model))
+    this.#work.begunIds.add(id)
+    const turn = this.#holdFor('responses', askedAs)
+    if (turn !== null) start(delegated, turn, id)
+    else this.#settlements.add(this.#admit(id, delegated))
     return delegated
   }
 
-  #start(id: string, delegated: Delegated, turn: TurnCall): void {
-    turn.sent(Buffer.alloc(0), 'responses')
-    turn.responseId = id
-    delegated.turn = turn
-  }
-
-  async #admit(id: string, delegated: Delegated, model: string | null): Promise<void> {
-    const planned = await this.#plan('/v1/responses', model)
-    const turn = await this.#admitLate(planned)
-    if (turn === null) return this.#forget(id)
-    this.#start(id, delegated, turn)
-    for (const event of delegated.events.splice(0)) turn.observe(event)
-    if (delegated.end !== null) await turn.end(delegated.end)
-  }
-
-  #take(delegated: Delegated, event: Buffer): void {
-    if (delegated.turn !== null) delegated.turn.observe(event)
-    else if (delegated.bytes + event.length <= EVENTS_BYTES_MAX) {
-      delegated.bytes += event.length
-      delegated.events.push(event)
+  /** What was asked for under the client's id that upstream gives, else what was asked for first, else what may begin by itself. */
+  #holdFor(kind: Kind, askedAs: string | null): TurnCall | null {
+    const alike = this.#work.asked.filter((each) => each.kind === kind)
+    const asked = alike.find(({ eventId }) => eventId !== null && eventId === askedAs) ?? alike[0]
+    if (asked === undefined) {
+      const turn = this.#advance.take(false)
+      turn?.takenOver(this.#planOf(kind))
+      return turn
     }
+    this.#drop(asked)
+    asked.turn.takenOver()
+    // Its own socket has nothing to wait for any more.
+    if (asked.settlements !== this.#settlements) asked.settlements.add(Promise.resolve())
+    return asked.turn
+  }
+
+  async #holdLate(kind: Kind): Promise<TurnCall | null> {
+    while (this.#advance.pending !== null) await this.#advance.pending
+    return (
+      this.#holdFor(kind, null) ?? (await this.#advance.takeOrAdmit(foreseenAs(() => this.#planOf(kind))))
+    )
+  }
+
+  async #admit(id: string, delegated: Delegated): Promise<void> {
+    const turn = await this.#holdLate('responses')
+    if (turn === null) {
+      this.#running.delete(id)
+      return
+    }
+    start(delegated, turn, id)
+    for (const event of delegated.events.splice(0)) turn.observe(event)
+    if (delegated.end !== null) await this.#settle(turn.end(delegated.end))
+  }
+
+  /** Of what waits the last is kept in any case: it tells what was used. */
+  #take(delegated: Delegated, event: Buffer): void {
+    if (delegated.turn !== null) {
+      delegated.turn.observe(event)
+      return
+    }
+    if (delegated.bytes > EVENTS_BYTES_MAX) delegated.bytes -= delegated.events.pop()?.length ?? 0
+    delegated.bytes += event.length
+    delegated.events.push(event)
   }
 
   #end(id: string, delegated: Delegated, end: CallEnd): void {
     delegated.end = end
-    this.#forget(id)
-    if (delegated.turn !== null) this.#settlements.add(delegated.turn.end(end))
-  }
-
-  #forget(id: string): void {
     this.#running.delete(id)
-    this.#settledIds.add(id)
+    if (delegated.turn !== null) void this.#settle(delegated.turn.end(end))
   }
 
-  #decided(payload: Buffer, model: string | null): void {
+  #decided(payload: Buffer, askedAs: string | null): void {
     const used = decisionUsage(payload)
     if (used === null) return
-    const asked = this.#takeAsked('decision.create')
-    if (asked !== null) {
-      this.#settlements.add(asked.endWith(used))
-      return
-    }
-    const settled = this.#plan('/v1/decisions', model)
-      .then((planned) => this.#admitLate(planned))
-      .then((turn) => turn?.endWith(used))
-    this.#settlements.add(settled)
+    const turn = this.#holdFor('decisions', askedAs)
+    if (turn !== null) void this.#settle(endDecision(turn, used))
+    else this.#settlements.add(this.#decideLate(used))
   }
 
-  #admitLate(planned: PlannedTurn): Promise<TurnCall | null> {
-    const onRefused = this.#isOver ? null : this.#onRefused
-    const admitted = admitLate(this.#handshake, planned, this.#gateway, onRefused)
-    const admitting = admitted.then(() => {
-      if (this.#admitting === admitting) this.#admitting = null
-    })
-    this.#admitting = admitting
-    return admitted
+  async #decideLate(used: Usage): Promise<void> {
+    const turn = await this.#holdLate('decisions')
+    if (turn !== null) await this.#settle(endDecision(turn, used))
   }
 
-  /** As if it had been asked for by HTTP: it reads what upstream keeps. */
-  async #plan(path: string, model: string | null): Promise<PlannedTurn> {
-    const reader = readerFor('application/json', undefined, null, { names: SOCKET_NAMES })
-    await reader.write(Buffer.from(JSON.stringify({ model, previous_response_id: 'live' })))
-    const facts = await reader.end()
-    const endpoint = findEndpoint('chat', 'POST', path)
-    const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
-    const request = { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null }
-    const exchange = { ...this.#handshake.exchange, method: 'POST' }
-    const call = { ...this.#handshake, read, request, endpoint, exchange, target: { path, query: '' } }
-    return { read, request, endpoint, plan: planCall(call, null, this.#gateway) }
+  #planOf(kind: Kind, own: readonly Delegate[] = []): PlannedTurn {
+    const known = this.#delegates.filter((each) => each.kind === kind)
+    return this.#plan(known.length + own.length === 0 ? [{ kind, model: null }] : [...known, ...own])
   }
+
+  #plan(delegates: readonly Delegate[]): PlannedTurn {
+    return planDelegates(delegates, this.#handshake, this.#gateway)
+  }
+}
+
+function foreseenAs(plan: () => PlannedTurn): Foreseen {
+  return { kind: 'live', model: null, outputTokensMax: null, plan }
+}
+
+/** One that does not name its model is made by that of decisions. */
+function endDecision(turn: TurnCall, used: Usage): Promise<void> {
+  return turn.endWith({ ...used, modelServed: used.modelServed ?? turn.call.plan.modelAsked })
+}
+
+function start(delegated: Delegated, turn: TurnCall, id: string): void {
+  turn.sent(Buffer.alloc(0), 'responses')
+  turn.responseId = id
+  delegated.turn = turn
 }

@@ -1,18 +1,49 @@
-import { firstValue } from '../http/raw-headers.ts'
-import type { ErrorCode, Refusal } from '../kernel/errors.ts'
-import type { HeaderNames } from '../kernel/header-names.ts'
-import { requestInstantMs } from '../kernel/ids.ts'
-import { limits } from '../kernel/limits.ts'
+import { type Exchange, sendWhole } from '../http/exchange.ts'
+import { type ErrorCode, type Refusal, redactRefusal } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { redactEncoded } from '../kernel/secret.ts'
-import { statusOf } from '../providers/surfaces.ts'
+import { type Audience, shapeError, statusOf } from '../providers/surfaces.ts'
+import type { CallCounts } from '../telemetry/call-counts.ts'
 import type { EndedCall } from '../telemetry/ended-call.ts'
+import { describeUnsent, recordable } from './admit.ts'
+import { figureLines } from './answer.ts'
 import type { Bill } from './bill.ts'
 import type { AdmittedCall, Call } from './call.ts'
-import { deny } from './deny.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { explainFailure } from './refusals.ts'
+
+/** Answers with a refusal. On a proxied path it says what it cost, which is nothing. */
+export function deny(
+  exchange: Exchange,
+  audience: Audience,
+  refusal: Refusal,
+  known: { readonly balanceNanos?: Nanos | null; readonly upstreamMs?: number } = {},
+): void {
+  // A response that has begun cannot become an error; breaking it off is the only honest sign left.
+  if (exchange.res.headersSent) {
+    exchange.res.destroy()
+    return
+  }
+  const shaped = shapeError(audience, redactRefusal(refusal, exchange.names.redact), exchange.requestId)
+  const figures = { costNanos: 0n, listNanos: 0n, balanceNanos: known.balanceNanos ?? null }
+  const lines = audience === 'own' ? [] : figureLines(exchange.names, figures, known.upstreamMs ?? 0)
+  sendWhole(
+    exchange,
+    { ...shaped, headers: [...shaped.headers, ...lines] },
+    { close: refusal.close === true },
+  )
+}
+
+/** The same where nothing was sent upstream: a refusal, and counted as one where upstream was meant. */
+export function refuseRequest(
+  exchange: Exchange,
+  audience: Audience,
+  refusal: Refusal,
+  counts: CallCounts,
+): void {
+  if (audience !== 'own') counts.refused(refusal.code)
+  deny(exchange, audience, refusal)
+}
 
 /** What the log, the traces and the terminal are told of a call that is over. */
 export function endedCall(call: AdmittedCall, bill: Bill, end: CallEnd, { clock }: Gateway): EndedCall {
@@ -87,31 +118,4 @@ function refusedCall(
     ...{ keyId: null, endpoint, modelServed: null, cut: false, tokens: null, costNanos: 0n },
     ...{ ms: refused.endedAtMs - unsent.startedAtMs, headers: exchange.headers, upstream: null },
   }
-}
-
-/** What the record of a call says that is not sent: it waits, or it is refused. */
-export function describeUnsent(
-  { exchange, target, surface, socketId }: Call,
-  modelAsked: string | null,
-  { clock }: Gateway,
-) {
-  const { names, requestId, method, headers } = exchange
-  return {
-    requestId,
-    startedAtMs: requestInstantMs(requestId) ?? Math.trunc(clock.nowMs()),
-    method,
-    path: recordable(target.path, names),
-    surface,
-    modelAsked: recordable(modelAsked, names),
-    clientIp: exchange.clientIp,
-    userAgent: recordable(firstValue(headers, 'user-agent') ?? null, names),
-    socketId,
-  }
-}
-
-/** Text of a request as its record keeps it: not too much of it, and without secrets. */
-export function recordable<T extends string | null>(text: T, names: HeaderNames): T
-export function recordable(text: string | null, { redact }: HeaderNames): string | null {
-  if (text === null) return null
-  return redactEncoded(text, redact).slice(0, limits.recordedCharsMax)
 }

@@ -1,6 +1,6 @@
 import { clientLeft, type Exchange, sendContinue } from '../http/exchange.ts'
 import { firstValue, type RawHeaders, valuesOf } from '../http/raw-headers.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { type Denial, type Refusal, refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import {
@@ -13,15 +13,18 @@ import {
   VIDEO_NAMES,
 } from '../metering/request-facts.ts'
 import { type AlsoRead, type RequestReader, readerFor, unreadable } from '../metering/request-reader.ts'
-import { BatchEntries, type BoundEntry } from '../providers/batch-entries.ts'
 import { AudioUpload, type SpeechRequest, speechRequest } from '../providers/chat/audio.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
-import { watchRecords } from '../providers/watch-records.ts'
-import type { DecodingTurns } from './decoding-turns.ts'
-import type { Denial } from './deny.ts'
+import { BatchEntries, type BoundEntry, watchRecords } from '../providers/watch-records.ts'
 import type { CountableInput } from './estimate-usage.ts'
-import type { HeldBody } from './held-body.ts'
-import { type ReceiveOptions, receiveBody, refuseAnnouncedLength, type Sender } from './receive-body.ts'
+import {
+  type HeldBody,
+  type ReceiveOptions,
+  receiveBody,
+  refuseAnnouncedLength,
+  type Sender,
+} from './held-body.ts'
+import type { DecodingTurns } from './key-shares.ts'
 
 /** What of the request's body upstream is to get. `lengthBytes` is null where the client sent it chunked. */
 export type RequestBody =

@@ -10,8 +10,8 @@ import type { Budget, CallRefusal, HeldBy } from '../ledger/call.ts'
 import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-meant.ts'
 import { SURFACES } from '../providers/surfaces.ts'
+import { BodyIdle } from './edit-bodies.ts'
 import { type CallEnd, HANDSHAKE_TIMEOUT } from './forward.ts'
-import { BodyIdle } from './prepare-body.ts'
 
 /** What of a call a refusal may name. */
 export interface AskedFor {

@@ -10,7 +10,7 @@ import { readExtensions } from '../sockets/message-reader.ts'
 import type { Foreseen } from './advance-hold.ts'
 import { withoutOurs } from './answer.ts'
 import type { AdmittedCall, PlannedCall } from './call.ts'
-import { deny } from './deny.ts'
+import { deny } from './ended-call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { RealtimeTurns } from './realtime-turns.ts'
@@ -79,8 +79,9 @@ function translationMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter
 
 /** A session that is new names its model when it starts; one that goes on has one already. */
 function liveMeter(handshake: PlannedCall, gateway: Gateway, isUnnamed: boolean): SocketMeter {
+  const isAttached = handshake.endpoint?.template.endsWith('/attach') ?? false
   const foreseen: Foreseen = { kind: 'live', model: null, outputTokensMax: null, isUnnamed }
-  return new TimedTurns(handshake, gateway, foreseen, new LiveClock(gateway.sockets.live))
+  return new TimedTurns(handshake, gateway, foreseen, new LiveClock(gateway.sockets.live, isAttached))
 }
 
 /** From upstream's 101 to the end of both connections. Resolves when every turn is settled. */

@@ -5,6 +5,9 @@ import { liveUsage, type Translated, translationUsage } from '../providers/socke
 
 /** Counts what a session uses by the time. */
 export interface SessionClock {
+  /** The same for all sockets of a session; null where there is but one, or while it is not known. */
+  readonly session: object | null
+  readonly bytesPerMs: number
   /** It is billed elsewhere. */
   readonly isIdle: boolean
   /** As much was used as is paid for in advance. */
@@ -23,6 +26,8 @@ interface LiveSession {
   /** The socket by which it is metered. Others that look on see the same figures, and are not billed for them. */
   meteredBy: object | null
   settledSeconds: number
+  /** Maybe it was paid for on another node, or before this one was started. */
+  readonly isOlder: boolean
 }
 
 /** Beyond it the oldest that nobody meters are forgotten. */
@@ -32,11 +37,10 @@ const SESSIONS_MAX = 10_000
 export class LiveSessions {
   readonly #sessions = new Map<string, LiveSession>()
 
-  /** Null: another socket meters it. */
-  claim(id: string, socket: object): LiveSession | null {
-    const session = this.#sessions.get(id) ?? { meteredBy: null, settledSeconds: 0 }
-    if (session.meteredBy !== null && session.meteredBy !== socket) return null
-    session.meteredBy = socket
+  /** It is metered by the socket, unless there is another one. */
+  join(id: string, socket: object, isOlder: boolean): LiveSession {
+    const session = this.#sessions.get(id) ?? { meteredBy: null, settledSeconds: 0, isOlder }
+    session.meteredBy ??= socket
     this.#sessions.set(id, session)
     if (this.#sessions.size > SESSIONS_MAX) this.#forgetOne()
     return session
@@ -54,20 +58,26 @@ export class LiveSessions {
 /** Upstream tells how long a Live session has lasted. */
 export class LiveClock implements SessionClock {
   readonly #sessions: LiveSessions
-  #id: string | null = null
+  readonly #isAttached: boolean
   #session: LiveSession | null = null
   #seconds = 0
-  #bytesPerMs = PCM_BYTES_PER_MS
+  bytesPerMs = PCM_BYTES_PER_MS
   /** What was sent and what was said since upstream has last told. */
   #sentMs = 0
   #saidMs = 0
 
-  constructor(sessions: LiveSessions) {
+  /** `isAttached`: the session has begun before. */
+  constructor(sessions: LiveSessions, isAttached: boolean) {
     this.#sessions = sessions
+    this.#isAttached = isAttached
   }
 
   get isIdle(): boolean {
-    return this.#id !== null && this.#session === null
+    return this.#session !== null && this.#session.meteredBy !== this
+  }
+
+  get session(): object | null {
+    return this.#session
   }
 
   get isDue(): boolean {
@@ -79,15 +89,15 @@ export class LiveClock implements SessionClock {
   }
 
   sent(audioBytes: number): void {
-    this.#sentMs += soundMs(audioBytes, this.#bytesPerMs)
+    this.#sentMs += soundMs(audioBytes, this.bytesPerMs)
   }
 
   said({ session, usage, type, deltaBytes }: SessionEvent): void {
-    this.#bytesPerMs = session?.bytesPerMs ?? this.#bytesPerMs
-    this.#id ??= session?.id ?? null
+    this.bytesPerMs = session?.bytesPerMs ?? this.bytesPerMs
+    if (session?.id !== undefined) this.#session ??= this.#sessions.join(session.id, this, this.#isAttached)
     // Whoever meters it may have left, and the session goes on.
-    if (this.#id !== null) this.#session ??= this.#sessions.claim(this.#id, this)
-    if (isSound(type)) this.#saidMs += soundMs(deltaBytes, this.#bytesPerMs)
+    if (this.#session !== null) this.#session.meteredBy ??= this
+    if (isSound(type)) this.#saidMs += soundMs(deltaBytes, this.bytesPerMs)
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
     this.#sentMs = 0
     this.#saidMs = 0
@@ -103,11 +113,12 @@ export class LiveClock implements SessionClock {
     if (seconds <= settled || this.isIdle) return null
     if (this.#session !== null) this.#session.settledSeconds = seconds
     const used = liveUsage(seconds, settled, model)
-    return isGuessed ? { ...used, suspect: true } : used
+    const mayBePaid = this.#session?.isOlder === true && settled === 0
+    return isGuessed || mayBePaid ? { ...used, suspect: true } : used
   }
 
   end(): void {
-    if (this.#session !== null) this.#session.meteredBy = null
+    if (this.#session !== null && !this.isIdle) this.#session.meteredBy = null
   }
 }
 
@@ -116,6 +127,8 @@ const NOTHING: Translated = { audioInMs: 0, audioOutMs: 0, textChars: 0 }
 /** Nothing tells what a translation has used but what passed. */
 export class TranslationClock implements SessionClock {
   readonly isIdle = false
+  readonly session = null
+  readonly bytesPerMs = PCM_BYTES_PER_MS
   #passed = NOTHING
 
   get isDue(): boolean {

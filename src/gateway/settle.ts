@@ -4,8 +4,8 @@ import { limits } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { CallClosing, Settled } from '../ledger/call.ts'
 import type { LedgerStore } from '../ledger/ledger-store.ts'
+import type { SettlementWatch } from '../ledger/request-log.ts'
 import type { SettlementSpool } from '../ledger/settlement-spool.ts'
-import type { SettlementWatch } from '../ledger/settlement-watch.ts'
 
 /**
  * Takes every settlement to the store, and does not give up: while the store cannot write (a full disk, a database
@@ -173,4 +173,27 @@ export function createSettler(parts: SettlerParts): Settler {
 function unlessRefused(error: unknown): null {
   if (error instanceof StoreRefused) throw error
   return null
+}
+
+export function createSettlementWatch(): SettlementWatch {
+  const waiting = new Map<string, Set<() => void>>()
+  return {
+    settled(requestId) {
+      for (const wake of waiting.get(requestId) ?? []) wake()
+    },
+    wait(requestId, forMs) {
+      const { promise: done, resolve } = Promise.withResolvers<void>()
+      const wakers = waiting.get(requestId) ?? new Set()
+      const timer = setTimeout(stop, forMs)
+      wakers.add(stop)
+      waiting.set(requestId, wakers)
+      function stop(): void {
+        clearTimeout(timer)
+        wakers.delete(stop)
+        if (wakers.size === 0) waiting.delete(requestId)
+        resolve()
+      }
+      return { done, stop }
+    },
+  }
 }

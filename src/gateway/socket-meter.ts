@@ -1,6 +1,5 @@
-import type { Refusal } from '../kernel/errors.ts'
+import type { Denial, Refusal } from '../kernel/errors.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import type { Denial } from './deny.ts'
 
 /** What becomes of a message of the client's. */
 export type Verdict =

@@ -1,10 +1,10 @@
 import type { RawConnection } from '../http/raw-connection.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { type FramePart, FrameReader, OPCODE } from '../sockets/frame-reader.ts'
 import { closeFrame, pongFrame, textFrame } from '../sockets/frame-writer.ts'
-import { type Extensions, type Message, MessageReader } from '../sockets/message-reader.ts'
+import { type Extensions, type Message, MessageReader, messageOf } from '../sockets/message-reader.ts'
 import { SocketInbox } from './socket-inbox.ts'
 import type { SocketMeter } from './socket-meter.ts'
 
@@ -218,6 +218,7 @@ export class SocketSession {
   #upstreamSent(chunk: Borrowed): void {
     if (this.#isOver) return
     const bytes = copyIfBorrowed(chunk)
+    if (this.#passWhole(bytes)) return
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
     // Mostly there is one, and what is corked takes a longer way through Node.
@@ -232,6 +233,20 @@ export class SocketSession {
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
     this.#waitFor(this.#seen.caughtUp())
     this.#flow()
+  }
+
+  /** The short way of what is a message and nothing else. */
+  #passWhole(bytes: Buffer): boolean {
+    if (this.#parts.extensions !== null || this.#isClientGone) return false
+    if (this.#closing !== null || this.#notices.length > 0) return false
+    const payloadAt = this.#fromUpstream.wholeText(bytes)
+    if (payloadAt === -1) return false
+    if (!this.#client.write(bytes)) {
+      this.#isClientFull = true
+      this.#flow()
+    }
+    this.#observe(messageOf(OPCODE.text, bytes.subarray(payloadAt)))
+    return true
   }
 
   #passOn(part: FramePart): void {

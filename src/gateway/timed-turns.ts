@@ -1,8 +1,8 @@
 import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
-import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import { ambiguityOf } from '../providers/ambiguity.ts'
 import {
+  type Delegate,
   type SessionEvent,
   type SessionMessage,
   type SessionSettings,
@@ -21,13 +21,12 @@ import {
   type RefusedAdvance,
 } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
-import { DelegatedResponses, type DelegatingType } from './delegated-responses.ts'
+import { DelegatedResponses, delegatedBy } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import { refuseTooManyTurns } from './refusals.ts'
 import type { SessionClock } from './session-clocks.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
-import { admitTurn, refuseTurn, TurnSettlements } from './turn-call.ts'
+import { refuseTurn, TurnSettlements } from './turn-call.ts'
 
 const PASS: Verdict = { kind: 'pass' }
 
@@ -46,8 +45,6 @@ export class TimedTurns implements SocketMeter {
   readonly #delegated: DelegatedResponses
   #socket: MeteredSocket | null = null
   #modelShown: string | null = null
-  /** The model that works for the session. */
-  #delegate: string | null = null
   #isOver = false
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
@@ -89,10 +86,11 @@ export class TimedTurns implements SocketMeter {
     if (event === null) return
     const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
-    if (wasIdle && !this.#clock.isIdle) this.#advance.follow({ ...this.#last, model: this.#model })
+    if (this.#clock.session !== null) this.#delegated.join(this.#clock.session)
+    if (wasIdle && !this.#clock.isIdle) this.#resume()
     if (event.session !== null) this.#shown(event.session)
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
-    if (!this.#clock.isIdle) this.#delegated.observe(event.type, payload, this.#delegate)
+    this.#delegated.observe(event, payload, this.#clock.isIdle)
     this.#settleIfDue(event)
   }
 
@@ -140,53 +138,58 @@ export class TimedTurns implements SocketMeter {
 
   #decide(event: SessionMessage): Verdict | Promise<Verdict> {
     if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
-    if (this.#last.kind === 'live' && this.#delegated.isCreate(event.type))
-      return this.#decideCreate(event.type, event.response.model ?? this.#delegate, event.eventId)
-    const next = event.session === null ? null : this.#changedBy(event.session)
-    if (next !== null) return this.#change(next, event.eventId)
-    if (event.audioBytes === 0) return PASS
-    const { audioBytes } = event
+    const { type, session, eventId, audioBytes } = event
+    const kind = this.#last.kind === 'live' ? delegatedBy(type) : null
+    if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
+    if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)
+    if (audioBytes === 0) return PASS
     const sent = () => {
       this.#clock.sent(audioBytes)
       this.#settleIfDue(null)
     }
     const { foreseen } = this.#advance
-    const audioMs = soundMs(audioBytes, PCM_BYTES_PER_MS)
+    const audioMs = soundMs(audioBytes, this.#clock.bytesPerMs)
     if (foreseen === null || audioMs <= (foreseen.audioMs ?? ADVANCE_MS)) return { kind: 'pass', sent }
-    return this.#change({ ...foreseen, audioMs }, event.eventId, { kind: 'pass', sent })
-  }
-
-  async #decideCreate(type: DelegatingType, model: string | null, eventId: string | null): Promise<Verdict> {
-    const planned = await this.#delegated.planFor(type, model)
-    if (this.running >= limits.turnsPerSocketMax) {
-      return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
-    }
-    const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
-    if (admitted.kind === 'client_left') return { kind: 'dropped' }
-    if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
-    const { turn } = admitted
-    const release = () => this.#settlements.add(turn.release())
-    // It is billed by the socket that meters the session.
-    const sent = () => (this.#clock.isIdle ? release() : this.#delegated.asked(turn, type, eventId))
-    return { kind: 'pass', sent, unsent: release }
+    return this.#change({ ...foreseen, audioMs }, [], eventId, { kind: 'pass', sent })
   }
 
   /** Every model that takes part must be one that the key may use. */
-  #changedBy({ model, delegates, transcription }: SessionSettings): Foreseen | null {
+  #changedBy({ model, transcription }: SessionSettings): Foreseen | null {
     const { foreseen } = this.#advance
     if (foreseen === null) return null
     const { others = [] } = foreseen
     const wanted = model === undefined ? foreseen : mayGoBy(foreseen, model)
-    const named = [...(delegates ?? []), ...(transcription == null ? [] : [transcription.model])]
+    const named = transcription == null ? [] : [transcription.model]
     if (wanted === foreseen && named.every((name) => others.includes(name))) return null
     const all = [...new Set([...others, ...named])]
     const isFirst = foreseen.model === null && model !== undefined
     return { ...(isFirst ? { ...foreseen, model } : wanted), others: all, isUnnamed: false }
   }
 
-  async #change(next: Foreseen, eventId: string | null, had: Verdict = PASS): Promise<Verdict> {
+  async #change(
+    next: Foreseen | null,
+    delegates: readonly Delegate[],
+    eventId: string | null,
+    had: Verdict = PASS,
+  ): Promise<Verdict> {
+    const before = this.#advance.foreseen
+    if (before === null) return had
+    const first = next === null ? null : await this.#changeMinute(next)
+    if (first !== null) return refusedBy(first, eventId)
+    const refused = await this.#delegated.change(delegates)
+    if (refused === null) return had
+    if (next !== null) await this.#changeMinute(before)
+    return refusedBy(refused, eventId)
+  }
+
+  /** It comes first: behind the larger hold it might wait for ever. */
+  async #changeMinute(next: Foreseen): Promise<RefusedAdvance | null> {
+    const changed = Promise.withResolvers<void>()
+    await this.#delegated.standBack(changed.promise)
     const refused = await this.#advance.change(next)
-    return refused === null ? had : refusedBy(refused, eventId)
+    changed.resolve()
+    await this.#delegated.pending
+    return refused
   }
 
   #refuseUnread(detail: string): Verdict {
@@ -196,14 +199,24 @@ export class TimedTurns implements SocketMeter {
 
   #shown({ model, delegates }: SessionSettings): void {
     this.#modelShown = model ?? this.#modelShown
-    this.#delegate = delegates?.find((name) => name !== null) ?? this.#delegate
+    this.#delegated.learn(delegates)
     const { foreseen } = this.#advance
     if (foreseen === null) return
     if (this.#clock.isIdle) {
       this.#last = foreseen
       this.#advance.follow(null)
-    } else if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
+      this.#delegated.rest()
+      return
+    }
+    if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
       this.#advance.follow(goesBy(foreseen, model))
+    this.#followDelegates()
+  }
+
+  /** Whoever has metered it has left. */
+  #resume(): void {
+    this.#advance.follow({ ...this.#last, model: this.#model })
+    this.#followDelegates()
   }
 
   get #foreseen(): Foreseen {
@@ -225,7 +238,19 @@ export class TimedTurns implements SocketMeter {
     }
     const settled = this.#settlements.add(turn.endWith(used))
     if (isLast) this.#advance.follow(null)
-    else this.#advance.renew(settled)
+    else this.#renew(settled)
+  }
+
+  #followDelegates(): void {
+    const { pending } = this.#advance
+    if (pending !== null) void pending.then(() => this.#followDelegates())
+    else this.#delegated.hold()
+  }
+
+  #renew(settled: Promise<void>): void {
+    const had = Promise.withResolvers<void>()
+    this.#advance.renew(Promise.all([settled, this.#delegated.standBack(had.promise)]))
+    void (this.#advance.pending ?? settled).then(had.resolve)
   }
 
   #close({ refusal, requestId }: RefusedAdvance): void {

@@ -1,15 +1,13 @@
-import type { Refusal } from '../kernel/errors.ts'
-
+import type { Denial, Refusal } from '../kernel/errors.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
-import { createMeter } from '../providers/usage/create-meter.ts'
+import { createMeter } from '../providers/surfaces.ts'
 import { type AdmitResult, admit, admitBegun } from './admit.ts'
 import type { ReplyHead } from './answer.ts'
 import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from './bill.ts'
 import { BodyTaps } from './body-taps.ts'
 import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from './call.ts'
-import type { Denial } from './deny.ts'
 import { endedCall, recordRefusal } from './ended-call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -160,10 +158,10 @@ export class TurnCall implements LeftReply {
     return this.#bytesOut
   }
 
-  /** It was admitted in advance, and is under way now: its time begins here. */
-  takenOver(): void {
+  /** It was admitted in advance, and is under way now: its time begins here. `as`: what it has turned out to be. */
+  takenOver(as: PlannedTurn = this.call): void {
     this.#startedMs = this.#gateway.clock.monotonicMs()
-    this.call = { ...this.call, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
+    this.call = { ...this.call, ...as, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
   }
 
   /** The message that begins it goes upstream. `reader`: what reads the events that come of it. */

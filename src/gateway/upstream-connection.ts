@@ -3,8 +3,8 @@ import { type MessageHead, MessageReader, type MessageReceiver } from '../http/m
 import { RawConnection } from '../http/raw-connection.ts'
 import { firstValue, hasHeader } from '../http/raw-headers.ts'
 import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { holdFailedWrites } from '../kernel/node-internals.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
 import { type Sendable, sendRequest, type Upload } from './send-request.ts'
 
 /** A socket that has begun to connect, and what it says when it is ready. */

@@ -1,6 +1,5 @@
-import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, withBorrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, ChunkList, withBorrowed } from '../kernel/memory.ts'
 import type { MessageHead, MessageReceiver } from './message-reader.ts'
 import { ownText } from './raw-headers.ts'
 

@@ -1,5 +1,5 @@
 import wasm from 'undici/lib/llhttp/llhttp_simd-wasm.js'
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 
 /** The compiler knows no WebAssembly without the types of browsers. */
 declare const WebAssembly: {

@@ -1,4 +1,4 @@
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import {
   BODY,
   BODY_ELSEWHERE,

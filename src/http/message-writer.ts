@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 
 /** Which of the lines that frame a message a head has. */
 interface FramingHeaders {

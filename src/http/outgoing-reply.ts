@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { dateLine, framingHeaders, serialiseHeaders, statusLine, writeCoalesced } from './message-writer.ts'
 import type { RawConnection } from './raw-connection.ts'
 

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
-import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed, withBorrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, ChunkList, copyIfBorrowed, withBorrowed } from '../kernel/memory.ts'
 
 /** Takes what arrives. None of these may throw. */
 export interface RawReceiver {

@@ -193,7 +193,8 @@ export function createHttpServer(parts: ServerParts): HttpServer {
       let cut = 0
       const deadline = setTimeout(() => {
         for (const connection of connections.keys()) {
-          cut += connection.replies.length
+          // What a WebSocket loses is not its handshake, but the turns on it.
+          cut += connection.replies.filter((reply) => !reply.maySwitch).length
           connection.destroy()
         }
       }, drainMs)

@@ -2,7 +2,7 @@ import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 
 /** PEM texts: the certificate with those that vouch for it behind it, and its key. */
 export interface CertificatePair {

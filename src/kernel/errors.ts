@@ -1,3 +1,4 @@
+import type { Nanos } from './money.ts'
 import type { Redact } from './secret.ts'
 
 /**
@@ -234,6 +235,12 @@ export interface Refusal {
   readonly close?: true
   /** It came with a key that is none of ours: no key could look the refusal up. */
   readonly stranger?: boolean
+}
+
+/** A refusal, and the balance of the account where the client may know it. */
+export interface Denial {
+  readonly refusal: Refusal
+  readonly balanceNanos: Nanos | null
 }
 
 export function refuse(

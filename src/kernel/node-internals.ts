@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, Socket, type SocketConstructorOpts } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
-import { type Borrowed, readBuffer } from './read-buffer.ts'
+import { type Borrowed, readBuffer } from './memory.ts'
 
 /*
  * Everything that is used of Node and that Node does not promise, in one place:

@@ -102,3 +102,10 @@ export interface RequestLogStore {
   /** Deletes some refused calls that began before this instant, and the oldest beyond so many of an account; how many. */
   deleteRefused(beforeMs: number, callsMax: number, limit: number): Promise<number>
 }
+
+/** Wakes requests that wait for a call to be settled on this node. */
+export interface SettlementWatch {
+  settled(requestId: string): void
+  /** Resolves when the call is settled here, or after the time, whichever comes first. */
+  wait(requestId: string, forMs: number): { readonly done: Promise<void>; stop(): void }
+}

@@ -1,4 +1,4 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { MatroskaTrack, Mp4Track, OggTrack, ProgramStreamTrack, WavTrack } from './audio-containers.ts'
 import { type AudioTrack, FlacTrack, id3Bytes, MpegTrack } from './audio-frames.ts'
 

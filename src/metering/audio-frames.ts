@@ -1,4 +1,5 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
+
 /** How long the audio of one format is, as far as its bytes have passed; null where they do not tell. */
 export interface AudioTrack {
   write(chunk: Borrowed): void

@@ -1,5 +1,5 @@
 import { limits } from '../kernel/limits.ts'
-import { type Borrowed, copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { type Coder, openDecoder } from './content-coding.ts'
 
 export interface CopyDecoder {

@@ -1,4 +1,4 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import type { Picked, Place } from './json-place.ts'
 import { JsonWalker, type WalkOptions } from './json-walker.ts'
 

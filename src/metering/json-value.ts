@@ -1,9 +1,8 @@
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { BoundedCopy } from './bounded-copy.ts'
 import { type Picked, type Place, UNREAD, Written } from './json-place.ts'
 import type { JsonScanLimits } from './json-scan.ts'
-import { NEAR_BYTES } from './json-string.ts'
-import { startOfOpenSequence } from './utf8-check.ts'
+import { NEAR_BYTES, startOfOpenSequence } from './json-string.ts'
 
 const NOWHERE = -1
 const [LETTER_N, LETTER_T] = [0x6e, 0x74]

@@ -1,4 +1,4 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { MARK_ENDS, MarkWatch, markOf } from './content-marks.ts'
 import {
   AFTER,
@@ -40,9 +40,8 @@ import {
   REPLY_LIMITS,
   type UnreadableJson,
 } from './json-scan.ts'
-import { ESCAPES, JsonString, NEAR_BYTES, nextStop, QUOTE } from './json-string.ts'
+import { ESCAPES, JsonString, NEAR_BYTES, nextStop, QUOTE, Utf8Check } from './json-string.ts'
 import { HandOver, JsonValue } from './json-value.ts'
-import { Utf8Check } from './utf8-check.ts'
 
 /** Up to here the stack is an array that V8 keeps on its heap: one that it does not takes 3.5 µs to make and to give back. */
 const SHALLOW_DEPTH = 64

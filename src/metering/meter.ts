@@ -1,4 +1,4 @@
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { NO_USAGE, type Usage } from '../kernel/usage.ts'
 import type { TextPlace } from './event-template.ts'
 import type { Place } from './json-place.ts'

@@ -1,5 +1,5 @@
 import { isAscii, isUtf8 } from 'node:buffer'
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { BoundedCopy } from './bounded-copy.ts'
 import { WatchedNames } from './json-place.ts'
 

@@ -1,5 +1,4 @@
-import { nextStop, QUOTE } from './json-string.ts'
-import { startOfOpenSequence } from './utf8-check.ts'
+import { nextStop, QUOTE, startOfOpenSequence } from './json-string.ts'
 
 /** Members whose strings are prompt text on either surface. What is not here (image data, ids, URLs) is not counted. */
 const TEXT_MEMBERS: ReadonlySet<string> = new Set([

@@ -1,4 +1,4 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import { type EventTemplate, learnTemplate } from './event-template.ts'
 import type { Place } from './json-place.ts'
 import type { UnreadableJson } from './json-scan.ts'

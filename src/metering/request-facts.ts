@@ -139,19 +139,3 @@ export const NOT_READ: RequestFacts = { kind: 'not_read' }
 
 /** No model's name is longer. What is, names none, and is not worth keeping in every record. */
 export const MODEL_NAME_CHARS_MAX = 256
-
-/** The model a request asks for, if it says so in a way that can be read. */
-export function modelAsked(facts: RequestFacts): string | null {
-  const name = modelNamed(facts)
-  return name === null || name.length > MODEL_NAME_CHARS_MAX ? null : name
-}
-
-function modelNamed(facts: RequestFacts): string | null {
-  if (facts.kind === 'form') {
-    const field = facts.scan.fields.get('model')
-    return field?.kind === 'text' ? field.value : null
-  }
-  if (facts.kind !== 'json') return null
-  const member = facts.scan.members.get('model')
-  return member?.kind === 'string' ? member.value : null
-}

@@ -1,5 +1,5 @@
 import { limits } from '../kernel/limits.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { codingOf } from './content-coding.ts'
 import { decodeCopy } from './decode-copy.ts'
 import type { Picked, Place } from './json-place.ts'
@@ -63,6 +63,13 @@ export function readerFor(
   const doubt = doubtOf(contentType ?? '', coding === 'identity' ? '' : coding.coding)
   const scanner = doubting(scannerFor(contentType ?? '', records, also), doubt)
   return coding === 'identity' ? scanner : readEncoded(scanner, coding.coding)
+}
+
+/** What JSON says that is there as a whole. */
+export function readAtOnce(text: Buffer, names: Place): RequestFacts {
+  const json = new RequestJson(names)
+  json.write(text)
+  return json.end()
 }
 
 function readEncoded(scanner: Scanner, coding: string): RequestReader {

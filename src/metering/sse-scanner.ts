@@ -1,4 +1,4 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 
 const LF = 0x0a
 const CR = 0x0d

@@ -1,8 +1,8 @@
 import type { Quantities, Unit, Usage, UsagePart } from '../kernel/usage.ts'
 import { addToolCalls } from '../providers/usage/reading.ts'
+import type { RatingContext } from './modifiers.ts'
 import { findModel, type PriceVersion, tableFor } from './price-book.ts'
 import { resolve, toolsOf } from './priced-parts.ts'
-import type { RatingContext } from './rating-context.ts'
 
 /** What the requests of a batch have used that one model served. */
 export interface ModelUsage {

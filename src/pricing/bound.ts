@@ -2,9 +2,16 @@ import type { Bound } from '../kernel/money.ts'
 import type { Fallback } from '../providers/request-limits.ts'
 import type { Advisor, RequestTools } from '../providers/request-tools.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { type Discount, NO_DISCOUNT, payableFor } from './discount.ts'
-import { plainAmountOf, Totals } from './exact-amount.ts'
-import { MULTIPLIER_ONE, maxRate, multiplierMax } from './modifiers.ts'
+import { type Discount, NO_DISCOUNT, payableFor, plainAmountOf, Totals } from './amounts.ts'
+import {
+  type BoundRequest,
+  type BoundSettings,
+  MULTIPLIER_ONE,
+  maxRate,
+  multiplierMax,
+  type ReportedTier,
+  tierOf,
+} from './modifiers.ts'
 import {
   findModel,
   type ModelPrice,
@@ -15,7 +22,6 @@ import {
   tableFor,
 } from './price-book.ts'
 import { type Side, UNITS_OF } from './rate-keys.ts'
-import { type BoundRequest, type BoundSettings, type ReportedTier, tierOf } from './rating-context.ts'
 
 /** All inputs of one request for embeddings together; each of them has to fit the window. */
 const EMBEDDED_TOKENS_MAX = 300_000

@@ -2,8 +2,8 @@ import { SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { type Quantities, UNITS, type Unit, type Usage, type UsagePart } from '../kernel/usage.ts'
 import { DEFAULT_IMAGE_MODEL, IMAGE_TOOL_MODEL } from '../providers/chat/images.ts'
 import { SURFACES } from '../providers/surfaces.ts'
-import { plainAmountOf } from './exact-amount.ts'
-import { multiplierOf } from './modifiers.ts'
+import { plainAmountOf } from './amounts.ts'
+import { multiplierOf, type RatingContext, tierOf } from './modifiers.ts'
 import {
   type FoundRate,
   findModel,
@@ -16,7 +16,6 @@ import {
 } from './price-book.ts'
 import type { Mode } from './price-file.ts'
 import { UNITS_OF } from './rate-keys.ts'
-import { type RatingContext, tierOf } from './rating-context.ts'
 
 /** What a part of the usage goes by. */
 export interface PartPrice {

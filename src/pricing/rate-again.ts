@@ -1,8 +1,7 @@
 import type { Usage } from '../kernel/usage.ts'
 import { loadBook } from './load-book.ts'
 import type { PriceVersion } from './price-book.ts'
-import { type Rating, rate } from './rate.ts'
-import { type KeptRating, readRating } from './rating-text.ts'
+import { type KeptRating, type Rating, rate, readRating } from './rate.ts'
 
 /** What is kept of a call for deriving its bill again. */
 export interface RecordedCall {

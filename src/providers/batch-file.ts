@@ -1,5 +1,5 @@
+import type { Borrowed } from '../kernel/memory.ts'
 import type { Bound } from '../kernel/money.ts'
-import type { Borrowed } from '../kernel/read-buffer.ts'
 import { codingOf } from '../metering/content-coding.ts'
 import { JsonLines } from '../metering/json-lines.ts'
 import { type Picked, WatchedNames } from '../metering/json-place.ts'
@@ -11,7 +11,7 @@ import {
   type PartHead,
   type PartSink,
 } from '../metering/multipart-scanner.ts'
-import { ModelNames, readModels } from './read-models.ts'
+import { isFileId, ModelNames, readModels } from './named-models.ts'
 import { BATCH_LINE, isPickedObject } from './request-members.ts'
 import type { EntryWatch } from './watch-records.ts'
 
@@ -83,13 +83,6 @@ export class BatchFileScanner {
     readModels(body, this.#names)
     return this.#names.unknown === null
   }
-}
-
-/** No file's id is longer. */
-const FILE_ID_CHARS_MAX = 256
-
-export function isFileId(text: string): boolean {
-  return text !== '' && text.length <= FILE_ID_CHARS_MAX
 }
 
 /** The reply to an upload is a few hundred bytes; one that is longer is none. */

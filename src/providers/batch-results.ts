@@ -1,10 +1,10 @@
-import type { Borrowed } from '../kernel/read-buffer.ts'
+import type { Borrowed } from '../kernel/memory.ts'
 import { JsonLines } from '../metering/json-lines.ts'
 import { handedOver, objectOf, type Picked, type Place, PRESENCE, SCALAR } from '../metering/json-place.ts'
 import type { Meter, Metered } from '../metering/meter.ts'
 import type { UsageReader } from './endpoint.ts'
 import { isPickedObject } from './request-members.ts'
-import { createMeter } from './usage/create-meter.ts'
+import { createMeter } from './surfaces.ts'
 
 /** A line of the results, of Messages and of Chat. */
 const LINE: Place = objectOf({

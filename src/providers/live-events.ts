@@ -1,8 +1,8 @@
-import { type Borrowed, viewOf } from '../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { handedOver, objectOf, type Place, TEXT } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
-import { createMeter } from './usage/create-meter.ts'
+import { createMeter } from './surfaces.ts'
 
 const NESTED = objectOf({ event: handedOver(TEXT) })
 const DECISION = objectOf({ event: objectOf({ decision: handedOver(TEXT) }) })

@@ -12,6 +12,12 @@ import { JsonWalker } from '../metering/json-walker.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
+/** Another model that works for a session. Null: upstream knows which. */
+export interface Delegate {
+  readonly kind: 'responses' | 'decisions'
+  readonly model: string | null
+}
+
 /** What a session is set to, as far as it decides what its turns cost. Undefined: it is not said. */
 export interface SessionSettings {
   readonly id: string | undefined
@@ -20,8 +26,8 @@ export interface SessionSettings {
   readonly outputTokensMax: number | null | undefined
   /** Null: what is heard is not written down. Its model is null where upstream chooses it. */
   readonly transcription: { readonly model: string | null } | null | undefined
-  /** Models that it has others work with. Null: upstream knows which. */
-  readonly delegates: readonly (string | null)[] | undefined
+  /** Others that it has work. */
+  readonly delegates: readonly Delegate[]
   /** Of the audio that is heard, and of what is said. */
   readonly bytesPerMs: number | undefined
   readonly spokenBytesPerMs: number | undefined
@@ -54,6 +60,7 @@ const SESSION = objectOf({
   }),
   input_audio_transcription: NAMING,
   delegation: objectOf({ type: TEXT, responses: NAMING, decisions: NAMING }),
+  triggers: sparseArrayOf(objectOf(scalars('type event_type'))),
 })
 
 const ITEM = objectOf({
@@ -162,17 +169,18 @@ function readSettings(session: WireObject): SessionSettings {
     model: nameAt(session['model']) ?? undefined,
     outputTokensMax: most === undefined ? undefined : typeof most === 'number' ? most : null,
     transcription: written === undefined ? undefined : transcriptionOf(written),
-    delegates: session['delegation'] === undefined ? undefined : delegatesOf(objectAt(session['delegation'])),
+    delegates: delegatesOf(objectAt(session['delegation']), session['triggers']),
     bytesPerMs: isObject(format) ? bytesPerMs(format) : undefined,
     spokenBytesPerMs: isObject(spoken) ? bytesPerMs(spoken) : undefined,
   }
 }
 
-/** What a client does by itself costs nothing here. */
-function delegatesOf(delegation: WireObject): readonly (string | null)[] {
-  return ['responses', 'decisions'].flatMap((kind) => {
-    if (delegation['type'] !== kind && !isObject(delegation[kind])) return []
-    return [nameAt(objectAt(delegation[kind])['model'])]
+/** What a client does by itself costs nothing here. Triggers have decisions made and name no model. */
+function delegatesOf(delegation: WireObject, triggers: unknown): readonly Delegate[] {
+  return (['responses', 'decisions'] as const).flatMap((kind) => {
+    const isTriggered = kind === 'decisions' && Array.isArray(triggers) && triggers.length > 0
+    if (delegation['type'] !== kind && !isObject(delegation[kind]) && !isTriggered) return []
+    return [{ kind, model: nameAt(objectAt(delegation[kind])['model']) }]
   })
 }
 
@@ -205,7 +213,7 @@ export interface SessionEvent {
   readonly itemId: string | null
   readonly usage: unknown
   readonly session: SessionSettings | null
-  /** The client's event that an error is about. */
+  /** The client's event that it answers. */
   readonly aboutEventId: string | null
   /** Of what it adds to what was said. */
   readonly deltaBytes: number
@@ -221,7 +229,7 @@ const USAGE = objectOf({
   output_token_details: objectOf(scalars(MODALITIES)),
 })
 const EVENT = objectOf({
-  ...scalars('type response_id item_id'),
+  ...scalars('type response_id item_id client_event_id'),
   response: objectOf({ id: SCALAR, status: SCALAR, usage: USAGE }),
   usage: USAGE,
   session: SESSION,
@@ -251,7 +259,8 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
     itemId: nameAt(event['item_id']),
     usage: response['usage'] ?? event['usage'] ?? null,
     session: isObject(event['session']) ? readSettings(event['session']) : null,
-    aboutEventId: nameAt(error['event_id']) ?? nameAt(error['client_event_id']),
+    aboutEventId:
+      nameAt(error['event_id']) ?? nameAt(error['client_event_id']) ?? nameAt(event['client_event_id']),
     deltaBytes: bytesOfText(handedBytes),
   }
 }

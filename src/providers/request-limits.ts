@@ -3,7 +3,7 @@ import type { PickedObject } from '../metering/json-place.ts'
 import type { JsonMember } from '../metering/json-scan.ts'
 import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
 import type { Endpoint, UsageReader } from './endpoint.ts'
-import { asksForSvg, ModelNames, mayLeadToOthers, readOtherModels } from './read-models.ts'
+import { asksForSvg, ModelNames, mayLeadToOthers, readOtherModels } from './named-models.ts'
 import { count, type GetMember, isGiven, LIMITLESS, memberGetter, membersOf } from './request-members.ts'
 import { NO_REQUEST_TOOLS, type RequestTools, readRequestTools, UNKNOWN_TOOLS } from './request-tools.ts'
 import { READERS, SURFACES } from './surfaces.ts'
@@ -189,7 +189,7 @@ interface SpeedyFallback extends Fallback {
   readonly speed: unknown
 }
 
-/** What cannot be read of them is refused, or left to upstream, elsewhere: readFallbacks of read-models.ts. */
+/** What cannot be read of them is refused, or left to upstream, elsewhere: readFallbacks of named-models.ts. */
 function fallbacksOf(member: JsonMember | undefined, asked: number | null): readonly SpeedyFallback[] {
   if (member?.kind !== 'array') return []
   return (JSON.parse(member.json) as readonly unknown[]).flatMap((entry) => {

@@ -13,7 +13,7 @@ import {
 } from '../metering/json-place.ts'
 import type { JsonMember, UnreadableJson } from '../metering/json-scan.ts'
 import { scanJson } from '../metering/json-walker.ts'
-import type { RequestFacts, RequestMember } from '../metering/request-facts.ts'
+import { MODEL_NAME_CHARS_MAX, type RequestFacts, type RequestMember } from '../metering/request-facts.ts'
 
 type JsonFacts = Extract<RequestFacts, { kind: 'json' }>
 
@@ -26,6 +26,22 @@ export function memberGetter(facts: RequestFacts): GetMember {
 
 export function isGiven(member: JsonMember | undefined): member is JsonMember {
   return member !== undefined && member.kind !== 'null'
+}
+
+/** The model a request asks for, if it says so in a way that can be read. */
+export function modelAsked(facts: RequestFacts): string | null {
+  const name = modelNamed(facts)
+  return name === null || name.length > MODEL_NAME_CHARS_MAX ? null : name
+}
+
+function modelNamed(facts: RequestFacts): string | null {
+  if (facts.kind === 'form') {
+    const field = facts.scan.fields.get('model')
+    return field?.kind === 'text' ? field.value : null
+  }
+  if (facts.kind !== 'json') return null
+  const member = facts.scan.members.get('model')
+  return member?.kind === 'string' ? member.value : null
 }
 
 /** Stands for a number that limits nothing, or that cannot be read: an upstream that does read it may read any. */

@@ -105,17 +105,23 @@ const TYPE_FIRST = Buffer.from('{"type":"')
 const TYPE_END_MAX = 96
 const QUOTE = 0x22
 
+/** How the last part began. The next one, of whichever socket, mostly begins so too. */
+let lastPartStart: Buffer = TYPE_FIRST
+
 /** Whether it can be told without reading it that this is a part of what runs: nearly all events are. */
 export function isPart(text: Buffer): boolean {
-  if (!hasAt(text, 0, TYPE_FIRST)) return false
+  if (lastPartStart !== TYPE_FIRST && beginsWith(text, lastPartStart)) return true
+  if (!beginsWith(text, TYPE_FIRST)) return false
   let end = TYPE_FIRST.length
   while (end < TYPE_END_MAX && text[end] !== QUOTE) end++
   const type = text.toString('latin1', TYPE_FIRST.length, end)
-  return type.startsWith('response.') && !KINDS.has(type) && text[end] === QUOTE
+  if (!type.startsWith('response.') || KINDS.has(type) || text[end] !== QUOTE) return false
+  lastPartStart = Buffer.from(text.subarray(0, end + 1))
+  return true
 }
 
 /** For so few bytes a native comparison costs more for its call alone. */
-function hasAt(text: Buffer, at: number, bytes: Buffer): boolean {
-  for (let i = 0; i < bytes.length; i++) if (text[at + i] !== bytes[i]) return false
+function beginsWith(text: Buffer, start: Buffer): boolean {
+  for (let i = 0; i < start.length; i++) if (text[i] !== start[i]) return false
   return true
 }

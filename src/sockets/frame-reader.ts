@@ -32,6 +32,9 @@ interface FrameReaderOptions {
 
 export const OPCODE = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
+/** The first byte of a text frame that is all of its message. */
+const WHOLE_TEXT = 0x80 | OPCODE.text
+
 const CONTROL_PAYLOAD_BYTES_MAX = 125
 const MASK_BYTES = 4
 
@@ -79,6 +82,18 @@ export class FrameReader {
   /** Nor is a fragmented message open: a data frame of one's own may follow. */
   get isBetweenMessages(): boolean {
     return this.#leftBytes === 0 && this.#opcode === 0
+  }
+
+  /**
+   * Where the payload begins if the chunk is one message, in one text frame that is not compressed, and nothing else: most chunks of
+   * a server are. Else -1: it is to be read.
+   */
+  wholeText(chunk: Buffer): number {
+    if (chunk[0] !== WHOLE_TEXT || this.#isMasked || this.#isClosed) return -1
+    if (this.#opcode !== 0 || this.#keptBytes > 0 || this.#violation !== null) return -1
+    const length = chunk[1] ?? 0
+    if (length < 126) return chunk.length === 2 + length ? 2 : -1
+    return length === 126 && chunk.length >= 4 && chunk.length === 4 + chunk.readUInt16BE(2) ? 4 : -1
   }
 
   /**

@@ -1,6 +1,6 @@
 import { createInflateRaw, type InflateRaw } from 'node:zlib'
-import { ChunkList } from '../kernel/chunk-list.ts'
 import { limits } from '../kernel/limits.ts'
+import { ChunkList } from '../kernel/memory.ts'
 
 /** One direction of permessage-deflate as the two ends agreed. */
 export interface Deflate {

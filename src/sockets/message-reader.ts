@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { ChunkList } from '../kernel/chunk-list.ts'
-import { copyIfBorrowed } from '../kernel/read-buffer.ts'
+import { ChunkList, copyIfBorrowed } from '../kernel/memory.ts'
 import { type FramePart, OPCODE } from './frame-reader.ts'
 import { type Deflate, Inflater } from './inflater.ts'
 
@@ -106,7 +105,8 @@ function unknownCompression(part: FramePart): Message | null {
   return part.endsMessage ? { kind: 'unreadable', why: 'not_inflatable' } : null
 }
 
-function messageOf(opcode: number, payload: Buffer | 'too_large' | 'not_inflatable'): Message {
+/** A message that is whole, and not compressed any more. */
+export function messageOf(opcode: number, payload: Buffer | 'too_large' | 'not_inflatable'): Message {
   if (typeof payload === 'string') return { kind: 'unreadable', why: payload }
   if (opcode !== OPCODE.text) return { kind: 'message', opcode: OPCODE.binary, payload }
   return isUtf8(payload)

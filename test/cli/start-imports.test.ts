@@ -21,7 +21,7 @@ function loadedWith(path: string, found = new Set<string>()): Set<string> {
 
 test('the walk over what a file loads follows imports, but not those of types alone', () => {
   const loaded = loadedWith('src/cli/serve.ts')
-  assert.ok(loaded.has('src/gateway/front-door.ts'))
+  assert.ok(loaded.has('src/gateway/handle-request.ts'))
   assert.ok(loaded.has('pino'))
   assert.ok(!loaded.has('src/store/store.ts'))
 })

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DecodingTurns } from '../../src/gateway/decoding-turns.ts'
-import { KeyShare } from '../../src/gateway/key-shares.ts'
+import { DecodingTurns, KeyShare } from '../../src/gateway/key-shares.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { Listeners } from '../../src/http/outgoing-reply.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { copyIfBorrowed } from '../../src/kernel/read-buffer.ts'
+import { copyIfBorrowed } from '../../src/kernel/memory.ts'
 import { nextTurn } from '../support/deadline.ts'
 import { startRawUpstream, told } from './raw-upstream.ts'
 

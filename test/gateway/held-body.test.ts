@@ -12,7 +12,7 @@ import {
   NoBodyRoom,
 } from '../../src/gateway/key-shares.ts'
 import { limits } from '../../src/kernel/limits.ts'
-import { readBuffer } from '../../src/kernel/read-buffer.ts'
+import { readBuffer } from '../../src/kernel/memory.ts'
 import { until } from '../support/until.ts'
 
 const tempDir = mkdtempSync(join(tmpdir(), 'tollgate-held-'))

@@ -5,7 +5,7 @@ import { type CallEnd, forward, type ReplyReceiver } from '../../src/gateway/for
 import type { UpstreamRequest } from '../../src/gateway/send-request.ts'
 import { openUpstream } from '../../src/gateway/upstream-pool.ts'
 import type { MessageHead } from '../../src/http/message-reader.ts'
-import { type Borrowed, copyIfBorrowed } from '../../src/kernel/read-buffer.ts'
+import { type Borrowed, copyIfBorrowed } from '../../src/kernel/memory.ts'
 import { withDeadline } from '../support/deadline.ts'
 import { createLogLines } from '../support/log-lines.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type MessageHead, MessageReader, TOO_MANY_LINES } from '../../src/http/message-reader.ts'
-import { type Borrowed, viewOf } from '../../src/kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../../src/kernel/memory.ts'
 
 const LIMITS = { headBytesMax: 64 * 1024, headLinesMax: 1_000 }
 

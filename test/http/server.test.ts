@@ -115,3 +115,19 @@ test('connections of a trusted proxy are not counted, and it says whose they are
   assert.equal(await enter(at, '127.0.0.9'), null)
   await open.drain(0)
 })
+
+test('a connection that has stopped to speak HTTP is closed by a drain, and is no stream that was cut', async () => {
+  const switching = serverWith({
+    onExchange({ res }) {
+      res.switchProtocols(undefined, ['Upgrade', 'websocket', 'Connection', 'Upgrade'])
+    },
+  })
+  const { port } = await switching.listen('127.0.0.1', 0)
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.write(REQUEST.replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'))
+  const [answer] = await withDeadline(once(socket, 'data'), () => 'no answer')
+  assert.match(String(answer), /^HTTP\/1\.1 101 /)
+  const closed = once(socket.resume(), 'close')
+  assert.equal(await withDeadline(switching.drain(0), () => 'it waits for somebody'), 0)
+  await withDeadline(closed, () => 'it is still open')
+})

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import type { MessageReceiver } from '../../src/http/message-reader.ts'
-import { ChunkList } from '../../src/kernel/chunk-list.ts'
 import {
   type Borrowed,
+  ChunkList,
   copyIfBorrowed,
   readBuffer,
   viewOf,
   withBorrowed,
-} from '../../src/kernel/read-buffer.ts'
+} from '../../src/kernel/memory.ts'
 import { readSourceTree } from '../style/source-tree.ts'
 
 class Keeper {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ChunkList } from '../../src/kernel/chunk-list.ts'
-import { copyIfBorrowed, readBuffer } from '../../src/kernel/read-buffer.ts'
+import { ChunkList, copyIfBorrowed, readBuffer } from '../../src/kernel/memory.ts'
 
 /** Pieces as a socket brings them: each in the shared buffer, and overwritten by the next. */
 function fill(list: ChunkList, pieces: readonly Uint8Array[]): Buffer {

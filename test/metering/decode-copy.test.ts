@@ -11,8 +11,8 @@ import {
 import fc from 'fast-check'
 import { limits } from '../../src/kernel/limits.ts'
 import { decodeCopy } from '../../src/metering/decode-copy.ts'
-import { modelAsked } from '../../src/metering/request-facts.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'
+import { modelAsked } from '../../src/providers/request-members.ts'
 import { pieceSizes } from './slices.ts'
 
 /** A frame that decoders have to step over. */

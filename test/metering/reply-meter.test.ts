@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Metered } from '../../src/metering/meter.ts'
 import { parseSmall } from '../../src/metering/reply-meter.ts'
-import { createMeter } from '../../src/providers/usage/create-meter.ts'
+import { createMeter } from '../../src/providers/surfaces.ts'
 
 const USAGE = '"usage":{"input_tokens":7,"output_tokens":9}'
 

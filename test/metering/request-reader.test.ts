@@ -2,13 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { objectOf, type Picked, streamOf, TEXT } from '../../src/metering/json-place.ts'
-import {
-  type Doubt,
-  modelAsked,
-  type RecordsFound,
-  type RequestFacts,
-} from '../../src/metering/request-facts.ts'
+import type { Doubt, RecordsFound, RequestFacts } from '../../src/metering/request-facts.ts'
 import { type RecordWatch, readerFor } from '../../src/metering/request-reader.ts'
+import { modelAsked } from '../../src/providers/request-members.ts'
 
 const json = Buffer.from(
   JSON.stringify({ model: 'claude-haiku-5-5', stream: true, padding: 'x'.repeat(50_000) }),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Utf8Check } from '../../src/metering/utf8-check.ts'
+import { Utf8Check } from '../../src/metering/json-string.ts'
 import { anyCharacter } from '../support/any-character.ts'
 
 /** The offset of the byte that cannot be, by trying every prefix with every way to go on; or the length. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { boundOf } from '../../src/pricing/bound.ts'
-import type { BoundRequest, BoundSettings } from '../../src/pricing/rating-context.ts'
+import type { BoundRequest, BoundSettings } from '../../src/pricing/modifiers.ts'
 import { NO_REQUEST_TOOLS as NO_TOOLS } from '../../src/providers/request-tools.ts'
 import { shipped } from './worked-example.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createPricer } from '../../src/gateway/pricer.ts'
-import { modelAsked } from '../../src/metering/request-facts.ts'
-import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
+import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { modelAsked } from '../../src/providers/request-members.ts'
 import { factsOf } from '../providers/request-facts-of.ts'
 import { shippedBook } from './worked-example.ts'
 

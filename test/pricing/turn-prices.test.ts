@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createPricer, type PricerSettings } from '../../src/gateway/pricer.ts'
-import { NO_DISCOUNT } from '../../src/pricing/discount.ts'
+import { NO_DISCOUNT } from '../../src/pricing/amounts.ts'
 import { loadListPrices } from '../../src/pricing/load-book.ts'
 import type { SocketTurn } from '../../src/providers/socket-turn.ts'
 import {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inflateRawSync, inflateSync } from 'node:zlib'
-import { modelAsked, NOT_READ } from '../../src/metering/request-facts.ts'
+import { NOT_READ } from '../../src/metering/request-facts.ts'
 import { readerFor } from '../../src/metering/request-reader.ts'
 import { ambiguityOf } from '../../src/providers/ambiguity.ts'
 import { findEndpoint } from '../../src/providers/find-endpoint.ts'
+import { modelAsked } from '../../src/providers/request-members.ts'
 import { deflatedTwice } from './deflated-twice.ts'
 import { type Body, factsOf, form } from './request-facts-of.ts'
 

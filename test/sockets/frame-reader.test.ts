@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type FramePart, FrameReader, type Violation } from '../../src/sockets/frame-reader.ts'
+import { randomFrames } from './random-frames.ts'
 import { chunksOf, type Side, sequenceOf, singleBytes, wireOf } from './wire-frames.ts'
 
 function read(reader: FrameReader, bytes: Buffer): { parts: FramePart[]; violation: Violation | null } {
@@ -216,4 +217,30 @@ test('nothing is read after a violation, which is told again, nor behind a close
     1,
   )
   assert.deepEqual(read(closed, Buffer.from([0x83, 0x00])), { parts: [], violation: null })
+})
+
+test('a chunk that is one whole text message is told from all others, without reading it', () => {
+  let whole = 0
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 2 ** 32 - 1 }), (seed) => {
+      const { from, chunks, bytes } = randomFrames(seed, null)
+      const frames = [wireOf('server', { opcode: 1, payload: 'x'.repeat(seed % 300) })]
+      for (const compression of [false, true]) {
+        const reader = readerOf(from, compression)
+        for (const chunk of [...frames, ...chunks, bytes, ...frames]) {
+          const payloadAt = reader.wholeText(chunk)
+          const { parts, violation } = read(reader, chunk)
+          const [part] = parts
+          const isWhole = part?.kind === 'data' && part.opcode === 1 && part.endsMessage && !part.compressed
+          if (payloadAt === -1) continue
+          whole += 1
+          assert.ok(isWhole && parts.length === 1 && violation === null && reader.isBetweenMessages)
+          assert.ok(part.wire.equals(chunk))
+          assert.ok(part.payload.equals(chunk.subarray(payloadAt)))
+        }
+      }
+    }),
+    { numRuns: 2_000 },
+  )
+  assert.ok(whole > 2_000)
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readBuffer } from '../../src/kernel/read-buffer.ts'
+import { readBuffer } from '../../src/kernel/memory.ts'
 import type { FramePart } from '../../src/sockets/frame-reader.ts'
 import { type Message, MessageReader, readExtensions } from '../../src/sockets/message-reader.ts'
 

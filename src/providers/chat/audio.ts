@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder'
-import { type Borrowed, viewOf } from '../../kernel/read-buffer.ts'
+import { type Borrowed, viewOf } from '../../kernel/memory.ts'
 import type { Quantities } from '../../kernel/usage.ts'
 import { AudioClock, PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
 import { type AudioSeen, type Meter, MeterAround, type Metered, SilentMeter } from '../../metering/meter.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
-import { StoreUnavailable } from '../../kernel/errors.ts'
+import { StoreGone, StoreUnavailable } from '../../kernel/errors.ts'
 import { limits } from '../../kernel/limits.ts'
 import { startThread } from '../../kernel/start-thread.ts'
 import { CommitCounts, sharedCommitMemory } from '../../ledger/store-facts.ts'
@@ -9,8 +9,15 @@ import type { Disk } from '../ballast.ts'
 import { BRIEF, READS, REFUSED } from '../operations/cold-operations.ts'
 import { methodsOf } from '../operations/operation.ts'
 import type { Store } from '../store.ts'
-import type { BodyOperations, Operations, ReadOperations, SideParts, WorkerParts } from './operations.ts'
-import { createThreadClient, type ThreadClient } from './thread-client.ts'
+import type {
+  BodyOperations,
+  Command,
+  Operations,
+  ReadOperations,
+  SideParts,
+  WorkerParts,
+} from './operations.ts'
+import { errorOf, type OutcomesMessage, readOutcomes, writeBatch } from './thread-messages.ts'
 
 /** Without a ballast: a command that finds the disk full fails. */
 const ALWAYS_ROOM: Disk = { isFull: false, wasFull() {} }
@@ -105,4 +112,151 @@ function ready(worker: Worker): Promise<void> {
       resolve()
     })
   })
+}
+
+/** What a thread can be asked, by name. */
+type Askable = Record<string, (...args: never[]) => unknown>
+
+interface ThreadClient<Asked extends Askable> {
+  ask<Name extends keyof Asked & string>(
+    name: Name,
+    ...args: Parameters<Asked[Name]>
+  ): Promise<ReturnType<Asked[Name]>>
+  /** The same for names that are in a list. */
+  askAny(name: string, args: readonly unknown[]): Promise<unknown>
+  /** Commands that wait for the batch before them. */
+  readonly waiting: number
+  /** What was asked for before is still answered. */
+  close(): Promise<void>
+}
+
+export interface ThreadParts {
+  /** For error messages. */
+  readonly name: string
+  /** A thread that runs already, or how to start one when it is first needed. */
+  readonly thread: Worker | (() => Worker)
+  /** So many commands go together and are answered together. */
+  readonly batchMax: number
+  readonly waitingMax?: number
+  /** Counted up when there is a message for a thread that waits here and not in its event loop. */
+  readonly bell?: Int32Array
+  /** The store is gone with this thread. Without it the next command starts another thread. */
+  onGone?(error: Error): void
+  /** A command has found the disk full. */
+  onFull?(): void
+}
+
+interface Waiting {
+  readonly command: readonly unknown[]
+  resolve(value: unknown): void
+  reject(error: Error): void
+}
+
+/**
+ * The main thread's side of a thread of the store. Commands queue up while the thread is at the batch before them, and
+ * then go as the next batch. Under load the batches grow by themselves, a lone command never waits.
+ */
+function createThreadClient<Asked extends Askable>(parts: ThreadParts): ThreadClient<Asked> {
+  const { thread, name: threadName, batchMax, waitingMax = limits.storeQueueMax, bell } = parts
+  let worker: Worker | null = typeof thread === 'function' ? null : listen(thread)
+  let queue: Waiting[] = []
+  let running: Waiting[] = []
+  /** The last batch was a lone command. */
+  let isQuiet = true
+  let gone: Error | null = null
+  let closing: Promise<void> | null = null
+
+  function listen(started: Worker): Worker {
+    started.on('message', receive)
+    started.on('error', (error) => lose(started, `the store's ${threadName} failed: ${error.message}`))
+    started.on('exit', (code) => lose(started, `the store's ${threadName} ended with code ${code}`))
+    return started
+  }
+
+  function receive(message: OutcomesMessage): void {
+    const answered = running
+    const outcomes = readOutcomes(message)
+    const failed = outcomes.filter((outcome) => !outcome.ok)
+    const fatal = failed.find((failure) => failure.fatal)
+    if (fatal !== undefined && parts.onGone !== undefined) {
+      // After a failed fsync the kernel may have dropped the pages: trying again would report a success that is
+      // none. Nothing more is admitted, and a restart reads what really is on the disk.
+      lose(worker, `the disk failed: ${fatal.error}`)
+      return
+    }
+    if (failed.some((failure) => failure.full)) parts.onFull?.()
+    running = []
+    sendNext()
+    for (const [i, waiting] of answered.entries()) {
+      const outcome = outcomes[i]
+      if (outcome?.ok) waiting.resolve(outcome.value)
+      else waiting.reject(errorOf(outcome))
+    }
+  }
+
+  function lose(lost: Worker | null, reason: string): void {
+    if (worker !== lost || gone !== null) return
+    worker = null
+    const waiting = [...running, ...queue]
+    running = []
+    queue = []
+    const isGone = parts.onGone !== undefined
+    const error = isGone ? new StoreGone(reason) : new StoreUnavailable(reason)
+    if (isGone) gone = error
+    for (const { reject } of waiting) reject(error)
+    if (!isGone) return
+    void lost?.terminate()
+    parts.onGone?.(error)
+  }
+
+  function sendNext(): void {
+    if (queue.length === 0 || running.length > 0) return
+    running = queue.splice(0, batchMax)
+    isQuiet = running.length === 1
+    if (typeof thread === 'function') worker ??= listen(thread())
+    post(writeBatch(running.map(({ command }) => command as unknown as Command)))
+  }
+
+  function post(message: unknown): void {
+    worker?.postMessage(message)
+    if (bell === undefined) return
+    Atomics.add(bell, 0, 1)
+    Atomics.notify(bell, 0)
+  }
+
+  async function end(): Promise<void> {
+    while (queue.length > 0 || running.length > 0) await new Promise((resolve) => setImmediate(resolve))
+    const last = worker
+    if (last === null) return
+    gone = new StoreGone('the store is closed')
+    const ended = new Promise((resolve) => last.once('exit', resolve))
+    post('close')
+    await ended
+  }
+
+  function askAny(name: string, args: readonly unknown[]): Promise<unknown> {
+    if (gone !== null) return Promise.reject(gone)
+    if (closing !== null) return Promise.reject(new StoreGone('the store is closed'))
+    if (queue.length >= waitingMax) return Promise.reject(new StoreUnavailable('too many operations wait'))
+    return new Promise((resolve, reject) => {
+      queue.push({ command: [name, ...args], resolve, reject })
+      if (queue.length > 1 || running.length > 0) return
+      // What this turn of the event loop still brings joins the batch, unless the last command came alone.
+      if (isQuiet) sendNext()
+      else setImmediate(sendNext)
+    })
+  }
+
+  return {
+    ask: (name, ...args) => askAny(name, args) as Promise<ReturnType<Asked[typeof name]>>,
+    askAny,
+    get waiting() {
+      return queue.length
+    },
+
+    close() {
+      closing ??= end()
+      return closing
+    },
+  }
 }

@@ -1,7 +1,7 @@
 import type { Quantities, UsagePart } from '../../../src/kernel/usage.ts'
 import type { Metered } from '../../../src/metering/meter.ts'
 import type { UsageReader } from '../../../src/providers/endpoint.ts'
-import { createMeter } from '../../../src/providers/usage/create-meter.ts'
+import { createMeter } from '../../../src/providers/surfaces.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 

@@ -1,0 +1,35 @@
+import { SOCKET_NAMES } from '../metering/request-facts.ts'
+import { readAtOnce } from '../metering/request-reader.ts'
+import { findEndpoint } from '../providers/find-endpoint.ts'
+import type { Delegate } from '../providers/realtime-events.ts'
+import { holdsMore } from './advance-hold.ts'
+import type { PlannedCall } from './call.ts'
+import type { Gateway } from './gateway.ts'
+import { planCall } from './plan.ts'
+import type { PlannedTurn } from './turn-call.ts'
+
+/** A piece of work that any of these may do: what it may cost is what the dearest of them may, and the key must have them all. */
+export function planDelegates(
+  delegates: readonly Delegate[],
+  handshake: PlannedCall,
+  gateway: Gateway,
+): PlannedTurn {
+  const all = delegates.map((each) => planDelegate(each, handshake, gateway))
+  const dearest = all.reduce((a, b) => (holdsMore(b.plan.bill, a.plan.bill) ? b : a))
+  const names = all.flatMap(({ plan }) => plan.models.names)
+  const unknown = all.find(({ plan }) => plan.models.unknown !== null)?.plan.models.unknown ?? null
+  return { ...dearest, plan: { ...dearest.plan, models: { ...dearest.plan.models, names, unknown } } }
+}
+
+/** As if it had been asked for by HTTP: it reads what upstream keeps. */
+function planDelegate({ kind, model }: Delegate, handshake: PlannedCall, gateway: Gateway): PlannedTurn {
+  const path = `/v1/${kind}`
+  const endpoint = findEndpoint('chat', 'POST', path)
+  const body = Buffer.from(JSON.stringify({ model, previous_response_id: 'live' }))
+  const facts = readAtOnce(body, SOCKET_NAMES)
+  const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
+  const request = { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null }
+  const exchange = { ...handshake.exchange, method: 'POST' }
+  const call = { ...handshake, read, request, endpoint, exchange, target: { path, query: '' } }
+  return { read, request, endpoint, plan: planCall(call, null, gateway) }
+}
