@@ -32,6 +32,8 @@ interface Commit {
 interface TranscriptEvents {
   /** Nothing can be held for the next one. */
   onRefused(refused: RefusedAdvance): void
+  /** The next one waits for what other calls hold, until it is admitted. */
+  onHeld(admitted: Promise<unknown>): void
   /** One is waited for no more. */
   onEnded(): void
 }
@@ -64,7 +66,7 @@ export class InputTranscripts {
     gateway: Gateway,
     settlements: TurnSettlements,
     isWanted: boolean,
-    { onRefused, onEnded }: TranscriptEvents,
+    { onRefused, onHeld, onEnded }: TranscriptEvents,
   ) {
     this.#settlements = settlements
     this.#onEnded = onEnded
@@ -73,6 +75,7 @@ export class InputTranscripts {
       gateway,
       isWanted ? { ...foreseenFor(null), isUnnamed: true } : null,
       onRefused,
+      onHeld,
     )
   }
 

@@ -99,7 +99,9 @@ export class RealtimeTurns implements SocketMeter {
     this.#asked = new AskedResponses(onEach, (asked) => {
       if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
     })
-    const events = { onRefused: closing, onEnded: onEach }
+    // What it waits for may be the larger hold of this very socket.
+    const onHeld = (admitted: Promise<unknown>) => void this.#responses.standBack(admitted)
+    const events = { onRefused: closing, onHeld, onEnded: onEach }
     this.#transcripts = new InputTranscripts(handshake, gateway, this.#settlements, onlyTranscribes, events)
   }
 
