@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +16,7 @@ export function writeHourlyPrices(): string {
       rates: { standard: { audio_input_per_hour: String(TRANSLATION_PER_HOUR) } },
     },
   ].map((model) => ({ provider: 'openai', mode: 'audio_transcription', ...model }))
-  const file = join(tmpdir(), `hourly-prices-${process.pid}.json`)
+  const file = join(tmpdir(), `hourly-prices-${randomUUID()}.json`)
   writeFileSync(file, JSON.stringify({ models }))
   return file
 }
