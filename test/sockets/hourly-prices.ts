@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +10,7 @@ export const LIVE_PER_HOUR = 3.6
 export function writeHourlyPrices(): string {
   const rates = { standard: { audio_input_per_hour: String(LIVE_PER_HOUR) } }
   const models = [{ id: 'gpt-live-1', provider: 'openai', mode: 'audio_transcription', rates }]
-  const file = join(tmpdir(), `hourly-prices-${process.pid}.json`)
+  const file = join(tmpdir(), `hourly-prices-${randomUUID()}.json`)
   writeFileSync(file, JSON.stringify({ models }))
   return file
 }
