@@ -2,16 +2,16 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import OpenAI from 'openai'
-import type { Simulator } from '../../simulator/start-simulator.ts'
 import { localPair } from '../support/certificates.ts'
+import type { Address } from '../support/raw-client.ts'
 
-/** TLS before the simulator: the SDK's sockets for Realtime speak nothing else. */
-export async function startSecureFront(simulator: Simulator) {
+/** TLS before a server: the SDK's sockets for Realtime speak nothing else. */
+export async function startSecureFront(target: Address, apiKey = 'sk-simulator') {
   const open = new Set<TLSSocket>()
   const server = createServer(localPair, (socket) => {
     open.add(socket)
     socket.on('close', () => open.delete(socket))
-    const inner = connect(simulator.port, simulator.host)
+    const inner = connect(target.port, target.host)
     socket.pipe(inner).pipe(socket)
     for (const [one, other] of [
       [socket, inner],
@@ -26,7 +26,7 @@ export async function startSecureFront(simulator: Simulator) {
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
   return {
-    client: new OpenAI({ apiKey: 'sk-simulator', baseURL: `https://127.0.0.1:${port}/v1` }),
+    client: new OpenAI({ apiKey, baseURL: `https://127.0.0.1:${port}/v1` }),
     /** What the SDK hands on to its socket. */
     options: { ca: localPair.cert },
     close(): void {

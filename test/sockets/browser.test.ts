@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { build } from 'vite'
 import type { RequestEntry } from '../../simulator/answer-request.ts'
 import { findBrowser } from '../dashboard/find-browser.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig } from '../simulator/dig.ts'
+import { endedTurns, nothingHeld, startSocketPair } from './metered-socket.ts'
 import { create, startTurnsBench } from './turns-bench.ts'
 
 const requests: RequestEntry[] = []
@@ -16,7 +18,11 @@ before(async () => {
   browser = await chromium.launch({
     executablePath,
     env: { ...process.env, ...env } as Record<string, string>,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
+    // Certificates: the SDK speaks TLS alone, and the browser does not know who has signed ours.
+    args: [
+      ...['--no-sandbox', '--disable-gpu', '--ignore-certificate-errors'],
+      ...['--disable-background-networking', '--disable-component-update'],
+    ],
   })
   page = await browser.newPage()
   await page.goto(`${bench.gateway.url}/healthz`)
@@ -82,4 +88,64 @@ test('a browser whose turn is refused is told so', async () => {
   const { key } = await bench.gateway.createKey('poor', { monthly_budget_usd: 0 })
   const seen = await turnInBrowser(key, create())
   assert.equal(dig(seen.events[0], 'error.code'), 'budget_exceeded')
+})
+
+/** The SDK as an application has it in its page, under the name `sdk`. */
+async function bundleSdk(): Promise<string> {
+  const code = `
+    export { default as OpenAI } from 'openai'
+    export { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket'`
+  const entry = {
+    name: 'entry',
+    enforce: 'pre' as const,
+    resolveId: (id: string) => (id.endsWith('/sdk-entry') ? id : null),
+    load: (id: string) => (id.endsWith('/sdk-entry') ? code : null),
+  }
+  const built = await build({
+    configFile: false,
+    logLevel: 'silent',
+    plugins: [entry],
+    build: { write: false, minify: false, lib: { entry: 'sdk-entry', formats: ['iife'], name: 'sdk' } },
+  })
+  const [{ output } = { output: [] }] = Array.isArray(built) ? built : []
+  const [chunk] = output
+  assert.ok(chunk?.type === 'chunk')
+  return chunk.code
+}
+
+test('the SDK has a response of Realtime in a browser, with its key in the subprotocol', async (t) => {
+  const pair = await startSocketPair({ secure: true })
+  t.after(() => pair.close())
+  const { id, key } = await pair.gateway.createKey('browser', { monthly_budget_usd: 5 })
+  await page.evaluate(await bundleSdk())
+  const seen = await page.evaluate<Seen>(`new Promise((resolve, reject) => {
+    const client = new sdk.OpenAI({
+      apiKey: ${JSON.stringify(key)},
+      baseURL: ${JSON.stringify(`${pair.gateway.url}/v1`)},
+      dangerouslyAllowBrowser: true,
+    })
+    const realtime = new sdk.OpenAIRealtimeWebSocket({ model: 'gpt-realtime', dangerouslyAllowBrowser: true }, client)
+    const { socket } = realtime
+    const events = []
+    const content = [{ type: 'input_text', text: 'Hello.' }]
+    realtime.on('error', reject)
+    realtime.on('event', (event) => {
+      events.push(event)
+      if (event.type === 'session.created') {
+        realtime.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content } })
+        realtime.send({ type: 'response.create', response: { output_modalities: ['text'] } })
+      }
+      if (event.type === 'response.done') realtime.close()
+    })
+    socket.addEventListener('close', ({ code }) =>
+      resolve({ protocol: socket.protocol, extensions: socket.extensions, events, closed: code }))
+  })`)
+  assert.deepEqual([seen.protocol, seen.closed], ['realtime', 1000])
+  const done = seen.events.at(-1)
+  assert.deepEqual([dig(done, 'type'), dig(done, 'response.status')], ['response.done', 'completed'])
+  const [turn] = await endedTurns(pair, id, 1)
+  assert.equal(dig(turn, 'usage.output_tokens'), dig(done, 'response.usage.output_tokens'))
+  assert.equal(dig(turn, 'estimated'), false)
+  assert.ok(nanosOf(dig(turn, 'cost_usd')) > 0)
+  await nothingHeld(pair, id)
 })

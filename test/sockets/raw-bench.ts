@@ -36,6 +36,8 @@ export interface RawSocket {
 
 export interface OpenOptions {
   readonly key?: string
+  /** `/v1/responses` where nothing is said. */
+  readonly target?: string
   /** What the client offers, and what upstream agrees to. */
   readonly offer?: string
   readonly agree?: string
@@ -90,10 +92,10 @@ export async function startRawBench(options: GatewayOptions = {}): Promise<RawBe
     connect,
     stop,
     turns: (socketId, count) => settledTurns(gateway, socketId, count),
-    async open({ key = gateway.apiKey, offer, agree } = {}) {
+    async open({ key = gateway.apiKey, target, offer, agree } = {}) {
       const client = await connect()
       const more = offer === undefined ? [] : [`Sec-WebSocket-Extensions: ${offer}`]
-      await client.send(handshake([`Authorization: Bearer ${key}`, ...more]))
+      await client.send(handshake([`Authorization: Bearer ${key}`, ...more], target))
       const upstream = await accepted()
       await upstream.head()
       await upstream.send(agreement(agree === undefined ? [] : [`Sec-WebSocket-Extensions: ${agree}`]))

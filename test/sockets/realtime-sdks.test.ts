@@ -1,43 +1,50 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
+import { setDefaultCACertificates } from 'node:tls'
 import { OpenAIRealtimeWebSocket, RealtimeAgent, RealtimeSession } from '@openai/agents/realtime'
-import OpenAI from 'openai'
+import type OpenAI from 'openai'
 import { OpenAIRealtimeTranslationWS } from 'openai/realtime/translations/ws'
 import { OpenAIRealtimeWebSocket as NativeRealtime } from 'openai/realtime/websocket'
 import { OpenAIRealtimeWS } from 'openai/realtime/ws'
 import { LiveWS } from 'openai/resources/live/ws'
 import type { ConversationItem } from 'openai/resources/realtime/realtime'
+import { ResponsesWS } from 'openai/resources/responses/ws'
 import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
 import { dig } from '../simulator/dig.ts'
 import { startSecureFront } from '../simulator/secure-front.ts'
-import { startGateway, type TestGateway } from '../support/gateway.ts'
+import { localPair } from '../support/certificates.ts'
+import { splitFrames } from './raw-bench.ts'
+import { startTappedGateway, type TappedGateway } from './tapped-gateway.ts'
+
+type Front = Awaited<ReturnType<typeof startSecureFront>>
 
 /** The SDKs speak to the simulator, which gives the same conversation the same bytes, directly and through the gateway. */
 let simulator: Simulator
-let front: Awaited<ReturnType<typeof startSecureFront>>
-let gateway: TestGateway
-let clients: readonly OpenAI[]
+let tapped: TappedGateway
+let front: Front
+let fronts: readonly [Front, Front]
 before(async () => {
+  setDefaultCACertificates([localPair.cert])
   simulator = await startSimulator({ deterministic: true })
+  tapped = await startTappedGateway(simulator)
   front = await startSecureFront(simulator)
-  gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'sk-upstream', secure: true })
-  clients = [front.client, new OpenAI({ apiKey: gateway.apiKey, baseURL: `${gateway.url}/v1` })]
+  fronts = [front, await startSecureFront(tapped.front, tapped.gateway.apiKey)]
 })
 after(async () => {
-  await gateway.close()
-  front.close()
+  for (const { close } of fronts) close()
+  await tapped[Symbol.asyncDispose]()
   await simulator.close()
 })
 
-/** What a client got each way. */
+/** What a client got each way, and that the gateway has passed on each frame as it was, whoever sent it. */
 async function bothWays(converse: (client: OpenAI) => Promise<readonly unknown[]>): Promise<void> {
-  const [direct = [], through = []] = [
-    await converse(clients[0] as OpenAI),
-    await converse(clients[1] as OpenAI),
-  ]
+  const direct = await converse(fronts[0].client)
+  const through = await converse(fronts[1].client)
   assert.ok(direct.length > 0)
   assert.deepEqual(through, direct)
+  const { fromClient, fromUpstream } = await tapped.takeSame()
+  assert.ok(splitFrames(fromClient).length >= 2 && splitFrames(fromUpstream).length >= 2)
 }
 
 const sound = (ms: number, byte = 1) => Buffer.alloc(ms * 48, byte).toString('base64')
@@ -140,4 +147,23 @@ test('RealtimeSession of the Agents SDK: asked in words and answered', () =>
     session.close()
     // It changes the session beside what it says, in no order.
     return events.map((event) => dig(event, 'type')).filter((type) => type !== 'session.updated')
+  }))
+
+test('ResponsesWS: two turns, side by side in lanes', () =>
+  bothWays(async (client) => {
+    const responses = new ResponsesWS(client, front.options)
+    const events: unknown[] = []
+    const lanes = ['a', 'b']
+    for await (const event of responses.stream()) {
+      if (event.type === 'open')
+        for (const stream_id of lanes)
+          responses.send({ type: 'response.create', model: 'gpt-4o', input: 'Hello.', stream_id })
+      if (event.type !== 'message') continue
+      events.push(event.message)
+      const ended = events.filter((each) => dig(each, 'type') === 'response.completed')
+      if (ended.length === lanes.length) break
+    }
+    responses.close()
+    // Lanes are written side by side, in no order.
+    return lanes.flatMap((lane) => events.filter((event) => dig(event, 'stream_id') === lane))
   }))

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import type net from 'node:net'
 import { test } from 'node:test'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { until } from '../support/until.ts'
 import { noise } from '../support/wire-bytes.ts'
+import { usageOf } from './played-upstream.ts'
 import { startRawBench } from './raw-bench.ts'
-import { created, createFrame, ended } from './turn-events.ts'
+import { created, createFrame, ended, eventFrame } from './turn-events.ts'
 import { wireOf } from './wire-frames.ts'
 
 const MiB = 1024 * 1024
@@ -22,37 +24,61 @@ async function untilStalled(socket: net.Socket): Promise<number> {
   assert.fail('it never came to a stop')
 }
 
-test('a client that does not read stops upstream, and gets every byte when it reads on', async () => {
-  await using bench = await startRawBench()
-  const { id, client, upstream } = await bench.open()
-  const create = createFrame()
-  await client.send(create)
-  await upstream.receivedBytes(create.length)
-  const message = wireOf('server', { opcode: 1, payload: JSON.stringify({ type: 'x', y: 'z'.repeat(MiB) }) })
-  const bytes = Buffer.concat([
-    created('resp_1'),
-    ...Array.from({ length: 64 }, () => message),
-    ended('resp_1'),
-  ])
-  client.socket.pause()
-  upstream.socket.write(bytes)
-  const taken = await untilStalled(upstream.socket)
-  assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes were taken from upstream for nobody`)
-  const chunks: Buffer[] = []
-  client.socket.removeAllListeners('data')
-  const { promise, resolve } = Promise.withResolvers<void>()
-  let got = 0
-  client.socket.on('data', (chunk) => {
-    chunks.push(chunk)
-    got += chunk.length
-    if (got >= bytes.length) resolve()
+/** What begins a response, and what upstream says first and last of it. */
+const turns: Record<
+  string,
+  { readonly target: string; readonly create: Buffer; first: Buffer; last: Buffer }
+> = {
+  '/v1/responses': {
+    target: '/v1/responses',
+    create: createFrame(),
+    first: created('resp_1'),
+    last: ended('resp_1'),
+  },
+  '/v1/realtime': {
+    target: '/v1/realtime?model=gpt-realtime',
+    create: wireOf('client', { opcode: 1, payload: '{"type":"response.create"}' }),
+    first: eventFrame({ type: 'response.created', response: { id: 'resp_1' } }),
+    last: eventFrame({
+      type: 'response.done',
+      response: { id: 'resp_1', status: 'completed', usage: usageOf(10, 20) },
+    }),
+  },
+}
+
+for (const [name, { target, create, first, last }] of Object.entries(turns)) {
+  test(`a client of ${name} that does not read stops upstream, and gets every byte when it reads on`, async () => {
+    await using bench = await startRawBench()
+    const { id, client, upstream } = await bench.open({ target })
+    await client.send(create)
+    await upstream.receivedBytes(create.length)
+    const message = eventFrame({ type: 'response.x', response_id: 'resp_1', delta: 'z'.repeat(MiB) })
+    const bytes = Buffer.concat([first, ...Array.from({ length: 64 }, () => message), last])
+    client.socket.pause()
+    upstream.socket.write(bytes)
+    const taken = await untilStalled(upstream.socket)
+    assert.ok(taken < TAKEN_BYTES_MAX, `${taken} bytes were taken from upstream for nobody`)
+    const chunks: Buffer[] = []
+    client.socket.removeAllListeners('data')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let got = 0
+    client.socket.on('data', (chunk) => {
+      chunks.push(chunk)
+      got += chunk.length
+      if (got >= bytes.length) resolve()
+    })
+    client.socket.resume()
+    await promise
+    assert.ok(Buffer.concat(chunks).equals(bytes))
+    await until('it is billed by its usage', async () => {
+      const { data } = (await bench.gateway.manage('GET', `/gateway/v1/requests?socket=${id}`)) as {
+        data: Record<string, unknown>[]
+      }
+      const turn = data.find(({ method, state }) => method === 'WS' && state === 'settled')
+      return turn?.['estimated'] === false
+    })
   })
-  client.socket.resume()
-  await promise
-  assert.ok(Buffer.concat(chunks).equals(bytes))
-  const [turn = {}] = await bench.turns(id, 1)
-  assert.equal(turn['estimated'], false)
-})
+}
 
 test('upstream that does not read stops the client, and gets every byte when it reads on', async () => {
   await using bench = await startRawBench()

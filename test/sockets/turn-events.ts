@@ -22,8 +22,11 @@ const response = (id: string, more: object) => ({
   response: { id, object: 'response', model: 'gpt-4o', output: [], usage: null, ...more },
 })
 
-export const created = (id: string) =>
-  eventFrame({ type: 'response.created', ...response(id, { status: 'in_progress' }) })
+/** In a lane where one is named. */
+const inLane = (streamId?: string) => (streamId === undefined ? {} : { stream_id: streamId })
+
+export const created = (id: string, streamId?: string) =>
+  eventFrame({ type: 'response.created', ...response(id, { status: 'in_progress' }), ...inLane(streamId) })
 
 export const delta = (text: string) =>
   eventFrame({
@@ -36,8 +39,8 @@ export const delta = (text: string) =>
 
 export const USAGE = { input_tokens: 1_000, output_tokens: 100, total_tokens: 1_100 }
 
-export const ended = (id: string, status = 'completed', usage: object | null = USAGE) =>
-  eventFrame({ type: `response.${status}`, ...response(id, { status, usage }) })
+export const ended = (id: string, status = 'completed', usage: object | null = USAGE, streamId?: string) =>
+  eventFrame({ type: `response.${status}`, ...response(id, { status, usage }), ...inLane(streamId) })
 
 export const closeFrameOf = (code: number, from: 'client' | 'server' = 'server') =>
   wireOf(from, { opcode: 8, payload: Buffer.from([code >> 8, code & 0xff]) })

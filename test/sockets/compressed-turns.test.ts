@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { SocketCompression } from '../../simulator/sockets/accept-socket.ts'
+import { startSimulator } from '../../simulator/start-simulator.ts'
+import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { dig } from '../simulator/dig.ts'
+import { isTerminal, openSocket } from '../simulator/socket-client.ts'
+import { splitFrames } from './raw-bench.ts'
+import { startTappedGateway } from './tapped-gateway.ts'
+import { create, settledTurns } from './turns-bench.ts'
+
+const isCompressed = (frame: Buffer) => (frame.readUInt8(0) & 0x40) !== 0
+const isText = (frame: Buffer) => (frame.readUInt8(0) & 0x0f) === 1
+
+/** What upstream agrees to, what the client asks for, and who of both begins anew with each message. */
+const agreements: readonly [string, SocketCompression, object, RegExp][] = [
+  ['that both sides go on with', 'takeover', {}, /^permessage-deflate$/],
+  [
+    'that only upstream goes on with',
+    'takeover',
+    { clientNoContextTakeover: true },
+    /^permessage-deflate; client_no_context_takeover$/,
+  ],
+  ['that neither side goes on with', 'no-takeover', {}, /server_no_context_takeover.*client_no_context/],
+]
+
+for (const [name, socketCompression, offer, agreed] of agreements) {
+  test(`turns in a compression ${name} pass byte for byte, and are billed`, async (t) => {
+    const simulator = await startSimulator({ socketCompression })
+    t.after(() => simulator.close())
+    await using tapped = await startTappedGateway(simulator)
+    const { gateway } = tapped
+    const { key } = await gateway.createKey('packed', { monthly_budget_usd: 5 })
+    const socket = await openSocket(tapped.front, '/v1/responses', {
+      headers: { authorization: `Bearer ${key}` },
+      perMessageDeflate: { threshold: 0, ...offer },
+    })
+    assert.match(String(socket.headers['sec-websocket-extensions']), agreed)
+    const ends: unknown[] = []
+    // The last is longer than what is inflated at once, also where it is packed.
+    const noise = Array.from({ length: 4_000 }, (_, i) => ((i * 2_654_435_761) >>> 0).toString(36)).join(' ')
+    for (const input of ['Tell me about tollgates.', 'Tell me about tollgates.', noise]) {
+      socket.send(create({ input }))
+      ends.push((await socket.takeUntil(isTerminal)).at(-1))
+    }
+    socket.ws.close()
+    await socket.closed()
+    const { fromClient, fromUpstream } = await tapped.takeSame()
+    for (const bytes of [fromClient, fromUpstream]) {
+      const messages = splitFrames(bytes).filter(isText)
+      assert.ok(messages.length >= 3)
+      assert.ok(messages.every(isCompressed), 'all of them were compressed')
+    }
+    const turns = await settledTurns(gateway, String(socket.headers['x-svc-request-id']), 3)
+    for (const [i, turn] of turns.entries()) {
+      assert.equal(dig(ends[i], 'type'), 'response.completed')
+      assert.equal(turn['estimated'], false)
+      assert.ok(nanosOf(turn['cost_usd']) > 0)
+      assert.equal(
+        dig(turn, 'usage.output_tokens'),
+        dig(ends[i], 'response.usage.output_tokens'),
+        JSON.stringify(turn),
+      )
+    }
+    await assertBooksBalance(gateway)
+  })
+}

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { clockAt } from '../limits/clock-at.ts'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
+
+const MINUTE_MS = 60_000
+const clock = clockAt('2026-11-12T12:00:00.000Z')
+const bench = await startRawBench({ clock })
+after(() => bench[Symbol.asyncDispose]())
+afterEach(() => assertBooksBalance(bench.gateway))
+
+/** A key for the next minute. */
+const shortKey = () =>
+  bench.gateway.createKey('short', { expires_at: new Date(clock.nowMs() + MINUTE_MS).toISOString() })
+
+async function begin({ client, upstream }: RawSocket, responseId: string): Promise<void> {
+  const create = createFrame()
+  const arrived = upstream.receivedBytes(upstream.received.length + create.length)
+  await client.send(create)
+  await arrived
+  await upstream.send(Buffer.concat([created(responseId), delta('Well, ')]))
+  await hasMessages(client, 2)
+}
+
+const closed = ({ client }: RawSocket) => client.until(() => closeCodeOf(client) !== null, 'a close frame')
+const texts = ({ received }: RawSocket['client']) =>
+  splitFrames(received)
+    .filter((frame) => opcodeOf(frame) === 1)
+    .map((frame) => payloadOf(frame).toString())
+
+test('an idle socket is closed with 1008 when its key expires, one of another key is not', async () => {
+  const { key } = await shortKey()
+  const [short, other] = [await bench.open({ key }), await bench.open()]
+  clock.advance(MINUTE_MS - 1)
+  await begin(short, 'resp_in_time')
+  await short.upstream.send(ended('resp_in_time'))
+  await bench.turns(short.id, 1)
+  assert.equal(closeCodeOf(short.client), null)
+  clock.advance(1)
+  await closed(short)
+  assert.equal(closeCodeOf(short.client), 1008)
+  short.client.socket.end()
+  await short.upstream.ended
+  await begin(other, 'resp_other')
+  await other.upstream.send(ended('resp_other'))
+  await bench.turns(other.id, 1)
+  other.client.socket.destroy()
+})
+
+test('a turn that runs when its key expires goes to its end and is billed, then the socket is closed', async () => {
+  const { key } = await shortKey()
+  const [busy, idle] = [await bench.open({ key }), await bench.open({ key })]
+  await begin(busy, 'resp_last')
+  clock.advance(MINUTE_MS)
+  // When the idle one is closed, the gateway knows.
+  await closed(idle)
+  assert.equal(closeCodeOf(busy.client), null)
+  await busy.upstream.send(delta('goodbye.'), ended('resp_last'))
+  await closed(busy)
+  assert.equal(closeCodeOf(busy.client), 1008)
+  assert.match(texts(busy.client).at(-1) ?? '', /response\.completed/)
+  const [turn = {}] = await bench.turns(busy.id, 1)
+  assert.deepEqual([nanosOf(turn['cost_usd']), turn['estimated']], [3_500_000, false])
+  for (const { client } of [busy, idle]) client.socket.destroy()
+})
+
+test('a turn that is asked for beside one that runs is refused when the key has expired, and that one goes on', async () => {
+  const { key } = await shortKey()
+  const socket = await bench.open({ key })
+  await begin(socket, 'resp_last')
+  clock.advance(MINUTE_MS)
+  const already = socket.upstream.received.length
+  await socket.client.send(createFrame({ stream_id: 'late' }))
+  await hasMessages(socket.client, 3)
+  assert.match(texts(socket.client)[2] ?? '', /"status":401.*invalid_api_key.*"stream_id":"late"/)
+  assert.equal(closeCodeOf(socket.client), null)
+  await socket.upstream.send(ended('resp_last'))
+  await closed(socket)
+  assert.equal(closeCodeOf(socket.client), 1008)
+  assert.equal(texts(socket.client).length, 4, 'with the end of the one that ran')
+  assert.ok(
+    splitFrames(socket.upstream.received.subarray(already)).every((frame) => opcodeOf(frame) === 8),
+    'upstream has not heard of the other',
+  )
+  const [turn = {}] = await bench.turns(socket.id, 1)
+  assert.equal(nanosOf(turn['cost_usd']), 3_500_000)
+  socket.client.socket.destroy()
+})

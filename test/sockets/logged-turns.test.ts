@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { dig, digText } from '../simulator/dig.ts'
+import { isTerminal } from '../simulator/socket-client.ts'
+import { until } from '../support/until.ts'
+import { create, simulated, startTurnsBench } from './turns-bench.ts'
+
+const bench = await startTurnsBench()
+after(() => bench.close())
+const { gateway } = bench
+
+interface Kept {
+  readonly content: string
+  readonly length_bytes: number
+  readonly truncated: boolean
+}
+
+async function ask(id: unknown) {
+  const response = await fetch(`${gateway.url}/gateway/v1/requests/${id}/bodies`, {
+    headers: { authorization: `Bearer ${gateway.adminKey}` },
+  })
+  return { status: response.status, body: (await response.json()) as { request: Kept; response: Kept } }
+}
+
+/** They are written after the turn is settled. */
+async function bodiesOf(id: unknown) {
+  let asked = await ask(id)
+  await until(`bodies of ${id}`, async () => {
+    asked = await ask(id)
+    return asked.status === 200
+  })
+  return asked.body
+}
+
+/** What is kept of a turn is the stream of events that it would have been over HTTP. */
+const eventsIn = ({ content }: Kept) =>
+  content
+    .split('\n\n')
+    .filter((block) => block !== '')
+    .map((block) => {
+      assert.match(block, /^data: /)
+      return JSON.parse(block.slice('data: '.length)) as unknown
+    })
+
+const { key: loggedKey } = await gateway.createKey('logged', { log_requests: true })
+
+test('of each turn the message that began it is kept, and its events', async () => {
+  const socket = await bench.open({ key: loggedKey })
+  const sent = [create(), create({ input: 'Grüße, “world”' })]
+  const got = [await socket.turn(sent[0] ?? {}), await socket.turn(sent[1] ?? {})]
+  socket.ws.close()
+  const turns = await bench.turns(socket.id, 2)
+  for (const [i, { id }] of turns.entries()) {
+    const { request, response } = await bodiesOf(id)
+    assert.equal(request.content, JSON.stringify(sent[i]))
+    assert.equal(request.length_bytes, Buffer.byteLength(JSON.stringify(sent[i])))
+    assert.deepEqual(eventsIn(response), got[i])
+    assert.deepEqual([request.truncated, response.truncated], [false, false])
+  }
+  assert.equal((await ask(socket.id)).status, 404, 'a handshake has no bodies')
+})
+
+test('of turns side by side each keeps its own, compressed or not', async () => {
+  const socket = await bench.open({ key: loggedKey, perMessageDeflate: { threshold: 0 } })
+  assert.match(socket.ws.extensions, /permessage-deflate/)
+  const lanes = ['a', 'b', 'c']
+  for (const lane of lanes) socket.send(create({ stream_id: lane, input: `In lane ${lane}.` }))
+  for (const _ of lanes) await socket.takeUntil(isTerminal)
+  socket.ws.close()
+  for (const { id } of await bench.turns(socket.id, 3)) {
+    const { request, response } = await bodiesOf(id)
+    const lane = digText(JSON.parse(request.content), 'stream_id')
+    const own = socket.received.filter((event) => dig(event, 'stream_id') === lane)
+    assert.deepEqual(eventsIn(response), own)
+  }
+})
+
+test('what came of a turn that was cut is kept as far as it came', async () => {
+  const socket = await bench.open({ key: loggedKey })
+  socket.send(simulated('cut=event:9'))
+  await socket.closed()
+  const [{ id } = {}] = await bench.turns(socket.id, 1)
+  assert.deepEqual(eventsIn((await bodiesOf(id)).response), socket.received)
+})
+
+test('keys that stand in a message are not kept', async () => {
+  const socket = await bench.open({ key: loggedKey })
+  await socket.turn(create({ input: `my key is ${loggedKey}` }))
+  socket.ws.close()
+  const [{ id } = {}] = await bench.turns(socket.id, 1)
+  const { request, response } = await bodiesOf(id)
+  assert.match(request.content, /my key is svc_live_\[redacted\]/)
+  assert.ok(!response.content.includes(loggedKey))
+})
+
+test('a turn that is refused has nothing kept', async () => {
+  const { key } = await gateway.createKey('listed', { log_requests: true, allowed_models: ['gpt-4o'] })
+  const socket = await bench.open({ key })
+  const [event] = await socket.turn(create({ model: 'gpt-6.1-sol' }))
+  const served = await socket.turn(create())
+  assert.equal(dig(served.at(-1), 'type'), 'response.completed')
+  socket.ws.close()
+  const [turn = {}] = await bench.turns(socket.id, 1)
+  // When those of the later turn are there, nothing more comes of the one before it.
+  await bodiesOf(turn['id'])
+  assert.equal((await ask(dig(event, 'request_id'))).status, 404)
+})
+
+test('of a key that does not log nothing is kept', async () => {
+  const { key } = await gateway.createKey('silent')
+  const [silent, logged] = [await bench.open({ key }), await bench.open({ key: loggedKey })]
+  await silent.turn(create())
+  await logged.turn(create())
+  for (const socket of [silent, logged]) socket.ws.close()
+  const [turn = {}] = await bench.turns(silent.id, 1)
+  const [other = {}] = await bench.turns(logged.id, 1)
+  await bodiesOf(other['id'])
+  assert.equal((await ask(turn['id'])).status, 404)
+  assert.equal(turn['state'], 'settled')
+})

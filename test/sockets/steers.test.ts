@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, test } from 'node:test'
+import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/look-at-books.ts'
+import { until } from '../support/until.ts'
+import { opcodeOf, payloadOf, type RawSocket, splitFrames, startRawBench } from './raw-bench.ts'
+import { created, createFrame, ended, hasMessages, USAGE } from './turn-events.ts'
+import { wireOf } from './wire-frames.ts'
+
+const bench = await startRawBench()
+after(() => bench[Symbol.asyncDispose]())
+afterEach(() => assertBooksBalance(bench.gateway))
+
+/** What gpt-4o reads at most, and writes in the turns of these tests, in billionths of a dollar. */
+const WINDOW_NANOS = 128_000 * 2_500
+const OUTPUT_NANOS = 500 * 10_000
+
+const steerFrame = (responseId: string, input: unknown) =>
+  wireOf('client', {
+    opcode: 1,
+    payload: JSON.stringify({ type: 'response.steer', previous_response_id: responseId, input }),
+  })
+const message = (...content: object[]) => [{ type: 'message', role: 'user', content }]
+const ofKey = async (id: string, member: 'month_held_usd' | 'month_spend_usd') =>
+  nanosOf((await bench.gateway.manage('GET', `/v1/keys/${id}`))[member])
+const heldFor = (id: string) => ofKey(id, 'month_held_usd')
+const nothingHeld = (id: string) => until('nothing is held', async () => (await heldFor(id)) === 0)
+const reachedBytes = ({ upstream }: RawSocket, more: number) =>
+  upstream.receivedBytes(upstream.received.length + more)
+
+async function inMidTurn(budgetUsd: number, responseId: string) {
+  const { id, key } = await bench.gateway.createKey('steers', { monthly_budget_usd: budgetUsd })
+  const socket = await bench.open({ key })
+  await begin(socket, responseId)
+  return { id, socket }
+}
+
+async function begin(socket: RawSocket, responseId: string, streamId?: string): Promise<void> {
+  const create = createFrame(streamId === undefined ? {} : { stream_id: streamId })
+  const arrived = reachedBytes(socket, create.length)
+  await socket.client.send(create)
+  await arrived
+  const already = splitFrames(socket.client.received).length
+  await socket.upstream.send(created(responseId, streamId))
+  await hasMessages(socket.client, already + 1)
+}
+
+const inputs: Record<string, unknown> = {
+  'a few words': 'Shorter, please.',
+  'an image elsewhere': message({ type: 'input_image', image_url: 'https://example.com/a.png' }),
+  'a file that upstream keeps': message({ type: 'input_file', file_id: 'file-1' }),
+  'a document': message({ type: 'input_file', file_data: 'data:application/pdf;base64,JVBERi0=' }),
+}
+
+for (const [name, input] of Object.entries(inputs)) {
+  test(`a steer that brings ${name} is held for like what reads all that a model can`, async () => {
+    const { id, socket } = await inMidTurn(5, `resp_${name}`)
+    const before = await heldFor(id)
+    assert.ok(before < 2 * OUTPUT_NANOS, `the response itself holds ${before}`)
+    const steer = steerFrame(`resp_${name}`, input)
+    const arrived = reachedBytes(socket, steer.length)
+    await socket.client.send(steer)
+    await arrived
+    assert.equal((await heldFor(id)) - before, WINDOW_NANOS + OUTPUT_NANOS)
+    socket.upstream.reset()
+    await nothingHeld(id)
+  })
+}
+
+test('a steer waits while another one holds what is left of a cap, and then goes', async () => {
+  const { id, socket } = await inMidTurn(0.2, 'resp_steered')
+  const { client, upstream } = socket
+  const steer = steerFrame('resp_steered', message({ type: 'input_file', file_id: 'file-1' }))
+  const first = reachedBytes(socket, steer.length)
+  await client.send(steer)
+  await first
+  assert.ok((await heldFor(id)) > WINDOW_NANOS)
+  const already = upstream.received.length
+  const ping = wireOf('client', { opcode: 9, payload: 'behind' })
+  await client.send(Buffer.concat([steer, ping]))
+  await upstream.until(() => upstream.received.length > already, 'the ping')
+  assert.deepEqual(splitFrames(upstream.received.subarray(already)).map(opcodeOf), [9])
+  const second = upstream.receivedBytes(already + ping.length + steer.length)
+  await upstream.send(
+    ended('resp_steered', 'incomplete'),
+    created('resp_successor'),
+    ended('resp_successor', 'completed'),
+  )
+  assert.ok((await second).subarray(already + ping.length).equals(steer))
+  upstream.reset()
+  await nothingHeld(id)
+})
+
+test('a steer is refused in the lane of its response where the cap is spent, and upstream hears nothing', async () => {
+  const { id, key } = await bench.gateway.createKey('steers', { monthly_budget_usd: 0.01 })
+  const socket = await bench.open({ key })
+  await begin(socket, 'resp_long', 'long')
+  await begin(socket, 'resp_dear', 'dear')
+  await socket.upstream.send(
+    ended('resp_dear', 'completed', { ...USAGE, output_tokens: 2_000, total_tokens: 3_000 }, 'dear'),
+  )
+  await until('the cap is spent', async () => (await ofKey(id, 'month_spend_usd')) > 2 * OUTPUT_NANOS)
+  const already = socket.upstream.received.length
+  const told = splitFrames(socket.client.received).length
+  await socket.client.send(steerFrame('resp_long', 'More.'))
+  await hasMessages(socket.client, told + 1)
+  const [frame = Buffer.alloc(2)] = splitFrames(socket.client.received).slice(told)
+  const event = JSON.parse(payloadOf(frame).toString())
+  assert.deepEqual([event.type, event.status, event.stream_id], ['error', 402, 'long'])
+  assert.equal(event.error.code, 'budget_exceeded')
+  assert.equal(socket.upstream.received.length, already)
+  socket.upstream.reset()
+  await nothingHeld(id)
+})
