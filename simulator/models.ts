@@ -264,8 +264,8 @@ export function findModel(surface: Surface, name: string): Model | undefined {
   return byName.get(`${surface} ${name}`)
 }
 
-/** Those of sessions are not among them: a model without a list price would have every client of ours warned of it. */
-const UNLISTED: ReadonlySet<string> = new Set(['gpt-realtime-translate', 'gpt-live-1'])
+/** One without a list price is not among them: every client of ours would be warned of it. */
+const UNLISTED: ReadonlySet<string> = new Set(['gpt-live-1'])
 
 export function listModels(surface: Surface): Model[] {
   return models.filter((model) => model.surface === surface && !UNLISTED.has(model.id))

@@ -19,8 +19,8 @@ const STORES = { sqlite: 'SQLite', postgres: 'PostgreSQL' } as const
 type StoreName = keyof typeof STORES
 
 /**
- * Two more than the smallest machine has cores that the tests are made for: one is always a browser or a cluster, which uses
- * a third of a core and waits for the rest of its time, and others wait for processes, timers or PostgreSQL.
+ * Two more than the smallest machine has cores that the tests are made for: one is always a browser and one a cluster, each of which
+ * uses a third of a core and waits for the rest of its time, and others wait for processes, timers or PostgreSQL.
  */
 const CONCURRENCY = 4
 
@@ -95,22 +95,24 @@ function processesOf(
 ): TestProcess[] {
   const made = groupFiles(files, root, join(groups, store))
   const common = { env: { ...env, TEST_STORE: store }, suffix: ` [${STORES[store]}]` }
-  return made.map((file) => ({ ...common, file, isWide: WIDE.test(file) }))
+  return made.map((file) => ({ ...common, file, line: LINES.findIndex((line) => line.test(file)) }))
 }
 
-/** Nodes, browsers, images: two of these at once leave too little for the time limits that they are about. */
-const WIDE =
-  /\/(?:cluster|crash)\/|\/dashboard\/(?:looks|pages|states)\.|\/sockets\/browser\.|\/deploy\/dockerfile\.|\/docs\/run-pages\./
+/** Nodes and images, and browsers: two of one line at once leave too little for the time limits that they are about. */
+const LINES = [
+  /\/(?:cluster|crash)\/|\/deploy\/dockerfile\.|\/docs\/run-pages\./,
+  /\/dashboard\/(?:looks|pages|states)\.|\/sockets\/browser\./,
+]
 
 /**
- * What takes longest first, so that at the end there is something short to do for every core. Those that run one at a time are
- * a queue of their own, as long as the whole run, so it begins at once and never waits. Then by what the processes took, in
- * tens of seconds, with the books in PostgreSQL longer than with those in SQLite.
+ * What takes longest first, so that at the end there is something short to do for every core. Those that run one at a time
+ * begin at once and never wait: their lines are nearly as long as the whole run. Then by what the processes took, in tens of
+ * seconds, with the books in PostgreSQL longer than with those in SQLite.
  */
 const FIRST = [
-  WIDE,
+  ...LINES,
   /\/(?:postgres\/(?:transparency|limits|cli|management|hostile)|sqlite\/(?:cli|limits))-/,
-  /\/(?:sqlite\/(?:hostile|ledger|metering|store|transparency)|postgres\/(?:billing|sdk|webhooks))-|\/(?:against-ws|cut-streams|postgres|postgres-simulation|sign-in|sqlite)\.test/,
+  /\/(?:sqlite\/(?:hostile|ledger|metering|store|transparency)|postgres\/(?:billing|sdk|sockets|webhooks))-|\/(?:against-ws|cut-streams|postgres|postgres-simulation|sign-in|sqlite)\.test/,
   /\/(?:billing|management|sdk|sockets|telemetry|webhooks)-|\/(?:caps|compressed-bodies|export-memory|large-bodies|many-streams|sqlite-simulation)\.test/,
 ]
 

@@ -62,9 +62,13 @@ export function refuseSpent(means: KeyMeans, atMs: number): CallRefusal | null {
 
 /**
  * Whether this call may go upstream. If it may, its hold is on disk when this returns. The answer is for this call
- * only; nothing of it is kept.
+ * only; nothing of it is kept. `onHeld`: it waits for what calls in flight hold.
  */
-export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
+export async function admit(
+  call: PlannedCall,
+  gateway: Gateway,
+  onHeld: () => void = () => {},
+): Promise<AdmitResult> {
   const { exchange, plan, digest } = call
   // A client that left while its body was being read will not leave again.
   if (clientLeft(exchange)) return CLIENT_LEFT
@@ -72,6 +76,7 @@ export async function admit(call: PlannedCall, gateway: Gateway): Promise<AdmitR
   const overload = refuseOverload(gateway)
   if (overload !== null) return refused(overload)
   const first = await ask(call, { ...FIRST, ahead: entry.ahead() }, gateway)
+  if (first.kind === 'held') onHeld()
   const answer = first.kind === 'held' ? await askInTurn(call, entry, first, gateway) : first
   switch (answer.kind) {
     case 'admitted':

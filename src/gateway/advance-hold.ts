@@ -101,6 +101,7 @@ export class AdvanceHold {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #onRefused: (refused: RefusedAdvance) => void
+  readonly #onHeld: (admitted: Promise<unknown>) => void
   /** Null: nothing can begin that it would be for. */
   #foreseen: Foreseen | null
   /** How often it has become something else. */
@@ -109,16 +110,19 @@ export class AdvanceHold {
   #pending: Promise<void> | null = null
   #isOver = false
 
+  /** `onHeld`: other calls hold what is left, until it is admitted it waits for them. */
   constructor(
     handshake: PlannedCall,
     gateway: Gateway,
     foreseen: Foreseen | null,
     onRefused: (refused: RefusedAdvance) => void,
+    onHeld: (admitted: Promise<unknown>) => void = () => {},
   ) {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#foreseen = foreseen
     this.#onRefused = onRefused
+    this.#onHeld = onHeld
   }
 
   get foreseen(): Foreseen | null {
@@ -138,7 +142,7 @@ export class AdvanceHold {
   async open(): Promise<UnadmittedTurn | null> {
     if (this.#foreseen === null) return null
     const planned = planForeseen(this.#foreseen, this.#gateway)
-    const admitted = await admitTurn(this.#handshake, planned, this.#gateway, false)
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway, { isRecorded: false })
     if (admitted.kind !== 'admitted') return admitted
     this.#turn = admitted.turn
     return null
@@ -206,6 +210,15 @@ export class AdvanceHold {
     if (isMore) this.follow(this.#foreseen)
   }
 
+  /** Gives it back until something smaller is had, which behind it might wait for ever. Resolves when it is given back. */
+  async standBack(until: Promise<unknown>): Promise<void> {
+    const turn = this.take(false)
+    if (turn === null) return
+    const released = turn.release()
+    this.renew(Promise.all([released, until]))
+    await released
+  }
+
   /** Nothing more is had. */
   async end(): Promise<void> {
     this.#isOver = true
@@ -233,7 +246,8 @@ export class AdvanceHold {
     while (this.#foreseen !== null && !this.#isOver && this.#turn === null) {
       const changes = this.#changes
       const planned = planForeseen(this.#foreseen, this.#gateway)
-      const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
+      const asked = admitTurn(this.#handshake, planned, this.#gateway, { onHeld: () => this.#onHeld(asked) })
+      const admitted = await asked
       if (admitted.kind === 'client_left') return null
       // Meanwhile it may have become something else, or another one was had.
       const isWanted = changes === this.#changes

@@ -1,4 +1,4 @@
-import { Silence } from './silence.ts'
+import { Patience } from './patience.ts'
 import type { TurnCall } from './turn-call.ts'
 
 /** A turn whose `response.create` upstream has, and which it has not begun. */
@@ -11,7 +11,7 @@ export interface Asked {
 }
 
 interface Waiting extends Asked {
-  readonly silence: Silence
+  readonly patience: Patience
 }
 
 /** The responses of a Realtime session that were asked for, as long as they may begin. */
@@ -30,7 +30,7 @@ export class AskedResponses {
 
   /** That are waited for. */
   get running(): number {
-    return this.#asked.filter(({ silence }) => !silence.isLong).length
+    return this.#asked.filter(({ patience }) => !patience.isLost).length
   }
 
   /** That have a hold and were not refused. */
@@ -43,7 +43,7 @@ export class AskedResponses {
   }
 
   add(asked: Asked): void {
-    this.#asked.push({ ...asked, silence: new Silence(this.#onSilent) })
+    this.#asked.push({ ...asked, patience: new Patience(this.#onSilent) })
   }
 
   /**
@@ -57,30 +57,30 @@ export class AskedResponses {
 
   /** The error may be about another message: for a while what it held is for nothing but a response that begins. */
   keepRejected(asked: Asked): void {
-    const silence = new Silence(() => {
+    const patience = new Patience(() => {
       this.#take(rejected)
       this.#onRejected(asked)
     })
-    const rejected = { ...asked, silence }
+    const rejected = { ...asked, patience }
     this.#rejected.push(rejected)
   }
 
   /** The one that begins. Upstream answers in order, so that it is hardly one of which nothing was heard for long. */
   takeNext(): Asked | null {
     return this.#take(
-      this.#asked.find(({ silence }) => !silence.isLong) ?? this.#rejected[0] ?? this.#asked[0],
+      this.#asked.find(({ patience }) => !patience.isLost) ?? this.#rejected[0] ?? this.#asked[0],
     )
   }
 
   /** All that were not refused, and then all that were. */
   end(): { readonly unanswered: readonly Asked[]; readonly rejected: readonly Asked[] } {
-    for (const { silence } of [...this.#asked, ...this.#rejected]) silence.over()
+    for (const { patience } of [...this.#asked, ...this.#rejected]) patience.end()
     return { unanswered: this.#asked.splice(0), rejected: this.#rejected.splice(0) }
   }
 
   #take(waiting: Waiting | undefined): Asked | null {
     if (waiting === undefined) return null
-    waiting.silence.over()
+    waiting.patience.end()
     for (const all of [this.#asked, this.#rejected])
       if (all.includes(waiting)) all.splice(all.indexOf(waiting), 1)
     return waiting

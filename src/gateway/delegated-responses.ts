@@ -137,12 +137,8 @@ export class DelegatedResponses {
   }
 
   /** Something smaller is had first: behind this hold it might wait for ever. */
-  async standBack(until: Promise<unknown>): Promise<void> {
-    const turn = this.#advance.take(false)
-    if (turn === null) return
-    const released = turn.release()
-    this.#advance.renew(Promise.all([released, until]))
-    await released
+  standBack(until: Promise<unknown>): Promise<void> {
+    return this.#advance.standBack(until)
   }
 
   /** Judges a message that asks for one. `model`: its own, if it names one. */

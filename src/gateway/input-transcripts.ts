@@ -6,8 +6,8 @@ import { AdvanceHold, type Foreseen, goesBy, mayGoBy, type RefusedAdvance } from
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import { Patience } from './patience.ts'
 import { RecentIds } from './seen-ids.ts'
-import { Silence } from './silence.ts'
 import type { TurnCall, TurnSettlements } from './turn-call.ts'
 
 /** What was said and is being written down. */
@@ -19,7 +19,7 @@ interface Heard {
   /** Null while more of it is heard. */
   ms: number | null
   hasBegun: boolean
-  readonly silence: Silence
+  readonly patience: Patience
 }
 
 /** What the client has said to be all of it, until upstream says so too. */
@@ -32,6 +32,8 @@ interface Commit {
 interface TranscriptEvents {
   /** Nothing can be held for the next one. */
   onRefused(refused: RefusedAdvance): void
+  /** The next one waits for what other calls hold, until it is admitted. */
+  onHeld(admitted: Promise<unknown>): void
   /** One is waited for no more. */
   onEnded(): void
 }
@@ -64,7 +66,7 @@ export class InputTranscripts {
     gateway: Gateway,
     settlements: TurnSettlements,
     isWanted: boolean,
-    { onRefused, onEnded }: TranscriptEvents,
+    { onRefused, onHeld, onEnded }: TranscriptEvents,
   ) {
     this.#settlements = settlements
     this.#onEnded = onEnded
@@ -73,12 +75,13 @@ export class InputTranscripts {
       gateway,
       isWanted ? { ...foreseenFor(null), isUnnamed: true } : null,
       onRefused,
+      onHeld,
     )
   }
 
   /** That are waited for. */
   get running(): number {
-    return [...this.#expected.values()].filter(({ silence }) => !silence.isLong).length
+    return [...this.#expected.values()].filter(({ patience }) => !patience.isLost).length
   }
 
   get open(): number {
@@ -133,7 +136,7 @@ export class InputTranscripts {
         return
       case `${NAME}.delta`: {
         const heard = this.#expected.get(item)
-        heard?.silence.broken()
+        heard?.patience.renew()
         if (heard !== undefined) heard.hasBegun = true
         else if (!this.#written.has(item)) this.#expect(item, { ms: null, hasBegun: true })
         return
@@ -195,14 +198,14 @@ export class InputTranscripts {
 
   #expect(item: string, heard: Pick<Heard, 'ms' | 'hasBegun'>, held: TurnCall | null = null): void {
     const turn = held ?? this.advance.take()
-    const silence = new Silence(this.#onEnded)
-    this.#expected.set(item, { ...heard, turn, model: this.#goesBy?.model ?? null, silence })
+    const patience = new Patience(this.#onEnded)
+    this.#expected.set(item, { ...heard, turn, model: this.#goesBy?.model ?? null, patience })
     this.advance.renew()
   }
 
   #takeExpected(item: string): Heard | undefined {
     const heard = this.#expected.get(item)
-    heard?.silence.over()
+    heard?.patience.end()
     this.#expected.delete(item)
     return heard
   }

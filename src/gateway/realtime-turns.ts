@@ -1,15 +1,12 @@
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
-import { ambiguityOf } from '../providers/ambiguity.ts'
 import {
   isSound,
   type SessionEvent,
-  type SessionMessage,
   type SessionSettings,
   sessionEvent,
-  sessionMessage,
   soundMs,
 } from '../providers/realtime-events.ts'
 import type { Message } from '../sockets/message-reader.ts'
@@ -23,7 +20,7 @@ import {
   planForeseen,
   type RefusedAdvance,
 } from './advance-hold.ts'
-import { AskedResponses } from './asked-responses.ts'
+import { type Asked, AskedResponses } from './asked-responses.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
@@ -32,6 +29,7 @@ import type { BillPlan } from './pricer.ts'
 import { explainThrown, refuseTooManyTurns } from './refusals.ts'
 import { type BegunResponse, ResponseUsages } from './response-usages.ts'
 import { EventIds, RecentIds } from './seen-ids.ts'
+import { type ClientEvent, type Cut, SessionDoor } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
 import {
   admitTurn,
@@ -41,8 +39,6 @@ import {
   TurnSettlements,
   type UnadmittedTurn,
 } from './turn-call.ts'
-
-type ClientEvent = SessionMessage & { readonly kind: 'event' }
 
 /** A response that has begun. */
 interface Running extends BegunResponse {
@@ -69,6 +65,7 @@ const AROUND_AUDIO_BYTES = 256
 export class RealtimeTurns implements SocketMeter {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
+  readonly #door: SessionDoor
   readonly #responses: AdvanceHold
   readonly #transcripts: InputTranscripts
   readonly #settlements: TurnSettlements
@@ -77,29 +74,33 @@ export class RealtimeTurns implements SocketMeter {
   readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
   readonly #usages = new ResponseUsages()
   readonly #eventIds = new EventIds()
-  #socket: MeteredSocket | null = null
   /** As upstream shows it. */
   #modelShown: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
   /** What came since the last response began. */
   #heardMs = 0
   #readBytes = 0
-  #isRefused = false
-  #isOver = false
 
   /** `model`: of the query. Null: the session will show it, or it only writes down what it hears. */
   constructor(handshake: PlannedCall, gateway: Gateway, model: string | null, onlyTranscribes: boolean) {
     this.#handshake = handshake
     this.#gateway = gateway
-    const closing = (refused: RefusedAdvance) => this.#close(refused)
+    this.#door = new SessionDoor(handshake, gateway, {
+      pending: () => this.#responses.pending ?? this.#transcripts.advance.pending,
+      foreseen: () => this.#foreseen,
+      decide: (event, payload) => this.#decide(event, payload),
+    })
+    const closing = (refused: RefusedAdvance) => this.#door.close(refused)
     const foreseen: Foreseen = { kind: 'realtime', model, outputTokensMax: null }
     this.#responses = new AdvanceHold(handshake, gateway, onlyTranscribes ? null : foreseen, closing)
-    const onEach = () => this.#socket?.turnEnded()
+    const onEach = () => this.#door.turnEnded()
     this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
     this.#asked = new AskedResponses(onEach, (asked) => {
       if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
     })
-    const events = { onRefused: closing, onEnded: onEach }
+    // What it waits for may be the larger hold of this very socket.
+    const onHeld = (admitted: Promise<unknown>) => void this.#responses.standBack(admitted)
+    const events = { onRefused: closing, onHeld, onEnded: onEach }
     this.#transcripts = new InputTranscripts(handshake, gateway, this.#settlements, onlyTranscribes, events)
   }
 
@@ -118,23 +119,15 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   start(socket: MeteredSocket): void {
-    this.#socket = socket
+    this.#door.start(socket)
   }
 
   judge(message: Message): Verdict | Promise<Verdict> {
-    if (message.kind !== 'message') {
-      const detail = ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? ''
-      return this.#refuseUnread(detail)
-    }
-    const { payload } = message
-    const read = sessionMessage(payload)
-    const pending = this.#pending()
-    if (pending === null && !(read instanceof Promise)) return this.#decide(read, payload)
-    return this.#decideLater(read, payload)
+    return this.#door.judge(message)
   }
 
   observe(payload: Buffer): void {
-    if (this.#isOver) return
+    if (this.#door.isOver) return
     const event = sessionEvent(payload)
     if (event === null) return
     if (event.session !== null) this.#shown(event.session)
@@ -142,7 +135,7 @@ export class RealtimeTurns implements SocketMeter {
     if (event.type === 'error') this.#failed(event)
     else if (event.type === 'response.created') {
       // Only what ran when the client left is worth reading for.
-      if (this.#began(event, payload)?.isUnheard === true) this.#socket?.turnEnded()
+      if (this.#began(event, payload)?.isUnheard === true) this.#door.turnEnded()
     } else if (event.type === 'response.done') this.#ended(event, payload)
     else if (event.responseId !== null) this.#said(event, payload)
   }
@@ -152,24 +145,15 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    if (this.running > 0 && this.#gateway.onLeave === 'finish') return limits.finishMs
-    return this.#open > 0 || this.#asked.mayBegin ? limits.readOnMs : 0
+    return this.#door.readOnMs(this.running, this.#open > 0 || this.#asked.mayBegin)
   }
 
   async end(abandoned: boolean): Promise<void> {
-    if (!this.#isOver) {
-      this.#isOver = true
-      const error = new Error('upstream closed the socket')
-      const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
+    const cut = this.#door.end(abandoned)
+    if (cut !== null) {
       for (const [id, running] of this.#running) this.#use(id, running, this.#estimate(running), cut)
       const { unanswered, rejected } = this.#asked.end()
-      for (const asked of unanswered) {
-        const { turn } = asked
-        // Upstream has broken off before it said a word, or was not let.
-        const never: CallEnd = { kind: 'failed', error, sent: true, whole: true }
-        const begun = this.#begin(turn, asked.model)
-        this.#settlements.add(abandoned ? turn.endWith(this.#estimate(begun), cut) : turn.end(never))
-      }
+      for (const asked of unanswered) this.#settlements.add(this.#endUnanswered(asked, cut))
       for (const { turn } of rejected) this.#settlements.add(turn.reject(400))
       this.#transcripts.end(abandoned, cut)
       this.#settlements.add(this.#responses.end())
@@ -177,18 +161,13 @@ export class RealtimeTurns implements SocketMeter {
     await this.#settlements.done()
   }
 
-  #pending(): Promise<void> | null {
-    return this.#responses.pending ?? this.#transcripts.advance.pending
+  /** Upstream has broken off before it said a word, or was not let. */
+  #endUnanswered({ turn, model }: Asked, cut: Cut): Promise<void> {
+    if (cut.kind === 'cut') return turn.end({ kind: 'failed', error: cut.error, sent: true, whole: true })
+    return turn.endWith(this.#estimate(this.#begin(turn, model)), cut)
   }
 
-  async #decideLater(read: SessionMessage | Promise<SessionMessage>, payload: Buffer): Promise<Verdict> {
-    const event = await read
-    for (let pending = this.#pending(); pending !== null; pending = this.#pending()) await pending
-    return this.#isOver ? { kind: 'dropped' } : await this.#decide(event, payload)
-  }
-
-  #decide(event: SessionMessage, payload: Buffer): Verdict | Promise<Verdict> {
-    if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
+  #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
     this.#eventIds.add(event.eventId)
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
     if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
@@ -208,11 +187,6 @@ export class RealtimeTurns implements SocketMeter {
     if (audioBytes === 0 || payload.length - audioBytes > AROUND_AUDIO_BYTES)
       this.#readBytes += payload.length - audioBytes
     return ms
-  }
-
-  #refuseUnread(detail: string): Verdict {
-    const refused = refuseTurn(this.#handshake, this.#plan(), refuse('bad_request', detail), this.#gateway)
-    return refusedBy(refused, null)
   }
 
   #refuseMore({ eventId }: Pick<ClientEvent, 'eventId'>, planned = this.#plan()): Verdict {
@@ -325,7 +299,7 @@ export class RealtimeTurns implements SocketMeter {
     if (asked === null) return
     if (!this.#eventIds.isUnique(aboutEventId) || !this.#responses.giveBack(asked.turn))
       this.#asked.keepRejected(asked)
-    this.#socket?.turnEnded()
+    this.#door.turnEnded()
   }
 
   #began({ responseId }: SessionEvent, payload: Buffer): Running | null {
@@ -334,7 +308,7 @@ export class RealtimeTurns implements SocketMeter {
     if (known !== undefined || this.#settledIds.has(id)) return known ?? null
     const asked = this.#asked.takeNext()
     const turn = asked?.turn ?? this.#responses.take()
-    const isUnheard = asked === null && this.#socket?.isLeft === true
+    const isUnheard = asked === null && this.#door.isLeft
     const running = { ...this.#begin(turn, asked?.model), isUnheard }
     // What is beside the conversation leaves it what came for it.
     if (asked?.isBeside !== true) {
@@ -399,14 +373,6 @@ export class RealtimeTurns implements SocketMeter {
     this.#running.delete(id)
     if (id !== '') this.#settledIds.add(id)
     this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
-  }
-
-  /** Nothing more can be held. What runs with a key that was revoked goes to its end. */
-  #close({ refusal, requestId }: RefusedAdvance): void {
-    if (!this.#isRefused) this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
-    this.#isRefused = true
-    if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
-    else this.#socket?.close(1008, refusal.message)
   }
 }
 

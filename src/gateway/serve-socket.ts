@@ -79,9 +79,9 @@ function translationMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter
 
 /** A session that is new names its model when it starts; one that goes on has one already. */
 function liveMeter(handshake: PlannedCall, gateway: Gateway, isUnnamed: boolean): SocketMeter {
-  const isAttached = handshake.endpoint?.template.endsWith('/attach') ?? false
+  const attachedTo = /^\/v1\/live\/sessions\/([^/]+)\/attach$/.exec(handshake.target.path)?.[1] ?? null
   const foreseen: Foreseen = { kind: 'live', model: null, outputTokensMax: null, isUnnamed }
-  return new TimedTurns(handshake, gateway, foreseen, new LiveClock(gateway.sockets.live, isAttached))
+  return new TimedTurns(handshake, gateway, foreseen, new LiveClock(gateway.sockets.live, attachedTo))
 }
 
 /** From upstream's 101 to the end of both connections. Resolves when every turn is settled. */

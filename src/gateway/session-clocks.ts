@@ -58,7 +58,7 @@ export class LiveSessions {
 /** Upstream tells how long a Live session has lasted. */
 export class LiveClock implements SessionClock {
   readonly #sessions: LiveSessions
-  readonly #isAttached: boolean
+  readonly #attachedTo: string | null
   #session: LiveSession | null = null
   #seconds = 0
   bytesPerMs = PCM_BYTES_PER_MS
@@ -66,10 +66,10 @@ export class LiveClock implements SessionClock {
   #sentMs = 0
   #saidMs = 0
 
-  /** `isAttached`: the session has begun before. */
-  constructor(sessions: LiveSessions, isAttached: boolean) {
+  /** `attachedTo`: the session that has begun before. It may not be shown again. */
+  constructor(sessions: LiveSessions, attachedTo: string | null) {
     this.#sessions = sessions
-    this.#isAttached = isAttached
+    this.#attachedTo = attachedTo
   }
 
   get isIdle(): boolean {
@@ -94,7 +94,8 @@ export class LiveClock implements SessionClock {
 
   said({ session, usage, type, deltaBytes }: SessionEvent): void {
     this.bytesPerMs = session?.bytesPerMs ?? this.bytesPerMs
-    if (session?.id !== undefined) this.#session ??= this.#sessions.join(session.id, this, this.#isAttached)
+    const id = this.#attachedTo ?? session?.id
+    if (id !== undefined) this.#session ??= this.#sessions.join(id, this, this.#attachedTo !== null)
     // Whoever meters it may have left, and the session goes on.
     if (this.#session !== null) this.#session.meteredBy ??= this
     if (isSound(type)) this.#saidMs += soundMs(deltaBytes, this.bytesPerMs)

@@ -1,32 +1,21 @@
-import { refuse } from '../kernel/errors.ts'
-import { limits } from '../kernel/limits.ts'
-import { ambiguityOf } from '../providers/ambiguity.ts'
 import {
   type Delegate,
   type SessionEvent,
-  type SessionMessage,
   type SessionSettings,
   sessionEvent,
-  sessionMessage,
   soundMs,
 } from '../providers/realtime-events.ts'
 import { ADVANCE_MS } from '../providers/socket-turn.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import {
-  AdvanceHold,
-  type Foreseen,
-  goesBy,
-  mayGoBy,
-  planForeseen,
-  type RefusedAdvance,
-} from './advance-hold.ts'
+import { AdvanceHold, type Foreseen, goesBy, mayGoBy, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import { DelegatedResponses, delegatedBy } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { SessionClock } from './session-clocks.ts'
+import { type ClientEvent, SessionDoor } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
-import { refuseTurn, TurnSettlements } from './turn-call.ts'
+import { TurnSettlements } from './turn-call.ts'
 
 const PASS: Verdict = { kind: 'pass' }
 
@@ -35,26 +24,26 @@ const PASS: Verdict = { kind: 'pass' }
  * call, and nothing of the client's goes before the next one is held.
  */
 export class TimedTurns implements SocketMeter {
-  readonly #handshake: PlannedCall
-  readonly #gateway: Gateway
+  readonly #door: SessionDoor
   readonly #clock: SessionClock
   /** What it was for when something was last held. */
   #last: Foreseen
   readonly #advance: AdvanceHold
   readonly #settlements: TurnSettlements
   readonly #delegated: DelegatedResponses
-  #socket: MeteredSocket | null = null
   #modelShown: string | null = null
-  #isOver = false
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
-    this.#handshake = handshake
-    this.#gateway = gateway
     this.#clock = clock
     this.#last = foreseen
-    const closing = (refused: RefusedAdvance) => this.#close(refused)
+    this.#door = new SessionDoor(handshake, gateway, {
+      pending: () => this.#advance.pending ?? this.#delegated.pending,
+      foreseen: () => this.#foreseen,
+      decide: (event) => this.#decide(event),
+    })
+    const closing = (refused: RefusedAdvance) => this.#door.close(refused)
     this.#advance = new AdvanceHold(handshake, gateway, foreseen, closing)
-    const onEach = () => this.#socket?.turnEnded()
+    const onEach = () => this.#door.turnEnded()
     this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
     this.#delegated = new DelegatedResponses(handshake, gateway, this.#settlements, closing)
   }
@@ -68,27 +57,23 @@ export class TimedTurns implements SocketMeter {
   }
 
   start(socket: MeteredSocket): void {
-    this.#socket = socket
+    this.#door.start(socket)
   }
 
   judge(message: Message): Verdict | Promise<Verdict> {
-    if (message.kind !== 'message') {
-      return this.#refuseUnread(ambiguityOf({ kind: 'unreadable', reason: message.why })?.detail ?? '')
-    }
-    const read = sessionMessage(message.payload)
-    if (this.#pending === null && !(read instanceof Promise)) return this.#decide(read)
-    return this.#decideLater(read)
+    return this.#door.judge(message)
   }
 
   observe(payload: Buffer): void {
-    if (this.#isOver) return
+    if (this.#door.isOver) return
     const event = sessionEvent(payload)
     if (event === null) return
     const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
     if (this.#clock.session !== null) this.#delegated.join(this.#clock.session)
-    if (wasIdle && !this.#clock.isIdle) this.#resume()
     if (event.session !== null) this.#shown(event.session)
+    if (this.#clock.isIdle) this.#rest()
+    else if (wasIdle) this.#resume()
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     this.#delegated.observe(event, payload, this.#clock.isIdle)
     this.#settleIfDue(event)
@@ -99,15 +84,12 @@ export class TimedTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    if (this.running === 0) return 0
-    return this.#gateway.onLeave === 'finish' ? limits.finishMs : limits.readOnMs
+    return this.#door.readOnMs(this.running)
   }
 
   async end(abandoned: boolean): Promise<void> {
-    if (!this.#isOver) {
-      this.#isOver = true
-      const error = new Error('upstream closed the socket')
-      const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
+    const cut = this.#door.end(abandoned)
+    if (cut !== null) {
       this.#delegated.end(cut)
       this.#settlements.add(this.#settleLast(cut))
     }
@@ -126,18 +108,7 @@ export class TimedTurns implements SocketMeter {
     await ended
   }
 
-  get #pending(): Promise<void> | null {
-    return this.#advance.pending ?? this.#delegated.pending
-  }
-
-  async #decideLater(read: SessionMessage | Promise<SessionMessage>): Promise<Verdict> {
-    const event = await read
-    for (let pending = this.#pending; pending !== null; pending = this.#pending) await pending
-    return this.#isOver ? { kind: 'dropped' } : await this.#decide(event)
-  }
-
-  #decide(event: SessionMessage): Verdict | Promise<Verdict> {
-    if (event.kind === 'unreadable') return this.#refuseUnread(event.detail)
+  #decide(event: ClientEvent): Verdict | Promise<Verdict> {
     const { type, session, eventId, audioBytes } = event
     const kind = this.#last.kind === 'live' ? delegatedBy(type) : null
     if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
@@ -192,25 +163,22 @@ export class TimedTurns implements SocketMeter {
     return refused
   }
 
-  #refuseUnread(detail: string): Verdict {
-    const planned = planForeseen(this.#foreseen, this.#gateway)
-    return refusedBy(refuseTurn(this.#handshake, planned, refuse('bad_request', detail), this.#gateway), null)
-  }
-
   #shown({ model, delegates }: SessionSettings): void {
     this.#modelShown = model ?? this.#modelShown
     this.#delegated.learn(delegates)
     const { foreseen } = this.#advance
-    if (foreseen === null) return
-    if (this.#clock.isIdle) {
-      this.#last = foreseen
-      this.#advance.follow(null)
-      this.#delegated.rest()
-      return
-    }
+    if (foreseen === null || this.#clock.isIdle) return
     if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
       this.#advance.follow(goesBy(foreseen, model))
     this.#followDelegates()
+  }
+
+  /** Another socket meters it. */
+  #rest(): void {
+    if (this.#advance.foreseen === null) return
+    this.#last = this.#advance.foreseen
+    this.#advance.follow(null)
+    this.#delegated.rest()
   }
 
   /** Whoever has metered it has left. */
@@ -251,10 +219,5 @@ export class TimedTurns implements SocketMeter {
     const had = Promise.withResolvers<void>()
     this.#advance.renew(Promise.all([settled, this.#delegated.standBack(had.promise)]))
     void (this.#advance.pending ?? settled).then(had.resolve)
-  }
-
-  #close({ refusal, requestId }: RefusedAdvance): void {
-    this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
-    this.#socket?.close(1008, refusal.message)
   }
 }

@@ -40,20 +40,20 @@ export function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gatew
 
 /**
  * Admits a turn like any other call, waiting in the queue of its key where calls in flight hold what is left. `isRecorded`:
- * so is its refusal.
+ * so is its refusal. `onHeld`: it waits.
  */
 export async function admitTurn(
   handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
-  isRecorded = true,
+  { isRecorded = true, onHeld }: { readonly isRecorded?: boolean; readonly onHeld?: () => void } = {},
 ): Promise<AdmittedTurn> {
   const { keyShares } = gateway
   const share = keyShares.enter(handshake.digest)
   if (share === null)
     return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway, isRecorded)
   const call = { ...turnOf(handshake, planned, gateway), share }
-  const admission = await admitOrExplain(call, gateway)
+  const admission = await admitOrExplain(call, gateway, onHeld)
   if (admission.kind === 'admitted') {
     gateway.reached('admitted')
     return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, gateway) }
@@ -92,9 +92,13 @@ export async function admitBegunTurn(
 }
 
 /** A socket outlives a store that cannot answer. */
-async function admitOrExplain(call: PlannedCall, gateway: Gateway): Promise<AdmitResult> {
+async function admitOrExplain(
+  call: PlannedCall,
+  gateway: Gateway,
+  onHeld?: () => void,
+): Promise<AdmitResult> {
   try {
-    return await admit(call, gateway)
+    return await admit(call, gateway, onHeld)
   } catch (error) {
     const refusal = explainThrown(error, call.exchange.requestId, gateway.log)
     return { kind: 'refused', refusal, balanceNanos: null }
@@ -203,10 +207,11 @@ export class TurnCall implements LeftReply {
   /** It has used this, as upstream says or as was counted here. */
   endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
     const { bill } = this.call.plan
-    return this.#close(end, OK_HEAD, async () => ({
-      ...billUsage(usage, bill.rate(usage)),
-      status: bill.metered ? 200 : null,
-    }))
+    return this.#close(end, OK_HEAD, async () => {
+      // The last events are seen as well.
+      this.#events.end(end.kind === 'complete')
+      return { ...billUsage(usage, bill.rate(usage)), status: bill.metered ? 200 : null }
+    })
   }
 
   /** Upstream did not begin it. */

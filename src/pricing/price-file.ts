@@ -76,6 +76,7 @@ export const MODES = [
   'image',
   'audio_speech',
   'audio_transcription',
+  'audio_translation',
   'realtime',
   'moderation',
   'video',

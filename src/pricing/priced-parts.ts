@@ -192,7 +192,7 @@ const MODES_OF: ReadonlyMap<string, readonly Mode[]> = new Map([
   ['/v1/videos/extensions', ['video']],
   ['/v1/videos/{video_id}/remix', ['video']],
   ['/v1/realtime', ['realtime', 'audio_transcription']],
-  ['/v1/realtime/translations', ['realtime', 'audio_transcription']],
+  ['/v1/realtime/translations', ['realtime', 'audio_translation']],
 ])
 
 /** Of Responses, and of what answers in its form. */

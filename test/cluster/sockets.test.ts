@@ -5,6 +5,7 @@ import { type Simulator, startSimulator } from '../../simulator/start-simulator.
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal, openSocket, type SocketClient } from '../simulator/socket-client.ts'
+import { priceOf, say } from '../sockets/metered-socket.ts'
 import { simulated, told } from '../sockets/turns-bench.ts'
 import { stopPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -24,10 +25,16 @@ after(async () => {
   await stopPostgres()
 })
 
-function openOn(node: number, key: string): Promise<SocketClient> {
+function openOn(
+  node: number,
+  key: string,
+  path = '/v1/responses',
+  behaviour?: string,
+): Promise<SocketClient> {
   const { hostname: host, port } = new URL(cluster.node(node).url)
   const headers = { authorization: `Bearer ${key}` }
-  return openSocket({ host, port: Number(port) }, '/v1/responses', { headers })
+  const more = behaviour === undefined ? {} : { behaviour }
+  return openSocket({ host, port: Number(port) }, path, { headers, ...more })
 }
 
 const request = simulated('usage={"input_tokens":10,"output_tokens":1000}', { max_output_tokens: 1_000 })
@@ -59,6 +66,43 @@ test('fifty sockets over three nodes pass a cap by at most one turn', async () =
   })
   for (const { ws } of sockets) ws.close()
   await Promise.all(sockets.map((socket) => socket.closed()))
+  await cluster.assertBooksBalance()
+})
+
+/** A response of Realtime on a socket of its own: what it came to at list price, or null where it was refused. */
+async function realtimeTurn(node: number, key: string): Promise<number | null> {
+  const path = '/v1/realtime?model=gpt-realtime'
+  let socket = await openOn(node, key, path, 'tokens=60').catch((error: Error) => error)
+  while (socket instanceof Error && socket.message.includes('503'))
+    socket = await openOn(node, key, path, 'tokens=60').catch((error: Error) => error)
+  if (socket instanceof Error) {
+    assert.match(socket.message, /402/)
+    return null
+  }
+  await socket.takeType('session.created')
+  socket.send(say('Tell me about tollgates.'))
+  socket.send({ type: 'response.create' })
+  const last = (await socket.takeUntil(isTerminal)).at(-1)
+  socket.ws.close()
+  await socket.closed()
+  if (dig(last, 'type') === 'response.done') return priceOf(last)
+  assert.equal(told(last).code, 'budget_exceeded', JSON.stringify(last))
+  return null
+}
+
+test('Realtime sockets over three nodes pass a cap by at most one response', async () => {
+  const usd = await realtimeTurn(0, (await cluster.createKey()).key)
+  assert.ok(usd !== null && usd > 0)
+  const { id, key } = await cluster.createKey({ monthly_budget_usd: 2.5 * usd })
+  const before = entries.filter(({ kind }) => kind === 'message').length
+  const outcomes = await Promise.all(Array.from({ length: 24 }, (_, i) => realtimeTurn(i, key)))
+  const served = outcomes.filter((each) => each !== null)
+  assert.deepEqual(served, [usd, usd, usd], 'two responses are less than the cap')
+  assert.equal(entries.filter(({ kind }) => kind === 'message').length, before + 2 * served.length)
+  await until('all is settled', async () => {
+    const shown = await cluster.manage(0, 'GET', `/v1/keys/${id}`)
+    return nanosOf(shown['month_spend_usd']) === 3 * nanosOf(usd) && nanosOf(shown['month_held_usd']) === 0
+  })
   await cluster.assertBooksBalance()
 })
 

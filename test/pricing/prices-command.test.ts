@@ -138,7 +138,7 @@ test('show --json prints what a program can read', () => {
   const model = JSON.parse(ran('oneAsJson').out) as Record<string, unknown>
   assert.deepEqual([model['id'], model['price_version']], ['o3', VERSION_ID])
   const all = JSON.parse(ran('allAsJson').out) as { models: unknown[] }
-  assert.equal(all.models.length, 159)
+  assert.equal(all.models.length, 160)
 })
 
 test('show --at shows the prices of that day, with an overlay that begins then', () => {

@@ -22,12 +22,12 @@ const settings: PricerSettings = {
 }
 const pricer = createPricer(shippedBook, settings)
 
-/** What the list does not have, as an operator can add it: $3.60 and $2.04 an hour. */
-const hourly = [
-  { id: 'gpt-live-1', rates: { standard: { audio_input_per_hour: '3.6' } } },
-  { id: 'gpt-realtime-translate', rates: { standard: { audio_input_per_hour: '2.04' } } },
-].map((entry) => ({ provider: 'openai', mode: 'audio_transcription', ...entry }))
-const loaded = loadListPrices(JSON.stringify({ models: hourly }))
+/** What the list does not have, as an operator can add it: $3.60 an hour. */
+const hourly = {
+  ...{ id: 'gpt-live-1', provider: 'openai', mode: 'audio_transcription' },
+  rates: { standard: { audio_input_per_hour: '3.6' } },
+}
+const loaded = loadListPrices(JSON.stringify({ models: [hourly] }))
 assert.ok(loaded.kind === 'book')
 const hourlyPricer = createPricer(loaded.book, settings)
 
@@ -124,18 +124,17 @@ test('a transcription of the input costs tokens or time, by its own model', () =
   )
 })
 
-test('Live and translations cost their time, where an overlay has its price', () => {
+test('Live and translations cost their time, Live where an overlay has its price', () => {
   // 1.25 s of $3.60 an hour
   const live = liveUsage(61.25, 60, 'gpt-live-1')
   assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live, hourlyPricer), rated(1_250_000n))
-  // 30 s of $2.04 an hour
+  // Without it it costs nothing, flagged.
+  assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live), { ...rated(0n), unpriced: true })
+  // 30 s of $0.034 a minute
   const passed = { audioInMs: 30_000, audioOutMs: 29_000, textChars: 500 }
   const translated = translationUsage(passed, 'gpt-realtime-translate')
   const planned = turn('translation', 'gpt-realtime-translate')
-  assert.deepEqual(rateOf(planned, translated, hourlyPricer), rated(17_000_000n))
-  // Without it they cost nothing, flagged.
-  assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live), { ...rated(0n), unpriced: true })
-  assert.deepEqual(rateOf(planned, translated), { ...rated(0n), unpriced: true })
+  assert.deepEqual(rateOf(planned, translated), rated(17_000_000n))
 })
 
 interface Held {
@@ -202,7 +201,7 @@ for (const held of holds) {
 test('a turn of a model without a price, or without one for what it does, is refused as a request is', () => {
   const unpriced = [
     ...[turn('realtime', 'gpt-unheard-of'), turn('transcription', 'gpt-unheard-of')],
-    ...[turn('live', 'gpt-live-1'), turn('translation', 'gpt-realtime-translate')],
+    ...[turn('live', 'gpt-live-1'), turn('translation', 'gpt-unheard-of')],
     // It has rates for tokens, and Live is paid by the time.
     turn('live', 'gpt-realtime-2.1'),
   ]

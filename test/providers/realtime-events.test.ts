@@ -46,7 +46,7 @@ test('a session tells its model, its limit, its transcription, its delegates and
     model: 'gpt-realtime',
     outputTokensMax: null,
     transcription: { model: 'whisper-1' },
-    delegates: ['gpt-6-luna'],
+    delegates: [{ kind: 'responses', model: 'gpt-6-luna' }],
     bytesPerMs: 8,
     spokenBytesPerMs: undefined,
   })
@@ -55,6 +55,12 @@ test('a session tells its model, its limit, its transcription, its delegates and
     session: { audio: { input: { transcription: null } } },
   })
   assert.equal(off.session?.transcription, null)
+  assert.deepEqual(off.session?.delegates, [])
+  const triggered = await readEvent({
+    type: 'session.update',
+    session: { triggers: [{ type: 'decisions' }] },
+  })
+  assert.deepEqual(triggered.session?.delegates, [{ kind: 'decisions', model: null }])
   assert.equal(off.session?.outputTokensMax, undefined)
   const older = await readEvent({
     type: 'transcription_session.update',

@@ -16,7 +16,7 @@ function framesOf({ parts }: ReadFrames): string {
     payload += part.payload.toString('latin1')
     if (!part.endsFrame && part !== parts.at(-1)) continue
     const { kind, opcode, compressed, endsFrame, endsMessage } = part
-    frames += `${JSON.stringify({ kind, opcode, compressed, endsFrame, endsMessage, wire, payload })}\n`
+    frames += `${kind} ${opcode} ${compressed} ${endsFrame} ${endsMessage} ${wire.length} ${wire} ${payload}\n`
     wire = ''
     payload = ''
   }

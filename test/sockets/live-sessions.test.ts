@@ -65,6 +65,21 @@ test('a session is paid for by another socket when the one that paid for it is l
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
 })
 
+test('a session is paid for once by sockets to which it is not shown', async () => {
+  const silent = await playUpstream({ type: 'info' })
+  silent.answer = upstream.answer
+  const { id, key } = await silent.gateway.createKey('live')
+  for (const seconds of [90, 100]) {
+    const socket = await silent.open(`${PATH}/live_2/attach`, key)
+    await socket.takeType('info')
+    socket.send({ type: 'tell', seconds })
+    await socket.takeType('session.usage.updated')
+  }
+  await until('it is settled', async () => (await silent.costs(id)).length > 0)
+  assert.equal((await silent.costs(id)).length, 1)
+  await silent.close()
+})
+
 test('what was said is paid for where the client leaves before upstream tells how long it was', async () => {
   const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
   const socket = await open(PATH, key)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { WebSocket } from 'ws'
-import { type Simulator, startSimulator } from '../../simulator/start-simulator.ts'
+import { type ClientOptions, WebSocket } from 'ws'
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator/start-simulator.ts'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { openSocket, type SocketClient } from '../simulator/socket-client.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from '../support/gateway.ts'
@@ -13,7 +13,7 @@ export interface SocketPair {
   readonly simulator: Simulator
   /** Types of the client's messages that reached upstream, and targets of the handshakes. */
   readonly reached: string[]
-  open(path: string, options?: { key?: string; behaviour?: string }): Promise<SocketClient>
+  open(path: string, options?: ClientOptions & { key?: string; behaviour?: string }): Promise<SocketClient>
   /** The answer to a handshake that is none. */
   refused(path: string, key: string): Promise<{ status: number; code: unknown }>
   /** What is held for a key. */
@@ -23,13 +23,17 @@ export interface SocketPair {
   close(): Promise<void>
 }
 
-export async function startSocketPair(options: GatewayOptions = {}): Promise<SocketPair> {
+export async function startSocketPair(
+  options: GatewayOptions = {},
+  simulation: SimulatorOptions = {},
+): Promise<SocketPair> {
   const reached: string[] = []
   const simulator = await startSimulator({
     onSocket: (entry) => {
       if (entry.kind === 'message') reached.push(String(dig(JSON.parse(entry.data.toString()), 'type')))
     },
     onRequest: ({ path }) => reached.push(path),
+    ...simulation,
   })
   const gateway = await startGateway({ chatUrl: simulator.chatUrl, chatKey: 'sk-upstream', ...options })
   const calls = async (id: string, query: string) =>
@@ -38,11 +42,8 @@ export async function startSocketPair(options: GatewayOptions = {}): Promise<Soc
     gateway,
     simulator,
     reached,
-    open: (path, { key = gateway.apiKey, behaviour } = {}) =>
-      openSocket(gateway, path, {
-        headers: { authorization: `Bearer ${key}` },
-        ...(behaviour === undefined ? {} : { behaviour }),
-      }),
+    open: (path, { key = gateway.apiKey, ...rest } = {}) =>
+      openSocket(gateway, path, { headers: { authorization: `Bearer ${key}` }, ...rest }),
     async refused(path, key) {
       const ws = new WebSocket(`ws://${gateway.host}:${gateway.port}${path}`, {
         headers: { authorization: `Bearer ${key}` },

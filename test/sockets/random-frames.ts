@@ -37,7 +37,9 @@ function randomChunks(random: Random, bytes: Buffer): Buffer[] {
 }
 
 function randomBytes(random: Random, length: number): Buffer {
-  return Buffer.from(Array.from({ length }, () => random.below(256)))
+  const bytes = Buffer.alloc(length)
+  for (let at = 0; at < length; at++) bytes[at] = random.below(256)
+  return bytes
 }
 
 type Compress = (plain: Buffer) => Buffer

@@ -132,6 +132,23 @@ test('transcription with a model that the allowlist has is served to a session t
   await socket.closed()
 })
 
+test('a session whose holds are together more than its cap writes down and answers all the same', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 1 })
+  assert.ok((await pair.held(id)) > 1)
+  const transcription = { model: 'gpt-4o-transcribe' }
+  socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
+  await socket.takeType('session.updated')
+  for (let i = 0; i < 2; i++) {
+    socket.send(append(600))
+    socket.send(append(250, 0))
+    await socket.takeType('response.done')
+  }
+  await endedTurns(pair, id, 4)
+  socket.ws.close()
+  await socket.closed()
+  await nothingHeld(pair, id)
+})
+
 test('messages that can be read in two ways are refused to every key, and the socket stays open', async () => {
   const { socket } = await open()
   const messages = [

@@ -62,11 +62,12 @@ test('an update of which a part is refused changes nothing of what is held', asy
 })
 
 test('what a session goes by only while it waits for a hold is not held for any longer', async () => {
-  const { id, key, socket } = await open({ monthly_budget_usd: 1.5 })
+  const { id, key, socket } = await open({ monthly_budget_usd: 50 })
   const heldUsd = await upstream.heldUsd(id)
   const other = await upstream.open(PATH, key)
   await other.takeType('session.created')
   assert.equal(await upstream.heldUsd(id), 2 * heldUsd)
+  await upstream.gateway.manage('PATCH', `/v1/keys/${id}`, { monthly_budget_usd: 1 })
   let show = (_transcription: object | null): void => undefined
   upstream.answer = (_message, tell) => {
     show = (transcription) => {

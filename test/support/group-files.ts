@@ -8,11 +8,11 @@ import { pathToFileURL } from 'node:url'
  * later does not own what the file declares, since nothing follows it there (see untracked-tests.ts).
  */
 const SHARING =
-  /^test\/(?:billing|cli|config|hostile|http|gateway|kernel|keys|ledger|limits|management|metering|pricing|providers|sdk|simulator|store|style|telemetry|transparency|webhooks)\//
+  /^test\/(?:billing|cli|config|hostile|http|gateway|kernel|keys|ledger|limits|management|metering|pricing|providers|sdk|simulator|sockets|store|style|telemetry|transparency|webhooks)\//
 
 /** They need the machine, or what they measure is of the process. */
 const ALONE =
-  /sqlite-(?:ballast|disk|simulation)|\/(?:caps|compressed-bodies|cut-streams|export-memory|golden-streams|large-bodies|many-streams|postgres|postgres-simulation|revoke-hammered|slow-reader|sqlite)\.test\.ts$/
+  /sqlite-(?:ballast|disk|simulation)|\/(?:against-ws|browser|caps|compressed-bodies|cut-streams|export-memory|golden-streams|large-bodies|many-streams|postgres|postgres-simulation|revoke-hammered|slow-readers?|sqlite)\.test\.ts$/
 
 /**
  * One process for a folder, as a rule: what the second file runs is loaded and compiled already. Of management, in one process

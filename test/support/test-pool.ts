@@ -8,8 +8,8 @@ export interface TestProcess {
   readonly env: NodeJS.ProcessEnv
   /** What each test's name is followed by: the tests of both stores are the same. */
   readonly suffix: string
-  /** It starts many processes itself. */
-  readonly isWide: boolean
+  /** It starts many processes itself: of those in one line one runs at a time. -1: it is in none. */
+  readonly line: number
 }
 
 type Summary = Extract<TestEvent, { type: 'test:summary' }>['data']
@@ -19,7 +19,7 @@ const TOTALS = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /
 
 /**
  * Runs these files, so many at a time whatever their store, so that no core is idle while the last file of one store is still
- * at work; of those that start many processes one at a time. Events come in the order in which the files were begun, and the
+ * at work; of those in one line one at a time. Events come in the order in which the files were begun, and the
  * sum of them at the end.
  */
 export async function* runPool(
@@ -34,21 +34,21 @@ export async function* runPool(
   const left = [...processes]
   const took: { readonly name: string; readonly ms: number }[] = []
   let running = 0
-  let wideRuns = false
+  const taken = new Set<number>()
   const startSome = () => {
     while (running < concurrency) {
-      const at = left.findIndex(({ isWide }) => !(isWide && wideRuns))
+      const at = left.findIndex(({ line }) => !taken.has(line))
       const [next] = at === -1 ? [] : left.splice(at, 1)
       if (next === undefined) return
       running += 1
-      wideRuns ||= next.isWide
+      if (next.line !== -1) taken.add(next.line)
       const events = run({ files: [next.file], env: next.env, execArgv: [...execArgv] })
       const beganMs = performance.now()
       events.on('test:summary', ({ file }: Summary) => {
         if (file !== undefined) return
         running -= 1
         took.push({ name: basename(next.file) + next.suffix, ms: performance.now() - beganMs })
-        if (next.isWide) wideRuns = false
+        taken.delete(next.line)
         startSome()
       })
       const nth = processes.length - left.length - 1
