@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { SocketMeter, Verdict } from '../../src/gateway/socket-meter.ts'
+import { SocketSession } from '../../src/gateway/socket-session.ts'
+import type { RawConnection, RawReceiver } from '../../src/http/raw-connection.ts'
+import { refuse } from '../../src/kernel/errors.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import { type Borrowed, copyIfBorrowed, withBorrowed } from '../../src/kernel/memory.ts'
+import { opcodeOf, splitFrames } from '../sockets/raw-bench.ts'
+import { wireOf } from '../sockets/wire-frames.ts'
+
+/** One end of a socket, of which the test says what the kernel takes. */
+class PretendConnection {
+  readonly written: Buffer[] = []
+  receiver: RawReceiver | null = null
+  bytesTaken = 0
+  bytesWaiting = 0
+  isClosed = false
+  isPaused = false
+
+  receive(receiver: RawReceiver): void {
+    this.receiver = receiver
+  }
+
+  write(chunk: Borrowed): boolean {
+    this.written.push(copyIfBorrowed(chunk))
+    return this.bytesWaiting === 0
+  }
+
+  cork(): void {}
+  uncork(): void {}
+
+  pause(): void {
+    this.isPaused = true
+  }
+
+  resume(): void {
+    this.isPaused = false
+  }
+
+  end(): void {
+    this.destroy()
+  }
+
+  destroy(): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.receiver?.closed()
+  }
+
+  arrives(bytes: Buffer): void {
+    withBorrowed(bytes, (chunk) => this.receiver?.data(chunk))
+  }
+}
+
+/** A session whose messages are judged so, with so many turns under way. */
+function openSession(judge: () => Verdict | Promise<Verdict> = () => ({ kind: 'pass' }), running = 0) {
+  const [client, upstream] = [new PretendConnection(), new PretendConnection()]
+  const memory = { takenBytes: 0 }
+  const meter: SocketMeter = {
+    running,
+    start() {},
+    judge,
+    observe() {},
+    paused() {},
+    readOnMs: () => (running === 0 ? 0 : limits.readOnMs),
+    end: async () => {},
+  }
+  const session = new SocketSession({
+    client: client as unknown as RawConnection,
+    upstream: upstream as unknown as RawConnection,
+    extensions: null,
+    meter,
+    decode: (work) => work(),
+    takeMemory(bytes) {
+      memory.takenBytes += bytes
+      return true
+    },
+    giveMemoryBack(bytes) {
+      memory.takenBytes -= bytes
+    },
+    errorEvent: () => '{"type":"error"}',
+  })
+  session.start()
+  return { session, client, upstream, memory }
+}
+
+const text = (payload: string) => wireOf('client', { opcode: 1, payload })
+
+test('a client that reads slowly is not cut, one that has read nothing for its time is', () => {
+  const { session, client } = openSession()
+  const nearlyMs = limits.replyStallTimeoutMs - 1
+  client.bytesWaiting = 1_000_000
+  session.checkTime(0)
+  for (let i = 1; i <= 5; i++) {
+    client.bytesTaken += 1
+    session.checkTime(i * nearlyMs)
+    assert.equal(client.isClosed, false)
+  }
+  session.checkTime(6 * nearlyMs)
+  assert.equal(client.isClosed, false)
+  session.checkTime(6 * nearlyMs + 1)
+  assert.equal(client.isClosed, true)
+})
+
+test('a client that has nothing to read is never cut', () => {
+  const { session, client, upstream } = openSession()
+  for (const nowMs of [0, 2 * limits.replyStallTimeoutMs]) session.checkTime(nowMs)
+  assert.equal(client.isClosed, false)
+  upstream.destroy()
+})
+
+test('pings of upstream are answered in the place of a client that has left a turn', () => {
+  const { client, upstream } = openSession(undefined, 1)
+  client.destroy()
+  assert.equal(upstream.isClosed, false, 'the turn is read on')
+  upstream.arrives(wireOf('server', { opcode: 9, payload: 'still there?' }))
+  const [pong = Buffer.alloc(1)] = upstream.written
+  assert.equal(opcodeOf(pong), 10)
+  assert.equal(splitFrames(pong).length, 1)
+  assert.equal(pong.length, 2 + 4 + 'still there?'.length, 'masked')
+  upstream.destroy()
+})
+
+test('a client that does not read why its turns are refused is not read before it does', () => {
+  const about = { requestId: 'req_1', streamId: null }
+  const { client, upstream } = openSession(() => ({
+    kind: 'refused',
+    refusal: refuse('bad_request', 'No.'),
+    about,
+  }))
+  client.arrives(text('{}'))
+  assert.equal(client.isPaused, false)
+  client.bytesWaiting = 1
+  client.arrives(text('{}'))
+  assert.equal(client.isPaused, true)
+  client.bytesWaiting = 0
+  client.receiver?.drained()
+  assert.equal(client.isPaused, false)
+  assert.deepEqual(upstream.written, [])
+  client.destroy()
+})
+
+test('why a turn is refused waits for the end of a message of upstream, and the client with it', () => {
+  const about = { requestId: 'req_1', streamId: null }
+  const { client, upstream } = openSession(() => ({
+    kind: 'refused',
+    refusal: refuse('bad_request', 'No.'),
+    about,
+  }))
+  upstream.arrives(wireOf('server', { opcode: 1, fin: 0, payload: 'be' }))
+  client.arrives(text('{}'))
+  assert.equal(client.isPaused, true)
+  upstream.arrives(wireOf('server', { opcode: 0, payload: 'gun' }))
+  assert.deepEqual(client.written.map(opcodeOf), [1, 0, 1])
+  assert.equal(client.isPaused, false)
+  client.destroy()
+})
+
+test('behind a message that waits only some are read, then the client waits, and all go in their order', async () => {
+  const { promise, resolve } = Promise.withResolvers<Verdict>()
+  let judged = 0
+  const { client, upstream } = openSession(() => {
+    judged += 1
+    return judged === 1 ? promise : { kind: 'pass' }
+  })
+  const frames = Array.from({ length: 10 * limits.socketAheadMessagesMax }, (_, i) => text(String(i)))
+  for (const frame of frames.slice(0, limits.socketAheadMessagesMax)) client.arrives(frame)
+  assert.equal(client.isPaused, false)
+  client.arrives(Buffer.concat(frames.slice(limits.socketAheadMessagesMax)))
+  assert.equal(client.isPaused, true)
+  assert.deepEqual([judged, upstream.written], [1, []])
+  resolve({ kind: 'pass' })
+  await promise
+  await new Promise((done) => setImmediate(done))
+  assert.equal(client.isPaused, false)
+  assert.deepEqual(Buffer.concat(upstream.written), Buffer.concat(frames))
+  client.destroy()
+})
+
+test('memory for a message is given back as soon as it has gone', async () => {
+  const { promise, resolve } = Promise.withResolvers<Verdict>()
+  const { client, upstream, memory } = openSession(() => promise)
+  const frame = text('x'.repeat(1_000_000))
+  client.arrives(frame)
+  assert.ok(memory.takenBytes >= frame.length, `${memory.takenBytes} are taken`)
+  resolve({ kind: 'pass' })
+  await promise
+  await new Promise((done) => setImmediate(done))
+  assert.deepEqual(Buffer.concat(upstream.written), frame)
+  assert.equal(memory.takenBytes, 0)
+  client.destroy()
+})
