@@ -54,7 +54,10 @@ export async function startTappedGateway(
     gateway,
     front,
     async takeSame() {
-      let seen = { fromClient: Buffer.alloc(0), fromUpstream: Buffer.alloc(0) }
+      let seen: { fromClient: Buffer; fromUpstream: Buffer } = {
+        fromClient: Buffer.alloc(0),
+        fromUpstream: Buffer.alloc(0),
+      }
       const isOver = async () => isSame('toUpstream') && isSame('toClient')
       await until('all up to the close frames is the same', isOver).finally(() => {
         seen = { fromClient: before.seen('toUpstream'), fromUpstream: before.seen('toClient') }
