@@ -16,13 +16,9 @@ export interface TappedGateway extends AsyncDisposable {
   takeSame(): Promise<{ readonly fromClient: Buffer; readonly fromUpstream: Buffer }>
 }
 
-const NOTHING = { toUpstream: Buffer.alloc(0), toClient: Buffer.alloc(0) }
-
 /** What has passed a place, each way. */
 class Tap {
   readonly #chunks = { toUpstream: [] as Buffer[], toClient: [] as Buffer[] }
-  /** Of the socket before. */
-  last: Readonly<Record<'toUpstream' | 'toClient', Buffer>> = NOTHING
   readonly toUpstream = (bytes: Buffer) => this.#keep('toUpstream', bytes)
   readonly toClient = (bytes: Buffer) => this.#keep('toClient', bytes)
 
@@ -33,9 +29,7 @@ class Tap {
     return Buffer.concat(frames.slice(0, frames.findIndex((frame) => opcodeOf(frame) === 8) + 1))
   }
 
-  /** What comes now is another socket. */
-  end(): void {
-    this.last = { toUpstream: this.seen('toUpstream'), toClient: this.seen('toClient') }
+  clear(): void {
     for (const chunks of Object.values(this.#chunks)) chunks.length = 0
   }
 
@@ -60,11 +54,16 @@ export async function startTappedGateway(
     gateway,
     front,
     async takeSame() {
+      let seen: { fromClient: Buffer; fromUpstream: Buffer } = {
+        fromClient: Buffer.alloc(0),
+        fromUpstream: Buffer.alloc(0),
+      }
       const isOver = async () => isSame('toUpstream') && isSame('toClient')
       await until('all up to the close frames is the same', isOver).finally(() => {
-        for (const tap of [before, behind]) tap.end()
+        seen = { fromClient: before.seen('toUpstream'), fromUpstream: before.seen('toClient') }
+        for (const tap of [before, behind]) tap.clear()
       })
-      return { fromClient: before.last.toUpstream, fromUpstream: before.last.toClient }
+      return seen
     },
     async [Symbol.asyncDispose]() {
       await front.close()
