@@ -52,6 +52,16 @@ async function nothingHeld(id: string): Promise<void> {
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
 }
 
+/** For the next minute and for one response, once the session was shown: until then all that is left is held. */
+async function heldForBoth(id: string): Promise<number> {
+  let usd = 0
+  await until('both are held', async () => {
+    usd = await upstream.heldUsd(id)
+    return usd > 10 * usdFor(60) && usd < 1_000
+  })
+  return usd
+}
+
 test('what a session that was not seen to start is billed first is an estimate', async () => {
   const { id, key } = await upstream.gateway.createKey('live')
   const socket = await upstream.open(`${PATH}/live_1/attach`, key)
@@ -71,8 +81,7 @@ test('what a session that was not seen to start is billed first is an estimate',
 
 test('while a session has others work for it, one response of theirs is held for', async () => {
   const { id, socket } = await open(1_000)
-  await until('both are held', async () => (await upstream.heldUsd(id)) > 10 * usdFor(60))
-  const heldUsd = await upstream.heldUsd(id)
+  const heldUsd = await heldForBoth(id)
   socket.send(create('a'))
   await socket.takeUntil((event) => dig(event, 'event.type') === 'response.completed')
   await until('it is paid for', async () => (await upstream.spentUsd(id)) > 0)
@@ -180,8 +189,7 @@ test('a response that waits for its hold is paid for by its usage, however much 
 
 test('a model that is asked for holds for no less than the one that the session goes by', async () => {
   const { id, socket } = await open(1_000)
-  await until('both are held', async () => (await upstream.heldUsd(id)) > 10 * usdFor(60))
-  const heldUsd = await upstream.heldUsd(id)
+  const heldUsd = await heldForBoth(id)
   upstream.answer = (_message, say) => say({ type: 'error', error: { message: 'It has started.' } })
   socket.send({ type: 'session.start', session: { model: 'whisper-1' } })
   await socket.takeType('error')
