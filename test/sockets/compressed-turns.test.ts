@@ -6,9 +6,12 @@ import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal, openSocket } from '../simulator/socket-client.ts'
-import { splitFrames } from './raw-bench.ts'
+import { deflater } from './deflater.ts'
+import { payloadOf, splitFrames, startRawBench } from './raw-bench.ts'
 import { startTappedGateway } from './tapped-gateway.ts'
+import { closeFrameOf, created, createFrame, delta, ended } from './turn-events.ts'
 import { create, settledTurns } from './turns-bench.ts'
+import { wireOf } from './wire-frames.ts'
 
 const isCompressed = (frame: Buffer) => (frame.readUInt8(0) & 0x40) !== 0
 const isText = (frame: Buffer) => (frame.readUInt8(0) & 0x0f) === 1
@@ -64,5 +67,28 @@ for (const [name, socketCompression, offer, agreed] of agreements) {
       )
     }
     await assertBooksBalance(gateway)
+  })
+}
+
+for (const way of ['a close frame', 'the end of its connection']) {
+  test(`what upstream said last is read though ${way} comes with it and it is still to be inflated`, async () => {
+    await using bench = await startRawBench()
+    const agreed = 'permessage-deflate'
+    const { id, client, upstream } = await bench.open({ offer: agreed, agree: agreed })
+    const create = createFrame()
+    await client.send(create)
+    await upstream.receivedBytes(create.length)
+    const deflate = deflater()
+    const packed = async (frame: Buffer) =>
+      wireOf('server', { opcode: 1, rsv: 4, payload: await deflate(payloadOf(frame)) })
+    const said = [created('resp_1'), delta('z'.repeat(100_000)), ended('resp_1')]
+    const frames: Buffer[] = []
+    for (const frame of said) frames.push(await packed(frame))
+    if (way === 'a close frame') frames.push(closeFrameOf(1000))
+    upstream.socket.end(Buffer.concat(frames))
+    await client.receivedBytes(Buffer.concat(frames).length)
+    client.socket.destroy()
+    const [turn = {}] = await bench.turns(id, 1)
+    assert.deepEqual([nanosOf(turn['cost_usd']), turn['estimated']], [3_500_000, false])
   })
 }
