@@ -9,7 +9,7 @@ import { isTerminal, openSocket } from '../simulator/socket-client.ts'
 import { deflater } from './deflater.ts'
 import { payloadOf, splitFrames, startRawBench } from './raw-bench.ts'
 import { startTappedGateway } from './tapped-gateway.ts'
-import { closeFrameOf, created, createFrame, delta, ended } from './turn-events.ts'
+import { closeCodeOf, closeFrameOf, created, createFrame, delta, ended } from './turn-events.ts'
 import { create, settledTurns } from './turns-bench.ts'
 import { wireOf } from './wire-frames.ts'
 
@@ -92,3 +92,26 @@ for (const way of ['a close frame', 'the end of its connection']) {
     assert.deepEqual([nanosOf(turn['cost_usd']), turn['estimated']], [3_500_000, false])
   })
 }
+
+test('a message that is far longer than it came closes the socket with 1009, up to a megabyte it may be', async () => {
+  await using bench = await startRawBench()
+  const agreed = 'permessage-deflate; client_no_context_takeover'
+  const { client, upstream } = await bench.open({ offer: agreed, agree: agreed })
+  const packed = async (bytes: number) => {
+    const input = 'x'.repeat(bytes)
+    const payload = await deflater()(JSON.stringify({ type: 'response.create', model: 'gpt-4o', input }))
+    assert.ok(payload.length * 300 < bytes)
+    return wireOf('client', { opcode: 1, rsv: 4, payload })
+  }
+  const allowed = await packed(900_000)
+  await client.send(allowed)
+  await upstream.receivedBytes(allowed.length)
+  await upstream.send(created('resp_1'), ended('resp_1'))
+  await client.send(await packed(4_000_000))
+  await client.until(() => closeCodeOf(client) !== null, 'a close frame')
+  assert.equal(closeCodeOf(client), 1009)
+  client.socket.destroy()
+  await upstream.ended
+  const messages = splitFrames(upstream.received).filter(isText)
+  assert.equal(messages.length, 1, 'upstream has got the first alone')
+})
