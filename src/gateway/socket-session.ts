@@ -57,6 +57,8 @@ export class SocketSession {
   #closing: Buffer | null = null
   #isClientGone = false
   #isUpstreamClosing = false
+  /** The client's own close frame went upstream. */
+  #isCloseSent = false
   #isUpstreamGone = false
   #isOver = false
   #isSettled = false
@@ -190,7 +192,7 @@ export class SocketSession {
       const piece = isWithin ? this.#unread : this.#unread.subarray(0, PIECE_BYTES)
       this.#unread = this.#unread.subarray(piece.length)
       const violation = this.#fromClient.read(piece, (part) => {
-        if (this.#isUpstreamClosing) this.#sendUpstream([part.wire])
+        if (this.#isUpstreamClosing) this.#sendClosing(part)
         // Where a close waits its turn, what is behind it may wait as well.
         else if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
         else this.#sendUpstream([part.wire])
@@ -213,6 +215,12 @@ export class SocketSession {
     if (this.#isUpstreamGone) return
     for (const wire of wires) if (!this.#upstream.write(wire)) this.#isUpstreamFull = true
     this.#flow()
+  }
+
+  /** What of the client's goes upstream at the end of a socket. */
+  #sendClosing({ opcode, wire }: FramePart): void {
+    if (opcode === OPCODE.close) this.#isCloseSent = true
+    this.#sendUpstream([wire])
   }
 
   #upstreamSent(chunk: Borrowed): void {
@@ -333,12 +341,13 @@ export class SocketSession {
   }
 
   /** Its close frame had its turn: all that it sent before is upstream, or refused. */
-  #clientCloses({ wire, payload }: FramePart): void {
+  #clientCloses(part: FramePart): void {
+    const { payload } = part
     // Upstream would stop to work, and to say what that took. The client is answered here instead.
     const mayCost = this.#meter.running > 0 || this.#meter.readOnMs() > 0
     if (mayCost) this.close(payload.length < 2 ? 1000 : payload.readUInt16BE(0), '')
     else {
-      this.#sendUpstream([wire])
+      this.#sendClosing(part)
       this.#leaveTimer ??= setTimeout(() => this.#closeUpstream(), limits.socketCloseMs)
     }
   }
@@ -373,7 +382,7 @@ export class SocketSession {
 
   #closeUpstream(): void {
     if (this.#isUpstreamGone) return
-    this.#upstream.write(closeFrame(1000, '', true))
+    if (!this.#isCloseSent) this.#upstream.write(closeFrame(1000, '', true))
     this.#upstream.end(limits.socketCloseMs)
     this.#finish(true)
   }

@@ -1,6 +1,6 @@
 import { objectOf, scalars } from '../metering/json-place.ts'
 import { readJson } from '../metering/reply-meter.ts'
-import { type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
+import { type RecordsFound, type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
 import { readerFor } from '../metering/request-reader.ts'
 import type { Endpoint } from './endpoint.ts'
 import { nameAt, objectAt } from './usage/reading.ts'
@@ -41,7 +41,24 @@ export function withSteer(request: RequestFacts, steer: RequestFacts): RequestFa
   const members = new Map(request.scan.members)
   const before = steer.scan.members.get('previous_response_id')
   if (before !== undefined) members.set('previous_response_id', before)
-  return { ...request, scan: { ...request.scan, members, marks: request.scan.marks | steer.scan.marks } }
+  return {
+    ...request,
+    scan: { ...request.scan, members, marks: request.scan.marks | steer.scan.marks },
+    records: inBoth(request.records, steer.records),
+  }
+}
+
+function inBoth(one: RecordsFound | null, other: RecordsFound | null): RecordsFound | null {
+  if (one === null || other === null) return one ?? other
+  return {
+    ...one,
+    models: [...new Set([...one.models, ...other.models])],
+    unknown: one.unknown ?? other.unknown,
+    ambiguity: one.ambiguity ?? other.ambiguity,
+    bringsTools: one.bringsTools || other.bringsTools,
+    refersElsewhere: one.refersElsewhere || other.refersElsewhere,
+    compacts: one.compacts || other.compacts,
+  }
 }
 
 /** What is read at a time: others come in between. */

@@ -89,18 +89,6 @@ for (const [what, begin] of begins) {
     pass(limits.readOnMs)
     await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
   })
-
-  test(`${what} makes a shutdown wait only for a while`, async (t) => {
-    const stopping = await playUpstream(GREETING, { settings: { drainMs: 10 * limits.silentTurnMs } })
-    const { socket } = await open(stopping)
-    const pass = stopTime(t)
-    await begin(socket)
-    const stopped = stopping.close()
-    pass(limits.silentTurnMs)
-    assert.equal((await socket.closed()).code, 1012)
-    pass(limits.readOnMs)
-    await stopped
-  })
 }
 
 test('a shutdown does not wait for a transcript that has failed, though nothing was held for it', async () => {
