@@ -6,8 +6,9 @@ import type { RawConnection, RawReceiver } from '../../src/http/raw-connection.t
 import { refuse } from '../../src/kernel/errors.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed, withBorrowed } from '../../src/kernel/memory.ts'
-import { opcodeOf, splitFrames } from '../sockets/raw-bench.ts'
-import { wireOf } from '../sockets/wire-frames.ts'
+import type { Extensions } from '../../src/sockets/message-reader.ts'
+import { opcodeOf, payloadOf, splitFrames } from '../sockets/raw-bench.ts'
+import { deflated, wireOf } from '../sockets/wire-frames.ts'
 
 /** One end of a socket, of which the test says what the kernel takes. */
 class PretendConnection {
@@ -53,8 +54,17 @@ class PretendConnection {
   }
 }
 
+interface SessionOptions {
+  readonly extensions?: Extensions | null
+  readonly memoryBytesMax?: number
+}
+
 /** A session whose messages are judged so, with so many turns under way. */
-function openSession(judge: () => Verdict | Promise<Verdict> = () => ({ kind: 'pass' }), running = 0) {
+function openSession(
+  judge: () => Verdict | Promise<Verdict> = () => ({ kind: 'pass' }),
+  running = 0,
+  { extensions = null, memoryBytesMax = limits.socketMessageBytesMax }: SessionOptions = {},
+) {
   const [client, upstream] = [new PretendConnection(), new PretendConnection()]
   const memory = { takenBytes: 0 }
   const meter: SocketMeter = {
@@ -69,10 +79,11 @@ function openSession(judge: () => Verdict | Promise<Verdict> = () => ({ kind: 'p
   const session = new SocketSession({
     client: client as unknown as RawConnection,
     upstream: upstream as unknown as RawConnection,
-    extensions: null,
+    extensions,
     meter,
     decode: (work) => work(),
     takeMemory(bytes) {
+      if (memory.takenBytes + bytes > memoryBytesMax) return false
       memory.takenBytes += bytes
       return true
     },
@@ -190,4 +201,24 @@ test('memory for a message is given back as soon as it has gone', async () => {
   assert.deepEqual(Buffer.concat(upstream.written), frame)
   assert.equal(memory.takenBytes, 0)
   client.destroy()
+})
+
+test('a message for which there is no memory when it is inflated closes the socket with 1013, and is not judged', async () => {
+  let judged = 0
+  const deflate = { contextTakeover: false, windowBits: 15 }
+  const { session, client, upstream, memory } = openSession(
+    () => {
+      judged += 1
+      return { kind: 'pass' }
+    },
+    0,
+    { extensions: { client: deflate, server: deflate }, memoryBytesMax: 256 * 1024 },
+  )
+  client.arrives(wireOf('client', { opcode: 1, rsv: 4, payload: deflated('x'.repeat(500_000)) }))
+  await session.ended
+  const [close = Buffer.alloc(4)] = client.written
+  assert.deepEqual([opcodeOf(close), payloadOf(close).readUInt16BE(0)], [8, 1013])
+  assert.equal(judged, 0)
+  assert.ok(upstream.written.every((frame) => opcodeOf(frame) === 8))
+  assert.equal(memory.takenBytes, 0)
 })

@@ -6,9 +6,12 @@ import { assertBooksBalance } from '../billing/bench-of-one.ts'
 import { nanosOf } from '../limits/look-at-books.ts'
 import { dig } from '../simulator/dig.ts'
 import { isTerminal, openSocket } from '../simulator/socket-client.ts'
-import { splitFrames } from './raw-bench.ts'
+import { deflater } from './deflater.ts'
+import { payloadOf, splitFrames, startRawBench } from './raw-bench.ts'
 import { startTappedGateway } from './tapped-gateway.ts'
+import { closeCodeOf, closeFrameOf, created, createFrame, delta, ended } from './turn-events.ts'
 import { create, settledTurns } from './turns-bench.ts'
+import { wireOf } from './wire-frames.ts'
 
 const isCompressed = (frame: Buffer) => (frame.readUInt8(0) & 0x40) !== 0
 const isText = (frame: Buffer) => (frame.readUInt8(0) & 0x0f) === 1
@@ -66,3 +69,49 @@ for (const [name, socketCompression, offer, agreed] of agreements) {
     await assertBooksBalance(gateway)
   })
 }
+
+for (const way of ['a close frame', 'the end of its connection']) {
+  test(`what upstream said last is read though ${way} comes with it and it is still to be inflated`, async () => {
+    await using bench = await startRawBench()
+    const agreed = 'permessage-deflate'
+    const { id, client, upstream } = await bench.open({ offer: agreed, agree: agreed })
+    const create = createFrame()
+    await client.send(create)
+    await upstream.receivedBytes(create.length)
+    const deflate = deflater()
+    const packed = async (frame: Buffer) =>
+      wireOf('server', { opcode: 1, rsv: 4, payload: await deflate(payloadOf(frame)) })
+    const said = [created('resp_1'), delta('z'.repeat(100_000)), ended('resp_1')]
+    const frames: Buffer[] = []
+    for (const frame of said) frames.push(await packed(frame))
+    if (way === 'a close frame') frames.push(closeFrameOf(1000))
+    upstream.socket.end(Buffer.concat(frames))
+    await client.receivedBytes(Buffer.concat(frames).length)
+    client.socket.destroy()
+    const [turn = {}] = await bench.turns(id, 1)
+    assert.deepEqual([nanosOf(turn['cost_usd']), turn['estimated']], [3_500_000, false])
+  })
+}
+
+test('a message that is far longer than it came closes the socket with 1009, up to a megabyte it may be', async () => {
+  await using bench = await startRawBench()
+  const agreed = 'permessage-deflate; client_no_context_takeover'
+  const { client, upstream } = await bench.open({ offer: agreed, agree: agreed })
+  const packed = async (bytes: number) => {
+    const input = 'x'.repeat(bytes)
+    const payload = await deflater()(JSON.stringify({ type: 'response.create', model: 'gpt-4o', input }))
+    assert.ok(payload.length * 300 < bytes)
+    return wireOf('client', { opcode: 1, rsv: 4, payload })
+  }
+  const allowed = await packed(900_000)
+  await client.send(allowed)
+  await upstream.receivedBytes(allowed.length)
+  await upstream.send(created('resp_1'), ended('resp_1'))
+  await client.send(await packed(4_000_000))
+  await client.until(() => closeCodeOf(client) !== null, 'a close frame')
+  assert.equal(closeCodeOf(client), 1009)
+  client.socket.destroy()
+  await upstream.ended
+  const messages = splitFrames(upstream.received).filter(isText)
+  assert.equal(messages.length, 1, 'upstream has got the first alone')
+})

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { assertBooksBalance } from '../billing/bench-of-one.ts'
+import { nanosOf } from '../limits/look-at-books.ts'
 import { message, sized } from '../support/wire-bytes.ts'
 import {
   agreement,
@@ -11,7 +12,16 @@ import {
   splitFrames,
   startRawBench,
 } from './raw-bench.ts'
-import { closeCodeOf, created, createFrame, delta, ended, eventFrame, hasMessages } from './turn-events.ts'
+import {
+  closeCodeOf,
+  created,
+  createFrame,
+  delta,
+  ended,
+  eventFrame,
+  hasMessages,
+  USAGE,
+} from './turn-events.ts'
 import { deflated, wireOf } from './wire-frames.ts'
 
 let bench: RawBench
@@ -229,4 +239,22 @@ test('turns count among the calls that a key may have at once, beside their sock
   assert.equal(dataIn(upstream.received).length, 2)
   client.socket.destroy()
   upstream.socket.destroy()
+})
+
+test('a response that begins though an error seemed to be about it is billed as the turn that it is', async () => {
+  await using other = await startRawBench()
+  const { id, client, upstream } = await other.open()
+  const creates = ['a', 'b'].map((lane) => createFrame({ stream_id: lane }))
+  for (const create of creates) await client.send(create)
+  await hasMessages(upstream, 2)
+  await upstream.send(created('resp_a', 'a'))
+  await upstream.send(eventFrame({ type: 'error', status: 400, error: { message: 'No.' }, stream_id: 'b' }))
+  await upstream.send(created('resp_b', 'b'), ended('resp_b', 'completed', USAGE, 'b'))
+  await upstream.send(ended('resp_a', 'completed', USAGE, 'a'))
+  const turns = await other.turns(id, 2)
+  assert.deepEqual(
+    turns.map((turn) => nanosOf(turn['cost_usd'])),
+    [3_500_000, 3_500_000],
+  )
+  assert.equal(closeCodeOf(client), null)
 })

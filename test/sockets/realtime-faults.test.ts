@@ -161,3 +161,23 @@ for (const [kind, begin, isRight] of kinds) {
     isRight(await billed(socket.keyId))
   })
 }
+
+test('a response is billed once, however often upstream says that it began and has ended', async () => {
+  const socket = await inResponse()
+  const created = eventFrame({ type: 'response.created', response: { id: 'resp_1' } })
+  const done = (heard: number) =>
+    eventFrame({
+      type: 'response.done',
+      response: { id: 'resp_1', status: 'completed', usage: usageOf(heard, 20) },
+    })
+  await socket.upstream.send(done(10), done(1_000), created, sound('resp_1'), done(2_000))
+  await hasMessages(socket.client, 8)
+  socket.client.socket.end()
+  socket.upstream.socket.end()
+  const turns = await billed(socket.keyId)
+  assert.deepEqual(
+    turns.map((turn) => [dig(turn, 'cost_usd'), dig(turn, 'estimated')]),
+    // 10 tokens of sound heard at $32 for a million, 20 said at $64.
+    [[0.0016, false]],
+  )
+})

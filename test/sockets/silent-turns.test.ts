@@ -6,6 +6,8 @@ import type { SocketClient } from '../simulator/socket-client.ts'
 import { until } from '../support/until.ts'
 import { append } from './metered-socket.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+import { startRawBench } from './raw-bench.ts'
+import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime-mini'
 const NAME = 'conversation.item.input_audio_transcription'
@@ -108,4 +110,24 @@ test('a shutdown does not wait for a transcript that has failed, though nothing 
   fail()
   assert.equal((await socket.closed()).code, 1012)
   await stopped
+})
+
+test('a response of which nothing more is heard when the next one of its lane begins is settled after a while', async (t) => {
+  await using bench = await startRawBench()
+  const { id, client, upstream: wire } = await bench.open()
+  const pass = stopTime(t)
+  for (let i = 0; i < 2; i++) await client.send(createFrame())
+  await hasMessages(wire, 2)
+  await wire.send(Buffer.concat([created('resp_1'), delta('Well, '), created('resp_2'), ended('resp_2')]))
+  await hasMessages(client, 4)
+  pass(limits.silentTurnMs)
+  const turns = await bench.turns(id, 2)
+  assert.deepEqual(
+    turns.map((turn) => [turn['state'], turn['estimated']]),
+    [
+      ['settled', true],
+      ['settled', false],
+    ],
+  )
+  assert.equal(closeCodeOf(client), null)
 })
