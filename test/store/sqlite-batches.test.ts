@@ -13,6 +13,7 @@ import type { Command } from '../../src/store/sqlite/operations.ts'
 import { prepareOperations } from '../../src/store/sqlite/prepare-operations.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { closing, NOON, newKey, opening, type Rows } from './conformance/fixtures.ts'
+import { emptyBooks } from './empty-books.ts'
 
 const TABLES = ['account', 'api_key', 'call', 'credit', 'hold_floor', 'key_month', 'rollup']
 const KEYS = ['free', 'capped', 'other', 'listed']
@@ -24,13 +25,6 @@ interface Books {
   batch(commands: readonly Command[]): unknown[]
   rows(table: string): Rows
 }
-
-/** Books that nothing was written to yet. To migrate takes longer than all that is then done in them. */
-const emptyBooks = (() => {
-  const db = new DatabaseSync(':memory:')
-  migrate(db)
-  return db.serialize()
-})()
 
 function openBooks(): Books {
   const db = new DatabaseSync(':memory:', { readBigInts: true })
