@@ -13,6 +13,7 @@ import type { Command } from '../../src/store/sqlite/operations.ts'
 import { prepareOperations } from '../../src/store/sqlite/prepare-operations.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { closing, NOON, newKey, opening, type Rows } from './conformance/fixtures.ts'
+import { emptyBooks } from './empty-books.ts'
 
 const TABLES = ['account', 'api_key', 'call', 'credit', 'hold_floor', 'key_month', 'rollup']
 const KEYS = ['free', 'capped', 'other', 'listed']
@@ -27,7 +28,7 @@ interface Books {
 
 function openBooks(): Books {
   const db = new DatabaseSync(':memory:', { readBigInts: true })
-  migrate(db)
+  db.deserialize(emptyBooks)
   db.prepare("INSERT INTO account (id, created_at_ms) VALUES ('second', 0)").run()
   const operations = prepareOperations(db)
   const books: Books = {

@@ -1,13 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { StoreUnderTest } from './conformance/fixtures.ts'
+import { emptyBooks } from './empty-books.ts'
 
 export async function openFreshSqlite(): Promise<StoreUnderTest> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-store-'))
   const file = join(folder, 'tollgate.db')
+  writeFileSync(file, emptyBooks)
   const store = await openSqliteStore(file, (error) => {
     throw error
   })
