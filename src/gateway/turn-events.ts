@@ -62,7 +62,8 @@ export class TurnEvents {
     this.#cameMs = nowMs
     if (bytes > BATCH_BYTES) this.#read(Buffer.concat([DATA, inOneLine(event), EVENT_END]))
     else {
-      this.#batch.push(event)
+      // A small piece of a large read would keep all of it.
+      this.#batch.push(event.buffer.byteLength > BATCH_BYTES ? Buffer.from(event) : event)
       this.#batchBytes += bytes
     }
   }
