@@ -65,6 +65,7 @@ export class DelegatedResponses {
   readonly #gateway: Gateway
   readonly #settlements: TurnSettlements
   readonly #advance: AdvanceHold
+  readonly #onIdle: (settled: Promise<void>) => Promise<unknown>
   readonly #running = new Map<string, Delegated>()
   #work = new SharedWork()
   /** All that were ever named. */
@@ -73,20 +74,28 @@ export class DelegatedResponses {
   /** Nothing is had that what the client asks for would have to wait for. */
   #isAsking = false
 
+  /** `onIdle`: nothing is done any more. What it returns comes before the hold for what may begin next. */
   constructor(
     handshake: PlannedCall,
     gateway: Gateway,
     settlements: TurnSettlements,
     onRefused: (refused: RefusedAdvance) => void,
+    onIdle: (settled: Promise<void>) => Promise<unknown>,
   ) {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#settlements = settlements
     this.#advance = new AdvanceHold(handshake, gateway, null, onRefused)
+    this.#onIdle = onIdle
   }
 
   get running(): number {
     return this.#running.size + this.#ownAsked().filter(({ isRejected }) => !isRejected).length
+  }
+
+  /** Something has a hold, or is about to: another one of this socket might wait for that. */
+  get isBusy(): boolean {
+    return this.#isAsking || this.#running.size + this.#ownAsked().length > 0
   }
 
   /** While it is being had, nothing of the client's goes upstream. */
@@ -125,7 +134,7 @@ export class DelegatedResponses {
   /** Has one for all of them, where there is none. */
   hold(): void {
     const all = this.#delegates
-    if (this.#heldFor === all || all.length === 0) return
+    if (this.#heldFor === all || all.length === 0 || this.isBusy) return
     this.#heldFor = all
     this.#advance.follow(foreseenAs(() => this.#plan(all)))
   }
@@ -151,16 +160,24 @@ export class DelegatedResponses {
     this.#isAsking = true
     await this.#advance.take()?.release()
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
-    this.#isAsking = false
-    if (admitted.kind !== 'admitted' && this.running === 0) this.#advance.renew()
+    if (admitted.kind !== 'admitted') {
+      this.#isAsking = false
+      this.#renewIfIdle(Promise.resolve())
+    }
     if (admitted.kind === 'client_left') return { kind: 'dropped' }
     if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
     const { turn } = admitted
     const asked: Asked = { turn, kind, eventId, settlements: this.#settlements, isRejected: false }
     return {
       kind: 'pass',
-      sent: () => void this.#work.asked.push(asked),
-      unsent: () => void this.#settle(turn.release()),
+      sent: () => {
+        this.#isAsking = false
+        this.#work.asked.push(asked)
+      },
+      unsent: () => {
+        this.#isAsking = false
+        void this.#settle(turn.release())
+      },
     }
   }
 
@@ -211,8 +228,12 @@ export class DelegatedResponses {
   /** When nothing runs any more, there is one for what may begin next. */
   #settle(settled: Promise<void>): Promise<void> {
     const watched = this.#settlements.add(settled)
-    if (this.running === 0 && !this.#isAsking) this.#advance.renew(watched)
+    this.#renewIfIdle(watched)
     return watched
+  }
+
+  #renewIfIdle(settled: Promise<void>): void {
+    if (!this.isBusy) this.#advance.renew(this.#onIdle(settled))
   }
 
   /** The same where it is nothing new. One that is not named stays what it was. */

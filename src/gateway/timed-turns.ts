@@ -45,7 +45,8 @@ export class TimedTurns implements SocketMeter {
     this.#advance = new AdvanceHold(handshake, gateway, foreseen, closing)
     const onEach = () => this.#door.turnEnded()
     this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
-    this.#delegated = new DelegatedResponses(handshake, gateway, this.#settlements, closing)
+    const onIdle = (settled: Promise<void>) => this.#renewFirst(settled)
+    this.#delegated = new DelegatedResponses(handshake, gateway, this.#settlements, closing, onIdle)
   }
 
   get running(): number {
@@ -157,10 +158,12 @@ export class TimedTurns implements SocketMeter {
   async #changeMinute(next: Foreseen): Promise<RefusedAdvance | null> {
     const changed = Promise.withResolvers<void>()
     await this.#delegated.standBack(changed.promise)
-    const refused = await this.#advance.change(next)
-    changed.resolve()
-    await this.#delegated.pending
-    return refused
+    try {
+      return await this.#advance.change(next)
+    } finally {
+      changed.resolve()
+      await this.#delegated.pending
+    }
   }
 
   #shown({ model, delegates }: SessionSettings): void {
@@ -211,13 +214,23 @@ export class TimedTurns implements SocketMeter {
 
   #followDelegates(): void {
     const { pending } = this.#advance
-    if (pending !== null) void pending.then(() => this.#followDelegates())
-    else this.#delegated.hold()
+    const follow = () => this.#followDelegates()
+    if (pending !== null) void pending.then(follow, follow)
+    else if (!this.#clock.isIdle) this.#delegated.hold()
   }
 
+  /** While others work, the next minute goes without: their hold is this socket's too, and it would wait for that. */
   #renew(settled: Promise<void>): void {
+    if (this.#delegated.isBusy) return
     const had = Promise.withResolvers<void>()
     this.#advance.renew(Promise.all([settled, this.#delegated.standBack(had.promise)]))
-    void (this.#advance.pending ?? settled).then(had.resolve)
+    void (this.#advance.pending ?? settled).then(had.resolve, had.resolve)
+  }
+
+  /** What others did is over: before the next that they may do, the minute is held for that went without. */
+  #renewFirst(settled: Promise<void>): Promise<unknown> {
+    this.#advance.renew(settled)
+    this.#followDelegates()
+    return Promise.allSettled([settled, this.#advance.pending])
   }
 }

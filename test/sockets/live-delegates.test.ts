@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { after, before, beforeEach, test } from 'node:test'
+import { dig } from '../simulator/dig.ts'
+import { until } from '../support/until.ts'
+import { LIVE_PER_HOUR, writeHourlyPrices } from './hourly-prices.ts'
+import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+
+const PATH = '/v1/live/sessions'
+const MODEL = 'gpt-5.5-pro'
+const prices = writeHourlyPrices()
+const delegation = { type: 'responses', responses: { model: MODEL } }
+const session = { id: 'live_1', model: 'gpt-live-1', delegation }
+const usdFor = (seconds: number) => Math.round((seconds * LIVE_PER_HOUR * 1e9) / 3_600) / 1e9
+let upstream: PlayedUpstream
+before(async () => {
+  upstream = await playUpstream({ type: 'session.started', session }, { env: { TOLLGATE_PRICES: prices } })
+})
+after(async () => {
+  await upstream.close()
+  rmSync(prices)
+})
+
+/** What a test has said is said as it is. */
+beforeEach(() => {
+  upstream.reached.length = 0
+  upstream.answer = (message, say) => {
+    for (const event of (dig(message, 'say') as readonly object[] | undefined) ?? []) say(event)
+  }
+})
+
+const nested = (event: object) => ({ type: 'response.event', event })
+const began = (id: string) =>
+  nested({ type: 'response.created', response: { id, model: MODEL, status: 'in_progress', output: [] } })
+const ended = (id: string, input: number, fields: object = {}) => {
+  const usage = { input_tokens: input, output_tokens: 0, total_tokens: input }
+  const response = { id, model: MODEL, status: 'completed', output: [], usage, ...fields }
+  return nested({ type: 'response.completed', response })
+}
+
+async function open(monthlyUsd: number, path = PATH) {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: monthlyUsd })
+  const socket = await upstream.open(path, key)
+  await socket.takeType('session.started')
+  /** Has upstream say these, and waits until the last of them is here. */
+  const say = async (...events: readonly object[]) => {
+    socket.send({ type: 'say', say: [...events, { type: 'said' }] })
+    await socket.takeType('said')
+  }
+  return { id, key, socket, say }
+}
+
+/** A response of theirs may begin. */
+async function heldForOne(id: string): Promise<void> {
+  await until('one is held for', async () => {
+    const usd = await upstream.heldUsd(id)
+    return usd > 10 * usdFor(60) && usd < 1_000
+  })
+}
+
+async function nothingHeld(id: string): Promise<void> {
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+}
+
+test('a minute that is over while another model works is paid for, and the session goes on', async () => {
+  const { id, socket, say } = await open(50)
+  await heldForOne(id)
+  await say(began('resp_minute'), { type: 'session.usage.updated', usage: { seconds: 61 } })
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) === usdFor(61))
+  await say({ type: 'session.usage.updated', usage: { seconds: 122 } })
+  await say(ended('resp_minute', 1_000))
+  await until('both are held for again', async () => (await upstream.costs(id)).length === 2)
+  await heldForOne(id)
+  await say({ type: 'session.usage.updated', usage: { seconds: 123 } })
+  await until('the rest is paid for', async () => (await upstream.costs(id)).length === 3)
+  assert.deepEqual(
+    (await upstream.costs(id)).map(([, usd]) => usd).sort(),
+    [usdFor(61), usdFor(62), 0.03].sort(),
+  )
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
