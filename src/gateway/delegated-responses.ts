@@ -7,6 +7,7 @@ import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import { Patience } from './patience.ts'
 import { planDelegates } from './plan-delegates.ts'
 import { refuseTooManyTurns } from './refusals.ts'
 import { RecentIds } from './seen-ids.ts'
@@ -30,7 +31,9 @@ interface Asked {
   readonly eventId: string | null
   /** Those of the socket that it was asked for on. */
   readonly settlements: TurnSettlements
-  /** An error may have been about it. For a while it may begin all the same. */
+  /** Until then it may begin. What begins later is what nobody has asked for. */
+  readonly patience: Patience
+  /** An error may have been about it. */
   isRejected: boolean
 }
 
@@ -167,12 +170,11 @@ export class DelegatedResponses {
     if (admitted.kind === 'client_left') return { kind: 'dropped' }
     if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
     const { turn } = admitted
-    const asked: Asked = { turn, kind, eventId, settlements: this.#settlements, isRejected: false }
     return {
       kind: 'pass',
       sent: () => {
         this.#isAsking = false
-        this.#work.asked.push(asked)
+        this.#work.asked.push(this.#waitFor({ turn, kind, eventId }))
       },
       unsent: () => {
         this.#isAsking = false
@@ -181,14 +183,27 @@ export class DelegatedResponses {
     }
   }
 
-  /** Upstream's error may be about what was asked for: it is so if nothing begins for a while. */
+  #waitFor(what: Pick<Asked, 'turn' | 'kind' | 'eventId'>): Asked {
+    const patience = new Patience(() => {
+      // It may be behind what runs.
+      if (this.#running.size > 0 && !asked.isRejected) patience.renew()
+      else if (this.#drop(asked)) void this.#settle(asked.turn.reject(400))
+    })
+    const asked: Asked = { ...what, settlements: this.#settlements, patience, isRejected: false }
+    return asked
+  }
+
+  /**
+   * Upstream's error may be about what was asked for: it is so if nothing begins for a while. One that names no message may be
+   * about any.
+   */
   failed(aboutEventId: string | null): void {
-    const asked = this.#ownAsked().find(({ eventId, isRejected }) => !isRejected && eventId === aboutEventId)
+    const open = this.#ownAsked().filter(({ isRejected }) => !isRejected)
+    const named = open.find(({ eventId }) => eventId === aboutEventId)
+    const asked = named ?? (aboutEventId === null ? open[0] : undefined)
     if (asked === undefined) return
     asked.isRejected = true
-    setTimeout(() => {
-      if (this.#drop(asked)) void this.#settle(asked.turn.reject(400))
-    }, limits.silentTurnMs).unref()
+    asked.patience.renew()
   }
 
   /** `isIdle`: another socket meters the session, and what nobody has asked for is billed there. */
@@ -222,6 +237,7 @@ export class DelegatedResponses {
   #drop(asked: Asked): boolean {
     const at = this.#work.asked.indexOf(asked)
     if (at !== -1) this.#work.asked.splice(at, 1)
+    asked.patience.end()
     return at !== -1
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, beforeEach, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { LIVE_PER_HOUR, writeHourlyPrices } from './hourly-prices.ts'
@@ -77,6 +78,47 @@ test('a minute that is over while another model works is paid for, and the sessi
     (await upstream.costs(id)).map(([, usd]) => usd).sort(),
     [usdFor(61), usdFor(62), 0.03].sort(),
   )
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
+
+const unbegun: readonly (readonly [what: string, answer: object])[] = [
+  ['upstream does not answer', { type: 'heard' }],
+  ['upstream answers with an error that names no message', { type: 'error', error: { message: 'No.' } }],
+]
+
+for (const [what, answer] of unbegun)
+  test(`a response that ${what} keeps the socket of a revoked key open only for a while`, async (t) => {
+    const { id, socket } = await open(50)
+    await heldForOne(id)
+    upstream.answer = (_message, say) => say(answer)
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    socket.send({ type: 'response.create', event_id: 'mine' })
+    await socket.takeType(String(dig(answer, 'type')))
+    await upstream.gateway.revokeKey(id)
+    socket.send({ type: 'response.create', event_id: 'another' })
+    await socket.takeType('error')
+    t.mock.timers.tick(limits.silentTurnMs)
+    assert.equal((await socket.closed()).code, 1008)
+    t.mock.timers.tick(limits.readOnMs)
+    await nothingHeld(id)
+    assert.equal(await upstream.spentUsd(id), 0)
+  })
+
+test('a response that begins long after it was asked for is paid for', async (t) => {
+  const { id, socket, say } = await open(1_000)
+  await heldForOne(id)
+  const answer = upstream.answer
+  upstream.answer = (_message, tell) => tell({ type: 'heard' })
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  socket.send({ type: 'response.create', event_id: 'mine' })
+  await socket.takeType('heard')
+  t.mock.timers.tick(limits.silentTurnMs)
+  t.mock.timers.reset()
+  await until('it is given up', async () => (await upstream.costs(id)).length === 1)
+  upstream.answer = answer
+  await say(began('resp_late'), ended('resp_late', 1_000))
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) === 0.03)
   socket.ws.terminate()
   await nothingHeld(id)
 })
