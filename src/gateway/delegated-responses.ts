@@ -5,8 +5,10 @@ import type { Delegate, SessionEvent } from '../providers/realtime-events.ts'
 import { responseEvent } from '../providers/response-events.ts'
 import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
+import { DelegatedContext } from './delegated-context.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import { readOnMs } from './leave.ts'
 import { Patience } from './patience.ts'
 import { planDelegates } from './plan-delegates.ts'
 import { refuseTooManyTurns } from './refusals.ts'
@@ -70,6 +72,7 @@ export class DelegatedResponses {
   readonly #advance: AdvanceHold
   readonly #onIdle: (settled: Promise<void>) => Promise<unknown>
   readonly #running = new Map<string, Delegated>()
+  readonly #context = new DelegatedContext()
   #work = new SharedWork()
   /** All that were ever named. */
   #delegates: readonly Delegate[] = []
@@ -104,6 +107,17 @@ export class DelegatedResponses {
   /** While it is being had, nothing of the client's goes upstream. */
   get pending(): Promise<void> | null {
     return this.#advance.pending
+  }
+
+  /** How long what runs is worth to be read on for when the client has left. */
+  readOnMs(): number {
+    const turns = [...this.#running.values()].flatMap(({ turn }) => turn ?? [])
+    return Math.max(0, ...turns.map((turn) => readOnMs(turn, turn.call.plan.bill, this.#gateway.onLeave)))
+  }
+
+  /** So much was written that they may read. */
+  came(bytes: number): void {
+    this.#context.came(bytes)
   }
 
   paused(isPaused: boolean): void {
@@ -219,7 +233,9 @@ export class DelegatedResponses {
     if (running === undefined && !this.#isNew(id, isIdle)) return
     const delegated = running ?? this.#begin(id, aboutEventId)
     this.#take(delegated, event)
-    if (read.kind === 'ended') this.#end(id, delegated, COMPLETE)
+    if (read.kind !== 'ended') return
+    this.#context.ended(event)
+    this.#end(id, delegated, COMPLETE)
   }
 
   end(cut: CallEnd): void {
@@ -313,7 +329,7 @@ export class DelegatedResponses {
     }
     start(delegated, turn, id)
     for (const event of delegated.events.splice(0)) turn.observe(event)
-    if (delegated.end !== null) await this.#settle(turn.end(delegated.end))
+    if (delegated.end !== null) await this.#settle(this.#endTurn(turn, delegated.end))
   }
 
   /** Of what waits the last is kept in any case: it tells what was used. */
@@ -330,7 +346,12 @@ export class DelegatedResponses {
   #end(id: string, delegated: Delegated, end: CallEnd): void {
     delegated.end = end
     this.#running.delete(id)
-    if (delegated.turn !== null) void this.#settle(delegated.turn.end(end))
+    if (delegated.turn !== null) void this.#settle(this.#endTurn(delegated.turn, end))
+  }
+
+  #endTurn(turn: TurnCall, end: CallEnd): Promise<void> {
+    if (end.kind !== 'complete') this.#context.boundCut(turn)
+    return turn.end(end)
   }
 
   #decided(payload: Buffer, askedAs: string | null): void {

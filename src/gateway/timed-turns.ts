@@ -1,5 +1,6 @@
 import {
   type Delegate,
+  isSound,
   type SessionEvent,
   type SessionSettings,
   sessionEvent,
@@ -39,7 +40,7 @@ export class TimedTurns implements SocketMeter {
     this.#door = new SessionDoor(handshake, gateway, {
       pending: () => this.#advance.pending ?? this.#delegated.pending,
       foreseen: () => this.#foreseen,
-      decide: (event) => this.#decide(event),
+      decide: (event, payload) => this.#decide(event, payload),
     })
     const closing = (refused: RefusedAdvance) => this.#door.close(refused)
     this.#advance = new AdvanceHold(handshake, gateway, foreseen, closing)
@@ -75,6 +76,7 @@ export class TimedTurns implements SocketMeter {
     if (event.session !== null) this.#shown(event.session)
     if (this.#clock.isIdle) this.#rest()
     else if (wasIdle) this.#resume()
+    if (!isSound(event.type)) this.#delegated.came(event.deltaBytes)
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     this.#delegated.observe(event, payload, this.#clock.isIdle)
     this.#settleIfDue(event)
@@ -85,7 +87,7 @@ export class TimedTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    return this.#door.readOnMs(this.running)
+    return Math.max(this.#door.readOnMs(this.running), this.#delegated.readOnMs())
   }
 
   async end(abandoned: boolean): Promise<void> {
@@ -109,8 +111,9 @@ export class TimedTurns implements SocketMeter {
     await ended
   }
 
-  #decide(event: ClientEvent): Verdict | Promise<Verdict> {
+  #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
     const { type, session, eventId, audioBytes } = event
+    if (audioBytes === 0) this.#delegated.came(payload.length)
     const kind = this.#last.kind === 'live' ? delegatedBy(type) : null
     if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
     if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)

@@ -1,8 +1,10 @@
 import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { handedOver, objectOf, type Place, TEXT } from '../metering/json-place.ts'
+import { handedOver, objectOf, type Place, scalars, TEXT } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
+import { readJson } from '../metering/reply-meter.ts'
 import { createMeter } from './surfaces.ts'
+import { Counts, objectAt } from './usage/reading.ts'
 
 const NESTED = objectOf({ event: handedOver(TEXT) })
 const DECISION = objectOf({ event: objectOf({ decision: handedOver(TEXT) }) })
@@ -10,6 +12,19 @@ const DECISION = objectOf({ event: objectOf({ decision: handedOver(TEXT) }) })
 /** The event of a delegated response, as it is written inside of an event of the session. */
 export function nestedEvent(text: Buffer): Buffer | null {
   return jsonAt(NESTED, text)
+}
+
+const RESPONSE = objectOf({ response: objectOf({ usage: objectOf(scalars('input_tokens output_tokens')) }) })
+
+/** What a delegated response has read and written, as its last event says; null where it does not. */
+export function usedTokens(event: Buffer): number | null {
+  const document = readJson(RESPONSE, event)
+  if (typeof document === 'string') return null
+  const counts = new Counts()
+  const usage = objectAt(objectAt(objectAt(document.value)['response'])['usage'])
+  const read = counts.read(usage['input_tokens'])
+  const written = counts.read(usage['output_tokens'])
+  return read === null || written === null || read === 0 ? null : read + written
 }
 
 /** What a decision has used, which a session has had made; null where it does not say. */

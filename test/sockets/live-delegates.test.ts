@@ -122,3 +122,38 @@ test('a response that begins long after it was asked for is paid for', async (t)
   socket.ws.terminate()
   await nothingHeld(id)
 })
+
+test('what another model does when the client leaves is read to its end', async (t) => {
+  const { id, socket, say } = await open(1_000)
+  await heldForOne(id)
+  let end = (): void => undefined
+  const { answer } = upstream
+  upstream.answer = (message, tell) => {
+    answer(message, tell)
+    end = () => tell(ended('resp_left', 1_000))
+  }
+  await say(began('resp_left'))
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  socket.ws.close(1000)
+  await socket.closed()
+  t.mock.timers.tick(limits.readOnMs)
+  end()
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) === 0.03)
+  await nothingHeld(id)
+})
+
+test('what another model does and does not end is taken to have read what the one before it had', async (t) => {
+  const { id, socket, say } = await open(1_000)
+  await heldForOne(id)
+  await say(began('resp_before'), ended('resp_before', 10_000))
+  await say({ type: 'session.input_transcript.delta', delta: 'word '.repeat(8_000) }, began('resp_cut'))
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  socket.ws.close(1000)
+  await socket.closed()
+  t.mock.timers.tick(limits.finishMs)
+  await until('both are paid for', async () => (await upstream.costs(id)).length === 2)
+  const [, cut] = await upstream.costs(id)
+  // 20,000 tokens at 30 dollars a million, and a little for what it may have thought.
+  assert.ok(cut !== undefined && cut[1] > 0.6 && cut[1] < 1.2, String(cut))
+  await nothingHeld(id)
+})
