@@ -157,3 +157,18 @@ test('what another model does and does not end is taken to have read what the on
   assert.ok(cut !== undefined && cut[1] > 0.6 && cut[1] < 1.2, String(cut))
   await nothingHeld(id)
 })
+
+const searched = (id: string, fields: object = {}) => {
+  const item = { type: 'web_search_call', id, status: 'completed', action: { type: 'search', query: 'x' } }
+  return { ...nested({ type: 'response.output_item.done', output_index: 0, item }), ...fields }
+}
+
+test('tools that another model has used are paid for, though its last event lists none', async () => {
+  const { id, socket, say } = await open(1_000)
+  await say(began('resp_tools'), searched('ws_1'), searched('ws_2'), ended('resp_tools', 1_000))
+  // Two searches at a cent.
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) > 0)
+  assert.equal(await upstream.spentUsd(id), 0.05)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
