@@ -20,6 +20,7 @@ type Kind = Delegate['kind']
 
 /** A response of another model that has begun: its events wait until it is admitted. */
 interface Delegated {
+  readonly delegationId: string | null
   turn: TurnCall | null
   events: Buffer[]
   bytes: number
@@ -224,14 +225,15 @@ export class DelegatedResponses {
   observe({ type, aboutEventId }: SessionEvent, payload: Buffer, isIdle: boolean): void {
     // Decisions have no id by which several sockets could tell that they see the same.
     if (type === 'decision.event' && !isIdle) this.#decided(payload, aboutEventId)
-    const event = type === 'response.event' ? nestedEvent(payload) : null
-    const read = event === null ? null : responseEvent(event)
-    if (event === null || read === null) return
-    const id = read.responseId ?? this.#onlyId()
+    const nested = type === 'response.event' ? nestedEvent(payload) : null
+    const read = nested === null ? null : responseEvent(nested.event)
+    if (nested === null || read === null) return
+    const { event, delegationId } = nested
+    const id = read.responseId ?? this.#idFor(delegationId)
     if (id === null) return
     const running = this.#running.get(id)
     if (running === undefined && !this.#isNew(id, isIdle)) return
-    const delegated = running ?? this.#begin(id, aboutEventId)
+    const delegated = running ?? this.#begin(id, delegationId, aboutEventId)
     this.#take(delegated, event)
     if (read.kind !== 'ended') return
     this.#context.ended(event)
@@ -277,10 +279,12 @@ export class DelegatedResponses {
     return news.length === 0 ? this.#delegates : [...this.#delegates, ...news]
   }
 
-  /** Most events do not say which response they belong to. */
-  #onlyId(): string | null {
-    const [id, ...others] = this.#running.keys()
-    return others.length > 0 ? null : (id ?? null)
+  /** Most events do not say which response they belong to, but maybe what that is made for. Of several it is the last to begin. */
+  #idFor(delegationId: string | null): string | null {
+    const all = [...this.#running]
+    const own = all.findLast(([, each]) => each.delegationId === delegationId)
+    const [id] = own ?? all.findLast(([, each]) => each.delegationId === null || delegationId === null) ?? []
+    return id ?? null
   }
 
   #isNew(id: string, isIdle: boolean): boolean {
@@ -288,8 +292,8 @@ export class DelegatedResponses {
     return !isIdle || this.#work.asked.some(({ kind }) => kind === 'responses')
   }
 
-  #begin(id: string, askedAs: string | null): Delegated {
-    const delegated: Delegated = { turn: null, events: [], bytes: 0, end: null }
+  #begin(id: string, delegationId: string | null, askedAs: string | null): Delegated {
+    const delegated: Delegated = { delegationId, turn: null, events: [], bytes: 0, end: null }
     this.#running.set(id, delegated)
     this.#work.begunIds.add(id)
     const turn = this.#holdFor('responses', askedAs)

@@ -172,3 +172,29 @@ test('tools that another model has used are paid for, though its last event list
   socket.ws.terminate()
   await nothingHeld(id)
 })
+
+test('of two models that work at once each pays for its own tools', async () => {
+  const { id, socket, say } = await open(1_000)
+  const [one, other] = [{ delegation_id: 'del_1' }, { delegation_id: 'del_2' }]
+  await say(
+    { ...began('resp_one'), ...one },
+    { ...began('resp_other'), ...other },
+    ...['ws_1', 'ws_2', 'ws_3'].map((item) => searched(item, one)),
+    searched('ws_4', other),
+    ended('resp_one', 1_000),
+    ended('resp_other', 1_000),
+  )
+  await until('both are paid for', async () => (await upstream.costs(id)).length === 2)
+  assert.deepEqual((await upstream.costs(id)).map(([, usd]) => usd).sort(), [0.04, 0.06])
+  await say(
+    began('resp_5'),
+    began('resp_6'),
+    searched('ws_5'),
+    ended('resp_5', 1_000),
+    ended('resp_6', 1_000),
+  )
+  await until('both are paid for', async () => (await upstream.costs(id)).length === 4)
+  assert.equal(await upstream.spentUsd(id), 0.17)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
