@@ -144,6 +144,19 @@ export class DelegatedResponses {
     return null
   }
 
+  /** The same where another socket holds for them. */
+  async allow(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
+    const all = this.#with(delegates)
+    if (all === this.#delegates) return null
+    const planned = this.#plan(all)
+    const bill = { ...planned.plan.bill, hold: { kind: 'none' } } as const
+    const unheld = { ...planned, plan: { ...planned.plan, bill } }
+    const admitted = await admitTurn(this.#handshake, unheld, this.#gateway)
+    if (admitted.kind === 'refused') return admitted
+    if (admitted.kind === 'admitted') await admitted.turn.release()
+    return null
+  }
+
   /** Upstream shows these. */
   learn(delegates: readonly Delegate[]): void {
     this.#delegates = this.#with(delegates)

@@ -148,7 +148,10 @@ export class TimedTurns implements SocketMeter {
     had: Verdict = PASS,
   ): Promise<Verdict> {
     const before = this.#advance.foreseen
-    if (before === null) return had
+    if (before === null) {
+      const refused = await this.#delegated.allow(delegates)
+      return refused === null ? had : refusedBy(refused, eventId)
+    }
     const first = next === null ? null : await this.#changeMinute(next)
     if (first !== null) return refusedBy(first, eventId)
     const refused = await this.#delegated.change(delegates)

@@ -198,3 +198,22 @@ test('of two models that work at once each pays for its own tools', async () => 
   socket.ws.terminate()
   await nothingHeld(id)
 })
+
+test('a socket that looks on has no models work that its key may not pay for', async () => {
+  const { id, key, socket } = await open(1_000)
+  await heldForOne(id)
+  const other = await upstream.open(`${PATH}/live_1/attach`, key)
+  await other.takeType('session.started')
+  upstream.answer = (_message, say) => say({ type: 'session.updated', session })
+  const update = (model: string) => ({
+    type: 'session.update',
+    session: { delegation: { type: 'responses', responses: { model } } },
+  })
+  other.send(update('gpt-6-luna'))
+  await other.takeType('session.updated')
+  other.send(update('gpt-without-a-price'))
+  assert.equal(dig(await other.takeType('error'), 'error.code'), 'model_not_priced')
+  assert.equal(upstream.reached.length, 1)
+  for (const each of [socket, other]) each.ws.terminate()
+  await nothingHeld(id)
+})
