@@ -183,7 +183,7 @@ export class DelegatedResponses {
 
   /** Judges a message that asks for one. `model`: its own, if it names one. */
   async ask(kind: Kind, model: string | undefined, eventId: string | null): Promise<Verdict> {
-    const planned = this.#planOf(kind, model === undefined ? [] : [{ kind, model }])
+    const planned = this.#planOf(kind, model === undefined ? [] : [{ kind, model, serviceTier: null }])
     if (this.#running.size + this.#ownAsked().length >= limits.turnsPerSocketMax)
       return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
     // It may be all that is left.
@@ -285,10 +285,13 @@ export class DelegatedResponses {
 
   /** The same where it is nothing new. One that is not named stays what it was. */
   #with(delegates: readonly Delegate[]): readonly Delegate[] {
-    const news = delegates.filter(
-      ({ kind, model }) =>
-        !this.#delegates.some((known) => known.kind === kind && (model ?? known.model) === known.model),
-    )
+    const news = delegates.flatMap((each) => {
+      const alike = this.#delegates.filter(({ kind }) => kind === each.kind)
+      const { serviceTier } = each
+      const model = each.model ?? alike[0]?.model ?? null
+      const isTierKnown = serviceTier === null || alike.some((known) => known.serviceTier === serviceTier)
+      return isTierKnown && alike.some((known) => known.model === model) ? [] : [{ ...each, model }]
+    })
     return news.length === 0 ? this.#delegates : [...this.#delegates, ...news]
   }
 
@@ -386,7 +389,9 @@ export class DelegatedResponses {
 
   #planOf(kind: Kind, own: readonly Delegate[] = []): PlannedTurn {
     const known = this.#delegates.filter((each) => each.kind === kind)
-    return this.#plan(known.length + own.length === 0 ? [{ kind, model: null }] : [...known, ...own])
+    return this.#plan(
+      known.length + own.length === 0 ? [{ kind, model: null, serviceTier: null }] : [...known, ...own],
+    )
   }
 
   #plan(delegates: readonly Delegate[]): PlannedTurn {

@@ -8,13 +8,20 @@ import type { Gateway } from './gateway.ts'
 import { planCall } from './plan.ts'
 import type { PlannedTurn } from './turn-call.ts'
 
-/** A piece of work that any of these may do: what it may cost is what the dearest of them may, and the key must have them all. */
+/**
+ * A piece of work that any of these may do, at any tier that one of its kind was set to: what it may cost is what the dearest of
+ * them may, and the key must have them all.
+ */
 export function planDelegates(
   delegates: readonly Delegate[],
   handshake: PlannedCall,
   gateway: Gateway,
 ): PlannedTurn {
-  const all = delegates.map((each) => planDelegate(each, handshake, gateway))
+  const all = delegates.flatMap((each) => {
+    const alike = delegates.filter(({ kind }) => kind === each.kind)
+    const tiers = new Set([null, ...alike.map(({ serviceTier }) => serviceTier)])
+    return [...tiers].map((serviceTier) => planDelegate({ ...each, serviceTier }, handshake, gateway))
+  })
   const dearest = all.reduce((a, b) => (holdsMore(b.plan.bill, a.plan.bill) ? b : a))
   const names = all.flatMap(({ plan }) => plan.models.names)
   const unknown = all.find(({ plan }) => plan.models.unknown !== null)?.plan.models.unknown ?? null
@@ -22,10 +29,12 @@ export function planDelegates(
 }
 
 /** As if it had been asked for by HTTP: it reads what upstream keeps. */
-function planDelegate({ kind, model }: Delegate, handshake: PlannedCall, gateway: Gateway): PlannedTurn {
+function planDelegate(delegate: Delegate, handshake: PlannedCall, gateway: Gateway): PlannedTurn {
+  const { kind, model, serviceTier } = delegate
   const path = `/v1/${kind}`
   const endpoint = findEndpoint('chat', 'POST', path)
-  const body = Buffer.from(JSON.stringify({ model, previous_response_id: 'live' }))
+  const tier = serviceTier === null ? {} : { service_tier: serviceTier }
+  const body = Buffer.from(JSON.stringify({ model, ...tier, previous_response_id: 'live' }))
   const facts = readAtOnce(body, SOCKET_NAMES)
   const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
   const request = { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null }

@@ -12,10 +12,11 @@ import { JsonWalker } from '../metering/json-walker.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
-/** Another model that works for a session. Null: upstream knows which. */
+/** Another model that works for a session. Null: upstream knows which, and at which tier. */
 export interface Delegate {
   readonly kind: 'responses' | 'decisions'
   readonly model: string | null
+  readonly serviceTier: string | null
 }
 
 /** What a session is set to, as far as it decides what its turns cost. Undefined: it is not said. */
@@ -51,6 +52,7 @@ export type SessionMessage =
 
 const FORMAT = objectOf(scalars('type rate'))
 const NAMING = objectOf({ model: TEXT })
+const DELEGATE = objectOf({ model: TEXT, service_tier: TEXT })
 const SESSION = objectOf({
   ...scalars('id model max_output_tokens max_response_output_tokens'),
   audio: objectOf({
@@ -59,7 +61,7 @@ const SESSION = objectOf({
     output: objectOf({ format: FORMAT }),
   }),
   input_audio_transcription: NAMING,
-  delegation: objectOf({ type: TEXT, responses: NAMING, decisions: NAMING }),
+  delegation: objectOf({ type: TEXT, responses: DELEGATE, decisions: DELEGATE }),
   triggers: sparseArrayOf(objectOf(scalars('type event_type'))),
 })
 
@@ -180,7 +182,8 @@ function delegatesOf(delegation: WireObject, triggers: unknown): readonly Delega
   return (['responses', 'decisions'] as const).flatMap((kind) => {
     const isTriggered = kind === 'decisions' && Array.isArray(triggers) && triggers.length > 0
     if (delegation['type'] !== kind && !isObject(delegation[kind]) && !isTriggered) return []
-    return [{ kind, model: nameAt(objectAt(delegation[kind])['model']) }]
+    const { model, service_tier: tier } = objectAt(delegation[kind])
+    return [{ kind, model: nameAt(model), serviceTier: nameAt(tier) }]
   })
 }
 

@@ -38,7 +38,7 @@ test('a session tells its model, its limit, its transcription, its delegates and
       model: 'gpt-realtime',
       max_output_tokens: 'inf',
       audio: { input: { format: { type: 'audio/pcmu' }, transcription: { model: 'whisper-1' } } },
-      delegation: { type: 'responses', responses: { model: 'gpt-6-luna' } },
+      delegation: { type: 'responses', responses: { model: 'gpt-6-luna', service_tier: 'priority' } },
     },
   })
   assert.deepEqual(session, {
@@ -46,7 +46,7 @@ test('a session tells its model, its limit, its transcription, its delegates and
     model: 'gpt-realtime',
     outputTokensMax: null,
     transcription: { model: 'whisper-1' },
-    delegates: [{ kind: 'responses', model: 'gpt-6-luna' }],
+    delegates: [{ kind: 'responses', model: 'gpt-6-luna', serviceTier: 'priority' }],
     bytesPerMs: 8,
     spokenBytesPerMs: undefined,
   })
@@ -60,7 +60,7 @@ test('a session tells its model, its limit, its transcription, its delegates and
     type: 'session.update',
     session: { triggers: [{ type: 'decisions' }] },
   })
-  assert.deepEqual(triggered.session?.delegates, [{ kind: 'decisions', model: null }])
+  assert.deepEqual(triggered.session?.delegates, [{ kind: 'decisions', model: null, serviceTier: null }])
   assert.equal(off.session?.outputTokensMax, undefined)
   const older = await readEvent({
     type: 'transcription_session.update',

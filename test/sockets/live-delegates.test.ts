@@ -217,3 +217,26 @@ test('a socket that looks on has no models work that its key may not pay for', a
   for (const each of [socket, other]) each.ws.terminate()
   await nothingHeld(id)
 })
+
+test('what others may do at a dearer tier is held for at that', async () => {
+  const responses = { model: 'gpt-5.5' }
+  const greeting = {
+    type: 'session.started',
+    session: { ...session, delegation: { ...delegation, responses } },
+  }
+  const played = await playUpstream(greeting, { env: { TOLLGATE_PRICES: prices } })
+  const { id, key } = await played.gateway.createKey('live', { monthly_budget_usd: 1_000 })
+  const socket = await played.open(PATH, key)
+  await socket.takeType('session.started')
+  let heldUsd = 0
+  await until('one is held for', async () => {
+    heldUsd = (await played.heldUsd(id)) - usdFor(60)
+    return heldUsd > 1 && heldUsd < 500
+  })
+  played.answer = (_message, say) => say({ ...greeting, type: 'session.updated' })
+  const dearer = { type: 'responses', responses: { service_tier: 'priority' } }
+  socket.send({ type: 'session.update', session: { delegation: dearer } })
+  await socket.takeType('session.updated')
+  assert.ok((await played.heldUsd(id)) > 1.5 * heldUsd)
+  await played.close()
+})
