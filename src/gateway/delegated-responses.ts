@@ -14,7 +14,14 @@ import { planDelegates } from './plan-delegates.ts'
 import { refuseTooManyTurns } from './refusals.ts'
 import { RecentIds } from './seen-ids.ts'
 import { refusedBy, type Verdict } from './socket-meter.ts'
-import { admitTurn, type PlannedTurn, refuseTurn, type TurnCall, type TurnSettlements } from './turn-call.ts'
+import {
+  admitTurn,
+  type PlannedTurn,
+  refuseTurn,
+  type TurnCall,
+  type TurnSettlements,
+  withoutHold,
+} from './turn-call.ts'
 
 type Kind = Delegate['kind']
 
@@ -148,10 +155,7 @@ export class DelegatedResponses {
   async allow(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
     const all = this.#with(delegates)
     if (all === this.#delegates) return null
-    const planned = this.#plan(all)
-    const bill = { ...planned.plan.bill, hold: { kind: 'none' } } as const
-    const unheld = { ...planned, plan: { ...planned.plan, bill } }
-    const admitted = await admitTurn(this.#handshake, unheld, this.#gateway)
+    const admitted = await admitTurn(this.#handshake, withoutHold(this.#plan(all)), this.#gateway)
     if (admitted.kind === 'refused') return admitted
     if (admitted.kind === 'admitted') await admitted.turn.release()
     return null

@@ -8,7 +8,14 @@ import {
 } from '../providers/realtime-events.ts'
 import { ADVANCE_MS } from '../providers/socket-turn.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import { AdvanceHold, type Foreseen, goesBy, mayGoBy, type RefusedAdvance } from './advance-hold.ts'
+import {
+  AdvanceHold,
+  type Foreseen,
+  goesBy,
+  mayGoBy,
+  planForeseen,
+  type RefusedAdvance,
+} from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import { DelegatedResponses, delegatedBy } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
@@ -16,7 +23,7 @@ import type { Gateway } from './gateway.ts'
 import type { SessionClock } from './session-clocks.ts'
 import { type ClientEvent, SessionDoor } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
-import { TurnSettlements } from './turn-call.ts'
+import { TurnSettlements, withoutHold } from './turn-call.ts'
 
 const PASS: Verdict = { kind: 'pass' }
 
@@ -25,6 +32,7 @@ const PASS: Verdict = { kind: 'pass' }
  * call, and nothing of the client's goes before the next one is held.
  */
 export class TimedTurns implements SocketMeter {
+  readonly #gateway: Gateway
   readonly #door: SessionDoor
   readonly #clock: SessionClock
   /** What it was for when something was last held. */
@@ -35,6 +43,7 @@ export class TimedTurns implements SocketMeter {
   #modelShown: string | null = null
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
+    this.#gateway = gateway
     this.#clock = clock
     this.#last = foreseen
     this.#door = new SessionDoor(handshake, gateway, {
@@ -207,6 +216,10 @@ export class TimedTurns implements SocketMeter {
   #settleIfDue(event: SessionEvent | null): void {
     const isLast = event?.type === 'session.closed'
     if (!isLast && !this.#clock.isDue) return
+    if (!isLast && this.#advance.isMissing && this.#delegated.isBusy) {
+      this.#settlements.add(this.#settleUnheld())
+      return
+    }
     const turn = this.#advance.take(false)
     const used = turn === null ? null : this.#clock.take(this.#model, false)
     if (turn === null || used === null) {
@@ -216,6 +229,16 @@ export class TimedTurns implements SocketMeter {
     const settled = this.#settlements.add(turn.endWith(used))
     if (isLast) this.#advance.follow(null)
     else this.#renew(settled)
+  }
+
+  /** What went without a hold is paid for like the rest. */
+  async #settleUnheld(): Promise<void> {
+    const used = this.#clock.take(this.#model, false)
+    if (used === null) return
+    const foreseen = { ...this.#foreseen, model: this.#model }
+    const plan = () => withoutHold(planForeseen(foreseen, this.#gateway))
+    const turn = await this.#advance.takeOrAdmit({ ...foreseen, plan }, false)
+    await turn?.endWith(used)
   }
 
   #followDelegates(): void {

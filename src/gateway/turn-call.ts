@@ -91,6 +91,12 @@ export async function admitBegunTurn(
   return null
 }
 
+/** One that is judged by all but what it may cost: another hold stands for it. */
+export function withoutHold(planned: PlannedTurn): PlannedTurn {
+  const { plan } = planned
+  return { ...planned, plan: { ...plan, bill: { ...plan.bill, hold: { kind: 'none' } } } }
+}
+
 /** A socket outlives a store that cannot answer. */
 async function admitOrExplain(
   call: PlannedCall,

@@ -69,15 +69,14 @@ test('a minute that is over while another model works is paid for, and the sessi
   await say(began('resp_minute'), { type: 'session.usage.updated', usage: { seconds: 61 } })
   await until('it is paid for', async () => (await upstream.spentUsd(id)) === usdFor(61))
   await say({ type: 'session.usage.updated', usage: { seconds: 122 } })
+  await until('so is the next', async () => (await upstream.spentUsd(id)) === usdFor(122))
   await say(ended('resp_minute', 1_000))
-  await until('both are held for again', async () => (await upstream.costs(id)).length === 2)
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 3)
   await heldForOne(id)
-  await say({ type: 'session.usage.updated', usage: { seconds: 123 } })
-  await until('the rest is paid for', async () => (await upstream.costs(id)).length === 3)
-  assert.deepEqual(
-    (await upstream.costs(id)).map(([, usd]) => usd).sort(),
-    [usdFor(61), usdFor(62), 0.03].sort(),
-  )
+  await say({ type: 'session.usage.updated', usage: { seconds: 183 } })
+  await until('the last is paid for', async () => (await upstream.costs(id)).length === 4)
+  const costs = (await upstream.costs(id)).map(([, usd]) => usd)
+  assert.deepEqual(costs.sort(), [0.03, usdFor(61), usdFor(61), usdFor(61)])
   socket.ws.terminate()
   await nothingHeld(id)
 })
