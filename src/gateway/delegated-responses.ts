@@ -5,8 +5,11 @@ import type { Delegate, SessionEvent } from '../providers/realtime-events.ts'
 import { responseEvent } from '../providers/response-events.ts'
 import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
+import { DelegatedContext } from './delegated-context.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import { readOnMs } from './leave.ts'
+import { Patience } from './patience.ts'
 import { planDelegates } from './plan-delegates.ts'
 import { refuseTooManyTurns } from './refusals.ts'
 import { RecentIds } from './seen-ids.ts'
@@ -17,6 +20,7 @@ type Kind = Delegate['kind']
 
 /** A response of another model that has begun: its events wait until it is admitted. */
 interface Delegated {
+  readonly delegationId: string | null
   turn: TurnCall | null
   events: Buffer[]
   bytes: number
@@ -30,7 +34,9 @@ interface Asked {
   readonly eventId: string | null
   /** Those of the socket that it was asked for on. */
   readonly settlements: TurnSettlements
-  /** An error may have been about it. For a while it may begin all the same. */
+  /** Until then it may begin. What begins later is what nobody has asked for. */
+  readonly patience: Patience
+  /** An error may have been about it. */
   isRejected: boolean
 }
 
@@ -65,7 +71,9 @@ export class DelegatedResponses {
   readonly #gateway: Gateway
   readonly #settlements: TurnSettlements
   readonly #advance: AdvanceHold
+  readonly #onIdle: (settled: Promise<void>) => Promise<unknown>
   readonly #running = new Map<string, Delegated>()
+  readonly #context = new DelegatedContext()
   #work = new SharedWork()
   /** All that were ever named. */
   #delegates: readonly Delegate[] = []
@@ -73,25 +81,44 @@ export class DelegatedResponses {
   /** Nothing is had that what the client asks for would have to wait for. */
   #isAsking = false
 
+  /** `onIdle`: nothing is done any more. What it returns comes before the hold for what may begin next. */
   constructor(
     handshake: PlannedCall,
     gateway: Gateway,
     settlements: TurnSettlements,
     onRefused: (refused: RefusedAdvance) => void,
+    onIdle: (settled: Promise<void>) => Promise<unknown>,
   ) {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#settlements = settlements
     this.#advance = new AdvanceHold(handshake, gateway, null, onRefused)
+    this.#onIdle = onIdle
   }
 
   get running(): number {
     return this.#running.size + this.#ownAsked().filter(({ isRejected }) => !isRejected).length
   }
 
+  /** Something has a hold, or is about to: another one of this socket might wait for that. */
+  get isBusy(): boolean {
+    return this.#isAsking || this.#running.size + this.#ownAsked().length > 0
+  }
+
   /** While it is being had, nothing of the client's goes upstream. */
   get pending(): Promise<void> | null {
     return this.#advance.pending
+  }
+
+  /** How long what runs is worth to be read on for when the client has left. */
+  readOnMs(): number {
+    const turns = [...this.#running.values()].flatMap(({ turn }) => turn ?? [])
+    return Math.max(0, ...turns.map((turn) => readOnMs(turn, turn.call.plan.bill, this.#gateway.onLeave)))
+  }
+
+  /** So much was written that they may read. */
+  came(bytes: number): void {
+    this.#context.came(bytes)
   }
 
   paused(isPaused: boolean): void {
@@ -117,6 +144,19 @@ export class DelegatedResponses {
     return null
   }
 
+  /** The same where another socket holds for them. */
+  async allow(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
+    const all = this.#with(delegates)
+    if (all === this.#delegates) return null
+    const planned = this.#plan(all)
+    const bill = { ...planned.plan.bill, hold: { kind: 'none' } } as const
+    const unheld = { ...planned, plan: { ...planned.plan, bill } }
+    const admitted = await admitTurn(this.#handshake, unheld, this.#gateway)
+    if (admitted.kind === 'refused') return admitted
+    if (admitted.kind === 'admitted') await admitted.turn.release()
+    return null
+  }
+
   /** Upstream shows these. */
   learn(delegates: readonly Delegate[]): void {
     this.#delegates = this.#with(delegates)
@@ -125,7 +165,7 @@ export class DelegatedResponses {
   /** Has one for all of them, where there is none. */
   hold(): void {
     const all = this.#delegates
-    if (this.#heldFor === all || all.length === 0) return
+    if (this.#heldFor === all || all.length === 0 || this.isBusy) return
     this.#heldFor = all
     this.#advance.follow(foreseenAs(() => this.#plan(all)))
   }
@@ -151,43 +191,66 @@ export class DelegatedResponses {
     this.#isAsking = true
     await this.#advance.take()?.release()
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
-    this.#isAsking = false
-    if (admitted.kind !== 'admitted' && this.running === 0) this.#advance.renew()
+    if (admitted.kind !== 'admitted') {
+      this.#isAsking = false
+      this.#renewIfIdle(Promise.resolve())
+    }
     if (admitted.kind === 'client_left') return { kind: 'dropped' }
     if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
     const { turn } = admitted
-    const asked: Asked = { turn, kind, eventId, settlements: this.#settlements, isRejected: false }
     return {
       kind: 'pass',
-      sent: () => void this.#work.asked.push(asked),
-      unsent: () => void this.#settle(turn.release()),
+      sent: () => {
+        this.#isAsking = false
+        this.#work.asked.push(this.#waitFor({ turn, kind, eventId }))
+      },
+      unsent: () => {
+        this.#isAsking = false
+        void this.#settle(turn.release())
+      },
     }
   }
 
-  /** Upstream's error may be about what was asked for: it is so if nothing begins for a while. */
+  #waitFor(what: Pick<Asked, 'turn' | 'kind' | 'eventId'>): Asked {
+    const patience = new Patience(() => {
+      // It may be behind what runs.
+      if (this.#running.size > 0 && !asked.isRejected) patience.renew()
+      else if (this.#drop(asked)) void this.#settle(asked.turn.reject(400))
+    })
+    const asked: Asked = { ...what, settlements: this.#settlements, patience, isRejected: false }
+    return asked
+  }
+
+  /**
+   * Upstream's error may be about what was asked for: it is so if nothing begins for a while. One that names no message may be
+   * about any.
+   */
   failed(aboutEventId: string | null): void {
-    const asked = this.#ownAsked().find(({ eventId, isRejected }) => !isRejected && eventId === aboutEventId)
+    const open = this.#ownAsked().filter(({ isRejected }) => !isRejected)
+    const named = open.find(({ eventId }) => eventId === aboutEventId)
+    const asked = named ?? (aboutEventId === null ? open[0] : undefined)
     if (asked === undefined) return
     asked.isRejected = true
-    setTimeout(() => {
-      if (this.#drop(asked)) void this.#settle(asked.turn.reject(400))
-    }, limits.silentTurnMs).unref()
+    asked.patience.renew()
   }
 
   /** `isIdle`: another socket meters the session, and what nobody has asked for is billed there. */
   observe({ type, aboutEventId }: SessionEvent, payload: Buffer, isIdle: boolean): void {
     // Decisions have no id by which several sockets could tell that they see the same.
     if (type === 'decision.event' && !isIdle) this.#decided(payload, aboutEventId)
-    const event = type === 'response.event' ? nestedEvent(payload) : null
-    const read = event === null ? null : responseEvent(event)
-    if (event === null || read === null) return
-    const id = read.responseId ?? this.#onlyId()
+    const nested = type === 'response.event' ? nestedEvent(payload) : null
+    const read = nested === null ? null : responseEvent(nested.event)
+    if (nested === null || read === null) return
+    const { event, delegationId } = nested
+    const id = read.responseId ?? this.#idFor(delegationId)
     if (id === null) return
     const running = this.#running.get(id)
     if (running === undefined && !this.#isNew(id, isIdle)) return
-    const delegated = running ?? this.#begin(id, aboutEventId)
+    const delegated = running ?? this.#begin(id, delegationId, aboutEventId)
     this.#take(delegated, event)
-    if (read.kind === 'ended') this.#end(id, delegated, COMPLETE)
+    if (read.kind !== 'ended') return
+    this.#context.ended(event)
+    this.#end(id, delegated, COMPLETE)
   }
 
   end(cut: CallEnd): void {
@@ -205,14 +268,19 @@ export class DelegatedResponses {
   #drop(asked: Asked): boolean {
     const at = this.#work.asked.indexOf(asked)
     if (at !== -1) this.#work.asked.splice(at, 1)
+    asked.patience.end()
     return at !== -1
   }
 
   /** When nothing runs any more, there is one for what may begin next. */
   #settle(settled: Promise<void>): Promise<void> {
     const watched = this.#settlements.add(settled)
-    if (this.running === 0 && !this.#isAsking) this.#advance.renew(watched)
+    this.#renewIfIdle(watched)
     return watched
+  }
+
+  #renewIfIdle(settled: Promise<void>): void {
+    if (!this.isBusy) this.#advance.renew(this.#onIdle(settled))
   }
 
   /** The same where it is nothing new. One that is not named stays what it was. */
@@ -224,10 +292,12 @@ export class DelegatedResponses {
     return news.length === 0 ? this.#delegates : [...this.#delegates, ...news]
   }
 
-  /** Most events do not say which response they belong to. */
-  #onlyId(): string | null {
-    const [id, ...others] = this.#running.keys()
-    return others.length > 0 ? null : (id ?? null)
+  /** Most events do not say which response they belong to, but maybe what that is made for. Of several it is the last to begin. */
+  #idFor(delegationId: string | null): string | null {
+    const all = [...this.#running]
+    const own = all.findLast(([, each]) => each.delegationId === delegationId)
+    const [id] = own ?? all.findLast(([, each]) => each.delegationId === null || delegationId === null) ?? []
+    return id ?? null
   }
 
   #isNew(id: string, isIdle: boolean): boolean {
@@ -235,8 +305,8 @@ export class DelegatedResponses {
     return !isIdle || this.#work.asked.some(({ kind }) => kind === 'responses')
   }
 
-  #begin(id: string, askedAs: string | null): Delegated {
-    const delegated: Delegated = { turn: null, events: [], bytes: 0, end: null }
+  #begin(id: string, delegationId: string | null, askedAs: string | null): Delegated {
+    const delegated: Delegated = { delegationId, turn: null, events: [], bytes: 0, end: null }
     this.#running.set(id, delegated)
     this.#work.begunIds.add(id)
     const turn = this.#holdFor('responses', askedAs)
@@ -276,7 +346,7 @@ export class DelegatedResponses {
     }
     start(delegated, turn, id)
     for (const event of delegated.events.splice(0)) turn.observe(event)
-    if (delegated.end !== null) await this.#settle(turn.end(delegated.end))
+    if (delegated.end !== null) await this.#settle(this.#endTurn(turn, delegated.end))
   }
 
   /** Of what waits the last is kept in any case: it tells what was used. */
@@ -293,7 +363,12 @@ export class DelegatedResponses {
   #end(id: string, delegated: Delegated, end: CallEnd): void {
     delegated.end = end
     this.#running.delete(id)
-    if (delegated.turn !== null) void this.#settle(delegated.turn.end(end))
+    if (delegated.turn !== null) void this.#settle(this.#endTurn(delegated.turn, end))
+  }
+
+  #endTurn(turn: TurnCall, end: CallEnd): Promise<void> {
+    if (end.kind !== 'complete') this.#context.boundCut(turn)
+    return turn.end(end)
   }
 
   #decided(payload: Buffer, askedAs: string | null): void {

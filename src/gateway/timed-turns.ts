@@ -1,5 +1,6 @@
 import {
   type Delegate,
+  isSound,
   type SessionEvent,
   type SessionSettings,
   sessionEvent,
@@ -39,13 +40,14 @@ export class TimedTurns implements SocketMeter {
     this.#door = new SessionDoor(handshake, gateway, {
       pending: () => this.#advance.pending ?? this.#delegated.pending,
       foreseen: () => this.#foreseen,
-      decide: (event) => this.#decide(event),
+      decide: (event, payload) => this.#decide(event, payload),
     })
     const closing = (refused: RefusedAdvance) => this.#door.close(refused)
     this.#advance = new AdvanceHold(handshake, gateway, foreseen, closing)
     const onEach = () => this.#door.turnEnded()
     this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
-    this.#delegated = new DelegatedResponses(handshake, gateway, this.#settlements, closing)
+    const onIdle = (settled: Promise<void>) => this.#renewFirst(settled)
+    this.#delegated = new DelegatedResponses(handshake, gateway, this.#settlements, closing, onIdle)
   }
 
   get running(): number {
@@ -74,6 +76,7 @@ export class TimedTurns implements SocketMeter {
     if (event.session !== null) this.#shown(event.session)
     if (this.#clock.isIdle) this.#rest()
     else if (wasIdle) this.#resume()
+    if (!isSound(event.type)) this.#delegated.came(event.deltaBytes)
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     this.#delegated.observe(event, payload, this.#clock.isIdle)
     this.#settleIfDue(event)
@@ -84,7 +87,7 @@ export class TimedTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    return this.#door.readOnMs(this.running)
+    return Math.max(this.#door.readOnMs(this.running), this.#delegated.readOnMs())
   }
 
   async end(abandoned: boolean): Promise<void> {
@@ -108,8 +111,9 @@ export class TimedTurns implements SocketMeter {
     await ended
   }
 
-  #decide(event: ClientEvent): Verdict | Promise<Verdict> {
+  #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
     const { type, session, eventId, audioBytes } = event
+    if (audioBytes === 0) this.#delegated.came(payload.length)
     const kind = this.#last.kind === 'live' ? delegatedBy(type) : null
     if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
     if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)
@@ -144,7 +148,10 @@ export class TimedTurns implements SocketMeter {
     had: Verdict = PASS,
   ): Promise<Verdict> {
     const before = this.#advance.foreseen
-    if (before === null) return had
+    if (before === null) {
+      const refused = await this.#delegated.allow(delegates)
+      return refused === null ? had : refusedBy(refused, eventId)
+    }
     const first = next === null ? null : await this.#changeMinute(next)
     if (first !== null) return refusedBy(first, eventId)
     const refused = await this.#delegated.change(delegates)
@@ -157,10 +164,12 @@ export class TimedTurns implements SocketMeter {
   async #changeMinute(next: Foreseen): Promise<RefusedAdvance | null> {
     const changed = Promise.withResolvers<void>()
     await this.#delegated.standBack(changed.promise)
-    const refused = await this.#advance.change(next)
-    changed.resolve()
-    await this.#delegated.pending
-    return refused
+    try {
+      return await this.#advance.change(next)
+    } finally {
+      changed.resolve()
+      await this.#delegated.pending
+    }
   }
 
   #shown({ model, delegates }: SessionSettings): void {
@@ -211,13 +220,23 @@ export class TimedTurns implements SocketMeter {
 
   #followDelegates(): void {
     const { pending } = this.#advance
-    if (pending !== null) void pending.then(() => this.#followDelegates())
-    else this.#delegated.hold()
+    const follow = () => this.#followDelegates()
+    if (pending !== null) void pending.then(follow, follow)
+    else if (!this.#clock.isIdle) this.#delegated.hold()
   }
 
+  /** While others work, the next minute goes without: their hold is this socket's too, and it would wait for that. */
   #renew(settled: Promise<void>): void {
+    if (this.#delegated.isBusy) return
     const had = Promise.withResolvers<void>()
     this.#advance.renew(Promise.all([settled, this.#delegated.standBack(had.promise)]))
-    void (this.#advance.pending ?? settled).then(had.resolve)
+    void (this.#advance.pending ?? settled).then(had.resolve, had.resolve)
+  }
+
+  /** What others did is over: before the next that they may do, the minute is held for that went without. */
+  #renewFirst(settled: Promise<void>): Promise<unknown> {
+    this.#advance.renew(settled)
+    this.#followDelegates()
+    return Promise.allSettled([settled, this.#advance.pending])
   }
 }

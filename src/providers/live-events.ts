@@ -1,20 +1,42 @@
 import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { handedOver, objectOf, type Place, TEXT } from '../metering/json-place.ts'
+import { handedOver, objectOf, type Place, SCALAR, scalars, TEXT } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
+import { readJson } from '../metering/reply-meter.ts'
 import { createMeter } from './surfaces.ts'
+import { Counts, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
-const NESTED = objectOf({ event: handedOver(TEXT) })
+const NESTED = objectOf({ event: handedOver(TEXT), delegation_id: SCALAR })
 const DECISION = objectOf({ event: objectOf({ decision: handedOver(TEXT) }) })
 
 /** The event of a delegated response, as it is written inside of an event of the session. */
-export function nestedEvent(text: Buffer): Buffer | null {
-  return jsonAt(NESTED, text)
+export interface NestedEvent {
+  readonly event: Buffer
+  /** What the response is made for. */
+  readonly delegationId: string | null
+}
+
+export function nestedEvent(text: Buffer): NestedEvent | null {
+  const found = jsonAt(NESTED, text)
+  return found && { event: found.json, delegationId: nameAt(found.around['delegation_id']) }
+}
+
+const RESPONSE = objectOf({ response: objectOf({ usage: objectOf(scalars('input_tokens output_tokens')) }) })
+
+/** What a delegated response has read and written, as its last event says; null where it does not. */
+export function usedTokens(event: Buffer): number | null {
+  const document = readJson(RESPONSE, event)
+  if (typeof document === 'string') return null
+  const counts = new Counts()
+  const usage = objectAt(objectAt(objectAt(document.value)['response'])['usage'])
+  const read = counts.read(usage['input_tokens'])
+  const written = counts.read(usage['output_tokens'])
+  return read === null || written === null || read === 0 ? null : read + written
 }
 
 /** What a decision has used, which a session has had made; null where it does not say. */
 export function decisionUsage(text: Buffer): Usage | null {
-  const decision = jsonAt(DECISION, text)
+  const decision = jsonAt(DECISION, text)?.json ?? null
   if (decision === null) return null
   const meter = createMeter('decisions', { status: 200, contentType: 'application/json' })
   meter.write(decision)
@@ -22,7 +44,7 @@ export function decisionUsage(text: Buffer): Usage | null {
   return inputKnown && outputKnown ? usage : null
 }
 
-function jsonAt(place: Place, text: Buffer): Buffer | null {
+function jsonAt(place: Place, text: Buffer): { readonly json: Buffer; readonly around: WireObject } | null {
   const pieces: Buffer[] = []
   const onBytes = (bytes: Borrowed) => {
     pieces.push(Buffer.from(viewOf(bytes)))
@@ -30,5 +52,6 @@ function jsonAt(place: Place, text: Buffer): Buffer | null {
   const walker = new JsonWalker(place, { tolerant: true, onBytes })
   walker.write(text)
   const scan = walker.end()
-  return scan.kind === 'unreadable' || pieces.length === 0 ? null : Buffer.concat(pieces)
+  if (scan.kind === 'unreadable' || pieces.length === 0) return null
+  return { json: Buffer.concat(pieces), around: objectAt(scan.picked.value) }
 }

@@ -172,7 +172,8 @@ export class ResponsesReader implements ReplyReader {
     this.#facts.readUsage(response, document)
     // Fees are counted in its items.
     if (document.overflow) counts.doubt()
-    if (Array.isArray(output)) {
+    // Live shows it empty, whatever was done.
+    if (Array.isArray(output) && output.length > 0) {
       this.#tools = new SeenTools()
       for (const item of output) this.#tools.read(objectAt(item), counts)
     }

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { after, before, beforeEach, test } from 'node:test'
+import { limits } from '../../src/kernel/limits.ts'
+import { dig } from '../simulator/dig.ts'
+import { until } from '../support/until.ts'
+import { LIVE_PER_HOUR, writeHourlyPrices } from './hourly-prices.ts'
+import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+
+const PATH = '/v1/live/sessions'
+const MODEL = 'gpt-5.5-pro'
+const prices = writeHourlyPrices()
+const delegation = { type: 'responses', responses: { model: MODEL } }
+const session = { id: 'live_1', model: 'gpt-live-1', delegation }
+const usdFor = (seconds: number) => Math.round((seconds * LIVE_PER_HOUR * 1e9) / 3_600) / 1e9
+let upstream: PlayedUpstream
+before(async () => {
+  upstream = await playUpstream({ type: 'session.started', session }, { env: { TOLLGATE_PRICES: prices } })
+})
+after(async () => {
+  await upstream.close()
+  rmSync(prices)
+})
+
+/** What a test has said is said as it is. */
+beforeEach(() => {
+  upstream.reached.length = 0
+  upstream.answer = (message, say) => {
+    for (const event of (dig(message, 'say') as readonly object[] | undefined) ?? []) say(event)
+  }
+})
+
+const nested = (event: object) => ({ type: 'response.event', event })
+const began = (id: string) =>
+  nested({ type: 'response.created', response: { id, model: MODEL, status: 'in_progress', output: [] } })
+const ended = (id: string, input: number, fields: object = {}) => {
+  const usage = { input_tokens: input, output_tokens: 0, total_tokens: input }
+  const response = { id, model: MODEL, status: 'completed', output: [], usage, ...fields }
+  return nested({ type: 'response.completed', response })
+}
+
+async function open(monthlyUsd: number, path = PATH) {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: monthlyUsd })
+  const socket = await upstream.open(path, key)
+  await socket.takeType('session.started')
+  /** Has upstream say these, and waits until the last of them is here. */
+  const say = async (...events: readonly object[]) => {
+    socket.send({ type: 'say', say: [...events, { type: 'said' }] })
+    await socket.takeType('said')
+  }
+  return { id, key, socket, say }
+}
+
+/** A response of theirs may begin. */
+async function heldForOne(id: string): Promise<void> {
+  await until('one is held for', async () => {
+    const usd = await upstream.heldUsd(id)
+    return usd > 10 * usdFor(60) && usd < 1_000
+  })
+}
+
+async function nothingHeld(id: string): Promise<void> {
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+}
+
+test('a minute that is over while another model works is paid for, and the session goes on', async () => {
+  const { id, socket, say } = await open(50)
+  await heldForOne(id)
+  await say(began('resp_minute'), { type: 'session.usage.updated', usage: { seconds: 61 } })
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) === usdFor(61))
+  await say({ type: 'session.usage.updated', usage: { seconds: 122 } })
+  await say(ended('resp_minute', 1_000))
+  await until('both are held for again', async () => (await upstream.costs(id)).length === 2)
+  await heldForOne(id)
+  await say({ type: 'session.usage.updated', usage: { seconds: 123 } })
+  await until('the rest is paid for', async () => (await upstream.costs(id)).length === 3)
+  assert.deepEqual(
+    (await upstream.costs(id)).map(([, usd]) => usd).sort(),
+    [usdFor(61), usdFor(62), 0.03].sort(),
+  )
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
+
+const unbegun: readonly (readonly [what: string, answer: object])[] = [
+  ['upstream does not answer', { type: 'heard' }],
+  ['upstream answers with an error that names no message', { type: 'error', error: { message: 'No.' } }],
+]
+
+for (const [what, answer] of unbegun)
+  test(`a response that ${what} keeps the socket of a revoked key open only for a while`, async (t) => {
+    const { id, socket } = await open(50)
+    await heldForOne(id)
+    upstream.answer = (_message, say) => say(answer)
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    socket.send({ type: 'response.create', event_id: 'mine' })
+    await socket.takeType(String(dig(answer, 'type')))
+    await upstream.gateway.revokeKey(id)
+    socket.send({ type: 'response.create', event_id: 'another' })
+    await socket.takeType('error')
+    t.mock.timers.tick(limits.silentTurnMs)
+    assert.equal((await socket.closed()).code, 1008)
+    t.mock.timers.tick(limits.readOnMs)
+    await nothingHeld(id)
+    assert.equal(await upstream.spentUsd(id), 0)
+  })
+
+test('a response that begins long after it was asked for is paid for', async (t) => {
+  const { id, socket, say } = await open(1_000)
+  await heldForOne(id)
+  const answer = upstream.answer
+  upstream.answer = (_message, tell) => tell({ type: 'heard' })
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  socket.send({ type: 'response.create', event_id: 'mine' })
+  await socket.takeType('heard')
+  t.mock.timers.tick(limits.silentTurnMs)
+  t.mock.timers.reset()
+  await until('it is given up', async () => (await upstream.costs(id)).length === 1)
+  upstream.answer = answer
+  await say(began('resp_late'), ended('resp_late', 1_000))
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) === 0.03)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
+
+test('what another model does when the client leaves is read to its end', async (t) => {
+  const { id, socket, say } = await open(1_000)
+  await heldForOne(id)
+  let end = (): void => undefined
+  const { answer } = upstream
+  upstream.answer = (message, tell) => {
+    answer(message, tell)
+    end = () => tell(ended('resp_left', 1_000))
+  }
+  await say(began('resp_left'))
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  socket.ws.close(1000)
+  await socket.closed()
+  t.mock.timers.tick(limits.readOnMs)
+  end()
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) === 0.03)
+  await nothingHeld(id)
+})
+
+test('what another model does and does not end is taken to have read what the one before it had', async (t) => {
+  const { id, socket, say } = await open(1_000)
+  await heldForOne(id)
+  await say(began('resp_before'), ended('resp_before', 10_000))
+  await say({ type: 'session.input_transcript.delta', delta: 'word '.repeat(8_000) }, began('resp_cut'))
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  socket.ws.close(1000)
+  await socket.closed()
+  t.mock.timers.tick(limits.finishMs)
+  await until('both are paid for', async () => (await upstream.costs(id)).length === 2)
+  const [, cut] = await upstream.costs(id)
+  // 20,000 tokens at 30 dollars a million, and a little for what it may have thought.
+  assert.ok(cut !== undefined && cut[1] > 0.6 && cut[1] < 1.2, String(cut))
+  await nothingHeld(id)
+})
+
+const searched = (id: string, fields: object = {}) => {
+  const item = { type: 'web_search_call', id, status: 'completed', action: { type: 'search', query: 'x' } }
+  return { ...nested({ type: 'response.output_item.done', output_index: 0, item }), ...fields }
+}
+
+test('tools that another model has used are paid for, though its last event lists none', async () => {
+  const { id, socket, say } = await open(1_000)
+  await say(began('resp_tools'), searched('ws_1'), searched('ws_2'), ended('resp_tools', 1_000))
+  // Two searches at a cent.
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) > 0)
+  assert.equal(await upstream.spentUsd(id), 0.05)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
+
+test('of two models that work at once each pays for its own tools', async () => {
+  const { id, socket, say } = await open(1_000)
+  const [one, other] = [{ delegation_id: 'del_1' }, { delegation_id: 'del_2' }]
+  await say(
+    { ...began('resp_one'), ...one },
+    { ...began('resp_other'), ...other },
+    ...['ws_1', 'ws_2', 'ws_3'].map((item) => searched(item, one)),
+    searched('ws_4', other),
+    ended('resp_one', 1_000),
+    ended('resp_other', 1_000),
+  )
+  await until('both are paid for', async () => (await upstream.costs(id)).length === 2)
+  assert.deepEqual((await upstream.costs(id)).map(([, usd]) => usd).sort(), [0.04, 0.06])
+  await say(
+    began('resp_5'),
+    began('resp_6'),
+    searched('ws_5'),
+    ended('resp_5', 1_000),
+    ended('resp_6', 1_000),
+  )
+  await until('both are paid for', async () => (await upstream.costs(id)).length === 4)
+  assert.equal(await upstream.spentUsd(id), 0.17)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
+
+test('a socket that looks on has no models work that its key may not pay for', async () => {
+  const { id, key, socket } = await open(1_000)
+  await heldForOne(id)
+  const other = await upstream.open(`${PATH}/live_1/attach`, key)
+  await other.takeType('session.started')
+  upstream.answer = (_message, say) => say({ type: 'session.updated', session })
+  const update = (model: string) => ({
+    type: 'session.update',
+    session: { delegation: { type: 'responses', responses: { model } } },
+  })
+  other.send(update('gpt-6-luna'))
+  await other.takeType('session.updated')
+  other.send(update('gpt-without-a-price'))
+  assert.equal(dig(await other.takeType('error'), 'error.code'), 'model_not_priced')
+  assert.equal(upstream.reached.length, 1)
+  for (const each of [socket, other]) each.ws.terminate()
+  await nothingHeld(id)
+})
