@@ -108,6 +108,8 @@ export class AdvanceHold {
   #changes = 0
   #turn: TurnCall | null = null
   #pending: Promise<void> | null = null
+  /** There is to be one, also where what is being had cannot be. */
+  #isDue = false
   #isOver = false
 
   /** `onHeld`: other calls hold what is left, until it is admitted it waits for them. */
@@ -132,10 +134,6 @@ export class AdvanceHold {
   /** While it is being had, nothing of the client's goes upstream. */
   get pending(): Promise<void> | null {
     return this.#pending
-  }
-
-  get isMissing(): boolean {
-    return this.#turn === null && this.#pending === null
   }
 
   /** Has the first one, before the handshake goes. Null: it is there. */
@@ -167,7 +165,9 @@ export class AdvanceHold {
 
   /** A turn that did not begin after all. False: there is another one already. */
   giveBack(turn: TurnCall): boolean {
-    if (!this.isMissing || this.#foreseen === null || this.#isOver) return false
+    if (this.#foreseen === null || this.#isOver) return false
+    this.#isDue = true
+    if (!this.#isMissing) return false
     const { plan } = planForeseen(this.#foreseen, this.#gateway)
     // It may have been asked to do less than what may begin by itself.
     if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(turn.release())
@@ -177,7 +177,9 @@ export class AdvanceHold {
 
   /** Has the next one, if there is none, when what was before it is settled. */
   renew(settled: Promise<unknown> = Promise.resolve()): void {
-    if (this.isMissing && !this.#isOver && this.#foreseen !== null) this.#have(settled)
+    if (this.#foreseen === null || this.#isOver) return
+    this.#isDue = true
+    if (this.#isMissing) this.#have(settled)
   }
 
   /**
@@ -185,15 +187,17 @@ export class AdvanceHold {
    * as it was.
    */
   async change(foreseen: Foreseen | null): Promise<RefusedAdvance | null> {
+    while (this.#pending !== null) await this.#pending
     const before = this.#foreseen
     this.#foresee(foreseen)
-    const wasHeld = this.#turn !== null
-    await this.#release()
-    const refused = await this.#admit()
-    if (refused === null) return null
-    this.#foresee(before)
-    if (wasHeld) this.renew()
-    return refused
+    this.#isDue = this.#turn !== null
+    const refusals: RefusedAdvance[] = []
+    await this.#have(this.#release(), (refused) => {
+      refusals.push(refused)
+      this.#foresee(before)
+      if (this.#isDue) this.renew()
+    })
+    return refusals[0] ?? null
   }
 
   /** The same where upstream has changed it already. */
@@ -226,15 +230,20 @@ export class AdvanceHold {
     await this.#pending
   }
 
-  #have(settled: Promise<unknown>): void {
-    const pending = settled
+  get #isMissing(): boolean {
+    return this.#turn === null && this.#pending === null
+  }
+
+  /** One at a time: a second one might wait for what the first has got. */
+  #have(settled: Promise<unknown>, onRefused = this.#onRefused): Promise<void> {
+    this.#pending = settled
       .catch(() => {})
       .then(() => this.#admit())
       .then((refused) => {
-        if (this.#pending === pending) this.#pending = null
-        if (refused !== null) this.#onRefused(refused)
+        this.#pending = null
+        if (refused !== null) onRefused(refused)
       })
-    this.#pending = pending
+    return this.#pending
   }
 
   #foresee(foreseen: Foreseen | null): void {
@@ -252,7 +261,7 @@ export class AdvanceHold {
       // Meanwhile it may have become something else, or another one was had.
       const isWanted = changes === this.#changes
       if (admitted.kind === 'refused') {
-        if (isWanted) return admitted
+        if (isWanted && this.#turn === null) return admitted
       } else if (isWanted && !this.#isOver && this.#turn === null) this.#turn = admitted.turn
       else await admitted.turn.release()
     }

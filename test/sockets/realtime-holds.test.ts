@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { dig, digList } from '../simulator/dig.ts'
+import type { SocketClient } from '../simulator/socket-client.ts'
+import { until } from '../support/until.ts'
+import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+
+const PATH = '/v1/realtime?model=gpt-realtime'
+
+let upstream: PlayedUpstream
+let finish = (_id: string): void => undefined
+before(async () => {
+  upstream = await playUpstream({
+    type: 'session.created',
+    session: { type: 'realtime', model: 'gpt-realtime' },
+  })
+  let begun = 0
+  upstream.answer = (message, say) => {
+    const type = dig(message, 'type')
+    finish = (id) =>
+      say({ type: 'response.done', response: { id, status: 'completed', usage: usageOf(200, 100) } })
+    if (type === 'open') begun = 0
+    if (type === 'response.create') say({ type: 'response.created', response: { id: `resp_${++begun}` } })
+    else say({ type: 'heard', what: type })
+  }
+})
+after(() => upstream.close())
+
+/** A session whose hold is more than all that its key may spend. */
+async function openPoor(): Promise<{ id: string; socket: SocketClient }> {
+  const { id, key } = await upstream.gateway.createKey('poor', { monthly_budget_usd: 0.05 })
+  const socket = await upstream.open(PATH, key)
+  await socket.takeType('session.created')
+  socket.send({ type: 'open' })
+  await socket.takeType('heard')
+  return { id, socket }
+}
+
+const waits = (id: string) =>
+  until('it waits', async () => {
+    const waiting = await upstream.gateway.manage('GET', `/v1/keys/${id}/requests?state=waiting`)
+    return digList(waiting, 'data').length === 1
+  })
+
+async function leave(id: string, { ws, closed }: SocketClient): Promise<void> {
+  ws.close()
+  await closed()
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+}
+
+test('an update that waits for the hold of a response goes when that has ended, and what is behind it too', async () => {
+  const { id, socket } = await openPoor()
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.send({ type: 'session.update', session: { model: 'gpt-4o-realtime-preview' } })
+  await waits(id)
+  finish('resp_1')
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'session.update')
+  socket.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'input_audio_buffer.append')
+  await leave(id, socket)
+})
