@@ -74,6 +74,8 @@ export class RealtimeTurns implements SocketMeter {
   readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
   readonly #usages = new ResponseUsages()
   readonly #eventIds = new EventIds()
+  /** The client asks for a response, which waits for its hold or to be sent. */
+  #isAsking = false
   /** As upstream shows it. */
   #modelShown: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
@@ -235,19 +237,26 @@ export class RealtimeTurns implements SocketMeter {
     const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
     const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
     if (this.#open >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
+    this.#isAsking = true
     const turn = await this.#holdFor(planned)
     if (!('call' in turn)) {
+      this.#isAsking = false
+      this.#renew()
       if (turn.kind !== 'refused') return { kind: 'dropped' }
       return refusedBy(turn, eventId)
     }
     return {
       kind: 'pass',
       sent: () => {
+        this.#isAsking = false
         turn.sent(payload, null)
         this.#read(event, payload)
         this.#asked.add({ turn, eventId, model, isBeside })
       },
-      unsent: () => this.#giveBack(turn),
+      unsent: () => {
+        this.#isAsking = false
+        this.#giveBack(turn)
+      },
     }
   }
 
@@ -262,9 +271,7 @@ export class RealtimeTurns implements SocketMeter {
     }
     await advance?.release()
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
-    if (admitted.kind === 'admitted') return admitted.turn
-    if (advance !== null) this.#responses.renew()
-    return admitted
+    return admitted.kind === 'admitted' ? admitted.turn : admitted
   }
 
   async #refuseKey(): Promise<Refusal | null> {
@@ -334,6 +341,7 @@ export class RealtimeTurns implements SocketMeter {
     const turn = await this.#responses.takeOrAdmit(this.#foreseen)
     if (turn === null) {
       this.#running.delete(id)
+      this.#renew()
       return
     }
     turn.responseId = id
@@ -372,7 +380,13 @@ export class RealtimeTurns implements SocketMeter {
     if (turn === null) return
     this.#running.delete(id)
     if (id !== '') this.#settledIds.add(id)
-    this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
+    this.#renew(this.#settlements.add(turn.endWith(used, end)))
+  }
+
+  /** Where a response runs, or may begin with a hold of its own, the next would wait for that, and the client for both. */
+  #renew(settled?: Promise<void>): void {
+    if (this.#isAsking || this.#asked.mayBegin || this.#running.size > 0) return
+    this.#responses.renew(settled)
   }
 }
 
