@@ -2,11 +2,13 @@ import { type SocketTurn, turnRequest } from '../providers/socket-turn.ts'
 import type { PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { BillPlan } from './pricer.ts'
+import { explainThrown } from './refusals.ts'
 import {
   admitBegunTurn,
   admitTurn,
   type PlannedTurn,
   type TurnCall,
+  TurnSettlements,
   type UnadmittedTurn,
 } from './turn-call.ts'
 
@@ -102,6 +104,8 @@ export class AdvanceHold {
   readonly #gateway: Gateway
   readonly #onRefused: (refused: RefusedAdvance) => void
   readonly #onHeld: (admitted: Promise<unknown>) => void
+  /** Of what is given back. */
+  readonly #settlements: TurnSettlements
   /** Null: nothing can begin that it would be for. */
   #foreseen: Foreseen | null
   /** How often it has become something else. */
@@ -125,6 +129,7 @@ export class AdvanceHold {
     this.#foreseen = foreseen
     this.#onRefused = onRefused
     this.#onHeld = onHeld
+    this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, () => {})
   }
 
   get foreseen(): Foreseen | null {
@@ -170,7 +175,7 @@ export class AdvanceHold {
     if (!this.#isMissing) return false
     const { plan } = planForeseen(this.#foreseen, this.#gateway)
     // It may have been asked to do less than what may begin by itself.
-    if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(turn.release())
+    if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(this.#release(turn))
     else this.#turn = turn
     return true
   }
@@ -218,7 +223,7 @@ export class AdvanceHold {
   async standBack(until: Promise<unknown>): Promise<void> {
     const turn = this.take(false)
     if (turn === null) return
-    const released = turn.release()
+    const released = this.#release(turn)
     this.renew(Promise.all([released, until]))
     await released
   }
@@ -237,13 +242,19 @@ export class AdvanceHold {
   /** One at a time: a second one might wait for what the first has got. */
   #have(settled: Promise<unknown>, onRefused = this.#onRefused): Promise<void> {
     this.#pending = settled
-      .catch(() => {})
       .then(() => this.#admit())
+      .catch((error: unknown) => this.#refuseFor(error))
       .then((refused) => {
         this.#pending = null
         if (refused !== null) onRefused(refused)
       })
     return this.#pending
+  }
+
+  #refuseFor(error: unknown): RefusedAdvance {
+    const { requestId } = this.#handshake.exchange
+    const refusal = explainThrown(error, requestId, this.#gateway.log)
+    return { kind: 'refused', refusal, requestId, balanceNanos: null }
   }
 
   #foresee(foreseen: Foreseen | null): void {
@@ -263,14 +274,13 @@ export class AdvanceHold {
       if (admitted.kind === 'refused') {
         if (isWanted && this.#turn === null) return admitted
       } else if (isWanted && !this.#isOver && this.#turn === null) this.#turn = admitted.turn
-      else await admitted.turn.release()
+      else await this.#release(admitted.turn)
     }
     return null
   }
 
-  async #release(): Promise<void> {
-    const turn = this.#turn
-    this.#turn = null
-    await turn?.release()
+  /** Resolves when it is given back, or cannot be. */
+  async #release(turn = this.take(false)): Promise<void> {
+    if (turn !== null) await this.#settlements.add(turn.release())
   }
 }

@@ -269,7 +269,7 @@ export class RealtimeTurns implements SocketMeter {
       this.#giveBack(advance)
       return refuseTurn(this.#handshake, planned, refusal, this.#gateway)
     }
-    await advance?.release()
+    if (advance !== null) await this.#settlements.add(advance.release())
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
     return admitted.kind === 'admitted' ? admitted.turn : admitted
   }

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { TurnCall } from '../../src/gateway/turn-call.ts'
 import { dig, digList } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
+import { createLogLines } from '../support/log-lines.ts'
 import { until } from '../support/until.ts'
 import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime'
 
+const { log, lines } = createLogLines()
 let upstream: PlayedUpstream
 let finish = (_id: string): void => undefined
 before(async () => {
-  upstream = await playUpstream({
-    type: 'session.created',
-    session: { type: 'realtime', model: 'gpt-realtime' },
-  })
+  const session = { type: 'realtime', model: 'gpt-realtime' }
+  upstream = await playUpstream({ type: 'session.created', session }, { log })
   let begun = 0
   upstream.answer = (message, say) => {
     const type = dig(message, 'type')
@@ -91,3 +92,36 @@ test('a response that waits for the hold of another can be cancelled when it run
   await until('there is a hold for the next', async () => (await upstream.heldUsd(id)) === heldUsd)
   await leave(id, socket)
 })
+
+const transcription = { model: 'whisper-1' }
+const GIVING_BACK: Readonly<Record<string, object>> = {
+  'the session is to write down too': {
+    type: 'session.update',
+    session: { audio: { input: { transcription } } },
+  },
+  'the session is to go by another model': {
+    type: 'session.update',
+    session: { model: 'gpt-4o-realtime-preview' },
+  },
+  'a response is to go by another model': {
+    type: 'response.create',
+    response: { model: 'gpt-4o-realtime-preview' },
+  },
+}
+
+for (const [when, message] of Object.entries(GIVING_BACK))
+  test(`a hold that the store does not take back when ${when} is logged, and the session goes on`, async (t) => {
+    const { id, socket } = await openPoor()
+    const { release } = TurnCall.prototype
+    const mocked = t.mock.method(TurnCall.prototype, 'release', async function (this: TurnCall) {
+      mocked.mock.restore()
+      await release.call(this)
+      throw new Error('the store refused it')
+    })
+    lines.length = 0
+    socket.send(message)
+    await socket.takeUntil((event) => ['heard', 'response.created'].includes(String(dig(event, 'type'))))
+    assert.match(lines.join(), /a turn of a socket could not be settled/)
+    if (dig(message, 'type') === 'response.create') finish('resp_1')
+    await leave(id, socket)
+  })
