@@ -1,12 +1,14 @@
+import { limits } from '../kernel/limits.ts'
 import { type SocketTurn, turnRequest } from '../providers/socket-turn.ts'
 import type { PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { BillPlan } from './pricer.ts'
-import { explainThrown } from './refusals.ts'
+import { explainThrown, refuseTooManyModels } from './refusals.ts'
 import {
   admitBegunTurn,
   admitTurn,
   type PlannedTurn,
+  refuseTurn,
   type TurnCall,
   TurnSettlements,
   type UnadmittedTurn,
@@ -68,6 +70,15 @@ export function mayGoBy(foreseen: Foreseen, model: string | null): Foreseen {
   const { instead = [] } = foreseen
   const isKnown = foreseen.model === model || instead.includes(model)
   return isKnown ? foreseen : { ...foreseen, instead: [...instead, model] }
+}
+
+const TRANSCRIPTION_FIELD = 'session.audio.input.transcription.model'
+
+/** The field that has named more models than are priced for one session. */
+function tooManyIn({ kind, others = [], instead = [] }: Foreseen): string | null {
+  if (others.length > limits.modelsPerSessionMax) return TRANSCRIPTION_FIELD
+  if (instead.length <= limits.modelsPerSessionMax) return null
+  return kind === 'transcription' ? TRANSCRIPTION_FIELD : 'session.model'
 }
 
 /** Upstream shows that it goes by this model. Another that was asked for may still come. */
@@ -192,6 +203,11 @@ export class AdvanceHold {
    * as it was.
    */
   async change(foreseen: Foreseen | null): Promise<RefusedAdvance | null> {
+    const field = foreseen === null ? null : tooManyIn(foreseen)
+    if (foreseen !== null && field !== null) {
+      const planned = planForeseen(foreseen, this.#gateway)
+      return refuseTurn(this.#handshake, planned, refuseTooManyModels(field), this.#gateway)
+    }
     while (this.#pending !== null) await this.#pending
     const before = this.#foreseen
     this.#foresee(foreseen)

@@ -427,14 +427,15 @@ export const limits = {
 
   /**
    * WebSockets. The handshake upstream: beyond it 504. A message that waits until it is whole and judged: beyond it the socket closes
-   * (1009). What is read ahead while one is judged: then the client waits. Turns under way on one: beyond it `too_many_calls`. After how
-   * long a turn counts as ended that seems to have, how often keys of open sockets are looked at, and how long a close may take.
+   * (1009). What is read ahead while one is judged: then the client waits. Turns under way on one: beyond it `too_many_calls`. Models that
+   * updates of its session name, each of which is priced with every hold in 6 µs: beyond it `bad_request`. After how long a turn counts as ended that seems to have, how often keys of open sockets are looked at, and how long a close may take.
    */
   socketHandshakeMs: 10_000,
   socketMessageBytesMax: 64 * MiB,
   socketAheadBytesMax: MiB,
   socketAheadMessagesMax: 64,
   turnsPerSocketMax: 64,
+  modelsPerSessionMax: 16,
   silentTurnMs: 10_000,
   socketKeyLookMs: 2_000,
   socketCloseMs: 2_000,

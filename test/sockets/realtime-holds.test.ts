@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { TurnCall } from '../../src/gateway/turn-call.ts'
+import { limits } from '../../src/kernel/limits.ts'
 import { dig, digList } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
 import { createLogLines } from '../support/log-lines.ts'
@@ -92,6 +93,39 @@ test('a response that waits for the hold of another can be cancelled when it run
   await until('there is a hold for the next', async () => (await upstream.heldUsd(id)) === heldUsd)
   await leave(id, socket)
 })
+
+/** What a session may be asked for, and the field in which that is named. */
+const NAMING = [
+  ['session.model', (model: string) => ({ model })],
+  [
+    'session.audio.input.transcription.model',
+    (model: string) => ({ audio: { input: { transcription: { model } } } }),
+  ],
+] as const
+
+for (const [param, naming] of NAMING)
+  test(`more models than are priced for one session are refused in ${param}, and it goes on`, async () => {
+    const { id, key } = await upstream.gateway.createKey('curious')
+    const socket = await upstream.open(PATH, key)
+    const update = async (at: number) => {
+      socket.send({ type: 'session.update', event_id: `update_${at}`, session: naming(`model-${at}`) })
+      const answers = await socket.takeUntil((event) =>
+        ['heard', 'error'].includes(String(dig(event, 'type'))),
+      )
+      return answers.at(-1)
+    }
+    // Where nothing is written down yet, the first model for that is in the place of no other.
+    const accepted = limits.modelsPerSessionMax + (param === 'session.model' ? 0 : 1)
+    for (let at = 0; at < accepted; at++) assert.equal(dig(await update(at), 'type'), 'heard')
+    for (const at of [accepted, accepted + 1]) {
+      const told = await update(at)
+      assert.equal(dig(told, 'error.code'), 'bad_request')
+      assert.equal(dig(told, 'error.param'), param)
+      assert.equal(dig(told, 'error.event_id'), `update_${at}`)
+    }
+    assert.equal(dig(await update(0), 'type'), 'heard')
+    await leave(id, socket)
+  })
 
 const transcription = { model: 'whisper-1' }
 const GIVING_BACK: Readonly<Record<string, object>> = {
