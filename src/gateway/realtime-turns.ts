@@ -44,8 +44,8 @@ import {
 interface Running extends BegunResponse {
   /** Null while it is being admitted, because upstream began it and nothing was held for it. */
   turn: TurnCall | null
-  /** What it has used, if it has ended meanwhile. */
-  used: Usage | null
+  /** If it has ended meanwhile: what it has used, and how. */
+  ended: { readonly used: Usage; readonly end: CallEnd | undefined } | null
   /** Nobody asked for it, and the client had left when it began. */
   readonly isUnheard: boolean
 }
@@ -333,7 +333,7 @@ export class RealtimeTurns implements SocketMeter {
     const model = this.#modelShown ?? this.#foreseen.model
     const models = modelAsked === undefined ? [model] : [model, modelAsked]
     const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    return { turn, used: null, isUnheard: false, models, soundBytes: 0, writtenBytes: 0, ...came }
+    return { turn, ended: null, isUnheard: false, models, soundBytes: 0, writtenBytes: 0, ...came }
   }
 
   /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
@@ -346,7 +346,8 @@ export class RealtimeTurns implements SocketMeter {
     }
     turn.responseId = id
     running.turn = turn
-    if (running.used !== null) this.#use(id, running, running.used)
+    const { ended } = running
+    if (ended !== null) this.#use(id, running, ended.used, ended.end)
   }
 
   #said({ type, responseId, deltaBytes }: SessionEvent, payload: Buffer): void {
@@ -375,7 +376,7 @@ export class RealtimeTurns implements SocketMeter {
 
   /** Settles it, and has the next hold for what may begin. */
   #use(id: string, running: Running, used: Usage, end?: CallEnd): void {
-    running.used = used
+    running.ended = { used, end }
     const { turn } = running
     if (turn === null) return
     this.#running.delete(id)
