@@ -172,9 +172,10 @@ export class RealtimeTurns implements SocketMeter {
   #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
     this.#eventIds.add(event.eventId)
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
-    if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
     const isCommit = event.type === 'input_audio_buffer.commit'
     const isAppend = event.type === 'input_audio_buffer.append'
+    if (event.session !== null && !isCommit && !isAppend)
+      return this.#decideUpdate(event, event.session, payload)
     if ((isCommit || isAppend) && this.#transcripts.isFull) return this.#refuseMore(event)
     if (isCommit) return { kind: 'pass', sent: () => this.#transcripts.commit(event.eventId) }
     const ms = this.#read(event, payload)
