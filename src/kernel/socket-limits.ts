@@ -12,6 +12,8 @@ export const socketLimits = {
   socketAheadMessagesMax: 64,
   /** Turns under way on one socket. Beyond it: `too_many_calls`. */
   turnsPerSocketMax: 64,
+  /** Models that updates of a session name for one thing; each is priced with every hold, in 6 µs. Beyond it: `bad_request`. */
+  modelsPerSessionMax: 16,
   /** After so long a turn counts as ended that seems to have, and one that has not begun is waited for no more. */
   silentTurnMs: 10_000,
   /** How often the keys of open sockets are looked at, and how many at once. */
