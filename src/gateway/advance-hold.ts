@@ -1,12 +1,16 @@
+import { limits } from '../kernel/limits.ts'
 import { type SocketTurn, turnRequest } from '../providers/socket-turn.ts'
 import type { PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import type { BillPlan } from './pricer.ts'
+import { explainThrown, refuseTooManyModels } from './refusals.ts'
 import {
   admitBegunTurn,
   admitTurn,
   type PlannedTurn,
+  refuseTurn,
   type TurnCall,
+  TurnSettlements,
   type UnadmittedTurn,
 } from './turn-call.ts'
 
@@ -68,6 +72,15 @@ export function mayGoBy(foreseen: Foreseen, model: string | null): Foreseen {
   return isKnown ? foreseen : { ...foreseen, instead: [...instead, model] }
 }
 
+const TRANSCRIPTION_FIELD = 'session.audio.input.transcription.model'
+
+/** The field that has named more models than are priced for one session. */
+function tooManyIn({ kind, others = [], instead = [] }: Foreseen): string | null {
+  if (others.length > limits.modelsPerSessionMax) return TRANSCRIPTION_FIELD
+  if (instead.length <= limits.modelsPerSessionMax) return null
+  return kind === 'transcription' ? TRANSCRIPTION_FIELD : 'session.model'
+}
+
 /** Upstream shows that it goes by this model. Another that was asked for may still come. */
 export function goesBy(foreseen: Foreseen, model: string | null): Foreseen {
   const { instead = [] } = mayGoBy(foreseen, model)
@@ -102,12 +115,16 @@ export class AdvanceHold {
   readonly #gateway: Gateway
   readonly #onRefused: (refused: RefusedAdvance) => void
   readonly #onHeld: (admitted: Promise<unknown>) => void
+  /** Of what is given back. */
+  readonly #settlements: TurnSettlements
   /** Null: nothing can begin that it would be for. */
   #foreseen: Foreseen | null
   /** How often it has become something else. */
   #changes = 0
   #turn: TurnCall | null = null
   #pending: Promise<void> | null = null
+  /** There is to be one, also where what is being had cannot be. */
+  #isDue = false
   #isOver = false
 
   /** `onHeld`: other calls hold what is left, until it is admitted it waits for them. */
@@ -123,6 +140,7 @@ export class AdvanceHold {
     this.#foreseen = foreseen
     this.#onRefused = onRefused
     this.#onHeld = onHeld
+    this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, () => {})
   }
 
   get foreseen(): Foreseen | null {
@@ -132,10 +150,6 @@ export class AdvanceHold {
   /** While it is being had, nothing of the client's goes upstream. */
   get pending(): Promise<void> | null {
     return this.#pending
-  }
-
-  get isMissing(): boolean {
-    return this.#turn === null && this.#pending === null
   }
 
   /** Has the first one, before the handshake goes. Null: it is there. */
@@ -167,17 +181,21 @@ export class AdvanceHold {
 
   /** A turn that did not begin after all. False: there is another one already. */
   giveBack(turn: TurnCall): boolean {
-    if (!this.isMissing || this.#foreseen === null || this.#isOver) return false
+    if (this.#foreseen === null || this.#isOver) return false
+    this.#isDue = true
+    if (!this.#isMissing) return false
     const { plan } = planForeseen(this.#foreseen, this.#gateway)
     // It may have been asked to do less than what may begin by itself.
-    if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(turn.release())
+    if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(this.#release(turn))
     else this.#turn = turn
     return true
   }
 
   /** Has the next one, if there is none, when what was before it is settled. */
   renew(settled: Promise<unknown> = Promise.resolve()): void {
-    if (this.isMissing && !this.#isOver && this.#foreseen !== null) this.#have(settled)
+    if (this.#foreseen === null || this.#isOver) return
+    this.#isDue = true
+    if (this.#isMissing) this.#have(settled)
   }
 
   /**
@@ -185,15 +203,22 @@ export class AdvanceHold {
    * as it was.
    */
   async change(foreseen: Foreseen | null): Promise<RefusedAdvance | null> {
+    const field = foreseen === null ? null : tooManyIn(foreseen)
+    if (foreseen !== null && field !== null) {
+      const planned = planForeseen(foreseen, this.#gateway)
+      return refuseTurn(this.#handshake, planned, refuseTooManyModels(field), this.#gateway)
+    }
+    while (this.#pending !== null) await this.#pending
     const before = this.#foreseen
     this.#foresee(foreseen)
-    const wasHeld = this.#turn !== null
-    await this.#release()
-    const refused = await this.#admit()
-    if (refused === null) return null
-    this.#foresee(before)
-    if (wasHeld) this.renew()
-    return refused
+    this.#isDue = this.#turn !== null
+    const refusals: RefusedAdvance[] = []
+    await this.#have(this.#release(), (refused) => {
+      refusals.push(refused)
+      this.#foresee(before)
+      if (this.#isDue) this.renew()
+    })
+    return refusals[0] ?? null
   }
 
   /** The same where upstream has changed it already. */
@@ -214,7 +239,7 @@ export class AdvanceHold {
   async standBack(until: Promise<unknown>): Promise<void> {
     const turn = this.take(false)
     if (turn === null) return
-    const released = turn.release()
+    const released = this.#release(turn)
     this.renew(Promise.all([released, until]))
     await released
   }
@@ -226,15 +251,26 @@ export class AdvanceHold {
     await this.#pending
   }
 
-  #have(settled: Promise<unknown>): void {
-    const pending = settled
-      .catch(() => {})
+  get #isMissing(): boolean {
+    return this.#turn === null && this.#pending === null
+  }
+
+  /** One at a time: a second one might wait for what the first has got. */
+  #have(settled: Promise<unknown>, onRefused = this.#onRefused): Promise<void> {
+    this.#pending = settled
       .then(() => this.#admit())
+      .catch((error: unknown) => this.#refuseFor(error))
       .then((refused) => {
-        if (this.#pending === pending) this.#pending = null
-        if (refused !== null) this.#onRefused(refused)
+        this.#pending = null
+        if (refused !== null) onRefused(refused)
       })
-    this.#pending = pending
+    return this.#pending
+  }
+
+  #refuseFor(error: unknown): RefusedAdvance {
+    const { requestId } = this.#handshake.exchange
+    const refusal = explainThrown(error, requestId, this.#gateway.log)
+    return { kind: 'refused', refusal, requestId, balanceNanos: null }
   }
 
   #foresee(foreseen: Foreseen | null): void {
@@ -252,16 +288,15 @@ export class AdvanceHold {
       // Meanwhile it may have become something else, or another one was had.
       const isWanted = changes === this.#changes
       if (admitted.kind === 'refused') {
-        if (isWanted) return admitted
+        if (isWanted && this.#turn === null) return admitted
       } else if (isWanted && !this.#isOver && this.#turn === null) this.#turn = admitted.turn
-      else await admitted.turn.release()
+      else await this.#release(admitted.turn)
     }
     return null
   }
 
-  async #release(): Promise<void> {
-    const turn = this.#turn
-    this.#turn = null
-    await turn?.release()
+  /** Resolves when it is given back, or cannot be. */
+  async #release(turn = this.take(false)): Promise<void> {
+    if (turn !== null) await this.#settlements.add(turn.release())
   }
 }

@@ -3,9 +3,6 @@ import { limits } from '../kernel/limits.ts'
 import { type KeyStore, keyStatus } from '../keys/key-store.ts'
 import { LiveSessions } from './session-clocks.ts'
 
-/** That are asked about at a time. */
-const KEYS_AT_ONCE = 16
-
 /** So that the close frame has left when connections are cut. */
 const CLOSE_BEFORE_MS = 250
 
@@ -86,7 +83,7 @@ export class OpenSockets {
         for (const session of sessions) session.revoked()
       }
     }
-    await Promise.all(Array.from({ length: KEYS_AT_ONCE }, lookInTurn))
+    await Promise.all(Array.from({ length: limits.socketKeysAtOnce }, lookInTurn))
     if (this.#sessions.size > 0) this.#lookLater()
     else this.#sweep = null
   }

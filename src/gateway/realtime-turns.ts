@@ -44,8 +44,8 @@ import {
 interface Running extends BegunResponse {
   /** Null while it is being admitted, because upstream began it and nothing was held for it. */
   turn: TurnCall | null
-  /** What it has used, if it has ended meanwhile. */
-  used: Usage | null
+  /** If it has ended meanwhile: what it has used, and how. */
+  ended: { readonly used: Usage; readonly end: CallEnd | undefined } | null
   /** Nobody asked for it, and the client had left when it began. */
   readonly isUnheard: boolean
 }
@@ -74,6 +74,8 @@ export class RealtimeTurns implements SocketMeter {
   readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
   readonly #usages = new ResponseUsages()
   readonly #eventIds = new EventIds()
+  /** The client asks for a response, which waits for its hold or to be sent. */
+  #isAsking = false
   /** As upstream shows it. */
   #modelShown: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
@@ -170,9 +172,10 @@ export class RealtimeTurns implements SocketMeter {
   #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
     this.#eventIds.add(event.eventId)
     if (event.type === 'response.create') return this.#decideCreate(event, payload)
-    if (event.session !== null) return this.#decideUpdate(event, event.session, payload)
     const isCommit = event.type === 'input_audio_buffer.commit'
     const isAppend = event.type === 'input_audio_buffer.append'
+    if (event.session !== null && !isCommit && !isAppend)
+      return this.#decideUpdate(event, event.session, payload)
     if ((isCommit || isAppend) && this.#transcripts.isFull) return this.#refuseMore(event)
     if (isCommit) return { kind: 'pass', sent: () => this.#transcripts.commit(event.eventId) }
     const ms = this.#read(event, payload)
@@ -235,19 +238,26 @@ export class RealtimeTurns implements SocketMeter {
     const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
     const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
     if (this.#open >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
+    this.#isAsking = true
     const turn = await this.#holdFor(planned)
     if (!('call' in turn)) {
+      this.#isAsking = false
+      this.#renew()
       if (turn.kind !== 'refused') return { kind: 'dropped' }
       return refusedBy(turn, eventId)
     }
     return {
       kind: 'pass',
       sent: () => {
+        this.#isAsking = false
         turn.sent(payload, null)
         this.#read(event, payload)
         this.#asked.add({ turn, eventId, model, isBeside })
       },
-      unsent: () => this.#giveBack(turn),
+      unsent: () => {
+        this.#isAsking = false
+        this.#giveBack(turn)
+      },
     }
   }
 
@@ -260,11 +270,9 @@ export class RealtimeTurns implements SocketMeter {
       this.#giveBack(advance)
       return refuseTurn(this.#handshake, planned, refusal, this.#gateway)
     }
-    await advance?.release()
+    if (advance !== null) await this.#settlements.add(advance.release())
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
-    if (admitted.kind === 'admitted') return admitted.turn
-    if (advance !== null) this.#responses.renew()
-    return admitted
+    return admitted.kind === 'admitted' ? admitted.turn : admitted
   }
 
   async #refuseKey(): Promise<Refusal | null> {
@@ -326,7 +334,7 @@ export class RealtimeTurns implements SocketMeter {
     const model = this.#modelShown ?? this.#foreseen.model
     const models = modelAsked === undefined ? [model] : [model, modelAsked]
     const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    return { turn, used: null, isUnheard: false, models, soundBytes: 0, writtenBytes: 0, ...came }
+    return { turn, ended: null, isUnheard: false, models, soundBytes: 0, writtenBytes: 0, ...came }
   }
 
   /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
@@ -334,11 +342,13 @@ export class RealtimeTurns implements SocketMeter {
     const turn = await this.#responses.takeOrAdmit(this.#foreseen)
     if (turn === null) {
       this.#running.delete(id)
+      this.#renew()
       return
     }
     turn.responseId = id
     running.turn = turn
-    if (running.used !== null) this.#use(id, running, running.used)
+    const { ended } = running
+    if (ended !== null) this.#use(id, running, ended.used, ended.end)
   }
 
   #said({ type, responseId, deltaBytes }: SessionEvent, payload: Buffer): void {
@@ -367,12 +377,18 @@ export class RealtimeTurns implements SocketMeter {
 
   /** Settles it, and has the next hold for what may begin. */
   #use(id: string, running: Running, used: Usage, end?: CallEnd): void {
-    running.used = used
+    running.ended = { used, end }
     const { turn } = running
     if (turn === null) return
     this.#running.delete(id)
     if (id !== '') this.#settledIds.add(id)
-    this.#responses.renew(this.#settlements.add(turn.endWith(used, end)))
+    this.#renew(this.#settlements.add(turn.endWith(used, end)))
+  }
+
+  /** Where a response runs, or may begin with a hold of its own, the next would wait for that, and the client for both. */
+  #renew(settled?: Promise<void>): void {
+    if (this.#isAsking || this.#asked.mayBegin || this.#running.size > 0) return
+    this.#responses.renew(settled)
   }
 }
 

@@ -169,6 +169,12 @@ export function refuseTooManyTurns(): Refusal {
   return refuse('too_many_calls', message)
 }
 
+/** `param`: where it was named. */
+export function refuseTooManyModels(param: string): Refusal {
+  const message = `This session was asked to go by ${limits.modelsPerSessionMax} other models already; ${param} names one more.`
+  return refuse('bad_request', message, { param })
+}
+
 export function refuseUnconfigured(surface: Surface): Refusal {
   const { key, url } = SURFACES[surface].upstream.variables
   const message = `No upstream is configured for this surface. Its operator sets ${key} (or ${url}).`

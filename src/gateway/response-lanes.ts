@@ -40,23 +40,8 @@ interface Unasked {
   bytes: number
 }
 
-/** Turns that were answered with an error and are kept. Beyond it the oldest is settled. */
-const REJECTED_MAX = 8
-
-/** Lanes in which nothing runs and that are remembered, with their last request. */
-const IDLE_LANES_MAX = 4
-
-/** Responses that have ended and are known again. */
-const ENDED_IDS_MAX = 256
-
 /** The status of a turn that upstream has never begun, where it says none. */
 const UNANSWERED = 400
-
-/** A request up to this size is kept for as long as its turn lasts, in case its tokens have to be counted. */
-const KEPT_BYTES_MAX = 64 * 1024
-
-/** What of such a response is kept. Beyond it the socket closes. */
-const UNASKED_BYTES_MAX = 1024 * 1024
 
 /** The turns of a socket of `/v1/responses`. */
 export class ResponseLanes implements SocketMeter {
@@ -73,7 +58,7 @@ export class ResponseLanes implements SocketMeter {
   #errors = 0
   /** Turns that seem to have ended without saying so. */
   readonly #failing = new Map<Sent, NodeJS.Timeout>()
-  readonly #endedIds = new RecentIds(ENDED_IDS_MAX)
+  readonly #endedIds = new RecentIds(limits.endedIdsMax)
   #unasked: Unasked[] = []
   #socket: MeteredSocket | null = null
   #running = 0
@@ -186,7 +171,7 @@ export class ResponseLanes implements SocketMeter {
 
   #plan(facts: RequestFacts, payload: Buffer, lane: string): PlannedTurn {
     const lengthBytes = payload.length + (this.#lanes.get(lane)?.keptBytes ?? 0)
-    const pieces = payload.length <= KEPT_BYTES_MAX ? payload : null
+    const pieces = payload.length <= limits.turnKeptBytesMax ? payload : null
     const request = { pieces, lengthBytes, isForm: false, audioMs: null, speech: null }
     const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
     return this.#planned({ read, request, endpoint: ENDPOINT })
@@ -314,7 +299,7 @@ export class ResponseLanes implements SocketMeter {
     sent.turn.observe(payload)
     this.#settle(sent)
     this.#forgetRejected()
-    if (this.#lanes.size > IDLE_LANES_MAX) this.#forgetAnother(null)
+    if (this.#lanes.size > limits.idleLanesMax) this.#forgetAnother(null)
   }
 
   /** An error answers a message that waits, where there is one; else it may have ended what runs. */
@@ -377,7 +362,7 @@ export class ResponseLanes implements SocketMeter {
 
   /** Where nothing is open, nothing begins any more that they could be needed for. */
   #forgetRejected(): void {
-    const keptMax = this.#running === 0 ? 0 : REJECTED_MAX
+    const keptMax = this.#running === 0 ? 0 : limits.rejectedTurnsMax
     while (this.#rejected.length > keptMax) {
       const rejected = this.#rejected.shift()
       if (rejected !== undefined) this.#settlements.add(rejected.sent.turn.reject(rejected.status))
@@ -429,7 +414,7 @@ export class ResponseLanes implements SocketMeter {
     if (unasked === undefined) return false
     unasked.events.push(payload)
     unasked.bytes += payload.length
-    if (unasked.bytes > UNASKED_BYTES_MAX) this.#socket?.close(1013, 'The gateway cannot keep up.')
+    if (unasked.bytes > limits.unaskedBytesMax) this.#socket?.close(1013, 'The gateway cannot keep up.')
     return true
   }
 }

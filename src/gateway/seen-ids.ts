@@ -1,3 +1,5 @@
+import { limits } from '../kernel/limits.ts'
+
 /** Ids that were seen. Beyond so many the oldest is forgotten. */
 export class RecentIds {
   readonly #max: number
@@ -18,18 +20,16 @@ export class RecentIds {
   }
 }
 
-/** Beyond it none is taken for unique. */
-const EVENT_IDS_MAX = 4096
-
 /** The ids that a client gives its messages. An error names one, and clients may provoke errors under the id of another message. */
 export class EventIds {
   readonly #times = new Map<string, number>()
 
   add(id: string | null): void {
-    if (id !== null && this.#times.size <= EVENT_IDS_MAX) this.#times.set(id, (this.#times.get(id) ?? 0) + 1)
+    if (id !== null && this.#times.size <= limits.clientIdsMax)
+      this.#times.set(id, (this.#times.get(id) ?? 0) + 1)
   }
 
   isUnique(id: string | null): boolean {
-    return id !== null && this.#times.size <= EVENT_IDS_MAX && this.#times.get(id) === 1
+    return id !== null && this.#times.size <= limits.clientIdsMax && this.#times.get(id) === 1
   }
 }

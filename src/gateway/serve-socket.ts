@@ -14,6 +14,7 @@ import { deny } from './ended-call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { RealtimeTurns } from './realtime-turns.ts'
+import { explainThrown } from './refusals.ts'
 import { ResponseLanes } from './response-lanes.ts'
 import { LiveClock, TranslationClock } from './session-clocks.ts'
 import type { RefusedTurn, SocketMeter } from './socket-meter.ts'
@@ -119,6 +120,7 @@ export async function serveSocket(
     decode: (work) => decoding.take(share, exchange, work),
     takeMemory: (bytes) => room.tryMemory(bytes, share),
     giveMemoryBack: (bytes) => room.giveMemoryBack(bytes, share),
+    failed: (error) => explainThrown(error, requestId, gateway.log),
     errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
   })
   gateway.sockets.add(session, handshake.admission)

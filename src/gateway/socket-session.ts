@@ -26,6 +26,8 @@ interface SessionParts {
   /** Takes and gives back memory for messages that wait; false where there is none. */
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
+  /** The meter could not end. */
+  failed(error: unknown): void
   /** The text of the event that tells a refusal. */
   errorEvent(
     refusal: Refusal,
@@ -413,7 +415,8 @@ export class SocketSession {
   #finish(abandoned: boolean): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#meter.end(abandoned).finally(() => {
+    const ended = this.#meter.end(abandoned).catch((error: unknown) => this.#parts.failed(error))
+    ended.finally(() => {
       this.#seen.dispose()
       this.#inbox.dispose()
       this.#isSettled = true

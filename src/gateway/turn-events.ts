@@ -12,10 +12,7 @@ const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
  * Events are read some at a time: most have a few hundred bytes, and what reads them has left the processor's caches when the next
  * one of a socket comes. One by one they took three times as long.
  */
-const BATCH_BYTES = 16 * 1024
-
-/** Where the events of a batch are put together, of one turn after the other. */
-const joined = Buffer.allocUnsafeSlow(BATCH_BYTES)
+const BATCH_BYTES = 8 * 1024
 
 /** What has waited for this long was a pause of the model's, which is to be seen when it was. */
 const BATCH_MS = 500
@@ -27,7 +24,7 @@ export class TurnEvents {
   readonly #silence: Silence
   #meter: Meter = new SilentMeter()
   /** What was not read yet, and when the last of it came. */
-  #batch: Buffer[] = []
+  #batch: Buffer | null = null
   #batchBytes = 0
   #cameMs = 0
 
@@ -62,8 +59,12 @@ export class TurnEvents {
     this.#cameMs = nowMs
     if (bytes > BATCH_BYTES) this.#read(Buffer.concat([DATA, inOneLine(event), EVENT_END]))
     else {
-      // A small piece of a large read would keep all of it.
-      this.#batch.push(event.buffer.byteLength > BATCH_BYTES ? Buffer.from(event) : event)
+      // Copied: to keep the events themselves is thousands of objects, which the garbage collector's threads moved about.
+      this.#batch ??= Buffer.allocUnsafeSlow(BATCH_BYTES)
+      const at = this.#batchBytes
+      this.#batch.set(DATA, at)
+      this.#batch.set(inOneLine(event), at + DATA.length)
+      this.#batch.set(EVENT_END, at + DATA.length + event.length)
       this.#batchBytes += bytes
     }
   }
@@ -78,21 +79,15 @@ export class TurnEvents {
   /** What they have said, and how long they showed nothing that the model wrote. */
   end(whole: boolean): { readonly metered: Metered; readonly silentMs: number } {
     this.#flush()
+    this.#batch = null
     return { silentMs: this.#silence.until(this.#clock.monotonicMs()), metered: this.#meter.end(whole) }
   }
 
   #flush(): void {
-    if (this.#batchBytes === 0) return
-    let at = 0
-    for (const event of this.#batch) {
-      joined.set(DATA, at)
-      joined.set(inOneLine(event), at + DATA.length)
-      joined.set(EVENT_END, at + DATA.length + event.length)
-      at += event.length + FRAMING_BYTES
-    }
-    this.#batch = []
+    if (this.#batch === null || this.#batchBytes === 0) return
+    const batch = this.#batch.subarray(0, this.#batchBytes)
     this.#batchBytes = 0
-    this.#read(joined.subarray(0, at))
+    this.#read(batch)
   }
 
   #read(framed: Buffer): void {

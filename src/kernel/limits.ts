@@ -1,3 +1,5 @@
+import { socketLimits } from './socket-limits.ts'
+
 /**
  * Every limit of the service in one place, each with what happens when it is reached.
  * A limit that a deployment may want to change is also a key of the configuration file; these are the defaults.
@@ -425,19 +427,7 @@ export const limits = {
   /** How long a secret signs on that `rotate-secret` has replaced. A third rotation in this time: 409. */
   webhookOldSecretMs: 24 * 60 * 60_000,
 
-  /**
-   * WebSockets. The handshake upstream: beyond it 504. A message that waits until it is whole and judged: beyond it the socket closes
-   * (1009). What is read ahead while one is judged: then the client waits. Turns under way on one: beyond it `too_many_calls`. After how
-   * long a turn counts as ended that seems to have, how often keys of open sockets are looked at, and how long a close may take.
-   */
-  socketHandshakeMs: 10_000,
-  socketMessageBytesMax: 64 * MiB,
-  socketAheadBytesMax: MiB,
-  socketAheadMessagesMax: 64,
-  turnsPerSocketMax: 64,
-  silentTurnMs: 10_000,
-  socketKeyLookMs: 2_000,
-  socketCloseMs: 2_000,
+  ...socketLimits,
 
   /** How long running streams may go on after SIGTERM. Then they are cut. */
   drainMs: 30_000,

@@ -57,13 +57,18 @@ class PretendConnection {
 interface SessionOptions {
   readonly extensions?: Extensions | null
   readonly memoryBytesMax?: number
+  end?(): Promise<void>
 }
 
 /** A session whose messages are judged so, with so many turns under way. */
 function openSession(
   judge: () => Verdict | Promise<Verdict> = () => ({ kind: 'pass' }),
   running = 0,
-  { extensions = null, memoryBytesMax = limits.socketMessageBytesMax }: SessionOptions = {},
+  {
+    extensions = null,
+    memoryBytesMax = limits.socketMessageBytesMax,
+    end = async () => {},
+  }: SessionOptions = {},
 ) {
   const [client, upstream] = [new PretendConnection(), new PretendConnection()]
   const memory = { takenBytes: 0 }
@@ -74,8 +79,9 @@ function openSession(
     observe() {},
     paused() {},
     readOnMs: () => (running === 0 ? 0 : limits.readOnMs),
-    end: async () => {},
+    end,
   }
+  const failures: unknown[] = []
   const session = new SocketSession({
     client: client as unknown as RawConnection,
     upstream: upstream as unknown as RawConnection,
@@ -90,10 +96,11 @@ function openSession(
     giveMemoryBack(bytes) {
       memory.takenBytes -= bytes
     },
+    failed: (error) => failures.push(error),
     errorEvent: () => '{"type":"error"}',
   })
   session.start()
-  return { session, client, upstream, memory }
+  return { session, client, upstream, memory, failures }
 }
 
 const text = (payload: string) => wireOf('client', { opcode: 1, payload })
@@ -221,4 +228,12 @@ test('a message for which there is no memory when it is inflated closes the sock
   assert.equal(judged, 0)
   assert.ok(upstream.written.every((frame) => opcodeOf(frame) === 8))
   assert.equal(memory.takenBytes, 0)
+})
+
+test('a socket whose meter cannot end is over all the same, and that is told', async () => {
+  const defect = new Error('the store refused it')
+  const { session, client, failures } = openSession(undefined, 0, { end: () => Promise.reject(defect) })
+  client.destroy()
+  await session.ended
+  assert.deepEqual(failures, [defect])
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { TurnCall } from '../../src/gateway/turn-call.ts'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { append } from './metered-socket.ts'
@@ -18,8 +19,8 @@ interface Bench extends RawSocket {
   readonly keyId: string
 }
 
-async function open(target: string, session: object): Promise<Bench> {
-  const { id: keyId, key } = await bench.gateway.createKey('faults', { monthly_budget_usd: 5 })
+async function open(target: string, session: object, capUsd = 5): Promise<Bench> {
+  const { id: keyId, key } = await bench.gateway.createKey('faults', { monthly_budget_usd: capUsd })
   const socket = await bench.open({ key, target })
   await socket.upstream.send(eventFrame({ type: 'session.created', session }))
   await hasMessages(socket.client, 1)
@@ -40,8 +41,8 @@ const sound = (responseId: string) =>
     delta: Buffer.alloc(48_000).toString('base64'),
   })
 
-async function inResponse(): Promise<Bench> {
-  const socket = await open('/v1/realtime?model=gpt-realtime', { model: 'gpt-realtime' })
+async function inResponse(capUsd?: number): Promise<Bench> {
+  const socket = await open('/v1/realtime?model=gpt-realtime', { model: 'gpt-realtime' }, capUsd)
   await sendThrough(socket, clientFrame({ type: 'response.create' }))
   await socket.upstream.send(eventFrame({ type: 'response.created', response: { id: 'resp_1' } }))
   await socket.upstream.send(sound('resp_1'))
@@ -179,5 +180,23 @@ test('a response is billed once, however often upstream says that it began and h
     turns.map((turn) => [dig(turn, 'cost_usd'), dig(turn, 'estimated')]),
     // 10 tokens of sound heard at $32 for a million, 20 said at $64.
     [[0.0016, false]],
+  )
+})
+
+test('a response that upstream began by itself is ended as cut, though it was cut before it was admitted', async (t) => {
+  const socket = await inResponse(0.05)
+  await socket.upstream.send(eventFrame({ type: 'response.created', response: { id: 'resp_2' } }))
+  await until('it waits', async () => {
+    const path = `/v1/keys/${socket.keyId}/requests?state=waiting`
+    return digList(await bench.gateway.manage('GET', path), 'data').length === 1
+  })
+  const { mock } = t.mock.method(TurnCall.prototype, 'endWith')
+  socket.upstream.socket.end()
+  await socket.client.ended
+  socket.client.socket.destroy()
+  assert.equal((await billed(socket.keyId)).length, 2)
+  assert.deepEqual(
+    mock.calls.map((call) => call.arguments[1]?.kind),
+    ['cut', 'cut'],
   )
 })

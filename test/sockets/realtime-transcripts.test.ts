@@ -81,25 +81,35 @@ test('each piece of what is said has a hold, and none goes that nothing is left 
   assert.ok(spentUsd >= 1 && spentUsd < 1.06, `${spentUsd} dollars of 1`)
 })
 
-test('nothing more is heard while as much is being written down as may be', async () => {
-  const { socket, left } = await open({ monthly_budget_usd: 50 })
-  for (let i = 0; i <= limits.turnsPerSocketMax; i++) socket.send(COMMIT)
-  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'too_many_calls')
-  assert.equal(commitsReached(), limits.turnsPerSocketMax)
-  await left()
-})
+/** A member that has no place in these messages does not make them updates. */
+for (const [how, more] of [
+  ['', {}],
+  [', also where a session is in the message', { session: {} }],
+] as const) {
+  test(`nothing more is heard while as much is being written down as may be${how}`, async () => {
+    const { socket, left } = await open({ monthly_budget_usd: 50 })
+    for (let i = 0; i <= limits.turnsPerSocketMax; i++) socket.send({ ...COMMIT, ...more })
+    socket.send({ type: 'session.update', session: writtenBy('whisper-1') })
+    const isTold = (event: unknown) => ['error', 'session.updated'].includes(String(dig(event, 'type')))
+    const told = (await socket.takeUntil(isTold)).at(-1)
+    assert.equal(dig(told, 'error.code'), 'too_many_calls')
+    await socket.takeType('session.updated')
+    assert.equal(commitsReached(), limits.turnsPerSocketMax)
+    await left()
+  })
 
-test('what was said and not written down is paid for by its length when the client leaves, all of it', async () => {
-  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
-  for (let i = 0; i < 30; i++) {
-    socket.send(append(1_000))
-    socket.send(COMMIT)
-  }
-  for (let i = 0; i < 30; i++) await socket.takeType('input_audio_buffer.committed')
-  await left()
-  const costs = await upstream.costs(id)
-  assert.deepEqual(costs, Array(30).fill(['whisper-1', 0.0001]))
-})
+  test(`what was said and not written down is paid for by its length when the client leaves, all of it${how}`, async () => {
+    const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+    for (let i = 0; i < 30; i++) {
+      socket.send({ ...append(1_000), ...more })
+      socket.send({ ...COMMIT, ...more })
+    }
+    for (let i = 0; i < 30; i++) await socket.takeType('input_audio_buffer.committed')
+    await left()
+    const costs = await upstream.costs(id)
+    assert.deepEqual(costs, Array(30).fill(['whisper-1', 0.0001]))
+  })
+}
 
 test('what was said and taken back is paid for by its length, and expected no more', async () => {
   const { id, socket, left } = await open({ monthly_budget_usd: 50 })

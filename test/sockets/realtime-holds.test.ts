@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { TurnCall } from '../../src/gateway/turn-call.ts'
+import { limits } from '../../src/kernel/limits.ts'
+import { dig, digList } from '../simulator/dig.ts'
+import type { SocketClient } from '../simulator/socket-client.ts'
+import { createLogLines } from '../support/log-lines.ts'
+import { until } from '../support/until.ts'
+import { type PlayedUpstream, playUpstream, usageOf } from './played-upstream.ts'
+
+const PATH = '/v1/realtime?model=gpt-realtime'
+
+const { log, lines } = createLogLines()
+let upstream: PlayedUpstream
+let finish = (_id: string): void => undefined
+before(async () => {
+  const session = { type: 'realtime', model: 'gpt-realtime' }
+  upstream = await playUpstream({ type: 'session.created', session }, { log })
+  let begun = 0
+  upstream.answer = (message, say) => {
+    const type = dig(message, 'type')
+    finish = (id) =>
+      say({ type: 'response.done', response: { id, status: 'completed', usage: usageOf(200, 100) } })
+    if (type === 'open') begun = 0
+    if (type === 'response.create') say({ type: 'response.created', response: { id: `resp_${++begun}` } })
+    else say({ type: 'heard', what: type })
+  }
+})
+after(() => upstream.close())
+
+/** A session whose hold is more than all that its key may spend. */
+async function openPoor(): Promise<{ id: string; socket: SocketClient }> {
+  const { id, key } = await upstream.gateway.createKey('poor', { monthly_budget_usd: 0.05 })
+  const socket = await upstream.open(PATH, key)
+  await socket.takeType('session.created')
+  socket.send({ type: 'open' })
+  await socket.takeType('heard')
+  return { id, socket }
+}
+
+const waits = (id: string) =>
+  until('it waits', async () => {
+    const waiting = await upstream.gateway.manage('GET', `/v1/keys/${id}/requests?state=waiting`)
+    return digList(waiting, 'data').length === 1
+  })
+
+async function leave(id: string, { ws, closed }: SocketClient): Promise<void> {
+  ws.close()
+  await closed()
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
+}
+
+test('an update that waits for the hold of a response goes when that has ended, and what is behind it too', async () => {
+  const { id, socket } = await openPoor()
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.send({ type: 'session.update', session: { model: 'gpt-4o-realtime-preview' } })
+  await waits(id)
+  finish('resp_1')
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'session.update')
+  socket.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'input_audio_buffer.append')
+  await leave(id, socket)
+})
+
+test('an update that is refused when the response has ended leaves the session its hold', async () => {
+  const { id, socket } = await openPoor()
+  const heldUsd = await upstream.heldUsd(id)
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.send({ type: 'session.update', session: { model: 'gpt-4o-realtime-preview' } })
+  await waits(id)
+  await upstream.gateway.manage('PATCH', `/v1/keys/${id}`, { allowed_models: ['gpt-realtime'] })
+  finish('resp_1')
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
+  await until('it is held', async () => (await upstream.heldUsd(id)) === heldUsd)
+  await leave(id, socket)
+})
+
+test('a response that waits for the hold of another can be cancelled when it runs', async () => {
+  const { id, socket } = await openPoor()
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.send({ type: 'response.create', response: { conversation: 'none' } })
+  await waits(id)
+  finish('resp_1')
+  await socket.takeType('response.created')
+  socket.send({ type: 'response.cancel', response_id: 'resp_2' })
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'response.cancel')
+  const heldUsd = await upstream.heldUsd(id)
+  finish('resp_2')
+  await until('both are settled', async () => (await upstream.costs(id)).length === 2)
+  await until('there is a hold for the next', async () => (await upstream.heldUsd(id)) === heldUsd)
+  await leave(id, socket)
+})
+
+/** What a session may be asked for, and the field in which that is named. */
+const NAMING = [
+  ['session.model', (model: string) => ({ model })],
+  [
+    'session.audio.input.transcription.model',
+    (model: string) => ({ audio: { input: { transcription: { model } } } }),
+  ],
+] as const
+
+for (const [param, naming] of NAMING)
+  test(`more models than are priced for one session are refused in ${param}, and it goes on`, async () => {
+    const { id, key } = await upstream.gateway.createKey('curious')
+    const socket = await upstream.open(PATH, key)
+    const update = async (at: number) => {
+      socket.send({ type: 'session.update', event_id: `update_${at}`, session: naming(`model-${at}`) })
+      const answers = await socket.takeUntil((event) =>
+        ['heard', 'error'].includes(String(dig(event, 'type'))),
+      )
+      return answers.at(-1)
+    }
+    // Where nothing is written down yet, the first model for that is in the place of no other.
+    const accepted = limits.modelsPerSessionMax + (param === 'session.model' ? 0 : 1)
+    for (let at = 0; at < accepted; at++) assert.equal(dig(await update(at), 'type'), 'heard')
+    for (const at of [accepted, accepted + 1]) {
+      const told = await update(at)
+      assert.equal(dig(told, 'error.code'), 'bad_request')
+      assert.equal(dig(told, 'error.param'), param)
+      assert.equal(dig(told, 'error.event_id'), `update_${at}`)
+    }
+    assert.equal(dig(await update(0), 'type'), 'heard')
+    await leave(id, socket)
+  })
+
+const transcription = { model: 'whisper-1' }
+const GIVING_BACK: Readonly<Record<string, object>> = {
+  'the session is to write down too': {
+    type: 'session.update',
+    session: { audio: { input: { transcription } } },
+  },
+  'the session is to go by another model': {
+    type: 'session.update',
+    session: { model: 'gpt-4o-realtime-preview' },
+  },
+  'a response is to go by another model': {
+    type: 'response.create',
+    response: { model: 'gpt-4o-realtime-preview' },
+  },
+}
+
+for (const [when, message] of Object.entries(GIVING_BACK))
+  test(`a hold that the store does not take back when ${when} is logged, and the session goes on`, async (t) => {
+    const { id, socket } = await openPoor()
+    const { release } = TurnCall.prototype
+    const mocked = t.mock.method(TurnCall.prototype, 'release', async function (this: TurnCall) {
+      mocked.mock.restore()
+      await release.call(this)
+      throw new Error('the store refused it')
+    })
+    lines.length = 0
+    socket.send(message)
+    await socket.takeUntil((event) => ['heard', 'response.created'].includes(String(dig(event, 'type'))))
+    assert.match(lines.join(), /a turn of a socket could not be settled/)
+    if (dig(message, 'type') === 'response.create') finish('resp_1')
+    await leave(id, socket)
+  })
