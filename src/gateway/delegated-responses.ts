@@ -11,7 +11,7 @@ import type { Gateway } from './gateway.ts'
 import { readOnMs } from './leave.ts'
 import { Patience } from './patience.ts'
 import { planDelegates } from './plan-delegates.ts'
-import { refuseTooManyTurns } from './refusals.ts'
+import { refuseTooManyModels, refuseTooManyTurns } from './refusals.ts'
 import { RecentIds } from './seen-ids.ts'
 import { refusedBy, type Verdict } from './socket-meter.ts'
 import {
@@ -144,6 +144,7 @@ export class DelegatedResponses {
   async change(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
     const all = this.#with(delegates)
     if (all === this.#delegates) return null
+    if (all.length > limits.modelsPerSessionMax) return this.#refuseMore()
     const refused = await this.#advance.change(foreseenAs(() => this.#plan(all)))
     if (refused !== null) return refused
     this.#delegates = all
@@ -155,10 +156,16 @@ export class DelegatedResponses {
   async allow(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
     const all = this.#with(delegates)
     if (all === this.#delegates) return null
+    if (all.length > limits.modelsPerSessionMax) return this.#refuseMore()
     const admitted = await admitTurn(this.#handshake, withoutHold(this.#plan(all)), this.#gateway)
     if (admitted.kind === 'refused') return admitted
     if (admitted.kind === 'admitted') await admitted.turn.release()
     return null
+  }
+
+  #refuseMore(): RefusedAdvance {
+    const refusal = refuseTooManyModels('session.delegation')
+    return refuseTurn(this.#handshake, this.#plan(this.#delegates), refusal, this.#gateway)
   }
 
   /** Upstream shows these. */

@@ -216,11 +216,11 @@ export class TimedTurns implements SocketMeter {
   #settleIfDue(event: SessionEvent | null): void {
     const isLast = event?.type === 'session.closed'
     if (!isLast && !this.#clock.isDue) return
-    if (!isLast && this.#advance.isMissing && this.#delegated.isBusy) {
+    const turn = this.#advance.take(false)
+    if (turn === null && !isLast && this.#advance.pending === null && this.#delegated.isBusy) {
       this.#settlements.add(this.#settleUnheld())
       return
     }
-    const turn = this.#advance.take(false)
     const used = turn === null ? null : this.#clock.take(this.#model, false)
     if (turn === null || used === null) {
       if (turn !== null && !this.#advance.giveBack(turn)) this.#settlements.add(turn.release())

@@ -239,3 +239,17 @@ test('what others may do at a dearer tier is held for at that', async () => {
   assert.ok((await played.heldUsd(id)) > 1.5 * heldUsd)
   await played.close()
 })
+
+test('a session has so many models work that all of them can be priced', async () => {
+  const { id, key } = await upstream.gateway.createKey('live')
+  const socket = await upstream.open(PATH, key)
+  await socket.takeType('session.started')
+  for (let i = 0; i < limits.modelsPerSessionMax; i++) {
+    const responses = { model: `gpt-5.5-${i}`, service_tier: `tier-${i}` }
+    socket.send({ type: 'session.update', session: { delegation: { type: 'responses', responses } } })
+  }
+  assert.equal(dig(await socket.takeType('error'), 'error.param'), 'session.delegation')
+  assert.equal(upstream.reached.length, limits.modelsPerSessionMax - 1)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
