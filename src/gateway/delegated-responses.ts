@@ -58,7 +58,6 @@ export function delegatedBy(type: string | null): Kind | null {
 }
 
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
-const EVENTS_BYTES_MAX = 1024 * 1024
 const BEGUN_IDS_MAX = 256
 
 /** What the sockets of a session share: several may be told of the same work, and it is billed once. */
@@ -369,7 +368,7 @@ export class DelegatedResponses {
       delegated.turn.observe(event)
       return
     }
-    if (delegated.bytes > EVENTS_BYTES_MAX) delegated.bytes -= delegated.events.pop()?.length ?? 0
+    if (delegated.bytes > limits.unaskedBytesMax) delegated.bytes -= delegated.events.pop()?.length ?? 0
     delegated.bytes += event.length
     delegated.events.push(event)
   }

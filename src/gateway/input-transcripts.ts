@@ -40,9 +40,6 @@ interface TranscriptEvents {
 
 const NAME = 'conversation.item.input_audio_transcription'
 
-/** Items that are settled: what is told of them again is not billed again. */
-const WRITTEN_MAX = 256
-
 /**
  * What a session has heard is written down by a model of its own, and each piece of it is a call. It has its hold from when it
  * is all there, and nothing of the client's goes before there is one for the next.
@@ -56,7 +53,7 @@ export class InputTranscripts {
   readonly #rejected: TurnCall[] = []
   /** By their items. */
   readonly #expected = new Map<string, Heard>()
-  readonly #written = new RecentIds(WRITTEN_MAX)
+  readonly #written = new RecentIds(limits.endedIdsMax)
   /** As upstream shows it. */
   #shown: SessionSettings['transcription']
   #heardMs = 0

@@ -52,9 +52,6 @@ interface Running extends BegunResponse {
 
 const PASS: Verdict = { kind: 'pass' }
 
-/** Ids of responses that are settled: what is told of them again is not billed again. */
-const SETTLED_IDS_MAX = 256
-
 /** What is around the audio of a message that brings nothing else. */
 const AROUND_AUDIO_BYTES = 256
 
@@ -71,7 +68,8 @@ export class RealtimeTurns implements SocketMeter {
   readonly #settlements: TurnSettlements
   readonly #asked: AskedResponses
   readonly #running = new Map<string, Running>()
-  readonly #settledIds = new RecentIds(SETTLED_IDS_MAX)
+  /** What is told of these again is not billed again. */
+  readonly #settledIds = new RecentIds(limits.endedIdsMax)
   readonly #usages = new ResponseUsages()
   readonly #eventIds = new EventIds()
   /** The client asks for a response, which waits for its hold or to be sent. */

@@ -1,3 +1,4 @@
+import { limits } from '../kernel/limits.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import { isSound, type SessionEvent, soundMs } from '../providers/realtime-events.ts'
@@ -30,9 +31,6 @@ interface LiveSession {
   readonly isOlder: boolean
 }
 
-/** Beyond it the oldest that nobody meters are forgotten. */
-const SESSIONS_MAX = 10_000
-
 /** The Live sessions of this node. Several sockets may be attached to one, and it is paid for once. */
 export class LiveSessions {
   readonly #sessions = new Map<string, LiveSession>()
@@ -42,7 +40,7 @@ export class LiveSessions {
     const session = this.#sessions.get(id) ?? { meteredBy: null, settledSeconds: 0, isOlder }
     session.meteredBy ??= socket
     this.#sessions.set(id, session)
-    if (this.#sessions.size > SESSIONS_MAX) this.#forgetOne()
+    if (this.#sessions.size > limits.liveSessionsMax) this.#forgetOne()
     return session
   }
 

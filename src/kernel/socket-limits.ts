@@ -32,6 +32,8 @@ export const socketLimits = {
   unaskedBytesMax: MiB,
   /** Responses of a socket that have ended, by their ids. Beyond it the oldest is forgotten, and would be taken for a new one. */
   endedIdsMax: 256,
+  /** Live sessions whose seconds are known. Beyond it the oldest that no socket meters is forgotten. */
+  liveSessionsMax: 10_000,
   /** Messages of a client by the ids that it gave them. Beyond it an error that names one may be about any of them. */
   clientIdsMax: 4_096,
 } as const
