@@ -6,6 +6,7 @@ import { dig } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { LIVE_PER_HOUR, writeHourlyPrices } from './hourly-prices.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
+import { stopTime } from './stop-time.ts'
 
 const PATH = '/v1/live/sessions'
 const MODEL = 'gpt-5.5-pro'
@@ -91,15 +92,15 @@ for (const [what, answer] of unbegun)
     const { id, socket } = await open(50)
     await heldForOne(id)
     upstream.answer = (_message, say) => say(answer)
-    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const pass = stopTime(t)
     socket.send({ type: 'response.create', event_id: 'mine' })
     await socket.takeType(String(dig(answer, 'type')))
     await upstream.gateway.revokeKey(id)
     socket.send({ type: 'response.create', event_id: 'another' })
     await socket.takeType('error')
-    t.mock.timers.tick(limits.silentTurnMs)
+    pass(limits.silentTurnMs)
     assert.equal((await socket.closed()).code, 1008)
-    t.mock.timers.tick(limits.readOnMs)
+    pass(limits.readOnMs)
     await nothingHeld(id)
     assert.equal(await upstream.spentUsd(id), 0)
   })
@@ -109,10 +110,10 @@ test('a response that begins long after it was asked for is paid for', async (t)
   await heldForOne(id)
   const answer = upstream.answer
   upstream.answer = (_message, tell) => tell({ type: 'heard' })
-  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const pass = stopTime(t)
   socket.send({ type: 'response.create', event_id: 'mine' })
   await socket.takeType('heard')
-  t.mock.timers.tick(limits.silentTurnMs)
+  pass(limits.silentTurnMs)
   t.mock.timers.reset()
   await until('it is given up', async () => (await upstream.costs(id)).length === 1)
   upstream.answer = answer
@@ -132,10 +133,10 @@ test('what another model does when the client leaves is read to its end', async 
     end = () => tell(ended('resp_left', 1_000))
   }
   await say(began('resp_left'))
-  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const pass = stopTime(t)
   socket.ws.close(1000)
   await socket.closed()
-  t.mock.timers.tick(limits.readOnMs)
+  pass(limits.readOnMs)
   end()
   await until('it is paid for', async () => (await upstream.spentUsd(id)) === 0.03)
   await nothingHeld(id)
@@ -146,10 +147,10 @@ test('what another model does and does not end is taken to have read what the on
   await heldForOne(id)
   await say(began('resp_before'), ended('resp_before', 10_000))
   await say({ type: 'session.input_transcript.delta', delta: 'word '.repeat(8_000) }, began('resp_cut'))
-  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const pass = stopTime(t)
   socket.ws.close(1000)
   await socket.closed()
-  t.mock.timers.tick(limits.finishMs)
+  pass(limits.finishMs)
   await until('both are paid for', async () => (await upstream.costs(id)).length === 2)
   const [, cut] = await upstream.costs(id)
   // 20,000 tokens at 30 dollars a million, and a little for what it may have thought.

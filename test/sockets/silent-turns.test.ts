@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, type TestContext, test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
 import { dig } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'
@@ -7,6 +7,7 @@ import { until } from '../support/until.ts'
 import { append } from './metered-socket.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
 import { startRawBench } from './raw-bench.ts'
+import { stopTime } from './stop-time.ts'
 import { closeCodeOf, created, createFrame, delta, ended, hasMessages } from './turn-events.ts'
 
 const PATH = '/v1/realtime?model=gpt-realtime-mini'
@@ -68,12 +69,6 @@ const begins: readonly (readonly [string, Begin])[] = [
     },
   ],
 ]
-
-/** From here on time passes where it is told to. */
-function stopTime(t: TestContext) {
-  t.mock.timers.enable({ apis: ['setTimeout'] })
-  return (ms: number) => t.mock.timers.tick(ms)
-}
 
 for (const [what, begin] of begins) {
   test(`${what} keeps the socket of a revoked key open only for a while`, async (t) => {
