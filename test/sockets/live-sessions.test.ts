@@ -103,7 +103,7 @@ test('a response that the client asks a session for waits for its hold, and does
   socket.ws.terminate()
   await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
   assert.ok(delegated <= 2, `${delegated} have begun`)
-  assert.equal((await upstream.costs(id)).length, delegated)
+  await until('each is paid for', async () => (await upstream.costs(id)).length === delegated)
 })
 
 test('a response of a model that the key may not use does not begin', async () => {
