@@ -84,7 +84,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *   answer     upstream's reply, with the figures as headers or trailers
  *
  * A WebSocket is a free call until upstream answers 101. Then each of its turns is a call: response-lanes.ts,
- * realtime-turns.ts. What its turns need in advance is held before the handshake goes
+ * realtime-turns.ts, timed-turns.ts. What its turns need in advance is held before the handshake goes
  */
 async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange

@@ -1,12 +1,14 @@
 import { SOCKET_NAMES } from '../metering/request-facts.ts'
 import { readAtOnce } from '../metering/request-reader.ts'
+import { roughBodyTokens } from '../metering/rough-tokens.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
+import { usedTokens } from '../providers/live-events.ts'
 import type { Delegate } from '../providers/realtime-events.ts'
 import { holdsMore } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { planCall } from './plan.ts'
-import type { PlannedTurn } from './turn-call.ts'
+import type { PlannedTurn, TurnCall } from './turn-call.ts'
 
 /**
  * A piece of work that any of these may do, at any tier that one of its kind was set to: what it may cost is what the dearest of
@@ -41,4 +43,36 @@ function planDelegate(delegate: Delegate, handshake: PlannedCall, gateway: Gatew
   const exchange = { ...handshake.exchange, method: 'POST' }
   const call = { ...handshake, read, request, endpoint, exchange, target: { path, query: '' } }
   return { read, request, endpoint, plan: planCall(call, null, gateway) }
+}
+
+/** What other models read that work for a Live session: no message of it shows that before they have done so. */
+export class DelegatedContext {
+  /** The most that one of them had read and written when it was done. */
+  #tokens: number | null = null
+  /** What was written since, by the client or in what was said. */
+  #bytes = 0
+
+  came(bytes: number): void {
+    this.#bytes += bytes
+  }
+
+  ended(event: Buffer): void {
+    const tokens = usedTokens(event)
+    if (tokens === null) return
+    this.#tokens = Math.max(tokens, this.#tokens ?? 0)
+    this.#bytes = 0
+  }
+
+  /** One that is cut has read what the one before it had, and what came since; for the first nothing tells less than its window. */
+  boundCut(turn: TurnCall): void {
+    if (this.#tokens === null) return
+    const tokens = this.#tokens + roughBodyTokens(this.#bytes)
+    const { plan } = turn.call
+    const { bill } = plan
+    const tokensHeld = (modelServed: string | null) => {
+      const held = bill.tokensHeld(modelServed)
+      return { ...held, input: Math.min(tokens, held.input ?? tokens) }
+    }
+    turn.call = { ...turn.call, plan: { ...plan, bill: { ...bill, tokensHeld } } }
+  }
 }

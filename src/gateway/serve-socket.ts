@@ -43,10 +43,9 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
   return { ...endpoint, billing: 'free', model: named ? 'query' : 'none' }
 }
 
-/** Null for a call that is no handshake. */
-export function meterOf(call: PlannedCall, gateway: Gateway): SocketMeter | null {
-  if (call.socketId === null) return null
-  return METERS.get(call.endpoint?.template ?? '')?.(call, gateway) ?? null
+/** What knows the turns of the socket that a handshake opens. */
+export function meterOf(handshake: PlannedCall, gateway: Gateway): SocketMeter | null {
+  return METERS.get(handshake.endpoint?.template ?? '')?.(handshake, gateway) ?? null
 }
 
 /**

@@ -44,7 +44,7 @@ export class SessionDoor {
 
   /** The client is gone, or is being told to go. */
   get isLeft(): boolean {
-    return this.#socket?.isLeft === true
+    return this.#socket?.isLeft() === true
   }
 
   start(socket: MeteredSocket): void {

@@ -34,7 +34,7 @@ export type Unopened = ({ readonly kind: 'refused' } & Denial) | { readonly kind
 /** What a meter may have its socket do. */
 export interface MeteredSocket {
   /** The client is gone, or is being told to go. */
-  readonly isLeft: boolean
+  isLeft(): boolean
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void
   /** The key is not in force any more: it closes with the last turn. */

@@ -113,11 +113,8 @@ export class SocketSession {
   }
 
   start(): void {
-    const isLeft = () => this.#isClientGone || this.#closing !== null
     this.#meter.start({
-      get isLeft() {
-        return isLeft()
-      },
+      isLeft: () => this.#isClientGone || this.#closing !== null,
       close: (code, reason) => this.close(code, reason),
       refuse: (refusal, about) => this.#tell(this.#parts.errorEvent(refusal, about)),
       revoked: () => this.revoked(),

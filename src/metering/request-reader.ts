@@ -65,6 +65,16 @@ export function readerFor(
   return coding === 'identity' ? scanner : readEncoded(scanner, coding.coding)
 }
 
+/** What is read at a time of a text that is there: others come in between. */
+export const PIECE_BYTES = 1024 * 1024
+
+export async function writeInPieces(text: Buffer, write: (piece: Buffer) => unknown): Promise<void> {
+  for (let from = 0; from < text.length; from += PIECE_BYTES) {
+    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
+    await write(text.subarray(from, from + PIECE_BYTES))
+  }
+}
+
 /** What JSON says that is there as a whole. */
 export function readAtOnce(text: Buffer, names: Place): RequestFacts {
   const json = new RequestJson(names)

@@ -9,6 +9,7 @@ import {
   TEXT,
 } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
+import { PIECE_BYTES, writeInPieces } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
@@ -79,9 +80,6 @@ const MESSAGE = objectOf({
   audio: handedOver(TEXT),
 })
 
-/** What is read at a time: others come in between. */
-const PIECE_BYTES = 1024 * 1024
-
 /** Reads what decides about a message. All else, sound above all, is passed over. */
 export function sessionMessage(text: Buffer): SessionMessage | Promise<SessionMessage> {
   let handedBytes = 0
@@ -90,16 +88,12 @@ export function sessionMessage(text: Buffer): SessionMessage | Promise<SessionMe
       handedBytes += bytes.length
     },
   })
-  if (text.length > PIECE_BYTES) return inPieces(walker, text).then(() => readMessage(walker, handedBytes))
+  if (text.length > PIECE_BYTES) {
+    const read = writeInPieces(text, (piece) => walker.write(piece))
+    return read.then(() => readMessage(walker, handedBytes))
+  }
   walker.write(text)
   return readMessage(walker, handedBytes)
-}
-
-async function inPieces(walker: JsonWalker, text: Buffer): Promise<void> {
-  for (let from = 0; from < text.length; from += PIECE_BYTES) {
-    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
-    walker.write(text.subarray(from, from + PIECE_BYTES))
-  }
 }
 
 function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {

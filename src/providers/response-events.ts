@@ -1,7 +1,7 @@
 import { objectOf, scalars } from '../metering/json-place.ts'
 import { readJson } from '../metering/reply-meter.ts'
 import { type RecordsFound, type RequestFacts, SOCKET_NAMES } from '../metering/request-facts.ts'
-import { readerFor } from '../metering/request-reader.ts'
+import { readerFor, writeInPieces } from '../metering/request-reader.ts'
 import type { Endpoint } from './endpoint.ts'
 import { nameAt, objectAt } from './usage/reading.ts'
 import { watchRecords } from './watch-records.ts'
@@ -61,16 +61,10 @@ function inBoth(one: RecordsFound | null, other: RecordsFound | null): RecordsFo
   }
 }
 
-/** What is read at a time: others come in between. */
-const PIECE_BYTES = 1024 * 1024
-
 /** What a message says as a request to the endpoint. */
 export async function readRequest(payload: Buffer, endpoint: Endpoint | null): Promise<RequestFacts> {
   const reader = readerFor('application/json', undefined, watchRecords(endpoint), { names: SOCKET_NAMES })
-  for (let from = 0; from < payload.length; from += PIECE_BYTES) {
-    if (from > 0) await new Promise((resolve) => setImmediate(resolve))
-    await reader.write(payload.subarray(from, from + PIECE_BYTES))
-  }
+  await writeInPieces(payload, (piece) => reader.write(piece))
   return await reader.end()
 }
 
@@ -123,11 +117,11 @@ const TYPE_END_MAX = 96
 const QUOTE = 0x22
 
 /** How the last part began. The next one, of whichever socket, mostly begins so too. */
-let lastPartStart: Buffer = TYPE_FIRST
+let lastPartStart: Buffer | null = null
 
 /** Whether it can be told without reading it that this is a part of what runs: nearly all events are. */
 export function isPart(text: Buffer): boolean {
-  if (lastPartStart !== TYPE_FIRST && beginsWith(text, lastPartStart)) return true
+  if (lastPartStart !== null && beginsWith(text, lastPartStart)) return true
   if (!beginsWith(text, TYPE_FIRST)) return false
   let end = TYPE_FIRST.length
   while (end < TYPE_END_MAX && text[end] !== QUOTE) end++
