@@ -3,12 +3,12 @@ import { type AuditReport, runAudit } from '../../src/ledger/audit.ts'
 import type { OpenBooks } from '../../src/ledger/audited.ts'
 import type { RerateWriter } from '../../src/ledger/rerate.ts'
 import { booksIn } from '../../src/store/operations/audit-reader.ts'
-import { type Database, openPool } from '../../src/store/postgres/database.ts'
+import type { Database } from '../../src/store/postgres/database.ts'
 import { askOn, openBooks, openRerateWriter } from '../../src/store/postgres/ledger-snapshot.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from '../store/conformance/fixtures.ts'
 import { openByCallersClock } from '../store/postgres-under-test.ts'
-import { createDatabase, type TestDatabase } from '../support/postgres.ts'
+import { createDatabase, openPatientPool, type TestDatabase } from '../support/postgres.ts'
 import { type Books, present, rateAgain } from './books.ts'
 
 /** Few, so that small books have several batches of them. */
@@ -91,8 +91,7 @@ export class PostgresBooks implements Books {
   }
 
   async #work<T>(work: (db: Database) => Promise<T>): Promise<T> {
-    const settings = { deadlines: false }
-    const pool = openPool({ url: this.url, connectionsMax: 1, statementMs: 60_000, settings })
+    const pool = openPatientPool(this.url)
     try {
       return await work(pool)
     } finally {

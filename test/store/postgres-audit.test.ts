@@ -12,7 +12,6 @@ import {
 } from '../../src/ledger/rerate.ts'
 import { booksIn } from '../../src/store/operations/audit-reader.ts'
 import { sql } from '../../src/store/operations/sql.ts'
-import { openPool } from '../../src/store/postgres/database.ts'
 import {
   askAtLength,
   askOn,
@@ -24,7 +23,13 @@ import {
 import type { Store } from '../../src/store/store.ts'
 import { billed, rateAgain, rated, V1, versionJson } from '../ledger/books.ts'
 import { startPickyPooler } from '../support/picky-pooler.ts'
-import { createDatabase, createEmptyDatabase, runOn, stopPostgres } from '../support/postgres.ts'
+import {
+  createDatabase,
+  createEmptyDatabase,
+  openPatientPool,
+  runOn,
+  stopPostgres,
+} from '../support/postgres.ts'
 import { addCredit, addKey, closing, NOON } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
@@ -132,7 +137,7 @@ books('the books can be audited at length, through a pooler too, and not be writ
     assert.equal((await auditOf(snapshot.prepared)).difference, null)
     await assert.rejects(snapshot.db.query('UPDATE account SET held_nanos = 0'), /read-only transaction/)
     await snapshot.close()
-    const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
+    const db = openPatientPool(url)
     const [asked] = await askAtLength(db, sql`SELECT current_setting('statement_timeout') AS value`)
     await db.close()
     assert.equal(asked?.['value'], '0')
@@ -149,7 +154,7 @@ books(
     await runOn(url, 'ALTER TABLE call DETACH PARTITION call_2026_10')
     const { counts, monthsAway, difference } = await audit(url)
     assert.deepEqual([counts.calls, monthsAway, difference], [8, ['2026-10'], null])
-    const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
+    const db = openPatientPool(url)
     for (const [tampering, what] of [
       ["UPDATE rollup SET cost_nanos = cost_nanos + 1 WHERE day < '2026-11'", 'spent of a key month'],
       ["UPDATE key_month SET spent_nanos = 0 WHERE month = '2026-10'", 'spent of a key month'],
@@ -200,7 +205,7 @@ const TAMPERINGS: readonly (readonly [sql: string, what: string])[] = [
 ]
 
 books('whatever is tampered with, the first difference is named', async ({ url }) => {
-  const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
+  const db = openPatientPool(url)
   for (const [tampering, what] of TAMPERINGS) {
     let report: AuditReport | null = null
     const undone = db.transaction(async (tx) => {
@@ -270,7 +275,7 @@ books('calls priced again are booked once, and the books balance', async ({ url,
     await store.creditBack({ accountId: 'default', calls, reason: 'x', atMs: NOON }, null)
     assert.equal((await audit(url)).difference, null)
     for (const batchRows of [1, 2, 3]) {
-      const db = openPool({ url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } })
+      const db = openPatientPool(url)
       const { counts, difference } = await db.transaction(async (tx) =>
         auditOf(await booksIn(askOn(tx), batchRows)),
       )

@@ -4,10 +4,9 @@ import fc from 'fast-check'
 import type { Idempotency } from '../../src/kernel/idempotency.ts'
 import type { KeySuccessor } from '../../src/keys/key-store.ts'
 import { fromKept, fromKeptJson, toKept, toKeptJson } from '../../src/store/postgres/any-text.ts'
-import { openPool } from '../../src/store/postgres/database.ts'
 import { number, present } from '../../src/store/rows.ts'
 import type { Store } from '../../src/store/store.ts'
-import { createDatabase, stopPostgres } from '../support/postgres.ts'
+import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
 import { addKey, closing, digestOf, NOON, newKey, opening } from './conformance/fixtures.ts'
 import { openByCallersClock } from './postgres-under-test.ts'
 
@@ -38,9 +37,7 @@ function shared(
     const more = { clock, node: { name: 'test', alone: false, beatEveryMs: null } }
     const one = await openByCallersClock(database.url, more)
     const other = await openByCallersClock(database.url, more)
-    const db = openPool({
-      ...{ url: database.url, connectionsMax: 2, statementMs: 10_000, settings: { deadlines: false } },
-    })
+    const db = openPatientPool(database.url, 2)
 
     const waiting = async () => number(present((await db.query(WAITING))[0]), 'count')
 

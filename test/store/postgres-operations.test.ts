@@ -3,10 +3,9 @@ import { after, test } from 'node:test'
 import { StoreRefused } from '../../src/kernel/errors.ts'
 import { atomic, type Operation } from '../../src/store/operations/operation.ts'
 import { sql } from '../../src/store/operations/sql.ts'
-import { openPool } from '../../src/store/postgres/database.ts'
 import { operationsOn } from '../../src/store/postgres/run-operation.ts'
 import { present, text } from '../../src/store/rows.ts'
-import { createDatabase, stopPostgres } from '../support/postgres.ts'
+import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
 
 after(stopPostgres)
 
@@ -38,8 +37,7 @@ const operations = {
 
 test('an atomic operation is done whole or not at all, and keeps no lock while its node is paused', async () => {
   const database = await createDatabase()
-  const settings = { deadlines: false }
-  const db = openPool({ url: database.url, connectionsMax: 1, statementMs: 10_000, settings })
+  const db = openPatientPool(database.url)
   const { writeAndFail, writeAndFailInParts, idleLimit, idleLimitAlone, readAll } = operationsOn(
     db,
     operations,

@@ -3,10 +3,9 @@ import { after, test } from 'node:test'
 import type { CallFilter } from '../../src/ledger/request-log.ts'
 import { edgeSql, IN_ORDER_OF_AN_INDEX, matchingSql } from '../../src/store/operations/request-log.ts'
 import { sql } from '../../src/store/operations/sql.ts'
-import { openPool } from '../../src/store/postgres/database.ts'
 import { dialectOf, runStatement } from '../../src/store/postgres/run-operation.ts'
 import { text } from '../../src/store/rows.ts'
-import { createDatabase, stopPostgres } from '../support/postgres.ts'
+import { createDatabase, openPatientPool, stopPostgres } from '../support/postgres.ts'
 
 after(stopPostgres)
 
@@ -30,9 +29,7 @@ const dialect = dialectOf('database')
 
 test('a look at the log reads in the order of an index, and only the months it is about', async () => {
   const database = await createDatabase()
-  const db = openPool({
-    ...{ url: database.url, connectionsMax: 1, statementMs: 60_000, settings: { deadlines: false } },
-  })
+  const db = openPatientPool(database.url)
   try {
     for (const month of [1, 2, 3]) {
       const from = Date.UTC(2026, month, 1)

@@ -1,9 +1,8 @@
 import pg from 'pg'
 import { createLog } from '../../src/kernel/log.ts'
-import { openPool } from '../../src/store/postgres/database.ts'
 import { openPostgresStore, type PostgresStoreOptions } from '../../src/store/postgres/postgres-store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { createDatabase } from '../support/postgres.ts'
+import { createDatabase, openPatientPool } from '../support/postgres.ts'
 import type { Rows, StoreUnderTest } from './conformance/fixtures.ts'
 import type { MortalStore } from './conformance/simulation-run.ts'
 
@@ -71,8 +70,7 @@ export async function openTestDatabase(): Promise<OpenDatabase> {
 
 /** A reader beside the stores of a database that is there already. */
 export function openDatabaseAt(url: string): OpenDatabase {
-  const settings = { deadlines: false }
-  const reader = openPool({ url, connectionsMax: 1, statementMs: PATIENCE_MS, settings })
+  const reader = openPatientPool(url)
   return {
     url,
     query: reader.query,

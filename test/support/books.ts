@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { type Database, openPool } from '../../src/store/postgres/database.ts'
-import { runOn } from './postgres.ts'
+import type { Database } from '../../src/store/postgres/database.ts'
+import { openPatientPool, runOn } from './postgres.ts'
 import type { BooksPlace } from './test-store.ts'
 
 /** The books past the API, in either store. The tables have the same columns in both. */
@@ -23,9 +23,6 @@ export interface Books {
   close(): Promise<void>
 }
 
-/** How long a statement may take on a machine that has other things to do. */
-const PATIENCE_MS = 60_000
-
 export function openBooks({ dataDir, databaseUrl }: BooksOwner): Books {
   if (databaseUrl !== null) return openDatabase(databaseUrl)
   const file = join(dataDir, 'tollgate.db')
@@ -45,8 +42,7 @@ export function openBooks({ dataDir, databaseUrl }: BooksOwner): Books {
 }
 
 function openDatabase(url: string): Books {
-  const settings = { deadlines: false }
-  const reader = openPool({ url, connectionsMax: 1, statementMs: PATIENCE_MS, settings })
+  const reader = openPatientPool(url)
   const readOn =
     (db: Database): ReadRows =>
     async (sql) =>

@@ -4,6 +4,7 @@ import { createServer, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { openPool, type Pool } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 
 /**
@@ -128,6 +129,15 @@ export async function createDatabase(): Promise<TestDatabase> {
   template ??= makeTemplate(server)
   await template
   return createFrom(server, `TEMPLATE ${TEMPLATE} STRATEGY FILE_COPY`)
+}
+
+/** How long a test waits for a connection or a statement: the machine may have other things to do. */
+const PATIENCE_MS = 60_000
+
+/** Connections of a test's own, beside those of the stores that it is about. */
+export function openPatientPool(url: string, connectionsMax = 1): Pool {
+  const settings = { deadlines: false }
+  return openPool({ url, connectionsMax, connectMs: PATIENCE_MS, statementMs: PATIENCE_MS, settings })
 }
 
 /** A database without a schema. */
