@@ -242,10 +242,9 @@ export class SocketSession {
     this.#flow()
   }
 
-  /** The short way of what is a message and nothing else. */
+  /** The short way of what is a message and nothing else. Between messages nothing of our own waits to be written. */
   #passWhole(bytes: Buffer): boolean {
     if (this.#parts.extensions !== null || this.#isClientGone) return false
-    if (this.#closing !== null || this.#notices.length > 0) return false
     const payloadAt = this.#fromUpstream.wholeText(bytes)
     if (payloadAt === -1) return false
     if (!this.#client.write(bytes)) {

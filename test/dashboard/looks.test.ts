@@ -38,7 +38,7 @@ before(async () => {
   person = await openBrowser(gateway)
 })
 after(async () => {
-  await person.close()
+  await person?.close()
   await bench.close()
 })
 

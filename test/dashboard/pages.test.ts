@@ -30,7 +30,7 @@ before(async () => {
   person = await openBrowser(gateway)
 })
 after(async () => {
-  await person.close()
+  await person?.close()
   await receiver.close()
   await bench.close()
 })

@@ -13,7 +13,7 @@ before(async () => {
   person = await openBrowser(gateway, /401|429/)
 })
 after(async () => {
-  await person.close()
+  await person?.close()
   await bench.close()
 })
 

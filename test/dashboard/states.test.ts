@@ -12,7 +12,7 @@ before(async () => {
   person = await openBrowser(gateway, /503|ERR_INTERNET_DISCONNECTED/)
 })
 after(async () => {
-  await person.close()
+  await person?.close()
   await gateway.close()
 })
 
