@@ -15,7 +15,7 @@ import {
 } from './turn-call.ts'
 
 /** What a hold in advance is for. */
-export interface Foreseen extends Omit<SocketTurn, 'atMs'> {
+export interface Foreseen extends Omit<SocketTurn, 'atMs' | 'transcribedBy'> {
   /** Other models that may take part; null for one that is not known. */
   readonly others?: readonly (string | null)[]
   /** Models that it may go by in place of its own: one that was asked for may not be taken. The dearest is held for. */
@@ -34,7 +34,7 @@ const MODEL_UNKNOWN = 'The session does not say which model it goes by.'
 export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn {
   const { others = [], instead = [], isUnnamed = false, plan, ...foreseenTurn } = foreseen
   if (plan !== undefined) return plan()
-  const turn = { ...foreseenTurn, atMs: gateway.clock.nowMs() }
+  const turn = { ...foreseenTurn, transcribedBy: others, atMs: gateway.clock.nowMs() }
   const { model } = turn
   const { endpoint, facts } = turnRequest(turn)
   const named = model === null && isUnnamed ? others : [model, ...instead, ...others]

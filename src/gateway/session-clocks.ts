@@ -4,6 +4,12 @@ import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
 import { isSound, type SessionEvent, soundMs } from '../providers/realtime-events.ts'
 import { liveUsage, type Translated, translationUsage } from '../providers/socket-usage.ts'
 
+/** What a session goes by; of a translation, also what writes down what is heard. */
+export interface SessionModels {
+  readonly model: string | null
+  readonly transcribedBy: readonly (string | null)[]
+}
+
 /** Counts what a session uses by the time. */
 export interface SessionClock {
   /** The same for all sockets of a session; null where there is but one, or while it is not known. */
@@ -16,7 +22,7 @@ export interface SessionClock {
   sent(audioBytes: number): void
   said(event: SessionEvent): void
   /** What was used since it was last asked for; null for nothing. `isCut`: upstream will say no more. */
-  take(model: string | null, isCut: boolean): Usage | null
+  take(models: SessionModels, isCut: boolean): Usage | null
   end(): void
 }
 
@@ -104,7 +110,7 @@ export class LiveClock implements SessionClock {
     if (typeof seconds === 'number' && seconds > this.#seconds) this.#seconds = seconds
   }
 
-  take(model: string | null, isCut: boolean): Usage | null {
+  take({ model }: SessionModels, isCut: boolean): Usage | null {
     const untoldMs = Math.max(this.#sentMs, this.#saidMs)
     const isGuessed = isCut && untoldMs > 0
     const seconds = this.#seconds + (isGuessed ? untoldMs / 1_000 : 0)
@@ -121,7 +127,7 @@ export class LiveClock implements SessionClock {
   }
 }
 
-const NOTHING: Translated = { audioInMs: 0, audioOutMs: 0, textChars: 0 }
+const NOTHING: Translated = { audioInMs: 0, audioOutMs: 0, heardChars: 0, writtenChars: 0 }
 
 /** Nothing tells what a translation has used but what passed. */
 export class TranslationClock implements SessionClock {
@@ -141,17 +147,19 @@ export class TranslationClock implements SessionClock {
   }
 
   said({ type, deltaBytes }: SessionEvent): void {
-    const { audioOutMs, textChars } = this.#passed
+    const { audioOutMs, heardChars, writtenChars } = this.#passed
     if (isSound(type))
       this.#passed = { ...this.#passed, audioOutMs: audioOutMs + soundMs(deltaBytes, PCM_BYTES_PER_MS) }
-    else this.#passed = { ...this.#passed, textChars: textChars + deltaBytes }
+    else if (type.startsWith('session.input_'))
+      this.#passed = { ...this.#passed, heardChars: heardChars + deltaBytes }
+    else this.#passed = { ...this.#passed, writtenChars: writtenChars + deltaBytes }
   }
 
-  take(model: string | null): Usage | null {
+  take({ model, transcribedBy }: SessionModels): Usage | null {
     const passed = this.#passed
-    if (passed.audioInMs + passed.audioOutMs + passed.textChars === 0) return null
+    if (Object.values(passed).every((amount) => amount === 0)) return null
     this.#passed = NOTHING
-    return translationUsage(passed, model)
+    return translationUsage(passed, model, transcribedBy)
   }
 
   end(): void {}

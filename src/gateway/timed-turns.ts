@@ -20,7 +20,7 @@ import type { PlannedCall } from './call.ts'
 import { DelegatedResponses, delegatedBy } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
-import type { SessionClock } from './session-clocks.ts'
+import type { SessionClock, SessionModels } from './session-clocks.ts'
 import { type ClientEvent, SessionDoor } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
 import { TurnSettlements, withoutHold } from './turn-call.ts'
@@ -41,6 +41,8 @@ export class TimedTurns implements SocketMeter {
   readonly #settlements: TurnSettlements
   readonly #delegated: DelegatedResponses
   #modelShown: string | null = null
+  /** Undefined: one was asked for, and upstream has not said whether it takes it. */
+  #transcriptionShown: SessionSettings['transcription'] = null
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
     this.#gateway = gateway
@@ -109,7 +111,7 @@ export class TimedTurns implements SocketMeter {
   }
 
   async #settleLast(cut: CallEnd): Promise<void> {
-    const used = this.#clock.take(this.#model, true)
+    const used = this.#clock.take(this.#models, true)
     this.#clock.end()
     const last = this.#advance.take(false)
     const ended = this.#advance.end()
@@ -144,6 +146,7 @@ export class TimedTurns implements SocketMeter {
     const { others = [] } = foreseen
     const wanted = model === undefined ? foreseen : mayGoBy(foreseen, model)
     const named = transcription == null ? [] : [transcription.model]
+    if (named.length > 0 && this.#transcriptionShown === null) this.#transcriptionShown = undefined
     if (wanted === foreseen && named.every((name) => others.includes(name))) return null
     const all = [...new Set([...others, ...named])]
     const isFirst = foreseen.model === null && model !== undefined
@@ -181,8 +184,9 @@ export class TimedTurns implements SocketMeter {
     }
   }
 
-  #shown({ model, delegates }: SessionSettings): void {
+  #shown({ model, transcription, delegates }: SessionSettings): void {
     this.#modelShown = model ?? this.#modelShown
+    if (transcription !== undefined) this.#transcriptionShown = transcription
     this.#delegated.learn(delegates)
     const { foreseen } = this.#advance
     if (foreseen === null || this.#clock.isIdle) return
@@ -213,6 +217,12 @@ export class TimedTurns implements SocketMeter {
     return this.#modelShown ?? this.#foreseen.model
   }
 
+  get #models(): SessionModels {
+    const shown = this.#transcriptionShown
+    const asked = shown === undefined ? (this.#foreseen.others ?? []).slice(-1) : []
+    return { model: this.#model, transcribedBy: shown == null ? asked : [shown.model] }
+  }
+
   #settleIfDue(event: SessionEvent | null): void {
     const isLast = event?.type === 'session.closed'
     if (!isLast && !this.#clock.isDue) return
@@ -221,7 +231,7 @@ export class TimedTurns implements SocketMeter {
       this.#settlements.add(this.#settleUnheld())
       return
     }
-    const used = turn === null ? null : this.#clock.take(this.#model, false)
+    const used = turn === null ? null : this.#clock.take(this.#models, false)
     if (turn === null || used === null) {
       if (turn !== null && !this.#advance.giveBack(turn)) this.#settlements.add(turn.release())
       return
@@ -233,7 +243,7 @@ export class TimedTurns implements SocketMeter {
 
   /** What went without a hold is paid for like the rest. */
   async #settleUnheld(): Promise<void> {
-    const used = this.#clock.take(this.#model, false)
+    const used = this.#clock.take(this.#models, false)
     if (used === null) return
     const foreseen = { ...this.#foreseen, model: this.#model }
     const plan = () => withoutHold(planForeseen(foreseen, this.#gateway))

@@ -12,7 +12,7 @@ const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
  * Events are read some at a time: most have a few hundred bytes, and what reads them has left the processor's caches when the next
  * one of a socket comes. One by one they took three times as long.
  */
-const BATCH_BYTES = 8 * 1024
+const BATCH_BYTES = 32 * 1024
 
 /** What has waited for this long was a pause of the model's, which is to be seen when it was. */
 const BATCH_MS = 500

@@ -77,7 +77,7 @@ export class RawConnection {
 
   /** Closes it when all that was written has left, or after this long. What still arrives is thrown away. */
   end(timeoutMs: number): void {
-    if (this.isClosed) return
+    if (this.isClosed || this.#isDiscarding) return
     this.#isDiscarding = true
     this.resume()
     const timer = setTimeout(() => this.#socket.destroy(), timeoutMs)

@@ -19,6 +19,8 @@ export interface SocketTurn {
   readonly outputTokensMax: number | null
   /** How much audio is paid for in advance, where that is not as usual. */
   readonly audioMs?: number
+  /** Of a translation: the models that may write down what is heard; null for one that is not known. */
+  readonly transcribedBy?: readonly (string | null)[]
   readonly atMs: number
 }
 
@@ -71,9 +73,11 @@ export function turnLimits({ kind, outputTokensMax, audioMs }: SocketTurn): Requ
 }
 
 /** What is paid by the time has no bound: its hold is the price of what is used in advance. Null for other turns. */
-export function advanceUsage({ kind, model, audioMs = ADVANCE_MS }: SocketTurn): Usage | null {
+export function advanceUsage(turn: SocketTurn): Usage | null {
+  const { kind, model, audioMs = ADVANCE_MS, transcribedBy = [] } = turn
   if (kind === 'live') return liveUsage(audioMs / 1_000, 0, model)
   if (kind !== 'translation') return null
-  const textChars = Math.ceil((2 * CHARACTERS_PER_SECOND_MOST * audioMs) / 1_000)
-  return translationUsage({ audioInMs: audioMs, audioOutMs: audioMs, textChars }, model)
+  const chars = Math.ceil((CHARACTERS_PER_SECOND_MOST * audioMs) / 1_000)
+  const most = { audioInMs: audioMs, audioOutMs: audioMs, heardChars: chars, writtenChars: chars }
+  return translationUsage(most, model, transcribedBy)
 }

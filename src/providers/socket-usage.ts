@@ -1,4 +1,4 @@
-import { NO_USAGE, type Quantities, type Usage } from '../kernel/usage.ts'
+import { NO_USAGE, type Quantities, type Usage, type UsagePart } from '../kernel/usage.ts'
 import { roughBodyTokens } from '../metering/rough-tokens.ts'
 import { countHeardMs, heardTokens, isSoldByDuration, spokenTokens } from './chat/audio.ts'
 import { readTranscription } from './chat/closing-usage.ts'
@@ -171,34 +171,40 @@ export function liveUsage(seconds: unknown, settledSeconds: number, model: strin
   const settledMs = Math.round(settledSeconds * 1_000)
   if (totalMs === null || totalMs < settledMs) counts.doubt()
   const ms = Math.max(0, (totalMs ?? settledMs) - settledMs)
-  return durationUsage({ audio_input_milliseconds: ms }, model, counts.suspect)
+  const parts = [audioPart({ audio_input_milliseconds: ms })]
+  return { ...NO_USAGE, parts, modelServed: model, suspect: counts.suspect }
 }
 
 /** What passed through a socket of translations. */
 export interface Translated {
   readonly audioInMs: number
   readonly audioOutMs: number
-  /** Of transcripts, of what was said and of its translation. */
-  readonly textChars: number
+  /** Of transcripts: of what was said, and of its translation. */
+  readonly heardChars: number
+  readonly writtenChars: number
 }
 
-/** No event of translations states usage, so it is told by what passed. */
+/** No event of translations states usage, so it is told by what passed. `transcribedBy`: what is heard, these models write down. */
 export function translationUsage(
-  { audioInMs, audioOutMs, textChars }: Translated,
+  { audioInMs, audioOutMs, heardChars, writtenChars }: Translated,
   model: string | null,
+  transcribedBy: readonly (string | null)[],
 ): Usage {
-  const quantities: Quantities = isSoldByDuration(model)
-    ? { audio_input_milliseconds: Math.ceil(audioInMs) }
-    : {
-        audio_input_tokens: heardTokens(audioInMs),
-        audio_output_tokens: spokenTokens(audioOutMs),
-        output_tokens: roughBodyTokens(textChars),
-      }
-  return durationUsage(quantities, model, true)
+  const heard = (by: string | null, written: Quantities): Quantities =>
+    isSoldByDuration(by)
+      ? { audio_input_milliseconds: Math.ceil(audioInMs) }
+      : { audio_input_tokens: heardTokens(audioInMs), ...written }
+  const translated = heard(model, {
+    audio_output_tokens: spokenTokens(audioOutMs),
+    output_tokens: roughBodyTokens(heardChars + writtenChars),
+  })
+  const transcripts = transcribedBy.map((by) =>
+    audioPart(heard(by ?? model, { output_tokens: roughBodyTokens(heardChars) }), by),
+  )
+  return { ...NO_USAGE, parts: [audioPart(translated), ...transcripts], modelServed: model, suspect: true }
 }
 
-function durationUsage(counts: Quantities, model: string | null, suspect: boolean): Usage {
+function audioPart(counts: Quantities, model: string | null = null): UsagePart {
   const quantities = quantitiesOf(counts)
-  const part = { model: null, quantities, promptTokens: quantities.audio_input_tokens ?? 0 }
-  return { ...NO_USAGE, parts: [part], modelServed: model, suspect }
+  return { model, quantities, promptTokens: quantities.audio_input_tokens ?? 0 }
 }

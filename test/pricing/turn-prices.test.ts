@@ -131,10 +131,13 @@ test('Live and translations cost their time, Live where an overlay has its price
   // Without it it costs nothing, flagged.
   assert.deepEqual(rateOf(turn('live', 'gpt-live-1'), live), { ...rated(0n), unpriced: true })
   // 30 s of $0.034 a minute
-  const passed = { audioInMs: 30_000, audioOutMs: 29_000, textChars: 500 }
-  const translated = translationUsage(passed, 'gpt-realtime-translate')
+  const passed = { audioInMs: 30_000, audioOutMs: 29_000, heardChars: 200, writtenChars: 300 }
+  const translated = translationUsage(passed, 'gpt-realtime-translate', [])
   const planned = turn('translation', 'gpt-realtime-translate')
   assert.deepEqual(rateOf(planned, translated), rated(17_000_000n))
+  // And of $1.02 an hour for the transcript of what was heard
+  const transcribed = translationUsage(passed, 'gpt-realtime-translate', ['gpt-realtime-whisper'])
+  assert.deepEqual(rateOf(planned, transcribed), rated(25_500_000n))
 })
 
 interface Held {

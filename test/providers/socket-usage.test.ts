@@ -299,14 +299,27 @@ test('the parts of a Live session are whole milliseconds and together its total'
 })
 
 test('a translation is told by the time of its audio, or by the tokens of that and its text', () => {
-  const passed = { audioInMs: 12_340, audioOutMs: 10_010, textChars: 301 }
-  const hours = translationUsage(passed, 'gpt-realtime-translate')
+  const passed = { audioInMs: 12_340, audioOutMs: 10_010, heardChars: 200, writtenChars: 101 }
+  const hours = translationUsage(passed, 'gpt-realtime-translate', [])
   assert.deepEqual(quantitiesOf(hours), { audio_input_milliseconds: 12_340 })
-  const tokens = translationUsage(passed, 'gpt-realtime-2.1')
+  const tokens = translationUsage(passed, 'gpt-realtime-2.1', [])
   assert.deepEqual(quantitiesOf(tokens), {
     audio_input_tokens: 124,
     audio_output_tokens: 201,
     output_tokens: 76,
   })
   assert.ok(hours.suspect && tokens.suspect)
+})
+
+test('what a translation hears is written down by another model, which is a part of its usage', () => {
+  const passed = { audioInMs: 12_340, audioOutMs: 10_010, heardChars: 200, writtenChars: 101 }
+  const models = ['gpt-realtime-whisper', 'gpt-4o-transcribe', null]
+  const { parts } = translationUsage(passed, 'gpt-realtime-translate', models)
+  const [, ...transcripts] = parts.map(({ model, quantities }) => ({ model, ...quantities }))
+  assert.deepEqual(transcripts, [
+    { model: 'gpt-realtime-whisper', audio_input_milliseconds: 12_340 },
+    { model: 'gpt-4o-transcribe', audio_input_tokens: 124, output_tokens: 50 },
+    // One that is not known costs what the translation does.
+    { model: null, audio_input_milliseconds: 12_340 },
+  ])
 })

@@ -44,6 +44,25 @@ test('what is translated is paid for by its length, and the bill says that it is
   await nothingHeld(pair, id)
 })
 
+test('a transcript of what is heard is held for and paid for at its own model, while upstream makes one', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 5 })
+  const before = await pair.held(id)
+  const set = (transcription: object | null) => {
+    socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
+    return socket.takeType('session.updated')
+  }
+  await set({ model: 'gpt-realtime-whisper' })
+  isNear({ list_cost_usd: (await pair.held(id)) - before }, 1.02 / 60)
+  socket.send(hear(60))
+  const [both] = await endedTurns(pair, id, 1)
+  isNear(both, usdFor(60) + 1.02 / 60)
+  await set(null)
+  socket.send(hear(60))
+  isNear((await endedTurns(pair, id, 2))[1], usdFor(60))
+  socket.ws.terminate()
+  await nothingHeld(pair, id)
+})
+
 test('past a cap nothing more is translated', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 0.001 })
   const told = socket.takeType('error')

@@ -160,6 +160,8 @@ interface Administrator {
   readonly client: pg.Client
   readonly socket: Socket
   running: number
+  /** The last of them; one waits for the other. */
+  last: Promise<unknown>
 }
 
 const administrators = new Map<string, Promise<Administrator>>()
@@ -173,7 +175,11 @@ async function administer(server: string, statement: string): Promise<void> {
   administrator.running += 1
   socket.ref()
   try {
-    await client.query(statement)
+    administrator.last = administrator.last.then(
+      () => client.query(statement),
+      () => client.query(statement),
+    )
+    await administrator.last
   } finally {
     administrator.running -= 1
     if (administrator.running === 0) socket.unref()
@@ -189,7 +195,7 @@ async function openAdministrator(server: string): Promise<Administrator> {
     forget()
     throw error
   })
-  return { client, socket, running: 0 }
+  return { client, socket, running: 0, last: Promise.resolve() }
 }
 
 async function makeTemplate(server: string): Promise<void> {
