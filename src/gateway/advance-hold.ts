@@ -125,6 +125,10 @@ export class AdvanceHold {
   #pending: Promise<void> | null = null
   /** There is to be one, also where what is being had cannot be. */
   #isDue = false
+  /** How many that have begun wait to be admitted: what is given back may be all that they wait for. */
+  #late = 0
+  /** One is to be had when they are. */
+  #isOwed = false
   #isOver = false
 
   /** `onHeld`: other calls hold what is left, until it is admitted it waits for them. */
@@ -176,12 +180,17 @@ export class AdvanceHold {
     const turn = this.take(begins)
     if (turn !== null) return turn
     const planned = planForeseen(foreseen, this.#gateway)
-    return await admitLate(this.#handshake, planned, this.#gateway, this.#isOver ? null : this.#onRefused)
+    const onRefused = this.#isOver ? null : this.#onRefused
+    this.#late += 1
+    return await admitLate(this.#handshake, planned, this.#gateway, onRefused).finally(() => {
+      this.#late -= 1
+      if (this.#isOwed) this.renew()
+    })
   }
 
-  /** A turn that did not begin after all. False: there is another one already. */
+  /** A turn that did not begin after all. False: there is another one already, or something else waits for it. */
   giveBack(turn: TurnCall): boolean {
-    if (this.#foreseen === null || this.#isOver) return false
+    if (this.#foreseen === null || this.#isOver || this.#late > 0) return false
     this.#isDue = true
     if (!this.#isMissing) return false
     const { plan } = planForeseen(this.#foreseen, this.#gateway)
@@ -195,7 +204,8 @@ export class AdvanceHold {
   renew(settled: Promise<unknown> = Promise.resolve()): void {
     if (this.#foreseen === null || this.#isOver) return
     this.#isDue = true
-    if (this.#isMissing) this.#have(settled)
+    this.#isOwed = this.#late > 0
+    if (this.#isMissing && !this.#isOwed) this.#have(settled)
   }
 
   /**

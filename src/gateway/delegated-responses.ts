@@ -102,7 +102,8 @@ export class DelegatedResponses {
   }
 
   get running(): number {
-    return this.#running.size + this.#ownAsked().filter(({ isRejected }) => !isRejected).length
+    const waitedFor = this.#ownAsked().filter(({ isRejected, patience }) => !isRejected && !patience.isLost)
+    return this.#running.size + waitedFor.length
   }
 
   /** Something has a hold, or is about to: another one of this socket might wait for that. */
@@ -224,6 +225,8 @@ export class DelegatedResponses {
     const patience = new Patience(() => {
       // It may be behind what runs.
       if (this.#running.size > 0 && !asked.isRejected) patience.renew()
+      // A decision does not tell that it has begun: it keeps its hold, and no socket that is to close waits for it.
+      else if (asked.kind === 'decisions' && !asked.isRejected) this.#settlements.add(Promise.resolve())
       else if (this.#drop(asked)) void this.#settle(asked.turn.reject(400))
     })
     const asked: Asked = { ...what, settlements: this.#settlements, patience, isRejected: false }
@@ -264,8 +267,13 @@ export class DelegatedResponses {
 
   end(cut: CallEnd): void {
     for (const [id, delegated] of this.#running) this.#end(id, delegated, cut)
-    // They were waited for.
-    for (const asked of this.#ownAsked()) if (this.#drop(asked)) this.#settlements.add(asked.turn.reject(400))
+    // They were waited for. A decision may be under way.
+    for (const asked of this.#ownAsked()) {
+      if (!this.#drop(asked)) continue
+      const { turn, kind, isRejected } = asked
+      const mayCost = kind === 'decisions' && !isRejected
+      this.#settlements.add(mayCost ? turn.end(cut) : turn.reject(400))
+    }
     this.#settlements.add(this.#advance.end())
   }
 

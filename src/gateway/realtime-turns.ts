@@ -27,7 +27,7 @@ import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
 import type { BillPlan } from './pricer.ts'
 import { explainThrown, refuseTooManyTurns } from './refusals.ts'
-import { type BegunResponse, ResponseUsages } from './response-usages.ts'
+import { type BegunResponse, promptTokens, ResponseUsages } from './response-usages.ts'
 import { EventIds, RecentIds } from './seen-ids.ts'
 import { type ClientEvent, type Cut, SessionDoor } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
@@ -48,6 +48,8 @@ interface Running extends BegunResponse {
   ended: { readonly used: Usage; readonly end: CallEnd | undefined } | null
   /** Nobody asked for it, and the client had left when it began. */
   readonly isUnheard: boolean
+  /** It is beside the conversation, and leaves that what came for it. */
+  readonly isBeside: boolean
 }
 
 const PASS: Verdict = { kind: 'pass' }
@@ -315,9 +317,9 @@ export class RealtimeTurns implements SocketMeter {
     const asked = this.#asked.takeNext()
     const turn = asked?.turn ?? this.#responses.take()
     const isUnheard = asked === null && this.#door.isLeft
-    const running = { ...this.#begin(turn, asked?.model), isUnheard }
-    // What is beside the conversation leaves it what came for it.
-    if (asked?.isBeside !== true) {
+    const isBeside = asked?.isBeside === true
+    const running = { ...this.#begin(turn, asked?.model), isUnheard, isBeside }
+    if (!isBeside) {
       this.#heardMs = 0
       this.#readBytes = 0
     }
@@ -332,7 +334,16 @@ export class RealtimeTurns implements SocketMeter {
     const model = this.#modelShown ?? this.#foreseen.model
     const models = modelAsked === undefined ? [model] : [model, modelAsked]
     const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
-    return { turn, ended: null, isUnheard: false, models, soundBytes: 0, writtenBytes: 0, ...came }
+    return {
+      turn,
+      ended: null,
+      isUnheard: false,
+      isBeside: false,
+      models,
+      soundBytes: 0,
+      writtenBytes: 0,
+      ...came,
+    }
   }
 
   /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
@@ -362,7 +373,14 @@ export class RealtimeTurns implements SocketMeter {
     if (running === null) return
     running.turn?.observe(payload)
     const used = this.#usages.ended(running, event, this.#billOf(running))
+    if (!running.isBeside && promptTokens(used) === 0) this.#leaveUnread(running)
     this.#use(event.responseId ?? '', running, used)
+  }
+
+  /** It was cancelled or failed before it has read anything: what came for it is the next one's. */
+  #leaveUnread({ heardMs, readBytes }: Running): void {
+    this.#heardMs += heardMs
+    this.#readBytes += readBytes
   }
 
   #billOf({ turn }: Running): BillPlan {

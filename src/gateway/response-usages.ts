@@ -54,7 +54,7 @@ export class ResponseUsages {
   }
 }
 
-function promptTokens(usage: Usage | null): number {
+export function promptTokens(usage: Usage | null): number {
   return usage?.parts[0]?.promptTokens ?? 0
 }
 

@@ -23,7 +23,9 @@ export interface SessionClock {
   said(event: SessionEvent): void
   /** What was used since it was last asked for; null for nothing. `isCut`: upstream will say no more. */
   take(models: SessionModels, isCut: boolean): Usage | null
-  end(): void
+  /** This socket sees nothing for a while: another one that does may count, and `takenOver` is called when it does. */
+  handOver(): void
+  takenOver: () => void
 }
 
 const DUE_SECONDS = 60
@@ -31,7 +33,9 @@ const DUE_SECONDS = 60
 /** A Live session that was seen here. */
 interface LiveSession {
   /** The socket by which it is metered. Others that look on see the same figures, and are not billed for them. */
-  meteredBy: object | null
+  meteredBy: LiveClock | null
+  /** The one that has handed it over, until another one meters it. */
+  leftBy: LiveClock | null
   settledSeconds: number
   /** Maybe it was paid for on another node, or before this one was started. */
   readonly isOlder: boolean
@@ -41,10 +45,8 @@ interface LiveSession {
 export class LiveSessions {
   readonly #sessions = new Map<string, LiveSession>()
 
-  /** It is metered by the socket, unless there is another one. */
-  join(id: string, socket: object, isOlder: boolean): LiveSession {
-    const session = this.#sessions.get(id) ?? { meteredBy: null, settledSeconds: 0, isOlder }
-    session.meteredBy ??= socket
+  join(id: string, isOlder: boolean): LiveSession {
+    const session = this.#sessions.get(id) ?? { meteredBy: null, leftBy: null, settledSeconds: 0, isOlder }
     this.#sessions.set(id, session)
     if (this.#sessions.size > limits.liveSessionsMax) this.#forgetOne()
     return session
@@ -69,6 +71,7 @@ export class LiveClock implements SessionClock {
   /** What was sent and what was said since upstream has last told. */
   #sentMs = 0
   #saidMs = 0
+  takenOver = () => {}
 
   /** `attachedTo`: the session that has begun before. It may not be shown again. */
   constructor(sessions: LiveSessions, attachedTo: string | null) {
@@ -77,7 +80,8 @@ export class LiveClock implements SessionClock {
   }
 
   get isIdle(): boolean {
-    return this.#session !== null && this.#session.meteredBy !== this
+    const meteredBy = this.#session?.meteredBy ?? null
+    return meteredBy !== null && meteredBy !== this
   }
 
   get session(): object | null {
@@ -99,9 +103,8 @@ export class LiveClock implements SessionClock {
   said({ session, usage, type, deltaBytes }: SessionEvent): void {
     this.bytesPerMs = session?.bytesPerMs ?? this.bytesPerMs
     const id = this.#attachedTo ?? session?.id
-    if (id !== undefined) this.#session ??= this.#sessions.join(id, this, this.#attachedTo !== null)
-    // Whoever meters it may have left, and the session goes on.
-    if (this.#session !== null) this.#session.meteredBy ??= this
+    if (id !== undefined) this.#session ??= this.#sessions.join(id, this.#attachedTo !== null)
+    if (this.#session?.meteredBy === null) this.#takeOver(this.#session)
     if (isSound(type)) this.#saidMs += soundMs(deltaBytes, this.bytesPerMs)
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
     this.#sentMs = 0
@@ -122,8 +125,18 @@ export class LiveClock implements SessionClock {
     return isGuessed || mayBePaid ? { ...used, suspect: true } : used
   }
 
-  end(): void {
-    if (this.#session !== null && !this.isIdle) this.#session.meteredBy = null
+  handOver(): void {
+    if (this.#session?.meteredBy !== this) return
+    this.#session.meteredBy = null
+    this.#session.leftBy = this
+  }
+
+  /** Whoever has metered it sees nothing, or has left, and the session goes on. */
+  #takeOver(session: LiveSession): void {
+    const { leftBy } = session
+    session.meteredBy = this
+    session.leftBy = null
+    if (leftBy !== this) leftBy?.takenOver()
   }
 }
 
@@ -162,5 +175,7 @@ export class TranslationClock implements SessionClock {
     return translationUsage(passed, model, transcribedBy)
   }
 
-  end(): void {}
+  handOver(): void {}
+
+  takenOver = () => {}
 }

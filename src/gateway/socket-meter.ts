@@ -54,7 +54,8 @@ export interface SocketMeter {
   judge(message: Message): Verdict | Promise<Verdict>
   /** A message of upstream's, which has been passed on. */
   observe(payload: Buffer): void
-  paused(isPaused: boolean): void
+  /** Upstream is not read. `isSlow`: because the client does not read. */
+  paused(isPaused: boolean, isSlow: boolean): void
   /** How long upstream is worth reading now that the client is gone. */
   readOnMs(): number
   /** Nothing more is observed. `abandoned`: it was us who stopped. Resolves when all turns are settled. */

@@ -70,12 +70,14 @@ export class SocketSession {
   #isUpstreamFull = false
   /** Upstream is not read. */
   #isPaused = false
+  /** The client has left without having read, so that upstream was not read either: what it has begun meanwhile is to be seen. */
+  #isCatchingUp = false
   /** Compressed messages are read later than they come: how often that is waited for. */
   #behind = 0
   #looking: Promise<void> | null = null
   #leaveTimer: NodeJS.Timeout | null = null
   /** The stall of a client that does not read. */
-  #taken = 0
+  #hasDrained = false
   #takenSinceMs = 0
   #isDraining = false
   #isRevoked = false
@@ -114,7 +116,7 @@ export class SocketSession {
 
   start(): void {
     this.#meter.start({
-      isLeft: () => this.#isClientGone || this.#closing !== null,
+      isLeft: () => (this.#isClientGone || this.#closing !== null) && !this.#isCatchingUp,
       close: (code, reason) => this.close(code, reason),
       refuse: (refusal, about) => this.#tell(this.#parts.errorEvent(refusal, about)),
       revoked: () => this.revoked(),
@@ -132,6 +134,7 @@ export class SocketSession {
       data: (chunk) => this.#clientSent(chunk),
       drained: () => {
         this.#isClientFull = false
+        this.#hasDrained = true
         this.#isDeaf = false
         this.#flow()
       },
@@ -160,9 +163,9 @@ export class SocketSession {
   }
 
   checkTime(nowMs: number): void {
-    const { bytesTaken, bytesWaiting } = this.#client
-    if (bytesWaiting === 0 || bytesTaken !== this.#taken) this.#takenSinceMs = nowMs
-    this.#taken = bytesTaken
+    // To take a byte now and then is not to read: while all else waits, upstream is not seen.
+    if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#takenSinceMs = nowMs
+    this.#hasDrained = false
     if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) this.#client.destroy()
   }
 
@@ -328,14 +331,16 @@ export class SocketSession {
     // What is refused is answered, so that a client that does not read that is not read either.
     const isDeaf = this.#isDeaf || this.#notices.length > 0
     const isAhead = this.#unread.length > 0 || this.#inbox.isFull || this.#isUpstreamFull
-    if (!this.#isClientGone && (isAhead || isDeaf)) this.#client.pause()
+    // Nor is one that lets upstream wait: what its messages have upstream begin would not be seen.
+    const isSlow = this.#isClientFull && !this.#isClientGone
+    if (!this.#isClientGone && (isAhead || isDeaf || isSlow)) this.#client.pause()
     else this.#client.resume()
-    const isPaused = (this.#isClientFull && !this.#isClientGone) || this.#behind > 0
+    const isPaused = isSlow || this.#behind > 0
     if (isPaused === this.#isPaused) return
     this.#isPaused = isPaused
     if (isPaused) this.#upstream.pause()
     else this.#upstream.resume()
-    this.#meter.paused(isPaused)
+    this.#meter.paused(isPaused, isSlow)
   }
 
   /** Its close frame had its turn: all that it sent before is upstream, or refused. */
@@ -352,7 +357,7 @@ export class SocketSession {
 
   #turnEnded(): void {
     this.#closeIfIdle()
-    if (this.#isClientGone && this.#meter.running === 0) this.#closeUpstream()
+    if (this.#isClientGone && this.#meter.running === 0 && !this.#isCatchingUp) this.#closeUpstream()
   }
 
   #closeIfIdle(): void {
@@ -370,12 +375,24 @@ export class SocketSession {
 
   /** The client is gone or is being told to go. Upstream is read on for as long as that is worth for the bill. */
   #leave(): void {
-    if (this.#isUpstreamGone) return
+    if (this.#isUpstreamGone || this.#isCatchingUp) return
+    const isBehind = this.#isClientFull
     this.#isClientFull = false
+    this.#flow()
+    if (isBehind) {
+      this.#isCatchingUp = true
+      this.#leaveTimer ??= setTimeout(() => this.#caughtUp(), limits.readOnMs)
+      return
+    }
     const ms = this.#meter.readOnMs()
     if (ms === 0) this.#closeUpstream()
     else this.#leaveTimer ??= setTimeout(() => this.#closeUpstream(), ms)
-    this.#flow()
+  }
+
+  #caughtUp(): void {
+    this.#isCatchingUp = false
+    this.#leaveTimer = null
+    this.#leave()
   }
 
   #closeUpstream(): void {

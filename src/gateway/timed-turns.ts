@@ -40,6 +40,8 @@ export class TimedTurns implements SocketMeter {
   readonly #advance: AdvanceHold
   readonly #settlements: TurnSettlements
   readonly #delegated: DelegatedResponses
+  /** Another socket meters it. */
+  #isResting = false
   #modelShown: string | null = null
   /** Undefined: one was asked for, and upstream has not said whether it takes it. */
   #transcriptionShown: SessionSettings['transcription'] = null
@@ -47,6 +49,7 @@ export class TimedTurns implements SocketMeter {
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
     this.#gateway = gateway
     this.#clock = clock
+    clock.takenOver = () => this.#rest()
     this.#last = foreseen
     this.#door = new SessionDoor(handshake, gateway, {
       pending: () => this.#advance.pending ?? this.#delegated.pending,
@@ -81,24 +84,24 @@ export class TimedTurns implements SocketMeter {
     if (this.#door.isOver) return
     const event = sessionEvent(payload)
     if (event === null) return
-    const wasIdle = this.#clock.isIdle
     this.#clock.said(event)
     if (this.#clock.session !== null) this.#delegated.join(this.#clock.session)
     if (event.session !== null) this.#shown(event.session)
     if (this.#clock.isIdle) this.#rest()
-    else if (wasIdle) this.#resume()
+    else if (this.#isResting) this.#resume()
     if (!isSound(event.type)) this.#delegated.came(event.deltaBytes)
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     this.#delegated.observe(event, payload, this.#clock.isIdle)
     this.#settleIfDue(event)
   }
 
-  paused(isPaused: boolean): void {
+  paused(isPaused: boolean, isSlow: boolean): void {
     this.#delegated.paused(isPaused)
+    if (isSlow) this.#clock.handOver()
   }
 
   readOnMs(): number {
-    return Math.max(this.#door.readOnMs(this.running), this.#delegated.readOnMs())
+    return Math.max(this.#door.readOnMs(this.running, this.#delegated.isBusy), this.#delegated.readOnMs())
   }
 
   async end(abandoned: boolean): Promise<void> {
@@ -112,7 +115,7 @@ export class TimedTurns implements SocketMeter {
 
   async #settleLast(cut: CallEnd): Promise<void> {
     const used = this.#clock.take(this.#models, true)
-    this.#clock.end()
+    this.#clock.handOver()
     const last = this.#advance.take(false)
     const ended = this.#advance.end()
     const turn =
@@ -195,16 +198,17 @@ export class TimedTurns implements SocketMeter {
     this.#followDelegates()
   }
 
-  /** Another socket meters it. */
   #rest(): void {
+    this.#isResting = true
     if (this.#advance.foreseen === null) return
     this.#last = this.#advance.foreseen
     this.#advance.follow(null)
     this.#delegated.rest()
   }
 
-  /** Whoever has metered it has left. */
+  /** Whoever has metered it has left, or does not read. */
   #resume(): void {
+    this.#isResting = false
     this.#advance.follow({ ...this.#last, model: this.#model })
     this.#followDelegates()
   }

@@ -31,11 +31,7 @@ export class RawConnection {
     return this.#isClosed || this.#socket.destroyed
   }
 
-  /** What the kernel has taken of everything sent on this connection, and what it has not taken yet. */
-  get bytesTaken(): number {
-    return this.#socket.bytesWritten - this.#socket.writableLength
-  }
-
+  /** What the kernel has not taken yet. */
   get bytesWaiting(): number {
     return this.#socket.writableLength
   }

@@ -105,6 +105,69 @@ for (const [what, answer] of unbegun)
     assert.equal(await upstream.spentUsd(id), 0)
   })
 
+/** The gateway has seen that the client is gone: what is asked later is answered later. */
+const leftBehind = (id: string) => upstream.heldUsd(id)
+
+test('a response that begins after an error about something else is paid for, though the client has left', async () => {
+  const { id, socket } = await open(50)
+  await heldForOne(id)
+  let tell = (_event: object): void => undefined
+  upstream.answer = (message, say) => {
+    tell = say
+    if (dig(message, 'type') === 'bogus') say({ type: 'error', error: { message: 'There is no such type.' } })
+  }
+  socket.send({ type: 'response.create', event_id: 'mine' })
+  socket.send({ type: 'bogus' })
+  await socket.takeType('error')
+  socket.ws.terminate()
+  await leftBehind(id)
+  tell(began('resp_error'))
+  tell(ended('resp_error', 1_000))
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  assert.deepEqual(await upstream.costs(id), [[MODEL, 0.03]])
+  await nothingHeld(id)
+})
+
+async function askToDecide() {
+  const opened = await open(1_000)
+  await heldForOne(opened.id)
+  let decided = (): void => undefined
+  upstream.answer = (_message, say) => {
+    const usage = { input_tokens: 1_000, output_tokens: 0, total_tokens: 1_000 }
+    const event = { type: 'decision.completed', decision: { model: MODEL, usage } }
+    decided = () => say({ type: 'decision.event', event })
+    say({ type: 'heard' })
+  }
+  opened.socket.send({ type: 'decision.create' })
+  await opened.socket.takeType('heard')
+  return { ...opened, decided: () => decided() }
+}
+
+test('a decision that takes long keeps its hold', async (t) => {
+  const pass = stopTime(t)
+  const { id, socket, decided } = await askToDecide()
+  const heldUsd = await upstream.heldUsd(id)
+  pass(limits.silentTurnMs)
+  assert.equal(await upstream.heldUsd(id), heldUsd)
+  decided()
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  assert.deepEqual(await upstream.costs(id), [[MODEL, 0.03]])
+  socket.ws.terminate()
+  await nothingHeld(id)
+})
+
+test('a decision that takes long and is made when the client has left is paid for', async (t) => {
+  const pass = stopTime(t)
+  const { id, socket, decided } = await askToDecide()
+  pass(limits.silentTurnMs)
+  socket.ws.terminate()
+  await leftBehind(id)
+  decided()
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  assert.deepEqual(await upstream.costs(id), [[MODEL, 0.03]])
+  await nothingHeld(id)
+})
+
 test('a response that begins long after it was asked for is paid for', async (t) => {
   const { id, socket, say } = await open(1_000)
   await heldForOne(id)

@@ -159,3 +159,36 @@ for (const [when, message] of Object.entries(GIVING_BACK))
     if (dig(message, 'type') === 'response.create') finish('resp_1')
     await leave(id, socket)
   })
+
+test('a response that waits for a hold gets the one of a response that upstream refuses', async () => {
+  const { answer } = upstream
+  const { id, socket } = await openPoor()
+  let tell = (_event: object): void => undefined
+  const done = (responseId: string) =>
+    tell({ type: 'response.done', response: { id: responseId, status: 'completed', usage: usageOf(2, 1) } })
+  upstream.answer = (message, say) => {
+    tell = say
+    if (dig(message, 'event_id') === 'second') {
+      say({ type: 'error', error: { event_id: 'second', code: 'conversation_already_has_active_response' } })
+      done('resp_first')
+    } else say({ type: 'heard' })
+  }
+  socket.send({ type: 'response.create', event_id: 'first' })
+  await socket.takeType('heard')
+  socket.send({ type: 'response.create', event_id: 'second' })
+  await waits(id)
+  // Begun by itself, it takes the hold of the first, which then has none.
+  tell({ type: 'response.created', response: { id: 'resp_heard' } })
+  tell({ type: 'response.created', response: { id: 'resp_first' } })
+  await socket.takeUntil((event) => dig(event, 'response.id') === 'resp_first')
+  done('resp_heard')
+  await socket.takeType('error')
+  await until('both are paid for', async () => {
+    const costs = await upstream.costs(id)
+    return costs.filter(([, usd]) => usd > 0).length === 2
+  })
+  socket.send({ type: 'still here' })
+  await socket.takeType('heard')
+  upstream.answer = answer
+  await leave(id, socket)
+})

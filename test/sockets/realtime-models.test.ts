@@ -194,6 +194,23 @@ test('words that are many are counted as words, also where a response beside the
   assert.ok((cut?.[1] ?? 0) > 0.15, `${cut?.[1]} dollars`)
 })
 
+test('what came for a response that is cancelled before it was read is left to the next one', async () => {
+  const { id, socket } = await open()
+  playResponses(usageOf(0, 0))
+  socket.send(say('word '.repeat(40_000)))
+  socket.send({ type: 'response.create' })
+  socket.send({ type: 'finish' })
+  await socket.takeType('response.done')
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.ws.terminate()
+  await until('it is settled', async () => (await upstream.costs(id)).length === 2)
+  const [cancelled, cut] = await upstream.costs(id)
+  assert.equal(cancelled?.[1], 0)
+  // 40,000 tokens at 4 dollars a million.
+  assert.ok((cut?.[1] ?? 0) > 0.15, `${cut?.[1]} dollars`)
+})
+
 test('a hold that is given back is only for what may begin by itself where it is enough for that', async () => {
   const { id, socket } = await open({ monthly_budget_usd: 50 })
   const heldUsd = await upstream.heldUsd(id)
