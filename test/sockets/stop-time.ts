@@ -12,9 +12,9 @@ export function stopTime(t: TestContext): (ms: number) => void {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { setTimeout: startMocked, clearTimeout: clearMocked } = globalThis
   const mocked = new WeakSet<object>()
-  const startEither = (run: () => void, ms: number) => {
-    if (!OF_SOCKETS.test(new Error('who asks').stack ?? '')) return start(run, ms)
-    const timer = startMocked(run, ms)
+  const startEither = (run: (...args: unknown[]) => void, ms: number, ...args: unknown[]) => {
+    if (!OF_SOCKETS.test(new Error('who asks').stack ?? '')) return start(run, ms, ...args)
+    const timer = startMocked(run, ms, ...args)
     mocked.add(timer)
     return timer
   }
