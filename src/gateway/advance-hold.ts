@@ -125,8 +125,8 @@ export class AdvanceHold {
   #pending: Promise<void> | null = null
   /** There is to be one, also where what is being had cannot be. */
   #isDue = false
-  /** How many that have begun wait to be admitted: what is given back may be all that they wait for. */
-  #late = 0
+  /** Those that have begun and wait to be admitted: what is given back may be all that they wait for. */
+  readonly #late: Promise<unknown>[] = []
   /** One is to be had when they are. */
   #isOwed = false
   #isOver = false
@@ -156,6 +156,11 @@ export class AdvanceHold {
     return this.#pending
   }
 
+  /** Nor while something that has begun without one waits to be admitted: it would go on to have more begun. */
+  get late(): Promise<unknown> | null {
+    return this.#late[0] ?? null
+  }
+
   /** Has the first one, before the handshake goes. Null: it is there. */
   async open(): Promise<UnadmittedTurn | null> {
     if (this.#foreseen === null) return null
@@ -181,16 +186,17 @@ export class AdvanceHold {
     if (turn !== null) return turn
     const planned = planForeseen(foreseen, this.#gateway)
     const onRefused = this.#isOver ? null : this.#onRefused
-    this.#late += 1
-    return await admitLate(this.#handshake, planned, this.#gateway, onRefused).finally(() => {
-      this.#late -= 1
+    const admitted = admitLate(this.#handshake, planned, this.#gateway, onRefused).finally(() => {
+      this.#late.splice(this.#late.indexOf(admitted), 1)
       if (this.#isOwed) this.renew()
     })
+    this.#late.push(admitted)
+    return await admitted
   }
 
   /** A turn that did not begin after all. False: there is another one already, or something else waits for it. */
   giveBack(turn: TurnCall): boolean {
-    if (this.#foreseen === null || this.#isOver || this.#late > 0) return false
+    if (this.#foreseen === null || this.#isOver || this.#late.length > 0) return false
     this.#isDue = true
     if (!this.#isMissing) return false
     const { plan } = planForeseen(this.#foreseen, this.#gateway)
@@ -204,7 +210,7 @@ export class AdvanceHold {
   renew(settled: Promise<unknown> = Promise.resolve()): void {
     if (this.#foreseen === null || this.#isOver) return
     this.#isDue = true
-    this.#isOwed = this.#late > 0
+    this.#isOwed = this.#late.length > 0
     if (this.#isMissing && !this.#isOwed) this.#have(settled)
   }
 

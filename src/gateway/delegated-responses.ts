@@ -31,6 +31,8 @@ interface Delegated {
   events: Buffer[]
   bytes: number
   end: CallEnd | null
+  /** It has failed, unless something more is heard of it. */
+  failing: Patience | null
 }
 
 /** What a client has asked for and has not begun. */
@@ -116,6 +118,10 @@ export class DelegatedResponses {
     return this.#advance.pending
   }
 
+  get late(): Promise<unknown> | null {
+    return this.#advance.late
+  }
+
   /** How long what runs is worth to be read on for when the client has left. */
   readOnMs(): number {
     const turns = [...this.#running.values()].flatMap(({ turn }) => turn ?? [])
@@ -193,7 +199,10 @@ export class DelegatedResponses {
 
   /** Judges a message that asks for one. `model`: its own, if it names one. */
   async ask(kind: Kind, model: string | undefined, eventId: string | null): Promise<Verdict> {
-    const planned = this.#planOf(kind, model === undefined ? [] : [{ kind, model, serviceTier: null }])
+    const planned = this.#planOf(
+      kind,
+      model === undefined ? [] : [{ kind, model, serviceTier: null, imageModels: [] }],
+    )
     if (this.#running.size + this.#ownAsked().length >= limits.turnsPerSocketMax)
       return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
     // It may be all that is left.
@@ -260,6 +269,8 @@ export class DelegatedResponses {
     if (running === undefined && !this.#isNew(id, isIdle)) return
     const delegated = running ?? this.#begin(id, delegationId, aboutEventId)
     this.#take(delegated, event)
+    delegated.failing?.end()
+    if (read.kind === 'failed') delegated.failing = new Patience(() => this.#end(id, delegated, COMPLETE))
     if (read.kind !== 'ended') return
     this.#context.ended(event)
     this.#end(id, delegated, COMPLETE)
@@ -307,7 +318,10 @@ export class DelegatedResponses {
       const { serviceTier } = each
       const model = each.model ?? alike[0]?.model ?? null
       const isTierKnown = serviceTier === null || alike.some((known) => known.serviceTier === serviceTier)
-      return isTierKnown && alike.some((known) => known.model === model) ? [] : [{ ...each, model }]
+      const drawing = new Set(alike.flatMap(({ imageModels }) => imageModels))
+      const isDrawingKnown = each.imageModels.every((name) => drawing.has(name))
+      const isKnown = isTierKnown && isDrawingKnown && alike.some((known) => known.model === model)
+      return isKnown ? [] : [{ ...each, model }]
     })
     return news.length === 0 ? this.#delegates : [...this.#delegates, ...news]
   }
@@ -326,7 +340,8 @@ export class DelegatedResponses {
   }
 
   #begin(id: string, delegationId: string | null, askedAs: string | null): Delegated {
-    const delegated: Delegated = { delegationId, turn: null, events: [], bytes: 0, end: null }
+    const delegated: Delegated = { delegationId, turn: null, events: [], bytes: 0, end: null, failing: null }
+    this.#context.began()
     this.#running.set(id, delegated)
     this.#work.begunIds.add(id)
     const turn = this.#holdFor('responses', askedAs)
@@ -382,6 +397,7 @@ export class DelegatedResponses {
 
   #end(id: string, delegated: Delegated, end: CallEnd): void {
     delegated.end = end
+    delegated.failing?.end()
     this.#running.delete(id)
     if (delegated.turn !== null) void this.#settle(this.#endTurn(delegated.turn, end))
   }
@@ -407,7 +423,9 @@ export class DelegatedResponses {
   #planOf(kind: Kind, own: readonly Delegate[] = []): PlannedTurn {
     const known = this.#delegates.filter((each) => each.kind === kind)
     return this.#plan(
-      known.length + own.length === 0 ? [{ kind, model: null, serviceTier: null }] : [...known, ...own],
+      known.length + own.length === 0
+        ? [{ kind, model: null, serviceTier: null, imageModels: [] }]
+        : [...known, ...own],
     )
   }
 

@@ -22,7 +22,14 @@ export function planDelegates(
   const all = delegates.flatMap((each) => {
     const alike = delegates.filter(({ kind }) => kind === each.kind)
     const tiers = new Set([null, ...alike.map(({ serviceTier }) => serviceTier)])
-    return [...tiers].map((serviceTier) => planDelegate({ ...each, serviceTier }, handshake, gateway))
+    const imageModels = [...new Set(alike.flatMap((other) => other.imageModels))]
+    return [...tiers].map((serviceTier) => {
+      const planned = planDelegate({ ...each, serviceTier, imageModels }, handshake, gateway)
+      if (imageModels.length === 0) return planned
+      // What nothing limits is not held for: it would be all that is left, for as long as the session lasts.
+      const { hold } = planDelegate({ ...each, serviceTier, imageModels: [] }, handshake, gateway).plan.bill
+      return { ...planned, plan: { ...planned.plan, bill: { ...planned.plan.bill, hold } } }
+    })
   })
   const dearest = all.reduce((a, b) => (holdsMore(b.plan.bill, a.plan.bill) ? b : a))
   const names = all.flatMap(({ plan }) => plan.models.names)
@@ -32,11 +39,16 @@ export function planDelegates(
 
 /** As if it had been asked for by HTTP: it reads what upstream keeps. */
 function planDelegate(delegate: Delegate, handshake: PlannedCall, gateway: Gateway): PlannedTurn {
-  const { kind, model, serviceTier } = delegate
+  const { kind, model, serviceTier, imageModels } = delegate
   const path = `/v1/${kind}`
   const endpoint = findEndpoint('chat', 'POST', path)
   const tier = serviceTier === null ? {} : { service_tier: serviceTier }
-  const body = Buffer.from(JSON.stringify({ model, ...tier, previous_response_id: 'live' }))
+  const tools = imageModels.map((name) => ({
+    type: 'image_generation',
+    ...(name === null ? {} : { model: name }),
+  }))
+  const drawing = tools.length === 0 ? {} : { tools }
+  const body = Buffer.from(JSON.stringify({ model, ...tier, ...drawing, previous_response_id: 'live' }))
   const facts = readAtOnce(body, SOCKET_NAMES)
   const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
   const request = { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null }
@@ -51,16 +63,23 @@ export class DelegatedContext {
   #tokens: number | null = null
   /** What was written since, by the client or in what was said. */
   #bytes = 0
+  /** Of these, what was there when the last of them has begun. */
+  #readBytes = 0
 
   came(bytes: number): void {
     this.#bytes += bytes
+  }
+
+  began(): void {
+    this.#readBytes = this.#bytes
   }
 
   ended(event: Buffer): void {
     const tokens = usedTokens(event)
     if (tokens === null) return
     this.#tokens = Math.max(tokens, this.#tokens ?? 0)
-    this.#bytes = 0
+    this.#bytes -= this.#readBytes
+    this.#readBytes = 0
   }
 
   /** One that is cut has read what the one before it had, and what came since; for the first nothing tells less than its window. */

@@ -1,4 +1,3 @@
-import type { Refusal } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { PCM_BYTES_PER_MS } from '../metering/audio-clock.ts'
@@ -10,7 +9,6 @@ import {
   soundMs,
 } from '../providers/realtime-events.ts'
 import type { Message } from '../sockets/message-reader.ts'
-import { checkKey } from './admit.ts'
 import {
   AdvanceHold,
   type Foreseen,
@@ -26,10 +24,10 @@ import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
 import type { BillPlan } from './pricer.ts'
-import { explainThrown, refuseTooManyTurns } from './refusals.ts'
+import { refuseTooManyTurns } from './refusals.ts'
 import { type BegunResponse, promptTokens, ResponseUsages } from './response-usages.ts'
 import { EventIds, RecentIds } from './seen-ids.ts'
-import { type ClientEvent, type Cut, SessionDoor } from './session-door.ts'
+import { type ClientEvent, type Cut, SessionDoor, wordBytes } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
 import {
   admitTurn,
@@ -53,9 +51,6 @@ interface Running extends BegunResponse {
 }
 
 const PASS: Verdict = { kind: 'pass' }
-
-/** What is around the audio of a message that brings nothing else. */
-const AROUND_AUDIO_BYTES = 256
 
 /**
  * The turns of a socket of `/v1/realtime`. A response may begin because the client asks for one or because upstream has
@@ -88,7 +83,10 @@ export class RealtimeTurns implements SocketMeter {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#door = new SessionDoor(handshake, gateway, {
-      pending: () => this.#responses.pending ?? this.#transcripts.advance.pending,
+      pending: () => {
+        const { advance } = this.#transcripts
+        return this.#responses.pending ?? advance.pending ?? this.#responses.late ?? advance.late
+      },
       foreseen: () => this.#foreseen,
       decide: (event, payload) => this.#decide(event, payload),
     })
@@ -187,8 +185,7 @@ export class RealtimeTurns implements SocketMeter {
   #read({ audioBytes }: ClientEvent, payload: Buffer): number {
     const ms = soundMs(audioBytes, this.#bytesPerMs)
     this.#heardMs += ms
-    if (audioBytes === 0 || payload.length - audioBytes > AROUND_AUDIO_BYTES)
-      this.#readBytes += payload.length - audioBytes
+    this.#readBytes += wordBytes(payload, audioBytes)
     return ms
   }
 
@@ -212,6 +209,8 @@ export class RealtimeTurns implements SocketMeter {
     const isMore = wanted !== before || mayBeMore(outputTokensMax, before.outputTokensMax)
     const next = isMore ? { ...wanted, outputTokensMax } : null
     const transcription = this.#transcripts.changedBy(session)
+    // Until upstream shows it, the longer reading counts.
+    this.#bytesPerMs = Math.min(this.#bytesPerMs, session.bytesPerMs ?? this.#bytesPerMs)
     this.#read(event, payload)
     if (next === null && transcription === undefined) return PASS
     return this.#update(event, next, transcription)
@@ -265,23 +264,14 @@ export class RealtimeTurns implements SocketMeter {
   async #holdFor(planned: PlannedTurn): Promise<TurnCall | UnadmittedTurn> {
     const advance = this.#responses.take()
     if (advance !== null && covers(advance.call.plan, planned.plan)) {
-      const refusal = await this.#refuseKey()
-      if (refusal === null) return advance
+      const refused = await this.#door.refuseKey(false)
+      if (refused === null) return advance
       this.#giveBack(advance)
-      return refuseTurn(this.#handshake, planned, refusal, this.#gateway)
+      return refuseTurn(this.#handshake, planned, refused.refusal, this.#gateway)
     }
     if (advance !== null) await this.#settlements.add(advance.release())
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
     return admitted.kind === 'admitted' ? admitted.turn : admitted
-  }
-
-  async #refuseKey(): Promise<Refusal | null> {
-    const { digest, exchange } = this.#handshake
-    try {
-      return (await checkKey(digest, false, exchange, this.#gateway))?.refusal ?? null
-    } catch (error) {
-      return explainThrown(error, exchange.requestId, this.#gateway.log)
-    }
   }
 
   #giveBack(turn: TurnCall): void {

@@ -15,6 +15,8 @@ export interface SessionClock {
   /** The same for all sockets of a session; null where there is but one, or while it is not known. */
   readonly session: object | null
   readonly bytesPerMs: number
+  /** What was sent and is not counted yet. */
+  readonly untoldMs: number
   /** It is billed elsewhere. */
   readonly isIdle: boolean
   /** As much was used as is paid for in advance. */
@@ -88,6 +90,10 @@ export class LiveClock implements SessionClock {
     return this.#session
   }
 
+  get untoldMs(): number {
+    return this.#sentMs
+  }
+
   get isDue(): boolean {
     return this.#seconds - this.#settledSeconds >= DUE_SECONDS
   }
@@ -147,6 +153,8 @@ export class TranslationClock implements SessionClock {
   readonly isIdle = false
   readonly session = null
   readonly bytesPerMs = PCM_BYTES_PER_MS
+  /** It is counted when it is sent. */
+  readonly untoldMs = 0
   #passed = NOTHING
 
   get isDue(): boolean {

@@ -3,21 +3,32 @@ import { limits } from '../kernel/limits.ts'
 import { ambiguityOf } from '../providers/ambiguity.ts'
 import { type SessionMessage, sessionMessage } from '../providers/realtime-events.ts'
 import type { Message } from '../sockets/message-reader.ts'
+import { checkKey } from './admit.ts'
 import { type Foreseen, planForeseen, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
+import { explainThrown } from './refusals.ts'
 import { type MeteredSocket, refusedBy, type Verdict } from './socket-meter.ts'
 import { refuseTurn } from './turn-call.ts'
 
 export type ClientEvent = SessionMessage & { readonly kind: 'event' }
+
+/** What is around the audio of a message that brings nothing else. */
+const AROUND_AUDIO_BYTES = 256
+
+/** Of what a message brings, all that is not sound. */
+export function wordBytes(payload: Buffer, audioBytes: number): number {
+  const bytes = payload.length - audioBytes
+  return audioBytes > 0 && bytes <= AROUND_AUDIO_BYTES ? 0 : bytes
+}
 
 /** How a session ends: it was us who stopped, or upstream. */
 export type Cut = CallEnd & { readonly kind: 'abandoned' | 'cut' }
 
 interface SessionParts {
   /** While it is being had, nothing of the client's goes upstream. */
-  pending(): Promise<void> | null
+  pending(): Promise<unknown> | null
   /** What is refused is recorded as this. */
   foreseen(): Foreseen
   decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict>
@@ -72,6 +83,19 @@ export class SessionDoor {
     else this.#socket?.close(1008, refusal.message)
   }
 
+  /** Null: the key is in force and, where it is asked for, has something left to pay with. */
+  async refuseKey(paid: boolean): Promise<RefusedAdvance | null> {
+    const { digest, exchange } = this.#handshake
+    const { requestId } = exchange
+    try {
+      const denial = await checkKey(digest, paid, exchange, this.#gateway)
+      return denial && { kind: 'refused', requestId, ...denial }
+    } catch (error) {
+      const refusal = explainThrown(error, requestId, this.#gateway.log)
+      return { kind: 'refused', requestId, refusal, balanceNanos: null }
+    }
+  }
+
   /** `mayCost`: though nothing runs, upstream may say what something has cost. */
   readOnMs(running: number, mayCost = false): number {
     if (running > 0 && this.#gateway.onLeave === 'finish') return limits.finishMs
@@ -89,7 +113,9 @@ export class SessionDoor {
   async #decideLater(read: SessionMessage | Promise<SessionMessage>, payload: Buffer): Promise<Verdict> {
     const event = await read
     const { pending } = this.#parts
-    for (let had = pending(); had !== null; had = pending()) await had
+    // What ends something need not wait.
+    const ends = event.kind === 'event' && event.type === 'response.cancel'
+    for (let had = pending(); had !== null && !ends; had = pending()) await had.catch(() => {})
     return this.#isOver ? { kind: 'dropped' } : await this.#decide(event, payload)
   }
 

@@ -21,7 +21,7 @@ import { DelegatedResponses, delegatedBy } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { SessionClock, SessionModels } from './session-clocks.ts'
-import { type ClientEvent, SessionDoor } from './session-door.ts'
+import { type ClientEvent, SessionDoor, wordBytes } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
 import { TurnSettlements, withoutHold } from './turn-call.ts'
 
@@ -52,7 +52,8 @@ export class TimedTurns implements SocketMeter {
     clock.takenOver = () => this.#rest()
     this.#last = foreseen
     this.#door = new SessionDoor(handshake, gateway, {
-      pending: () => this.#advance.pending ?? this.#delegated.pending,
+      pending: () =>
+        this.#advance.pending ?? this.#delegated.pending ?? this.#advance.late ?? this.#delegated.late,
       foreseen: () => this.#foreseen,
       decide: (event, payload) => this.#decide(event, payload),
     })
@@ -127,7 +128,7 @@ export class TimedTurns implements SocketMeter {
 
   #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
     const { type, session, eventId, audioBytes } = event
-    if (audioBytes === 0) this.#delegated.came(payload.length)
+    this.#delegated.came(wordBytes(payload, audioBytes))
     const kind = this.#last.kind === 'live' ? delegatedBy(type) : null
     if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
     if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)
@@ -137,8 +138,9 @@ export class TimedTurns implements SocketMeter {
       this.#settleIfDue(null)
     }
     const { foreseen } = this.#advance
-    const audioMs = soundMs(audioBytes, this.#clock.bytesPerMs)
-    if (foreseen === null || audioMs <= (foreseen.audioMs ?? ADVANCE_MS)) return { kind: 'pass', sent }
+    const untoldMs = this.#clock.untoldMs + soundMs(audioBytes, this.#clock.bytesPerMs)
+    if (foreseen === null || untoldMs <= (foreseen.audioMs ?? ADVANCE_MS)) return { kind: 'pass', sent }
+    const audioMs = Math.ceil(untoldMs / ADVANCE_MS) * ADVANCE_MS
     return this.#change({ ...foreseen, audioMs }, [], eventId, { kind: 'pass', sent })
   }
 
@@ -253,6 +255,9 @@ export class TimedTurns implements SocketMeter {
     const plan = () => withoutHold(planForeseen(foreseen, this.#gateway))
     const turn = await this.#advance.takeOrAdmit({ ...foreseen, plan }, false)
     await turn?.endWith(used)
+    // What holds nothing is admitted by a key that has nothing left.
+    const refused = await this.#door.refuseKey(true)
+    if (refused !== null) this.#door.close(refused)
   }
 
   #followDelegates(): void {

@@ -18,6 +18,8 @@ export interface Delegate {
   readonly kind: 'responses' | 'decisions'
   readonly model: string | null
   readonly serviceTier: string | null
+  /** Of the tools with which it draws. Null: upstream knows which. */
+  readonly imageModels: readonly (string | null)[]
 }
 
 /** What a session is set to, as far as it decides what its turns cost. Undefined: it is not said. */
@@ -53,7 +55,11 @@ export type SessionMessage =
 
 const FORMAT = objectOf(scalars('type rate'))
 const NAMING = objectOf({ model: TEXT })
-const DELEGATE = objectOf({ model: TEXT, service_tier: TEXT })
+const DELEGATE = objectOf({
+  model: TEXT,
+  service_tier: TEXT,
+  tools: sparseArrayOf(objectOf(scalars('type model'))),
+})
 const SESSION = objectOf({
   ...scalars('id model max_output_tokens max_response_output_tokens'),
   audio: objectOf({
@@ -176,9 +182,15 @@ function delegatesOf(delegation: WireObject, triggers: unknown): readonly Delega
   return (['responses', 'decisions'] as const).flatMap((kind) => {
     const isTriggered = kind === 'decisions' && Array.isArray(triggers) && triggers.length > 0
     if (delegation['type'] !== kind && !isObject(delegation[kind]) && !isTriggered) return []
-    const { model, service_tier: tier } = objectAt(delegation[kind])
-    return [{ kind, model: nameAt(model), serviceTier: nameAt(tier) }]
+    const { model, service_tier: tier, tools } = objectAt(delegation[kind])
+    return [{ kind, model: nameAt(model), serviceTier: nameAt(tier), imageModels: imageModelsOf(tools) }]
   })
+}
+
+function imageModelsOf(tools: unknown): readonly (string | null)[] {
+  if (!Array.isArray(tools)) return []
+  const drawing = tools.map(objectAt).filter(({ type }) => type === 'image_generation')
+  return drawing.map(({ model }) => nameAt(model))
 }
 
 function transcriptionOf(value: unknown): { readonly model: string | null } | null {

@@ -317,3 +317,41 @@ test('a session has so many models work that all of them can be priced', async (
   socket.ws.terminate()
   await nothingHeld(id)
 })
+
+test('minutes that nothing is held for, while another model works, end with the cap', async () => {
+  const { id, socket, say } = await open(3 * usdFor(60), `${PATH}/live_capped/attach`)
+  await heldForOne(id)
+  const { answer } = upstream
+  let end = (): void => undefined
+  upstream.answer = (message, tell) => {
+    answer(message, tell)
+    end = () => tell(ended('resp_long', 1_000))
+  }
+  await say(began('resp_long'))
+  const closed = socket.closed()
+  for (const seconds of [61, 122]) await say({ type: 'session.usage.updated', usage: { seconds } })
+  socket.send({ type: 'say', say: [{ type: 'session.usage.updated', usage: { seconds: 183 } }] })
+  assert.equal((await closed).code, 1008)
+  end()
+  await nothingHeld(id)
+  assert.equal((await upstream.costs(id)).length, 4)
+})
+
+test('work of another model that ends with an error is over when nothing more is heard of it', async (t) => {
+  const { id, socket, say } = await open(1_000)
+  await heldForOne(id)
+  const pass = stopTime(t)
+  const error = nested({ type: 'error', error: { message: 'It broke.' } })
+  await say(
+    began('resp_broken'),
+    error,
+    nested({ type: 'response.in_progress', response: { id: 'resp_broken' } }),
+  )
+  pass(limits.silentTurnMs)
+  assert.deepEqual(await upstream.costs(id), [])
+  await say(error)
+  pass(limits.silentTurnMs)
+  await until('it is over', async () => (await upstream.costs(id)).length === 1)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})

@@ -244,3 +244,20 @@ test('a key with a list of models may change a session that goes by these, and h
   socket.ws.terminate()
   await nothingHeld(id)
 })
+
+test('a key with a list of models has none draw for a session that it may not use', async () => {
+  const { id, socket } = await open(null, { allowed_models: ['gpt-live-1', 'gpt-5.5-pro', 'gpt-image-2'] })
+  upstream.answer = (_message, say) => say({ type: 'session.updated', session })
+  const draw = (model: string) => {
+    const tools = [{ type: 'image_generation', model }]
+    const responses = { type: 'responses', responses: { model: 'gpt-5.5-pro', tools } }
+    socket.send({ type: 'session.update', session: { delegation: responses } })
+  }
+  draw('gpt-image-1')
+  assert.equal(dig(await socket.takeType('error'), 'error.code'), 'model_not_allowed')
+  draw('gpt-image-2')
+  await socket.takeType('session.updated')
+  assert.equal(upstream.reached.length, 1)
+  socket.ws.terminate()
+  await nothingHeld(id)
+})

@@ -192,3 +192,32 @@ test('a response that waits for a hold gets the one of a response that upstream 
   upstream.answer = answer
   await leave(id, socket)
 })
+
+test('nothing more is heard while a response that began by itself waits for its hold, but what ends one goes', async () => {
+  const { answer } = upstream
+  const { id, socket } = await openPoor()
+  socket.send({ type: 'response.create', response: { conversation: 'none' } })
+  await socket.takeType('response.created')
+  let begin = (): void => undefined
+  upstream.answer = (message, say) => {
+    answer(message, say)
+    begin = () => say({ type: 'response.created', response: { id: 'resp_voice' } })
+  }
+  const append = { type: 'input_audio_buffer.append', audio: 'AAAA' }
+  socket.send(append)
+  await socket.takeType('heard')
+  begin()
+  await waits(id)
+  socket.send({ type: 'response.cancel' })
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'response.cancel')
+  upstream.reached.length = 0
+  socket.send(append)
+  await upstream.heldUsd(id)
+  assert.deepEqual(upstream.reached, [])
+  finish('resp_1')
+  assert.equal(dig(await socket.takeType('heard'), 'what'), append.type)
+  upstream.answer = answer
+  finish('resp_voice')
+  await until('both are paid for', async () => (await upstream.costs(id)).length === 2)
+  await leave(id, socket)
+})

@@ -131,3 +131,19 @@ test('what is written down while it is said is paid for where the client leaves 
   await left()
   assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.001]])
 })
+
+test('audio behind a change of its format is as long as it is by the format that makes it longer', async () => {
+  const { id, socket, left } = await open({ monthly_budget_usd: 50 })
+  const answer = upstream.answer
+  upstream.answer = (message, say) => {
+    if (dig(message, 'type') !== 'session.update') answer(message, say)
+  }
+  const format = { type: 'audio/pcmu' }
+  socket.send({ type: 'session.update', session: { audio: { input: { format } } } })
+  // A minute at 8 bytes a millisecond, ten seconds at 48.
+  socket.send({ type: 'input_audio_buffer.append', audio: Buffer.alloc(480_000).toString('base64') })
+  socket.send(COMMIT)
+  await socket.takeType('input_audio_buffer.committed')
+  await left()
+  assert.deepEqual(await upstream.costs(id), [['whisper-1', 0.006]])
+})
