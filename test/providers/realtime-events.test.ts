@@ -46,7 +46,7 @@ test('a session tells its model, its limit, its transcription, its delegates and
     model: 'gpt-realtime',
     outputTokensMax: null,
     transcription: { model: 'whisper-1' },
-    delegates: [{ kind: 'responses', model: 'gpt-6-luna', serviceTier: 'priority' }],
+    delegates: [{ kind: 'responses', model: 'gpt-6-luna', serviceTier: 'priority', imageModels: [] }],
     bytesPerMs: 8,
     spokenBytesPerMs: undefined,
   })
@@ -60,7 +60,9 @@ test('a session tells its model, its limit, its transcription, its delegates and
     type: 'session.update',
     session: { triggers: [{ type: 'decisions' }] },
   })
-  assert.deepEqual(triggered.session?.delegates, [{ kind: 'decisions', model: null, serviceTier: null }])
+  assert.deepEqual(triggered.session?.delegates, [
+    { kind: 'decisions', model: null, serviceTier: null, imageModels: [] },
+  ])
   assert.equal(off.session?.outputTokensMax, undefined)
   const older = await readEvent({
     type: 'transcription_session.update',
