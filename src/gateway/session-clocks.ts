@@ -28,6 +28,7 @@ export interface SessionClock {
   /** This socket sees nothing for a while: another one that does may count, and `takenOver` is called when it does. */
   handOver(): void
   takenOver: () => void
+  end(): void
 }
 
 const DUE_SECONDS = 60
@@ -137,6 +138,11 @@ export class LiveClock implements SessionClock {
     this.#session.leftBy = this
   }
 
+  end(): void {
+    this.handOver()
+    if (this.#session?.leftBy === this) this.#session.leftBy = null
+  }
+
   /** Whoever has metered it sees nothing, or has left, and the session goes on. */
   #takeOver(session: LiveSession): void {
     const { leftBy } = session
@@ -186,4 +192,6 @@ export class TranslationClock implements SessionClock {
   handOver(): void {}
 
   takenOver = () => {}
+
+  end(): void {}
 }

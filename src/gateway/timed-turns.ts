@@ -116,7 +116,7 @@ export class TimedTurns implements SocketMeter {
 
   async #settleLast(cut: CallEnd): Promise<void> {
     const used = this.#clock.take(this.#models, true)
-    this.#clock.handOver()
+    this.#clock.end()
     const last = this.#advance.take(false)
     const ended = this.#advance.end()
     const turn =
