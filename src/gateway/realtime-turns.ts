@@ -295,8 +295,8 @@ export class RealtimeTurns implements SocketMeter {
   #failed({ aboutEventId }: SessionEvent): void {
     const asked = this.#asked.failed(aboutEventId)
     if (asked === null) return
-    if (!this.#eventIds.isUnique(aboutEventId) || !this.#responses.giveBack(asked.turn))
-      this.#asked.keepRejected(asked)
+    if (!this.#eventIds.isUnique(aboutEventId)) this.#asked.keepRejected(asked)
+    else if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
     this.#door.turnEnded()
   }
 
