@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { SocketMeter, Verdict } from '../../src/gateway/socket-meter.ts'
+import type { MeteredSocket, SocketMeter, Verdict } from '../../src/gateway/socket-meter.ts'
 import { SocketSession } from '../../src/gateway/socket-session.ts'
 import type { RawConnection, RawReceiver } from '../../src/http/raw-connection.ts'
 import { refuse } from '../../src/kernel/errors.ts'
@@ -8,6 +8,7 @@ import { limits } from '../../src/kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed, withBorrowed } from '../../src/kernel/memory.ts'
 import type { Extensions } from '../../src/sockets/message-reader.ts'
 import { opcodeOf, payloadOf, splitFrames } from '../sockets/raw-bench.ts'
+import { stopTime } from '../sockets/stop-time.ts'
 import { deflated, wireOf } from '../sockets/wire-frames.ts'
 
 /** One end of a socket, of which the test says what the kernel takes. */
@@ -71,9 +72,12 @@ function openSession(
 ) {
   const [client, upstream] = [new PretendConnection(), new PretendConnection()]
   const memory = { takenBytes: 0 }
+  let metered: MeteredSocket | null = null
   const meter: SocketMeter = {
     running,
-    start() {},
+    start(socket) {
+      metered = socket
+    },
     judge,
     observe() {},
     paused() {},
@@ -99,7 +103,7 @@ function openSession(
     errorEvent: () => '{"type":"error"}',
   })
   session.start()
-  return { session, client, upstream, memory, failures }
+  return { session, client, upstream, memory, failures, metered: metered as MeteredSocket | null }
 }
 
 const text = (payload: string) => wireOf('client', { opcode: 1, payload })
@@ -118,6 +122,20 @@ test('a client that reads slowly is not cut, one that never catches up in its ti
   assert.equal(client.isClosed, false)
   session.checkTime(6 * nearlyMs + 1)
   assert.equal(client.isClosed, true)
+})
+
+test('upstream, which was not read because its client did not read, is read on when that leaves', (t) => {
+  const pass = stopTime(t)
+  const { client, upstream, metered } = openSession()
+  client.bytesWaiting = 1
+  upstream.arrives(wireOf('server', { opcode: 1, payload: '{}' }))
+  assert.deepEqual([client.isPaused, upstream.isPaused], [true, true])
+  client.destroy()
+  assert.equal(upstream.isPaused, false)
+  metered?.turnEnded()
+  assert.deepEqual([upstream.isClosed, metered?.isLeft()], [false, false])
+  pass(limits.readOnMs)
+  assert.equal(upstream.isClosed, true)
 })
 
 test('a client that has nothing to read is never cut', () => {

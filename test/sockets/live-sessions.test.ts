@@ -126,6 +126,16 @@ test('a message that brings more than what is held for waits for more', async ()
   socket.ws.terminate()
 })
 
+test('audio that is sent ahead of what upstream has told is held for too', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
+  const socket = await open(PATH, key)
+  await until('a minute is held', async () => (await upstream.heldUsd(id)) === usdFor(60))
+  const audio = Buffer.alloc(45 * 48_000).toString('base64')
+  for (let i = 0; i < 2; i++) socket.send({ type: 'session.input_audio.append', audio })
+  await until('two minutes are held', async () => (await upstream.heldUsd(id)) === usdFor(120))
+  socket.ws.terminate()
+})
+
 test('a translation that is asked to go by a cheaper model holds for the one that it may stay with', async () => {
   const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
   const socket = await open('/v1/realtime/translations?model=gpt-realtime-translate', key)

@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { LiveClock, LiveSessions } from '../../src/gateway/session-clocks.ts'
+import type { SessionEvent } from '../../src/providers/realtime-events.ts'
+
+const told = (seconds: number) =>
+  ({ type: 'session.usage.updated', session: null, usage: { seconds }, deltaBytes: 0 }) as SessionEvent
+const models = { model: 'gpt-live-1', transcribedBy: [] }
+
+test('a session that is handed over is counted on by the next socket that hears of it, and the first is told', () => {
+  const sessions = new LiveSessions()
+  const [first, second] = [new LiveClock(sessions, 'live_1'), new LiveClock(sessions, 'live_1')]
+  let isTold = false
+  first.takenOver = () => {
+    isTold = true
+  }
+  for (const clock of [first, second]) clock.said(told(60))
+  assert.deepEqual([first.isIdle, second.isIdle], [false, true])
+  assert.equal(first.take(models, false)?.parts[0]?.quantities.audio_input_milliseconds, 60_000)
+  first.handOver()
+  assert.equal(isTold, false)
+  second.said(told(90))
+  assert.deepEqual([first.isIdle, second.isIdle, isTold], [true, false, true])
+  assert.equal(second.take(models, false)?.parts[0]?.quantities.audio_input_milliseconds, 30_000)
+  first.said(told(90))
+  assert.equal(first.take(models, true), null)
+})
