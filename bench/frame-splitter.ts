@@ -16,15 +16,20 @@ export class FrameSplitter {
     while (bytes.length - at >= 2) {
       const second = bytes[at + 1] ?? 0
       const short = second & 0x7f
-      if (short === 127) throw new Error('a frame of 64 KiB or more')
-      const lengthEnd = at + (short === 126 ? 4 : 2)
+      const lengthEnd = at + (short < 126 ? 2 : short === 126 ? 4 : 10)
       if (bytes.length < lengthEnd) break
       const from = lengthEnd + ((second & 0x80) === 0 ? 0 : MASK_BYTES)
-      const to = from + (short === 126 ? bytes.readUInt16BE(at + 2) : short)
+      const to = from + lengthAt(bytes, at, short)
       if (bytes.length < to) break
       this.#onFrame((bytes[at] ?? 0) & 0x0f, bytes.subarray(from, to))
       at = to
     }
     this.#pending = bytes.subarray(at)
   }
+}
+
+/** Of eight bytes of a length the first two are zeros. */
+function lengthAt(bytes: Buffer, at: number, short: number): number {
+  if (short < 126) return short
+  return short === 126 ? bytes.readUInt16BE(at + 2) : bytes.readUIntBE(at + 4, 6)
 }

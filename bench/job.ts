@@ -50,9 +50,9 @@ export interface ReportsJob extends Target {
   readonly seconds: number
 }
 
-/** WebSockets, which say nothing or have one turn after the other. */
+/** WebSockets, which say nothing, have one long turn each, or one turn after the other. */
 export interface SocketsJob extends Target {
-  readonly kind: 'idle-sockets' | 'busy-sockets'
+  readonly kind: 'idle-sockets' | 'streaming-sockets' | 'busy-sockets'
   readonly sockets: number
   readonly eventsPerTurn: number
   readonly rampSeconds: number

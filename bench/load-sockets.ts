@@ -79,7 +79,7 @@ async function memoryInUse(pids: readonly number[]): Promise<number> {
   return memoryBytes(pids)
 }
 
-/** Sockets with one turn after the other: the delay of each event, and what it takes of processor time. */
+/** Sockets with turns, one after the other or a long one each: the delay of each event, and what it takes of processor time. */
 export async function loadBusySockets(job: SocketsJob): Promise<Figures> {
   const delays = new Histogram()
   const framesLeft = new Map<SocketCaller, number>()
@@ -93,7 +93,10 @@ export async function loadBusySockets(job: SocketsJob): Promise<Figures> {
   const callers = await openSockets(job, job.sockets, {
     opened(caller) {
       // The first turns differ in length, so that later ones do not all end at the same time.
-      const events = 1 + Math.floor((framesLeft.size / job.sockets) * job.eventsPerTurn)
+      const isLong = job.kind === 'streaming-sockets'
+      const events = isLong
+        ? job.eventsPerTurn
+        : 1 + Math.floor((framesLeft.size / job.sockets) * job.eventsPerTurn)
       framesLeft.set(caller, FRAMES_AROUND + events)
       caller.send(turnAsked(events))
     },

@@ -17,6 +17,7 @@ function run(job: Job): Promise<Figures> {
       return loadReports(job)
     case 'idle-sockets':
       return loadIdleSockets(job)
+    case 'streaming-sockets':
     case 'busy-sockets':
       return loadBusySockets(job)
   }

@@ -19,12 +19,14 @@ export function handshake(url: string, headers: readonly (readonly [name: string
 
 /** A text frame as characters of one byte each, which the text must be as well. */
 function frame(text: string, masked: boolean): string {
-  const { length } = text
-  if (length > 0xffff) throw new Error('a frame of 64 KiB or more')
   const mask = masked ? '\0\0\0\0' : ''
-  const bit = masked ? 0x80 : 0
-  const size = length < 126 ? [bit | length] : [bit | 126, length >> 8, length & 0xff]
-  return String.fromCharCode(0x81, ...size) + mask + text
+  return String.fromCharCode(0x81, ...sizeOf(text.length, masked ? 0x80 : 0)) + mask + text
+}
+
+function sizeOf(length: number, bit: number): number[] {
+  if (length < 126) return [bit | length]
+  if (length <= 0xffff) return [bit | 126, length >> 8, length & 0xff]
+  return [bit | 127, 0, 0, 0, 0, ...[24, 16, 8, 0].map((shift) => (length >> shift) & 0xff)]
 }
 
 const REQUEST_BYTES = 2_000

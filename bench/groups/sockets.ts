@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { SocketsJob } from '../job.ts'
+import { eventsNeeded } from '../load-streams.ts'
 import { runLoad, targetOf, withSubject } from '../measure.ts'
 import { bytePipe } from '../subjects/pipe.ts'
 import type { Subject } from '../subjects/subject.ts'
@@ -7,7 +8,10 @@ import { tollgate } from '../subjects/tollgate.ts'
 import type { Case, Group, Plan } from './group.ts'
 
 export const IDLE_SOCKETS = 'sockets-idle'
-export const BUSY_SOCKETS = 'sockets-busy'
+/** Each within one turn that outlasts the measuring, as the streams of HTTP do. */
+export const STREAMING_SOCKETS = 'sockets-streaming'
+/** One turn after the other. */
+const BUSY_SOCKETS = 'sockets-busy'
 
 const COLLECTOR = fileURLToPath(new URL('../collect-garbage.ts', import.meta.url))
 const COLLECTS_ON_SIGNAL = ['--expose-gc', '--import', COLLECTOR]
@@ -16,6 +20,7 @@ const COLLECTS_ON_SIGNAL = ['--expose-gc', '--import', COLLECTOR]
 export function socketGroups(plan: Plan): Group[] {
   const { sizes } = plan
   const { socketsIdle, socketsBusy, eventsPerTurn, eventsPerSecond } = sizes
+  const withDirect = [...plan.subjects.filter(({ name }) => name === 'direct'), ...subjectsOf(plan, [])]
   return [
     {
       title: `${socketsIdle} idle WebSockets`,
@@ -24,9 +29,15 @@ export function socketGroups(plan: Plan): Group[] {
       ),
     },
     {
+      title: `${socketsBusy} WebSockets, a turn each, ${eventsPerSecond} events a second`,
+      cases: withDirect.map((subject) =>
+        socketCase(plan, STREAMING_SOCKETS, { kind: 'streaming-sockets', sockets: socketsBusy }, subject),
+      ),
+    },
+    {
       title: `${socketsBusy} WebSockets, turns of ${eventsPerTurn} events, ${eventsPerSecond} a second each`,
-      cases: [...plan.subjects.filter(({ name }) => name === 'direct'), ...subjectsOf(plan, [])].map(
-        (subject) => socketCase(plan, BUSY_SOCKETS, { kind: 'busy-sockets', sockets: socketsBusy }, subject),
+      cases: withDirect.map((subject) =>
+        socketCase(plan, BUSY_SOCKETS, { kind: 'busy-sockets', sockets: socketsBusy }, subject),
       ),
     },
   ]
@@ -47,15 +58,18 @@ function socketCase(
   what: Pick<SocketsJob, 'kind' | 'sockets'>,
   subject: Subject,
 ): Case {
-  const { requestBytes: replyBytes, eventsPerSecond, eventsPerTurn } = sizes
+  const { requestBytes: replyBytes, eventsPerSecond } = sizes
   const rampSeconds = Math.max(0.5, what.sockets / sizes.streamsOpenedPerSecond)
+  const times = { rampSeconds, warmUpSeconds, seconds }
+  const eventsPerTurn =
+    what.kind === 'streaming-sockets' ? eventsNeeded(times, eventsPerSecond) : sizes.eventsPerTurn
   return {
     workload,
     subject: subject.name,
     run: () =>
       withSubject(subject, { replyBytes, events: 0, eventsPerSecond }, cores, (running, upstream) => {
         const target = targetOf(running, upstream, 'chat')
-        const job = { ...target, ...what, eventsPerTurn, rampSeconds, warmUpSeconds, seconds }
+        const job = { ...target, ...what, ...times, eventsPerTurn }
         return runLoad(job, cores.load)
       }),
   }

@@ -57,7 +57,7 @@ export class TurnEvents {
     if (this.#batchBytes > 0 && (nowMs - this.#cameMs > BATCH_MS || this.#batchBytes + bytes > BATCH_BYTES))
       this.#flush()
     this.#cameMs = nowMs
-    if (bytes > BATCH_BYTES) this.#read(Buffer.concat([DATA, inOneLine(event), EVENT_END]))
+    if (bytes > BATCH_BYTES) for (const piece of [DATA, inOneLine(event), EVENT_END]) this.#read(piece)
     else {
       // Copied: to keep the events themselves is thousands of objects, which the garbage collector's threads moved about.
       this.#batch ??= Buffer.allocUnsafeSlow(BATCH_BYTES)
