@@ -16,6 +16,8 @@ const BUSY_SOCKETS = 'sockets-busy'
 const COLLECTOR = fileURLToPath(new URL('../collect-garbage.ts', import.meta.url))
 const COLLECTS_ON_SIGNAL = ['--expose-gc', '--import', COLLECTOR]
 
+const OPENING_SECONDS = 10
+
 /** WebSockets of `/v1/responses`, beside a pipe that passes bytes between two sockets. */
 export function socketGroups(plan: Plan): Group[] {
   const { sizes } = plan
@@ -61,8 +63,12 @@ function socketCase(
   const { requestBytes: replyBytes, eventsPerSecond } = sizes
   const rampSeconds = Math.max(0.5, what.sockets / sizes.streamsOpenedPerSecond)
   const times = { rampSeconds, warmUpSeconds, seconds }
+  // The first sockets of a process open slowly, and none of their turns is to end while there is measuring.
+  const openSeconds = rampSeconds + OPENING_SECONDS
   const eventsPerTurn =
-    what.kind === 'streaming-sockets' ? eventsNeeded(times, eventsPerSecond) : sizes.eventsPerTurn
+    what.kind === 'streaming-sockets'
+      ? eventsNeeded({ ...times, rampSeconds: openSeconds }, eventsPerSecond)
+      : sizes.eventsPerTurn
   return {
     workload,
     subject: subject.name,
