@@ -25,8 +25,8 @@ export interface SessionClock {
   said(event: SessionEvent): void
   /** What was used since it was last asked for; null for nothing. `isCut`: upstream will say no more. */
   take(models: SessionModels, isCut: boolean): Usage | null
-  /** This socket sees nothing for a while: another one that does may count, and `takenOver` is called when it does. */
-  handOver(): void
+  /** This socket sees nothing until it is resumed: another one that does may count, and `takenOver` is called when it does. */
+  paused(isPaused: boolean): void
   takenOver: () => void
   end(): void
 }
@@ -74,6 +74,7 @@ export class LiveClock implements SessionClock {
   /** What was sent and what was said since upstream has last told. */
   #sentMs = 0
   #saidMs = 0
+  #isPaused = false
   takenOver = () => {}
 
   /** `attachedTo`: the session that has begun before. It may not be shown again. */
@@ -111,7 +112,7 @@ export class LiveClock implements SessionClock {
     this.bytesPerMs = session?.bytesPerMs ?? this.bytesPerMs
     const id = this.#attachedTo ?? session?.id
     if (id !== undefined) this.#session ??= this.#sessions.join(id, this.#attachedTo !== null)
-    if (this.#session?.meteredBy === null) this.#takeOver(this.#session)
+    if (this.#session?.meteredBy === null && !this.#isPaused) this.#takeOver(this.#session)
     if (isSound(type)) this.#saidMs += soundMs(deltaBytes, this.bytesPerMs)
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
     this.#sentMs = 0
@@ -132,14 +133,15 @@ export class LiveClock implements SessionClock {
     return isGuessed || mayBePaid ? { ...used, suspect: true } : used
   }
 
-  handOver(): void {
-    if (this.#session?.meteredBy !== this) return
+  paused(isPaused: boolean): void {
+    this.#isPaused = isPaused
+    if (!isPaused || this.#session?.meteredBy !== this) return
     this.#session.meteredBy = null
     this.#session.leftBy = this
   }
 
   end(): void {
-    this.handOver()
+    this.paused(true)
     if (this.#session?.leftBy === this) this.#session.leftBy = null
   }
 
@@ -189,7 +191,7 @@ export class TranslationClock implements SessionClock {
     return translationUsage(passed, model, transcribedBy)
   }
 
-  handOver(): void {}
+  paused(): void {}
 
   takenOver = () => {}
 

@@ -68,8 +68,9 @@ export class SocketSession {
   /** And does not read what we have to say. */
   #isDeaf = false
   #isUpstreamFull = false
-  /** Upstream is not read. */
+  /** Upstream is not read, and whether that is because the client does not read. */
   #isPaused = false
+  #isSlow = false
   /** The client has left without having read, so that upstream was not read either: what it has begun meanwhile is to be seen. */
   #isCatchingUp = false
   /** Compressed messages are read later than they come: how often that is waited for. */
@@ -336,8 +337,9 @@ export class SocketSession {
     if (!this.#isClientGone && (isAhead || isDeaf || isSlow)) this.#client.pause()
     else this.#client.resume()
     const isPaused = isSlow || this.#behind > 0
-    if (isPaused === this.#isPaused) return
+    if (isPaused === this.#isPaused && isSlow === this.#isSlow) return
     this.#isPaused = isPaused
+    this.#isSlow = isSlow
     if (isPaused) this.#upstream.pause()
     else this.#upstream.resume()
     this.#meter.paused(isPaused, isSlow)

@@ -98,7 +98,7 @@ export class TimedTurns implements SocketMeter {
 
   paused(isPaused: boolean, isSlow: boolean): void {
     this.#delegated.paused(isPaused)
-    if (isSlow) this.#clock.handOver()
+    this.#clock.paused(isSlow)
   }
 
   readOnMs(): number {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import type { MeteredSocket, SocketMeter, Verdict } from '../../src/gateway/socket-meter.ts'
 import { SocketSession } from '../../src/gateway/socket-session.ts'
@@ -72,6 +73,8 @@ function openSession(
 ) {
   const [client, upstream] = [new PretendConnection(), new PretendConnection()]
   const memory = { takenBytes: 0 }
+  /** What the meter was told: whether upstream is not read, and whether that is the client's doing. */
+  const pauses: (readonly [isPaused: boolean, isSlow: boolean])[] = []
   let metered: MeteredSocket | null = null
   const meter: SocketMeter = {
     running,
@@ -80,7 +83,7 @@ function openSession(
     },
     judge,
     observe() {},
-    paused() {},
+    paused: (isPaused, isSlow) => pauses.push([isPaused, isSlow]),
     readOnMs: () => (running === 0 ? 0 : limits.readOnMs),
     end,
   }
@@ -103,7 +106,7 @@ function openSession(
     errorEvent: () => '{"type":"error"}',
   })
   session.start()
-  return { session, client, upstream, memory, failures, metered: metered as MeteredSocket | null }
+  return { session, client, upstream, memory, pauses, failures, metered: metered as MeteredSocket | null }
 }
 
 const text = (payload: string) => wireOf('client', { opcode: 1, payload })
@@ -136,6 +139,25 @@ test('upstream, which was not read because its client did not read, is read on w
   assert.deepEqual([upstream.isClosed, metered?.isLeft()], [false, false])
   pass(limits.readOnMs)
   assert.equal(upstream.isClosed, true)
+})
+
+test('a client that stops to read while upstream waits to be inflated is told of as well', () => {
+  const deflate = { contextTakeover: false, windowBits: 15 }
+  const { client, upstream, pauses } = openSession(undefined, 0, {
+    extensions: { client: deflate, server: deflate },
+  })
+  const payload = randomBytes(limits.inflateAheadBytes)
+  const arrives = () =>
+    upstream.arrives(wireOf('server', { opcode: 2, rsv: 4, payload: deflated(payload.toString('base64')) }))
+  arrives()
+  client.bytesWaiting = 1
+  arrives()
+  client.receiver?.drained()
+  assert.deepEqual(pauses, [
+    [true, false],
+    [true, true],
+    [true, false],
+  ])
 })
 
 test('a client that has nothing to read is never cut', () => {
