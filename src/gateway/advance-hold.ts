@@ -129,6 +129,8 @@ export class AdvanceHold {
   readonly #late: Promise<unknown>[] = []
   /** One is to be had when they are. */
   #isOwed = false
+  /** What is being had comes after this, and is given back if it is there before. */
+  #behind: Promise<unknown> | null = null
   #isOver = false
 
   /** `onHeld`: other calls hold what is left, until it is admitted it waits for them. */
@@ -254,7 +256,10 @@ export class AdvanceHold {
   /** Gives it back until something smaller is had, which behind it might wait for ever. Resolves when it is given back. */
   async standBack(until: Promise<unknown>): Promise<void> {
     const turn = this.take(false)
-    if (turn === null) return
+    if (turn === null) {
+      if (this.#pending !== null) this.#behind = until
+      return
+    }
     const released = this.#release(turn)
     this.renew(Promise.all([released, until]))
     await released
@@ -305,8 +310,12 @@ export class AdvanceHold {
       const isWanted = changes === this.#changes
       if (admitted.kind === 'refused') {
         if (isWanted && this.#turn === null) return admitted
-      } else if (isWanted && !this.#isOver && this.#turn === null) this.#turn = admitted.turn
+      } else if (isWanted && !this.#isOver && this.#turn === null && this.#behind === null)
+        this.#turn = admitted.turn
       else await this.#release(admitted.turn)
+      const behind = this.#behind
+      this.#behind = null
+      await behind?.catch(() => {})
     }
     return null
   }

@@ -12,15 +12,16 @@ const PATH = '/v1/realtime?model=gpt-realtime'
 
 const { log, lines } = createLogLines()
 let upstream: PlayedUpstream
-let finish = (_id: string): void => undefined
+let tell = (_event: object): void => undefined
+const finish = (id: string): void =>
+  tell({ type: 'response.done', response: { id, status: 'completed', usage: usageOf(200, 100) } })
 before(async () => {
   const session = { type: 'realtime', model: 'gpt-realtime' }
   upstream = await playUpstream({ type: 'session.created', session }, { log })
   let begun = 0
   upstream.answer = (message, say) => {
     const type = dig(message, 'type')
-    finish = (id) =>
-      say({ type: 'response.done', response: { id, status: 'completed', usage: usageOf(200, 100) } })
+    tell = say
     if (type === 'open') begun = 0
     if (type === 'response.create') say({ type: 'response.created', response: { id: `resp_${++begun}` } })
     else say({ type: 'heard', what: type })
@@ -29,8 +30,8 @@ before(async () => {
 after(() => upstream.close())
 
 /** A session whose hold is more than all that its key may spend. */
-async function openPoor(): Promise<{ id: string; socket: SocketClient }> {
-  const { id, key } = await upstream.gateway.createKey('poor', { monthly_budget_usd: 0.05 })
+async function openPoor(budgetUsd = 0.05): Promise<{ id: string; socket: SocketClient }> {
+  const { id, key } = await upstream.gateway.createKey('poor', { monthly_budget_usd: budgetUsd })
   const socket = await upstream.open(PATH, key)
   await socket.takeType('session.created')
   socket.send({ type: 'open' })
@@ -38,10 +39,10 @@ async function openPoor(): Promise<{ id: string; socket: SocketClient }> {
   return { id, socket }
 }
 
-const waits = (id: string) =>
-  until('it waits', async () => {
+const waits = (id: string, count = 1) =>
+  until(`${count} wait`, async () => {
     const waiting = await upstream.gateway.manage('GET', `/v1/keys/${id}/requests?state=waiting`)
-    return digList(waiting, 'data').length === 1
+    return digList(waiting, 'data').length === count
   })
 
 async function leave(id: string, { ws, closed }: SocketClient): Promise<void> {
@@ -56,6 +57,27 @@ test('an update that waits for the hold of a response goes when that has ended, 
   await socket.takeType('response.created')
   socket.send({ type: 'session.update', session: { model: 'gpt-4o-realtime-preview' } })
   await waits(id)
+  finish('resp_1')
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'session.update')
+  socket.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'input_audio_buffer.append')
+  await leave(id, socket)
+})
+
+test('the hold for what is written down does not wait behind the one that an update has the socket wait for', async () => {
+  const { id, socket } = await openPoor(1)
+  const update = (session: object) => socket.send({ type: 'session.update', session })
+  update({ audio: { input: { transcription: { model: 'whisper-1' } } } })
+  await socket.takeType('heard')
+  tell({ type: 'session.updated', session: { max_output_tokens: 100 } })
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  update({ max_output_tokens: 'inf' })
+  await waits(id)
+  tell({ type: 'input_audio_buffer.committed', item_id: 'item_1' })
+  await waits(id, 2)
+  const usage = { type: 'duration', seconds: 1 }
+  tell({ type: 'conversation.item.input_audio_transcription.completed', item_id: 'item_1', usage })
   finish('resp_1')
   assert.equal(dig(await socket.takeType('heard'), 'what'), 'session.update')
   socket.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
