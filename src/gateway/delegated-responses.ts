@@ -1,6 +1,6 @@
 import { limits } from '../kernel/limits.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { decisionUsage, nestedEvent } from '../providers/live-events.ts'
+import { decisionMade, nestedEvent } from '../providers/live-events.ts'
 import type { Delegate, SessionEvent } from '../providers/realtime-events.ts'
 import { responseEvent } from '../providers/response-events.ts'
 import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.ts'
@@ -11,7 +11,7 @@ import { readOnMs } from './leave.ts'
 import { Patience } from './patience.ts'
 import { DelegatedContext, planDelegates } from './plan-delegates.ts'
 import { refuseTooManyModels, refuseTooManyTurns } from './refusals.ts'
-import { RecentIds } from './seen-ids.ts'
+import { RecentIds, SeenTimes } from './seen-ids.ts'
 import { refusedBy, type Verdict } from './socket-meter.ts'
 import {
   admitTurn,
@@ -48,23 +48,14 @@ interface Asked {
   isRejected: boolean
 }
 
-const KINDS: Readonly<Record<string, Kind>> = {
-  'response.create': 'responses',
-  'decision.create': 'decisions',
-}
-
-/** What a message of the client's has begin, if it has others work. */
-export function delegatedBy(type: string | null): Kind | null {
-  return type !== null && Object.hasOwn(KINDS, type) ? (KINDS[type] ?? null) : null
-}
-
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
-const BEGUN_IDS_MAX = 256
+const SEEN_MAX = 256
 
 /** What the sockets of a session share: several may be told of the same work, and it is billed once. */
 class SharedWork {
   readonly asked: Asked[] = []
-  readonly begunIds = new RecentIds(BEGUN_IDS_MAX)
+  readonly begunIds = new RecentIds(SEEN_MAX)
+  readonly decisions = new SeenTimes(SEEN_MAX)
 }
 
 const WORK = new WeakMap<object, SharedWork>()
@@ -82,6 +73,8 @@ export class DelegatedResponses {
   readonly #running = new Map<string, Delegated>()
   readonly #context = new DelegatedContext()
   #work = new SharedWork()
+  /** How often this socket has seen each decision, which has no id: one that reads late sees what others were billed for. */
+  #decisions = new SeenTimes(SEEN_MAX)
   /** All that were ever named. */
   #delegates: readonly Delegate[] = []
   #heldFor: readonly Delegate[] = []
@@ -140,7 +133,10 @@ export class DelegatedResponses {
   /** It is this session's. */
   join(session: object): void {
     const work = WORK.get(session) ?? this.#work
-    if (work !== this.#work) work.asked.push(...this.#work.asked)
+    if (work !== this.#work) {
+      work.asked.push(...this.#work.asked)
+      this.#decisions = work.decisions.copy()
+    }
     this.#work = work
     WORK.set(session, work)
   }
@@ -257,8 +253,7 @@ export class DelegatedResponses {
 
   /** `isIdle`: another socket meters the session, and what nobody has asked for is billed there. */
   observe({ type, aboutEventId }: SessionEvent, payload: Buffer, isIdle: boolean): void {
-    // Decisions have no id by which several sockets could tell that they see the same.
-    if (type === 'decision.event' && !isIdle) this.#decided(payload, aboutEventId)
+    if (type === 'decision.event') this.#decided(payload, aboutEventId, isIdle)
     const nested = type === 'response.event' ? nestedEvent(payload) : null
     const read = nested === null ? null : responseEvent(nested.event)
     if (nested === null || read === null) return
@@ -407,9 +402,13 @@ export class DelegatedResponses {
     return turn.end(end)
   }
 
-  #decided(payload: Buffer, askedAs: string | null): void {
-    const used = decisionUsage(payload)
-    if (used === null) return
+  #decided(payload: Buffer, askedAs: string | null, isIdle: boolean): void {
+    const decision = decisionMade(payload)
+    if (decision === null) return
+    const { used, digest } = decision
+    const times = this.#decisions.see(digest)
+    if (isIdle || times <= this.#work.decisions.times(digest)) return
+    this.#work.decisions.see(digest)
     const turn = this.#holdFor('decisions', askedAs)
     if (turn !== null) void this.#settle(endDecision(turn, used))
     else this.#settlements.add(this.#decideLate(used))

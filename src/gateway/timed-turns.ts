@@ -1,3 +1,4 @@
+import { delegatedBy } from '../providers/live-events.ts'
 import {
   type Delegate,
   isSound,
@@ -17,7 +18,7 @@ import {
   type RefusedAdvance,
 } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
-import { DelegatedResponses, delegatedBy } from './delegated-responses.ts'
+import { DelegatedResponses } from './delegated-responses.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { SessionClock, SessionModels } from './session-clocks.ts'

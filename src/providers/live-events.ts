@@ -1,13 +1,25 @@
+import { hash } from 'node:crypto'
 import { type Borrowed, viewOf } from '../kernel/memory.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { handedOver, objectOf, type Place, SCALAR, scalars, TEXT } from '../metering/json-place.ts'
 import { JsonWalker } from '../metering/json-walker.ts'
 import { readJson } from '../metering/reply-meter.ts'
+import type { Delegate } from './realtime-events.ts'
 import { createMeter } from './surfaces.ts'
 import { Counts, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
 const NESTED = objectOf({ event: handedOver(TEXT), delegation_id: SCALAR })
 const DECISION = objectOf({ event: objectOf({ decision: handedOver(TEXT) }) })
+
+const DELEGATED_BY: Readonly<Record<string, Delegate['kind']>> = {
+  'response.create': 'responses',
+  'decision.create': 'decisions',
+}
+
+/** What a message of the client's has begin, if it has others work. */
+export function delegatedBy(type: string | null): Delegate['kind'] | null {
+  return type !== null && Object.hasOwn(DELEGATED_BY, type) ? (DELEGATED_BY[type] ?? null) : null
+}
 
 /** The event of a delegated response, as it is written inside of an event of the session. */
 export interface NestedEvent {
@@ -34,14 +46,14 @@ export function usedTokens(event: Buffer): number | null {
   return read === null || written === null || read === 0 ? null : read + written
 }
 
-/** What a decision has used, which a session has had made; null where it does not say. */
-export function decisionUsage(text: Buffer): Usage | null {
+/** A decision that a session has had made: what it has used, and by what it is known again. Null where it does not say. */
+export function decisionMade(text: Buffer): { readonly used: Usage; readonly digest: string } | null {
   const decision = jsonAt(DECISION, text)?.json ?? null
   if (decision === null) return null
   const meter = createMeter('decisions', { status: 200, contentType: 'application/json' })
   meter.write(decision)
-  const { usage, inputKnown, outputKnown } = meter.end(true)
-  return inputKnown && outputKnown ? usage : null
+  const { usage: used, inputKnown, outputKnown } = meter.end(true)
+  return inputKnown && outputKnown ? { used, digest: hash('sha256', decision) } : null
 }
 
 function jsonAt(place: Place, text: Buffer): { readonly json: Buffer; readonly around: WireObject } | null {

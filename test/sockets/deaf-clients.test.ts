@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { limits } from '../../src/kernel/limits.ts'
@@ -59,25 +60,30 @@ test('a client that does not read is not read, and pays for all that upstream ha
   for (const [, usd] of await realtime.costs(id)) assert.equal(usd, 0.0384)
 })
 
-test('a Live session is metered by the socket that is read, where its first client does not read', async () => {
+/** Two sockets of a Live session, the first of which meters it. `tellAll`: what upstream says, to both. */
+async function openBoth(session: string) {
   const says: ((event: object) => void)[] = []
   live.answer = (_message, say) => {
     says.push(say)
     say({ type: 'heard' })
   }
-  const { id, key } = await live.gateway.createKey('deaf', { monthly_budget_usd: 50 })
-  const open = async (path: string) => {
-    const socket = await live.open(path, key)
+  const { id, key } = await live.gateway.createKey('deaf', { monthly_budget_usd: 500 })
+  const open = async () => {
+    const socket = await live.open(`/v1/live/sessions/${session}/attach`, key)
     await socket.takeType('session.started')
     socket.send({ type: 'hello' })
     await socket.takeType('heard')
     return socket
   }
-  const deaf = await open('/v1/live/sessions')
-  const other = await open('/v1/live/sessions/live_1/attach')
+  const [deaf, other] = [await open(), await open()]
   const tellAll = (event: object) => {
     for (const say of says) say(event)
   }
+  return { id, deaf, other, tellAll }
+}
+
+/** Upstream says so much that the first one, which does not read, is not read either, and the second one pays. */
+async function handOver({ id, deaf, other, tellAll }: Awaited<ReturnType<typeof openBoth>>): Promise<number> {
   deaf.ws.pause()
   let seconds = 0
   await until('the other one pays', async () => {
@@ -85,11 +91,43 @@ test('a Live session is metered by the socket that is read, where its first clie
     seconds += 60
     tellAll({ type: 'session.usage.updated', usage: { seconds } })
     await other.takeUntil((event) => dig(event, 'usage.seconds') === seconds)
-    return says.length === 2 && (await live.spentUsd(id)) * 3_600 >= LIVE_PER_HOUR * 1_200
+    return (await live.spentUsd(id)) * 3_600 >= LIVE_PER_HOUR * 1_200
   })
+  return seconds
+}
+
+test('a Live session is metered by the socket that is read, where its first client does not read', async () => {
+  const both = await openBoth('live_deaf')
+  const { id, deaf, other } = both
+  const seconds = await handOver(both)
   other.ws.terminate()
   deaf.ws.terminate()
   await until('nothing is held', async () => (await live.heldUsd(id)) === 0)
   const usd = await live.spentUsd(id)
   assert.ok(Math.abs(usd - (seconds * LIVE_PER_HOUR) / 3_600) < 1e-6, `${usd} dollars for ${seconds} seconds`)
+})
+
+test('decisions that one socket of a Live session was billed for are not billed to another that reads of them later', async () => {
+  const MODEL = 'gpt-5.5-pro'
+  const both = await openBoth('live_decisions')
+  const { id, deaf, other, tellAll } = both
+  await handOver(both)
+  const usage = { input_tokens: 1_000, output_tokens: 0, total_tokens: 1_000 }
+  const event = { type: 'decision.completed', decision: { model: MODEL, usage } }
+  const decide = () => tellAll({ type: 'decision.event', event })
+  const decisions = async () => (await live.costs(id)).filter(([model]) => model === MODEL)
+  const billed = (count: number) =>
+    until(`${count} are billed`, async () => (await decisions()).length === count)
+  for (let i = 1; i <= 2; i++) {
+    decide()
+    await billed(i)
+  }
+  other.ws.terminate()
+  await once(other.ws, 'close')
+  deaf.ws.resume()
+  decide()
+  await billed(3)
+  deaf.ws.terminate()
+  await until('nothing is held', async () => (await live.heldUsd(id)) === 0)
+  assert.deepEqual(await decisions(), Array(3).fill([MODEL, 0.03]))
 })
