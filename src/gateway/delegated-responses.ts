@@ -3,13 +3,13 @@ import type { Usage } from '../kernel/usage.ts'
 import { decisionMade, nestedEvent } from '../providers/live-events.ts'
 import type { Delegate, SessionEvent } from '../providers/realtime-events.ts'
 import { responseEvent } from '../providers/response-events.ts'
-import { AdvanceHold, type Foreseen, type RefusedAdvance } from './advance-hold.ts'
+import { AdvanceHold, type RefusedAdvance } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { readOnMs } from './leave.ts'
 import { Patience } from './patience.ts'
-import { DelegatedContext, planDelegates } from './plan-delegates.ts'
+import { DelegatedContext, foreseenAs, planDelegates } from './plan-delegates.ts'
 import { refuseTooManyModels, refuseTooManyTurns } from './refusals.ts'
 import { RecentIds, SeenTimes } from './seen-ids.ts'
 import { refusedBy, type Verdict } from './socket-meter.ts'
@@ -27,6 +27,8 @@ type Kind = Delegate['kind']
 /** A response of another model that has begun: its events wait until it is admitted. */
 interface Delegated {
   readonly delegationId: string | null
+  /** How much there was to read when it began. */
+  readonly beganBytes: number
   turn: TurnCall | null
   events: Buffer[]
   bytes: number
@@ -267,7 +269,7 @@ export class DelegatedResponses {
     delegated.failing?.end()
     if (read.kind === 'failed') delegated.failing = new Patience(() => this.#end(id, delegated, COMPLETE))
     if (read.kind !== 'ended') return
-    this.#context.ended(event)
+    this.#context.ended(event, delegated.beganBytes)
     this.#end(id, delegated, COMPLETE)
   }
 
@@ -335,8 +337,9 @@ export class DelegatedResponses {
   }
 
   #begin(id: string, delegationId: string | null, askedAs: string | null): Delegated {
-    const delegated: Delegated = { delegationId, turn: null, events: [], bytes: 0, end: null, failing: null }
-    this.#context.began()
+    const beganBytes = this.#context.began()
+    const waiting = { turn: null, events: [], bytes: 0, end: null, failing: null }
+    const delegated: Delegated = { delegationId, beganBytes, ...waiting }
     this.#running.set(id, delegated)
     this.#work.begunIds.add(id)
     const turn = this.#holdFor('responses', askedAs)
@@ -431,10 +434,6 @@ export class DelegatedResponses {
   #plan(delegates: readonly Delegate[]): PlannedTurn {
     return planDelegates(delegates, this.#handshake, this.#gateway)
   }
-}
-
-function foreseenAs(plan: () => PlannedTurn): Foreseen {
-  return { kind: 'live', model: null, outputTokensMax: null, plan }
 }
 
 /** One that does not name its model is made by that of decisions. */

@@ -4,7 +4,7 @@ import { roughBodyTokens } from '../metering/rough-tokens.ts'
 import { findEndpoint } from '../providers/find-endpoint.ts'
 import { usedTokens } from '../providers/live-events.ts'
 import type { Delegate } from '../providers/realtime-events.ts'
-import { holdsMore } from './advance-hold.ts'
+import { type Foreseen, holdsMore } from './advance-hold.ts'
 import type { PlannedCall } from './call.ts'
 import type { Gateway } from './gateway.ts'
 import { planCall } from './plan.ts'
@@ -57,35 +57,40 @@ function planDelegate(delegate: Delegate, handshake: PlannedCall, gateway: Gatew
   return { read, request, endpoint, plan: planCall(call, null, gateway) }
 }
 
+/** What a hold in advance is for, where it is for such work. */
+export function foreseenAs(plan: () => PlannedTurn): Foreseen {
+  return { kind: 'live', model: null, outputTokensMax: null, plan }
+}
+
 /** What other models read that work for a Live session: no message of it shows that before they have done so. */
 export class DelegatedContext {
   /** The most that one of them had read and written when it was done. */
   #tokens: number | null = null
-  /** What was written since, by the client or in what was said. */
-  #bytes = 0
-  /** Of these, what was there when the last of them has begun. */
+  /** What was ever written, by the client or in what was said, and how much of it that one had read. */
+  #cameBytes = 0
   #readBytes = 0
 
   came(bytes: number): void {
-    this.#bytes += bytes
+    this.#cameBytes += bytes
   }
 
-  began(): void {
-    this.#readBytes = this.#bytes
+  /** How much there is for one that begins now. */
+  began(): number {
+    return this.#cameBytes
   }
 
-  ended(event: Buffer): void {
+  /** One that began with so many bytes. */
+  ended(event: Buffer, beganBytes: number): void {
     const tokens = usedTokens(event)
     if (tokens === null) return
     this.#tokens = Math.max(tokens, this.#tokens ?? 0)
-    this.#bytes -= this.#readBytes
-    this.#readBytes = 0
+    this.#readBytes = Math.max(this.#readBytes, beganBytes)
   }
 
   /** One that is cut has read what the one before it had, and what came since; for the first nothing tells less than its window. */
   boundCut(turn: TurnCall): void {
     if (this.#tokens === null) return
-    const tokens = this.#tokens + roughBodyTokens(this.#bytes)
+    const tokens = this.#tokens + roughBodyTokens(this.#cameBytes - this.#readBytes)
     const { plan } = turn.call
     const { bill } = plan
     const tokensHeld = (modelServed: string | null) => {

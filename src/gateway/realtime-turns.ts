@@ -182,10 +182,10 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   /** How much of it is heard. All else is words. */
-  #read({ audioBytes }: ClientEvent, payload: Buffer): number {
-    const ms = soundMs(audioBytes, this.#bytesPerMs)
+  #read(event: ClientEvent, payload: Buffer): number {
+    const ms = soundMs(event.audioBytes, this.#bytesPerMs)
     this.#heardMs += ms
-    this.#readBytes += wordBytes(payload, audioBytes)
+    this.#readBytes += wordBytes(event, payload)
     return ms
   }
 

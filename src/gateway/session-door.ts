@@ -14,13 +14,12 @@ import { refuseTurn } from './turn-call.ts'
 
 export type ClientEvent = SessionMessage & { readonly kind: 'event' }
 
-/** What is around the audio of a message that brings nothing else. */
-const AROUND_AUDIO_BYTES = 256
+/** Messages that bring sound and nothing else. */
+const SOUND_ONLY = /(?:^|\.)input_audio(?:_buffer)?\.append$/
 
 /** Of what a message brings, all that is not sound. */
-export function wordBytes(payload: Buffer, audioBytes: number): number {
-  const bytes = payload.length - audioBytes
-  return audioBytes > 0 && bytes <= AROUND_AUDIO_BYTES ? 0 : bytes
+export function wordBytes({ type, audioBytes }: ClientEvent, payload: Buffer): number {
+  return SOUND_ONLY.test(type ?? '') ? 0 : payload.length - audioBytes
 }
 
 /** How a session ends: it was us who stopped, or upstream. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { delegatedBy } from '../providers/live-events.ts'
 import {
   type Delegate,
@@ -129,7 +130,7 @@ export class TimedTurns implements SocketMeter {
 
   #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
     const { type, session, eventId, audioBytes } = event
-    this.#delegated.came(wordBytes(payload, audioBytes))
+    this.#delegated.came(wordBytes(event, payload))
     const kind = this.#last.kind === 'live' ? delegatedBy(type) : null
     if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
     if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)
@@ -191,8 +192,11 @@ export class TimedTurns implements SocketMeter {
   }
 
   #shown({ model, transcription, delegates }: SessionSettings): void {
+    const before = this.#models
     this.#modelShown = model ?? this.#modelShown
     if (transcription !== undefined) this.#transcriptionShown = transcription
+    // What was used until now is paid for as it was used.
+    if (!isDeepStrictEqual(before, this.#models)) this.#settleUsed(before)
     this.#delegated.learn(delegates)
     const { foreseen } = this.#advance
     if (foreseen === null || this.#clock.isIdle) return
@@ -232,13 +236,16 @@ export class TimedTurns implements SocketMeter {
 
   #settleIfDue(event: SessionEvent | null): void {
     const isLast = event?.type === 'session.closed'
-    if (!isLast && !this.#clock.isDue) return
+    if (isLast || this.#clock.isDue) this.#settleUsed(this.#models, isLast)
+  }
+
+  #settleUsed(models: SessionModels, isLast = false): void {
     const turn = this.#advance.take(false)
     if (turn === null && !isLast && this.#advance.pending === null && this.#delegated.isBusy) {
       this.#settlements.add(this.#settleUnheld())
       return
     }
-    const used = turn === null ? null : this.#clock.take(this.#models, false)
+    const used = turn === null ? null : this.#clock.take(models, false)
     if (turn === null || used === null) {
       if (turn !== null && !this.#advance.giveBack(turn)) this.#settlements.add(turn.release())
       return

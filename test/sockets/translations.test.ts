@@ -56,9 +56,27 @@ test('a transcript of what is heard is held for and paid for at its own model, w
   socket.send(hear(60))
   const [both] = await endedTurns(pair, id, 1)
   isNear(both, usdFor(60) + 1.02 / 60)
+  // With it ends what was said of these, which has no price.
   await set(null)
   socket.send(hear(60))
-  isNear((await endedTurns(pair, id, 2))[1], usdFor(60))
+  isNear((await endedTurns(pair, id, 3))[2], usdFor(60))
+  socket.ws.terminate()
+  await nothingHeld(pair, id)
+})
+
+test('a transcript that is turned off within a minute is paid for until then', async () => {
+  const { id, socket } = await open()
+  const set = (transcription: object | null) => {
+    socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
+    return socket.takeType('session.updated')
+  }
+  await set({ model: 'gpt-realtime-whisper' })
+  socket.send(hear(30))
+  await set(null)
+  socket.send(hear(60))
+  const [both, alone] = await endedTurns(pair, id, 2)
+  isNear(both, usdFor(30) + 1.02 / 120)
+  isNear(alone, usdFor(60))
   socket.ws.terminate()
   await nothingHeld(pair, id)
 })
