@@ -26,6 +26,13 @@ export interface Foreseen extends Omit<SocketTurn, 'atMs' | 'transcribedBy'> {
   readonly plan?: () => PlannedTurn
 }
 
+/** What a client wants a hold to be for. */
+interface Change {
+  readonly foreseen: Foreseen
+  readonly changes: number
+  onRefused(refused: RefusedAdvance): void
+}
+
 export type RefusedAdvance = UnadmittedTurn & { readonly kind: 'refused' }
 
 const MODEL_UNKNOWN = 'The session does not say which model it goes by.'
@@ -129,6 +136,8 @@ export class AdvanceHold {
   readonly #late: Promise<unknown>[] = []
   /** One is to be had when they are. */
   #isOwed = false
+  /** What is being had is for this, and judged whatever upstream shows meanwhile. */
+  #change: Change | null = null
   /** What is being had comes after this, and is given back if it is there before. */
   #behind: Promise<unknown> | null = null
   #isOver = false
@@ -230,13 +239,22 @@ export class AdvanceHold {
     const before = this.#foreseen
     this.#foresee(foreseen)
     this.#isDue = this.#turn !== null
+    const changes = this.#changes
     const refusals: RefusedAdvance[] = []
-    await this.#have(this.#release(), (refused) => {
+    const onRefused = (refused: RefusedAdvance) => {
       refusals.push(refused)
-      this.#foresee(before)
-      if (this.#isDue) this.renew()
-    })
+      // What upstream has shown meanwhile counts.
+      const isFollowed = changes !== this.#changes
+      if (!isFollowed) this.#foresee(before)
+      if (this.#isDue || isFollowed) this.renew()
+    }
+    await this.#have(this.#release(), foreseen && { foreseen, changes, onRefused })
     return refusals[0] ?? null
+  }
+
+  /** What a client wants it to be for is being judged. */
+  get isChanging(): boolean {
+    return this.#change !== null
   }
 
   /** The same where upstream has changed it already. */
@@ -277,11 +295,14 @@ export class AdvanceHold {
   }
 
   /** One at a time: a second one might wait for what the first has got. */
-  #have(settled: Promise<unknown>, onRefused = this.#onRefused): Promise<void> {
+  #have(settled: Promise<unknown>, change: Change | null = null): Promise<void> {
+    this.#change = change
     this.#pending = settled
       .then(() => this.#admit())
       .catch((error: unknown) => this.#refuseFor(error))
       .then((refused) => {
+        const onRefused = this.#change?.onRefused ?? this.#onRefused
+        this.#change = null
         this.#pending = null
         if (refused !== null) onRefused(refused)
       })
@@ -300,21 +321,23 @@ export class AdvanceHold {
   }
 
   async #admit(): Promise<RefusedAdvance | null> {
-    while (this.#foreseen !== null && !this.#isOver && this.#turn === null) {
-      const changes = this.#changes
-      const planned = planForeseen(this.#foreseen, this.#gateway)
+    while (!this.#isOver && this.#turn === null) {
+      const { foreseen, changes } = this.#change ?? { foreseen: this.#foreseen, changes: this.#changes }
+      if (foreseen === null) return null
+      const planned = planForeseen(foreseen, this.#gateway)
       const asked = admitTurn(this.#handshake, planned, this.#gateway, { onHeld: () => this.#onHeld(asked) })
       const admitted = await asked
       if (admitted.kind === 'client_left') return null
       // Meanwhile it may have become something else, or another one was had.
       const isWanted = changes === this.#changes
       if (admitted.kind === 'refused') {
-        if (isWanted && this.#turn === null) return admitted
+        if ((isWanted || this.#change !== null) && this.#turn === null) return admitted
       } else if (isWanted && !this.#isOver && this.#turn === null && this.#behind === null)
         this.#turn = admitted.turn
       else await this.#release(admitted.turn)
       const behind = this.#behind
       this.#behind = null
+      if (behind === null) this.#change = null
       await behind?.catch(() => {})
     }
     return null

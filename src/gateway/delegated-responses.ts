@@ -151,7 +151,8 @@ export class DelegatedResponses {
     const refused = await this.#advance.change(foreseenAs(() => this.#plan(all)))
     if (refused !== null) return refused
     this.#delegates = all
-    this.#heldFor = all
+    // Another socket may have taken the session over.
+    if (this.#advance.foreseen !== null) this.#heldFor = all
     return null
   }
 

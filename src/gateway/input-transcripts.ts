@@ -116,7 +116,7 @@ export class InputTranscripts {
     this.#shown = transcription
     const { foreseen } = this.advance
     if (transcription === null) {
-      const isAskedFor = (foreseen?.instead?.length ?? 0) > 0
+      const isAskedFor = (foreseen?.instead?.length ?? 0) > 0 || this.advance.isChanging
       if (foreseen !== null && !isAskedFor) this.advance.follow(null)
     } else if (foreseen === null || foreseen.model !== transcription.model)
       this.advance.follow(goesBy(foreseen ?? foreseenFor(null), transcription.model))

@@ -61,6 +61,26 @@ test('an update of which a part is refused changes nothing of what is held', asy
   await socket.closed()
 })
 
+test('a model that the key may not use is refused, also where upstream answers an earlier update while it is judged', async () => {
+  const { socket } = await open({ allowed_models: ['gpt-realtime'] })
+  upstream.answer = (_message, tell) =>
+    tell({ type: 'session.updated', session: { audio: { input: { transcription: null } } } })
+  const audio = { input: { transcription: { model: 'gpt-4o-transcribe' } } }
+  const plain = Array.from({ length: 8 }, () => ({ instructions: 'Be brief.' }))
+  for (let i = 0; i < 20; i++) {
+    for (const session of [...plain, { audio }]) socket.send({ type: 'session.update', session })
+    const codes: unknown[] = []
+    await socket.takeUntil((event) => codes.push(dig(event, 'error.code')) > plain.length)
+    assert.deepEqual(
+      codes.filter((code) => code !== undefined),
+      ['model_not_allowed'],
+    )
+  }
+  assert.ok(upstream.reached.every((message) => dig(message, 'session.audio') === undefined))
+  socket.ws.close()
+  await socket.closed()
+})
+
 test('what a session goes by only while it waits for a hold is not held for any longer', async () => {
   const { id, key, socket } = await open({ monthly_budget_usd: 50 })
   const heldUsd = await upstream.heldUsd(id)
