@@ -40,6 +40,9 @@ interface LiveSession {
   /** The one that has handed it over, until another one meters it. */
   leftBy: LiveClock | null
   settledSeconds: number
+  /** What was sent to it, by whichever of its sockets, since upstream has last told. */
+  sentMs: number
+  sockets: number
   /** Maybe it was paid for on another node, or before this one was started. */
   readonly isOlder: boolean
 }
@@ -49,15 +52,17 @@ export class LiveSessions {
   readonly #sessions = new Map<string, LiveSession>()
 
   join(id: string, isOlder: boolean): LiveSession {
-    const session = this.#sessions.get(id) ?? { meteredBy: null, leftBy: null, settledSeconds: 0, isOlder }
+    const unmetered = { meteredBy: null, leftBy: null, settledSeconds: 0, sentMs: 0, sockets: 0 }
+    const session = this.#sessions.get(id) ?? { ...unmetered, isOlder }
+    session.sockets += 1
     this.#sessions.set(id, session)
     if (this.#sessions.size > limits.liveSessionsMax) this.#forgetOne()
     return session
   }
 
   #forgetOne(): void {
-    for (const [id, { meteredBy }] of this.#sessions) {
-      if (meteredBy !== null) continue
+    for (const [id, { sockets }] of this.#sessions) {
+      if (sockets > 0) continue
       this.#sessions.delete(id)
       return
     }
@@ -71,7 +76,7 @@ export class LiveClock implements SessionClock {
   #session: LiveSession | null = null
   #seconds = 0
   bytesPerMs = PCM_BYTES_PER_MS
-  /** What was sent and what was said since upstream has last told. */
+  /** What was sent before the session was known, and what was said since upstream has last told. */
   #sentMs = 0
   #saidMs = 0
   #isPaused = false
@@ -93,7 +98,7 @@ export class LiveClock implements SessionClock {
   }
 
   get untoldMs(): number {
-    return this.#sentMs
+    return this.#sentMs + (this.#session?.sentMs ?? 0)
   }
 
   get isDue(): boolean {
@@ -105,7 +110,9 @@ export class LiveClock implements SessionClock {
   }
 
   sent(audioBytes: number): void {
-    this.#sentMs += soundMs(audioBytes, this.bytesPerMs)
+    const ms = soundMs(audioBytes, this.bytesPerMs)
+    if (this.#session === null) this.#sentMs += ms
+    else this.#session.sentMs += ms
   }
 
   said({ session, usage, type, deltaBytes }: SessionEvent): void {
@@ -117,12 +124,13 @@ export class LiveClock implements SessionClock {
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
     this.#sentMs = 0
     this.#saidMs = 0
+    if (this.#session !== null) this.#session.sentMs = 0
     const seconds = (usage as { readonly seconds?: unknown } | null)?.seconds
     if (typeof seconds === 'number' && seconds > this.#seconds) this.#seconds = seconds
   }
 
   take({ model }: SessionModels, isCut: boolean): Usage | null {
-    const untoldMs = Math.max(this.#sentMs, this.#saidMs)
+    const untoldMs = Math.max(this.untoldMs, this.#saidMs)
     const isGuessed = isCut && untoldMs > 0
     const seconds = this.#seconds + (isGuessed ? untoldMs / 1_000 : 0)
     const settled = this.#settledSeconds
@@ -142,7 +150,12 @@ export class LiveClock implements SessionClock {
 
   end(): void {
     this.paused(true)
-    if (this.#session?.leftBy === this) this.#session.leftBy = null
+    const session = this.#session
+    if (session === null) return
+    if (session.leftBy === this) session.leftBy = null
+    session.sockets -= 1
+    // What the last of them has sent is paid for by its length.
+    if (session.sockets === 0) session.sentMs = 0
   }
 
   /** Whoever has metered it sees nothing, or has left, and the session goes on. */

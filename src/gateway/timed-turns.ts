@@ -25,7 +25,7 @@ import type { Gateway } from './gateway.ts'
 import type { SessionClock, SessionModels } from './session-clocks.ts'
 import { type ClientEvent, SessionDoor, wordBytes } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
-import { TurnSettlements, withoutHold } from './turn-call.ts'
+import { admitTurn, type TurnCall, TurnSettlements, withoutHold } from './turn-call.ts'
 
 const PASS: Verdict = { kind: 'pass' }
 
@@ -34,12 +34,15 @@ const PASS: Verdict = { kind: 'pass' }
  * call, and nothing of the client's goes before the next one is held.
  */
 export class TimedTurns implements SocketMeter {
+  readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #door: SessionDoor
   readonly #clock: SessionClock
   /** What it was for when something was last held. */
   #last: Foreseen
   readonly #advance: AdvanceHold
+  /** For what was sent and is not counted yet, beyond the first minute. */
+  readonly #ahead: TurnCall[] = []
   readonly #settlements: TurnSettlements
   readonly #delegated: DelegatedResponses
   /** Another socket meters it. */
@@ -49,6 +52,7 @@ export class TimedTurns implements SocketMeter {
   #transcriptionShown: SessionSettings['transcription'] = null
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
+    this.#handshake = handshake
     this.#gateway = gateway
     this.#clock = clock
     clock.takenOver = () => this.#rest()
@@ -96,6 +100,7 @@ export class TimedTurns implements SocketMeter {
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
     this.#delegated.observe(event, payload, this.#clock.isIdle)
     this.#settleIfDue(event)
+    this.#giveAheadBack()
   }
 
   paused(isPaused: boolean, isSlow: boolean): void {
@@ -111,6 +116,7 @@ export class TimedTurns implements SocketMeter {
     const cut = this.#door.end(abandoned)
     if (cut !== null) {
       this.#delegated.end(cut)
+      this.#giveAheadBack()
       this.#settlements.add(this.#settleLast(cut))
     }
     await this.#settlements.done()
@@ -138,12 +144,40 @@ export class TimedTurns implements SocketMeter {
     const sent = () => {
       this.#clock.sent(audioBytes)
       this.#settleIfDue(null)
+      this.#giveAheadBack()
     }
-    const { foreseen } = this.#advance
-    const untoldMs = this.#clock.untoldMs + soundMs(audioBytes, this.#clock.bytesPerMs)
-    if (foreseen === null || untoldMs <= (foreseen.audioMs ?? ADVANCE_MS)) return { kind: 'pass', sent }
-    const audioMs = Math.ceil(untoldMs / ADVANCE_MS) * ADVANCE_MS
-    return this.#change({ ...foreseen, audioMs }, [], eventId, { kind: 'pass', sent })
+    const ms = soundMs(audioBytes, this.#clock.bytesPerMs)
+    const passed: Verdict = { kind: 'pass', sent }
+    return this.#clock.untoldMs + ms <= this.#heldMs ? passed : this.#holdAhead(ms, eventId, passed)
+  }
+
+  get #heldMs(): number {
+    return ADVANCE_MS * (1 + this.#ahead.length)
+  }
+
+  /** A hold for each minute: one for all of them would be had while anything is left, however many they are. */
+  async #holdAhead(ms: number, eventId: string | null, passed: Verdict): Promise<Verdict> {
+    while (this.#clock.untoldMs + ms > this.#heldMs) {
+      const planned = planForeseen({ ...this.#foreseen, model: this.#model }, this.#gateway)
+      // Behind the larger hold of this socket it might wait for ever.
+      const onHeld = () => void this.#delegated.standBack(asked)
+      const asked = admitTurn(this.#handshake, planned, this.#gateway, { onHeld })
+      const admitted = await asked
+      if (admitted.kind === 'client_left') return { kind: 'dropped' }
+      if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
+      this.#ahead.push(admitted.turn)
+      if (this.#door.isOver) this.#giveAheadBack()
+    }
+    return passed
+  }
+
+  /** What is counted by now needs no hold of its own any more. */
+  #giveAheadBack(): void {
+    const { isOver } = this.#door
+    while (this.#ahead.length > 0 && (isOver || this.#clock.untoldMs <= this.#heldMs - ADVANCE_MS)) {
+      const turn = this.#ahead.pop()
+      if (turn !== undefined) this.#settlements.add(turn.release())
+    }
   }
 
   /** Every model that takes part must be one that the key may use. */
@@ -164,17 +198,16 @@ export class TimedTurns implements SocketMeter {
     next: Foreseen | null,
     delegates: readonly Delegate[],
     eventId: string | null,
-    had: Verdict = PASS,
   ): Promise<Verdict> {
     const before = this.#advance.foreseen
     if (before === null) {
       const refused = await this.#delegated.allow(delegates)
-      return refused === null ? had : refusedBy(refused, eventId)
+      return refused === null ? PASS : refusedBy(refused, eventId)
     }
     const first = next === null ? null : await this.#changeMinute(next)
     if (first !== null) return refusedBy(first, eventId)
     const refused = await this.#delegated.change(delegates)
-    if (refused === null) return had
+    if (refused === null) return PASS
     if (next !== null) await this.#changeMinute(before)
     return refusedBy(refused, eventId)
   }

@@ -17,8 +17,6 @@ export interface SocketTurn {
   readonly model: string | null
   /** As the response or the session limits it; null for `inf` and for none, which is the limit of the model. */
   readonly outputTokensMax: number | null
-  /** How much audio is paid for in advance, where that is not as usual. */
-  readonly audioMs?: number
   /** Of a translation: the models that may write down what is heard; null for one that is not known. */
   readonly transcribedBy?: readonly (string | null)[]
   readonly atMs: number
@@ -48,12 +46,12 @@ export const ADVANCE_MS = 60_000
  * What limits a turn: it may read all that the context window holds, since the conversation is kept upstream, and write as
  * much as it is allowed to. Sockets know no service tier.
  */
-export function turnLimits({ kind, outputTokensMax, audioMs }: SocketTurn): RequestLimits {
+export function turnLimits({ kind, outputTokensMax }: SocketTurn): RequestLimits {
   return {
     // A limit of 0 is refused upstream, or taken for none.
     maxOutputTokens:
       kind === 'realtime' && outputTokensMax !== null ? count(outputTokensMax) || LIMITLESS : null,
-    audioMsMax: Math.ceil(audioMs ?? (kind === 'transcription' ? TRANSCRIBED_MS_MAX : ADVANCE_MS)),
+    audioMsMax: kind === 'transcription' ? TRANSCRIBED_MS_MAX : ADVANCE_MS,
     predictedTokensMax: 0,
     prompts: 1,
     n: 1,
@@ -74,10 +72,10 @@ export function turnLimits({ kind, outputTokensMax, audioMs }: SocketTurn): Requ
 
 /** What is paid by the time has no bound: its hold is the price of what is used in advance. Null for other turns. */
 export function advanceUsage(turn: SocketTurn): Usage | null {
-  const { kind, model, audioMs = ADVANCE_MS, transcribedBy = [] } = turn
-  if (kind === 'live') return liveUsage(audioMs / 1_000, 0, model)
+  const { kind, model, transcribedBy = [] } = turn
+  if (kind === 'live') return liveUsage(ADVANCE_MS / 1_000, 0, model)
   if (kind !== 'translation') return null
-  const chars = Math.ceil((CHARACTERS_PER_SECOND_MOST * audioMs) / 1_000)
-  const most = { audioInMs: audioMs, audioOutMs: audioMs, heardChars: chars, writtenChars: chars }
+  const chars = Math.ceil((CHARACTERS_PER_SECOND_MOST * ADVANCE_MS) / 1_000)
+  const most = { audioInMs: ADVANCE_MS, audioOutMs: ADVANCE_MS, heardChars: chars, writtenChars: chars }
   return translationUsage(most, model, transcribedBy)
 }

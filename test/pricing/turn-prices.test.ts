@@ -181,11 +181,6 @@ const holds: readonly Held[] = [
     turn: turn('transcription', 'gpt-realtime-whisper'),
     nanos: 255_000_000n,
   },
-  {
-    says: 'as much audio as it is told',
-    turn: turn('transcription', 'gpt-realtime-whisper', { audioMs: 59_999.5 }),
-    nanos: 17_000_000n,
-  },
   { says: 'a minute of Live', turn: turn('live', 'gpt-live-1'), nanos: 60_000_000n },
   {
     says: 'a minute of translation',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { dig } from '../simulator/dig.ts'
+import { dig, digList } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { LIVE_PER_HOUR, writeHourlyPrices } from './hourly-prices.ts'
 import { type PlayedUpstream, playUpstream } from './played-upstream.ts'
@@ -134,6 +134,24 @@ test('audio that is sent ahead of what upstream has told is held for too', async
   for (let i = 0; i < 2; i++) socket.send({ type: 'session.input_audio.append', audio })
   await until('two minutes are held', async () => (await upstream.heldUsd(id)) === usdFor(120))
   socket.ws.terminate()
+})
+
+test('audio in a burst goes as far as there is something left, by whichever socket of the session', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: usdFor(180) })
+  const metering = await open(`${PATH}/live_burst/attach`, key)
+  const idle = await open(`${PATH}/live_burst/attach`, key)
+  await until('a minute is held', async () => (await upstream.heldUsd(id)) === usdFor(60))
+  upstream.reached.length = 0
+  const audio = Buffer.alloc(60 * 48_000).toString('base64')
+  for (let i = 0; i < 10; i++) idle.send({ type: 'session.input_audio.append', audio })
+  await until('one waits', async () => {
+    const waiting = await upstream.gateway.manage('GET', `/v1/keys/${id}/requests?state=waiting`)
+    return digList(waiting, 'data').length === 1
+  })
+  assert.equal(await upstream.heldUsd(id), usdFor(180))
+  assert.equal(upstream.reached.length, 3)
+  for (const socket of [idle, metering]) socket.ws.terminate()
+  await until('nothing is held', async () => (await upstream.heldUsd(id)) === 0)
 })
 
 test('a translation that is asked to go by a cheaper model holds for the one that it may stay with', async () => {
