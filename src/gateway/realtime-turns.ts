@@ -57,6 +57,7 @@ const PASS: Verdict = { kind: 'pass' }
  * heard it speak, so that there is always a hold in advance, which whatever begins takes over.
  */
 export class RealtimeTurns implements SocketMeter {
+  readonly beginsByItself = true
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #door: SessionDoor

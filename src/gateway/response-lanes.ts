@@ -45,6 +45,7 @@ const UNANSWERED = 400
 
 /** The turns of a socket of `/v1/responses`. */
 export class ResponseLanes implements SocketMeter {
+  readonly beginsByItself = false
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #lanes = new Map<string, ResponseLane>()

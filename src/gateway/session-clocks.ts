@@ -17,6 +17,8 @@ export interface SessionClock {
   readonly bytesPerMs: number
   /** What was sent and is not counted yet. */
   readonly untoldMs: number
+  /** The session that is being attached to is metered by another socket of this node. */
+  readonly isMeteredHere: boolean
   /** It is billed elsewhere. */
   readonly isIdle: boolean
   /** As much was used as is paid for in advance. */
@@ -60,6 +62,10 @@ export class LiveSessions {
     return session
   }
 
+  isMetered(id: string): boolean {
+    return (this.#sessions.get(id)?.meteredBy ?? null) !== null
+  }
+
   #forgetOne(): void {
     for (const [id, { sockets }] of this.#sessions) {
       if (sockets > 0) continue
@@ -86,6 +92,10 @@ export class LiveClock implements SessionClock {
   constructor(sessions: LiveSessions, attachedTo: string | null) {
     this.#sessions = sessions
     this.#attachedTo = attachedTo
+  }
+
+  get isMeteredHere(): boolean {
+    return this.#attachedTo !== null && this.#sessions.isMetered(this.#attachedTo)
   }
 
   get isIdle(): boolean {
@@ -171,6 +181,7 @@ const NOTHING: Translated = { audioInMs: 0, audioOutMs: 0, heardChars: 0, writte
 
 /** Nothing tells what a translation has used but what passed. */
 export class TranslationClock implements SessionClock {
+  readonly isMeteredHere = false
   readonly isIdle = false
   readonly session = null
   readonly bytesPerMs = PCM_BYTES_PER_MS

@@ -47,6 +47,8 @@ export interface MeteredSocket {
 export interface SocketMeter {
   /** Turns under way. */
   readonly running: number
+  /** Upstream may begin a turn that no message asks for. */
+  readonly beginsByItself: boolean
   /** Has what must be held before the handshake goes. Null: it may go. */
   open?(): Promise<Unopened | null>
   start(socket: MeteredSocket): void

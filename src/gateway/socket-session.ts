@@ -12,6 +12,7 @@ import type { SocketMeter } from './socket-meter.ts'
 const CLOSE = { policy: 1008, failed: 1011, restart: 1012 } as const
 
 const RESTARTING = 'The gateway is restarting.'
+const REVOKED = 'The API key is not in force any more.'
 
 /** What is read at once where messages may be short. */
 const PIECE_BYTES = 4 * 1024
@@ -168,6 +169,8 @@ export class SocketSession {
     if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#takenSinceMs = nowMs
     this.#hasDrained = false
     if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) this.#client.destroy()
+    // That its last turn ends would not be seen.
+    if (this.#isRevoked && this.#isClientFull) this.close(CLOSE.policy, REVOKED)
   }
 
   /** Tells the client why, and parts. Turns under way are billed as if it had left. */
@@ -332,9 +335,10 @@ export class SocketSession {
     // What is refused is answered, so that a client that does not read that is not read either.
     const isDeaf = this.#isDeaf || this.#notices.length > 0
     const isAhead = this.#unread.length > 0 || this.#inbox.isFull || this.#isUpstreamFull
-    // Nor is one that lets upstream wait: what its messages have upstream begin would not be seen.
     const isSlow = this.#isClientFull && !this.#isClientGone
-    if (!this.#isClientGone && (isAhead || isDeaf || isSlow)) this.#client.pause()
+    // Nor is one that lets upstream wait: what its messages have upstream begin would not be seen.
+    const isUnseen = isSlow && this.#meter.beginsByItself
+    if (!this.#isClientGone && (isAhead || isDeaf || isUnseen)) this.#client.pause()
     else this.#client.resume()
     const isPaused = isSlow || this.#behind > 0
     if (isPaused === this.#isPaused && isSlow === this.#isSlow) return
@@ -364,7 +368,7 @@ export class SocketSession {
 
   #closeIfIdle(): void {
     if (this.#meter.running > 0) return
-    if (this.#isRevoked) this.close(CLOSE.policy, 'The API key is not in force any more.')
+    if (this.#isRevoked) this.close(CLOSE.policy, REVOKED)
     else if (this.#isDraining) this.close(CLOSE.restart, RESTARTING)
   }
 

@@ -34,6 +34,7 @@ const PASS: Verdict = { kind: 'pass' }
  * call, and nothing of the client's goes before the next one is held.
  */
 export class TimedTurns implements SocketMeter {
+  readonly beginsByItself: boolean
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #door: SessionDoor
@@ -57,6 +58,8 @@ export class TimedTurns implements SocketMeter {
     this.#clock = clock
     clock.takenOver = () => this.#rest()
     this.#last = foreseen
+    // A translation is counted as it is sent.
+    this.beginsByItself = foreseen.kind === 'live'
     this.#door = new SessionDoor(handshake, gateway, {
       pending: () =>
         this.#advance.pending ?? this.#delegated.pending ?? this.#advance.late ?? this.#delegated.late,
@@ -75,8 +78,15 @@ export class TimedTurns implements SocketMeter {
     return this.#delegated.running
   }
 
-  open() {
-    return this.#advance.open()
+  /** One that is attached to a session that is paid for here already holds nothing: it could wait for that very session. */
+  async open() {
+    if (!this.#clock.isMeteredHere) return await this.#advance.open()
+    const planned = withoutHold(planForeseen(this.#foreseen, this.#gateway))
+    const admitted = await admitTurn(this.#handshake, planned, this.#gateway, { isRecorded: false })
+    if (admitted.kind !== 'admitted') return admitted
+    await admitted.turn.release()
+    this.#rest()
+    return null
   }
 
   start(socket: MeteredSocket): void {

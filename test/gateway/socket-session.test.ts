@@ -56,6 +56,7 @@ class PretendConnection {
 }
 
 interface SessionOptions {
+  readonly beginsByItself?: boolean
   readonly extensions?: Extensions | null
   readonly memoryBytesMax?: number
   end?(): Promise<void>
@@ -66,6 +67,7 @@ function openSession(
   judge: () => Verdict | Promise<Verdict> = () => ({ kind: 'pass' }),
   running = 0,
   {
+    beginsByItself = true,
     extensions = null,
     memoryBytesMax = limits.socketMessageBytesMax,
     end = async () => {},
@@ -78,6 +80,7 @@ function openSession(
   let metered: MeteredSocket | null = null
   const meter: SocketMeter = {
     running,
+    beginsByItself,
     start(socket) {
       metered = socket
     },
@@ -139,6 +142,23 @@ test('upstream, which was not read because its client did not read, is read on w
   assert.deepEqual([upstream.isClosed, metered?.isLeft()], [false, false])
   pass(limits.readOnMs)
   assert.equal(upstream.isClosed, true)
+})
+
+test('a client that does not read may say all it has to say where upstream begins nothing by itself', () => {
+  const { client, upstream } = openSession(undefined, 0, { beginsByItself: false })
+  client.bytesWaiting = 1
+  upstream.arrives(wireOf('server', { opcode: 1, payload: '{}' }))
+  assert.deepEqual([client.isPaused, upstream.isPaused], [false, true])
+})
+
+test('a client that does not read is told to go when its key is revoked, and upstream is read on', () => {
+  const { session, client, upstream } = openSession(undefined, 1)
+  client.bytesWaiting = 1
+  upstream.arrives(wireOf('server', { opcode: 1, payload: '{}' }))
+  session.revoked()
+  assert.equal(client.isClosed, false)
+  session.checkTime(0)
+  assert.deepEqual([client.isClosed, upstream.isClosed, upstream.isPaused], [true, false, false])
 })
 
 test('a client that stops to read while upstream waits to be inflated is told of as well', () => {

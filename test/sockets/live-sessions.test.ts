@@ -106,6 +106,21 @@ test('a response that the client asks a session for waits for its hold, and does
   await until('each is paid for', async () => (await upstream.costs(id)).length === delegated)
 })
 
+test('one can attach to a session that holds all that is left, and goes on with it when its first socket is left', async () => {
+  const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: usdFor(60) })
+  const path = `${PATH}/live_poor/attach`
+  const first = await open(path, key)
+  await until('a minute is held', async () => (await upstream.heldUsd(id)) === usdFor(60))
+  const second = await open(path, key)
+  assert.equal(await upstream.heldUsd(id), usdFor(60))
+  first.ws.terminate()
+  await until('the first is given up', async () => (await upstream.heldUsd(id)) === 0)
+  second.send({ type: 'tell', seconds: 40 })
+  await until('the second holds', async () => (await upstream.heldUsd(id)) === usdFor(60))
+  second.ws.terminate()
+  await until('it is paid for', async () => (await upstream.spentUsd(id)) === usdFor(40))
+})
+
 test('a response of a model that the key may not use does not begin', async () => {
   const { key } = await upstream.gateway.createKey('live', { allowed_models: ['gpt-live-1'] })
   const socket = await open(PATH, key)
