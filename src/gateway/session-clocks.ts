@@ -42,7 +42,8 @@ interface LiveSession {
   /** The one that has handed it over, until another one meters it. */
   leftBy: LiveClock | null
   settledSeconds: number
-  /** What was sent to it, by whichever of its sockets, since upstream has last told. */
+  /** The most that upstream has told, and what was sent since, by whichever of its sockets. */
+  toldSeconds: number
   sentMs: number
   sockets: number
   /** Maybe it was paid for on another node, or before this one was started. */
@@ -54,8 +55,8 @@ export class LiveSessions {
   readonly #sessions = new Map<string, LiveSession>()
 
   join(id: string, isOlder: boolean): LiveSession {
-    const unmetered = { meteredBy: null, leftBy: null, settledSeconds: 0, sentMs: 0, sockets: 0 }
-    const session = this.#sessions.get(id) ?? { ...unmetered, isOlder }
+    const unused = { settledSeconds: 0, toldSeconds: 0, sentMs: 0, sockets: 0 }
+    const session = this.#sessions.get(id) ?? { meteredBy: null, leftBy: null, ...unused, isOlder }
     session.sockets += 1
     this.#sessions.set(id, session)
     if (this.#sessions.size > limits.liveSessionsMax) this.#forgetOne()
@@ -134,9 +135,13 @@ export class LiveClock implements SessionClock {
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
     this.#sentMs = 0
     this.#saidMs = 0
-    if (this.#session !== null) this.#session.sentMs = 0
     const seconds = (usage as { readonly seconds?: unknown } | null)?.seconds
-    if (typeof seconds === 'number' && seconds > this.#seconds) this.#seconds = seconds
+    if (typeof seconds !== 'number') return
+    this.#seconds = Math.max(this.#seconds, seconds)
+    // A socket that reads late is told what others know.
+    if (this.#session === null || seconds <= this.#session.toldSeconds) return
+    this.#session.toldSeconds = seconds
+    this.#session.sentMs = 0
   }
 
   take({ model }: SessionModels, isCut: boolean): Usage | null {

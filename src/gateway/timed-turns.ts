@@ -176,7 +176,9 @@ export class TimedTurns implements SocketMeter {
       if (admitted.kind === 'client_left') return { kind: 'dropped' }
       if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
       this.#ahead.push(admitted.turn)
-      if (this.#door.isOver) this.#giveAheadBack()
+      if (!this.#door.isOver) continue
+      this.#giveAheadBack()
+      return { kind: 'dropped' }
     }
     return passed
   }

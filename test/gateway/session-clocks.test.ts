@@ -26,3 +26,20 @@ test('a session that is handed over is counted on by the next socket that hears 
   first.said(told(90))
   assert.equal(first.take(models, true), null)
 })
+
+test('what was sent is not counted yet until a socket is told of more than any was', () => {
+  const sessions = new LiveSessions()
+  const [first, second] = [new LiveClock(sessions, 'live_1'), new LiveClock(sessions, 'live_1')]
+  for (const clock of [first, second]) clock.said(told(60))
+  second.sent(64_000)
+  assert.deepEqual([first.untoldMs, second.untoldMs], [1_000, 1_000])
+  second.said(told(60))
+  assert.equal(first.untoldMs, 1_000)
+  first.said(told(61))
+  assert.deepEqual([first.untoldMs, second.untoldMs], [0, 0])
+  second.sent(64_000)
+  second.said(told(61))
+  assert.equal(first.untoldMs, 1_000)
+  for (const clock of [first, second]) clock.end()
+  assert.equal(new LiveClock(sessions, 'live_1').untoldMs, 0)
+})
