@@ -104,8 +104,9 @@ export async function admitLate(
   planned: PlannedTurn,
   gateway: Gateway,
   onRefused: ((refused: RefusedAdvance) => void) | null,
+  onHeld: () => void,
 ): Promise<TurnCall | null> {
-  const admitted = onRefused === null ? null : await admitTurn(handshake, planned, gateway)
+  const admitted = onRefused === null ? null : await admitTurn(handshake, planned, gateway, { onHeld })
   if (admitted?.kind === 'admitted') return admitted.turn
   if (admitted?.kind === 'refused') onRefused?.(admitted)
   return await admitBegunTurn(handshake, planned, gateway)
@@ -197,7 +198,8 @@ export class AdvanceHold {
     if (turn !== null) return turn
     const planned = planForeseen(foreseen, this.#gateway)
     const onRefused = this.#isOver ? null : this.#onRefused
-    const admitted = admitLate(this.#handshake, planned, this.#gateway, onRefused).finally(() => {
+    const onHeld = () => this.#onHeld(admitted)
+    const admitted = admitLate(this.#handshake, planned, this.#gateway, onRefused, onHeld).finally(() => {
       this.#late.splice(this.#late.indexOf(admitted), 1)
       if (this.#isOwed) this.renew()
     })

@@ -1,4 +1,5 @@
 import { Patience } from './patience.ts'
+import type { Came } from './response-usages.ts'
 import type { TurnCall } from './turn-call.ts'
 
 /** A turn whose `response.create` upstream has, and which it has not begun. */
@@ -8,6 +9,8 @@ export interface Asked {
   /** That it names itself. */
   readonly model: string | undefined
   readonly isBeside: boolean
+  /** What its message brings for it alone. */
+  readonly own: Came
 }
 
 interface Waiting extends Asked {

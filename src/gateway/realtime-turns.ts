@@ -25,7 +25,7 @@ import type { Gateway } from './gateway.ts'
 import { InputTranscripts } from './input-transcripts.ts'
 import type { BillPlan } from './pricer.ts'
 import { refuseTooManyTurns } from './refusals.ts'
-import { type BegunResponse, promptTokens, ResponseUsages } from './response-usages.ts'
+import { type BegunResponse, type Came, promptTokens, ResponseUsages } from './response-usages.ts'
 import { EventIds, RecentIds } from './seen-ids.ts'
 import { type ClientEvent, type Cut, SessionDoor, wordBytes } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
@@ -51,6 +51,7 @@ interface Running extends BegunResponse {
 }
 
 const PASS: Verdict = { kind: 'pass' }
+const NOTHING_CAME: Came = { heardMs: 0, readBytes: 0 }
 
 /**
  * The turns of a socket of `/v1/realtime`. A response may begin because the client asks for one or because upstream has
@@ -163,9 +164,10 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   /** Upstream has broken off before it said a word, or was not let. */
-  #endUnanswered({ turn, model }: Asked, cut: Cut): Promise<void> {
+  #endUnanswered(asked: Asked, cut: Cut): Promise<void> {
+    const { turn } = asked
     if (cut.kind === 'cut') return turn.end({ kind: 'failed', error: cut.error, sent: true, whole: true })
-    return turn.endWith(this.#estimate(this.#begin(turn, model)), cut)
+    return turn.endWith(this.#estimate(this.#begin(turn, asked)), cut)
   }
 
   #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
@@ -177,17 +179,23 @@ export class RealtimeTurns implements SocketMeter {
       return this.#decideUpdate(event, event.session, payload)
     if ((isCommit || isAppend) && this.#transcripts.isFull) return this.#refuseMore(event)
     if (isCommit) return { kind: 'pass', sent: () => this.#transcripts.commit(event.eventId) }
-    const ms = this.#read(event, payload)
-    if (isAppend) this.#transcripts.hear(ms)
+    const came = this.#cameWith(event, payload)
+    this.#read(came)
+    if (isAppend) this.#transcripts.hear(came.heardMs)
     return PASS
   }
 
   /** How much of it is heard. All else is words. */
-  #read(event: ClientEvent, payload: Buffer): number {
-    const ms = soundMs(event.audioBytes, this.#bytesPerMs)
-    this.#heardMs += ms
-    this.#readBytes += wordBytes(event, payload)
-    return ms
+  #cameWith(event: ClientEvent, payload: Buffer): Came {
+    return {
+      heardMs: soundMs(event.audioBytes, this.#bytesPerMs),
+      readBytes: wordBytes(event, payload),
+    }
+  }
+
+  #read({ heardMs, readBytes }: Came): void {
+    this.#heardMs += heardMs
+    this.#readBytes += readBytes
   }
 
   #refuseMore({ eventId }: Pick<ClientEvent, 'eventId'>, planned = this.#plan()): Verdict {
@@ -212,7 +220,7 @@ export class RealtimeTurns implements SocketMeter {
     const transcription = this.#transcripts.changedBy(session)
     // Until upstream shows it, the longer reading counts.
     this.#bytesPerMs = Math.min(this.#bytesPerMs, session.bytesPerMs ?? this.#bytesPerMs)
-    this.#read(event, payload)
+    this.#read(this.#cameWith(event, payload))
     if (next === null && transcription === undefined) return PASS
     return this.#update(event, next, transcription)
   }
@@ -251,8 +259,9 @@ export class RealtimeTurns implements SocketMeter {
       sent: () => {
         this.#isAsking = false
         turn.sent(payload, null)
-        this.#read(event, payload)
-        this.#asked.add({ turn, eventId, model, isBeside })
+        const came = this.#cameWith(event, payload)
+        if (!isBeside) this.#read(came)
+        this.#asked.add({ turn, eventId, model, isBeside, own: isBeside ? came : NOTHING_CAME })
       },
       unsent: () => {
         this.#isAsking = false
@@ -309,7 +318,7 @@ export class RealtimeTurns implements SocketMeter {
     const turn = asked?.turn ?? this.#responses.take()
     const isUnheard = asked === null && this.#door.isLeft
     const isBeside = asked?.isBeside === true
-    const running = { ...this.#begin(turn, asked?.model), isUnheard, isBeside }
+    const running = { ...this.#begin(turn, asked), isUnheard, isBeside }
     if (!isBeside) {
       this.#heardMs = 0
       this.#readBytes = 0
@@ -321,10 +330,11 @@ export class RealtimeTurns implements SocketMeter {
     return running
   }
 
-  #begin(turn: TurnCall | null, modelAsked: string | undefined): Running {
+  #begin(turn: TurnCall | null, asked: Asked | null): Running {
     const model = this.#modelShown ?? this.#foreseen.model
-    const models = modelAsked === undefined ? [model] : [model, modelAsked]
-    const came = { heardMs: this.#heardMs, readBytes: this.#readBytes }
+    const models = asked?.model === undefined ? [model] : [model, asked.model]
+    const { heardMs, readBytes } = asked?.own ?? NOTHING_CAME
+    const came = { heardMs: this.#heardMs + heardMs, readBytes: this.#readBytes + readBytes }
     return {
       turn,
       ended: null,
@@ -364,14 +374,9 @@ export class RealtimeTurns implements SocketMeter {
     if (running === null) return
     running.turn?.observe(payload)
     const used = this.#usages.ended(running, event, this.#billOf(running))
-    if (!running.isBeside && promptTokens(used) === 0) this.#leaveUnread(running)
+    // It was cancelled or failed before it has read anything: what came for it is the next one's.
+    if (!running.isBeside && promptTokens(used) === 0) this.#read(running)
     this.#use(event.responseId ?? '', running, used)
-  }
-
-  /** It was cancelled or failed before it has read anything: what came for it is the next one's. */
-  #leaveUnread({ heardMs, readBytes }: Running): void {
-    this.#heardMs += heardMs
-    this.#readBytes += readBytes
   }
 
   #billOf({ turn }: Running): BillPlan {

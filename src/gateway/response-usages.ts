@@ -5,13 +5,16 @@ import { cutResponseUsage, realtimeUsage, statesTotals } from '../providers/sock
 import { isPlausible } from './bill.ts'
 import type { BillPlan } from './pricer.ts'
 
-/** What is known of a response of a Realtime session since it has begun. */
-export interface BegunResponse {
-  /** By which it may have begun. Those that are named later have no part in it. */
-  readonly models: readonly (string | null)[]
-  /** What came for it to read since the response before it. */
+/** What came for a response to read. */
+export interface Came {
   readonly heardMs: number
   readonly readBytes: number
+}
+
+/** What is known of a response of a Realtime session since it has begun, and what came since the one before it. */
+export interface BegunResponse extends Came {
+  /** By which it may have begun. Those that are named later have no part in it. */
+  readonly models: readonly (string | null)[]
   soundBytes: number
   writtenBytes: number
 }
@@ -43,7 +46,7 @@ export class ResponseUsages {
     const spokenMs = soundMs(soundBytes, this.spokenBytesPerMs)
     const passed = { before: this.#before, heardMs, readBytes, spokenMs, writtenChars: writtenBytes }
     return dearest(
-      models.map((model) => cutResponseUsage(passed, model)),
+      models.map((model) => cutResponseUsage(passed, model, bill.tokensHeld(model).contextWindow)),
       bill,
     )
   }

@@ -146,7 +146,9 @@ export class LiveClock implements SessionClock {
 
   take({ model }: SessionModels, isCut: boolean): Usage | null {
     const untoldMs = Math.max(this.untoldMs, this.#saidMs)
-    const isGuessed = isCut && untoldMs > 0
+    // Another of its sockets will be told.
+    const isLast = (this.#session?.sockets ?? 1) === 1
+    const isGuessed = isCut && isLast && untoldMs > 0
     const seconds = this.#seconds + (isGuessed ? untoldMs / 1_000 : 0)
     const settled = this.#settledSeconds
     if (seconds <= settled || this.isIdle) return null

@@ -353,7 +353,7 @@ export class SocketSession {
   #clientCloses(part: FramePart): void {
     const { payload } = part
     // Upstream would stop to work, and to say what that took. The client is answered here instead.
-    const mayCost = this.#meter.running > 0 || this.#meter.readOnMs() > 0
+    const mayCost = this.#isClientFull || this.#meter.running > 0 || this.#meter.readOnMs() > 0
     if (mayCost) this.close(payload.length < 2 ? 1000 : payload.readUInt16BE(0), '')
     else {
       this.#sendClosing(part)

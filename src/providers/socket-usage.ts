@@ -60,18 +60,23 @@ export interface CutResponse {
 
 /**
  * A response that was cut: it has read what the one before it had read, which upstream keeps in its cache, what that one
- * said, and what came since.
+ * said, and of what came since no more than its window holds.
  */
-export function cutResponseUsage(cut: CutResponse, model: string | null): Usage {
+export function cutResponseUsage(
+  cut: CutResponse,
+  model: string | null,
+  contextWindow: number | null = null,
+): Usage {
   const read = cut.before?.parts[0]?.quantities ?? {}
+  const within = (tokens: number) => Math.min(tokens, contextWindow ?? tokens)
   const sum = (...counts: readonly (number | undefined)[]) =>
     counts.reduce<number>((total, count) => total + (count ?? 0), 0)
   const quantities = quantitiesOf({
     cache_read_tokens: sum(read.input_tokens, read.cache_read_tokens),
     audio_cache_read_tokens: sum(read.audio_input_tokens, read.audio_cache_read_tokens),
     image_cache_read_tokens: sum(read.image_input_tokens, read.image_cache_read_tokens),
-    input_tokens: sum(read.output_tokens, roughBodyTokens(cut.readBytes)),
-    audio_input_tokens: sum(read.audio_output_tokens, heardTokens(cut.heardMs)),
+    input_tokens: sum(read.output_tokens, within(roughBodyTokens(cut.readBytes))),
+    audio_input_tokens: sum(read.audio_output_tokens, within(heardTokens(cut.heardMs))),
     output_tokens: roughBodyTokens(cut.writtenChars),
     audio_output_tokens: spokenTokens(cut.spokenMs),
   })
