@@ -151,6 +151,17 @@ test('a client that does not read may say all it has to say where upstream begin
   assert.deepEqual([client.isPaused, upstream.isPaused], [false, true])
 })
 
+test('upstream is read on where a client that did not read says that it goes', (t) => {
+  const pass = stopTime(t)
+  const { client, upstream } = openSession(undefined, 0, { beginsByItself: false })
+  client.bytesWaiting = 1
+  upstream.arrives(wireOf('server', { opcode: 1, payload: '{}' }))
+  client.arrives(wireOf('client', { opcode: 8, payload: '' }))
+  assert.deepEqual([upstream.written, upstream.isPaused], [[], false])
+  pass(limits.readOnMs)
+  assert.equal(upstream.isClosed, true)
+})
+
 test('a client that does not read is told to go when its key is revoked, and upstream is read on', () => {
   const { session, client, upstream } = openSession(undefined, 1)
   client.bytesWaiting = 1

@@ -143,11 +143,13 @@ test('a message that brings more than what is held for waits for more', async ()
 
 test('audio that is sent ahead of what upstream has told is held for too', async () => {
   const { id, key } = await upstream.gateway.createKey('live', { monthly_budget_usd: 50 })
-  const socket = await open(PATH, key)
+  const socket = await open(`${PATH}/live_ahead/attach`, key)
   await until('a minute is held', async () => (await upstream.heldUsd(id)) === usdFor(60))
   const audio = Buffer.alloc(45 * 48_000).toString('base64')
   for (let i = 0; i < 2; i++) socket.send({ type: 'session.input_audio.append', audio })
   await until('two minutes are held', async () => (await upstream.heldUsd(id)) === usdFor(120))
+  socket.send({ type: 'tell', seconds: 1 })
+  await until('a minute is held again', async () => (await upstream.heldUsd(id)) === usdFor(60))
   socket.ws.terminate()
 })
 

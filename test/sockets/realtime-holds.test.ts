@@ -85,6 +85,32 @@ test('the hold for what is written down does not wait behind the one that an upd
   await leave(id, socket)
 })
 
+test('what is written down without a hold does not wait for the one that its own socket has in advance', async () => {
+  const { id, socket } = await openPoor(1)
+  const transcription = { model: 'whisper-1' }
+  socket.send({ type: 'session.update', session: { audio: { input: { transcription } } } })
+  await socket.takeType('heard')
+  // 15 minutes to be written down, and a response.
+  const heldFor = (transcripts: number) =>
+    until('it is held', async () => (await upstream.heldUsd(id)) === 1.286144 + 0.09 * transcripts)
+  await heldFor(1)
+  const items = Array.from({ length: 5 }, (_, i) => `item_${i}`)
+  const usage = { type: 'duration', seconds: 60 }
+  for (const item_id of items) tell({ type: 'input_audio_buffer.committed', item_id })
+  // The first has its hold, and there is one for the next and one for a response.
+  await heldFor(2)
+  socket.send({ type: 'ping' })
+  await socket.takeType('heard')
+  for (const item_id of items)
+    tell({ type: 'conversation.item.input_audio_transcription.completed', item_id, usage })
+  tell({ type: 'told' })
+  await socket.takeType('told')
+  socket.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+  assert.equal(dig(await socket.takeType('heard'), 'what'), 'input_audio_buffer.append')
+  await until('all are paid for', async () => (await upstream.costs(id)).length === items.length)
+  await leave(id, socket)
+})
+
 test('an update that is refused when the response has ended leaves the session its hold', async () => {
   const { id, socket } = await openPoor()
   const heldUsd = await upstream.heldUsd(id)

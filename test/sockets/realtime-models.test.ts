@@ -61,25 +61,26 @@ test('an update of which a part is refused changes nothing of what is held', asy
   await socket.closed()
 })
 
-test('a model that the key may not use is refused, also where upstream answers an earlier update while it is judged', async () => {
-  const { socket } = await open({ allowed_models: ['gpt-realtime'] })
-  upstream.answer = (_message, tell) =>
-    tell({ type: 'session.updated', session: { audio: { input: { transcription: null } } } })
-  const audio = { input: { transcription: { model: 'gpt-4o-transcribe' } } }
-  const plain = Array.from({ length: 8 }, () => ({ instructions: 'Be brief.' }))
-  for (let i = 0; i < 20; i++) {
-    for (const session of [...plain, { audio }]) socket.send({ type: 'session.update', session })
-    const codes: unknown[] = []
-    await socket.takeUntil((event) => codes.push(dig(event, 'error.code')) > plain.length)
-    assert.deepEqual(
-      codes.filter((code) => code !== undefined),
-      ['model_not_allowed'],
-    )
-  }
-  assert.ok(upstream.reached.every((message) => dig(message, 'session.audio') === undefined))
-  socket.ws.close()
-  await socket.closed()
-})
+for (const shown of [null, { model: 'whisper-1' }]) {
+  test(`a model that the key may not use is refused, also where upstream shows ${shown?.model ?? 'none'} while it is judged`, async () => {
+    upstream.answer = (_message, tell) =>
+      tell({ type: 'session.updated', session: { audio: { input: { transcription: shown } } } })
+    const plain = Array.from({ length: shown === null ? 8 : 1 }, () => ({ instructions: 'Be brief.' }))
+    const audio = { input: { transcription: { model: 'gpt-4o-transcribe' } } }
+    for (let i = 0; i < 20; i++) {
+      const { socket } = await open({ allowed_models: ['gpt-realtime', 'whisper-1'] })
+      for (const session of [...plain, { audio }]) socket.send({ type: 'session.update', session })
+      const codes: unknown[] = []
+      await socket.takeUntil((event) => codes.push(dig(event, 'error.code')) > plain.length)
+      assert.deepEqual(
+        codes.filter((code) => code !== undefined),
+        ['model_not_allowed'],
+      )
+      assert.ok(upstream.reached.every((message) => dig(message, 'session.audio') === undefined))
+      socket.ws.terminate()
+    }
+  })
+}
 
 test('what a session goes by only while it waits for a hold is not held for any longer', async () => {
   const { id, key, socket } = await open({ monthly_budget_usd: 50 })
@@ -198,6 +199,42 @@ test('a small response beside the conversation does not make it shorter for one 
   assert.ok((cut?.[1] ?? 0) > 0.032)
 })
 
+test('what responses beside the conversation had for input is not read by one that is cut', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  let begun = 0
+  upstream.answer = (message, tell) => {
+    if (dig(message, 'type') !== 'response.create') return
+    const response = { id: `resp_${begun++}`, status: 'completed', usage: usageOf(1, 0) }
+    tell({ type: 'response.created', response: { id: response.id } })
+    if (dig(message, 'response.conversation') === 'none') tell({ type: 'response.done', response })
+  }
+  const text = 'word '.repeat(20_000)
+  const input = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }]
+  for (let i = 0; i < 3; i++) {
+    socket.send({ type: 'response.create', response: { conversation: 'none', input } })
+    await socket.takeType('response.done')
+  }
+  socket.send({ type: 'response.create' })
+  await socket.takeType('response.created')
+  socket.ws.terminate()
+  await until('all are paid for', async () => (await upstream.costs(id)).length === 4)
+  const [, usd = 1] = (await upstream.costs(id)).at(-1) ?? []
+  assert.ok(usd < 0.001, `${usd} dollars`)
+})
+
+test('a response beside the conversation that is cut has read its own input', async () => {
+  const { id, socket } = await open({ monthly_budget_usd: 50 })
+  upstream.answer = (_message, tell) => tell({ type: 'response.created', response: { id: 'resp_beside' } })
+  const content = [{ type: 'input_text', text: 'word '.repeat(20_000) }]
+  const input = [{ type: 'message', role: 'user', content }]
+  socket.send({ type: 'response.create', response: { conversation: 'none', input } })
+  await socket.takeType('response.created')
+  socket.ws.terminate()
+  await until('it is paid for', async () => (await upstream.costs(id)).length === 1)
+  const [, usd = 0] = (await upstream.costs(id))[0] ?? []
+  assert.ok(usd > 0.07, `${usd} dollars`)
+})
+
 test('words that are many are counted as words, also where a response beside them comes first', async () => {
   const { id, socket } = await open()
   playResponses(usageOf(5, 1))
@@ -210,8 +247,8 @@ test('words that are many are counted as words, also where a response beside the
   socket.ws.terminate()
   await until('it is settled', async () => (await upstream.costs(id)).length === 2)
   const [, cut] = await upstream.costs(id)
-  // 40,000 tokens at 4 dollars a million.
-  assert.ok((cut?.[1] ?? 0) > 0.15, `${cut?.[1]} dollars`)
+  // The window, which has 32,000 tokens, at 4 dollars a million.
+  assert.ok(Math.abs((cut?.[1] ?? 0) - 0.128) < 0.001, `${cut?.[1]} dollars`)
 })
 
 test('what came for a response that is cancelled before it was read is left to the next one', async () => {
@@ -227,8 +264,8 @@ test('what came for a response that is cancelled before it was read is left to t
   await until('it is settled', async () => (await upstream.costs(id)).length === 2)
   const [cancelled, cut] = await upstream.costs(id)
   assert.equal(cancelled?.[1], 0)
-  // 40,000 tokens at 4 dollars a million.
-  assert.ok((cut?.[1] ?? 0) > 0.15, `${cut?.[1]} dollars`)
+  // The window, which has 32,000 tokens, at 4 dollars a million.
+  assert.ok(Math.abs((cut?.[1] ?? 0) - 0.128) < 0.001, `${cut?.[1]} dollars`)
 })
 
 test('a hold that is given back is only for what may begin by itself where it is enough for that', async () => {
