@@ -190,7 +190,7 @@ async function inLanes(
   deliveries: readonly ClaimedDelivery[],
   run: (delivery: ClaimedDelivery) => Promise<void>,
 ): Promise<void> {
-  const lanes = [...Map.groupBy(deliveries, ({ id, payload }) => KEY_ID.exec(payload)?.[0] ?? id).values()]
+  const lanes = lanesOf(deliveries)
   const worker = async (): Promise<void> => {
     for (let lane = lanes.shift(); lane !== undefined; lane = lanes.shift())
       for (const delivery of lane) await run(delivery)
@@ -200,7 +200,20 @@ async function inLanes(
   for (const result of ended) if (result.status === 'rejected') throw result.reason
 }
 
-const KEY_ID = /"key_[0-9A-HJKMNP-TV-Z]{26}"/
+const KEY_IDS = /"key_[0-9A-HJKMNP-TV-Z]{26}"/g
+
+/** A rotation is of two keys, so that it joins their lanes. */
+function lanesOf(deliveries: readonly ClaimedDelivery[]): ClaimedDelivery[][] {
+  const lanes = new Map<string, ClaimedDelivery[]>()
+  for (const delivery of deliveries) {
+    const names = delivery.payload.match(KEY_IDS) ?? [delivery.id]
+    const joined = new Set(names.flatMap((name) => [lanes.get(name) ?? []]))
+    const lane = [...[...joined].flat(), delivery]
+    for (const [name, other] of lanes) if (joined.has(other)) lanes.set(name, lane)
+    for (const name of names) lanes.set(name, lane)
+  }
+  return [...new Set(lanes.values())]
+}
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS

@@ -35,6 +35,33 @@ test('what happens to a key is told in its order, with the record and without th
   assert.equal(keyIn(3)['status'], 'revoked')
 })
 
+test('of a key and the one that it is rotated to, one event is told after the other', async () => {
+  const { receiver } = await told.subscribe()
+  const happened = Promise.withResolvers<void>()
+  let open = 0
+  let openMost = 0
+  receiver.reply = () => (response) => {
+    open += 1
+    openMost = Math.max(openMost, open)
+    // All that follows the first is due at once. The others would come together, if they may.
+    happened.promise.then(() =>
+      setTimeout(() => {
+        open -= 1
+        response.writeHead(204).end()
+      }, 20),
+    )
+  }
+  const { id } = await told.gateway.createKey('rotated')
+  await receiver.untilTypes('key.created')
+  await told.gateway.manage('PATCH', `/v1/keys/${id}`, { name: 'rotated soon' })
+  await told.gateway.manage('POST', `/v1/keys/${id}/rotate`, { old_expires_in_seconds: 3600 })
+  await told.gateway.revokeKey(id)
+  happened.resolve()
+  await receiver.untilTypes('key.revoked')
+  assert.deepEqual(receiver.types, ['key.created', 'key.updated', 'key.rotated', 'key.revoked'])
+  assert.equal(openMost, 1)
+})
+
 test('an endpoint gets the events that it has asked for, and no others', async () => {
   const revoked = await told.subscribe(['key.revoked'])
   const created = await told.subscribe(['key.created'])
