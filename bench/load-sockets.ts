@@ -92,11 +92,9 @@ export async function loadBusySockets(job: SocketsJob): Promise<Figures> {
 
   const callers = await openSockets(job, job.sockets, {
     opened(caller) {
-      // The first turns differ in length, so that later ones do not all end at the same time.
-      const isLong = job.kind === 'streaming-sockets'
-      const events = isLong
-        ? job.eventsPerTurn
-        : 1 + Math.floor((framesLeft.size / job.sockets) * job.eventsPerTurn)
+      // First turns that others follow differ in length, so that those do not all end at the same time.
+      const share = job.kind === 'streaming-sockets' ? 1 : framesLeft.size / job.sockets
+      const events = 1 + Math.floor(share * job.eventsPerTurn)
       framesLeft.set(caller, FRAMES_AROUND + events)
       caller.send(turnAsked(events))
     },

@@ -287,7 +287,7 @@ export class TimedTurns implements SocketMeter {
   #settleUsed(models: SessionModels, isLast = false): void {
     const turn = this.#advance.take(false)
     if (turn === null && !isLast && this.#advance.pending === null && this.#delegated.isBusy) {
-      this.#settlements.add(this.#settleUnheld())
+      this.#settlements.add(this.#settleUnheld(models))
       return
     }
     const used = turn === null ? null : this.#clock.take(models, false)
@@ -301,8 +301,8 @@ export class TimedTurns implements SocketMeter {
   }
 
   /** What went without a hold is paid for like the rest. */
-  async #settleUnheld(): Promise<void> {
-    const used = this.#clock.take(this.#models, false)
+  async #settleUnheld(models: SessionModels): Promise<void> {
+    const used = this.#clock.take(models, false)
     if (used === null) return
     const foreseen = { ...this.#foreseen, model: this.#model }
     const plan = () => withoutHold(planForeseen(foreseen, this.#gateway))

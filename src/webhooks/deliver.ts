@@ -207,7 +207,7 @@ function lanesOf(deliveries: readonly ClaimedDelivery[]): ClaimedDelivery[][] {
   const lanes = new Map<string, ClaimedDelivery[]>()
   for (const delivery of deliveries) {
     const names = delivery.payload.match(KEY_IDS) ?? [delivery.id]
-    const joined = new Set(names.flatMap((name) => [lanes.get(name) ?? []]))
+    const joined = new Set(names.map((name) => lanes.get(name) ?? []))
     const lane = [...[...joined].flat(), delivery]
     for (const [name, other] of lanes) if (joined.has(other)) lanes.set(name, lane)
     for (const name of names) lanes.set(name, lane)
