@@ -1,4 +1,6 @@
 import { firstValue } from '../http/raw-headers.ts'
+import { callUpstream } from '../http/upstream-call.ts'
+import type { Upstream } from '../http/upstream-pool.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/memory.ts'
 import type { Surface } from '../kernel/surface.ts'
@@ -8,8 +10,6 @@ import type { Meter, Metered } from '../metering/meter.ts'
 import type { UsageReader } from '../providers/endpoint.ts'
 import { createMeter, providerCredential, SURFACES, upstreamTarget } from '../providers/surfaces.ts'
 import { nameAt, objectAt } from '../providers/usage/reading.ts'
-import { forward } from './forward.ts'
-import type { Upstream } from './upstream-pool.ts'
 
 /** An id that can stand in a path as it is. */
 export const OBJECT_ID = /^[A-Za-z0-9_-]{1,256}$/
@@ -40,7 +40,7 @@ async function ask(question: Question): Promise<AnswerHead | null> {
   const { url, key, pool } = question.upstream
   let head: AnswerHead | null = null
   let take: ((chunk: Borrowed) => void) | null = null
-  const call = forward(
+  const call = callUpstream(
     pool,
     {
       method,

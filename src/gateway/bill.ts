@@ -1,4 +1,5 @@
 import { firstValue } from '../http/raw-headers.ts'
+import type { CallEnd } from '../http/upstream-call.ts'
 import { NANOS_PER_USD } from '../kernel/money.ts'
 import type { Redact } from '../kernel/secret.ts'
 import { UNITS, type Unit, type Usage } from '../kernel/usage.ts'
@@ -10,7 +11,6 @@ import { soldByCharacter } from '../providers/chat/audio.ts'
 import type { ReplyHead } from './answer.ts'
 import type { AdmittedCall } from './call.ts'
 import { type Counting, estimateUsage } from './estimate-usage.ts'
-import type { CallEnd } from './forward.ts'
 import type { BillPlan, RatedCall } from './pricer.ts'
 
 /** How a call ended, as far as its bill depends on it. */

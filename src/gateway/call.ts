@@ -1,5 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Target } from '../http/judge-head.ts'
+import type { Upstream } from '../http/upstream-pool.ts'
 import type { Surface } from '../kernel/surface.ts'
 import type { Admission, NamedModels } from '../ledger/call.ts'
 import type { Ambiguity } from '../metering/request-facts.ts'
@@ -8,7 +9,6 @@ import type { CountableInput } from './estimate-usage.ts'
 import type { KeyShare } from './key-shares.ts'
 import type { BillPlan } from './pricer.ts'
 import type { ReadBody } from './read.ts'
-import type { Upstream } from './upstream-pool.ts'
 
 /**
  * A request that came with a key. It is one object from its head to its bill: each phase gets what the phases before it

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Upstream } from '../http/upstream-pool.ts'
 import { limits } from '../kernel/limits.ts'
 import { type ObjectKind, SURFACE_NAMES, type Surface } from '../kernel/surface.ts'
 import { atMostEvery, createWorkLoop, TOLD_AGAIN_MS } from '../kernel/within-time.ts'
@@ -11,7 +12,6 @@ import { askForPurpose, askForResults, askUpstream, OBJECT_ID, type UpstreamAnsw
 import { type CallOutcome, RECORDED_CHARS_MAX, upstreamRequestId } from './bill.ts'
 import type { AdmittedCall } from './call.ts'
 import { createDeferredBills, type DeferredBillParts } from './deferred-bills.ts'
-import type { Upstream } from './upstream-pool.ts'
 
 interface ObjectSpec {
   /** Where upstream shows it. `thread` is that of a run. */

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { discardRest, type Exchange } from '../http/exchange.ts'
 import { BodyPace, type BodyTimes } from '../http/incoming-request.ts'
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import type { UpstreamBody } from '../http/send-request.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import { codingOf } from '../metering/content-coding.ts'
@@ -21,7 +22,6 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { isJsonType, READERS } from '../providers/surfaces.ts'
 import type { DecodingTurns, KeyShare } from './key-shares.ts'
 import type { RequestBody } from './read.ts'
-import type { UpstreamBody } from './send-request.ts'
 
 /** The body as it goes upstream. */
 export interface PreparedBody {

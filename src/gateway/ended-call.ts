@@ -1,4 +1,5 @@
 import { type Exchange, sendWhole } from '../http/exchange.ts'
+import type { CallEnd } from '../http/upstream-call.ts'
 import { type ErrorCode, type Refusal, redactRefusal } from '../kernel/errors.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { type Audience, shapeError, statusOf } from '../providers/surfaces.ts'
@@ -8,7 +9,6 @@ import { describeUnsent, recordable } from './admit.ts'
 import { figureLines } from './answer.ts'
 import type { Bill } from './bill.ts'
 import type { AdmittedCall, Call } from './call.ts'
-import type { CallEnd } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import { explainFailure } from './refusals.ts'
 

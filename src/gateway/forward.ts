@@ -1,172 +1,140 @@
 import { Readable } from 'node:stream'
-import type { MessageHead, MessageReceiver } from '../http/message-reader.ts'
-import type { RawConnection } from '../http/raw-connection.ts'
+import { clientLeft, type Exchange } from '../http/exchange.ts'
+import type { Target } from '../http/judge-head.ts'
+import { type CallEnd, callUpstream, type ReplyReceiver, type UpstreamCall } from '../http/upstream-call.ts'
+import type { Upstream } from '../http/upstream-pool.ts'
+import { refuse } from '../kernel/errors.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Borrowed } from '../kernel/memory.ts'
-import { composeHead, type Sendable, Unsendable, type UpstreamRequest } from './send-request.ts'
-import { UpstreamBroke, type UpstreamConnection } from './upstream-connection.ts'
-import type { Placed, UpstreamPool } from './upstream-pool.ts'
+import type { Surface } from '../kernel/surface.ts'
+import { keysInProtocols, protocolsForClient, protocolsForUpstream } from '../providers/socket-credential.ts'
+import { providerCredential, upstreamTarget } from '../providers/surfaces.ts'
+import { Answer } from './answer.ts'
+import type { BodyTaps } from './body-taps.ts'
+import type { AdmittedCall } from './call.ts'
+import { type PreparedBody, prepareBody } from './edit-bodies.ts'
+import { deny } from './ended-call.ts'
+import { toUpstreamHeaders } from './forwarded-headers.ts'
+import type { Gateway } from './gateway.ts'
+import { leaveWithClient } from './leave.ts'
+import { explainFailure } from './refusals.ts'
+import type { ReplyPipeline } from './reply-pipeline.ts'
 
-/** Takes what upstream says. Where `data` wants no more at once, `resume()` the call later. */
-export type ReplyReceiver = Pick<MessageReceiver, 'head' | 'data'>
+const NEVER_SENT: CallEnd = { kind: 'abandoned', sent: false }
 
-/** How a call ended. Exactly one of these, once, whatever happened. */
-export type CallEnd =
-  | { readonly kind: 'complete'; readonly trailers: string[] }
-  /** The head had arrived, the rest will not. */
-  | { readonly kind: 'cut'; readonly error: Error }
-  /** There was no head. `sent`: upstream may have seen something of the request; `whole`: all of it. */
-  | {
-      readonly kind: 'failed'
-      readonly error: Error
-      readonly sent: boolean
-      readonly whole: boolean
-    }
-  /** Upstream has agreed to speak another protocol on this connection. */
-  | { readonly kind: 'switched'; readonly head: MessageHead; readonly connection: RawConnection }
-  /** We gave it up because the client left. */
-  | { readonly kind: 'abandoned'; readonly sent: boolean }
-
-export interface UpstreamCall {
-  readonly ended: Promise<CallEnd>
-  resume(): void
-  abandon(): void
+/** Sends an admitted call upstream and waits for its end. The reply goes to `reply` as it comes. */
+export async function forward(
+  call: AdmittedCall,
+  reply: ReplyPipeline,
+  taps: BodyTaps,
+  gateway: Gateway,
+): Promise<CallEnd> {
+  const { exchange, endpoint, upstream, read, share } = call
+  if (clientLeft(exchange)) return NEVER_SENT
+  const { times, decoding: turns } = gateway.reading
+  const look = (chunk: Borrowed) => taps.sent(chunk)
+  const settings = { injectUsage: gateway.injectUsage, times, turns, share, look }
+  const prepared = await prepareBody(exchange, read.body, read.facts, endpoint, settings)
+  // Encoding a body again takes a while, and the client may have left meanwhile.
+  if (clientLeft(exchange)) return NEVER_SENT
+  gateway.reached('before_send')
+  const upstreamCall = sendUpstream(
+    call,
+    upstream,
+    prepared,
+    exchange.res.maySwitch ? withOwnProtocols(call, reply) : reply,
+  )
+  reply.attach(upstreamCall, prepared.usageAdded)
+  leaveWithClient(call, upstreamCall, reply, gateway.onLeave)
+  const end = await upstreamCall.ended
+  // A body that upstream did not take to its end is let go of, or the client would wait to send the rest of it.
+  if (prepared.content instanceof Readable) prepared.content.destroy()
+  return end
 }
+
+/** No answer to a handshake may show the key that pays. */
+function withOwnProtocols({ exchange }: AdmittedCall, reply: ReplyPipeline): ReplyReceiver {
+  return {
+    head: (head) => reply.head({ ...head, headers: protocolsForClient(head.headers, exchange.headers) }),
+    data: (chunk) => reply.data(chunk),
+  }
+}
+
+interface Sendable {
+  readonly exchange: Exchange
+  readonly target: Target
+  readonly surface: Surface
+}
+
+/** `prepared`: null where there is neither a body nor a credential to send. */
+function sendUpstream(
+  { exchange, target, surface }: Sendable,
+  { pool, url, key }: Upstream,
+  prepared: PreparedBody | null,
+  receiver: ReplyReceiver,
+): UpstreamCall {
+  const { method, headers, names, res } = exchange
+  const upgrades = res.maySwitch
+  // A credential in a protocol is answered by one in the same place.
+  const inProtocols = upgrades && keysInProtocols(headers).length > 0
+  return callUpstream(
+    pool,
+    {
+      method,
+      target: upstreamTarget(surface, url, target),
+      headers: toUpstreamHeaders(headers, {
+        credential:
+          prepared === null || key === null || inProtocols ? null : providerCredential(surface, key),
+        host: url.host,
+        contentLength: prepared?.lengthBytes ?? null,
+        ownPrefix: names.prefix,
+        bodyEdited: prepared?.usageAdded ?? false,
+        protocols: upgrades ? (value) => protocolsForUpstream(value, key?.reveal() ?? null) : null,
+      }),
+      body: prepared?.content ?? null,
+      upgrades,
+    },
+    receiver,
+  )
+}
+
+/** A preflight belongs to no account, so there is no balance to tell. */
+const FREE = { costNanos: 0n, listNanos: 0n, balanceNanos: null }
 
 /**
- * One call upstream: bytes out with back-pressure, the reply handed on chunk by chunk as it arrives. Nothing is ever
- * sent twice, since that would be a second bill.
+ * A browser's question before the real request. It has no credential to check and none to pay with, and no body; the
+ * browser sees upstream's own answer. It is no call: nothing is admitted, held or recorded.
  */
-export function forward(pool: UpstreamPool, request: UpstreamRequest, receiver: ReplyReceiver): UpstreamCall {
-  const head = composeHead(request)
-  if (head instanceof Unsendable) return refusedCall(head)
-  const call = new ForwardedCall(
-    { method: request.method, head, body: request.body },
-    receiver,
-    request.upgrades,
-  )
-  pool.place(call)
-  return call
-}
-
-export const HANDSHAKE_TIMEOUT = 'UPSTREAM_HANDSHAKE_TIMEOUT'
-
-class ForwardedCall implements UpstreamCall, Placed {
-  readonly ended: Promise<CallEnd>
-  readonly method: string
-  readonly upgrades: boolean
-  readonly #receiver: ReplyReceiver
-  readonly #finish: (end: CallEnd) => void
-  #sendable: Sendable | null
-  #connection: UpstreamConnection | null = null
-  #handshakeTimer: NodeJS.Timeout | undefined
-  #isSent = false
-  #hasHead = false
-  #isOver = false
-
-  constructor(sendable: Sendable, receiver: ReplyReceiver, upgrades = false) {
-    const { promise, resolve } = Promise.withResolvers<CallEnd>()
-    this.ended = promise
-    this.#finish = resolve
-    this.method = sendable.method
-    this.upgrades = upgrades
-    this.#sendable = sendable
-    this.#receiver = receiver
-    // From the beginning, since it may break while there is no connection yet.
-    if (upgrades) this.#limitHandshake()
-    if (sendable.body instanceof Readable) sendable.body.once('error', (error) => this.#breakOff(error))
+export async function passPreflight(
+  preflight: Sendable,
+  upstream: Upstream,
+  { clock, inFlight, heldReplies }: Gateway,
+): Promise<void> {
+  const { exchange, surface } = preflight
+  if (inFlight.preflights >= limits.preflightsInFlightMax) {
+    return deny(exchange, surface, refuse('overloaded', 'Too many preflights are in flight.'))
   }
-
-  /** A socket is made at once or not at all: its client cannot tell a slow answer from a lost one. */
-  #limitHandshake(): void {
-    this.#handshakeTimer = setTimeout(() => {
-      this.#breakOff(new UpstreamBroke(HANDSHAKE_TIMEOUT, 'upstream did not answer the handshake'))
-    }, limits.socketHandshakeMs)
-    this.ended.then(() => clearTimeout(this.#handshakeTimer))
-  }
-
-  get isOver(): boolean {
-    return this.#isOver
-  }
-
-  takeSendable(): Sendable {
-    const sendable = this.#sendable
-    if (sendable === null) throw new Error('a request is sent once')
-    this.#sendable = null
-    return sendable
-  }
-
-  placed(connection: UpstreamConnection): void {
-    this.#connection = connection
-  }
-
-  begun(): void {
-    this.#isSent = true
-  }
-
-  head(head: MessageHead): void {
-    this.#hasHead = head.status >= 200
-    if (this.#hasHead) clearTimeout(this.#handshakeTimer)
-    try {
-      this.#receiver.head(head)
-    } catch (error) {
-      this.#breakOff(error)
-    }
-  }
-
-  data(chunk: Borrowed): boolean {
-    try {
-      return this.#receiver.data(chunk)
-    } catch (error) {
-      this.#breakOff(error)
-      return false
-    }
-  }
-
-  end(trailers: string[]): void {
-    this.#end({ kind: 'complete', trailers })
-  }
-
-  switched(head: MessageHead, connection: RawConnection): void {
-    // The call was given up while upstream answered.
-    if (this.#isOver) connection.destroy()
-    this.#end({ kind: 'switched', head, connection })
-  }
-
-  broken(error: Error, whole: boolean): void {
-    if (this.#hasHead) this.#end({ kind: 'cut', error })
-    else this.#end({ kind: 'failed', error, sent: this.#isSent, whole: this.#isSent && whole })
-  }
-
-  resume(): void {
-    this.#connection?.resume(this)
-  }
-
-  abandon(): void {
-    if (this.#isOver) return
-    this.#connection?.abandon(this)
-    this.#end({ kind: 'abandoned', sent: this.#isSent })
-  }
-
-  /** The body broke, or the receiver of the reply: neither may go on. */
-  #breakOff(cause: unknown): void {
-    if (this.#isOver) return
-    this.#connection?.abandon(this)
-    this.broken(cause instanceof Error ? cause : new Error(String(cause)), false)
-  }
-
-  #end(end: CallEnd): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#connection = null
-    this.#finish(end)
-  }
-}
-
-function refusedCall(error: Unsendable): UpstreamCall {
-  return {
-    ended: Promise.resolve({ kind: 'failed', error, sent: false, whole: false }),
-    resume() {},
-    abandon() {},
-  }
+  const sentMs = clock.monotonicMs()
+  const answer = new Answer(exchange, {
+    memory: heldReplies,
+    keyName: '',
+    upstreamMs: () => Math.round(clock.monotonicMs() - sentMs),
+    onDrain: () => upstreamCall.resume(),
+  })
+  const upstreamCall = sendUpstream(preflight, upstream, null, {
+    head(head) {
+      if (head.status < 200) answer.interim(head)
+      else answer.begin(head, { when: 'now', figures: FREE })
+    },
+    data: (chunk) => answer.data(chunk),
+  })
+  exchange.res.whenClosed.add(() => {
+    if (!exchange.res.writableFinished) upstreamCall.abandon()
+  })
+  inFlight.preflights += 1
+  const end = await upstreamCall.ended
+  inFlight.preflights -= 1
+  if (end.kind === 'complete') answer.finish(FREE, end.trailers)
+  else if (end.kind === 'cut') answer.cut()
+  else if (end.kind === 'failed') deny(exchange, surface, explainFailure(end))
 }

@@ -1,4 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
+import type { Upstream } from '../http/upstream-pool.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../kernel/log.ts'
 import type { KeyLookupStore } from '../keys/credential.ts'
@@ -16,12 +17,11 @@ import type { Deferrals } from './deferrals.ts'
 import type { OutputSpeeds } from './estimate-usage.ts'
 import type { ByteBudget, KeyShares } from './key-shares.ts'
 import type { OnLeave } from './leave.ts'
-import type { OpenSockets } from './open-sockets.ts'
 import type { CredentialParts } from './parse-credential.ts'
 import type { Pricer } from './pricer.ts'
 import type { ReadOptions } from './read.ts'
 import type { Settler } from './settle.ts'
-import type { Upstream } from './upstream-pool.ts'
+import type { OpenSockets } from './turns/open-sockets.ts'
 
 /** What the data plane works with. Made once by the composition root, the same for every request. */
 export interface Gateway {

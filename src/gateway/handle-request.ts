@@ -13,6 +13,7 @@ import type { AdmittedCall, IdentifiedCall, ReadCall } from './call.ts'
 import { deferCall } from './deferrals.ts'
 import { originFor } from './edit-bodies.ts'
 import { deny, endedCall, refuseCall, refuseRequest } from './ended-call.ts'
+import { forward, passPreflight } from './forward.ts'
 import type { Gateway } from './gateway.ts'
 import type { Sender } from './held-body.ts'
 import { askForStored } from './leave.ts'
@@ -29,9 +30,8 @@ import {
   refuseWebSocket,
 } from './refusals.ts'
 import { ReplyPipeline } from './reply-pipeline.ts'
-import { passPreflight, send } from './send.ts'
-import { findHandshake, meterOf, type Switched, serveSocket } from './serve-socket.ts'
-import type { SocketMeter } from './socket-meter.ts'
+import { findHandshake, meterOf, type Switched, serveSocket } from './turns/serve-socket.ts'
+import type { SocketMeter } from './turns/socket-meter.ts'
 
 /** Answers requests for our own paths. Given by the composition root; the data plane does not know what they do. */
 export type HandleOwned = (exchange: Exchange, target: Target, credential: Credential) => Promise<void>
@@ -84,7 +84,7 @@ export function openFrontDoor(gateway: Gateway, handleOwned: HandleOwned): (exch
  *   answer     upstream's reply, with the figures as headers or trailers
  *
  * A WebSocket is a free call until upstream answers 101. Then each of its turns is a call: response-lanes.ts,
- * realtime-turns.ts, timed-turns.ts. What its turns need in advance is held before the handshake goes
+ * realtime-turns.ts, timed-turns.ts, all in turns/. What its turns need in advance is held before the handshake goes
  */
 async function handleRequest(exchange: Exchange, target: Target, gateway: Gateway): Promise<void> {
   const { method, headers } = exchange
@@ -238,7 +238,7 @@ async function runAdmittedCall(call: AdmittedCall, gateway: Gateway): Promise<Sw
   try {
     // forward and observe
     await taps.seeHeld(call.read.body)
-    const end = await send(call, reply, taps, gateway)
+    const end = await forward(call, reply, taps, gateway)
     endedMs = clock.monotonicMs()
     if (end.kind === 'switched') {
       counted = true

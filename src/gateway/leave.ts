@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { CallEnd, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
 import type { Metered } from '../metering/meter.ts'
 import type { UnseenWork } from '../providers/unseen-work.ts'
 import { askUpstream, OBJECT_ID } from './ask-upstream.ts'
 import type { AdmittedCall } from './call.ts'
-import type { CallEnd, UpstreamCall } from './forward.ts'
 import type { BillPlan } from './pricer.ts'
 import type { ReplyPipeline } from './reply-pipeline.ts'
 

@@ -1,4 +1,5 @@
 import { TOO_MANY_LINES } from '../http/message-reader.ts'
+import { type CallEnd, HANDSHAKE_TIMEOUT } from '../http/upstream-call.ts'
 import { type Refusal, refuse, StoreUnavailable } from '../kernel/errors.ts'
 import type { HeaderNames } from '../kernel/header-names.ts'
 import { limits } from '../kernel/limits.ts'
@@ -11,7 +12,6 @@ import type { Endpoint } from '../providers/endpoint.ts'
 import { findMeant } from '../providers/find-meant.ts'
 import { SURFACES } from '../providers/surfaces.ts'
 import { BodyIdle } from './edit-bodies.ts'
-import { type CallEnd, HANDSHAKE_TIMEOUT } from './forward.ts'
 
 /** What of a call a refusal may name. */
 export interface AskedFor {

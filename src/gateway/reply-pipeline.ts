@@ -1,4 +1,5 @@
 import { firstValue, type RawHeaders } from '../http/raw-headers.ts'
+import type { ReplyReceiver, UpstreamCall } from '../http/upstream-call.ts'
 import { limits } from '../kernel/limits.ts'
 import { type Borrowed, copyIfBorrowed } from '../kernel/memory.ts'
 import type { Nanos } from '../kernel/money.ts'
@@ -18,7 +19,6 @@ import { createMeter, isJsonType } from '../providers/surfaces.ts'
 import type { Answer, Figures, FiguresCome, ReplyHead } from './answer.ts'
 import { createUrlRewriter, createUsageRemover, type ReplyEditor } from './edit-bodies.ts'
 import { Silence } from './estimate-usage.ts'
-import type { ReplyReceiver, UpstreamCall } from './forward.ts'
 import { withoutOutdated } from './forwarded-headers.ts'
 
 export interface PipelineParts {

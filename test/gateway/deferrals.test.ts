@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createDeferrals, type DeferralParts } from '../../src/gateway/deferrals.ts'
-import { openUpstream } from '../../src/gateway/upstream-pool.ts'
+import { openUpstream } from '../../src/http/upstream-pool.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createLog } from '../../src/kernel/log.ts'
 import { Secret } from '../../src/kernel/secret.ts'

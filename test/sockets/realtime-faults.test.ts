@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { TurnCall } from '../../src/gateway/turn-call.ts'
+import { TurnCall } from '../../src/gateway/turns/turn-call.ts'
 import { dig, digList, digNumber } from '../simulator/dig.ts'
 import { until } from '../support/until.ts'
 import { append } from './metered-socket.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { TurnCall } from '../../src/gateway/turn-call.ts'
+import { TurnCall } from '../../src/gateway/turns/turn-call.ts'
 import { limits } from '../../src/kernel/limits.ts'
 import { dig, digList } from '../simulator/dig.ts'
 import type { SocketClient } from '../simulator/socket-client.ts'

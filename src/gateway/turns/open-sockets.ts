@@ -1,0 +1,105 @@
+import type { Clock } from '../../kernel/clock.ts'
+import { limits } from '../../kernel/limits.ts'
+import { type KeyStore, keyStatus } from '../../keys/key-store.ts'
+import { LiveSessions } from './session-clocks.ts'
+
+/** So that the close frame has left when connections are cut. */
+const CLOSE_BEFORE_MS = 250
+
+/** A WebSocket as far as its key and a shutdown concern it. */
+interface OpenSocket {
+  readonly ended: Promise<void>
+  /** Nothing more begins; it closes with the last turn. */
+  drain(): void
+  /** It closes at once. How many turns are cut by it. */
+  restart(): number
+  /** The key is not in force any more. */
+  revoked(): void
+  checkTime(nowMs: number): void
+}
+
+interface Owner {
+  readonly accountId: string
+  readonly keyId: string
+}
+
+/** The WebSockets that are open on this node. Each of its keys is asked about now and then: none may outlive its key. */
+export class OpenSockets {
+  readonly live = new LiveSessions()
+  readonly #store: Pick<KeyStore, 'getKey'>
+  readonly #clock: Clock
+  readonly #sessions = new Map<OpenSocket, Owner>()
+  #sweep: NodeJS.Timeout | null = null
+  #isDraining = false
+  #turnsCut = 0
+
+  constructor(store: Pick<KeyStore, 'getKey'>, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  get count(): number {
+    return this.#sessions.size
+  }
+
+  add(session: OpenSocket, owner: Owner): void {
+    this.#sessions.set(session, owner)
+    session.ended.then(() => this.#sessions.delete(session))
+    if (this.#sweep === null) this.#lookLater()
+    if (this.#isDraining) session.drain()
+  }
+
+  /** Turns that outlasted the drain time. */
+  get turnsCut(): number {
+    return this.#turnsCut
+  }
+
+  /** From here on sockets close with their last turn, and a moment before this time is over in any case. */
+  drain(drainMs: number): void {
+    this.#isDraining = true
+    for (const session of this.#sessions.keys()) session.drain()
+    setTimeout(
+      () => {
+        for (const session of this.#sessions.keys()) this.#turnsCut += session.restart()
+      },
+      Math.max(0, drainMs - CLOSE_BEFORE_MS),
+    ).unref()
+  }
+
+  /** Some keys at a time: all at once, they would take the places of calls that wait for the store. */
+  async #look(): Promise<void> {
+    const nowMs = this.#clock.monotonicMs()
+    const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()
+    for (const [session, owner] of this.#sessions) {
+      session.checkTime(nowMs)
+      const key = byKey.get(owner.keyId) ?? { owner, sessions: [] }
+      key.sessions.push(session)
+      byKey.set(owner.keyId, key)
+    }
+    const keys = byKey.values()
+    const lookInTurn = async () => {
+      for (const { owner, sessions } of keys) {
+        if (await this.#isInForce(owner)) continue
+        for (const session of sessions) session.revoked()
+      }
+    }
+    await Promise.all(Array.from({ length: limits.socketKeysAtOnce }, lookInTurn))
+    if (this.#sessions.size > 0) this.#lookLater()
+    else this.#sweep = null
+  }
+
+  #lookLater(): void {
+    this.#sweep = setTimeout(() => this.#look(), limits.socketKeyLookMs).unref()
+  }
+
+  /** This is no use of the key. A store that cannot be asked admits no turn either. */
+  async #isInForce({ accountId, keyId }: Owner): Promise<boolean> {
+    const atMs = this.#clock.nowMs()
+    try {
+      const key = await this.#store.getKey(accountId, keyId, atMs)
+      return key !== null && keyStatus(key, atMs) === 'usable'
+    } catch {
+      return true
+    }
+  }
+}

@@ -1,0 +1,425 @@
+import type { CallEnd } from '../../http/upstream-call.ts'
+import { refuse } from '../../kernel/errors.ts'
+import { limits } from '../../kernel/limits.ts'
+import type { RequestFacts } from '../../metering/request-facts.ts'
+import { ambiguityFor } from '../../providers/ambiguity.ts'
+import { findEndpoint } from '../../providers/find-endpoint.ts'
+import {
+  isPart,
+  NO_LANE,
+  type ResponseEvent,
+  readRequest,
+  responseAsked,
+  responseEvent,
+  withSteer,
+} from '../../providers/response-events.ts'
+import type { Message } from '../../sockets/message-reader.ts'
+import type { PlannedCall } from '../call.ts'
+import type { Gateway } from '../gateway.ts'
+import { readOnMs } from '../leave.ts'
+import { planCall } from '../plan.ts'
+import { refuseTooManyTurns } from '../refusals.ts'
+import { ResponseLane, type Sent } from './response-lane.ts'
+import { RecentIds } from './seen-ids.ts'
+import type { MeteredSocket, SocketMeter, Verdict } from './socket-meter.ts'
+import { admitBegunTurn, admitTurn, type PlannedTurn, refuseTurn, TurnSettlements } from './turn-call.ts'
+
+const TARGET = { path: '/v1/responses', query: '' }
+const ENDPOINT = findEndpoint('chat', 'POST', TARGET.path)
+
+interface Rejected {
+  readonly sent: Sent
+  readonly status: number
+}
+
+/** A response that began though no turn was waiting for it: its events, until it is admitted. */
+interface Unasked {
+  readonly lane: string
+  readonly responseId: string | null
+  readonly events: Buffer[]
+  bytes: number
+}
+
+/** The status of a turn that upstream has never begun, where it says none. */
+const UNANSWERED = 400
+
+/** The turns of a socket of `/v1/responses`. */
+export class ResponseLanes implements SocketMeter {
+  readonly beginsByItself = false
+  readonly #handshake: PlannedCall
+  readonly #gateway: Gateway
+  readonly #lanes = new Map<string, ResponseLane>()
+  /**
+   * Turns that errors have ended before they began, as long as others are open: if a response begins after all, which an error
+   * had not been about, one of them is its.
+   */
+  readonly #rejected: Rejected[] = []
+  readonly #settlements: TurnSettlements
+  /** Errors that have answered a message that waits, of which it is not known in which lane. */
+  #errors = 0
+  /** Turns that seem to have ended without saying so. */
+  readonly #failing = new Map<Sent, NodeJS.Timeout>()
+  readonly #endedIds = new RecentIds(limits.endedIdsMax)
+  #unasked: Unasked[] = []
+  #socket: MeteredSocket | null = null
+  #running = 0
+  #isOver = false
+
+  constructor(handshake: PlannedCall, gateway: Gateway) {
+    this.#handshake = handshake
+    this.#gateway = gateway
+    const { requestId } = handshake.exchange
+    this.#settlements = new TurnSettlements(requestId, gateway, () => this.#socket?.turnEnded())
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  start(socket: MeteredSocket): void {
+    this.#socket = socket
+  }
+
+  judge(message: Message): Promise<Verdict> {
+    return this.#judge(message)
+  }
+
+  async #judge(message: Message): Promise<Verdict> {
+    const payload = message.kind === 'message' ? message.payload : Buffer.alloc(0)
+    const facts = message.kind === 'message' ? await readRequest(payload, ENDPOINT) : unreadable(message.why)
+    const asked = responseAsked(facts)
+    const target = asked.kind === 'steer' ? this.#findLast(asked.responseId) : null
+    const lane = asked.kind === 'create' ? asked.lane : (target?.lane ?? NO_LANE)
+    const isSteer = asked.kind === 'steer'
+    const planned =
+      target === null ? this.#plan(facts, payload, lane) : this.#planSteer(target, facts, payload)
+    const refusal = this.#refuse(asked.kind === 'odd' ? asked.detail : null, planned)
+    const admitted =
+      refusal === null
+        ? await admitTurn(this.#handshake, planned, this.#gateway)
+        : refuseTurn(this.#handshake, planned, refusal, this.#gateway)
+    if (admitted.kind === 'client_left') return { kind: 'dropped' }
+    if (admitted.kind === 'refused') {
+      const about = { requestId: admitted.requestId, streamId: lane === NO_LANE ? null : lane }
+      return { kind: 'refused', refusal: admitted.refusal, about }
+    }
+    const { turn } = admitted
+    return {
+      kind: 'pass',
+      sent: () => {
+        turn.sent(payload, 'responses')
+        this.#laneOf(lane).waiting.push({ turn, planned, lane, isSteer })
+        this.#running += 1
+      },
+      unsent: () => this.#settlements.add(turn.release()),
+    }
+  }
+
+  observe(payload: Buffer): void {
+    if (this.#isOver) return
+    const only = this.#onlyRunning()
+    if (only !== null && isPart(payload)) {
+      only.turn.observe(payload)
+      return
+    }
+    const event = responseEvent(payload)
+    if (event !== null) this.#follow(event, payload)
+  }
+
+  paused(isPaused: boolean): void {
+    for (const { running } of this.#lanes.values()) for (const { turn } of running) turn.paused(isPaused)
+  }
+
+  readOnMs(): number {
+    let longestMs = 0
+    for (const { waiting, running } of this.#lanes.values()) {
+      for (const { turn } of [...waiting, ...running]) {
+        longestMs = Math.max(longestMs, readOnMs(turn, turn.call.plan.bill, this.#gateway.onLeave))
+      }
+    }
+    return longestMs
+  }
+
+  async end(abandoned: boolean): Promise<void> {
+    this.#isOver = true
+    const error = new Error('upstream closed the socket')
+    const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
+    const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
+    for (const { waiting, running, next } of this.#lanes.values()) {
+      // Of a lane upstream begins one after the other.
+      for (const { turn } of running) this.#settlements.add(turn.end(cut))
+      for (const sent of waiting)
+        this.#settlements.add(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
+    }
+    for (const { sent, status } of this.#rejected.splice(0)) this.#settlements.add(sent.turn.reject(status))
+    this.#lanes.clear()
+    await this.#settlements.done()
+  }
+
+  #refuse(oddity: string | null, { plan }: PlannedTurn) {
+    if (oddity !== null) return refuse('bad_request', oddity, { param: 'stream_id' })
+    if (plan.bill.makes !== null) {
+      return refuse(
+        'bad_request',
+        '"background" is not served over a WebSocket. Send it to POST /v1/responses.',
+        {
+          param: 'background',
+        },
+      )
+    }
+    return this.#running >= limits.turnsPerSocketMax ? refuseTooManyTurns() : null
+  }
+
+  #plan(facts: RequestFacts, payload: Buffer, lane: string): PlannedTurn {
+    const lengthBytes = payload.length + (this.#lanes.get(lane)?.keptBytes ?? 0)
+    const pieces = payload.length <= limits.turnKeptBytesMax ? payload : null
+    const request = { pieces, lengthBytes, isForm: false, audioMs: null, speech: null }
+    const read = { kind: 'read', body: { kind: 'none' }, facts, audio: null } as const
+    return this.#planned({ read, request, endpoint: ENDPOINT })
+  }
+
+  /** Its successor reads what the response has read and written, with this; all else is as the response was asked for. */
+  #planSteer({ planned, turn }: Sent, facts: RequestFacts, payload: Buffer): PlannedTurn {
+    const lengthBytes = planned.request.lengthBytes + turn.bytesOut + payload.length
+    const steer = this.#planned({
+      ...planned,
+      request: { ...planned.request, pieces: null, lengthBytes },
+      read: { ...planned.read, facts: withSteer(planned.read.facts, facts) },
+    })
+    // Upstream may take one that can be read in two ways for a request of its own.
+    const ambiguity = ambiguityFor(ENDPOINT, facts)
+    return { ...steer, plan: { ...steer.plan, ambiguity: ambiguity && { ...ambiguity, refuse: 'always' } } }
+  }
+
+  #planned(turn: Omit<PlannedTurn, 'plan'>): PlannedTurn {
+    const exchange = { ...this.#handshake.exchange, method: 'POST' }
+    const call = { ...this.#handshake, ...turn, exchange, target: TARGET }
+    return { ...turn, plan: planCall(call, null, this.#gateway) }
+  }
+
+  #laneOf(name: string): ResponseLane {
+    let lane = this.#lanes.get(name)
+    if (lane === undefined) {
+      lane = new ResponseLane()
+      this.#lanes.set(name, lane)
+      if (this.#lanes.size > limits.turnsPerSocketMax) this.#forgetAnother(name)
+    }
+    return lane
+  }
+
+  /** An idle lane is needed only for input that may be added to its last response. */
+  #forgetAnother(than: string | null): void {
+    for (const [name, { isEmpty, keptBytes }] of this.#lanes) {
+      if (!isEmpty || keptBytes > 0 || name === than) continue
+      this.#lanes.delete(name)
+      return
+    }
+  }
+
+  #findLast(responseId: string | null): Sent | null {
+    for (const { last } of this.#lanes.values()) {
+      if (last !== null && last.turn.responseId === responseId) return last
+    }
+    return null
+  }
+
+  /** The turn that runs, where no other could be meant. */
+  #onlyRunning(): Sent | null {
+    if (this.#unasked.length > 0 || this.#failing.size > 0) return null
+    let only: Sent | null = null
+    for (const { running } of this.#lanes.values()) {
+      if (running.length === 0) continue
+      if (only !== null || running.length > 1) return null
+      only = running[0] ?? null
+    }
+    return only
+  }
+
+  #follow(event: ResponseEvent, payload: Buffer): void {
+    const lane = this.#laneOf(event.lane)
+    switch (event.kind) {
+      case 'began':
+        this.#began(lane, event, payload)
+        return
+      case 'ended': {
+        const sent = lane.find(event.responseId)
+        if (sent !== undefined) this.#end(lane, sent, payload)
+        else if (this.#began(lane, event, payload)) this.#follow(event, payload)
+        return
+      }
+      case 'failed':
+        this.#failed(lane, event, payload)
+        return
+      case 'steer_accepted':
+        lane.steerAccepted()
+        return
+      case 'steer_failed':
+      case 'steer_pending': {
+        const steer = lane.steerFailed()
+        if (steer === null) return
+        if (event.kind === 'steer_pending') lane.keptBytes = steer.planned.request.lengthBytes
+        this.#reject([steer], UNANSWERED)
+        return
+      }
+      case 'other': {
+        const sent = lane.running.at(-1)
+        if (sent !== undefined) this.#heardOf(sent)
+        sent?.turn.observe(payload)
+        this.#keepUnasked(event.lane, payload)
+      }
+    }
+  }
+
+  /** Whether a turn has it now. */
+  #began(lane: ResponseLane, event: ResponseEvent, payload: Buffer): boolean {
+    const known = lane.find(event.responseId)
+    if (known !== undefined) {
+      known.turn.observe(payload)
+      return true
+    }
+    if (this.#keepUnasked(event.lane, payload, event.responseId)) return false
+    const before = lane.running.at(-1)
+    const sent = lane.begin(event.responseId, this.#errors > 0) ?? this.#revive(lane, event)
+    if (sent === null) {
+      // Of a response that ended here nothing more is to be told.
+      if (event.responseId !== null && this.#endedIds.has(event.responseId)) return false
+      this.#adopt(lane, event, payload)
+      return false
+    }
+    // Of a lane one response runs at a time.
+    if (before !== undefined) this.#endUnlessHeardOf(lane, before)
+    if (event.kind === 'began') sent.turn.observe(payload)
+    this.#reject([...lane.rejected(), ...this.#allRejected()], UNANSWERED)
+    return true
+  }
+
+  #end(lane: ResponseLane, sent: Sent, payload: Buffer): void {
+    lane.end(sent)
+    this.#running -= 1
+    this.#heardOf(sent)
+    sent.turn.observe(payload)
+    this.#settle(sent)
+    this.#forgetRejected()
+    if (this.#lanes.size > limits.idleLanesMax) this.#forgetAnother(null)
+  }
+
+  /** An error answers a message that waits, where there is one; else it may have ended what runs. */
+  #failed(lane: ResponseLane, event: ResponseEvent, payload: Buffer): void {
+    const running = lane.running.at(-1)
+    if (event.lane !== NO_LANE && lane.waiting.length > 0) this.#reject(lane.fail(), event.status)
+    else if (this.#waiting > 0) {
+      this.#errors += 1
+      this.#reject(this.#allRejected(), event.status)
+    } else if (running !== undefined) {
+      running.turn.observe(payload)
+      this.#endUnlessHeardOf(lane, running)
+    }
+  }
+
+  get #waiting(): number {
+    let waiting = 0
+    for (const lane of this.#lanes.values()) waiting += lane.waiting.length
+    return waiting
+  }
+
+  /** Where every turn that waits was answered with an error, all of them are over. */
+  #allRejected(): readonly Sent[] {
+    if (this.#errors === 0 || this.#errors < this.#waiting) return []
+    this.#errors = 0
+    return [...this.#lanes.values()].flatMap((lane) => lane.clear())
+  }
+
+  #endUnlessHeardOf(lane: ResponseLane, sent: Sent): void {
+    this.#heardOf(sent)
+    const timer = setTimeout(() => {
+      this.#failing.delete(sent)
+      if (this.#isOver) return
+      lane.end(sent)
+      this.#running -= 1
+      this.#settle(sent)
+    }, limits.silentTurnMs)
+    this.#failing.set(sent, timer.unref())
+  }
+
+  #settle({ turn }: Sent): void {
+    if (turn.responseId !== null) this.#endedIds.add(turn.responseId)
+    this.#settlements.add(turn.end())
+  }
+
+  /** It goes on, so that nothing has ended it. */
+  #heardOf(sent: Sent): void {
+    clearTimeout(this.#failing.get(sent))
+    this.#failing.delete(sent)
+  }
+
+  #reject(turns: readonly Sent[], status: number): void {
+    for (const sent of turns) {
+      this.#running -= 1
+      this.#rejected.push({ sent, status })
+    }
+    this.#forgetRejected()
+    if (turns.length > 0) this.#socket?.turnEnded()
+  }
+
+  /** Where nothing is open, nothing begins any more that they could be needed for. */
+  #forgetRejected(): void {
+    const keptMax = this.#running === 0 ? 0 : limits.rejectedTurnsMax
+    while (this.#rejected.length > keptMax) {
+      const rejected = this.#rejected.shift()
+      if (rejected !== undefined) this.#settlements.add(rejected.sent.turn.reject(rejected.status))
+    }
+  }
+
+  #revive(lane: ResponseLane, { lane: name, responseId }: ResponseEvent): Sent | null {
+    const rejected = this.#rejected.find(({ sent }) => sent.lane === name) ?? this.#rejected[0]
+    if (rejected === undefined) return null
+    this.#rejected.splice(this.#rejected.indexOf(rejected), 1)
+    this.#running += 1
+    lane.run(rejected.sent, responseId)
+    return rejected.sent
+  }
+
+  /**
+   * Upstream has begun what no turn was admitted for, which on these sockets it never does by itself: it has read something else
+   * than we have. It is billed like the last of its lane, whatever its limits say, and the client gets nothing more.
+   */
+  #adopt(lane: ResponseLane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
+    const before = lane.last ?? [...this.#lanes.values()].findLast(({ last }) => last !== null)?.last ?? null
+    const unasked: Unasked = { lane: name, responseId, events: [payload], bytes: payload.length }
+    this.#unasked.push(unasked)
+    const planned = before?.planned ?? this.#plan(unreadable('not_json'), Buffer.alloc(0), name)
+    const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (turn) => {
+      this.#unasked = this.#unasked.filter((each) => each !== unasked)
+      if (turn === null) return
+      turn.sent(Buffer.alloc(0), 'responses')
+      if (this.#isOver) {
+        turn.responseId = responseId
+        for (const event of unasked.events) turn.observe(event)
+        await turn.end({ kind: 'abandoned', sent: true })
+        return
+      }
+      this.#running += 1
+      this.#laneOf(name).run({ turn, planned, lane: name, isSteer: false }, responseId)
+      for (const event of unasked.events) this.observe(event)
+    })
+    this.#settlements.add(
+      adopted.finally(() => this.#socket?.close(1008, 'Upstream began a response that was not asked for.')),
+    )
+  }
+
+  /** Whether it belongs to such a response. */
+  #keepUnasked(lane: string, payload: Buffer, responseId: string | null = null): boolean {
+    const unasked = this.#unasked.find(
+      (each) => each.lane === lane && (responseId === null || responseId === each.responseId),
+    )
+    if (unasked === undefined) return false
+    unasked.events.push(payload)
+    unasked.bytes += payload.length
+    if (unasked.bytes > limits.unaskedBytesMax) this.#socket?.close(1013, 'The gateway cannot keep up.')
+    return true
+  }
+}
+
+function unreadable(reason: string): RequestFacts {
+  return { kind: 'unreadable', reason }
+}

@@ -1,0 +1,155 @@
+import type { Target } from '../../http/judge-head.ts'
+import { valuesOf } from '../../http/raw-headers.ts'
+import type { CallEnd } from '../../http/upstream-call.ts'
+import { type Refusal, redactRefusal, refuse } from '../../kernel/errors.ts'
+import type { Surface } from '../../kernel/surface.ts'
+import type { Endpoint } from '../../providers/endpoint.ts'
+import { findEndpoint } from '../../providers/find-endpoint.ts'
+import { protocolsForClient } from '../../providers/socket-credential.ts'
+import { shapeError, statusOf } from '../../providers/surfaces.ts'
+import { readExtensions } from '../../sockets/message-reader.ts'
+import { withoutOurs } from '../answer.ts'
+import type { AdmittedCall, PlannedCall } from '../call.ts'
+import { deny } from '../ended-call.ts'
+import type { Gateway } from '../gateway.ts'
+import { explainThrown } from '../refusals.ts'
+import type { Foreseen } from './advance-hold.ts'
+import { RealtimeTurns } from './realtime-turns.ts'
+import { ResponseLanes } from './response-lanes.ts'
+import { LiveClock, TranslationClock } from './session-clocks.ts'
+import type { RefusedTurn, SocketMeter } from './socket-meter.ts'
+import { SocketSession } from './socket-session.ts'
+import { TimedTurns } from './timed-turns.ts'
+
+export type Switched = CallEnd & { readonly kind: 'switched' }
+
+type MakeMeter = (handshake: PlannedCall, gateway: Gateway) => SocketMeter
+
+/** The sockets that are served, and what knows their turns. */
+const METERS: ReadonlyMap<string, MakeMeter> = new Map<string, MakeMeter>([
+  ['/v1/responses', (handshake, gateway) => new ResponseLanes(handshake, gateway)],
+  ['/v1/realtime', realtimeMeter],
+  ['/v1/realtime/translations', translationMeter],
+  ['/v1/live/sessions', (handshake, gateway) => liveMeter(handshake, gateway, true)],
+  ['/v1/live/sessions/{session_id}/attach', (handshake, gateway) => liveMeter(handshake, gateway, false)],
+  ['/v1/live/sessions/{session_id}/fork', (handshake, gateway) => liveMeter(handshake, gateway, false)],
+])
+
+/** The endpoint that a handshake is for, as the free call that a handshake is. Null where there is none. */
+export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
+  const endpoint = findEndpoint(surface, 'WS', path)
+  if (endpoint === null || !METERS.has(endpoint.template)) return null
+  const named = endpoint.model === 'query' && new URLSearchParams(query).has('model')
+  return { ...endpoint, billing: 'free', model: named ? 'query' : 'none' }
+}
+
+/** What knows the turns of the socket that a handshake opens. */
+export function meterOf(handshake: PlannedCall, gateway: Gateway): SocketMeter | null {
+  return METERS.get(handshake.endpoint?.template ?? '')?.(handshake, gateway) ?? null
+}
+
+/**
+ * A session is taken for one that only writes down what it hears where its query says that once and nothing else: of two
+ * values or spellings upstream may take the other one.
+ */
+function realtimeMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
+  const query = new URLSearchParams(handshake.target.query)
+  const names = [...query.keys()].map((name) => name.toLowerCase())
+  const isOnly = (name: string) => names.length === 1 && query.has(name)
+  const isNamed =
+    query.getAll('model').length === 1 && !names.some((name) => name !== 'model' && isSelector(name))
+  const onlyTranscribes = isOnly('intent') && query.get('intent') === 'transcription'
+  return new RealtimeTurns(handshake, gateway, isNamed ? query.get('model') : null, onlyTranscribes)
+}
+
+/** A name in the query that chooses the session, however it is spelled. */
+function isSelector(name: string): boolean {
+  return /model|call_?id|intent/.test(name)
+}
+
+function translationMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
+  const [model = null, ...others] = new URLSearchParams(handshake.target.query).getAll('model')
+  const foreseen: Foreseen = {
+    kind: 'translation',
+    model: others.length === 0 ? model : null,
+    outputTokensMax: null,
+  }
+  return new TimedTurns(handshake, gateway, foreseen, new TranslationClock())
+}
+
+/** A session that is new names its model when it starts; one that goes on has one already. */
+function liveMeter(handshake: PlannedCall, gateway: Gateway, isUnnamed: boolean): SocketMeter {
+  const attachedTo = /^\/v1\/live\/sessions\/([^/]+)\/attach$/.exec(handshake.target.path)?.[1] ?? null
+  const foreseen: Foreseen = { kind: 'live', model: null, outputTokensMax: null, isUnnamed }
+  return new TimedTurns(handshake, gateway, foreseen, new LiveClock(gateway.sockets.live, attachedTo))
+}
+
+/** From upstream's 101 to the end of both connections. Resolves when every turn is settled. */
+export async function serveSocket(
+  handshake: AdmittedCall,
+  { head, connection: upstream }: Switched,
+  meter: SocketMeter,
+  gateway: Gateway,
+): Promise<void> {
+  const { exchange, surface, share } = handshake
+  const { names, requestId, res } = exchange
+  const agreed = valuesOf(head.headers, 'sec-websocket-extensions')
+  const extensions = readExtensions(agreed.length === 0 ? null : agreed.join(', '))
+  if (extensions === 'unknown') {
+    upstream.destroy()
+    const message = 'Upstream agreed on a WebSocket extension that this gateway cannot read.'
+    return deny(exchange, surface, refuse('upstream_invalid_response', message))
+  }
+  // Upstream's lines as they are: those of the connection are what the answer is about.
+  const client = res.switchProtocols(head.reason, [
+    ...withoutOurs(protocolsForClient(head.headers, exchange.headers), names.prefix),
+    names.requestId,
+    requestId,
+  ])
+  if (client === null) {
+    upstream.destroy()
+    return
+  }
+  const { room, decoding } = gateway.reading
+  const session = new SocketSession({
+    client,
+    upstream,
+    extensions,
+    meter,
+    decode: (work) => decoding.take(share, exchange, work),
+    takeMemory: (bytes) => room.tryMemory(bytes, share),
+    giveMemoryBack: (bytes) => room.giveMemoryBack(bytes, share),
+    failed: (error) => explainThrown(error, requestId, gateway.log),
+    errorEvent: (refusal, about) => errorEvent(handshake, refusal, about),
+  })
+  gateway.sockets.add(session, handshake.admission)
+  session.start()
+  await session.ended
+}
+
+/** A refusal as upstream tells errors on its sockets. */
+function errorEvent(
+  { exchange, surface, endpoint }: AdmittedCall,
+  refusal: Refusal,
+  about: RefusedTurn,
+): string {
+  const clean = redactRefusal(refusal, exchange.names.redact)
+  const { error } = JSON.parse(shapeError(surface, clean, about.requestId).body.toString()) as {
+    error: object
+  }
+  return JSON.stringify({
+    type: 'error',
+    status: statusOf(surface, refusal.code),
+    ...(about.eventId === undefined ? { error } : aboutEvent(error, about, endpoint)),
+    request_id: about.requestId,
+    ...(about.streamId === null ? {} : { stream_id: about.streamId }),
+  })
+}
+
+/** Sessions give every event an id, and name the client's one that an error is about. */
+function aboutEvent(error: object, { requestId, eventId = null }: RefusedTurn, endpoint: Endpoint | null) {
+  if (endpoint?.template.startsWith('/v1/live/') !== true)
+    return { event_id: requestId, error: { ...error, event_id: eventId } }
+  const client = eventId === null ? {} : { client_event_id: eventId }
+  return { event_id: requestId, ...client, error: { ...error, ...client } }
+}

@@ -1,0 +1,325 @@
+import type { CallEnd } from '../../http/upstream-call.ts'
+import type { Denial, Refusal } from '../../kernel/errors.ts'
+import type { Usage } from '../../kernel/usage.ts'
+import type { Metered } from '../../metering/meter.ts'
+import type { UsageReader } from '../../providers/endpoint.ts'
+import { createMeter } from '../../providers/surfaces.ts'
+import { type AdmitResult, admit, admitBegun } from '../admit.ts'
+import type { ReplyHead } from '../answer.ts'
+import { type Bill, billCall, billUsage, NOTHING_BILLED, withoutSecrets } from '../bill.ts'
+import { BodyTaps } from '../body-taps.ts'
+import type { AdmittedCall, CallPlan, PlannedCall, ReadCall } from '../call.ts'
+import { endedCall, recordRefusal } from '../ended-call.ts'
+import type { Gateway } from '../gateway.ts'
+import { askForStored, type LeftReply } from '../leave.ts'
+import { explainThrown, refuseTooManyCalls } from '../refusals.ts'
+import { TurnEvents } from './turn-events.ts'
+
+/** What is known of a turn before it is admitted. */
+export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
+  readonly plan: CallPlan
+}
+
+export type AdmittedTurn = { readonly kind: 'admitted'; readonly turn: TurnCall } | UnadmittedTurn
+
+export type UnadmittedTurn =
+  | ({ readonly kind: 'refused'; readonly requestId: string } & Denial)
+  | { readonly kind: 'client_left' }
+
+/** A turn of a socket as a call of its own, with an id, a hold and a record. `handshake` is the call that opened the socket. */
+export function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gateway): PlannedCall {
+  const { exchange } = handshake
+  const requestId = gateway.nextRequestId()
+  return {
+    ...handshake,
+    ...turn,
+    socketId: exchange.requestId,
+    exchange: { ...exchange, requestId, method: 'WS', startedMs: gateway.clock.monotonicMs() },
+  }
+}
+
+/**
+ * Admits a turn like any other call, waiting in the queue of its key where calls in flight hold what is left. `isRecorded`:
+ * so is its refusal. `onHeld`: it waits.
+ */
+export async function admitTurn(
+  handshake: PlannedCall,
+  planned: PlannedTurn,
+  gateway: Gateway,
+  { isRecorded = true, onHeld }: { readonly isRecorded?: boolean; readonly onHeld?: () => void } = {},
+): Promise<AdmittedTurn> {
+  const { keyShares } = gateway
+  const share = keyShares.enter(handshake.digest)
+  if (share === null)
+    return refuseTurn(handshake, planned, refuseTooManyCalls(keyShares.callsMax), gateway, isRecorded)
+  const call = { ...turnOf(handshake, planned, gateway), share }
+  const admission = await admitOrExplain(call, gateway, onHeld)
+  if (admission.kind === 'admitted') {
+    gateway.reached('admitted')
+    return { kind: 'admitted', turn: new TurnCall({ ...call, admission }, gateway) }
+  }
+  keyShares.leave(share)
+  if (admission.kind === 'client_left') return admission
+  const { refusal, balanceNanos } = admission
+  if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
+  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos }
+}
+
+/**
+ * The same for what upstream has begun already. It is paid for, so that nothing stands in its way: no key that is not in force any
+ * more, no cap, credit or list of models, no queue and no client that leaves. Its cost is an overrun. Null: it cannot be billed.
+ */
+export async function admitBegunTurn(
+  handshake: PlannedCall,
+  planned: PlannedTurn,
+  gateway: Gateway,
+): Promise<TurnCall | null> {
+  const { plan } = planned
+  const bill = { ...plan.bill, hold: { kind: 'none' }, unratable: null } as const
+  const models = { names: [], unknown: null, batchFile: null }
+  const begun = { ...planned, plan: { ...plan, bill, models, ambiguity: null } }
+  const share = gateway.keyShares.enterInAnyCase(handshake.digest)
+  const call = { ...turnOf(handshake, begun, gateway), share }
+  const admission = await admitBegun(call, gateway).catch((error: unknown) => {
+    explainThrown(error, call.exchange.requestId, gateway.log)
+    return null
+  })
+  if (admission?.kind === 'admitted') return new TurnCall({ ...call, admission }, gateway)
+  gateway.keyShares.leave(share)
+  const about = { request: call.exchange.requestId, socket: call.socketId }
+  gateway.log.error(about, 'upstream began a turn that was not asked for, and it cannot be billed')
+  return null
+}
+
+/** One that is judged by all but what it may cost: another hold stands for it. */
+export function withoutHold(planned: PlannedTurn): PlannedTurn {
+  const { plan } = planned
+  return { ...planned, plan: { ...plan, bill: { ...plan.bill, hold: { kind: 'none' } } } }
+}
+
+/** A socket outlives a store that cannot answer. */
+async function admitOrExplain(
+  call: PlannedCall,
+  gateway: Gateway,
+  onHeld?: () => void,
+): Promise<AdmitResult> {
+  try {
+    return await admit(call, gateway, onHeld)
+  } catch (error) {
+    const refusal = explainThrown(error, call.exchange.requestId, gateway.log)
+    return { kind: 'refused', refusal, balanceNanos: null }
+  }
+}
+
+/** A turn refused before the store is asked. */
+export function refuseTurn(
+  handshake: PlannedCall,
+  planned: PlannedTurn,
+  refusal: Refusal,
+  gateway: Gateway,
+  isRecorded = true,
+): AdmittedTurn & { readonly kind: 'refused' } {
+  const call = turnOf(handshake, planned, gateway)
+  if (isRecorded) recordRefusal(call, refusal, gateway, call.plan.modelAsked)
+  return { kind: 'refused', refusal, requestId: call.exchange.requestId, balanceNanos: null }
+}
+
+const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
+const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
+
+/** A turn that was admitted: there is a hold, and `end` or `release` closes it, once. */
+export class TurnCall implements LeftReply {
+  call: AdmittedCall
+  /** What upstream calls it, since it has begun. */
+  responseId: string | null = null
+  readonly #gateway: Gateway
+  readonly #taps: BodyTaps
+  readonly #events: TurnEvents
+  #startedMs: number
+  #bytesOut = 0
+  #ended: Promise<void> | null = null
+
+  constructor(call: AdmittedCall, gateway: Gateway) {
+    this.call = call
+    this.#gateway = gateway
+    this.#startedMs = gateway.clock.monotonicMs()
+    this.#taps = new BodyTaps(call, gateway)
+    this.#events = new TurnEvents(gateway.clock, (framed) => this.#taps.received(framed))
+    gateway.inFlight.count += 1
+  }
+
+  readonly isStreamed = true
+  readonly isError = false
+
+  get isSilent(): boolean {
+    return this.#events.meter.visibleBytes === 0
+  }
+
+  get isNearlyDone(): boolean {
+    return this.#events.meter.stage !== 'content'
+  }
+
+  get shown() {
+    return this.#events.meter.shown
+  }
+
+  /** Bytes of its events. */
+  get bytesOut(): number {
+    return this.#bytesOut
+  }
+
+  /** It was admitted in advance, and is under way now: its time begins here. `as`: what it has turned out to be. */
+  takenOver(as: PlannedTurn = this.call): void {
+    this.#startedMs = this.#gateway.clock.monotonicMs()
+    this.call = { ...this.call, ...as, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
+  }
+
+  /** The message that begins it goes upstream. `reader`: what reads the events that come of it. */
+  sent(payload: Buffer, reader: UsageReader | null): void {
+    this.#gateway.reached('before_send')
+    this.#taps.sent(payload)
+    if (reader !== null)
+      this.#events.readWith(createMeter(reader, { status: 200, contentType: 'text/event-stream' }))
+  }
+
+  /** An event of its own, as JSON. */
+  observe(event: Buffer): void {
+    if (this.#ended !== null) return
+    if (this.#bytesOut === 0) this.#gateway.reached('first_byte')
+    this.#bytesOut += event.length
+    this.#events.observe(event)
+  }
+
+  /** Upstream is not read, because the client does not read. */
+  paused(isPaused: boolean): void {
+    this.#events.paused(isPaused)
+  }
+
+  /** It is over: to its end, or cut. Bills what was observed. */
+  end(end: CallEnd = COMPLETE): Promise<void> {
+    // Upstream answers a turn by beginning it.
+    const head = end.kind === 'complete' || this.responseId !== null ? OK_HEAD : null
+    return this.#close(end, head, async () => {
+      const { metered: observed, silentMs } = this.#events.end(end.kind === 'complete')
+      const metered: Metered = (await askForStored(this.call, observed, end, NO_REPLY)) ?? observed
+      return await billCall(
+        this.call,
+        { end, head, metered, bytesOut: this.#bytesOut, silentMs },
+        this.#gateway,
+      )
+    })
+  }
+
+  /** It has used this, as upstream says or as was counted here. */
+  endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
+    const { bill } = this.call.plan
+    return this.#close(end, OK_HEAD, async () => {
+      // The last events are seen as well.
+      this.#events.end(end.kind === 'complete')
+      return { ...billUsage(usage, bill.rate(usage)), status: bill.metered ? 200 : null }
+    })
+  }
+
+  /** Upstream did not begin it. */
+  reject(status: number): Promise<void> {
+    const head = { ...OK_HEAD, status }
+    return this.#close(COMPLETE, head, async () => ({ ...NOTHING_BILLED, state: 'settled', status }))
+  }
+
+  /** Nothing of it was sent. */
+  release(): Promise<void> {
+    return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
+  }
+
+  /** The first way to end it counts. */
+  #close(end: CallEnd, head: ReplyHead | null, bill: () => Promise<Bill>): Promise<void> {
+    this.#ended ??= this.#settle(end, head, bill)
+    return this.#ended
+  }
+
+  async #settle(end: CallEnd, head: ReplyHead | null, makeBill: () => Promise<Bill>): Promise<void> {
+    const upstreamMs = this.#gateway.clock.monotonicMs() - this.#startedMs
+    const whole = end.kind === 'complete'
+    try {
+      let bill: Bill
+      try {
+        bill = await makeBill()
+      } catch (defect) {
+        await this.#store(NOTHING_BILLED, upstreamMs)
+        throw defect
+      }
+      this.#gateway.reached('before_settle')
+      await this.#store(bill, upstreamMs)
+      this.#gateway.reached('settled')
+      const { modelAsked } = this.call.plan
+      if (whole && modelAsked !== null && bill.status === 200)
+        this.#gateway.outputSpeeds.note(modelAsked, bill.tokens.output, upstreamMs - this.#events.pausedMs)
+      this.#gateway.observeCall?.(endedCall(this.call, bill, end, this.#gateway))
+    } finally {
+      this.#taps.callOver(head, whole)
+      this.#gateway.inFlight.count -= 1
+      this.#gateway.keyShares.leave(this.call.share)
+      this.call = { ...this.call, request: { ...this.call.request, pieces: null } }
+    }
+  }
+
+  async #store(bill: Bill, upstreamMs: number): Promise<void> {
+    const { call } = this
+    const { exchange } = call
+    const { clock, counts, queues, settler } = this.#gateway
+    const tookMs = clock.monotonicMs() - exchange.startedMs
+    const closing = {
+      ...withoutSecrets(bill, exchange.names.redact),
+      requestId: exchange.requestId,
+      streamed: true,
+      upstreamMs: Math.round(upstreamMs),
+      overheadMs: Math.max(0, Math.round(tookMs - upstreamMs)),
+      bytesIn: this.#taps.sentBytes,
+      bytesOut: this.#bytesOut,
+      atMs: clock.nowMs(),
+    }
+    await settler.settle(closing, () => {
+      queues.settled(call.digest, call.admission.accountId)
+      counts.settled(call.surface, call.plan.modelAsked, closing, {
+        overheadMs: Math.max(0, tookMs - upstreamMs),
+        upstreamMs,
+      })
+    })
+  }
+}
+
+/** The client of a turn has nothing more to get when it is cut. */
+const NO_REPLY = { cut: async () => {} }
+
+/** The settlements of a socket's turns that are under way. */
+export class TurnSettlements {
+  readonly #socketId: string
+  readonly #gateway: Gateway
+  readonly #onEach: () => void
+  readonly #all = new Set<Promise<void>>()
+
+  constructor(socketId: string, gateway: Gateway, onEach: () => void) {
+    this.#socketId = socketId
+    this.#gateway = gateway
+    this.#onEach = onEach
+  }
+
+  /** What is returned resolves when it is settled, or cannot be. */
+  add(settled: Promise<void>): Promise<void> {
+    const watched = settled
+      .catch((error: unknown) => {
+        const about = { request: this.#socketId, cause: (error as Error).message }
+        this.#gateway.log.error(about, 'a turn of a socket could not be settled')
+      })
+      .finally(() => {
+        this.#all.delete(watched)
+        this.#onEach()
+      })
+    this.#all.add(watched)
+    return watched
+  }
+
+  async done(): Promise<void> {
+    while (this.#all.size > 0) await Promise.allSettled(this.#all)
+  }
+}

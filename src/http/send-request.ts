@@ -1,0 +1,271 @@
+import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
+import { UNSENDABLE, writeCoalesced } from './message-writer.ts'
+import { NameMemo } from './raw-headers.ts'
+
+/** A request of which nothing may be written: what upstream reads would not be what was meant. */
+export class Unsendable extends Error {
+  readonly code = 'TOLLGATE_UNSENDABLE'
+}
+
+interface RequestHead {
+  /** Request line and header lines; framing and the empty line are still to come. */
+  readonly text: string
+  /** Of the body. Null: a stream that is sent in chunks. */
+  readonly lengthBytes: number | null
+}
+
+export interface UpstreamRequest {
+  readonly method: string
+  readonly target: string
+  readonly headers: string[]
+  readonly body: UpstreamBody
+  /** The connection is to become a WebSocket. */
+  readonly upgrades?: boolean
+}
+
+/** Bytes, in one piece or several, go with their length; a stream goes chunked unless a length is given. */
+export type UpstreamBody = Buffer | readonly Buffer[] | Readable | null
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const TARGET = /^\/[\x21-\xff]*$/
+
+const EXPECTS_BODY = /^(?:POST|PUT|PATCH|QUERY|PROPFIND|PROPPATCH)$/
+
+type Role = 'line' | 'host' | 'length' | 'refused'
+
+/** Lines of this hop alone, which are written here or not at all. */
+const REFUSED = /^(?:transfer-encoding|connection|keep-alive|upgrade|expect)$/
+
+const roles = new NameMemo<Role>((name) => {
+  if (name === 'host') return 'host'
+  if (name === 'content-length') return 'length'
+  return REFUSED.test(name) || !TOKEN.test(name) ? 'refused' : 'line'
+})
+
+/**
+ * The head as it is written: host and connection first, then the lines as they are given, framing last. The parser
+ * lets nothing through that could not be sent; this is for the day it does.
+ */
+export function composeHead(request: UpstreamRequest): RequestHead | Unsendable {
+  const { method, target, headers, body, upgrades = false } = request
+  if (!TOKEN.test(method) || !TARGET.test(target)) return new Unsendable('a request line that cannot be sent')
+  let host: string | null = null
+  let lengthGiven: string | null = null
+  let lines = ''
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? ''
+    const value = headers[i + 1] ?? ''
+    if (UNSENDABLE.test(value)) return new Unsendable('a header value that cannot be sent')
+    const role = roles.get(name)
+    if (role === 'line') lines += `${name}: ${value}\r\n`
+    else if (role === 'host' && host === null) host = value
+    else if (role === 'length' && lengthGiven === null) lengthGiven = value
+    else return new Unsendable('a header line that cannot be sent')
+  }
+  if (host === null) return new Unsendable('a request without a host')
+  const lengthBytes = lengthOf(body, lengthGiven)
+  if (lengthBytes instanceof Unsendable) return lengthBytes
+  const connection = upgrades ? 'connection: Upgrade\r\nupgrade: websocket' : 'connection: keep-alive'
+  return {
+    text: `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${connection}\r\n${lines}`,
+    lengthBytes,
+  }
+}
+
+/** A length, none or chunks, and the empty line. A length of nothing is told only where a body is expected. */
+function framingOf(method: string, lengthBytes: number | null): string {
+  if (lengthBytes === null) return 'transfer-encoding: chunked\r\n\r\n'
+  if (lengthBytes === 0 && !EXPECTS_BODY.test(method)) return '\r\n'
+  return `content-length: ${lengthBytes}\r\n\r\n`
+}
+
+function lengthOf(body: UpstreamBody, given: string | null): number | null | Unsendable {
+  if (given !== null && !/^\d{1,15}$/.test(given)) return new Unsendable('a length that is no number')
+  const announced = given === null ? null : Number(given)
+  const actual = bytesIn(body)
+  if (actual === null) return announced
+  if (announced !== null && announced !== actual)
+    return new Unsendable('a body that is not as long as it says')
+  return actual
+}
+
+/** Null where only its end will tell. */
+function bytesIn(body: UpstreamBody): number | null {
+  if (body === null) return 0
+  if (Buffer.isBuffer(body)) return body.length
+  if (!Array.isArray(body)) return null
+  let bytes = 0
+  for (const piece of body as readonly Buffer[]) bytes += piece.length
+  return bytes
+}
+
+/** A body on its way that the socket could not take at once. */
+export interface Upload {
+  readonly isDone: boolean
+  /** The socket has room again. */
+  drained(): void
+  /** Writes nothing more and lets go of the body. */
+  stop(): void
+}
+
+export interface Sendable {
+  readonly method: string
+  readonly head: RequestHead
+  readonly body: UpstreamBody
+}
+
+/** Up to here a body is copied behind its head, and both leave in one write. */
+const ONE_WRITE_BYTES = 16 * 1024
+
+/** Of a body in pieces, what is handed to the socket at once. */
+const BATCH_BYTES = 256 * 1024
+
+/** Writes a request. Null if all of it was handed to the socket. */
+export function sendRequest(
+  socket: Socket,
+  { method, head, body }: Sendable,
+  onFailed: (error: Error) => void,
+): Upload | null {
+  if (body !== null && !Buffer.isBuffer(body) && !Array.isArray(body)) {
+    return new StreamUpload(socket, method, head, body as Readable, onFailed)
+  }
+  const text = head.text + framingOf(method, head.lengthBytes)
+  if (body === null) socket.write(text, 'latin1')
+  else if (!Buffer.isBuffer(body)) return new PieceUpload(socket, text, body)
+  else if (body.length <= ONE_WRITE_BYTES) writeCoalesced(socket, text, body, '')
+  else {
+    socket.cork()
+    socket.write(text, 'latin1')
+    socket.write(body)
+    socket.uncork()
+  }
+  return null
+}
+
+class PieceUpload implements Upload {
+  readonly #socket: Socket
+  readonly #pieces: readonly Buffer[]
+  #next = 0
+  #isStopped = false
+
+  constructor(socket: Socket, head: string, pieces: readonly Buffer[]) {
+    this.#socket = socket
+    this.#pieces = pieces
+    socket.cork()
+    socket.write(head, 'latin1')
+    this.drained()
+    socket.uncork()
+  }
+
+  get isDone(): boolean {
+    return this.#next === this.#pieces.length
+  }
+
+  drained(): void {
+    while (!this.isDone && !this.#isStopped) {
+      if (!this.#writeBatch()) return
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /** Whether there is room for more. */
+  #writeBatch(): boolean {
+    let hasRoom = true
+    let bytes = 0
+    this.#socket.cork()
+    while (!this.isDone && bytes < BATCH_BYTES) {
+      const piece = this.#pieces[this.#next] ?? Buffer.alloc(0)
+      this.#next += 1
+      bytes += piece.length
+      hasRoom = this.#socket.write(piece)
+    }
+    this.#socket.uncork()
+    return hasRoom
+  }
+}
+
+/** The head leaves with the first bytes of the body: only then it is certain that there is one. */
+class StreamUpload implements Upload {
+  readonly #socket: Socket
+  readonly #method: string
+  readonly #head: RequestHead
+  readonly #body: Readable
+  readonly #onFailed: (error: Error) => void
+  #sentBytes = 0
+  #isOver = false
+  isDone = false
+
+  constructor(
+    socket: Socket,
+    method: string,
+    head: RequestHead,
+    body: Readable,
+    onFailed: (error: Error) => void,
+  ) {
+    this.#socket = socket
+    this.#method = method
+    this.#head = head
+    this.#body = body
+    this.#onFailed = onFailed
+    body.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onClose)
+    // One that is gone already has nothing more to say.
+    if (body.closed) process.nextTick(this.#onClose)
+  }
+
+  drained(): void {
+    if (!this.#isOver) this.#body.resume()
+  }
+
+  stop(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#body.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onClose)
+    this.#body.destroy()
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (chunk.length === 0) return
+    const { lengthBytes } = this.#head
+    if (lengthBytes !== null && this.#sentBytes + chunk.length > lengthBytes) this.#isNotAsLong()
+    else if (!this.#write(chunk, lengthBytes === null)) this.#body.pause()
+  }
+
+  #write(chunk: Buffer, isChunked: boolean): boolean {
+    const socket = this.#socket
+    let before = isChunked ? `${chunk.length.toString(16)}\r\n` : ''
+    if (this.#sentBytes === 0)
+      before = this.#head.text + framingOf(this.#method, this.#head.lengthBytes) + before
+    this.#sentBytes += chunk.length
+    socket.cork()
+    if (before !== '') socket.write(before, 'latin1')
+    let hasRoom = socket.write(chunk)
+    if (isChunked) hasRoom = socket.write('\r\n', 'latin1')
+    socket.uncork()
+    return hasRoom
+  }
+
+  readonly #onEnd = (): void => {
+    const { lengthBytes, text } = this.#head
+    if (lengthBytes !== null && lengthBytes !== this.#sentBytes) {
+      this.#isNotAsLong()
+      return
+    }
+    if (this.#sentBytes === 0) this.#socket.write(text + framingOf(this.#method, 0), 'latin1')
+    else if (lengthBytes === null) this.#socket.write('0\r\n\r\n', 'latin1')
+    this.isDone = true
+    this.stop()
+  }
+
+  /** Its error, if it had one, has been told before. */
+  readonly #onClose = (): void => {
+    if (!this.#isOver) this.#onFailed(this.#body.errored ?? new Unsendable('the body broke off'))
+  }
+
+  #isNotAsLong(): void {
+    this.#onFailed(new Unsendable('the body is not as long as it says'))
+  }
+}

@@ -1,0 +1,253 @@
+import type { Socket } from 'node:net'
+import { limits } from '../kernel/limits.ts'
+import type { Borrowed } from '../kernel/memory.ts'
+import { holdFailedWrites } from '../kernel/node-internals.ts'
+import { type MessageHead, MessageReader, type MessageReceiver } from './message-reader.ts'
+import { RawConnection } from './raw-connection.ts'
+import { firstValue, hasHeader } from './raw-headers.ts'
+import { type Sendable, sendRequest, type Upload } from './send-request.ts'
+
+/** A socket that has begun to connect, and what it says when it is ready. */
+export interface Connecting {
+  readonly socket: Socket
+  readonly readyEvent: 'connect' | 'secureConnect'
+}
+
+/** `onChunk` gets what arrives. It is good until that returns. */
+export type Connect = (onChunk: (chunk: Borrowed) => void) => Connecting
+
+/** A request with its reply, as a connection sees it. `end` or `broken` comes last, and once. */
+export interface CarriedCall extends MessageReceiver {
+  readonly method: string
+  /** To be asked for once: nothing is sent twice, and what was sent is not kept. */
+  takeSendable(): Sendable
+  /** From here on upstream may have seen it. */
+  begun(): void
+  /** `whole`: nothing of the request was left to be handed to the socket. */
+  broken(error: Error, whole: boolean): void
+  /** Whether it asks for another protocol; if upstream agrees, `switched` comes last. */
+  readonly upgrades: boolean
+  switched(head: MessageHead, connection: RawConnection): void
+}
+
+export interface ConnectionOwner {
+  /** It can carry another request within this time. */
+  idle(connection: UpstreamConnection, forMs: number): void
+  /** Bytes came that belong to no request. The connection is closed. */
+  unasked(): void
+  /** It can carry nothing more. May be told again. */
+  gone(connection: UpstreamConnection): void
+}
+
+/** What went wrong between upstream and us. The code keeps it apart from replies that are no HTTP. */
+export class UpstreamBroke extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+const HEAD_LIMITS = { headBytesMax: limits.upstreamHeadBytesMax, headLinesMax: limits.headLinesMax }
+
+/** A connection to upstream, which carries one request at a time. */
+export class UpstreamConnection implements MessageReceiver {
+  readonly #socket: Socket
+  readonly #owner: ConnectionOwner
+  readonly #reader = new MessageReader('response', this, HEAD_LIMITS)
+  #carried: CarriedCall | null
+  #upload: Upload | null = null
+  #isInterim = false
+  #hasHead = false
+  #wasReset = false
+  /** Behind the reply came the head of another. */
+  #hasUnasked = false
+  /** After the reply; 0 if the connection has to close. */
+  #reusableMs = 0
+  /** Since upstream has changed the protocol. */
+  #raw: RawConnection | null = null
+
+  constructor(connect: Connect, first: CarriedCall, owner: ConnectionOwner) {
+    const { socket, readyEvent } = connect((chunk) => this.#onData(chunk))
+    this.#socket = socket
+    this.#owner = owner
+    this.#carried = first
+    const timer = setTimeout(
+      () =>
+        this.fail(new UpstreamBroke('UPSTREAM_CONNECT_TIMEOUT', 'upstream did not accept the connection')),
+      limits.upstreamConnectTimeoutMs,
+    )
+    socket.once(readyEvent, () => {
+      clearTimeout(timer)
+      if (this.#carried !== null) this.carry(this.#carried)
+    })
+    socket.on('drain', () => {
+      this.#upload?.drained()
+      this.#raw?.drained()
+    })
+    socket.on('end', () => this.#onEnd())
+    socket.on('error', (error) => this.fail(error))
+    socket.on('close', () => {
+      clearTimeout(timer)
+      this.fail(new UpstreamBroke('UPSTREAM_CLOSED', 'the connection closed'))
+      this.#reader.close()
+      this.#raw?.closed()
+    })
+    holdFailedWrites(socket, () => {
+      this.#wasReset = true
+    })
+  }
+
+  get isOpen(): boolean {
+    return !this.#socket.destroyed
+  }
+
+  /** Sends a request. The connection is ready, and nothing else is on it. */
+  carry(carried: CarriedCall): void {
+    this.#carried = carried
+    this.#hasHead = false
+    this.#isInterim = false
+    this.#reusableMs = 0
+    this.#reader.hasNoBody = carried.method === 'HEAD'
+    carried.begun()
+    this.#upload = sendRequest(this.#socket, carried.takeSendable(), (error) => this.fail(error))
+  }
+
+  /** The receiver has room again. */
+  resume(carried: CarriedCall): void {
+    if (this.#carried === carried) this.#socket.resume()
+  }
+
+  /** The reply is not wanted any more. Upstream sees the connection close, and never the end of a body it lacks. */
+  abandon(carried: CarriedCall): void {
+    if (this.#carried === carried) this.close()
+  }
+
+  /** Closes it without telling the call on it. */
+  close(): void {
+    this.#carried = null
+    this.#upload?.stop()
+    this.#upload = null
+    this.#socket.destroy()
+    this.#owner.gone(this)
+  }
+
+  /** Closes it, and tells the call on it why. */
+  fail(error: Error): void {
+    const carried = this.#carried
+    const whole = this.#upload?.isDone ?? true
+    this.close()
+    carried?.broken(error, whole)
+  }
+
+  head(head: MessageHead): void {
+    const carried = this.#carried
+    const { status } = head
+    if (carried === null) this.#hasUnasked = true
+    else if (status === 101 && carried.upgrades) {
+      this.#carried = null
+      this.#reader.stop()
+      this.#raw = new RawConnection(this.#socket)
+      carried.switched(head, this.#raw)
+    } else if (status === 100 || status === 101) {
+      this.fail(new UpstreamBroke('UPSTREAM_UNASKED', `upstream answered ${status}, which was not asked for`))
+    } else if (status < 100 || status > 999) {
+      this.fail(new Error(`upstream answered with status ${status}`))
+    } else {
+      this.#isInterim = status < 200
+      this.#hasHead = !this.#isInterim
+      if (this.#hasHead) this.#reusableMs = reusableMs(head, carried.method)
+      carried.head(head)
+    }
+  }
+
+  data(chunk: Borrowed): boolean {
+    if (this.#carried !== null && !this.#carried.data(chunk)) this.#socket.pause()
+    return true
+  }
+
+  end(trailers: string[]): void {
+    const carried = this.#carried
+    if (carried === null) return
+    if (this.#isInterim) {
+      this.#isInterim = false
+      return
+    }
+    this.#carried = null
+    // What upstream has not taken of the request would stand before the next one.
+    const isSent = (this.#upload?.isDone ?? true) && this.#socket.writableLength === 0
+    if (!isSent) this.#reusableMs = 0
+    this.#upload?.stop()
+    this.#upload = null
+    carried.end(trailers)
+  }
+
+  beyond(chunk: Borrowed): void {
+    this.#raw?.arrived(chunk)
+  }
+
+  #onData(chunk: Borrowed): void {
+    if (this.#raw !== null) {
+      this.#raw.arrived(chunk)
+      return
+    }
+    if (this.#carried === null) {
+      this.#refuseUnasked()
+      return
+    }
+    const error = this.#reader.read(chunk)
+    if (this.#carried !== null) {
+      if (error !== null) this.fail(error)
+    } else if (this.isOpen && this.#raw === null) this.#rest(error)
+  }
+
+  /** The reply is over. */
+  #rest(error: Error | null): void {
+    if (error !== null || this.#hasUnasked || this.#reader.hasPartialMessage) this.#refuseUnasked()
+    else if (this.#reusableMs === 0) this.close()
+    else {
+      if (this.#socket.isPaused()) this.#socket.resume()
+      this.#owner.idle(this, this.#reusableMs)
+    }
+  }
+
+  #refuseUnasked(): void {
+    const wasOpen = this.isOpen
+    this.close()
+    if (wasOpen) this.#owner.unasked()
+  }
+
+  #onEnd(): void {
+    // What was written to it still leaves; its close comes then.
+    if (this.#raw !== null) return
+    // Where only the end of the connection ends a body, a reset must not pass for it.
+    if (this.#hasHead && !this.#wasReset) this.#reader.finish()
+    this.fail(new UpstreamBroke('UPSTREAM_CLOSED', 'upstream closed the connection'))
+  }
+}
+
+/** How long an idle connection is kept where upstream does not say. */
+const IDLE_MS = 4_000
+const IDLE_MS_MAX = 600_000
+
+/** So much earlier than upstream we close, lest a request cross its close. */
+const MARGIN_MS = 2_000
+
+/** How long the connection of this reply may wait for another request; 0 if it may not carry one. */
+function reusableMs(head: MessageHead, method: string): number {
+  const { headers } = head
+  // An upstream that sends a body to HEAD after all would send it into the next reply, which is another key's.
+  if (method === 'HEAD' || !head.keepAlive || mayHaveUnannouncedBody(head)) return 0
+  // A 408 may have been sent before our request came.
+  if (head.status === 408) return 0
+  const timeout = /timeout=(\d+)/.exec(firstValue(headers, 'keep-alive') ?? '')?.[1]
+  if (timeout === undefined) return IDLE_MS
+  return Math.max(0, Math.min(Number(timeout) * 1_000 - MARGIN_MS, IDLE_MS_MAX))
+}
+
+/** These have no body. Where they announce one, upstream may send it, and it would be read as the next reply. */
+function mayHaveUnannouncedBody({ status, headers }: MessageHead): boolean {
+  if (status !== 204 && status !== 304) return false
+  return Number(firstValue(headers, 'content-length') ?? 0) > 0 || hasHeader(headers, 'transfer-encoding')
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { OpenSockets } from '../../../src/gateway/turns/open-sockets.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { limits } from '../../../src/kernel/limits.ts'
+
+const OWNER = { accountId: 'acct_1', keyId: 'key_1' }
+
+/** What was said to a socket that never ends by itself. */
+function pretendSocket(turns = 0) {
+  const told: string[] = []
+  return {
+    told,
+    ended: new Promise<void>(() => {}),
+    drain: () => void told.push('drain'),
+    restart() {
+      told.push('restart')
+      return turns
+    },
+    revoked: () => void told.push('revoked'),
+    checkTime: () => void told.push('time'),
+  }
+}
+
+test('a socket that opens while others are drained is drained too', () => {
+  const sockets = new OpenSockets({ getKey: async () => null }, systemClock)
+  const [before, late] = [pretendSocket(), pretendSocket()]
+  sockets.add(before, OWNER)
+  assert.deepEqual(before.told, [])
+  sockets.drain(60_000)
+  sockets.add(late, OWNER)
+  assert.deepEqual([before.told, late.told], [['drain'], ['drain']])
+})
+
+test('sockets that outlast the drain time are closed a moment before it is over, and their turns counted', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const sockets = new OpenSockets({ getKey: async () => null }, systemClock)
+  const [busy, other] = [pretendSocket(2), pretendSocket(1)]
+  for (const socket of [busy, other]) sockets.add(socket, OWNER)
+  sockets.drain(1_000)
+  t.mock.timers.tick(500)
+  assert.deepEqual([busy.told, sockets.turnsCut], [['drain'], 0])
+  t.mock.timers.tick(499)
+  assert.deepEqual(
+    [busy.told, other.told],
+    [
+      ['drain', 'restart'],
+      ['drain', 'restart'],
+    ],
+  )
+  assert.equal(sockets.turnsCut, 3)
+})
+
+test('a store that cannot be asked closes no socket, and is asked again', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let asked = 0
+  const getKey = async () => {
+    asked += 1
+    if (asked === 1) throw new Error('the store is away')
+    return null
+  }
+  const sockets = new OpenSockets({ getKey }, systemClock)
+  const [one, another] = [pretendSocket(), pretendSocket()]
+  for (const socket of [one, another]) sockets.add(socket, OWNER)
+  const look = async () => {
+    t.mock.timers.tick(limits.socketKeyLookMs)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await look()
+  assert.deepEqual([asked, one.told], [1, ['time']])
+  await look()
+  assert.equal(asked, 2, 'once for both sockets of the key')
+  for (const { told } of [one, another]) assert.deepEqual(told, ['time', 'time', 'revoked'])
+})

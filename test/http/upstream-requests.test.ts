@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import type { UpstreamRequest } from '../../src/http/send-request.ts'
+import { startRawUpstream, told } from './raw-upstream.ts'
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const head = (method: string, lines: string) =>
+  `${method} /v1/x HTTP/1.1\r\nhost: up\r\nconnection: keep-alive\r\n${lines}`
+const large = 'x'.repeat(20_000)
+const many = Array.from({ length: 40 }, (_, at) => Buffer.alloc(30_000, 97 + (at % 26)))
+
+const requests: Record<string, readonly [Partial<UpstreamRequest>, string]> = {
+  'a GET without a body': [{ method: 'GET' }, head('GET', '\r\n')],
+  'a POST without a body': [{}, head('POST', 'content-length: 0\r\n\r\n')],
+  'a DELETE without a body': [{ method: 'DELETE' }, head('DELETE', '\r\n')],
+  'header lines in their case, order and number': [
+    { headers: ['B', '1', 'a', '', 'host', 'up', 'b', '2', 'A', 'caf\xe9\t '] },
+    head('POST', 'B: 1\r\na: \r\nb: 2\r\nA: caf\xe9\t \r\ncontent-length: 0\r\n\r\n'),
+  ],
+  'a small body, whose length goes last': [
+    { headers: ['host', 'up', 'Content-Length', '5', 'X', '1'], body: Buffer.from('h\xffllo', 'latin1') },
+    head('POST', 'X: 1\r\ncontent-length: 5\r\n\r\nh\xffllo'),
+  ],
+  'a small body without a length given': [
+    { body: Buffer.from('hello') },
+    head('POST', 'content-length: 5\r\n\r\nhello'),
+  ],
+  'a body of a GET': [
+    { method: 'GET', body: Buffer.from('hello') },
+    head('GET', 'content-length: 5\r\n\r\nhello'),
+  ],
+  'a large body': [{ body: Buffer.from(large) }, head('POST', `content-length: 20000\r\n\r\n${large}`)],
+  'a body in pieces': [
+    { headers: ['host', 'up', 'content-length', '1200000'], body: many },
+    head('POST', `content-length: 1200000\r\n\r\n${Buffer.concat(many).toString()}`),
+  ],
+}
+
+for (const [name, [parts, wire]] of Object.entries(requests)) {
+  test(`${name} is written as it is given`, async (t) => {
+    const upstream = await startRawUpstream(t, async (accepted) => {
+      await accepted.saw(wire)
+      accepted.socket.write(OK)
+    })
+    const { ended } = upstream.send(parts)
+    assert.equal(told(await ended), 'complete')
+    assert.equal(upstream.connections[0]?.received(), wire)
+  })
+}
+
+const streams: Record<string, readonly [string[], string[], string]> = {
+  'chunked if no length is given': [
+    ['ab', 'cde'],
+    [],
+    'transfer-encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n',
+  ],
+  'as it is if its length is given': [
+    ['ab', 'cde'],
+    ['content-length', '5'],
+    'content-length: 5\r\n\r\nabcde',
+  ],
+  'as none if it is empty': [[], [], 'content-length: 0\r\n\r\n'],
+}
+
+for (const [name, [pieces, lines, wire]] of Object.entries(streams)) {
+  test(`a stream is sent ${name}`, async (t) => {
+    const upstream = await startRawUpstream(t, async (accepted) => {
+      await accepted.saw(wire)
+      accepted.socket.write(OK)
+    })
+    const body = Readable.from(pieces.map((piece) => Buffer.from(piece)))
+    assert.equal(told(await upstream.send({ headers: ['host', 'up', ...lines], body }).ended), 'complete')
+    assert.equal(upstream.connections[0]?.received(), head('POST', wire))
+  })
+}
+
+const unsendable: Record<string, Partial<UpstreamRequest>> = {
+  'a line break in a value': { headers: ['host', 'up', 'X', 'a\r\nY: b'] },
+  'a character that one byte would make a line break': { headers: ['host', 'up', 'X', 'a\u010aY: b'] },
+  'a NUL in a value': { headers: ['host', 'up', 'X', 'a\0'] },
+  'a line break in a name': { headers: ['host', 'up', 'X: 1\r\nY', 'a'] },
+  'a transfer coding': { headers: ['host', 'up', 'Transfer-Encoding', 'chunked'] },
+  'two lengths': {
+    headers: ['host', 'up', 'content-length', '1', 'content-length', '1'],
+    body: Buffer.from('a'),
+  },
+  'a length that is not that of the bytes': {
+    headers: ['host', 'up', 'content-length', '2'],
+    body: Buffer.from('a'),
+  },
+  'two hosts': { headers: ['host', 'up', 'Host', 'other'] },
+  'no host': { headers: [] },
+  'a blank in the target': { target: '/a HTTP/1.1' },
+  'a target that is no path': { target: '*' },
+  'a method that is no token': { method: 'GET /' },
+}
+
+for (const [name, parts] of Object.entries(unsendable)) {
+  test(`a request with ${name} is refused, and upstream sees no connection`, async (t) => {
+    const upstream = await startRawUpstream(t, () => {})
+    assert.equal(told(await upstream.send(parts).ended), 'failed before sending: TOLLGATE_UNSENDABLE')
+    assert.equal(upstream.connections.length, 0)
+  })
+}
+
+for (const [name, pieces] of Object.entries({
+  shorter: ['ab'],
+  longer: ['abc', 'def'],
+  'less, namely nothing,': [],
+})) {
+  test(`a stream that is ${name} than its length does not end as if it were whole`, async (t) => {
+    const upstream = await startRawUpstream(t, () => {})
+    const body = Readable.from(pieces.map((piece) => Buffer.from(piece)))
+    const { ended } = upstream.send({ headers: ['host', 'up', 'content-length', '5'], body })
+    assert.equal(told(await ended), 'failed while sending: TOLLGATE_UNSENDABLE')
+    const [accepted] = upstream.connections
+    await accepted?.closed
+    assert.ok((accepted?.received() ?? '').length < head('POST', 'content-length: 5\r\n\r\nabcde').length)
+  })
+}
+
+test('a chunked stream that breaks ends the connection without a last chunk, and the call with its error', async (t) => {
+  const sawFirst = Promise.withResolvers<void>()
+  const upstream = await startRawUpstream(t, (accepted) => {
+    accepted.saw('first').then(sawFirst.resolve, () => {})
+  })
+  const body = new Readable({ read() {} })
+  body.push('first')
+  const { ended } = upstream.send({ body })
+  await sawFirst.promise
+  const cause = Object.assign(new Error('it broke'), { code: 'BROKE' })
+  body.destroy(cause)
+  assert.equal(told(await ended), 'failed while sending: BROKE')
+  const [accepted] = upstream.connections
+  await accepted?.closed
+  assert.doesNotMatch(accepted?.received() ?? '', /\r\n0\r\n/)
+})
+
+test('a stream that upstream does not take is not read further than there is room', async (t) => {
+  const upstream = await startRawUpstream(t, ({ socket }) => socket.pause())
+  let given = 0
+  const piece = Buffer.alloc(64 * 1024)
+  const body = new Readable({
+    highWaterMark: piece.length,
+    read() {
+      given += piece.length
+      this.push(piece)
+    },
+  })
+  const { call, ended } = upstream.send({ body })
+  let before = -1
+  // The buffers of two kernels fill up, and then nothing moves.
+  while (before !== given) {
+    before = given
+    for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.ok(given < 64 * 1024 * 1024, `${given} bytes were taken`)
+  call.abandon()
+  assert.equal(told(await ended), 'abandoned after sending')
+})
