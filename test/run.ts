@@ -28,6 +28,8 @@ const CONCURRENCY = 4
 
 /** A test that hangs fails with its name. The longest takes half a minute; a machine under load is ten times slower. */
 const TEST_TIMEOUT_MS = 300_000
+/** And so does a file whose process does not end when its tests have. */
+const SILENCE_MS = TEST_TIMEOUT_MS + 60_000
 
 /** Here a test file speaks to a gateway from outside, as far as it has one. */
 const BEHAVIOUR =
@@ -140,7 +142,7 @@ async function runAll(
   const ordered = processes.toSorted((one, other) => rankOf(one) - rankOf(other))
   let passed = true
   async function* watched(): AsyncGenerator<TestEvent> {
-    for await (const event of runPool(ordered, CONCURRENCY, execArgv)) {
+    for await (const event of runPool(ordered, CONCURRENCY, SILENCE_MS, execArgv)) {
       if (event.type === 'test:fail') passed = false
       yield event
     }

@@ -20,11 +20,13 @@ const TOTALS = /^(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /
 /**
  * Runs these files, so many at a time whatever their store, so that no core is idle while the last file of one store is still
  * at work; of those in one line one at a time. Events come in the order in which the files were begun, and the
- * sum of them at the end.
+ * sum of them at the end. A process that has told nothing for `silenceMs` is ended and has failed: what a failed test left
+ * open would keep it for ever.
  */
 export async function* runPool(
   processes: readonly TestProcess[],
   concurrency: number,
+  silenceMs: number,
   execArgv: readonly string[],
 ): AsyncGenerator<TestEvent> {
   const startedMs = performance.now()
@@ -42,10 +44,18 @@ export async function* runPool(
       if (next === undefined) return
       running += 1
       if (next.line !== -1) taken.add(next.line)
-      const events = run({ files: [next.file], env: next.env, execArgv: [...execArgv] })
+      const hanging = new AbortController()
+      const { signal } = hanging
+      const events = run({ files: [next.file], env: next.env, execArgv: [...execArgv], signal })
       const beganMs = performance.now()
+      const silence = setTimeout(() => {
+        hanging.abort(new Error(`it has told nothing for ${silenceMs / 1_000} s, and was ended`))
+      }, silenceMs)
+      for (const told of ['test:start', 'test:pass', 'test:fail'] as const)
+        events.on(told, () => silence.refresh())
       events.on('test:summary', ({ file }: Summary) => {
         if (file !== undefined) return
+        clearTimeout(silence)
         running -= 1
         took.push({ name: basename(next.file) + next.suffix, ms: performance.now() - beganMs })
         taken.delete(next.line)
