@@ -29,7 +29,7 @@ export const socketLimits = {
   /** Lanes of a socket in which nothing runs. Beyond it the oldest is forgotten, unless its last response may be steered. */
   idleLanesMax: 4,
   /** What is kept of a response until it is admitted that was not asked for. Beyond it the socket closes (1013); on Live, events between are left out. */
-  unaskedBytesMax: MiB,
+  unsolicitedBytesMax: MiB,
   /** Responses of a socket that have ended, by their ids. Beyond it the oldest is forgotten, and would be taken for a new one. */
   endedIdsMax: 256,
   /** Live sessions whose seconds are known. Beyond it the oldest that no socket meters is forgotten. */

@@ -47,7 +47,7 @@ export type SessionMessage =
       /** What a `response.create` asks for. */
       readonly response: Pick<SessionSettings, 'model' | 'outputTokensMax'>
       /** Whether that is beside the conversation: what was said before is not read for it. */
-      readonly isBeside: boolean
+      readonly isOutOfBand: boolean
       /** Of the audio that it brings. A picture costs about as much as audio of as many bytes. */
       readonly audioBytes: number
     }
@@ -121,7 +121,7 @@ function readMessage(walker: JsonWalker, handedBytes: number): SessionMessage {
     eventId: nameAt(event['event_id']),
     session: isObject(event['session']) ? readSettings(event['session']) : null,
     response: readSettings(objectAt(event['response'])),
-    isBeside: isBeside(objectAt(event['response'])),
+    isOutOfBand: isBeside(objectAt(event['response'])),
     audioBytes: bytesOfText(handedBytes),
   }
 }

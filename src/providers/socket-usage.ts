@@ -51,11 +51,11 @@ export function statesTotals(usage: unknown): boolean {
 export interface CutResponse {
   /** Null for the first of a session. */
   readonly before: Usage | null
-  readonly heardMs: number
+  readonly inputAudioMs: number
   /** Of the messages with what else it was to read. */
-  readonly readBytes: number
-  readonly spokenMs: number
-  readonly writtenChars: number
+  readonly inputTextBytes: number
+  readonly outputAudioMs: number
+  readonly outputTextBytes: number
 }
 
 /**
@@ -75,10 +75,10 @@ export function cutResponseUsage(
     cache_read_tokens: sum(read.input_tokens, read.cache_read_tokens),
     audio_cache_read_tokens: sum(read.audio_input_tokens, read.audio_cache_read_tokens),
     image_cache_read_tokens: sum(read.image_input_tokens, read.image_cache_read_tokens),
-    input_tokens: sum(read.output_tokens, within(roughBodyTokens(cut.readBytes))),
-    audio_input_tokens: sum(read.audio_output_tokens, within(heardTokens(cut.heardMs))),
-    output_tokens: roughBodyTokens(cut.writtenChars),
-    audio_output_tokens: spokenTokens(cut.spokenMs),
+    input_tokens: sum(read.output_tokens, within(roughBodyTokens(cut.inputTextBytes))),
+    audio_input_tokens: sum(read.audio_output_tokens, within(heardTokens(cut.inputAudioMs))),
+    output_tokens: roughBodyTokens(cut.outputTextBytes),
+    audio_output_tokens: spokenTokens(cut.outputAudioMs),
   })
   const { output_tokens: _words, audio_output_tokens: _sound, ...prompt } = quantities
   const part = { model: null, quantities, promptTokens: sum(...Object.values(prompt)) }

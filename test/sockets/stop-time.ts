@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test'
 
 /** Where the timers of sockets are. */
-const OF_SOCKETS = /\/src\/gateway\/turns\/(?:patience|response-lanes|socket-session)\.ts/
+const OF_SOCKETS = /\/src\/gateway\/turns\/(?:silence-timer|response-lanes|socket-session)\.ts/
 
 /**
  * From here on the time of sockets passes where it is told to. Other timers go on: a process has the gateways of other test files

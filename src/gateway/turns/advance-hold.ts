@@ -14,38 +14,39 @@ import {
   type UnadmittedTurn,
 } from './turn-call.ts'
 
-/** What a hold in advance is for. */
+/** A turn that upstream may begin by itself, as far as it is known before it begins. */
 export interface Foreseen extends Omit<SocketTurn, 'atMs' | 'transcribedBy'> {
-  /** Other models that may take part; null for one that is not known. */
-  readonly others?: readonly (string | null)[]
-  /** Models that it may go by in place of its own: one that was asked for may not be taken. The dearest is held for. */
-  readonly instead?: readonly (string | null)[]
-  /** None takes part before a message names it, which then waits to be judged. */
-  readonly isUnnamed?: boolean
-  /** Where it is no turn of the session's own. */
+  /** Models that take part beside `model`; null for one that is not known. */
+  readonly otherModels?: readonly (string | null)[]
+  /** Models that may take the place of `model`: upstream may not have accepted a change yet. The hold is for the dearest of all. */
+  readonly alternativeModels?: readonly (string | null)[]
+  /** The session has no model until a message of the client names one, and that message waits to be judged. */
+  readonly modelComesLater?: boolean
+  /** Makes the plan, for work that is no turn of the session itself. */
   readonly plan?: () => PlannedTurn
 }
 
-/** What a client wants a hold to be for. */
-interface Change {
+/** A change of the hold that a message of the client needs before it may go upstream. */
+interface RequestedChange {
   readonly foreseen: Foreseen
+  /** The value of `#changes` with this change. */
   readonly changes: number
-  onRefused(refused: RefusedAdvance): void
+  onRefused(refused: RefusedHold): void
 }
 
-export type RefusedAdvance = UnadmittedTurn & { readonly kind: 'refused' }
+export type RefusedHold = UnadmittedTurn & { readonly kind: 'refused' }
 
 const MODEL_UNKNOWN = 'The session does not say which model it goes by.'
 
-/** A turn of which no message says what it will be. */
 export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn {
-  const { others = [], instead = [], isUnnamed = false, plan, ...foreseenTurn } = foreseen
+  const { otherModels = [], alternativeModels = [], modelComesLater = false, plan, ...known } = foreseen
   if (plan !== undefined) return plan()
-  const turn = { ...foreseenTurn, transcribedBy: others, atMs: gateway.clock.nowMs() }
+  const turn = { ...known, transcribedBy: otherModels, atMs: gateway.clock.nowMs() }
   const { model } = turn
   const { endpoint, facts } = turnRequest(turn)
-  const named = model === null && isUnnamed ? others : [model, ...instead, ...others]
-  const bills = [model, ...instead].map((each) => gateway.pricer.planTurn({ ...turn, model: each }))
+  const named =
+    model === null && modelComesLater ? otherModels : [model, ...alternativeModels, ...otherModels]
+  const bills = [model, ...alternativeModels].map((each) => gateway.pricer.planTurn({ ...turn, model: each }))
   return {
     read: { kind: 'read', body: { kind: 'none' }, facts, audio: null },
     request: { pieces: null, lengthBytes: 0, isForm: false, audioMs: null, speech: null },
@@ -65,45 +66,50 @@ export function planForeseen(foreseen: Foreseen, gateway: Gateway): PlannedTurn 
   }
 }
 
-/** What cannot be rated may cost anything. */
+/** A bill that cannot be rated counts as the largest: it may come to anything. */
 export function holdsMore(bill: BillPlan, than: BillPlan): boolean {
   if (bill.unratable !== null || than.unratable !== null) return than.unratable === null
   if (bill.hold.kind !== 'bound') return bill.hold.kind === 'unbounded'
   return than.hold.kind === 'bound' ? bill.hold.nanos > than.hold.nanos : than.hold.kind === 'none'
 }
 
-/** It was asked to go by this model, and may. */
-export function mayGoBy(foreseen: Foreseen, model: string | null): Foreseen {
-  const { instead = [] } = foreseen
-  const isKnown = foreseen.model === model || instead.includes(model)
-  return isKnown ? foreseen : { ...foreseen, instead: [...instead, model] }
+/** The client has asked upstream for this model, and upstream may or may not accept it. */
+export function withAlternative(foreseen: Foreseen, model: string | null): Foreseen {
+  const { alternativeModels = [] } = foreseen
+  const isKnown = foreseen.model === model || alternativeModels.includes(model)
+  return isKnown ? foreseen : { ...foreseen, alternativeModels: [...alternativeModels, model] }
+}
+
+/** Upstream shows that the session uses this model. One that was asked for before may still follow. */
+export function withModel(foreseen: Foreseen, model: string | null): Foreseen {
+  const { alternativeModels = [] } = withAlternative(foreseen, model)
+  const others = [...alternativeModels, foreseen.model].filter((each) => each !== null && each !== model)
+  return { ...foreseen, model, alternativeModels: others, modelComesLater: false }
+}
+
+/** Whether a limit of output tokens is above another one. Null is the limit of the model. */
+export function raisesLimit(wanted: number | null, before: number | null): boolean {
+  return before !== null && (wanted === null || wanted > before)
 }
 
 const TRANSCRIPTION_FIELD = 'session.audio.input.transcription.model'
 
-/** The field that has named more models than are priced for one session. */
-function tooManyIn({ kind, others = [], instead = [] }: Foreseen): string | null {
-  if (others.length > limits.modelsPerSessionMax) return TRANSCRIPTION_FIELD
-  if (instead.length <= limits.modelsPerSessionMax) return null
+/** The field that has named more models than one session may have. */
+function fieldOverLimit({ kind, otherModels = [], alternativeModels = [] }: Foreseen): string | null {
+  if (otherModels.length > limits.modelsPerSessionMax) return TRANSCRIPTION_FIELD
+  if (alternativeModels.length <= limits.modelsPerSessionMax) return null
   return kind === 'transcription' ? TRANSCRIPTION_FIELD : 'session.model'
 }
 
-/** Upstream shows that it goes by this model. Another that was asked for may still come. */
-export function goesBy(foreseen: Foreseen, model: string | null): Foreseen {
-  const { instead = [] } = mayGoBy(foreseen, model)
-  const before = [...instead, foreseen.model].filter((each) => each !== null && each !== model)
-  return { ...foreseen, model, instead: before, isUnnamed: false }
-}
-
 /**
- * Admits what upstream has begun by itself. What may not be is billed all the same, and `onRefused` closes the socket; null where
- * that is closed already.
+ * Admits a turn that upstream has begun already. A turn that is refused is billed all the same, and `onRefused` closes the
+ * socket; null where the socket is closed already. `onHeld`: the admission waits for calls in flight.
  */
-export async function admitLate(
+async function admitLate(
   handshake: PlannedCall,
   planned: PlannedTurn,
   gateway: Gateway,
-  onRefused: ((refused: RefusedAdvance) => void) | null,
+  onRefused: ((refused: RefusedHold) => void) | null,
   onHeld: () => void,
 ): Promise<TurnCall | null> {
   const admitted = onRefused === null ? null : await admitTurn(handshake, planned, gateway, { onHeld })
@@ -112,43 +118,47 @@ export async function admitLate(
   return await admitBegunTurn(handshake, planned, gateway)
 }
 
-/** Of two limits of output, of which null is that of the model. */
-export function mayBeMore(wanted: number | null, before: number | null): boolean {
-  return before !== null && (wanted === null || wanted > before)
-}
-
-/** The hold that a socket has for what upstream may begin by itself. */
+/**
+ * The hold of a socket for the next turn that upstream may begin by itself. A turn that begins takes the hold over, and the
+ * socket then renews it. Near a cap the hold may be all that a key has left, so that it is always given back before another
+ * one is acquired.
+ */
 export class AdvanceHold {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
-  readonly #onRefused: (refused: RefusedAdvance) => void
+  readonly #onRefused: (refused: RefusedHold) => void
   readonly #onHeld: (admitted: Promise<unknown>) => void
-  /** Of what is given back. */
+  /** Settlements of holds that are given back. */
   readonly #settlements: TurnSettlements
-  /** Null: nothing can begin that it would be for. */
+  /** Null: upstream can begin nothing by itself, and nothing is held. */
   #foreseen: Foreseen | null
-  /** How often it has become something else. */
+  /** How often `#foreseen` was set. A hold that was acquired for an earlier value is given back. */
   #changes = 0
+  /** The hold itself, as an admitted turn that has not begun. */
   #turn: TurnCall | null = null
+  /** Acquires the hold. Never rejects. */
   #pending: Promise<void> | null = null
-  /** There is to be one, also where what is being had cannot be. */
-  #isDue = false
-  /** Those that have begun and wait to be admitted: what is given back may be all that they wait for. */
-  readonly #late: Promise<unknown>[] = []
-  /** One is to be had when they are. */
-  #isOwed = false
-  /** What is being had is for this, and judged whatever upstream shows meanwhile. */
-  #change: Change | null = null
-  /** What is being had comes after this, and is given back if it is there before. */
-  #behind: Promise<unknown> | null = null
+  /** There should be a hold. A change that is refused puts the former one back only then. */
+  #isWanted = false
+  /** Turns that have begun without a hold and wait to be admitted. A hold that is given back is for them first. */
+  readonly #lateAdmissions: Promise<unknown>[] = []
+  /** The hold is renewed when `#lateAdmissions` is empty. */
+  #renewsAfterLate = false
+  /** `#pending` acquires the hold for this change, and judges it whatever upstream shows meanwhile. */
+  #requested: RequestedChange | null = null
+  /** `#pending` gives its hold back if it gets one before this, and acquires it again afterwards. */
+  #yieldsUntil: Promise<unknown> | null = null
   #isOver = false
 
-  /** `onHeld`: other calls hold what is left, until it is admitted it waits for them. */
+  /**
+   * `onRefused`: a hold cannot be had. `onHeld`: acquiring the hold, or admitting a late turn, waits for calls in flight until
+   * the given promise resolves.
+   */
   constructor(
     handshake: PlannedCall,
     gateway: Gateway,
     foreseen: Foreseen | null,
-    onRefused: (refused: RefusedAdvance) => void,
+    onRefused: (refused: RefusedHold) => void,
     onHeld: (admitted: Promise<unknown>) => void = () => {},
   ) {
     this.#handshake = handshake
@@ -163,17 +173,22 @@ export class AdvanceHold {
     return this.#foreseen
   }
 
-  /** While it is being had, nothing of the client's goes upstream. */
+  /** The hold is being acquired. Messages of the client wait for it. */
   get pending(): Promise<void> | null {
     return this.#pending
   }
 
-  /** Nor while something that has begun without one waits to be admitted: it would go on to have more begun. */
-  get late(): Promise<unknown> | null {
-    return this.#late[0] ?? null
+  /** A turn that has begun without a hold is being admitted. Messages of the client wait for it, too: they could begin more turns. */
+  get lateAdmission(): Promise<unknown> | null {
+    return this.#lateAdmissions[0] ?? null
   }
 
-  /** Has the first one, before the handshake goes. Null: it is there. */
+  /** A message of the client waits for its change of the hold. */
+  get isChangeRequested(): boolean {
+    return this.#requested !== null
+  }
+
+  /** Acquires the first hold, before the handshake goes upstream. Null: it may go. */
   async open(): Promise<UnadmittedTurn | null> {
     if (this.#foreseen === null) return null
     const planned = planForeseen(this.#foreseen, this.#gateway)
@@ -183,15 +198,15 @@ export class AdvanceHold {
     return null
   }
 
-  /** A turn takes it over, if it is there. `begins`: with this, and not when it was admitted. */
+  /** Hands the hold over to a turn, if there is one. `begins`: the turn begins now, and not when it was admitted. */
   take(begins = true): TurnCall | null {
     const turn = this.#turn
     this.#turn = null
-    if (begins) turn?.takenOver()
+    if (begins) turn?.startNow()
     return turn
   }
 
-  /** The same for a turn that has begun already. Where nothing is held for it, it is admitted now. */
+  /** The same for a turn that has begun already: without a hold it is admitted late. */
   async takeOrAdmit(foreseen: Foreseen, begins = true): Promise<TurnCall | null> {
     while (this.#pending !== null) await this.#pending
     const turn = this.take(begins)
@@ -200,84 +215,79 @@ export class AdvanceHold {
     const onRefused = this.#isOver ? null : this.#onRefused
     const onHeld = () => this.#onHeld(admitted)
     const admitted = admitLate(this.#handshake, planned, this.#gateway, onRefused, onHeld).finally(() => {
-      this.#late.splice(this.#late.indexOf(admitted), 1)
-      if (this.#isOwed) this.renew()
+      this.#lateAdmissions.splice(this.#lateAdmissions.indexOf(admitted), 1)
+      if (this.#renewsAfterLate) this.renew()
     })
-    this.#late.push(admitted)
+    this.#lateAdmissions.push(admitted)
     return await admitted
   }
 
-  /** A turn that did not begin after all. False: there is another one already, or something else waits for it. */
+  /** Takes back the hold of a turn that did not begin. False: there is another hold, or a late admission waits for this one. */
   giveBack(turn: TurnCall): boolean {
-    if (this.#foreseen === null || this.#isOver || this.#late.length > 0) return false
-    this.#isDue = true
+    if (this.#foreseen === null || this.#isOver || this.#lateAdmissions.length > 0) return false
+    this.#isWanted = true
     if (!this.#isMissing) return false
     const { plan } = planForeseen(this.#foreseen, this.#gateway)
-    // It may have been asked to do less than what may begin by itself.
-    if (holdsMore(plan.bill, turn.call.plan.bill)) this.#have(this.#release(turn))
+    // The turn may have been smaller than what upstream may begin by itself.
+    if (holdsMore(plan.bill, turn.call.plan.bill)) this.#acquire(this.#release(turn))
     else this.#turn = turn
     return true
   }
 
-  /** Has the next one, if there is none, when what was before it is settled. */
+  /** Acquires the next hold, if there is none, when the turn before it is settled. */
   renew(settled: Promise<unknown> = Promise.resolve()): void {
     if (this.#foreseen === null || this.#isOver) return
-    this.#isDue = true
-    this.#isOwed = this.#late.length > 0
-    if (this.#isMissing && !this.#isOwed) this.#have(settled)
+    this.#isWanted = true
+    this.#renewsAfterLate = this.#lateAdmissions.length > 0
+    if (this.#isMissing && !this.#renewsAfterLate) this.#acquire(settled)
   }
 
-  /**
-   * From now on it is for something else. What is held is given back first: it may be all that is left. Refused, all stays
-   * as it was.
-   */
-  async change(foreseen: Foreseen | null): Promise<RefusedAdvance | null> {
-    const field = foreseen === null ? null : tooManyIn(foreseen)
+  /** Acquires the hold for what a message of the client changes. Refused, all stays as it was, and the message must not go. */
+  async requestChange(foreseen: Foreseen | null): Promise<RefusedHold | null> {
+    const field = foreseen === null ? null : fieldOverLimit(foreseen)
     if (foreseen !== null && field !== null) {
       const planned = planForeseen(foreseen, this.#gateway)
       return refuseTurn(this.#handshake, planned, refuseTooManyModels(field), this.#gateway)
     }
     while (this.#pending !== null) await this.#pending
     const before = this.#foreseen
-    this.#foresee(foreseen)
-    this.#isDue = this.#turn !== null
+    this.#setForeseen(foreseen)
+    this.#isWanted = this.#turn !== null
     const changes = this.#changes
-    const refusals: RefusedAdvance[] = []
-    const onRefused = (refused: RefusedAdvance) => {
+    const refusals: RefusedHold[] = []
+    const onRefused = (refused: RefusedHold) => {
       refusals.push(refused)
-      // What upstream has shown meanwhile counts.
-      const isFollowed = changes !== this.#changes
-      if (!isFollowed) this.#foresee(before)
-      if (this.#isDue || isFollowed) this.renew()
+      // A change that upstream has shown meanwhile stays.
+      const hasChangedSince = changes !== this.#changes
+      if (!hasChangedSince) this.#setForeseen(before)
+      if (this.#isWanted || hasChangedSince) this.renew()
     }
-    await this.#have(this.#release(), foreseen && { foreseen, changes, onRefused })
+    await this.#acquire(this.#release(), foreseen && { foreseen, changes, onRefused })
     return refusals[0] ?? null
   }
 
-  /** What a client wants it to be for is being judged. */
-  get isChanging(): boolean {
-    return this.#change !== null
+  /** Acquires the hold for a change that upstream has made already. */
+  applyChange(foreseen: Foreseen | null): void {
+    this.#setForeseen(foreseen)
+    if (this.#pending === null) this.#acquire(this.#release())
   }
 
-  /** The same where upstream has changed it already. */
-  follow(foreseen: Foreseen | null): void {
-    this.#foresee(foreseen)
-    if (this.#pending === null) this.#have(this.#release())
-  }
-
-  /** Upstream shows this limit. A hold that is larger than it has to be stays: it could not be had again for certain. */
-  limit(outputTokensMax: number | null): void {
+  /** Upstream shows this limit of output tokens. A hold for a higher limit stays: it might not be had again. */
+  applyOutputLimit(outputTokensMax: number | null): void {
     if (this.#foreseen === null) return
-    const isMore = mayBeMore(outputTokensMax, this.#foreseen.outputTokensMax)
+    const isRaised = raisesLimit(outputTokensMax, this.#foreseen.outputTokensMax)
     this.#foreseen = { ...this.#foreseen, outputTokensMax }
-    if (isMore) this.follow(this.#foreseen)
+    if (isRaised) this.applyChange(this.#foreseen)
   }
 
-  /** Gives it back until something smaller is had, which behind it might wait for ever. Resolves when it is given back. */
-  async standBack(until: Promise<unknown>): Promise<void> {
+  /**
+   * Gives the hold back until a smaller admission of the same socket is through, which might wait for this very hold.
+   * Resolves when it is given back.
+   */
+  async yieldTo(until: Promise<unknown>): Promise<void> {
     const turn = this.take(false)
     if (turn === null) {
-      if (this.#pending !== null) this.#behind = until
+      if (this.#pending !== null) this.#yieldsUntil = until
       return
     }
     const released = this.#release(turn)
@@ -285,7 +295,7 @@ export class AdvanceHold {
     await released
   }
 
-  /** Nothing more is had. */
+  /** Gives the hold back, and acquires no other one. */
   async end(): Promise<void> {
     this.#isOver = true
     await this.#release()
@@ -296,56 +306,57 @@ export class AdvanceHold {
     return this.#turn === null && this.#pending === null
   }
 
-  /** One at a time: a second one might wait for what the first has got. */
-  #have(settled: Promise<unknown>, change: Change | null = null): Promise<void> {
-    this.#change = change
+  /** One at a time: a second admission might wait for the hold of the first. */
+  #acquire(settled: Promise<unknown>, requested: RequestedChange | null = null): Promise<void> {
+    this.#requested = requested
     this.#pending = settled
       .then(() => this.#admit())
       .catch((error: unknown) => this.#refuseFor(error))
       .then((refused) => {
-        const onRefused = this.#change?.onRefused ?? this.#onRefused
-        this.#change = null
+        const onRefused = this.#requested?.onRefused ?? this.#onRefused
+        this.#requested = null
         this.#pending = null
         if (refused !== null) onRefused(refused)
       })
     return this.#pending
   }
 
-  #refuseFor(error: unknown): RefusedAdvance {
+  #refuseFor(error: unknown): RefusedHold {
     const { requestId } = this.#handshake.exchange
     const refusal = explainThrown(error, requestId, this.#gateway.log)
     return { kind: 'refused', refusal, requestId, balanceNanos: null }
   }
 
-  #foresee(foreseen: Foreseen | null): void {
+  #setForeseen(foreseen: Foreseen | null): void {
     this.#foreseen = foreseen
     this.#changes += 1
   }
 
-  async #admit(): Promise<RefusedAdvance | null> {
+  /** Admits until the hold is for the latest `#foreseen`. */
+  async #admit(): Promise<RefusedHold | null> {
     while (!this.#isOver && this.#turn === null) {
-      const { foreseen, changes } = this.#change ?? { foreseen: this.#foreseen, changes: this.#changes }
+      const { foreseen, changes } = this.#requested ?? { foreseen: this.#foreseen, changes: this.#changes }
       if (foreseen === null) return null
       const planned = planForeseen(foreseen, this.#gateway)
       const asked = admitTurn(this.#handshake, planned, this.#gateway, { onHeld: () => this.#onHeld(asked) })
       const admitted = await asked
       if (admitted.kind === 'client_left') return null
-      // Meanwhile it may have become something else, or another one was had.
-      const isWanted = changes === this.#changes
+      // While the admission waited, `#foreseen` may have changed, and a hold may have been given back.
+      const isLatest = changes === this.#changes
       if (admitted.kind === 'refused') {
-        if ((isWanted || this.#change !== null) && this.#turn === null) return admitted
-      } else if (isWanted && !this.#isOver && this.#turn === null && this.#behind === null)
+        if ((isLatest || this.#requested !== null) && this.#turn === null) return admitted
+      } else if (isLatest && !this.#isOver && this.#turn === null && this.#yieldsUntil === null)
         this.#turn = admitted.turn
       else await this.#release(admitted.turn)
-      const behind = this.#behind
-      this.#behind = null
-      if (behind === null) this.#change = null
-      await behind?.catch(() => {})
+      const yieldsUntil = this.#yieldsUntil
+      this.#yieldsUntil = null
+      if (yieldsUntil === null) this.#requested = null
+      await yieldsUntil?.catch(() => {})
     }
     return null
   }
 
-  /** Resolves when it is given back, or cannot be. */
+  /** Resolves when the hold is given back, or cannot be. */
   async #release(turn = this.take(false)): Promise<void> {
     if (turn !== null) await this.#settlements.add(turn.release())
   }

@@ -8,10 +8,10 @@ import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
 import { readOnMs } from '../leave.ts'
 import { refuseTooManyModels, refuseTooManyTurns } from '../refusals.ts'
-import { AdvanceHold, type RefusedAdvance } from './advance-hold.ts'
-import { Patience } from './patience.ts'
-import { DelegatedContext, foreseenAs, planDelegates } from './plan-delegates.ts'
-import { RecentIds, SeenTimes } from './seen-ids.ts'
+import { AdvanceHold, type RefusedHold } from './advance-hold.ts'
+import { DelegatedContext, foreseenWork, planDelegates } from './plan-delegates.ts'
+import { RecentIds, SeenCounts } from './seen-ids.ts'
+import { SilenceTimer } from './silence-timer.ts'
 import { refusedBy, type Verdict } from './socket-meter.ts'
 import {
   admitTurn,
@@ -24,28 +24,28 @@ import {
 
 type Kind = Delegate['kind']
 
-/** A response of another model that has begun: its events wait until it is admitted. */
+/** Work of a delegate that has begun. Its events wait until it is admitted. */
 interface Delegated {
   readonly delegationId: string | null
-  /** How much there was to read when it began. */
-  readonly beganBytes: number
+  /** How much text the session had when it began. */
+  readonly contextBytes: number
   turn: TurnCall | null
   events: Buffer[]
   bytes: number
   end: CallEnd | null
-  /** It has failed, unless something more is heard of it. */
-  failing: Patience | null
+  /** Runs after an error event: the work has failed unless another event of it comes. */
+  failing: SilenceTimer | null
 }
 
-/** What a client has asked for and has not begun. */
-interface Asked {
+/** Work that a client has requested, and that has not begun. */
+interface Requested {
   readonly turn: TurnCall
   readonly kind: Kind
   readonly eventId: string | null
-  /** Those of the socket that it was asked for on. */
+  /** The settlements of the socket that has requested it. */
   readonly settlements: TurnSettlements
-  /** Until then it may begin. What begins later is what nobody has asked for. */
-  readonly patience: Patience
+  /** Work that begins after this has expired is not the requested one. */
+  readonly silence: SilenceTimer
   /** An error may have been about it. */
   isRejected: boolean
 }
@@ -53,18 +53,18 @@ interface Asked {
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 const SEEN_MAX = 256
 
-/** What the sockets of a session share: several may be told of the same work, and it is billed once. */
+/** Shared by the sockets of a session on this node: several may see the same work, and it is billed once. */
 class SharedWork {
-  readonly asked: Asked[] = []
+  readonly requested: Requested[] = []
   readonly begunIds = new RecentIds(SEEN_MAX)
-  readonly decisions = new SeenTimes(SEEN_MAX)
+  readonly decisions = new SeenCounts(SEEN_MAX)
 }
 
 const WORK = new WeakMap<object, SharedWork>()
 
 /**
- * What a Live session has other models do, each piece of work a call. A client asks for it, or the session begins it by
- * itself: for that there is a hold in advance, by the dearest model that the session was ever set to.
+ * The work that a Live session delegates to other models, responses and decisions, each a call. A client requests it, or the
+ * session begins it by itself: for that there is a hold in advance, by the dearest delegate that the session was ever set to.
  */
 export class DelegatedResponses {
   readonly #handshake: PlannedCall
@@ -75,20 +75,20 @@ export class DelegatedResponses {
   readonly #running = new Map<string, Delegated>()
   readonly #context = new DelegatedContext()
   #work = new SharedWork()
-  /** How often this socket has seen each decision, which has no id: one that reads late sees what others were billed for. */
-  #decisions = new SeenTimes(SEEN_MAX)
-  /** All that were ever named. */
+  /** How often this socket has seen each decision, which has no id. A socket that reads late sees decisions that others were billed for. */
+  #decisions = new SeenCounts(SEEN_MAX)
+  /** All delegates that the session was ever set to. */
   #delegates: readonly Delegate[] = []
   #heldFor: readonly Delegate[] = []
-  /** Nothing is had that what the client asks for would have to wait for. */
-  #isAsking = false
+  /** A request of the client is being admitted. Meanwhile no hold is acquired in advance: the admission could wait for it. */
+  #isAdmitting = false
 
-  /** `onIdle`: nothing is done any more. What it returns comes before the hold for what may begin next. */
+  /** `onIdle`: no work is left. The hold for the next work is acquired when the returned promise has resolved. */
   constructor(
     handshake: PlannedCall,
     gateway: Gateway,
     settlements: TurnSettlements,
-    onRefused: (refused: RefusedAdvance) => void,
+    onRefused: (refused: RefusedHold) => void,
     onIdle: (settled: Promise<void>) => Promise<unknown>,
   ) {
     this.#handshake = handshake
@@ -99,66 +99,66 @@ export class DelegatedResponses {
   }
 
   get running(): number {
-    const waitedFor = this.#ownAsked().filter(({ isRejected, patience }) => !isRejected && !patience.isLost)
-    return this.#running.size + waitedFor.length
+    const expected = this.#requested().filter(({ isRejected, silence }) => !isRejected && !silence.hasExpired)
+    return this.#running.size + expected.length
   }
 
-  /** Something has a hold, or is about to: another one of this socket might wait for that. */
+  /** Work has a hold, or is about to get one. Another admission of this socket might wait for that. */
   get isBusy(): boolean {
-    return this.#isAsking || this.#running.size + this.#ownAsked().length > 0
+    return this.#isAdmitting || this.#running.size + this.#requested().length > 0
   }
 
-  /** While it is being had, nothing of the client's goes upstream. */
+  /** The hold in advance is being acquired. Messages of the client wait for it. */
   get pending(): Promise<void> | null {
     return this.#advance.pending
   }
 
-  get late(): Promise<unknown> | null {
-    return this.#advance.late
+  get lateAdmission(): Promise<unknown> | null {
+    return this.#advance.lateAdmission
   }
 
-  /** How long what runs is worth to be read on for when the client has left. */
+  /** How long upstream is read on for the work that runs, after the client has left. */
   readOnMs(): number {
     const turns = [...this.#running.values()].flatMap(({ turn }) => turn ?? [])
     return Math.max(0, ...turns.map((turn) => readOnMs(turn, turn.call.plan.bill, this.#gateway.onLeave)))
   }
 
-  /** So much was written that they may read. */
-  came(bytes: number): void {
-    this.#context.came(bytes)
+  /** The session has so much more text that delegates may read. */
+  addContext(bytes: number): void {
+    this.#context.add(bytes)
   }
 
   paused(isPaused: boolean): void {
     for (const { turn } of this.#running.values()) turn?.paused(isPaused)
   }
 
-  /** It is this session's. */
+  /** Shares with the other sockets of the session from here on. */
   join(session: object): void {
     const work = WORK.get(session) ?? this.#work
     if (work !== this.#work) {
-      work.asked.push(...this.#work.asked)
+      work.requested.push(...this.#work.requested)
       this.#decisions = work.decisions.copy()
     }
     this.#work = work
     WORK.set(session, work)
   }
 
-  /** The session is to have these work too. Refused, all stays as it was. */
-  async change(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
-    const all = this.#with(delegates)
+  /** A message of the client adds these delegates. Refused, all stays as it was. */
+  async change(delegates: readonly Delegate[]): Promise<RefusedHold | null> {
+    const all = this.#merge(delegates)
     if (all === this.#delegates) return null
     if (all.length > limits.modelsPerSessionMax) return this.#refuseMore()
-    const refused = await this.#advance.change(foreseenAs(() => this.#plan(all)))
+    const refused = await this.#advance.requestChange(foreseenWork(() => this.#plan(all)))
     if (refused !== null) return refused
     this.#delegates = all
-    // Another socket may have taken the session over.
+    // Another socket may have taken the metering over.
     if (this.#advance.foreseen !== null) this.#heldFor = all
     return null
   }
 
-  /** The same where another socket holds for them. */
-  async allow(delegates: readonly Delegate[]): Promise<RefusedAdvance | null> {
-    const all = this.#with(delegates)
+  /** The same where another socket has the hold. */
+  async allow(delegates: readonly Delegate[]): Promise<RefusedHold | null> {
+    const all = this.#merge(delegates)
     if (all === this.#delegates) return null
     if (all.length > limits.modelsPerSessionMax) return this.#refuseMore()
     const admitted = await admitTurn(this.#handshake, withoutHold(this.#plan(all)), this.#gateway)
@@ -167,50 +167,50 @@ export class DelegatedResponses {
     return null
   }
 
-  #refuseMore(): RefusedAdvance {
+  #refuseMore(): RefusedHold {
     const refusal = refuseTooManyModels('session.delegation')
     return refuseTurn(this.#handshake, this.#plan(this.#delegates), refusal, this.#gateway)
   }
 
-  /** Upstream shows these. */
-  learn(delegates: readonly Delegate[]): void {
-    this.#delegates = this.#with(delegates)
+  /** Upstream shows that the session has these delegates. */
+  applyShown(delegates: readonly Delegate[]): void {
+    this.#delegates = this.#merge(delegates)
   }
 
-  /** Has one for all of them, where there is none. */
+  /** Acquires the hold for all delegates, if there is none. */
   hold(): void {
     const all = this.#delegates
     if (this.#heldFor === all || all.length === 0 || this.isBusy) return
     this.#heldFor = all
-    this.#advance.follow(foreseenAs(() => this.#plan(all)))
+    this.#advance.applyChange(foreseenWork(() => this.#plan(all)))
   }
 
-  /** What they do is metered elsewhere. */
-  rest(): void {
+  /** Another socket meters the session, and has the hold. */
+  suspend(): void {
     this.#heldFor = []
-    this.#advance.follow(null)
+    this.#advance.applyChange(null)
   }
 
-  /** Something smaller is had first: behind this hold it might wait for ever. */
-  standBack(until: Promise<unknown>): Promise<void> {
-    return this.#advance.standBack(until)
+  /** Gives the hold back until a smaller admission of this socket is through, which might wait for it. */
+  yieldTo(until: Promise<unknown>): Promise<void> {
+    return this.#advance.yieldTo(until)
   }
 
-  /** Judges a message that asks for one. `model`: its own, if it names one. */
+  /** Judges a message that requests work. `model`: the one that the message names. */
   async ask(kind: Kind, model: string | undefined, eventId: string | null): Promise<Verdict> {
     const planned = this.#planOf(
       kind,
       model === undefined ? [] : [{ kind, model, serviceTier: null, imageModels: [] }],
     )
-    if (this.#running.size + this.#ownAsked().length >= limits.turnsPerSocketMax)
+    if (this.#running.size + this.#requested().length >= limits.turnsPerSocketMax)
       return refusedBy(refuseTurn(this.#handshake, planned, refuseTooManyTurns(), this.#gateway), eventId)
-    // It may be all that is left.
+    // The hold in advance may be all that is left under the cap: it is given back first.
     while (this.#advance.pending !== null) await this.#advance.pending
-    this.#isAsking = true
+    this.#isAdmitting = true
     await this.#advance.take()?.release()
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway)
     if (admitted.kind !== 'admitted') {
-      this.#isAsking = false
+      this.#isAdmitting = false
       this.#renewIfIdle(Promise.resolve())
     }
     if (admitted.kind === 'client_left') return { kind: 'dropped' }
@@ -219,44 +219,44 @@ export class DelegatedResponses {
     return {
       kind: 'pass',
       sent: () => {
-        this.#isAsking = false
-        this.#work.asked.push(this.#waitFor({ turn, kind, eventId }))
+        this.#isAdmitting = false
+        this.#work.requested.push(this.#waitFor({ turn, kind, eventId }))
       },
       unsent: () => {
-        this.#isAsking = false
+        this.#isAdmitting = false
         void this.#settle(turn.release())
       },
     }
   }
 
-  #waitFor(what: Pick<Asked, 'turn' | 'kind' | 'eventId'>): Asked {
-    const patience = new Patience(() => {
-      // It may be behind what runs.
-      if (this.#running.size > 0 && !asked.isRejected) patience.renew()
-      // A decision does not tell that it has begun: it keeps its hold, and no socket that is to close waits for it.
-      else if (asked.kind === 'decisions' && !asked.isRejected) this.#settlements.add(Promise.resolve())
-      else if (this.#drop(asked)) void this.#settle(asked.turn.reject(400))
+  #waitFor(what: Pick<Requested, 'turn' | 'kind' | 'eventId'>): Requested {
+    const silence = new SilenceTimer(() => {
+      // The work may wait behind other work that runs.
+      if (this.#running.size > 0 && !requested.isRejected) silence.restart()
+      // A decision does not tell that it has begun. It keeps its hold, but a socket that is to close no longer waits for it.
+      else if (what.kind === 'decisions' && !requested.isRejected) this.#settlements.add(Promise.resolve())
+      else if (this.#drop(requested)) void this.#settle(requested.turn.reject(400))
     })
-    const asked: Asked = { ...what, settlements: this.#settlements, patience, isRejected: false }
-    return asked
+    const requested: Requested = { ...what, settlements: this.#settlements, silence, isRejected: false }
+    return requested
   }
 
   /**
-   * Upstream's error may be about what was asked for: it is so if nothing begins for a while. One that names no message may be
-   * about any.
+   * Upstream's error may be about requested work: it is, if the work does not begin for a while. An error that names no message
+   * may be about any.
    */
   failed(aboutEventId: string | null): void {
-    const open = this.#ownAsked().filter(({ isRejected }) => !isRejected)
+    const open = this.#requested().filter(({ isRejected }) => !isRejected)
     const named = open.find(({ eventId }) => eventId === aboutEventId)
-    const asked = named ?? (aboutEventId === null ? open[0] : undefined)
-    if (asked === undefined) return
-    asked.isRejected = true
-    asked.patience.renew()
+    const requested = named ?? (aboutEventId === null ? open[0] : undefined)
+    if (requested === undefined) return
+    requested.isRejected = true
+    requested.silence.restart()
   }
 
-  /** `isIdle`: another socket meters the session, and what nobody has asked for is billed there. */
-  observe({ type, aboutEventId }: SessionEvent, payload: Buffer, isIdle: boolean): void {
-    if (type === 'decision.event') this.#decided(payload, aboutEventId, isIdle)
+  /** `isMeteredElsewhere`: another socket meters the session. Work that was not requested is billed there. */
+  observe({ type, aboutEventId }: SessionEvent, payload: Buffer, isMeteredElsewhere: boolean): void {
+    if (type === 'decision.event') this.#decided(payload, aboutEventId, isMeteredElsewhere)
     const nested = type === 'response.event' ? nestedEvent(payload) : null
     const read = nested === null ? null : responseEvent(nested.event)
     if (nested === null || read === null) return
@@ -264,41 +264,41 @@ export class DelegatedResponses {
     const id = read.responseId ?? this.#idFor(delegationId)
     if (id === null) return
     const running = this.#running.get(id)
-    if (running === undefined && !this.#isNew(id, isIdle)) return
+    if (running === undefined && !this.#isNew(id, isMeteredElsewhere)) return
     const delegated = running ?? this.#begin(id, delegationId, aboutEventId)
-    this.#take(delegated, event)
+    this.#observeEvent(delegated, event)
     delegated.failing?.end()
-    if (read.kind === 'failed') delegated.failing = new Patience(() => this.#end(id, delegated, COMPLETE))
+    if (read.kind === 'failed') delegated.failing = new SilenceTimer(() => this.#end(id, delegated, COMPLETE))
     if (read.kind !== 'ended') return
-    this.#context.ended(event, delegated.beganBytes)
+    this.#context.ended(event, delegated.contextBytes)
     this.#end(id, delegated, COMPLETE)
   }
 
   end(cut: CallEnd): void {
     for (const [id, delegated] of this.#running) this.#end(id, delegated, cut)
-    // They were waited for. A decision may be under way.
-    for (const asked of this.#ownAsked()) {
-      if (!this.#drop(asked)) continue
-      const { turn, kind, isRejected } = asked
+    // A decision may be under way without having told so; other work would have told.
+    for (const requested of this.#requested()) {
+      if (!this.#drop(requested)) continue
+      const { turn, kind, isRejected } = requested
       const mayCost = kind === 'decisions' && !isRejected
       this.#settlements.add(mayCost ? turn.end(cut) : turn.reject(400))
     }
     this.#settlements.add(this.#advance.end())
   }
 
-  #ownAsked(): readonly Asked[] {
-    return this.#work.asked.filter(({ settlements }) => settlements === this.#settlements)
+  #requested(): readonly Requested[] {
+    return this.#work.requested.filter(({ settlements }) => settlements === this.#settlements)
   }
 
-  /** False: it has begun. */
-  #drop(asked: Asked): boolean {
-    const at = this.#work.asked.indexOf(asked)
-    if (at !== -1) this.#work.asked.splice(at, 1)
-    asked.patience.end()
+  /** False: the work has begun. */
+  #drop(requested: Requested): boolean {
+    const at = this.#work.requested.indexOf(requested)
+    if (at !== -1) this.#work.requested.splice(at, 1)
+    requested.silence.end()
     return at !== -1
   }
 
-  /** When nothing runs any more, there is one for what may begin next. */
+  /** Adds a settlement. With the last work, the hold for the next is acquired. */
   #settle(settled: Promise<void>): Promise<void> {
     const watched = this.#settlements.add(settled)
     this.#renewIfIdle(watched)
@@ -309,8 +309,8 @@ export class DelegatedResponses {
     if (!this.isBusy) this.#advance.renew(this.#onIdle(settled))
   }
 
-  /** The same where it is nothing new. One that is not named stays what it was. */
-  #with(delegates: readonly Delegate[]): readonly Delegate[] {
+  /** All delegates with these; the same array where none is new. A delegate without a model keeps the one that it had. */
+  #merge(delegates: readonly Delegate[]): readonly Delegate[] {
     const news = delegates.flatMap((each) => {
       const alike = this.#delegates.filter(({ kind }) => kind === each.kind)
       const { serviceTier } = each
@@ -324,7 +324,7 @@ export class DelegatedResponses {
     return news.length === 0 ? this.#delegates : [...this.#delegates, ...news]
   }
 
-  /** Most events do not say which response they belong to, but maybe what that is made for. Of several it is the last to begin. */
+  /** Most events name no response, some name its delegation. Of several responses it is the one that began last. */
   #idFor(delegationId: string | null): string | null {
     const all = [...this.#running]
     const own = all.findLast(([, each]) => each.delegationId === delegationId)
@@ -332,15 +332,15 @@ export class DelegatedResponses {
     return id ?? null
   }
 
-  #isNew(id: string, isIdle: boolean): boolean {
+  #isNew(id: string, isMeteredElsewhere: boolean): boolean {
     if (this.#work.begunIds.has(id)) return false
-    return !isIdle || this.#work.asked.some(({ kind }) => kind === 'responses')
+    return !isMeteredElsewhere || this.#work.requested.some(({ kind }) => kind === 'responses')
   }
 
   #begin(id: string, delegationId: string | null, askedAs: string | null): Delegated {
-    const beganBytes = this.#context.began()
+    const contextBytes = this.#context.bytes
     const waiting = { turn: null, events: [], bytes: 0, end: null, failing: null }
-    const delegated: Delegated = { delegationId, beganBytes, ...waiting }
+    const delegated: Delegated = { delegationId, contextBytes, ...waiting }
     this.#running.set(id, delegated)
     this.#work.begunIds.add(id)
     const turn = this.#holdFor('responses', askedAs)
@@ -349,26 +349,26 @@ export class DelegatedResponses {
     return delegated
   }
 
-  /** What was asked for under the client's id that upstream gives, else what was asked for first, else what may begin by itself. */
+  /** The hold of the request with this event id, else of the first request, else the one in advance. */
   #holdFor(kind: Kind, askedAs: string | null): TurnCall | null {
-    const alike = this.#work.asked.filter((each) => each.kind === kind)
-    const asked = alike.find(({ eventId }) => eventId !== null && eventId === askedAs) ?? alike[0]
-    if (asked === undefined) {
+    const alike = this.#work.requested.filter((each) => each.kind === kind)
+    const requested = alike.find(({ eventId }) => eventId !== null && eventId === askedAs) ?? alike[0]
+    if (requested === undefined) {
       const turn = this.#advance.take(false)
-      turn?.takenOver(this.#planOf(kind))
+      turn?.startNow(this.#planOf(kind))
       return turn
     }
-    this.#drop(asked)
-    asked.turn.takenOver()
-    // Its own socket has nothing to wait for any more.
-    if (asked.settlements !== this.#settlements) asked.settlements.add(Promise.resolve())
-    return asked.turn
+    this.#drop(requested)
+    requested.turn.startNow()
+    // The socket that has requested it no longer waits for it.
+    if (requested.settlements !== this.#settlements) requested.settlements.add(Promise.resolve())
+    return requested.turn
   }
 
   async #holdLate(kind: Kind): Promise<TurnCall | null> {
     while (this.#advance.pending !== null) await this.#advance.pending
     return (
-      this.#holdFor(kind, null) ?? (await this.#advance.takeOrAdmit(foreseenAs(() => this.#planOf(kind))))
+      this.#holdFor(kind, null) ?? (await this.#advance.takeOrAdmit(foreseenWork(() => this.#planOf(kind))))
     )
   }
 
@@ -383,13 +383,13 @@ export class DelegatedResponses {
     if (delegated.end !== null) await this.#settle(this.#endTurn(turn, delegated.end))
   }
 
-  /** Of what waits the last is kept in any case: it tells what was used. */
-  #take(delegated: Delegated, event: Buffer): void {
+  /** Events wait for the admission. The last one is kept in any case: it states the usage. */
+  #observeEvent(delegated: Delegated, event: Buffer): void {
     if (delegated.turn !== null) {
       delegated.turn.observe(event)
       return
     }
-    if (delegated.bytes > limits.unaskedBytesMax) delegated.bytes -= delegated.events.pop()?.length ?? 0
+    if (delegated.bytes > limits.unsolicitedBytesMax) delegated.bytes -= delegated.events.pop()?.length ?? 0
     delegated.bytes += event.length
     delegated.events.push(event)
   }
@@ -406,13 +406,13 @@ export class DelegatedResponses {
     return turn.end(end)
   }
 
-  #decided(payload: Buffer, askedAs: string | null, isIdle: boolean): void {
+  #decided(payload: Buffer, askedAs: string | null, isMeteredElsewhere: boolean): void {
     const decision = decisionMade(payload)
     if (decision === null) return
     const { used, digest } = decision
-    const times = this.#decisions.see(digest)
-    if (isIdle || times <= this.#work.decisions.times(digest)) return
-    this.#work.decisions.see(digest)
+    const times = this.#decisions.add(digest)
+    if (isMeteredElsewhere || times <= this.#work.decisions.countOf(digest)) return
+    this.#work.decisions.add(digest)
     const turn = this.#holdFor('decisions', askedAs)
     if (turn !== null) void this.#settle(endDecision(turn, used))
     else this.#settlements.add(this.#decideLate(used))
@@ -437,7 +437,7 @@ export class DelegatedResponses {
   }
 }
 
-/** One that does not name its model is made by that of decisions. */
+/** A decision without a model was made by the one that decisions are set to. */
 function endDecision(turn: TurnCall, used: Usage): Promise<void> {
   return turn.endWith({ ...used, modelServed: used.modelServed ?? turn.call.plan.modelAsked })
 }

@@ -5,24 +5,24 @@ import type { SessionEvent, SessionSettings } from '../../providers/realtime-eve
 import { transcriptionUsage } from '../../providers/socket-usage.ts'
 import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
-import { AdvanceHold, type Foreseen, goesBy, mayGoBy, type RefusedAdvance } from './advance-hold.ts'
-import { Patience } from './patience.ts'
+import { AdvanceHold, type Foreseen, type RefusedHold, withAlternative, withModel } from './advance-hold.ts'
 import { RecentIds } from './seen-ids.ts'
+import { SilenceTimer } from './silence-timer.ts'
 import type { TurnCall, TurnSettlements } from './turn-call.ts'
 
-/** What was said and is being written down. */
-interface Heard {
-  /** Null: nothing could be held for it. */
+/** A piece of input audio whose transcript has not come yet. */
+interface Expected {
+  /** Null: there was no hold for it. */
   readonly turn: TurnCall | null
-  /** By which it was begun: one that is named later has no part in it. */
+  /** The model of the session when the transcript was begun. */
   readonly model: string | null
-  /** Null while more of it is heard. */
+  /** The length of the audio; null while it goes on. */
   ms: number | null
   hasBegun: boolean
-  readonly patience: Patience
+  readonly silence: SilenceTimer
 }
 
-/** What the client has said to be all of it, until upstream says so too. */
+/** A commit of the client that upstream has not confirmed. */
 interface Commit {
   readonly turn: TurnCall | null
   readonly ms: number
@@ -30,33 +30,33 @@ interface Commit {
 }
 
 interface TranscriptEvents {
-  /** Nothing can be held for the next one. */
-  onRefused(refused: RefusedAdvance): void
-  /** The next one waits for what other calls hold, until it is admitted. */
+  /** There can be no hold for the next transcript. */
+  onRefused(refused: RefusedHold): void
+  /** The hold for the next transcript waits for calls in flight. */
   onHeld(admitted: Promise<unknown>): void
-  /** One is waited for no more. */
+  /** A transcript no longer counts as running. */
   onEnded(): void
 }
 
 const NAME = 'conversation.item.input_audio_transcription'
 
 /**
- * What a session has heard is written down by a model of its own, and each piece of it is a call. It has its hold from when it
- * is all there, and nothing of the client's goes before there is one for the next.
+ * The transcripts of a Realtime session's input audio. A model of its own makes them, and each is a call. It takes its hold
+ * over when its audio is complete, and messages of the client wait until there is a hold for the next one.
  */
 export class InputTranscripts {
   readonly advance: AdvanceHold
   readonly #settlements: TurnSettlements
   readonly #onEnded: () => void
   readonly #commits: Commit[] = []
-  /** Holds of commits that an error was about, or was said to be. */
+  /** Holds of commits that an error seems to have ended. */
   readonly #rejected: TurnCall[] = []
-  /** By their items. */
-  readonly #expected = new Map<string, Heard>()
-  readonly #written = new RecentIds(limits.endedIdsMax)
-  /** As upstream shows it. */
+  /** By the id of the conversation item. */
+  readonly #expected = new Map<string, Expected>()
+  readonly #completedIds = new RecentIds(limits.endedIdsMax)
+  /** The transcription that upstream says the session has. */
   #shown: SessionSettings['transcription']
-  #heardMs = 0
+  #audioMs = 0
 
   constructor(
     handshake: PlannedCall,
@@ -70,56 +70,56 @@ export class InputTranscripts {
     this.advance = new AdvanceHold(
       handshake,
       gateway,
-      isWanted ? { ...foreseenFor(null), isUnnamed: true } : null,
+      isWanted ? { ...foreseenFor(null), modelComesLater: true } : null,
       onRefused,
       onHeld,
     )
   }
 
-  /** That are waited for. */
+  /** How many are expected to come soon. */
   get running(): number {
-    return [...this.#expected.values()].filter(({ patience }) => !patience.isLost).length
+    return [...this.#expected.values()].filter(({ silence }) => !silence.hasExpired).length
   }
 
   get open(): number {
     return this.#expected.size
   }
 
-  /** Nothing more is heard before some of it is written down. */
+  /** No more audio is taken before some of the transcripts have come. */
   get isFull(): boolean {
     return this.#expected.size + this.#commits.length >= limits.turnsPerSocketMax
   }
 
-  hear(ms: number): void {
-    this.#heardMs += ms
+  addAudio(ms: number): void {
+    this.#audioMs += ms
   }
 
-  /** The client's commit has gone. */
+  /** The client's `input_audio_buffer.commit` was sent upstream. */
   commit(eventId: string | null): void {
-    this.#commits.push({ turn: this.advance.take(), ms: this.#takeHeard(), eventId })
+    this.#commits.push({ turn: this.advance.take(), ms: this.#takeAudioMs(), eventId })
     this.advance.renew()
   }
 
-  /** What an update of the session has it wait for; undefined where that is what it waits for already. */
+  /** What the hold has to be for with these settings; undefined where it is for that already. */
   changedBy({ transcription }: Pick<SessionSettings, 'transcription'>): Foreseen | null | undefined {
     const before = this.advance.foreseen
     if (transcription === undefined) return undefined
-    // It goes on until upstream shows that it does not.
+    // Transcripts go on until upstream shows that they do not.
     if (transcription === null) return undefined
-    if (before === null || before.isUnnamed === true) return foreseenFor(transcription.model)
-    const next = transcription.model === null ? before : mayGoBy(before, transcription.model)
+    if (before === null || before.modelComesLater === true) return foreseenFor(transcription.model)
+    const next = transcription.model === null ? before : withAlternative(before, transcription.model)
     return next === before ? undefined : next
   }
 
-  shown(transcription: SessionSettings['transcription']): void {
+  applyShown(transcription: SessionSettings['transcription']): void {
     if (transcription === undefined) return
     this.#shown = transcription
     const { foreseen } = this.advance
     if (transcription === null) {
-      const isAskedFor = (foreseen?.instead?.length ?? 0) > 0 || this.advance.isChanging
-      if (foreseen !== null && !isAskedFor) this.advance.follow(null)
+      const isRequested = (foreseen?.alternativeModels?.length ?? 0) > 0 || this.advance.isChangeRequested
+      if (foreseen !== null && !isRequested) this.advance.applyChange(null)
     } else if (foreseen === null || foreseen.model !== transcription.model)
-      this.advance.follow(goesBy(foreseen ?? foreseenFor(null), transcription.model))
+      this.advance.applyChange(withModel(foreseen ?? foreseenFor(null), transcription.model))
   }
 
   observe(event: SessionEvent): void {
@@ -133,9 +133,9 @@ export class InputTranscripts {
         return
       case `${NAME}.delta`: {
         const heard = this.#expected.get(item)
-        heard?.patience.renew()
+        heard?.silence.restart()
         if (heard !== undefined) heard.hasBegun = true
-        else if (!this.#written.has(item)) this.#expect(item, { ms: null, hasBegun: true })
+        else if (!this.#completedIds.has(item)) this.#expect(item, { ms: null, hasBegun: true })
         return
       }
       case `${NAME}.failed`:
@@ -145,7 +145,7 @@ export class InputTranscripts {
           this.#onEnded()
         }
         return
-      // It is heard, but upstream says nothing more of it.
+      // Upstream says nothing more of a deleted item, whose audio it has heard.
       case 'conversation.item.deleted':
         if (this.#expected.has(item)) this.#settle(item, event)
         return
@@ -154,16 +154,16 @@ export class InputTranscripts {
     }
   }
 
-  /** What upstream has not said to its end is told by its length. */
+  /** A transcript that has not come to its end is billed by the length of its audio. */
   end(abandoned: boolean, cut: CallEnd): void {
-    const model = this.#goesBy?.model ?? null
-    const unanswered = this.#goesBy === null ? [] : this.#commits.splice(0)
-    const asked = unanswered.map(({ turn, ms }) => ({ turn, ms, model, hasBegun: false }))
+    const model = this.#current?.model ?? null
+    const unanswered = this.#current === null ? [] : this.#commits.splice(0)
+    const unconfirmed = unanswered.map(({ turn, ms }) => ({ turn, ms, model, hasBegun: false }))
     const expected = [...this.#expected.keys()].flatMap((item) => this.#takeExpected(item) ?? [])
-    for (const heard of [...expected, ...asked]) {
-      const ms = heard.ms ?? this.#takeHeard()
+    for (const heard of [...expected, ...unconfirmed]) {
+      const ms = heard.ms ?? this.#takeAudioMs()
       if (ms > 0 && (heard.hasBegun || abandoned))
-        this.#use(heard.turn, transcriptionUsage(null, heard.model, ms), cut)
+        this.#endWith(heard.turn, transcriptionUsage(null, heard.model, ms), cut)
       else this.#giveBack(heard.turn)
     }
     for (const { turn } of this.#commits.splice(0)) this.#giveBack(turn)
@@ -171,21 +171,21 @@ export class InputTranscripts {
     this.#settlements.add(this.advance.end())
   }
 
-  /** Events come in order, so that what was shown last is what counts. Null: nothing is written down. */
-  get #goesBy(): { readonly model: string | null } | null {
+  /** The transcription that is in effect. Events come in order, so that what upstream has shown last counts. Null: there is none. */
+  get #current(): { readonly model: string | null } | null {
     return this.#shown === undefined ? this.advance.foreseen : this.#shown
   }
 
-  #takeHeard(): number {
-    const ms = this.#heardMs
-    this.#heardMs = 0
+  #takeAudioMs(): number {
+    const ms = this.#audioMs
+    this.#audioMs = 0
     return ms
   }
 
   #committed(item: string): void {
-    const commit = this.#commits.shift() ?? { turn: this.#rejected.shift() ?? null, ms: this.#takeHeard() }
+    const commit = this.#commits.shift() ?? { turn: this.#rejected.shift() ?? null, ms: this.#takeAudioMs() }
     const known = this.#expected.get(item)
-    if (known === undefined && this.#goesBy !== null) {
+    if (known === undefined && this.#current !== null) {
       this.#expect(item, { ms: commit.ms, hasBegun: false }, commit.turn)
       return
     }
@@ -193,26 +193,26 @@ export class InputTranscripts {
     this.#giveBack(commit.turn)
   }
 
-  #expect(item: string, heard: Pick<Heard, 'ms' | 'hasBegun'>, held: TurnCall | null = null): void {
+  #expect(item: string, heard: Pick<Expected, 'ms' | 'hasBegun'>, held: TurnCall | null = null): void {
     const turn = held ?? this.advance.take()
-    const patience = new Patience(this.#onEnded)
-    this.#expected.set(item, { ...heard, turn, model: this.#goesBy?.model ?? null, patience })
+    const silence = new SilenceTimer(this.#onEnded)
+    this.#expected.set(item, { ...heard, turn, model: this.#current?.model ?? null, silence })
     this.advance.renew()
   }
 
-  #takeExpected(item: string): Heard | undefined {
+  #takeExpected(item: string): Expected | undefined {
     const heard = this.#expected.get(item)
-    heard?.patience.end()
+    heard?.silence.end()
     this.#expected.delete(item)
     return heard
   }
 
-  /** It may be about another message: what was heard is still there, and the hold for a while. */
+  /** The error may be about another message: the audio counts for the next transcript, and the hold stays for a while. */
   #failed(aboutEventId: string | null): void {
     const at = this.#commits.findIndex(({ eventId }) => eventId === aboutEventId)
     const [commit] = at === -1 ? [] : this.#commits.splice(at, 1)
     if (commit === undefined) return
-    this.#heardMs += commit.ms
+    this.#audioMs += commit.ms
     const { turn } = commit
     if (turn === null) return
     this.#rejected.push(turn)
@@ -223,23 +223,23 @@ export class InputTranscripts {
   }
 
   #settle(item: string, { usage }: SessionEvent): void {
-    if (this.#written.has(item)) return
-    this.#written.add(item)
+    if (this.#completedIds.has(item)) return
+    this.#completedIds.add(item)
     const { turn, model, ms } = this.#takeExpected(item) ?? {
       turn: null,
-      model: (this.#goesBy ?? this.advance.foreseen)?.model ?? null,
+      model: (this.#current ?? this.advance.foreseen)?.model ?? null,
       ms: 0,
     }
-    this.#use(turn ?? this.advance.take(), transcriptionUsage(usage, model, ms ?? this.#takeHeard()))
+    this.#endWith(turn ?? this.advance.take(), transcriptionUsage(usage, model, ms ?? this.#takeAudioMs()))
   }
 
-  #use(turn: TurnCall | null, used: Usage, end?: CallEnd): void {
+  #endWith(turn: TurnCall | null, used: Usage, end?: CallEnd): void {
     if (turn !== null) this.advance.renew(this.#settlements.add(turn.endWith(used, end)))
-    else this.#settlements.add(this.#useLate(used, end))
+    else this.#settlements.add(this.#endLate(used, end))
   }
 
-  /** Several were said before the first was written down. */
-  async #useLate(used: Usage, end?: CallEnd): Promise<void> {
+  /** Several pieces of audio were complete before the first transcript came. */
+  async #endLate(used: Usage, end?: CallEnd): Promise<void> {
     const turn = await this.advance.takeOrAdmit(foreseenFor(used.modelServed))
     await turn?.endWith(used, end)
     this.advance.renew()

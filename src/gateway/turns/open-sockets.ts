@@ -3,15 +3,15 @@ import { limits } from '../../kernel/limits.ts'
 import { type KeyStore, keyStatus } from '../../keys/key-store.ts'
 import { LiveSessions } from './session-clocks.ts'
 
-/** So that the close frame has left when connections are cut. */
+/** How long before the end of the drain time sockets are closed, so that the close frame has left when connections are cut. */
 const CLOSE_BEFORE_MS = 250
 
 /** A WebSocket as far as its key and a shutdown concern it. */
 interface OpenSocket {
   readonly ended: Promise<void>
-  /** Nothing more begins; it closes with the last turn. */
+  /** No more turns begin, and the socket closes with the last one. */
   drain(): void
-  /** It closes at once. How many turns are cut by it. */
+  /** Closes the socket at once. Returns how many turns are cut. */
   restart(): number
   /** The key is not in force any more. */
   revoked(): void
@@ -23,7 +23,7 @@ interface Owner {
   readonly keyId: string
 }
 
-/** The WebSockets that are open on this node. Each of its keys is asked about now and then: none may outlive its key. */
+/** The WebSockets that are open on this node. Their keys are looked up now and then: no socket may outlive its key. */
 export class OpenSockets {
   readonly live = new LiveSessions()
   readonly #store: Pick<KeyStore, 'getKey'>
@@ -66,7 +66,7 @@ export class OpenSockets {
     ).unref()
   }
 
-  /** Some keys at a time: all at once, they would take the places of calls that wait for the store. */
+  /** Looks up some keys at a time: all at once would take the places of calls that wait for the store. */
   async #look(): Promise<void> {
     const nowMs = this.#clock.monotonicMs()
     const byKey = new Map<string, { readonly owner: Owner; readonly sessions: OpenSocket[] }>()
@@ -92,7 +92,7 @@ export class OpenSockets {
     this.#sweep = setTimeout(() => this.#look(), limits.socketKeyLookMs).unref()
   }
 
-  /** This is no use of the key. A store that cannot be asked admits no turn either. */
+  /** Not a use of the key. While the store cannot be asked, sockets stay open: no turn is admitted without it either. */
   async #isInForce({ accountId, keyId }: Owner): Promise<boolean> {
     const atMs = this.#clock.nowMs()
     try {

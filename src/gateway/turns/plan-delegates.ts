@@ -11,8 +11,8 @@ import { type Foreseen, holdsMore } from './advance-hold.ts'
 import type { PlannedTurn, TurnCall } from './turn-call.ts'
 
 /**
- * A piece of work that any of these may do, at any tier that one of its kind was set to: what it may cost is what the dearest of
- * them may, and the key must have them all.
+ * The plan of work that any of these delegates may do, at any tier that one of its kind was set to. The hold is for the dearest,
+ * and the key must be allowed to use them all.
  */
 export function planDelegates(
   delegates: readonly Delegate[],
@@ -26,7 +26,7 @@ export function planDelegates(
     return [...tiers].map((serviceTier) => {
       const planned = planDelegate({ ...each, serviceTier, imageModels }, handshake, gateway)
       if (imageModels.length === 0) return planned
-      // What nothing limits is not held for: it would be all that is left, for as long as the session lasts.
+      // Image tools are not held for: nothing limits what they draw, and the hold would be all that is left under the cap.
       const { hold } = planDelegate({ ...each, serviceTier, imageModels: [] }, handshake, gateway).plan.bill
       return { ...planned, plan: { ...planned.plan, bill: { ...planned.plan.bill, hold } } }
     })
@@ -37,7 +37,7 @@ export function planDelegates(
   return { ...dearest, plan: { ...dearest.plan, models: { ...dearest.plan.models, names, unknown } } }
 }
 
-/** As if it had been asked for by HTTP: it reads what upstream keeps. */
+/** Planned as a request by HTTP that goes on from a stored response: the delegate reads what upstream keeps. */
 function planDelegate(delegate: Delegate, handshake: PlannedCall, gateway: Gateway): PlannedTurn {
   const { kind, model, serviceTier, imageModels } = delegate
   const path = `/v1/${kind}`
@@ -57,40 +57,40 @@ function planDelegate(delegate: Delegate, handshake: PlannedCall, gateway: Gatew
   return { read, request, endpoint, plan: planCall(call, null, gateway) }
 }
 
-/** What a hold in advance is for, where it is for such work. */
-export function foreseenAs(plan: () => PlannedTurn): Foreseen {
+/** Work of delegates, as what a hold in advance is for. */
+export function foreseenWork(plan: () => PlannedTurn): Foreseen {
   return { kind: 'live', model: null, outputTokensMax: null, plan }
 }
 
-/** What other models read that work for a Live session: no message of it shows that before they have done so. */
+/** How much the delegates of a Live session read. Upstream tells it only when one of them has ended. */
 export class DelegatedContext {
-  /** The most that one of them had read and written when it was done. */
+  /** The most tokens that one delegate had read and written at its end. */
   #tokens: number | null = null
-  /** What was ever written, by the client or in what was said, and how much of it that one had read. */
-  #cameBytes = 0
+  /** All text of the session, and how much of it that delegate may have read. */
+  #bytes = 0
   #readBytes = 0
 
-  came(bytes: number): void {
-    this.#cameBytes += bytes
+  add(bytes: number): void {
+    this.#bytes += bytes
   }
 
-  /** How much there is for one that begins now. */
-  began(): number {
-    return this.#cameBytes
+  /** All text of the session until now. */
+  get bytes(): number {
+    return this.#bytes
   }
 
-  /** One that began with so many bytes. */
-  ended(event: Buffer, beganBytes: number): void {
+  /** A delegate has ended, which began when the session had so much text. */
+  ended(event: Buffer, contextBytes: number): void {
     const tokens = usedTokens(event)
     if (tokens === null) return
     this.#tokens = Math.max(tokens, this.#tokens ?? 0)
-    this.#readBytes = Math.max(this.#readBytes, beganBytes)
+    this.#readBytes = Math.max(this.#readBytes, contextBytes)
   }
 
-  /** One that is cut has read what the one before it had, and what came since; for the first nothing tells less than its window. */
+  /** A delegate that is cut has read what the one before it had, and the text since. The first one is bounded by its window only. */
   boundCut(turn: TurnCall): void {
     if (this.#tokens === null) return
-    const tokens = this.#tokens + roughBodyTokens(this.#cameBytes - this.#readBytes)
+    const tokens = this.#tokens + roughBodyTokens(this.#bytes - this.#readBytes)
     const { plan } = turn.call
     const { bill } = plan
     const tokensHeld = (modelServed: string | null) => {

@@ -17,17 +17,17 @@ import { refuseTooManyTurns } from '../refusals.ts'
 import {
   AdvanceHold,
   type Foreseen,
-  goesBy,
-  mayBeMore,
-  mayGoBy,
   planForeseen,
-  type RefusedAdvance,
+  type RefusedHold,
+  raisesLimit,
+  withAlternative,
+  withModel,
 } from './advance-hold.ts'
-import { type Asked, AskedResponses } from './asked-responses.ts'
 import { InputTranscripts } from './input-transcripts.ts'
-import { type BegunResponse, type Came, promptTokens, ResponseUsages } from './response-usages.ts'
-import { EventIds, RecentIds } from './seen-ids.ts'
-import { type ClientEvent, type Cut, SessionDoor, wordBytes } from './session-door.ts'
+import { type RequestedResponse, RequestedResponses } from './requested-responses.ts'
+import { type BegunResponse, promptTokens, type ResponseInput, ResponseUsages } from './response-usages.ts'
+import { ClientEventIds, RecentIds } from './seen-ids.ts'
+import { type ClientEvent, type Cut, SessionDoor, textBytesOf } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
 import {
   admitTurn,
@@ -40,80 +40,82 @@ import {
 
 /** A response that has begun. */
 interface Running extends BegunResponse {
-  /** Null while it is being admitted, because upstream began it and nothing was held for it. */
+  /** Null while a response that upstream began without a hold is being admitted. */
   turn: TurnCall | null
-  /** If it has ended meanwhile: what it has used, and how. */
+  /** Set when the response has ended, which may be before it is admitted. */
   ended: { readonly used: Usage; readonly end: CallEnd | undefined } | null
-  /** Nobody asked for it, and the client had left when it began. */
-  readonly isUnheard: boolean
-  /** It is beside the conversation, and leaves that what came for it. */
-  readonly isBeside: boolean
+  /** Upstream began it by itself when the client had left: it is billed, but upstream is not read on for it. */
+  readonly beganAfterLeaving: boolean
+  /** It reads its own input, and leaves that of the conversation to the next response. */
+  readonly isOutOfBand: boolean
 }
 
 const PASS: Verdict = { kind: 'pass' }
-const NOTHING_CAME: Came = { heardMs: 0, readBytes: 0 }
+const NO_INPUT: ResponseInput = { inputAudioMs: 0, inputTextBytes: 0 }
 
 /**
- * The turns of a socket of `/v1/realtime`. A response may begin because the client asks for one or because upstream has
- * heard it speak, so that there is always a hold in advance, which whatever begins takes over.
+ * The turns of a socket of `/v1/realtime`. A response begins because the client requests one, or because upstream's voice
+ * detection has heard the client speak. So there is always a hold in advance, which the response that begins takes over.
  */
 export class RealtimeTurns implements SocketMeter {
-  readonly beginsByItself = true
+  readonly upstreamStartsTurns = true
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #door: SessionDoor
   readonly #responses: AdvanceHold
   readonly #transcripts: InputTranscripts
   readonly #settlements: TurnSettlements
-  readonly #asked: AskedResponses
+  readonly #requested: RequestedResponses
   readonly #running = new Map<string, Running>()
-  /** What is told of these again is not billed again. */
+  /** Responses that are settled. Events that name them again are not billed again. */
   readonly #settledIds = new RecentIds(limits.endedIdsMax)
   readonly #usages = new ResponseUsages()
-  readonly #eventIds = new EventIds()
-  /** The client asks for a response, which waits for its hold or to be sent. */
-  #isAsking = false
-  /** As upstream shows it. */
+  readonly #eventIds = new ClientEventIds()
+  /** A `response.create` waits for its hold, or to be sent. */
+  #isAdmitting = false
+  /** The model that upstream says the session uses. */
   #modelShown: string | null = null
   #bytesPerMs = PCM_BYTES_PER_MS
-  /** What came since the last response began. */
-  #heardMs = 0
-  #readBytes = 0
+  /** Input since the last response of the conversation began. */
+  #inputAudioMs = 0
+  #inputTextBytes = 0
 
-  /** `model`: of the query. Null: the session will show it, or it only writes down what it hears. */
+  /** `model`: of the query. Null: upstream will show it, or the session only transcribes. */
   constructor(handshake: PlannedCall, gateway: Gateway, model: string | null, onlyTranscribes: boolean) {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#door = new SessionDoor(handshake, gateway, {
       pending: () => {
         const { advance } = this.#transcripts
-        return this.#responses.pending ?? advance.pending ?? this.#responses.late ?? advance.late
+        return (
+          this.#responses.pending ?? advance.pending ?? this.#responses.lateAdmission ?? advance.lateAdmission
+        )
       },
       foreseen: () => this.#foreseen,
       decide: (event, payload) => this.#decide(event, payload),
     })
-    const closing = (refused: RefusedAdvance) => this.#door.close(refused)
+    const closing = (refused: RefusedHold) => this.#door.close(refused)
     const foreseen: Foreseen = { kind: 'realtime', model, outputTokensMax: null }
     this.#responses = new AdvanceHold(handshake, gateway, onlyTranscribes ? null : foreseen, closing)
     const onEach = () => this.#door.turnEnded()
     this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
-    this.#asked = new AskedResponses(onEach, (asked) => {
-      if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
+    this.#requested = new RequestedResponses(onEach, ({ turn }) => {
+      if (!this.#responses.giveBack(turn)) this.#settlements.add(turn.reject(400))
     })
-    // What it waits for may be the larger hold of this very socket.
-    const onHeld = (admitted: Promise<unknown>) => void this.#responses.standBack(admitted)
+    // The hold for a transcript may wait for the larger one of this very socket.
+    const onHeld = (admitted: Promise<unknown>) => void this.#responses.yieldTo(admitted)
     const events = { onRefused: closing, onHeld, onEnded: onEach }
     this.#transcripts = new InputTranscripts(handshake, gateway, this.#settlements, onlyTranscribes, events)
   }
 
   get running(): number {
-    const heard = [...this.#running.values()].filter(({ isUnheard }) => !isUnheard)
-    return this.#asked.running + heard.length + this.#transcripts.running
+    const running = [...this.#running.values()].filter(({ beganAfterLeaving }) => !beganAfterLeaving)
+    return this.#requested.running + running.length + this.#transcripts.running
   }
 
-  /** With those that are waited for no more. */
+  /** With turns of which upstream has said nothing for long. */
   get #open(): number {
-    return this.#asked.open + this.#running.size + this.#transcripts.open
+    return this.#requested.open + this.#running.size + this.#transcripts.open
   }
 
   async open() {
@@ -132,14 +134,14 @@ export class RealtimeTurns implements SocketMeter {
     if (this.#door.isOver) return
     const event = sessionEvent(payload)
     if (event === null) return
-    if (event.session !== null) this.#shown(event.session)
+    if (event.session !== null) this.#applySettings(event.session)
     this.#transcripts.observe(event)
-    if (event.type === 'error') this.#failed(event)
+    if (event.type === 'error') this.#applyError(event)
     else if (event.type === 'response.created') {
-      // Only what ran when the client left is worth reading for.
-      if (this.#began(event, payload)?.isUnheard === true) this.#door.turnEnded()
+      // The socket is read on only for responses that ran when the client left.
+      if (this.#began(event, payload)?.beganAfterLeaving === true) this.#door.turnEnded()
     } else if (event.type === 'response.done') this.#ended(event, payload)
-    else if (event.responseId !== null) this.#said(event, payload)
+    else if (event.responseId !== null) this.#addOutput(event, payload)
   }
 
   paused(isPaused: boolean): void {
@@ -147,15 +149,15 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   readOnMs(): number {
-    return this.#door.readOnMs(this.running, this.#open > 0 || this.#asked.mayBegin)
+    return this.#door.readOnMs(this.running, this.#open > 0 || this.#requested.mayBegin)
   }
 
   async end(abandoned: boolean): Promise<void> {
     const cut = this.#door.end(abandoned)
     if (cut !== null) {
-      for (const [id, running] of this.#running) this.#use(id, running, this.#estimate(running), cut)
-      const { unanswered, rejected } = this.#asked.end()
-      for (const asked of unanswered) this.#settlements.add(this.#endUnanswered(asked, cut))
+      for (const [id, running] of this.#running) this.#settle(id, running, this.#estimate(running), cut)
+      const { unanswered, rejected } = this.#requested.end()
+      for (const requested of unanswered) this.#settlements.add(this.#endUnanswered(requested, cut))
       for (const { turn } of rejected) this.#settlements.add(turn.reject(400))
       this.#transcripts.end(abandoned, cut)
       this.#settlements.add(this.#responses.end())
@@ -163,11 +165,11 @@ export class RealtimeTurns implements SocketMeter {
     await this.#settlements.done()
   }
 
-  /** Upstream has broken off before it said a word, or was not let. */
-  #endUnanswered(asked: Asked, cut: Cut): Promise<void> {
-    const { turn } = asked
+  /** Upstream has closed the socket before the response began, or was given no time to begin it. */
+  #endUnanswered(requested: RequestedResponse, cut: Cut): Promise<void> {
+    const { turn } = requested
     if (cut.kind === 'cut') return turn.end({ kind: 'failed', error: cut.error, sent: true, whole: true })
-    return turn.endWith(this.#estimate(this.#begin(turn, asked)), cut)
+    return turn.endWith(this.#estimate(this.#begin(turn, requested)), cut)
   }
 
   #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
@@ -179,23 +181,23 @@ export class RealtimeTurns implements SocketMeter {
       return this.#decideUpdate(event, event.session, payload)
     if ((isCommit || isAppend) && this.#transcripts.isFull) return this.#refuseMore(event)
     if (isCommit) return { kind: 'pass', sent: () => this.#transcripts.commit(event.eventId) }
-    const came = this.#cameWith(event, payload)
-    this.#read(came)
-    if (isAppend) this.#transcripts.hear(came.heardMs)
+    const input = this.#inputOf(event, payload)
+    this.#addInput(input)
+    if (isAppend) this.#transcripts.addAudio(input.inputAudioMs)
     return PASS
   }
 
-  /** How much of it is heard. All else is words. */
-  #cameWith(event: ClientEvent, payload: Buffer): Came {
+  /** All of a message that is not audio counts as text. */
+  #inputOf(event: ClientEvent, payload: Buffer): ResponseInput {
     return {
-      heardMs: soundMs(event.audioBytes, this.#bytesPerMs),
-      readBytes: wordBytes(event, payload),
+      inputAudioMs: soundMs(event.audioBytes, this.#bytesPerMs),
+      inputTextBytes: textBytesOf(event, payload),
     }
   }
 
-  #read({ heardMs, readBytes }: Came): void {
-    this.#heardMs += heardMs
-    this.#readBytes += readBytes
+  #addInput({ inputAudioMs, inputTextBytes }: ResponseInput): void {
+    this.#inputAudioMs += inputAudioMs
+    this.#inputTextBytes += inputTextBytes
   }
 
   #refuseMore({ eventId }: Pick<ClientEvent, 'eventId'>, planned = this.#plan()): Verdict {
@@ -210,17 +212,17 @@ export class RealtimeTurns implements SocketMeter {
     return this.#responses.foreseen ?? { kind: 'realtime', model: this.#modelShown, outputTokensMax: null }
   }
 
-  /** It goes when there is a hold for what it makes possible. */
+  /** A `session.update` goes upstream when there is a hold for what the session may do with it. */
   #decideUpdate(event: ClientEvent, session: SessionSettings, payload: Buffer): Verdict | Promise<Verdict> {
     const before = this.#foreseen
     const { model = before.model, outputTokensMax = before.outputTokensMax } = session
-    const wanted = mayGoBy(before, model)
-    const isMore = wanted !== before || mayBeMore(outputTokensMax, before.outputTokensMax)
+    const wanted = withAlternative(before, model)
+    const isMore = wanted !== before || raisesLimit(outputTokensMax, before.outputTokensMax)
     const next = isMore ? { ...wanted, outputTokensMax } : null
     const transcription = this.#transcripts.changedBy(session)
-    // Until upstream shows it, the longer reading counts.
+    // Until upstream shows the format of the audio, the one counts by which it is longer.
     this.#bytesPerMs = Math.min(this.#bytesPerMs, session.bytesPerMs ?? this.#bytesPerMs)
-    this.#read(this.#cameWith(event, payload))
+    this.#addInput(this.#inputOf(event, payload))
     if (next === null && transcription === undefined) return PASS
     return this.#update(event, next, transcription)
   }
@@ -231,25 +233,26 @@ export class RealtimeTurns implements SocketMeter {
     transcription: Foreseen | null | undefined,
   ): Promise<Verdict> {
     const before = this.#responses.foreseen
-    const first = next === null ? null : await this.#responses.change(next)
+    const first = next === null ? null : await this.#responses.requestChange(next)
     if (first !== null) return refusedBy(first, eventId)
-    const refused = transcription === undefined ? null : await this.#transcripts.advance.change(transcription)
+    const refused =
+      transcription === undefined ? null : await this.#transcripts.advance.requestChange(transcription)
     if (refused === null) return PASS
-    if (next !== null) this.#responses.follow(before)
+    if (next !== null) this.#responses.applyChange(before)
     await this.#responses.pending
     return refusedBy(refused, eventId)
   }
 
   async #decideCreate(event: ClientEvent, payload: Buffer): Promise<Verdict> {
-    const { eventId, response, isBeside } = event
+    const { eventId, response, isOutOfBand } = event
     const { model, outputTokensMax = this.#foreseen.outputTokensMax } = response
-    const foreseen = model === undefined ? this.#foreseen : goesBy(this.#foreseen, model)
+    const foreseen = model === undefined ? this.#foreseen : withModel(this.#foreseen, model)
     const planned = planForeseen({ ...foreseen, outputTokensMax }, this.#gateway)
     if (this.#open >= limits.turnsPerSocketMax) return this.#refuseMore({ eventId }, planned)
-    this.#isAsking = true
+    this.#isAdmitting = true
     const turn = await this.#holdFor(planned)
     if (!('call' in turn)) {
-      this.#isAsking = false
+      this.#isAdmitting = false
       this.#renew()
       if (turn.kind !== 'refused') return { kind: 'dropped' }
       return refusedBy(turn, eventId)
@@ -257,20 +260,20 @@ export class RealtimeTurns implements SocketMeter {
     return {
       kind: 'pass',
       sent: () => {
-        this.#isAsking = false
+        this.#isAdmitting = false
         turn.sent(payload, null)
-        const came = this.#cameWith(event, payload)
-        if (!isBeside) this.#read(came)
-        this.#asked.add({ turn, eventId, model, isBeside, own: isBeside ? came : NOTHING_CAME })
+        const input = this.#inputOf(event, payload)
+        if (!isOutOfBand) this.#addInput(input)
+        this.#requested.add({ turn, eventId, model, isOutOfBand, ownInput: isOutOfBand ? input : NO_INPUT })
       },
       unsent: () => {
-        this.#isAsking = false
+        this.#isAdmitting = false
         this.#giveBack(turn)
       },
     }
   }
 
-  /** What was held in advance, if that is enough and the key is still in force; else it is a turn like any other. */
+  /** Takes the hold in advance, if it is large enough and the key is still in force; else the turn is admitted like any other. */
   async #holdFor(planned: PlannedTurn): Promise<TurnCall | UnadmittedTurn> {
     const advance = this.#responses.take()
     if (advance !== null && covers(advance.call.plan, planned.plan)) {
@@ -288,25 +291,25 @@ export class RealtimeTurns implements SocketMeter {
     if (!this.#responses.giveBack(turn)) this.#settlements.add(turn.release())
   }
 
-  #shown(session: SessionSettings): void {
+  #applySettings(session: SessionSettings): void {
     const { model, outputTokensMax, transcription } = session
     this.#modelShown = model ?? this.#modelShown
     this.#bytesPerMs = session.bytesPerMs ?? this.#bytesPerMs
-    this.#usages.spokenBytesPerMs = session.spokenBytesPerMs ?? this.#usages.spokenBytesPerMs
+    this.#usages.outputBytesPerMs = session.spokenBytesPerMs ?? this.#usages.outputBytesPerMs
     const { foreseen } = this.#responses
     if (foreseen !== null && model !== undefined) {
-      const isOther = foreseen.model === null || foreseen.instead?.includes(model) === true
-      if (isOther) this.#responses.follow(goesBy(foreseen, model))
+      const isOther = foreseen.model === null || foreseen.alternativeModels?.includes(model) === true
+      if (isOther) this.#responses.applyChange(withModel(foreseen, model))
     }
-    if (outputTokensMax !== undefined) this.#responses.limit(outputTokensMax)
-    this.#transcripts.shown(transcription)
+    if (outputTokensMax !== undefined) this.#responses.applyOutputLimit(outputTokensMax)
+    this.#transcripts.applyShown(transcription)
   }
 
-  #failed({ aboutEventId }: SessionEvent): void {
-    const asked = this.#asked.failed(aboutEventId)
-    if (asked === null) return
-    if (!this.#eventIds.isUnique(aboutEventId)) this.#asked.keepRejected(asked)
-    else if (!this.#responses.giveBack(asked.turn)) this.#settlements.add(asked.turn.reject(400))
+  #applyError({ aboutEventId }: SessionEvent): void {
+    const failed = this.#requested.takeFailed(aboutEventId)
+    if (failed === null) return
+    if (!this.#eventIds.isUnique(aboutEventId)) this.#requested.keepRejected(failed)
+    else if (!this.#responses.giveBack(failed.turn)) this.#settlements.add(failed.turn.reject(400))
     this.#door.turnEnded()
   }
 
@@ -314,41 +317,41 @@ export class RealtimeTurns implements SocketMeter {
     const id = responseId ?? ''
     const known = this.#running.get(id)
     if (known !== undefined || this.#settledIds.has(id)) return known ?? null
-    const asked = this.#asked.takeNext()
-    const turn = asked?.turn ?? this.#responses.take()
-    const isUnheard = asked === null && this.#door.isLeft
-    const isBeside = asked?.isBeside === true
-    const running = { ...this.#begin(turn, asked), isUnheard, isBeside }
-    if (!isBeside) {
-      this.#heardMs = 0
-      this.#readBytes = 0
+    const requested = this.#requested.takeNext()
+    const turn = requested?.turn ?? this.#responses.take()
+    const beganAfterLeaving = requested === null && this.#door.hasClientLeft
+    const isOutOfBand = requested?.isOutOfBand === true
+    const running: Running = { ...this.#begin(turn, requested), beganAfterLeaving, isOutOfBand }
+    if (!isOutOfBand) {
+      this.#inputAudioMs = 0
+      this.#inputTextBytes = 0
     }
     this.#running.set(id, running)
-    if (turn === null) this.#settlements.add(this.#adopt(id, running))
+    if (turn === null) this.#settlements.add(this.#admitUnsolicited(id, running))
     else turn.responseId = responseId
     turn?.observe(payload)
     return running
   }
 
-  #begin(turn: TurnCall | null, asked: Asked | null): Running {
+  #begin(turn: TurnCall | null, requested: RequestedResponse | null): Running {
     const model = this.#modelShown ?? this.#foreseen.model
-    const models = asked?.model === undefined ? [model] : [model, asked.model]
-    const { heardMs, readBytes } = asked?.own ?? NOTHING_CAME
-    const came = { heardMs: this.#heardMs + heardMs, readBytes: this.#readBytes + readBytes }
+    const models = requested?.model === undefined ? [model] : [model, requested.model]
+    const { inputAudioMs, inputTextBytes } = requested?.ownInput ?? NO_INPUT
     return {
       turn,
       ended: null,
-      isUnheard: false,
-      isBeside: false,
+      beganAfterLeaving: false,
+      isOutOfBand: false,
       models,
-      soundBytes: 0,
-      writtenBytes: 0,
-      ...came,
+      outputAudioBytes: 0,
+      outputTextBytes: 0,
+      inputAudioMs: this.#inputAudioMs + inputAudioMs,
+      inputTextBytes: this.#inputTextBytes + inputTextBytes,
     }
   }
 
-  /** Upstream has begun what nothing was held for. It is admitted now, or billed all the same and the socket closed. */
-  async #adopt(id: string, running: Running): Promise<void> {
+  /** Upstream has begun a response without a hold. It is admitted now; one that is refused is billed, and the socket closes. */
+  async #admitUnsolicited(id: string, running: Running): Promise<void> {
     const turn = await this.#responses.takeOrAdmit(this.#foreseen)
     if (turn === null) {
       this.#running.delete(id)
@@ -358,25 +361,25 @@ export class RealtimeTurns implements SocketMeter {
     turn.responseId = id
     running.turn = turn
     const { ended } = running
-    if (ended !== null) this.#use(id, running, ended.used, ended.end)
+    if (ended !== null) this.#settle(id, running, ended.used, ended.end)
   }
 
-  #said({ type, responseId, deltaBytes }: SessionEvent, payload: Buffer): void {
+  #addOutput({ type, responseId, deltaBytes }: SessionEvent, payload: Buffer): void {
     const running = this.#running.get(responseId ?? '')
     if (running === undefined) return
     running.turn?.observe(payload)
-    if (isSound(type)) running.soundBytes += deltaBytes
-    else running.writtenBytes += deltaBytes
+    if (isSound(type)) running.outputAudioBytes += deltaBytes
+    else running.outputTextBytes += deltaBytes
   }
 
   #ended(event: SessionEvent, payload: Buffer): void {
     const running = this.#began(event, payload)
     if (running === null) return
     running.turn?.observe(payload)
-    const used = this.#usages.ended(running, event, this.#billOf(running))
-    // It was cancelled or failed before it has read anything: what came for it is the next one's.
-    if (!running.isBeside && promptTokens(used) === 0) this.#read(running)
-    this.#use(event.responseId ?? '', running, used)
+    const used = this.#usages.usageOfEnded(running, event, this.#billOf(running))
+    // A response that was cancelled, or failed, before it has read anything leaves its input to the next one.
+    if (!running.isOutOfBand && promptTokens(used) === 0) this.#addInput(running)
+    this.#settle(event.responseId ?? '', running, used)
   }
 
   #billOf({ turn }: Running): BillPlan {
@@ -384,11 +387,11 @@ export class RealtimeTurns implements SocketMeter {
   }
 
   #estimate(running: Running): Usage {
-    return this.#usages.cut(running, this.#billOf(running))
+    return this.#usages.usageOfCut(running, this.#billOf(running))
   }
 
-  /** Settles it, and has the next hold for what may begin. */
-  #use(id: string, running: Running, used: Usage, end?: CallEnd): void {
+  /** Settles a response, and acquires the hold for the next one. */
+  #settle(id: string, running: Running, used: Usage, end?: CallEnd): void {
     running.ended = { used, end }
     const { turn } = running
     if (turn === null) return
@@ -397,17 +400,17 @@ export class RealtimeTurns implements SocketMeter {
     this.#renew(this.#settlements.add(turn.endWith(used, end)))
   }
 
-  /** Where a response runs, or may begin with a hold of its own, the next would wait for that, and the client for both. */
+  /** While a response runs, or may begin with a hold of its own, the next hold could wait for that one, and the client for both. */
   #renew(settled?: Promise<void>): void {
-    if (this.#isAsking || this.#asked.mayBegin || this.#running.size > 0) return
+    if (this.#isAdmitting || this.#requested.mayBegin || this.#running.size > 0) return
     this.#responses.renew(settled)
   }
 }
 
-/** Whether it is for the same model and holds enough. */
-function covers(had: PlannedTurn['plan'], wanted: PlannedTurn['plan']): boolean {
-  const [held, needed] = [had.bill.hold, wanted.bill.hold]
-  if (had.modelAsked !== wanted.modelAsked) return false
+/** Whether a hold is for the same model and large enough. */
+function covers(advance: PlannedTurn['plan'], wanted: PlannedTurn['plan']): boolean {
+  const [held, needed] = [advance.bill.hold, wanted.bill.hold]
+  if (advance.modelAsked !== wanted.modelAsked) return false
   if (held.kind !== 'bound' || needed.kind !== 'bound') return held.kind === needed.kind
   return held.nanos >= needed.nanos
 }

@@ -1,29 +1,29 @@
 import { limits } from '../../kernel/limits.ts'
 import type { PlannedTurn, TurnCall } from './turn-call.ts'
 
-/** A turn whose message upstream has. */
+/** A turn whose message was sent upstream. */
 export interface Sent {
   readonly turn: TurnCall
   readonly planned: PlannedTurn
   readonly lane: string
-  /** It adds input to a response that runs, which upstream goes on from with another one. */
+  /** It adds input to a response that runs; upstream then goes on with a successor of that response. */
   readonly isSteer: boolean
 }
 
 /**
- * The turns of one lane: upstream answers its requests one after the other, but does not say which message an event answers. A
- * turn is never taken for answered while it may still cost something: where it is in doubt, the largest request is the one that
+ * The turns of one lane. Upstream answers the requests of a lane one after the other, but does not say which message an event
+ * answers. A turn is never taken for answered while it may still cost something: in doubt the largest request is the one that
  * runs, and holds stay until no doubt is left.
  */
 export class ResponseLane {
   /** In the order of their messages. */
   readonly waiting: Sent[] = []
   readonly running: Sent[] = []
-  /** The last that has begun, which input can be added to. */
+  /** The turn that has begun last, which can be steered. */
   last: Sent | null = null
   /** Bytes of input that upstream keeps for the next request of this lane. */
   keptBytes = 0
-  /** How many of those that wait were answered with an error. */
+  /** How many of the waiting turns were answered with an error. */
   #errors = 0
   /** Steers that upstream has taken: the next response is theirs. */
   #accepted = 0
@@ -33,7 +33,7 @@ export class ResponseLane {
   }
 
   /**
-   * A response has begun. Whose it is, or null: no turn waits for one. `isDoubtful`: some of those that wait may have been answered
+   * A response has begun. Returns its turn, or null if none waits. `isDoubtful`: some of the waiting turns may have been answered
    * with an error.
    */
   begin(responseId: string | null, isDoubtful = false): Sent | null {
@@ -71,24 +71,24 @@ export class ResponseLane {
 
   end(sent: Sent): void {
     this.running.splice(this.running.indexOf(sent), 1)
-    // Its text is not needed any more.
+    // A steer needs the lengths of the request, and not its text.
     const { planned } = sent
     if (this.last === sent)
       this.last = { ...sent, planned: { ...planned, request: { ...planned.request, pieces: null } } }
   }
 
-  /** An error has answered one of those that wait. Those of which it is certain now. */
+  /** An error has answered a waiting turn. Returns the turns that are certain to be over. */
   fail(): readonly Sent[] {
     this.#errors += 1
     return this.rejected()
   }
 
-  /** Where every turn that waits was answered with an error, all of them are over. */
+  /** Where there were as many errors as turns wait, all of these are over. */
   rejected(): readonly Sent[] {
     return this.#errors === 0 || this.#errors < this.waiting.length ? [] : this.clear()
   }
 
-  /** Nothing that waits will begin. */
+  /** No waiting turn will begin. */
   clear(): readonly Sent[] {
     this.#errors = 0
     this.#accepted = 0
@@ -109,7 +109,7 @@ export class ResponseLane {
   }
 }
 
-/** The one that can have cost most: what is not in a request is more than what is. */
+/** The turn that may cost most: one that reads stored context, tools or media may read more than any message contains. */
 function largest(turns: readonly Sent[]): Sent | undefined {
   let found = turns[0]
   for (const sent of turns) if (found === undefined || costOf(sent) > costOf(found)) found = sent

@@ -32,8 +32,8 @@ interface Rejected {
   readonly status: number
 }
 
-/** A response that began though no turn was waiting for it: its events, until it is admitted. */
-interface Unasked {
+/** A response that upstream began though no turn was waiting for one. Its events are kept until it is admitted. */
+interface Unsolicited {
   readonly lane: string
   readonly responseId: string | null
   readonly events: Buffer[]
@@ -45,22 +45,22 @@ const UNANSWERED = 400
 
 /** The turns of a socket of `/v1/responses`. */
 export class ResponseLanes implements SocketMeter {
-  readonly beginsByItself = false
+  readonly upstreamStartsTurns = false
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #lanes = new Map<string, ResponseLane>()
   /**
-   * Turns that errors have ended before they began, as long as others are open: if a response begins after all, which an error
-   * had not been about, one of them is its.
+   * Turns that errors seem to have ended before they began, as long as others are open. If more responses begin than turns are
+   * left, an error was about something else, and one of these turns is revived.
    */
   readonly #rejected: Rejected[] = []
   readonly #settlements: TurnSettlements
-  /** Errors that have answered a message that waits, of which it is not known in which lane. */
+  /** Errors that have answered a waiting message, in a lane that they did not name. */
   #errors = 0
-  /** Turns that seem to have ended without saying so. */
+  /** Turns that seem to have ended without a last event. */
   readonly #failing = new Map<Sent, NodeJS.Timeout>()
   readonly #endedIds = new RecentIds(limits.endedIdsMax)
-  #unasked: Unasked[] = []
+  #unsolicited: Unsolicited[] = []
   #socket: MeteredSocket | null = null
   #running = 0
   #isOver = false
@@ -146,7 +146,7 @@ export class ResponseLanes implements SocketMeter {
     const cut: CallEnd = abandoned ? { kind: 'abandoned', sent: true } : { kind: 'cut', error }
     const neverBegun: CallEnd = abandoned ? cut : { kind: 'failed', error, sent: true, whole: true }
     for (const { waiting, running, next } of this.#lanes.values()) {
-      // Of a lane upstream begins one after the other.
+      // In a lane upstream begins one response after the other.
       for (const { turn } of running) this.#settlements.add(turn.end(cut))
       for (const sent of waiting)
         this.#settlements.add(sent === next ? sent.turn.end(neverBegun) : sent.turn.reject(UNANSWERED))
@@ -178,7 +178,7 @@ export class ResponseLanes implements SocketMeter {
     return this.#planned({ read, request, endpoint: ENDPOINT })
   }
 
-  /** Its successor reads what the response has read and written, with this; all else is as the response was asked for. */
+  /** A steer makes upstream begin a successor, which reads what the response has read and written, and the steer; all else is as requested for the response. */
   #planSteer({ planned, turn }: Sent, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const lengthBytes = planned.request.lengthBytes + turn.bytesOut + payload.length
     const steer = this.#planned({
@@ -186,7 +186,7 @@ export class ResponseLanes implements SocketMeter {
       request: { ...planned.request, pieces: null, lengthBytes },
       read: { ...planned.read, facts: withSteer(planned.read.facts, facts) },
     })
-    // Upstream may take one that can be read in two ways for a request of its own.
+    // Upstream may take an ambiguous steer for a request of its own.
     const ambiguity = ambiguityFor(ENDPOINT, facts)
     return { ...steer, plan: { ...steer.plan, ambiguity: ambiguity && { ...ambiguity, refuse: 'always' } } }
   }
@@ -207,7 +207,7 @@ export class ResponseLanes implements SocketMeter {
     return lane
   }
 
-  /** An idle lane is needed only for input that may be added to its last response. */
+  /** An idle lane is kept only for a steer of its last response. */
   #forgetAnother(than: string | null): void {
     for (const [name, { isEmpty, keptBytes }] of this.#lanes) {
       if (!isEmpty || keptBytes > 0 || name === than) continue
@@ -223,9 +223,9 @@ export class ResponseLanes implements SocketMeter {
     return null
   }
 
-  /** The turn that runs, where no other could be meant. */
+  /** The turn that an event belongs to, where only one runs. */
   #onlyRunning(): Sent | null {
-    if (this.#unasked.length > 0 || this.#failing.size > 0) return null
+    if (this.#unsolicited.length > 0 || this.#failing.size > 0) return null
     let only: Sent | null = null
     for (const { running } of this.#lanes.values()) {
       if (running.length === 0) continue
@@ -263,31 +263,31 @@ export class ResponseLanes implements SocketMeter {
       }
       case 'other': {
         const sent = lane.running.at(-1)
-        if (sent !== undefined) this.#heardOf(sent)
+        if (sent !== undefined) this.#keepRunning(sent)
         sent?.turn.observe(payload)
-        this.#keepUnasked(event.lane, payload)
+        this.#keepUnsolicited(event.lane, payload)
       }
     }
   }
 
-  /** Whether a turn has it now. */
+  /** Whether a turn was found for the response. */
   #began(lane: ResponseLane, event: ResponseEvent, payload: Buffer): boolean {
     const known = lane.find(event.responseId)
     if (known !== undefined) {
       known.turn.observe(payload)
       return true
     }
-    if (this.#keepUnasked(event.lane, payload, event.responseId)) return false
+    if (this.#keepUnsolicited(event.lane, payload, event.responseId)) return false
     const before = lane.running.at(-1)
     const sent = lane.begin(event.responseId, this.#errors > 0) ?? this.#revive(lane, event)
     if (sent === null) {
-      // Of a response that ended here nothing more is to be told.
+      // A response that is settled is not billed again.
       if (event.responseId !== null && this.#endedIds.has(event.responseId)) return false
-      this.#adopt(lane, event, payload)
+      this.#admitUnsolicited(lane, event, payload)
       return false
     }
-    // Of a lane one response runs at a time.
-    if (before !== undefined) this.#endUnlessHeardOf(lane, before)
+    // In a lane one response runs at a time.
+    if (before !== undefined) this.#endIfSilent(lane, before)
     if (event.kind === 'began') sent.turn.observe(payload)
     this.#reject([...lane.rejected(), ...this.#allRejected()], UNANSWERED)
     return true
@@ -296,14 +296,14 @@ export class ResponseLanes implements SocketMeter {
   #end(lane: ResponseLane, sent: Sent, payload: Buffer): void {
     lane.end(sent)
     this.#running -= 1
-    this.#heardOf(sent)
+    this.#keepRunning(sent)
     sent.turn.observe(payload)
     this.#settle(sent)
     this.#forgetRejected()
     if (this.#lanes.size > limits.idleLanesMax) this.#forgetAnother(null)
   }
 
-  /** An error answers a message that waits, where there is one; else it may have ended what runs. */
+  /** An error answers a waiting message, where there is one; else it may have ended the turn that runs. */
   #failed(lane: ResponseLane, event: ResponseEvent, payload: Buffer): void {
     const running = lane.running.at(-1)
     if (event.lane !== NO_LANE && lane.waiting.length > 0) this.#reject(lane.fail(), event.status)
@@ -312,7 +312,7 @@ export class ResponseLanes implements SocketMeter {
       this.#reject(this.#allRejected(), event.status)
     } else if (running !== undefined) {
       running.turn.observe(payload)
-      this.#endUnlessHeardOf(lane, running)
+      this.#endIfSilent(lane, running)
     }
   }
 
@@ -322,15 +322,15 @@ export class ResponseLanes implements SocketMeter {
     return waiting
   }
 
-  /** Where every turn that waits was answered with an error, all of them are over. */
+  /** Where there were as many errors as turns wait, all of these are over. */
   #allRejected(): readonly Sent[] {
     if (this.#errors === 0 || this.#errors < this.#waiting) return []
     this.#errors = 0
     return [...this.#lanes.values()].flatMap((lane) => lane.clear())
   }
 
-  #endUnlessHeardOf(lane: ResponseLane, sent: Sent): void {
-    this.#heardOf(sent)
+  #endIfSilent(lane: ResponseLane, sent: Sent): void {
+    this.#keepRunning(sent)
     const timer = setTimeout(() => {
       this.#failing.delete(sent)
       if (this.#isOver) return
@@ -346,8 +346,8 @@ export class ResponseLanes implements SocketMeter {
     this.#settlements.add(turn.end())
   }
 
-  /** It goes on, so that nothing has ended it. */
-  #heardOf(sent: Sent): void {
+  /** Another event of the turn came: it has not ended. */
+  #keepRunning(sent: Sent): void {
     clearTimeout(this.#failing.get(sent))
     this.#failing.delete(sent)
   }
@@ -361,7 +361,7 @@ export class ResponseLanes implements SocketMeter {
     if (turns.length > 0) this.#socket?.turnEnded()
   }
 
-  /** Where nothing is open, nothing begins any more that they could be needed for. */
+  /** Rejected turns are kept only while a response could begin that they would be needed for. */
   #forgetRejected(): void {
     const keptMax = this.#running === 0 ? 0 : limits.rejectedTurnsMax
     while (this.#rejected.length > keptMax) {
@@ -380,42 +380,44 @@ export class ResponseLanes implements SocketMeter {
   }
 
   /**
-   * Upstream has begun what no turn was admitted for, which on these sockets it never does by itself: it has read something else
-   * than we have. It is billed like the last of its lane, whatever its limits say, and the client gets nothing more.
+   * Upstream has begun a response that no turn was admitted for. On these sockets it never does so by itself, so it has read a
+   * message otherwise than the gateway. The response is billed like the last one of its lane, past any limit, and the socket
+   * closes.
    */
-  #adopt(lane: ResponseLane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
+  #admitUnsolicited(lane: ResponseLane, { lane: name, responseId }: ResponseEvent, payload: Buffer): void {
     const before = lane.last ?? [...this.#lanes.values()].findLast(({ last }) => last !== null)?.last ?? null
-    const unasked: Unasked = { lane: name, responseId, events: [payload], bytes: payload.length }
-    this.#unasked.push(unasked)
+    const unsolicited: Unsolicited = { lane: name, responseId, events: [payload], bytes: payload.length }
+    this.#unsolicited.push(unsolicited)
     const planned = before?.planned ?? this.#plan(unreadable('not_json'), Buffer.alloc(0), name)
     const adopted = admitBegunTurn(this.#handshake, planned, this.#gateway).then(async (turn) => {
-      this.#unasked = this.#unasked.filter((each) => each !== unasked)
+      this.#unsolicited = this.#unsolicited.filter((each) => each !== unsolicited)
       if (turn === null) return
       turn.sent(Buffer.alloc(0), 'responses')
       if (this.#isOver) {
         turn.responseId = responseId
-        for (const event of unasked.events) turn.observe(event)
+        for (const event of unsolicited.events) turn.observe(event)
         await turn.end({ kind: 'abandoned', sent: true })
         return
       }
       this.#running += 1
       this.#laneOf(name).run({ turn, planned, lane: name, isSteer: false }, responseId)
-      for (const event of unasked.events) this.observe(event)
+      for (const event of unsolicited.events) this.observe(event)
     })
     this.#settlements.add(
       adopted.finally(() => this.#socket?.close(1008, 'Upstream began a response that was not asked for.')),
     )
   }
 
-  /** Whether it belongs to such a response. */
-  #keepUnasked(lane: string, payload: Buffer, responseId: string | null = null): boolean {
-    const unasked = this.#unasked.find(
+  /** Whether the event belongs to an unsolicited response that is being admitted. */
+  #keepUnsolicited(lane: string, payload: Buffer, responseId: string | null = null): boolean {
+    const unsolicited = this.#unsolicited.find(
       (each) => each.lane === lane && (responseId === null || responseId === each.responseId),
     )
-    if (unasked === undefined) return false
-    unasked.events.push(payload)
-    unasked.bytes += payload.length
-    if (unasked.bytes > limits.unaskedBytesMax) this.#socket?.close(1013, 'The gateway cannot keep up.')
+    if (unsolicited === undefined) return false
+    unsolicited.events.push(payload)
+    unsolicited.bytes += payload.length
+    if (unsolicited.bytes > limits.unsolicitedBytesMax)
+      this.#socket?.close(1013, 'The gateway cannot keep up.')
     return true
   }
 }

@@ -5,53 +5,55 @@ import { cutResponseUsage, realtimeUsage, statesTotals } from '../../providers/s
 import { isPlausible } from '../bill.ts'
 import type { BillPlan } from '../pricer.ts'
 
-/** What came for a response to read. */
-export interface Came {
-  readonly heardMs: number
-  readonly readBytes: number
+/** Input of the client that a response reads. */
+export interface ResponseInput {
+  readonly inputAudioMs: number
+  readonly inputTextBytes: number
 }
 
-/** What is known of a response of a Realtime session since it has begun, and what came since the one before it. */
-export interface BegunResponse extends Came {
-  /** By which it may have begun. Those that are named later have no part in it. */
+/** A response of a Realtime session that has begun, with the input since the response before it. */
+export interface BegunResponse extends ResponseInput {
+  /** Models that may have made it. A model that the session is set to later is not among them. */
   readonly models: readonly (string | null)[]
-  soundBytes: number
-  writtenBytes: number
+  outputAudioBytes: number
+  outputTextBytes: number
 }
 
-/** What the responses of a session have used: as upstream says, or by what passed. Of two readings the dearer counts. */
+/** The usage of a session's responses: as upstream states it, or estimated from what passed. Of two readings the dearer counts. */
 export class ResponseUsages {
-  spokenBytesPerMs = PCM_BYTES_PER_MS
+  outputBytesPerMs = PCM_BYTES_PER_MS
+  /** Of the response that has read most. */
   #before: Usage | null = null
 
-  ended(response: BegunResponse, { usage, status }: SessionEvent, bill: BillPlan): Usage {
-    const { models, soundBytes, writtenBytes } = response
+  usageOfEnded(response: BegunResponse, { usage, status }: SessionEvent, bill: BillPlan): Usage {
+    const { models, outputAudioBytes, outputTextBytes } = response
     const stated = dearest(
       models.map((model) => realtimeUsage(usage, model)),
       bill,
     )
     const isStated = usage !== null && isPlausible(stated, bill.rate(stated))
-    const isFailure = usage === null && status === 'failed' && soundBytes + writtenBytes === 0
+    const isFailure = usage === null && status === 'failed' && outputAudioBytes + outputTextBytes === 0
     if (isFailure || (isStated && statesTotals(usage))) {
       this.#keep(stated)
       return { ...stated, stopReason: status }
     }
-    const passed = this.cut(response, bill)
-    const used = isStated ? dearest([stated, passed], bill) : passed
+    const estimated = this.usageOfCut(response, bill)
+    const used = isStated ? dearest([stated, estimated], bill) : estimated
     return { ...used, suspect: true, stopReason: status }
   }
 
-  /** Upstream does not say what it has used. */
-  cut({ models, heardMs, readBytes, soundBytes, writtenBytes }: BegunResponse, bill: BillPlan): Usage {
-    const spokenMs = soundMs(soundBytes, this.spokenBytesPerMs)
-    const passed = { before: this.#before, heardMs, readBytes, spokenMs, writtenChars: writtenBytes }
+  /** An estimate, for a response of which upstream states no usage. */
+  usageOfCut(response: BegunResponse, bill: BillPlan): Usage {
+    const { models, inputAudioMs, inputTextBytes, outputAudioBytes, outputTextBytes } = response
+    const outputAudioMs = soundMs(outputAudioBytes, this.outputBytesPerMs)
+    const cut = { before: this.#before, inputAudioMs, inputTextBytes, outputAudioMs, outputTextBytes }
     return dearest(
-      models.map((model) => cutResponseUsage(passed, model, bill.tokensHeld(model).contextWindow)),
+      models.map((model) => cutResponseUsage(cut, model, bill.tokensHeld(model).contextWindow)),
       bill,
     )
   }
 
-  /** The most that was read: a response beside the conversation does not say how long that is. */
+  /** An out-of-band response has not read the conversation, so a smaller figure does not mean that this became shorter. */
   #keep(stated: Usage): void {
     if (promptTokens(stated) >= promptTokens(this.#before)) this.#before = stated
   }

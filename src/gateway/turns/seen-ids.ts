@@ -1,6 +1,6 @@
 import { limits } from '../../kernel/limits.ts'
 
-/** Ids that were seen. Beyond so many the oldest is forgotten. */
+/** The ids that were seen last, as many as `max`. */
 export class RecentIds {
   readonly #max: number
   readonly #ids = new Set<string>()
@@ -20,45 +20,45 @@ export class RecentIds {
   }
 }
 
-/** How often what has no id was seen, by a digest of what it says. Beyond so many the oldest is forgotten. */
-export class SeenTimes {
+/** How often messages without an id were seen, by a digest of their content. Beyond `max` digests the oldest is forgotten. */
+export class SeenCounts {
   readonly #max: number
-  readonly #times: Map<string, number>
+  readonly #counts: Map<string, number>
 
-  constructor(max: number, times: Iterable<readonly [string, number]> = []) {
+  constructor(max: number, counts: Iterable<readonly [string, number]> = []) {
     this.#max = max
-    this.#times = new Map(times)
+    this.#counts = new Map(counts)
   }
 
-  copy(): SeenTimes {
-    return new SeenTimes(this.#max, this.#times)
+  copy(): SeenCounts {
+    return new SeenCounts(this.#max, this.#counts)
   }
 
-  times(digest: string): number {
-    return this.#times.get(digest) ?? 0
+  countOf(digest: string): number {
+    return this.#counts.get(digest) ?? 0
   }
 
-  /** Once more. How often it is now. */
-  see(digest: string): number {
-    const times = this.times(digest) + 1
-    this.#times.delete(digest)
-    this.#times.set(digest, times)
-    const [oldest] = this.#times.keys()
-    if (this.#times.size > this.#max && oldest !== undefined) this.#times.delete(oldest)
-    return times
+  /** Returns the count with this one. */
+  add(digest: string): number {
+    const count = this.countOf(digest) + 1
+    this.#counts.delete(digest)
+    this.#counts.set(digest, count)
+    const [oldest] = this.#counts.keys()
+    if (this.#counts.size > this.#max && oldest !== undefined) this.#counts.delete(oldest)
+    return count
   }
 }
 
-/** The ids that a client gives its messages. An error names one, and clients may provoke errors under the id of another message. */
-export class EventIds {
-  readonly #times = new Map<string, number>()
+/** The ids that a client gives its messages. An error names one, and a client may provoke an error under the id of another message. */
+export class ClientEventIds {
+  readonly #counts = new Map<string, number>()
 
   add(id: string | null): void {
-    if (id !== null && this.#times.size <= limits.clientIdsMax)
-      this.#times.set(id, (this.#times.get(id) ?? 0) + 1)
+    if (id !== null && this.#counts.size <= limits.clientIdsMax)
+      this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1)
   }
 
   isUnique(id: string | null): boolean {
-    return id !== null && this.#times.size <= limits.clientIdsMax && this.#times.get(id) === 1
+    return id !== null && this.#counts.size <= limits.clientIdsMax && this.#counts.get(id) === 1
   }
 }

@@ -25,7 +25,7 @@ export type Switched = CallEnd & { readonly kind: 'switched' }
 
 type MakeMeter = (handshake: PlannedCall, gateway: Gateway) => SocketMeter
 
-/** The sockets that are served, and what knows their turns. */
+/** The meter of each kind of socket that is served. */
 const METERS: ReadonlyMap<string, MakeMeter> = new Map<string, MakeMeter>([
   ['/v1/responses', (handshake, gateway) => new ResponseLanes(handshake, gateway)],
   ['/v1/realtime', realtimeMeter],
@@ -35,7 +35,7 @@ const METERS: ReadonlyMap<string, MakeMeter> = new Map<string, MakeMeter>([
   ['/v1/live/sessions/{session_id}/fork', (handshake, gateway) => liveMeter(handshake, gateway, false)],
 ])
 
-/** The endpoint that a handshake is for, as the free call that a handshake is. Null where there is none. */
+/** The endpoint of a handshake, which is a free call. Null where there is none. */
 export function findHandshake(surface: Surface, { path, query }: Target): Endpoint | null {
   const endpoint = findEndpoint(surface, 'WS', path)
   if (endpoint === null || !METERS.has(endpoint.template)) return null
@@ -43,14 +43,14 @@ export function findHandshake(surface: Surface, { path, query }: Target): Endpoi
   return { ...endpoint, billing: 'free', model: named ? 'query' : 'none' }
 }
 
-/** What knows the turns of the socket that a handshake opens. */
+/** The meter of the socket that a handshake opens. */
 export function meterOf(handshake: PlannedCall, gateway: Gateway): SocketMeter | null {
   return METERS.get(handshake.endpoint?.template ?? '')?.(handshake, gateway) ?? null
 }
 
 /**
- * A session is taken for one that only writes down what it hears where its query says that once and nothing else: of two
- * values or spellings upstream may take the other one.
+ * A session only transcribes where `intent=transcription` is all that its query says: of two values or spellings upstream may
+ * take the other one.
  */
 function realtimeMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter {
   const query = new URLSearchParams(handshake.target.query)
@@ -77,10 +77,10 @@ function translationMeter(handshake: PlannedCall, gateway: Gateway): SocketMeter
   return new TimedTurns(handshake, gateway, foreseen, new TranslationClock())
 }
 
-/** A session that is new names its model when it starts; one that goes on has one already. */
-function liveMeter(handshake: PlannedCall, gateway: Gateway, isUnnamed: boolean): SocketMeter {
+/** `modelComesLater`: the session is new, and names its model when it starts. */
+function liveMeter(handshake: PlannedCall, gateway: Gateway, modelComesLater: boolean): SocketMeter {
   const attachedTo = /^\/v1\/live\/sessions\/([^/]+)\/attach$/.exec(handshake.target.path)?.[1] ?? null
-  const foreseen: Foreseen = { kind: 'live', model: null, outputTokensMax: null, isUnnamed }
+  const foreseen: Foreseen = { kind: 'live', model: null, outputTokensMax: null, modelComesLater }
   return new TimedTurns(handshake, gateway, foreseen, new LiveClock(gateway.sockets.live, attachedTo))
 }
 
@@ -100,7 +100,7 @@ export async function serveSocket(
     const message = 'Upstream agreed on a WebSocket extension that this gateway cannot read.'
     return deny(exchange, surface, refuse('upstream_invalid_response', message))
   }
-  // Upstream's lines as they are: those of the connection are what the answer is about.
+  // All header lines of upstream, also those of the connection: they are what a 101 is about.
   const client = res.switchProtocols(head.reason, [
     ...withoutOurs(protocolsForClient(head.headers, exchange.headers), names.prefix),
     names.requestId,
@@ -127,7 +127,7 @@ export async function serveSocket(
   await session.ended
 }
 
-/** A refusal as upstream tells errors on its sockets. */
+/** A refusal in the shape of upstream's error events. */
 function errorEvent(
   { exchange, surface, endpoint }: AdmittedCall,
   refusal: Refusal,
@@ -146,7 +146,7 @@ function errorEvent(
   })
 }
 
-/** Sessions give every event an id, and name the client's one that an error is about. */
+/** On sessions every event has an id, and an error names the id of the client's event that it is about. */
 function aboutEvent(error: object, { requestId, eventId = null }: RefusedTurn, endpoint: Endpoint | null) {
   if (endpoint?.template.startsWith('/v1/live/') !== true)
     return { event_id: requestId, error: { ...error, event_id: eventId } }

@@ -4,59 +4,64 @@ import { PCM_BYTES_PER_MS } from '../../metering/audio-clock.ts'
 import { isSound, type SessionEvent, soundMs } from '../../providers/realtime-events.ts'
 import { liveUsage, type Translated, translationUsage } from '../../providers/socket-usage.ts'
 
-/** What a session goes by; of a translation, also what writes down what is heard. */
+/** The models of a session that is paid by the time; of a translation, also those that transcribe its input. */
 export interface SessionModels {
   readonly model: string | null
   readonly transcribedBy: readonly (string | null)[]
 }
 
-/** Counts what a session uses by the time. */
+/** Counts the time that a session uses. */
 export interface SessionClock {
-  /** The same for all sockets of a session; null where there is but one, or while it is not known. */
+  /** One object for all sockets of a session; null where a session has one socket only, or while it is not known. */
   readonly session: object | null
   readonly bytesPerMs: number
-  /** What was sent and is not counted yet. */
-  readonly untoldMs: number
-  /** The session that is being attached to is metered by another socket of this node. */
-  readonly isMeteredHere: boolean
-  /** It is billed elsewhere. */
-  readonly isIdle: boolean
-  /** As much was used as is paid for in advance. */
+  /** Audio that was sent, and that upstream has not reported as used yet. */
+  readonly unreportedMs: number
+  /** The handshake attaches to a session that another socket of this node meters. */
+  readonly joinsMeteredSession: boolean
+  /** Another socket of this node meters the session now. */
+  readonly isMeteredElsewhere: boolean
+  /** As much was used as is held for. */
   readonly isDue: boolean
   sent(audioBytes: number): void
-  said(event: SessionEvent): void
-  /** What was used since it was last asked for; null for nothing. `isCut`: upstream will say no more. */
+  observe(event: SessionEvent): void
+  /** Takes the usage since the last time; null for none. `isCut`: upstream will report no more. */
   take(models: SessionModels, isCut: boolean): Usage | null
-  /** This socket sees nothing until it is resumed: another one that does may count, and `takenOver` is called when it does. */
+  /** A paused socket sees no events. Another socket of the session may take the metering over, and calls `onTakenOver` then. */
   paused(isPaused: boolean): void
-  takenOver: () => void
+  onTakenOver: () => void
   end(): void
 }
 
 const DUE_SECONDS = 60
 
-/** A Live session that was seen here. */
+/** A Live session with a socket on this node. */
 interface LiveSession {
-  /** The socket by which it is metered. Others that look on see the same figures, and are not billed for them. */
+  /** The clock of the socket that meters the session. Other sockets see the same figures, and are not billed for them. */
   meteredBy: LiveClock | null
-  /** The one that has handed it over, until another one meters it. */
-  leftBy: LiveClock | null
+  /** The clock that has stopped to meter the session, until another one does. */
+  handedOverBy: LiveClock | null
   settledSeconds: number
-  /** The most that upstream has told, and what was sent since, by whichever of its sockets. */
-  toldSeconds: number
+  /** The most that upstream has reported to any socket, and the audio that all sockets have sent since. */
+  reportedSeconds: number
   sentMs: number
   sockets: number
-  /** Maybe it was paid for on another node, or before this one was started. */
-  readonly isOlder: boolean
+  /** The session is older than this node has known it: another node may have billed it. */
+  readonly mayBeBilledElsewhere: boolean
 }
 
 /** The Live sessions of this node. Several sockets may be attached to one, and it is paid for once. */
 export class LiveSessions {
   readonly #sessions = new Map<string, LiveSession>()
 
-  join(id: string, isOlder: boolean): LiveSession {
-    const unused = { settledSeconds: 0, toldSeconds: 0, sentMs: 0, sockets: 0 }
-    const session = this.#sessions.get(id) ?? { meteredBy: null, leftBy: null, ...unused, isOlder }
+  join(id: string, mayBeBilledElsewhere: boolean): LiveSession {
+    const unused = { settledSeconds: 0, reportedSeconds: 0, sentMs: 0, sockets: 0 }
+    const session = this.#sessions.get(id) ?? {
+      meteredBy: null,
+      handedOverBy: null,
+      ...unused,
+      mayBeBilledElsewhere,
+    }
     session.sockets += 1
     this.#sessions.set(id, session)
     if (this.#sessions.size > limits.liveSessionsMax) this.#forgetOne()
@@ -76,30 +81,30 @@ export class LiveSessions {
   }
 }
 
-/** Upstream tells how long a Live session has lasted. */
+/** The clock of a Live session: upstream reports how long the session has lasted. */
 export class LiveClock implements SessionClock {
   readonly #sessions: LiveSessions
   readonly #attachedTo: string | null
   #session: LiveSession | null = null
   #seconds = 0
   bytesPerMs = PCM_BYTES_PER_MS
-  /** What was sent before the session was known, and what was said since upstream has last told. */
+  /** Audio that was sent before the session was known, and audio of upstream since its last report. */
   #sentMs = 0
-  #saidMs = 0
+  #audioOutMs = 0
   #isPaused = false
-  takenOver = () => {}
+  onTakenOver = () => {}
 
-  /** `attachedTo`: the session that has begun before. It may not be shown again. */
+  /** `attachedTo`: the id of the session in the path of the handshake. Upstream may not show it again. */
   constructor(sessions: LiveSessions, attachedTo: string | null) {
     this.#sessions = sessions
     this.#attachedTo = attachedTo
   }
 
-  get isMeteredHere(): boolean {
+  get joinsMeteredSession(): boolean {
     return this.#attachedTo !== null && this.#sessions.isMetered(this.#attachedTo)
   }
 
-  get isIdle(): boolean {
+  get isMeteredElsewhere(): boolean {
     const meteredBy = this.#session?.meteredBy ?? null
     return meteredBy !== null && meteredBy !== this
   }
@@ -108,7 +113,7 @@ export class LiveClock implements SessionClock {
     return this.#session
   }
 
-  get untoldMs(): number {
+  get unreportedMs(): number {
     return this.#sentMs + (this.#session?.sentMs ?? 0)
   }
 
@@ -126,74 +131,74 @@ export class LiveClock implements SessionClock {
     else this.#session.sentMs += ms
   }
 
-  said({ session, usage, type, deltaBytes }: SessionEvent): void {
+  observe({ session, usage, type, deltaBytes }: SessionEvent): void {
     this.bytesPerMs = session?.bytesPerMs ?? this.bytesPerMs
     const id = this.#attachedTo ?? session?.id
     if (id !== undefined) this.#session ??= this.#sessions.join(id, this.#attachedTo !== null)
     if (this.#session?.meteredBy === null && !this.#isPaused) this.#takeOver(this.#session)
-    if (isSound(type)) this.#saidMs += soundMs(deltaBytes, this.bytesPerMs)
+    if (isSound(type)) this.#audioOutMs += soundMs(deltaBytes, this.bytesPerMs)
     if (type !== 'session.usage.updated' && type !== 'session.closed') return
     this.#sentMs = 0
-    this.#saidMs = 0
+    this.#audioOutMs = 0
     const seconds = (usage as { readonly seconds?: unknown } | null)?.seconds
     if (typeof seconds !== 'number') return
     this.#seconds = Math.max(this.#seconds, seconds)
-    // A socket that reads late is told what others know.
-    if (this.#session === null || seconds <= this.#session.toldSeconds) return
-    this.#session.toldSeconds = seconds
+    // A socket that reads late gets reports that others have read already.
+    if (this.#session === null || seconds <= this.#session.reportedSeconds) return
+    this.#session.reportedSeconds = seconds
     this.#session.sentMs = 0
   }
 
   take({ model }: SessionModels, isCut: boolean): Usage | null {
-    const untoldMs = Math.max(this.untoldMs, this.#saidMs)
-    // Another of its sockets will be told.
+    const unreportedMs = Math.max(this.unreportedMs, this.#audioOutMs)
+    // Where another socket is left, that one gets the report.
     const isLast = (this.#session?.sockets ?? 1) === 1
-    const isGuessed = isCut && isLast && untoldMs > 0
-    const seconds = this.#seconds + (isGuessed ? untoldMs / 1_000 : 0)
+    const isEstimated = isCut && isLast && unreportedMs > 0
+    const seconds = this.#seconds + (isEstimated ? unreportedMs / 1_000 : 0)
     const settled = this.#settledSeconds
-    if (seconds <= settled || this.isIdle) return null
+    if (seconds <= settled || this.isMeteredElsewhere) return null
     if (this.#session !== null) this.#session.settledSeconds = seconds
     const used = liveUsage(seconds, settled, model)
-    const mayBePaid = this.#session?.isOlder === true && settled === 0
-    return isGuessed || mayBePaid ? { ...used, suspect: true } : used
+    const mayBeBilledTwice = this.#session?.mayBeBilledElsewhere === true && settled === 0
+    return isEstimated || mayBeBilledTwice ? { ...used, suspect: true } : used
   }
 
   paused(isPaused: boolean): void {
     this.#isPaused = isPaused
     if (!isPaused || this.#session?.meteredBy !== this) return
     this.#session.meteredBy = null
-    this.#session.leftBy = this
+    this.#session.handedOverBy = this
   }
 
   end(): void {
     this.paused(true)
     const session = this.#session
     if (session === null) return
-    if (session.leftBy === this) session.leftBy = null
+    if (session.handedOverBy === this) session.handedOverBy = null
     session.sockets -= 1
-    // What the last of them has sent is paid for by its length.
+    // The audio that the last socket has sent is billed by its length.
     if (session.sockets === 0) session.sentMs = 0
   }
 
-  /** Whoever has metered it sees nothing, or has left, and the session goes on. */
+  /** The socket that has metered the session is paused, or has ended, and the session goes on. */
   #takeOver(session: LiveSession): void {
-    const { leftBy } = session
+    const { handedOverBy } = session
     session.meteredBy = this
-    session.leftBy = null
-    if (leftBy !== this) leftBy?.takenOver()
+    session.handedOverBy = null
+    if (handedOverBy !== this) handedOverBy?.onTakenOver()
   }
 }
 
 const NOTHING: Translated = { audioInMs: 0, audioOutMs: 0, heardChars: 0, writtenChars: 0 }
 
-/** Nothing tells what a translation has used but what passed. */
+/** The clock of a translation: upstream reports nothing, so that what passes is counted. */
 export class TranslationClock implements SessionClock {
-  readonly isMeteredHere = false
-  readonly isIdle = false
+  readonly joinsMeteredSession = false
+  readonly isMeteredElsewhere = false
   readonly session = null
   readonly bytesPerMs = PCM_BYTES_PER_MS
-  /** It is counted when it is sent. */
-  readonly untoldMs = 0
+  /** Audio is counted when it is sent. */
+  readonly unreportedMs = 0
   #passed = NOTHING
 
   get isDue(): boolean {
@@ -206,7 +211,7 @@ export class TranslationClock implements SessionClock {
     this.#passed = { ...this.#passed, audioInMs: this.#passed.audioInMs + ms }
   }
 
-  said({ type, deltaBytes }: SessionEvent): void {
+  observe({ type, deltaBytes }: SessionEvent): void {
     const { audioOutMs, heardChars, writtenChars } = this.#passed
     if (isSound(type))
       this.#passed = { ...this.#passed, audioOutMs: audioOutMs + soundMs(deltaBytes, PCM_BYTES_PER_MS) }
@@ -224,7 +229,7 @@ export class TranslationClock implements SessionClock {
 
   paused(): void {}
 
-  takenOver = () => {}
+  onTakenOver = () => {}
 
   end(): void {}
 }

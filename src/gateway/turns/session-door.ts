@@ -8,32 +8,32 @@ import { checkKey } from '../admit.ts'
 import type { PlannedCall } from '../call.ts'
 import type { Gateway } from '../gateway.ts'
 import { explainThrown } from '../refusals.ts'
-import { type Foreseen, planForeseen, type RefusedAdvance } from './advance-hold.ts'
+import { type Foreseen, planForeseen, type RefusedHold } from './advance-hold.ts'
 import { type MeteredSocket, refusedBy, type Verdict } from './socket-meter.ts'
 import { refuseTurn } from './turn-call.ts'
 
 export type ClientEvent = SessionMessage & { readonly kind: 'event' }
 
-/** Messages that bring sound and nothing else. */
+/** Messages that contain audio and nothing else. */
 const SOUND_ONLY = /(?:^|\.)input_audio(?:_buffer)?\.append$/
 
-/** Of what a message brings, all that is not sound. */
-export function wordBytes({ type, audioBytes }: ClientEvent, payload: Buffer): number {
+/** All bytes of a message that are not audio. */
+export function textBytesOf({ type, audioBytes }: ClientEvent, payload: Buffer): number {
   return SOUND_ONLY.test(type ?? '') ? 0 : payload.length - audioBytes
 }
 
-/** How a session ends: it was us who stopped, or upstream. */
+/** How a session ends: the gateway has stopped to read, or upstream to send. */
 export type Cut = CallEnd & { readonly kind: 'abandoned' | 'cut' }
 
 interface SessionParts {
-  /** While it is being had, nothing of the client's goes upstream. */
+  /** What messages of the client have to wait for. */
   pending(): Promise<unknown> | null
-  /** What is refused is recorded as this. */
+  /** A message that is refused is recorded as this turn. */
   foreseen(): Foreseen
   decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict>
 }
 
-/** What messages of a session pass on their way upstream: Realtime, Live and translations have it in common. */
+/** Judges the messages of a session on their way upstream, as far as Realtime, Live and translations have it in common. */
 export class SessionDoor {
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
@@ -52,9 +52,9 @@ export class SessionDoor {
     return this.#isOver
   }
 
-  /** The client is gone, or is being told to go. */
-  get isLeft(): boolean {
-    return this.#socket?.isLeft() === true
+  /** The client has left, or is being closed. */
+  get hasClientLeft(): boolean {
+    return this.#socket?.hasClientLeft() === true
   }
 
   start(socket: MeteredSocket): void {
@@ -74,16 +74,16 @@ export class SessionDoor {
     return this.#decide(read, payload)
   }
 
-  /** Nothing more can be held. What runs with a key that was revoked goes to its end. */
-  close({ refusal, requestId }: RefusedAdvance): void {
+  /** There can be no hold any more, so the socket closes; with a revoked key when its last turn has ended. */
+  close({ refusal, requestId }: RefusedHold): void {
     if (!this.#isRefused) this.#socket?.refuse(refusal, { requestId, streamId: null, eventId: null })
     this.#isRefused = true
     if (refusal.code === 'invalid_api_key') this.#socket?.revoked()
     else this.#socket?.close(1008, refusal.message)
   }
 
-  /** Null: the key is in force and, where it is asked for, has something left to pay with. */
-  async refuseKey(paid: boolean): Promise<RefusedAdvance | null> {
+  /** Null: the key is in force, and where `paid`, has something left to pay with. */
+  async refuseKey(paid: boolean): Promise<RefusedHold | null> {
     const { digest, exchange } = this.#handshake
     const { requestId } = exchange
     try {
@@ -95,13 +95,13 @@ export class SessionDoor {
     }
   }
 
-  /** `mayCost`: though nothing runs, upstream may say what something has cost. */
+  /** `mayCost`: though no turn runs, upstream may still state a usage. */
   readOnMs(running: number, mayCost = false): number {
     if (running > 0 && this.#gateway.onLeave === 'finish') return limits.finishMs
     return running > 0 || mayCost ? limits.readOnMs : 0
   }
 
-  /** Null: it has ended before. */
+  /** Null: the session has ended before. */
   end(abandoned: boolean): Cut | null {
     if (this.#isOver) return null
     this.#isOver = true
@@ -112,9 +112,9 @@ export class SessionDoor {
   async #decideLater(read: SessionMessage | Promise<SessionMessage>, payload: Buffer): Promise<Verdict> {
     const event = await read
     const { pending } = this.#parts
-    // What ends something need not wait.
+    // A cancel need not wait: it begins nothing.
     const ends = event.kind === 'event' && event.type === 'response.cancel'
-    for (let had = pending(); had !== null && !ends; had = pending()) await had.catch(() => {})
+    for (let wait = pending(); wait !== null && !ends; wait = pending()) await wait.catch(() => {})
     return this.#isOver ? { kind: 'dropped' } : await this.#decide(event, payload)
   }
 

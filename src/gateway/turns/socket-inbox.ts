@@ -6,7 +6,7 @@ import type { RefusedTurn, Verdict } from './socket-meter.ts'
 
 interface InboxParts {
   readonly messages: MessageReader
-  /** The client compresses with context takeover: what follows a message that is left out could not be read. */
+  /** The client compresses with context takeover: upstream could not read what follows a message that is left out. */
   readonly keepsContext: boolean
   judge(message: Message): Verdict | Promise<Verdict>
   forward(wires: readonly Buffer[]): void
@@ -16,9 +16,9 @@ interface InboxParts {
   revoked(): void
   /** The client's close frame, when its turn has come. */
   clientCloses(part: FramePart): void
-  /** There may be room for more, or not any more. */
+  /** There may be room for more messages, or no room any more. */
   flowChanged(): void
-  /** Waits for a turn to decode what may be large. Null: the client has left by then. */
+  /** Waits for a turn to decode a message that may be large. Null: the client has left by then. */
   decode<T>(work: () => Promise<T>): Promise<T | null>
   takeMemory(bytes: number): boolean
   giveMemoryBack(bytes: number): void
@@ -31,7 +31,7 @@ type Waiting =
 /** Memory is taken in steps of this size, and none for messages below it. */
 const MEMORY_STEP_BYTES = 64 * 1024
 
-/** Parts that are kept as they came. Beyond it they are put together: a fragment of one byte costs some hundred. */
+/** Parts of a message that are kept as they came. More are joined: a fragment of one byte costs some hundred. */
 const PARTS_MAX = 256
 
 /** Up to here a message is inflated without waiting for a turn: it becomes a thousand times as large at most. */
@@ -42,7 +42,7 @@ const DROPPED: Verdict = { kind: 'dropped' }
 /** Messages of the client in their order, each held until it is whole and judged. */
 export class SocketInbox {
   readonly #parts: InboxParts
-  /** Of the message that is arriving: those that were put together, and the last ones. */
+  /** Parts of the message that is arriving: those that were joined, and those since. */
   #packed: FramePart[] = []
   #loose: FramePart[] = []
   #arrivedBytes = 0
@@ -62,7 +62,7 @@ export class SocketInbox {
     return this.#isBusy
   }
 
-  /** What is behind the message at hand can wait in the kernel. */
+  /** Messages behind the one that is being judged can wait in the kernel's buffers. */
   get isFull(): boolean {
     const { socketAheadBytesMax, socketAheadMessagesMax } = limits
     if (!this.#isBusy && !this.#isHeld) return false
@@ -80,12 +80,12 @@ export class SocketInbox {
     if (!this.#isBusy) this.#work()
   }
 
-  /** Nothing more is judged. A close is, so that its client need not wait. */
+  /** No more messages are judged. A close frame is passed on, so that its client need not wait. */
   hold(): void {
     this.#isHeld = true
   }
 
-  /** Nothing that waits goes any more. */
+  /** No message that waits is sent any more. */
   stop(): void {
     this.#isStopped = true
     this.#waiting.length = 0
@@ -99,7 +99,7 @@ export class SocketInbox {
     this.#giveBack(0)
   }
 
-  /** False: the message is not whole, or is too much. */
+  /** False: the message is not whole, or too large. */
   #keep(part: FramePart): boolean {
     this.#loose.push(part)
     this.#arrivedBytes += part.wire.length
@@ -125,7 +125,7 @@ export class SocketInbox {
     return part.endsMessage
   }
 
-  /** Takes memory for all that waits, twice since it is kept masked and unmasked, and for so many bytes besides. */
+  /** Takes memory for all waiting messages, twice since they are kept masked and unmasked, and for so many bytes besides. */
   #takeFor(moreBytes: number): boolean {
     const neededBytes = 2 * (this.#waitingBytes + this.#arrivedBytes) + moreBytes
     while (neededBytes - this.#takenBytes > MEMORY_STEP_BYTES) {
@@ -145,7 +145,7 @@ export class SocketInbox {
     }
   }
 
-  /** One after the other, and without a pause where nothing has to be waited for. */
+  /** Judges the waiting messages one after the other, synchronously where verdicts are. */
   #work(): void {
     for (let next = this.#waiting[0]; next !== undefined && !this.#isStopped; next = this.#waiting[0]) {
       if (next.kind === 'close') {
@@ -178,7 +178,7 @@ export class SocketInbox {
     )
   }
 
-  /** It is put together when its turn has come: what waits is not inflated. */
+  /** A message is joined and inflated when its turn has come, and not while it waits. */
   #read({ parts, bytes }: Waiting & { kind: 'message' }): Message | Promise<Message | null> {
     const read = () => {
       let message: Message | Promise<Message> | null = null
@@ -228,7 +228,7 @@ export class SocketInbox {
 
 const UNREADABLE: Message = { kind: 'unreadable', why: 'not_inflatable' }
 
-/** Parts of one message as one. */
+/** Parts of a message as one part. */
 function joined(parts: readonly FramePart[], last: FramePart): FramePart {
   return {
     ...last,

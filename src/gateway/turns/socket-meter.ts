@@ -1,70 +1,70 @@
 import type { Denial, Refusal } from '../../kernel/errors.ts'
 import type { Message } from '../../sockets/message-reader.ts'
 
-/** What becomes of a message of the client's. */
+/** What becomes of a message of the client. */
 export type Verdict =
   | {
       readonly kind: 'pass'
-      /** It was forwarded. */
+      /** Called when the message was forwarded. */
       readonly sent?: () => void
-      /** It will not be: the client or upstream is gone. */
+      /** Called when it will not be: the client or upstream is gone. */
       readonly unsent?: () => void
     }
   | {
       readonly kind: 'refused'
       readonly refusal: Refusal
       readonly about: RefusedTurn
-      /** The socket closes with it. */
+      /** The socket closes with the refusal. */
       readonly closes?: true
     }
-  /** The client has left meanwhile. */
+  /** The client has left before there was a verdict. */
   | { readonly kind: 'dropped' }
 
 export interface RefusedTurn {
   readonly requestId: string
-  /** Of the lane that it was for. */
+  /** The id of the lane, on sockets that have lanes. */
   readonly streamId: string | null
-  /** Of the client's message, where messages have ids. */
+  /** The id of the client's message, on sockets whose messages have ids. */
   readonly eventId?: string | null
 }
 
-/** A handshake that does not go. */
-export type Unopened = ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
+/** Why a handshake is not sent upstream. */
+export type UnopenedHandshake = ({ readonly kind: 'refused' } & Denial) | { readonly kind: 'client_left' }
 
-/** What a meter may have its socket do. */
+/** The socket, as far as its meter acts on it. */
 export interface MeteredSocket {
-  /** The client is gone, or is being told to go. */
-  isLeft(): boolean
+  /** The client has left, or is being closed. */
+  hasClientLeft(): boolean
   close(code: number, reason: string): void
   refuse(refusal: Refusal, about: RefusedTurn): void
-  /** The key is not in force any more: it closes with the last turn. */
+  /** The key is not in force any more: the socket closes with the last turn. */
   revoked(): void
-  /** A turn is over, or will not begin. */
+  /** A turn is over, or no longer expected to begin. */
   turnEnded(): void
 }
 
-/** Knows what the messages of one kind of socket mean: which of them begin turns, and what these have used. */
+/** Knows what the messages of one kind of socket mean: which of them begin turns, and what the turns have used. */
 export interface SocketMeter {
   /** Turns under way. */
   readonly running: number
-  /** Upstream may begin a turn that no message asks for. */
-  readonly beginsByItself: boolean
-  /** Has what must be held before the handshake goes. Null: it may go. */
-  open?(): Promise<Unopened | null>
+  /** Upstream may begin a turn that no message requests. */
+  readonly upstreamStartsTurns: boolean
+  /** Acquires the holds that the handshake needs before it goes upstream. Null: it may go. */
+  open?(): Promise<UnopenedHandshake | null>
   start(socket: MeteredSocket): void
-  /** Whether a message of the client's may go. They come one after the other. */
+  /** Whether a message of the client may go upstream. Messages are judged one after the other. */
   judge(message: Message): Verdict | Promise<Verdict>
-  /** A message of upstream's, which has been passed on. */
+  /** Sees a message of upstream that has been passed on. */
   observe(payload: Buffer): void
   /** Upstream is not read. `isSlow`: because the client does not read. */
   paused(isPaused: boolean, isSlow: boolean): void
-  /** How long upstream is worth reading now that the client is gone. */
+  /** How long upstream is read on when the client has left. */
   readOnMs(): number
-  /** Nothing more is observed. `abandoned`: it was us who stopped. Resolves when all turns are settled. */
+  /** Nothing more is observed. `abandoned`: the gateway stops, and not upstream. Resolves when all turns are settled. */
   end(abandoned: boolean): Promise<void>
 }
 
-/** A message of a session that is refused: `eventId` is the client's own of it. */
+/** The verdict on a message that is refused. `eventId`: the id that the client gave it. */
 export function refusedBy(
   { refusal, requestId }: { readonly refusal: Refusal; readonly requestId: string },
   eventId: string | null,

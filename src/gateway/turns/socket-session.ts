@@ -14,7 +14,7 @@ const CLOSE = { policy: 1008, failed: 1011, restart: 1012 } as const
 const RESTARTING = 'The gateway is restarting.'
 const REVOKED = 'The API key is not in force any more.'
 
-/** What is read at once where messages may be short. */
+/** How much is read at once between frames, where messages may be short. */
 const PIECE_BYTES = 4 * 1024
 
 interface SessionParts {
@@ -22,7 +22,7 @@ interface SessionParts {
   readonly upstream: RawConnection
   readonly extensions: Extensions | null
   readonly meter: SocketMeter
-  /** Waits for a turn to decode a message of the client's. Null: it has left by then. */
+  /** Waits for a turn to decode a message of the client. Null: the client has left by then. */
   decode<T>(work: () => Promise<T>): Promise<T | null>
   /** Takes and gives back memory for messages that wait; false where there is none. */
   takeMemory(bytes: number): boolean
@@ -50,13 +50,13 @@ export class SocketSession {
   readonly #inbox: SocketInbox
   readonly #fromClient: FrameReader
   readonly #fromUpstream: FrameReader
-  readonly #seen: MessageReader
+  readonly #upstreamMessages: MessageReader
   #resolveEnded = () => {}
-  /** What has come of the client's and was not read yet. */
-  #unread: Buffer = Buffer.alloc(0)
-  /** Text of our own for the client, that waits for the end of a message of upstream's. */
+  /** Bytes of the client that are not split into frames yet. */
+  #clientBytes: Buffer = Buffer.alloc(0)
+  /** Messages of the gateway for the client, which wait for the end of a message of upstream. */
   #notices: Buffer[] = []
-  /** The close frame that the client is to get, and nothing after it. */
+  /** The close frame for the client, after which nothing is written. */
   #closing: Buffer | null = null
   #isClientGone = false
   #isUpstreamClosing = false
@@ -66,19 +66,19 @@ export class SocketSession {
   #isOver = false
   #isSettled = false
   #isClientFull = false
-  /** And does not read what we have to say. */
-  #isDeaf = false
+  /** The client does not read the gateway's own messages. */
+  #areNoticesBlocked = false
   #isUpstreamFull = false
-  /** Upstream is not read, and whether that is because the client does not read. */
+  /** Upstream is not read; `#isSlow`: because the client does not read. */
   #isPaused = false
   #isSlow = false
-  /** The client has left without having read, so that upstream was not read either: what it has begun meanwhile is to be seen. */
+  /** The client has left without having read, so that upstream was not read either. Turns that it has begun meanwhile are to be seen. */
   #isCatchingUp = false
-  /** Compressed messages are read later than they come: how often that is waited for. */
-  #behind = 0
-  #looking: Promise<void> | null = null
+  /** How many reads of compressed messages upstream waits for. */
+  #decodesPending = 0
+  #observing: Promise<void> | null = null
   #leaveTimer: NodeJS.Timeout | null = null
-  /** The stall of a client that does not read. */
+  /** Since when a client that does not read has stalled. */
   #hasDrained = false
   #takenSinceMs = 0
   #isDraining = false
@@ -93,7 +93,7 @@ export class SocketSession {
     this.#fromClient = new FrameReader({ from: 'client', compression: extensions !== null })
     this.#fromUpstream = new FrameReader({ from: 'server', compression: extensions !== null })
     const messageBytesMax = limits.socketMessageBytesMax
-    this.#seen = new MessageReader({ inflate: extensions?.server ?? null, messageBytesMax })
+    this.#upstreamMessages = new MessageReader({ inflate: extensions?.server ?? null, messageBytesMax })
     this.#inbox = new SocketInbox({
       messages: new MessageReader({ inflate: extensions?.client ?? null, messageBytesMax }),
       keepsContext: extensions?.client.contextTakeover ?? false,
@@ -118,7 +118,7 @@ export class SocketSession {
 
   start(): void {
     this.#meter.start({
-      isLeft: () => (this.#isClientGone || this.#closing !== null) && !this.#isCatchingUp,
+      hasClientLeft: () => (this.#isClientGone || this.#closing !== null) && !this.#isCatchingUp,
       close: (code, reason) => this.close(code, reason),
       refuse: (refusal, about) => this.#tell(this.#parts.errorEvent(refusal, about)),
       revoked: () => this.revoked(),
@@ -137,27 +137,27 @@ export class SocketSession {
       drained: () => {
         this.#isClientFull = false
         this.#hasDrained = true
-        this.#isDeaf = false
+        this.#areNoticesBlocked = false
         this.#flow()
       },
       closed: () => this.#clientClosed(),
     })
   }
 
-  /** Nothing more begins; it closes with the last turn. */
+  /** No more turns begin, and the socket closes with the last one. */
   drain(): void {
     this.#isDraining = true
     this.#inbox.hold()
     this.#closeIfIdle()
   }
 
-  /** Closes it for a restart. How many turns are cut by it. */
+  /** Closes the socket for a restart. Returns how many turns are cut. */
   restart(): number {
     this.close(CLOSE.restart, RESTARTING)
     return this.#meter.running
   }
 
-  /** The key is not in force any more. No turn is admitted in any case; the socket closes with the last one. */
+  /** The key is not in force any more, so that no turn is admitted. The socket closes with the last one. */
   revoked(): void {
     this.#isRevoked = true
     this.#inbox.hold()
@@ -165,41 +165,41 @@ export class SocketSession {
   }
 
   checkTime(nowMs: number): void {
-    // To take a byte now and then is not to read: while all else waits, upstream is not seen.
+    // A client that takes a byte now and then does not read: upstream is not seen while the rest waits.
     if (this.#client.bytesWaiting === 0 || this.#hasDrained) this.#takenSinceMs = nowMs
     this.#hasDrained = false
     if (nowMs - this.#takenSinceMs >= limits.replyStallTimeoutMs) this.#client.destroy()
-    // That its last turn ends would not be seen.
+    // The end of the last turn would not be seen behind a client that does not read.
     if (this.#isRevoked && this.#isClientFull) this.close(CLOSE.policy, REVOKED)
   }
 
-  /** Tells the client why, and parts. Turns under way are billed as if it had left. */
+  /** Closes the socket with a code and a reason. Turns under way are billed as if the client had left. */
   close(code: number, reason: string): void {
     if (this.#closing !== null || this.#isClientGone) return
     this.#closing = closeFrame(code, reason, false)
     this.#inbox.stop()
     this.#writeNotices()
-    // In the middle of a frame of upstream's there is no place for it, and the rest may never come.
+    // The close frame cannot be written in the middle of a frame of upstream, whose rest may never come.
     if (!this.#isClientGone) setTimeout(() => this.#client.destroy(), limits.socketCloseMs).unref()
     this.#leave()
   }
 
   #clientSent(chunk: Borrowed): void {
     const bytes = copyIfBorrowed(chunk)
-    this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes])
+    this.#clientBytes = this.#clientBytes.length === 0 ? bytes : Buffer.concat([this.#clientBytes, bytes])
     this.#readClient()
     this.#flow()
   }
 
-  /** As far as there is room. Between frames little is read at once: it may be thousands of messages. */
+  /** Splits bytes of the client into frames as far as there is room. Between frames a piece may be thousands of messages. */
   #readClient(): void {
-    while (this.#unread.length > 0 && !this.#inbox.isFull && this.#closing === null) {
+    while (this.#clientBytes.length > 0 && !this.#inbox.isFull && this.#closing === null) {
       const isWithin = !this.#fromClient.isBetweenFrames && !this.#inbox.isBusy
-      const piece = isWithin ? this.#unread : this.#unread.subarray(0, PIECE_BYTES)
-      this.#unread = this.#unread.subarray(piece.length)
+      const piece = isWithin ? this.#clientBytes : this.#clientBytes.subarray(0, PIECE_BYTES)
+      this.#clientBytes = this.#clientBytes.subarray(piece.length)
       const violation = this.#fromClient.read(piece, (part) => {
         if (this.#isUpstreamClosing) this.#sendClosing(part)
-        // Where a close waits its turn, what is behind it may wait as well.
+        // A close keeps its place behind messages that wait; other control frames do not wait.
         else if (part.kind === 'data' || part.opcode === OPCODE.close) this.#inbox.take(part)
         else this.#sendUpstream([part.wire])
       })
@@ -207,12 +207,12 @@ export class SocketSession {
     }
   }
 
-  /** Upstream waits until what it has sent compressed is read. */
+  /** Upstream is not read on before its compressed messages are. */
   #waitFor(caughtUp: Promise<void> | null): void {
     if (caughtUp === null) return
-    this.#behind += 1
+    this.#decodesPending += 1
     caughtUp.finally(() => {
-      this.#behind -= 1
+      this.#decodesPending -= 1
       this.#flow()
     })
   }
@@ -223,7 +223,7 @@ export class SocketSession {
     this.#flow()
   }
 
-  /** What of the client's goes upstream at the end of a socket. */
+  /** Passes on a frame of the client when upstream, or the client itself, closes the socket. */
   #sendClosing({ opcode, wire }: FramePart): void {
     if (opcode === OPCODE.close) this.#isCloseSent = true
     this.#sendUpstream([wire])
@@ -235,21 +235,21 @@ export class SocketSession {
     if (this.#passWhole(bytes)) return
     const parts: FramePart[] = []
     const violation = this.#fromUpstream.read(bytes, (part) => parts.push(part))
-    // Mostly there is one, and what is corked takes a longer way through Node.
+    // Mostly there is one part, and corked writes take a longer way through Node.
     const isCorked = parts.length > 1
     if (isCorked) this.#client.cork()
     for (const part of parts) this.#passOn(part)
     if (isCorked) this.#client.uncork()
     for (const part of parts) {
-      if (part.kind === 'data') this.#look(part)
+      if (part.kind === 'data') this.#observePart(part)
       else if (part.opcode === OPCODE.close) this.#upstreamCloses()
     }
     if (violation !== null) this.#upstreamFailed(`upstream broke the protocol: ${violation.reason}`)
-    this.#waitFor(this.#seen.caughtUp())
+    this.#waitFor(this.#upstreamMessages.caughtUp())
     this.#flow()
   }
 
-  /** The short way of what is a message and nothing else. Between messages nothing of our own waits to be written. */
+  /** The short way for a chunk that is one whole message. Between messages no notice waits to be written. */
   #passWhole(bytes: Buffer): boolean {
     if (this.#parts.extensions !== null || this.#isClientGone) return false
     const payloadAt = this.#fromUpstream.wholeText(bytes)
@@ -273,30 +273,30 @@ export class SocketSession {
     else if (part.endsFrame && this.#closing !== null) this.#writeClose()
   }
 
-  /** The meter sees a message when it is whole. */
-  #look(part: FramePart): void {
-    const message = this.#seen.push(part)
+  /** Shows the meter a message when it is whole. */
+  #observePart(part: FramePart): void {
+    const message = this.#upstreamMessages.push(part)
     if (message === null) return
-    if (!(message instanceof Promise) && this.#looking === null) {
+    if (!(message instanceof Promise) && this.#observing === null) {
       this.#observe(message)
       return
     }
-    const looking = (this.#looking ?? Promise.resolve())
+    const looking = (this.#observing ?? Promise.resolve())
       .then(() => message)
       .then((read) => {
-        if (this.#looking === looking) this.#looking = null
+        if (this.#observing === looking) this.#observing = null
         this.#observe(read)
       })
-    this.#looking = looking
+    this.#observing = looking
   }
 
   #observe(message: Message): void {
-    // What cannot be read may have been the figures, or the beginning of a turn.
+    // A message that cannot be read may have stated the usage, or begun a turn.
     if (message.kind === 'unreadable') this.#upstreamFailed('a message of upstream could not be read')
     else this.#meter.observe(message.payload)
   }
 
-  /** Upstream is not worth trusting any more. What it was paid for until now is counted. */
+  /** Upstream cannot be followed any more. Its turns are billed as observed until now. */
   #upstreamFailed(reason: string): void {
     if (this.#isOver) return
     this.#finish(false)
@@ -310,14 +310,14 @@ export class SocketSession {
     this.#flow()
   }
 
-  /** `isBetween`: the reader may be further already than what was written. */
+  /** `isBetween`: between messages by what was written; the reader may be further. */
   #writeNotices(isBetween = this.#fromUpstream.isBetweenMessages): void {
     if (this.#isClientGone) return
     if (isBetween) {
       for (const notice of this.#notices.splice(0)) {
         if (this.#client.write(notice)) continue
         this.#isClientFull = true
-        this.#isDeaf = true
+        this.#areNoticesBlocked = true
       }
     }
     if (isBetween || this.#fromUpstream.isBetweenFrames) this.#writeClose()
@@ -332,15 +332,15 @@ export class SocketSession {
 
   /** Back-pressure both ways. */
   #flow(): void {
-    // What is refused is answered, so that a client that does not read that is not read either.
-    const isDeaf = this.#isDeaf || this.#notices.length > 0
-    const isAhead = this.#unread.length > 0 || this.#inbox.isFull || this.#isUpstreamFull
+    // Each refusal is answered, so a client that does not read the answers is not read either.
+    const isBlocked = this.#areNoticesBlocked || this.#notices.length > 0
+    const isAhead = this.#clientBytes.length > 0 || this.#inbox.isFull || this.#isUpstreamFull
     const isSlow = this.#isClientFull && !this.#isClientGone
-    // Nor is one that lets upstream wait: what its messages have upstream begin would not be seen.
-    const isUnseen = isSlow && this.#meter.beginsByItself
-    if (!this.#isClientGone && (isAhead || isDeaf || isUnseen)) this.#client.pause()
+    // Nor is a client that lets upstream wait: turns that its messages begin would not be seen.
+    const isUnseen = isSlow && this.#meter.upstreamStartsTurns
+    if (!this.#isClientGone && (isAhead || isBlocked || isUnseen)) this.#client.pause()
     else this.#client.resume()
-    const isPaused = isSlow || this.#behind > 0
+    const isPaused = isSlow || this.#decodesPending > 0
     if (isPaused === this.#isPaused && isSlow === this.#isSlow) return
     this.#isPaused = isPaused
     this.#isSlow = isSlow
@@ -349,10 +349,10 @@ export class SocketSession {
     this.#meter.paused(isPaused, isSlow)
   }
 
-  /** Its close frame had its turn: all that it sent before is upstream, or refused. */
+  /** The close frame of the client has its turn: all messages before it were sent upstream, or refused. */
   #clientCloses(part: FramePart): void {
     const { payload } = part
-    // Upstream would stop to work, and to say what that took. The client is answered here instead.
+    // With the close frame upstream would stop, and state no usage. The client is answered here instead.
     const mayCost = this.#isClientFull || this.#meter.running > 0 || this.#meter.readOnMs() > 0
     if (mayCost) this.close(payload.length < 2 ? 1000 : payload.readUInt16BE(0), '')
     else {
@@ -379,7 +379,7 @@ export class SocketSession {
     this.#endIfOver()
   }
 
-  /** The client is gone or is being told to go. Upstream is read on for as long as that is worth for the bill. */
+  /** The client has left, or is being closed. Upstream is read on as long as the bill needs it. */
   #leave(): void {
     if (this.#isUpstreamGone || this.#isCatchingUp) return
     const isBehind = this.#isClientFull
@@ -408,7 +408,7 @@ export class SocketSession {
     this.#finish(true)
   }
 
-  /** It says nothing more. What the client still says is its answer to that. */
+  /** Upstream sends nothing more, and the client answers its close frame. */
   #upstreamCloses(): void {
     this.#isUpstreamClosing = true
     this.#inbox.stop()
@@ -417,7 +417,7 @@ export class SocketSession {
   }
 
   #finishWhenRead(): void {
-    const read = this.#looking ?? Promise.resolve()
+    const read = this.#observing ?? Promise.resolve()
     read.then(() => this.#finish(false))
   }
 
@@ -430,13 +430,13 @@ export class SocketSession {
     this.#endIfOver()
   }
 
-  /** Nothing that upstream says is heard any more. `abandoned`: it was us who stopped. */
+  /** Ends the meter. `abandoned`: the gateway stops to read, and not upstream to send. */
   #finish(abandoned: boolean): void {
     if (this.#isOver) return
     this.#isOver = true
     const ended = this.#meter.end(abandoned).catch((error: unknown) => this.#parts.failed(error))
     ended.finally(() => {
-      this.#seen.dispose()
+      this.#upstreamMessages.dispose()
       this.#inbox.dispose()
       this.#isSettled = true
       this.#endIfOver()

@@ -16,57 +16,60 @@ import type { Gateway } from '../gateway.ts'
 import {
   AdvanceHold,
   type Foreseen,
-  goesBy,
-  mayGoBy,
   planForeseen,
-  type RefusedAdvance,
+  type RefusedHold,
+  withAlternative,
+  withModel,
 } from './advance-hold.ts'
 import { DelegatedResponses } from './delegated-responses.ts'
 import type { SessionClock, SessionModels } from './session-clocks.ts'
-import { type ClientEvent, SessionDoor, wordBytes } from './session-door.ts'
+import { type ClientEvent, SessionDoor, textBytesOf } from './session-door.ts'
 import { type MeteredSocket, refusedBy, type SocketMeter, type Verdict } from './socket-meter.ts'
 import { admitTurn, type TurnCall, TurnSettlements, withoutHold } from './turn-call.ts'
 
 const PASS: Verdict = { kind: 'pass' }
 
 /**
- * A session that is paid by the time it lasts: Live and translations. A minute is held in advance; when it is used up it is a
- * call, and nothing of the client's goes before the next one is held.
+ * The turns of a session that is paid by the time: Live and translations. Each minute is a call with a hold in advance, and
+ * messages of the client wait until the next minute is held for.
  */
 export class TimedTurns implements SocketMeter {
-  readonly beginsByItself: boolean
+  readonly upstreamStartsTurns: boolean
   readonly #handshake: PlannedCall
   readonly #gateway: Gateway
   readonly #door: SessionDoor
   readonly #clock: SessionClock
-  /** What it was for when something was last held. */
-  #last: Foreseen
+  /** What the hold was for when there was one last. */
+  #lastForeseen: Foreseen
   readonly #advance: AdvanceHold
-  /** For what was sent and is not counted yet, beyond the first minute. */
-  readonly #ahead: TurnCall[] = []
+  /** Holds for audio that was sent ahead of what upstream has reported, one for each minute beyond the first. */
+  readonly #aheadHolds: TurnCall[] = []
   readonly #settlements: TurnSettlements
   readonly #delegated: DelegatedResponses
-  /** Another socket meters it. */
-  #isResting = false
+  /** Another socket meters the session. */
+  #isSuspended = false
   #modelShown: string | null = null
-  /** Undefined: one was asked for, and upstream has not said whether it takes it. */
+  /** Undefined: the client has asked for a transcription model, and upstream has not shown whether it accepts it. */
   #transcriptionShown: SessionSettings['transcription'] = null
 
   constructor(handshake: PlannedCall, gateway: Gateway, foreseen: Foreseen, clock: SessionClock) {
     this.#handshake = handshake
     this.#gateway = gateway
     this.#clock = clock
-    clock.takenOver = () => this.#rest()
-    this.#last = foreseen
-    // A translation is counted as it is sent.
-    this.beginsByItself = foreseen.kind === 'live'
+    clock.onTakenOver = () => this.#suspend()
+    this.#lastForeseen = foreseen
+    // In a translation upstream does nothing but with the audio that is sent.
+    this.upstreamStartsTurns = foreseen.kind === 'live'
     this.#door = new SessionDoor(handshake, gateway, {
       pending: () =>
-        this.#advance.pending ?? this.#delegated.pending ?? this.#advance.late ?? this.#delegated.late,
+        this.#advance.pending ??
+        this.#delegated.pending ??
+        this.#advance.lateAdmission ??
+        this.#delegated.lateAdmission,
       foreseen: () => this.#foreseen,
       decide: (event, payload) => this.#decide(event, payload),
     })
-    const closing = (refused: RefusedAdvance) => this.#door.close(refused)
+    const closing = (refused: RefusedHold) => this.#door.close(refused)
     this.#advance = new AdvanceHold(handshake, gateway, foreseen, closing)
     const onEach = () => this.#door.turnEnded()
     this.#settlements = new TurnSettlements(handshake.exchange.requestId, gateway, onEach)
@@ -78,14 +81,14 @@ export class TimedTurns implements SocketMeter {
     return this.#delegated.running
   }
 
-  /** One that is attached to a session that is paid for here already holds nothing: it could wait for that very session. */
+  /** A socket that attaches to a session which is metered here holds nothing: its admission could wait for that very session. */
   async open() {
-    if (!this.#clock.isMeteredHere) return await this.#advance.open()
+    if (!this.#clock.joinsMeteredSession) return await this.#advance.open()
     const planned = withoutHold(planForeseen(this.#foreseen, this.#gateway))
     const admitted = await admitTurn(this.#handshake, planned, this.#gateway, { isRecorded: false })
     if (admitted.kind !== 'admitted') return admitted
     await admitted.turn.release()
-    this.#rest()
+    this.#suspend()
     return null
   }
 
@@ -101,16 +104,16 @@ export class TimedTurns implements SocketMeter {
     if (this.#door.isOver) return
     const event = sessionEvent(payload)
     if (event === null) return
-    this.#clock.said(event)
+    this.#clock.observe(event)
     if (this.#clock.session !== null) this.#delegated.join(this.#clock.session)
-    if (event.session !== null) this.#shown(event.session)
-    if (this.#clock.isIdle) this.#rest()
-    else if (this.#isResting) this.#resume()
-    if (!isSound(event.type)) this.#delegated.came(event.deltaBytes)
+    if (event.session !== null) this.#applySettings(event.session)
+    if (this.#clock.isMeteredElsewhere) this.#suspend()
+    else if (this.#isSuspended) this.#resume()
+    if (!isSound(event.type)) this.#delegated.addContext(event.deltaBytes)
     if (event.type === 'error') this.#delegated.failed(event.aboutEventId)
-    this.#delegated.observe(event, payload, this.#clock.isIdle)
+    this.#delegated.observe(event, payload, this.#clock.isMeteredElsewhere)
     this.#settleIfDue(event)
-    this.#giveAheadBack()
+    this.#releaseAhead()
   }
 
   paused(isPaused: boolean, isSlow: boolean): void {
@@ -126,7 +129,7 @@ export class TimedTurns implements SocketMeter {
     const cut = this.#door.end(abandoned)
     if (cut !== null) {
       this.#delegated.end(cut)
-      this.#giveAheadBack()
+      this.#releaseAhead()
       this.#settlements.add(this.#settleLast(cut))
     }
     await this.#settlements.done()
@@ -146,64 +149,64 @@ export class TimedTurns implements SocketMeter {
 
   #decide(event: ClientEvent, payload: Buffer): Verdict | Promise<Verdict> {
     const { type, session, eventId, audioBytes } = event
-    this.#delegated.came(wordBytes(event, payload))
-    const kind = this.#last.kind === 'live' ? delegatedBy(type) : null
+    this.#delegated.addContext(textBytesOf(event, payload))
+    const kind = this.#lastForeseen.kind === 'live' ? delegatedBy(type) : null
     if (kind !== null) return this.#delegated.ask(kind, event.response.model, eventId)
     if (session !== null) return this.#change(this.#changedBy(session), session.delegates, eventId)
     if (audioBytes === 0) return PASS
     const sent = () => {
       this.#clock.sent(audioBytes)
       this.#settleIfDue(null)
-      this.#giveAheadBack()
+      this.#releaseAhead()
     }
     const ms = soundMs(audioBytes, this.#clock.bytesPerMs)
-    const passed: Verdict = { kind: 'pass', sent }
-    return this.#clock.untoldMs + ms <= this.#heldMs ? passed : this.#holdAhead(ms, eventId, passed)
+    const pass: Verdict = { kind: 'pass', sent }
+    return this.#clock.unreportedMs + ms <= this.#heldMs ? pass : this.#holdAhead(ms, eventId, pass)
   }
 
   get #heldMs(): number {
-    return ADVANCE_MS * (1 + this.#ahead.length)
+    return ADVANCE_MS * (1 + this.#aheadHolds.length)
   }
 
-  /** A hold for each minute: one for all of them would be had while anything is left, however many they are. */
-  async #holdAhead(ms: number, eventId: string | null, passed: Verdict): Promise<Verdict> {
-    while (this.#clock.untoldMs + ms > this.#heldMs) {
+  /** Each minute has a hold of its own: a single hold of any size is admitted while anything is left under the cap. */
+  async #holdAhead(ms: number, eventId: string | null, pass: Verdict): Promise<Verdict> {
+    while (this.#clock.unreportedMs + ms > this.#heldMs) {
       const planned = planForeseen({ ...this.#foreseen, model: this.#model }, this.#gateway)
-      // Behind the larger hold of this socket it might wait for ever.
-      const onHeld = () => void this.#delegated.standBack(asked)
-      const asked = admitTurn(this.#handshake, planned, this.#gateway, { onHeld })
-      const admitted = await asked
+      // The admission might wait for the larger hold of this very socket.
+      const onHeld = () => void this.#delegated.yieldTo(admitting)
+      const admitting = admitTurn(this.#handshake, planned, this.#gateway, { onHeld })
+      const admitted = await admitting
       if (admitted.kind === 'client_left') return { kind: 'dropped' }
       if (admitted.kind === 'refused') return refusedBy(admitted, eventId)
-      this.#ahead.push(admitted.turn)
+      this.#aheadHolds.push(admitted.turn)
       if (!this.#door.isOver) continue
-      this.#giveAheadBack()
+      this.#releaseAhead()
       return { kind: 'dropped' }
     }
-    return passed
+    return pass
   }
 
-  /** What is counted by now needs no hold of its own any more. */
-  #giveAheadBack(): void {
+  /** Audio that upstream has reported needs no hold of its own any more. */
+  #releaseAhead(): void {
     const { isOver } = this.#door
-    while (this.#ahead.length > 0 && (isOver || this.#clock.untoldMs <= this.#heldMs - ADVANCE_MS)) {
-      const turn = this.#ahead.pop()
+    while (this.#aheadHolds.length > 0 && (isOver || this.#clock.unreportedMs <= this.#heldMs - ADVANCE_MS)) {
+      const turn = this.#aheadHolds.pop()
       if (turn !== undefined) this.#settlements.add(turn.release())
     }
   }
 
-  /** Every model that takes part must be one that the key may use. */
+  /** What the hold has to be for with these settings, so that every model is checked; null where it is for that already. */
   #changedBy({ model, transcription }: SessionSettings): Foreseen | null {
     const { foreseen } = this.#advance
     if (foreseen === null) return null
-    const { others = [] } = foreseen
-    const wanted = model === undefined ? foreseen : mayGoBy(foreseen, model)
+    const { otherModels = [] } = foreseen
+    const wanted = model === undefined ? foreseen : withAlternative(foreseen, model)
     const named = transcription == null ? [] : [transcription.model]
     if (named.length > 0 && this.#transcriptionShown === null) this.#transcriptionShown = undefined
-    if (wanted === foreseen && named.every((name) => others.includes(name))) return null
-    const all = [...new Set([...others, ...named])]
+    if (wanted === foreseen && named.every((name) => otherModels.includes(name))) return null
+    const all = [...new Set([...otherModels, ...named])]
     const isFirst = foreseen.model === null && model !== undefined
-    return { ...(isFirst ? { ...foreseen, model } : wanted), others: all, isUnnamed: false }
+    return { ...(isFirst ? { ...foreseen, model } : wanted), otherModels: all, modelComesLater: false }
   }
 
   async #change(
@@ -224,49 +227,49 @@ export class TimedTurns implements SocketMeter {
     return refusedBy(refused, eventId)
   }
 
-  /** It comes first: behind the larger hold it might wait for ever. */
-  async #changeMinute(next: Foreseen): Promise<RefusedAdvance | null> {
+  /** The larger hold for delegates yields meanwhile: the admission of the minute might wait for it. */
+  async #changeMinute(next: Foreseen): Promise<RefusedHold | null> {
     const changed = Promise.withResolvers<void>()
-    await this.#delegated.standBack(changed.promise)
+    await this.#delegated.yieldTo(changed.promise)
     try {
-      return await this.#advance.change(next)
+      return await this.#advance.requestChange(next)
     } finally {
       changed.resolve()
       await this.#delegated.pending
     }
   }
 
-  #shown({ model, transcription, delegates }: SessionSettings): void {
+  #applySettings({ model, transcription, delegates }: SessionSettings): void {
     const before = this.#models
     this.#modelShown = model ?? this.#modelShown
     if (transcription !== undefined) this.#transcriptionShown = transcription
-    // What was used until now is paid for as it was used.
+    // The time until now is billed by the models until now.
     if (!isDeepStrictEqual(before, this.#models)) this.#settleUsed(before)
-    this.#delegated.learn(delegates)
+    this.#delegated.applyShown(delegates)
     const { foreseen } = this.#advance
-    if (foreseen === null || this.#clock.isIdle) return
-    if (model !== undefined && (foreseen.model === null || foreseen.instead?.includes(model)))
-      this.#advance.follow(goesBy(foreseen, model))
+    if (foreseen === null || this.#clock.isMeteredElsewhere) return
+    if (model !== undefined && (foreseen.model === null || foreseen.alternativeModels?.includes(model)))
+      this.#advance.applyChange(withModel(foreseen, model))
     this.#followDelegates()
   }
 
-  #rest(): void {
-    this.#isResting = true
+  #suspend(): void {
+    this.#isSuspended = true
     if (this.#advance.foreseen === null) return
-    this.#last = this.#advance.foreseen
-    this.#advance.follow(null)
-    this.#delegated.rest()
+    this.#lastForeseen = this.#advance.foreseen
+    this.#advance.applyChange(null)
+    this.#delegated.suspend()
   }
 
-  /** Whoever has metered it has left, or does not read. */
+  /** The socket that has metered the session has ended, or is paused: this one takes over. */
   #resume(): void {
-    this.#isResting = false
-    this.#advance.follow({ ...this.#last, model: this.#model })
+    this.#isSuspended = false
+    this.#advance.applyChange({ ...this.#lastForeseen, model: this.#model })
     this.#followDelegates()
   }
 
   get #foreseen(): Foreseen {
-    return this.#advance.foreseen ?? this.#last
+    return this.#advance.foreseen ?? this.#lastForeseen
   }
 
   get #model(): string | null {
@@ -275,8 +278,8 @@ export class TimedTurns implements SocketMeter {
 
   get #models(): SessionModels {
     const shown = this.#transcriptionShown
-    const asked = shown === undefined ? (this.#foreseen.others ?? []).slice(-1) : []
-    return { model: this.#model, transcribedBy: shown == null ? asked : [shown.model] }
+    const requested = shown === undefined ? (this.#foreseen.otherModels ?? []).slice(-1) : []
+    return { model: this.#model, transcribedBy: shown == null ? requested : [shown.model] }
   }
 
   #settleIfDue(event: SessionEvent | null): void {
@@ -296,11 +299,11 @@ export class TimedTurns implements SocketMeter {
       return
     }
     const settled = this.#settlements.add(turn.endWith(used))
-    if (isLast) this.#advance.follow(null)
+    if (isLast) this.#advance.applyChange(null)
     else this.#renew(settled)
   }
 
-  /** What went without a hold is paid for like the rest. */
+  /** Bills a minute that went without a hold, while delegates worked. */
   async #settleUnheld(models: SessionModels): Promise<void> {
     const used = this.#clock.take(models, false)
     if (used === null) return
@@ -308,7 +311,7 @@ export class TimedTurns implements SocketMeter {
     const plan = () => withoutHold(planForeseen(foreseen, this.#gateway))
     const turn = await this.#advance.takeOrAdmit({ ...foreseen, plan }, false)
     await turn?.endWith(used)
-    // What holds nothing is admitted by a key that has nothing left.
+    // A turn without a hold is admitted also where nothing is left under the cap.
     const refused = await this.#door.refuseKey(true)
     if (refused !== null) this.#door.close(refused)
   }
@@ -317,18 +320,18 @@ export class TimedTurns implements SocketMeter {
     const { pending } = this.#advance
     const follow = () => this.#followDelegates()
     if (pending !== null) void pending.then(follow, follow)
-    else if (!this.#clock.isIdle) this.#delegated.hold()
+    else if (!this.#clock.isMeteredElsewhere) this.#delegated.hold()
   }
 
-  /** While others work, the next minute goes without: their hold is this socket's too, and it would wait for that. */
+  /** While delegates work, the next minute has no hold: its admission might wait for theirs, which are this socket's too. */
   #renew(settled: Promise<void>): void {
     if (this.#delegated.isBusy) return
-    const had = Promise.withResolvers<void>()
-    this.#advance.renew(Promise.all([settled, this.#delegated.standBack(had.promise)]))
-    void (this.#advance.pending ?? settled).then(had.resolve, had.resolve)
+    const renewed = Promise.withResolvers<void>()
+    this.#advance.renew(Promise.all([settled, this.#delegated.yieldTo(renewed.promise)]))
+    void (this.#advance.pending ?? settled).then(renewed.resolve, renewed.resolve)
   }
 
-  /** What others did is over: before the next that they may do, the minute is held for that went without. */
+  /** Delegates are done: the minute that went without a hold gets one before the next work of delegates does. */
   #renewFirst(settled: Promise<void>): Promise<unknown> {
     this.#advance.renew(settled)
     this.#followDelegates()

@@ -15,7 +15,7 @@ import { askForStored, type LeftReply } from '../leave.ts'
 import { explainThrown, refuseTooManyCalls } from '../refusals.ts'
 import { TurnEvents } from './turn-events.ts'
 
-/** What is known of a turn before it is admitted. */
+/** A turn before it is admitted. */
 export interface PlannedTurn extends Pick<ReadCall, 'read' | 'request' | 'endpoint'> {
   readonly plan: CallPlan
 }
@@ -39,8 +39,8 @@ export function turnOf(handshake: PlannedCall, turn: PlannedTurn, gateway: Gatew
 }
 
 /**
- * Admits a turn like any other call, waiting in the queue of its key where calls in flight hold what is left. `isRecorded`:
- * so is its refusal. `onHeld`: it waits.
+ * Admits a turn like any other call; it waits in the admission queue of its key where calls in flight hold what is left.
+ * `isRecorded`: a refusal is recorded. `onHeld`: the turn waits.
  */
 export async function admitTurn(
   handshake: PlannedCall,
@@ -66,8 +66,8 @@ export async function admitTurn(
 }
 
 /**
- * The same for what upstream has begun already. It is paid for, so that nothing stands in its way: no key that is not in force any
- * more, no cap, credit or list of models, no queue and no client that leaves. Its cost is an overrun. Null: it cannot be billed.
+ * Admits a turn that upstream has begun already. It costs money in any case, so no limit refuses it: no revoked key, cap, credit
+ * or list of models, no queue and no client that leaves. Its cost is an overrun. Null: it cannot be billed.
  */
 export async function admitBegunTurn(
   handshake: PlannedCall,
@@ -91,7 +91,7 @@ export async function admitBegunTurn(
   return null
 }
 
-/** One that is judged by all but what it may cost: another hold stands for it. */
+/** A plan that is judged by everything but its cost: another hold stands for it. */
 export function withoutHold(planned: PlannedTurn): PlannedTurn {
   const { plan } = planned
   return { ...planned, plan: { ...plan, bill: { ...plan.bill, hold: { kind: 'none' } } } }
@@ -127,10 +127,10 @@ export function refuseTurn(
 const OK_HEAD: ReplyHead = { status: 200, reason: 'OK', headers: ['content-type', 'text/event-stream'] }
 const COMPLETE: CallEnd = { kind: 'complete', trailers: [] }
 
-/** A turn that was admitted: there is a hold, and `end` or `release` closes it, once. */
+/** A turn that was admitted: it has a hold, which `end`, `endWith`, `reject` or `release` closes, once. */
 export class TurnCall implements LeftReply {
   call: AdmittedCall
-  /** What upstream calls it, since it has begun. */
+  /** The id that upstream gives the response; null before it begins. */
   responseId: string | null = null
   readonly #gateway: Gateway
   readonly #taps: BodyTaps
@@ -168,13 +168,13 @@ export class TurnCall implements LeftReply {
     return this.#bytesOut
   }
 
-  /** It was admitted in advance, and is under way now: its time begins here. `as`: what it has turned out to be. */
-  takenOver(as: PlannedTurn = this.call): void {
+  /** A turn that was admitted in advance begins: its time counts from here. `as`: the plan of what it has turned out to be. */
+  startNow(as: PlannedTurn = this.call): void {
     this.#startedMs = this.#gateway.clock.monotonicMs()
     this.call = { ...this.call, ...as, exchange: { ...this.call.exchange, startedMs: this.#startedMs } }
   }
 
-  /** The message that begins it goes upstream. `reader`: what reads the events that come of it. */
+  /** The message that begins the turn goes upstream. `reader`: reads the usage in its events. */
   sent(payload: Buffer, reader: UsageReader | null): void {
     this.#gateway.reached('before_send')
     this.#taps.sent(payload)
@@ -182,7 +182,7 @@ export class TurnCall implements LeftReply {
       this.#events.readWith(createMeter(reader, { status: 200, contentType: 'text/event-stream' }))
   }
 
-  /** An event of its own, as JSON. */
+  /** Sees an event of this turn, as JSON. */
   observe(event: Buffer): void {
     if (this.#ended !== null) return
     if (this.#bytesOut === 0) this.#gateway.reached('first_byte')
@@ -195,7 +195,7 @@ export class TurnCall implements LeftReply {
     this.#events.paused(isPaused)
   }
 
-  /** It is over: to its end, or cut. Bills what was observed. */
+  /** The turn is over, complete or cut. Bills what was observed. */
   end(end: CallEnd = COMPLETE): Promise<void> {
     // Upstream answers a turn by beginning it.
     const head = end.kind === 'complete' || this.responseId !== null ? OK_HEAD : null
@@ -210,23 +210,23 @@ export class TurnCall implements LeftReply {
     })
   }
 
-  /** It has used this, as upstream says or as was counted here. */
+  /** The turn is over, and has used this, as upstream states or as was counted here. */
   endWith(usage: Usage, end: CallEnd = COMPLETE): Promise<void> {
     const { bill } = this.call.plan
     return this.#close(end, OK_HEAD, async () => {
-      // The last events are seen as well.
+      // The body taps see the last events, too.
       this.#events.end(end.kind === 'complete')
       return { ...billUsage(usage, bill.rate(usage)), status: bill.metered ? 200 : null }
     })
   }
 
-  /** Upstream did not begin it. */
+  /** Upstream has refused the turn. */
   reject(status: number): Promise<void> {
     const head = { ...OK_HEAD, status }
     return this.#close(COMPLETE, head, async () => ({ ...NOTHING_BILLED, state: 'settled', status }))
   }
 
-  /** Nothing of it was sent. */
+  /** Nothing of the turn was sent: gives the hold back. */
   release(): Promise<void> {
     return this.#close({ kind: 'abandoned', sent: false }, null, async () => NOTHING_BILLED)
   }
@@ -288,7 +288,7 @@ export class TurnCall implements LeftReply {
   }
 }
 
-/** The client of a turn has nothing more to get when it is cut. */
+/** A turn has no reply of its own that would have to be cut. */
 const NO_REPLY = { cut: async () => {} }
 
 /** The settlements of a socket's turns that are under way. */
@@ -304,7 +304,7 @@ export class TurnSettlements {
     this.#onEach = onEach
   }
 
-  /** What is returned resolves when it is settled, or cannot be. */
+  /** Returns a promise that resolves when the turn is settled, or cannot be. */
   add(settled: Promise<void>): Promise<void> {
     const watched = settled
       .catch((error: unknown) => {

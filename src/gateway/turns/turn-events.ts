@@ -9,12 +9,12 @@ const FRAMING_BYTES = DATA.length + EVENT_END.length
 const [LINE_FEED, CARRIAGE_RETURN, BLANK] = [0x0a, 0x0d, 0x20]
 
 /**
- * Events are read some at a time: most have a few hundred bytes, and what reads them has left the processor's caches when the next
- * one of a socket comes. One by one they took three times as long.
+ * Events are read in batches: most have a few hundred bytes, and the code that reads them has left the processor's caches when the
+ * next event of a socket comes. One by one they took three times as long.
  */
 const BATCH_BYTES = 32 * 1024
 
-/** What has waited for this long was a pause of the model's, which is to be seen when it was. */
+/** A batch that has waited for so long is read: the pause of the model has to be seen when it was. */
 const BATCH_MS = 500
 
 /** The events of a turn, which the meter reads as the stream of server-sent events that they are over HTTP. */
@@ -23,19 +23,19 @@ export class TurnEvents {
   readonly #onRead: (framed: Borrowed) => void
   readonly #silence: Silence
   #meter: Meter = new SilentMeter()
-  /** What was not read yet, and when the last of it came. */
+  /** Events that are not read yet, and when the last of them came. */
   #batch: Buffer | null = null
   #batchBytes = 0
   #cameMs = 0
 
-  /** `onRead` sees what the meter reads. */
+  /** `onRead` sees the bytes that the meter reads. */
   constructor(clock: Clock, onRead: (framed: Borrowed) => void) {
     this.#clock = clock
     this.#onRead = onRead
     this.#silence = new Silence(clock.monotonicMs())
   }
 
-  /** As far as all has been read that has come. */
+  /** The meter, when it has read all events that have come. */
   get meter(): Pick<Meter, 'stage' | 'shown' | 'visibleBytes'> {
     this.#flush()
     return this.#meter
@@ -50,7 +50,7 @@ export class TurnEvents {
     this.#meter = meter
   }
 
-  /** One of them, as JSON. */
+  /** Sees an event, as JSON. */
   observe(event: Buffer): void {
     const nowMs = this.#clock.monotonicMs()
     const bytes = event.length + FRAMING_BYTES
@@ -76,7 +76,7 @@ export class TurnEvents {
     else this.#silence.resume(nowMs)
   }
 
-  /** What they have said, and how long they showed nothing that the model wrote. */
+  /** What the events have stated, and how long they showed no output of the model. */
   end(whole: boolean): { readonly metered: Metered; readonly silentMs: number } {
     this.#flush()
     this.#batch = null
@@ -99,7 +99,7 @@ export class TurnEvents {
   }
 }
 
-/** A line ends what JSON lets go on. */
+/** JSON may contain line breaks between its tokens, which would end a line of the stream. */
 function inOneLine(event: Buffer): Buffer {
   if (!event.includes(LINE_FEED) && !event.includes(CARRIAGE_RETURN)) return event
   const line = Buffer.from(event)

@@ -20,22 +20,22 @@ const done = (tokens: number) => {
 
 test('one that is cut has read what the one before it had, what came since, and what came while that one worked', () => {
   const context = new DelegatedContext()
-  context.came(40_000)
+  context.add(40_000)
   assert.equal(readByCut(context), WINDOW_TOKENS)
-  const began = context.began()
-  context.came(4_000)
+  const began = context.bytes
+  context.add(4_000)
   context.ended(done(20_000), began)
   const between = readByCut(context)
   assert.ok(between > 20_000 && between < 22_000, `${between} tokens`)
-  context.came(8_000)
+  context.add(8_000)
   assert.ok(readByCut(context) >= between + 1_500)
 })
 
 test('what one has not read that ends beside another is not taken off', () => {
   const context = new DelegatedContext()
-  const first = context.began()
-  context.came(500_000)
-  context.began()
+  const first = context.bytes
+  context.add(500_000)
+  context.bytes
   context.ended(done(1_000), first)
   assert.ok(readByCut(context) > 100_000, `${readByCut(context)} tokens`)
 })

@@ -11,41 +11,41 @@ test('a session that is handed over is counted on by the next socket that hears 
   const sessions = new LiveSessions()
   const [first, second] = [new LiveClock(sessions, 'live_1'), new LiveClock(sessions, 'live_1')]
   let isTold = false
-  first.takenOver = () => {
+  first.onTakenOver = () => {
     isTold = true
   }
-  for (const clock of [first, second]) clock.said(told(60))
-  assert.deepEqual([first.isIdle, second.isIdle], [false, true])
+  for (const clock of [first, second]) clock.observe(told(60))
+  assert.deepEqual([first.isMeteredElsewhere, second.isMeteredElsewhere], [false, true])
   assert.equal(first.take(models, false)?.parts[0]?.quantities.audio_input_milliseconds, 60_000)
   first.paused(true)
-  first.said(told(60))
+  first.observe(told(60))
   assert.equal(isTold, false)
-  second.said(told(90))
-  assert.deepEqual([first.isIdle, second.isIdle, isTold], [true, false, true])
+  second.observe(told(90))
+  assert.deepEqual([first.isMeteredElsewhere, second.isMeteredElsewhere, isTold], [true, false, true])
   assert.equal(second.take(models, false)?.parts[0]?.quantities.audio_input_milliseconds, 30_000)
-  first.said(told(90))
+  first.observe(told(90))
   assert.equal(first.take(models, true), null)
 })
 
 test('what was sent is not counted yet until a socket is told of more than any was', () => {
   const sessions = new LiveSessions()
   const [first, second] = [new LiveClock(sessions, 'live_1'), new LiveClock(sessions, 'live_1')]
-  for (const clock of [first, second]) clock.said(told(60))
+  for (const clock of [first, second]) clock.observe(told(60))
   second.sent(64_000)
-  assert.deepEqual([first.untoldMs, second.untoldMs], [1_000, 1_000])
-  second.said(told(60))
-  assert.equal(first.untoldMs, 1_000)
-  first.said(told(61))
-  assert.deepEqual([first.untoldMs, second.untoldMs], [0, 0])
+  assert.deepEqual([first.unreportedMs, second.unreportedMs], [1_000, 1_000])
+  second.observe(told(60))
+  assert.equal(first.unreportedMs, 1_000)
+  first.observe(told(61))
+  assert.deepEqual([first.unreportedMs, second.unreportedMs], [0, 0])
   second.sent(64_000)
-  second.said(told(61))
-  assert.equal(first.untoldMs, 1_000)
+  second.observe(told(61))
+  assert.equal(first.unreportedMs, 1_000)
   // One that is left while another is there guesses nothing.
   assert.equal(first.take(models, true)?.suspect, true)
   first.end()
   assert.equal(second.take(models, true)?.parts[0]?.quantities.audio_input_milliseconds, 1_000)
   second.end()
   const third = new LiveClock(sessions, 'live_1')
-  third.said(told(61))
-  assert.equal(third.untoldMs, 0)
+  third.observe(told(61))
+  assert.equal(third.unreportedMs, 0)
 })

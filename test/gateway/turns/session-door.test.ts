@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ClientEvent, wordBytes } from '../../../src/gateway/turns/session-door.ts'
+import { type ClientEvent, textBytesOf } from '../../../src/gateway/turns/session-door.ts'
 
 const words = (type: string) =>
-  wordBytes({ type, audioBytes: 4 } as unknown as ClientEvent, Buffer.from('{"audio":"AAAA"}'))
+  textBytesOf({ type, audioBytes: 4 } as unknown as ClientEvent, Buffer.from('{"audio":"AAAA"}'))
 
 test('what a message brings beside its sound is words, unless it can bring nothing but sound', () => {
   for (const prefix of ['input_audio_buffer', 'session.input_audio_buffer', 'session.input_audio'])

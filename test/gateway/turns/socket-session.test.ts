@@ -80,7 +80,7 @@ function openSession(
   let metered: MeteredSocket | null = null
   const meter: SocketMeter = {
     running,
-    beginsByItself,
+    upstreamStartsTurns: beginsByItself,
     start(socket) {
       metered = socket
     },
@@ -139,7 +139,7 @@ test('upstream, which was not read because its client did not read, is read on w
   client.destroy()
   assert.equal(upstream.isPaused, false)
   metered?.turnEnded()
-  assert.deepEqual([upstream.isClosed, metered?.isLeft()], [false, false])
+  assert.deepEqual([upstream.isClosed, metered?.hasClientLeft()], [false, false])
   pass(limits.readOnMs)
   assert.equal(upstream.isClosed, true)
 })
