@@ -197,7 +197,7 @@ function refuseOverload({ inFlight, settler, disk }: Gateway): Refusal | null {
   return null
 }
 
-/** The store's answer about what upstream has begun already: nothing is waited for and nobody is in the way. */
+/** Admits a call that upstream has begun already: it waits in no queue, and no other call goes before it. */
 export function admitBegun(call: PlannedCall, gateway: Gateway): Promise<Admission> {
   return ask(call, { ...FIRST, hasBegun: true }, gateway)
 }

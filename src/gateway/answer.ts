@@ -99,7 +99,7 @@ export class Answer {
 
   /** False: the client has no room, wait for `onDrain`. */
   data(chunk: Borrowed): boolean {
-    // Nobody is there to wait for; what still comes is only looked at.
+    // The client has left, so there is no back-pressure: the rest of the reply is only observed.
     if (this.#exchange.res.destroyed) return true
     if (this.#heldHead === null) return this.#write(chunk)
     const fits =

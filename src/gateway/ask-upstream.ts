@@ -19,9 +19,9 @@ interface Question {
   readonly upstream: Upstream
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** So long it may bring nothing. Then it has failed. */
+  /** How long upstream may be silent before the request has failed. */
   readonly idleMs: number
-  /** What takes the bytes of a 200. */
+  /** Takes the bytes of a reply with status 200. */
   take(contentType: string | undefined): (chunk: Borrowed) => void
 }
 
@@ -74,7 +74,7 @@ async function ask(question: Question): Promise<AnswerHead | null> {
 }
 
 export type UpstreamAnswer =
-  /** It came to its end. `metered` where it was a success. */
+  /** The reply came to its end. `metered`: of a success. */
   ({ readonly kind: 'answered'; readonly metered: Metered | null } & AnswerHead) | { readonly kind: 'failed' }
 
 /** Asks for an object that a call has made, or for it to be cancelled. */
@@ -123,7 +123,7 @@ export async function askForPurpose(
   return shown?.kind === 'object' ? nameAt(objectAt(shown.picked.value)['purpose']) : null
 }
 
-/** Seconds; the form with a date is not worth reading here. */
+/** In seconds; the form with a date is not read. */
 function retryAfterMs(value: string | undefined): number | null {
   return value !== undefined && /^\s*\d{1,6}\s*$/.test(value) ? Number(value) * 1_000 : null
 }

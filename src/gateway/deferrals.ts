@@ -18,13 +18,13 @@ interface ObjectSpec {
   path(id: string, thread: string): string
   /** The first and the longest pause between two questions. */
   readonly pausesMs: readonly [number, number]
-  /** It can be told to stop, and says then what it has used. */
+  /** Upstream can cancel it, and then states what it has used. */
   readonly cancels?: true
   /** Where the results of its requests are, which say what it cost; null where there are none. */
   results?(path: string, metered: Metered): string | null
 }
 
-/** A run that was cancelled is `cancelling` for a moment. All of it is shorter than a client is made to wait. */
+/** Pauses after a cancel: a run is `cancelling` for a moment. Together they are shorter than a client is made to wait. */
 const CANCELLING_PAUSES_MS = [250, 500, 1_000, 1_500] as const
 
 const BATCH_PAUSES_MS = [30_000, 300_000] as const
@@ -55,22 +55,22 @@ const KINDS: Readonly<Record<ObjectKind, ObjectSpec>> = {
   },
 }
 
-/** States in which an object comes to cost no more. In one that is not known here it may still work. */
+/** Final states of an object. In a state that is not listed it may still work. */
 const FINAL = new Set(['completed', 'incomplete', 'cancelled', 'failed', 'expired', 'ended'])
 
 const isFinal = ({ usage }: Metered) => FINAL.has(usage.stopReason ?? '')
 
-/** What came of asking for an object. `over`: there is nothing more to ask. `working`: upstream says that it is not final. */
+/** The result of asking for an object. `over`: there is nothing more to ask. `working`: upstream says that it is not final. */
 type Looked = 'over' | 'working' | 'unknown'
 
-/** What can be deleted and is the object of a call, has some below it, or has the results of one. */
+/** Paths whose deletion may take away the object of a call, or its results. */
 const DELETABLE = /^\/v1\/(responses|videos|threads|files|messages\/batches)\/([^/]+)$/
 
 export interface DeferralParts extends DeferredBillParts {
   readonly upstreams: Readonly<Record<Surface, Upstream | null>>
 }
 
-/** What the gateway knows of a call when the reply has told what it made. */
+/** What is known of a call when its reply has named the object that it made. */
 type MadeObject = Omit<Deferral, 'surface' | 'objectId' | 'kind' | 'path' | 'dueInMs' | 'atMs'>
 
 /** `deferred`: the call is left open because its cost comes later. `known`: the cost is that of an earlier call. */
@@ -123,14 +123,14 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
   const bills = createDeferredBills(parts)
   const holder = randomUUID()
   const stopping = new AbortController()
-  /** Objects that are being asked for, by their names. */
+  /** Polls that are under way, by the name of the object. */
   const polls = new Map<string, Promise<Looked>>()
   const turns: Record<Surface, number> = { messages: 0, chat: 0 }
   let retrying: Promise<unknown> = Promise.resolve()
 
   const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
 
-  /** Questions to a surface are at least so far apart, whatever they are for. */
+  /** Requests to a surface are at least `limits.deferredGapMs` apart. */
   async function takeTurn(surface: Surface): Promise<void> {
     const nowMs = clock.monotonicMs()
     const turnMs = Math.max(nowMs, turns[surface])
@@ -145,7 +145,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return await askUpstream(surface, upstream, target, READER_OF[kind], method)
   }
 
-  /** Whether it is settled by this. */
+  /** Whether the call is settled by this answer. */
   async function settle(object: DeferredObject, upstream: Upstream, metered: Metered): Promise<boolean> {
     const { surface, kind } = object
     const { results } = KINDS[kind]
@@ -171,7 +171,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     const isGone = answer.kind === 'answered' && answer.status === 404
     const metered = answer.kind === 'answered' ? answer.metered : null
     const isDone = metered !== null && isFinal(metered)
-    // What goes wrong each time is given up in the end like what is never final.
+    // An object whose settlement fails each time is given up in the end, like one that is never final.
     const isSettled = isDone && (await settle(object, upstream, metered).catch((e) => tellFailed(object, e)))
     if (isSettled) return 'over'
     if (!isGone && clock.nowMs() - object.call.startedAtMs < limits.deferredMs)
@@ -180,11 +180,11 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return 'over'
   }
 
-  /** One that fails is due again, and others are not held up. Never rejects. */
+  /** Asks for an object. A poll that fails is due again, and holds up no other. Never rejects. */
   function poll(object: DeferredObject, how: 'ask' | 'cancel' = 'ask'): Promise<Looked> {
     const name = nameOf(object)
     const running = polls.get(name)
-    // One that is to be cancelled was not, by a question that is under way.
+    // A poll that is under way has not cancelled the object.
     if (running !== undefined)
       return how === 'cancel'
         ? running.then((looked) => (looked === 'over' ? looked : poll(object, how)))
@@ -223,7 +223,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     return looked
   }
 
-  /** The results of a batch may be in the file, and of which one that is the batch alone can say. */
+  /** A file may contain the results of a batch, and only the batch itself says of which one. */
   async function mayDeleteFile(surface: Surface, id: string, untilMs: number): Promise<boolean> {
     const upstream = upstreams[surface]
     const batches = await store.listDeferred(surface, '/v1/batches')
@@ -248,7 +248,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     for (;;) {
       const objects = await store.listDeferred(surface, above)
       const looks = await Promise.all(objects.map((object) => poll(object, 'cancel')))
-      // Upstream itself does not delete what works and cannot be cancelled.
+      // Upstream itself refuses to delete an object that works and cannot be cancelled.
       const mayGo = objects.every(
         ({ kind }, i) => looks[i] === 'over' || (looks[i] === 'working' && KINDS[kind].cancels !== true),
       )
@@ -256,19 +256,19 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
     }
   }
 
-  /** How long to pause before the next look. Nothing is written while there is nothing to ask for. */
+  /** Looks for due objects, and returns the pause before the next look. Nothing is written while none is due. */
   async function look(): Promise<number> {
     if (!(await store.hasDeferred())) return limits.deferredIdleLookMs
     const surfaces = SURFACE_NAMES.filter((surface) => upstreams[surface] !== null)
     const due = (await store.claimDeferred(holder, surfaces, clock.nowMs())) ?? []
     const free = due.filter((object) => !polls.has(nameOf(object)))
     for (const object of free.slice(0, limits.deferredPollsMax - polls.size)) void poll(object)
-    // A long download holds up no others: they get the room that is left.
+    // A long download holds up no other object: the rest of the places stays free.
     if (polls.size > 0) await Promise.race([...polls.values(), pause(limits.deferredLookMs)])
     return free.length > 0 && polls.size < limits.deferredPollsMax ? 0 : limits.deferredLookMs
   }
 
-  /** Until it is written down or the gateway stops: the next start then finds the call open, and interrupts it. */
+  /** Tries until the object is recorded, or the gateway stops: the next start then finds the call open, and interrupts it. */
   async function keepAtLast(deferral: Omit<Deferral, 'atMs'>): Promise<void> {
     while (!stopping.signal.aborted) {
       await pause(limits.deferredLookMs)
@@ -308,7 +308,7 @@ export function createDeferrals(parts: DeferralParts): Deferrals {
       const { objectId, threadId = null } = metered
       if (objectId === null || !OBJECT_ID.test(objectId)) return 'no'
       if (kind === 'run' && (threadId === null || !OBJECT_ID.test(threadId))) return 'no'
-      // It is written down all the same: upstream may name it again, to a client that repeats its request.
+      // The object is recorded all the same: upstream may name it again, to a client that repeats its request.
       const isTold = spec.results === undefined && isFinal(metered)
       const [dueInMs] = spec.pausesMs
       const path = spec.path(objectId, threadId ?? '')
@@ -348,7 +348,7 @@ function batchOfResults(path: string): string | null {
   return /^\/v1\/messages\/batches\/([^/]+)\/results$/.exec(path)?.[1] ?? null
 }
 
-/** Twice as long each time, up to the longest. */
+/** The pause doubles each time, up to the longest. */
 function pauseMs([first, longest]: readonly [number, number], polls: number): number {
   return Math.min(longest, first * 2 ** Math.min(polls, 20))
 }

@@ -28,16 +28,16 @@ export interface DeferredBillParts {
   readonly names: Pick<HeaderNames, 'redact'>
 }
 
-/** Gives the bytes of the results of a batch to `take`. Whether they came to their end. */
+/** Gives the bytes of the results of a batch to `take`. Resolves to whether they came to their end. */
 type ReadResults = (take: (chunk: Borrowed) => void) => Promise<boolean>
 
 /** Bills of calls whose object has come to its end, by the prices and the discount of the day on which the call was made. */
 export interface DeferredBills {
-  /** By what the object itself says that it has used. */
+  /** Bills the usage that the object itself states. */
   settle(object: DeferredObject, metered: Metered): Promise<void>
-  /** By what each of its requests has used, in a record for each model. False: the results cannot be read now. */
+  /** Bills the usage of each request, in a record for each model. False: the results cannot be read now. */
   settleBatch(object: DeferredObject, metered: Metered, read: ReadResults | null): Promise<boolean>
-  /** What it cost cannot be known. */
+  /** Closes the call without a cost, which cannot be known any more. */
   giveUp(object: DeferredObject): Promise<void>
 }
 
@@ -118,7 +118,7 @@ export function createDeferredBills(parts: DeferredBillParts): DeferredBills {
       const version = await versionOf(call)
       const kept = ratingOf(call)
       const { discount } = kept
-      // What its requests are for is as upstream says: the client may have said something else that is cheaper.
+      // The endpoint of the requests is the one that upstream states: the client may have named a cheaper one.
       const context = { ...kept.context, endpoint: requestsFor ?? kept.context.endpoint }
       const endpoint = findEndpoint(call.surface, 'POST', context.endpoint)
       const done: Bill = { ...NOTHING_BILLED, state: 'settled', stopReason }

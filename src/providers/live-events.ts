@@ -16,15 +16,15 @@ const DELEGATED_BY: Readonly<Record<string, Delegate['kind']>> = {
   'decision.create': 'decisions',
 }
 
-/** What a message of the client's has begin, if it has others work. */
+/** The kind of work that a message of the client requests from a delegate; null for other messages. */
 export function delegatedBy(type: string | null): Delegate['kind'] | null {
   return type !== null && Object.hasOwn(DELEGATED_BY, type) ? (DELEGATED_BY[type] ?? null) : null
 }
 
-/** The event of a delegated response, as it is written inside of an event of the session. */
+/** The event of a delegated response inside of an event of the session. */
 export interface NestedEvent {
   readonly event: Buffer
-  /** What the response is made for. */
+  /** The delegation that the response belongs to. */
   readonly delegationId: string | null
 }
 
@@ -35,7 +35,7 @@ export function nestedEvent(text: Buffer): NestedEvent | null {
 
 const RESPONSE = objectOf({ response: objectOf({ usage: objectOf(scalars('input_tokens output_tokens')) }) })
 
-/** What a delegated response has read and written, as its last event says; null where it does not. */
+/** The tokens that a delegated response has read and written by its last event; null where that does not state them. */
 export function usedTokens(event: Buffer): number | null {
   const document = readJson(RESPONSE, event)
   if (typeof document === 'string') return null
@@ -46,7 +46,7 @@ export function usedTokens(event: Buffer): number | null {
   return read === null || written === null || read === 0 ? null : read + written
 }
 
-/** A decision that a session has had made: what it has used, and by what it is known again. Null where it does not say. */
+/** A decision of a session: its usage, and a digest in place of the id that it does not have. Null where it states no usage. */
 export function decisionMade(text: Buffer): { readonly used: Usage; readonly digest: string } | null {
   const decision = jsonAt(DECISION, text)?.json ?? null
   if (decision === null) return null

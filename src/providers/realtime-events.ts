@@ -13,42 +13,42 @@ import { PIECE_BYTES, writeInPieces } from '../metering/request-reader.ts'
 import { givenTwice, unreadable } from './ambiguity.ts'
 import { isObject, nameAt, objectAt, type WireObject } from './usage/reading.ts'
 
-/** Another model that works for a session. Null: upstream knows which, and at which tier. */
+/** Another model that a session delegates work to. A null model or tier is chosen by upstream. */
 export interface Delegate {
   readonly kind: 'responses' | 'decisions'
   readonly model: string | null
   readonly serviceTier: string | null
-  /** Of the tools with which it draws. Null: upstream knows which. */
+  /** The models of its image tools. Null: chosen by upstream. */
   readonly imageModels: readonly (string | null)[]
 }
 
-/** What a session is set to, as far as it decides what its turns cost. Undefined: it is not said. */
+/** The settings of a session that decide what its turns cost. Undefined: the message or event does not contain them. */
 export interface SessionSettings {
   readonly id: string | undefined
   readonly model: string | undefined
   /** Null for `inf`. */
   readonly outputTokensMax: number | null | undefined
-  /** Null: what is heard is not written down. Its model is null where upstream chooses it. */
+  /** Null: input audio is not transcribed. The model is null where upstream chooses it. */
   readonly transcription: { readonly model: string | null } | null | undefined
-  /** Others that it has work. */
+  /** The delegates that are named. */
   readonly delegates: readonly Delegate[]
-  /** Of the audio that is heard, and of what is said. */
+  /** The format of input audio, and of output audio. */
   readonly bytesPerMs: number | undefined
   readonly spokenBytesPerMs: number | undefined
 }
 
-/** A message of the client's. */
+/** A message of the client. */
 export type SessionMessage =
   | {
       readonly kind: 'event'
       readonly type: string | null
       readonly eventId: string | null
       readonly session: SessionSettings | null
-      /** What a `response.create` asks for. */
+      /** The settings in a `response.create`. */
       readonly response: Pick<SessionSettings, 'model' | 'outputTokensMax'>
-      /** Whether that is beside the conversation: what was said before is not read for it. */
+      /** Whether the response is out of band: it does not read the conversation. */
       readonly isOutOfBand: boolean
-      /** Of the audio that it brings. A picture costs about as much as audio of as many bytes. */
+      /** The length of its audio in base64. An image counts as well: it costs about as much as audio of as many bytes. */
       readonly audioBytes: number
     }
   | { readonly kind: 'unreadable'; readonly detail: string }
@@ -86,7 +86,7 @@ const MESSAGE = objectOf({
   audio: handedOver(TEXT),
 })
 
-/** Reads what decides about a message. All else, sound above all, is passed over. */
+/** Reads the parts of a message that decide what becomes of it. The rest, mostly audio, is passed over. */
 export function sessionMessage(text: Buffer): SessionMessage | Promise<SessionMessage> {
   let handedBytes = 0
   const walker = new JsonWalker(MESSAGE, {
@@ -203,28 +203,28 @@ function bytesPerMs({ type, rate }: WireObject): number {
   return typeof rate === 'number' && rate >= 1_000 ? (rate * 2) / 1_000 : PCM_BYTES_PER_MS
 }
 
-/** A text with its quotes. */
+/** The length of a JSON string without its quotes. */
 function bytesOfText(written: number): number {
   return Math.max(0, written - 2)
 }
 
-/** How long base64 of so many characters sounds. */
+/** The duration of audio of so many bytes in base64. */
 export function soundMs(base64Bytes: number, bytesPerMs: number): number {
   return (base64Bytes * 3) / 4 / bytesPerMs
 }
 
-/** An event of upstream's. */
+/** An event of upstream. */
 export interface SessionEvent {
   readonly type: string
   readonly responseId: string | null
-  /** What a response came to. */
+  /** The status of a response. */
   readonly status: string | null
   readonly itemId: string | null
   readonly usage: unknown
   readonly session: SessionSettings | null
-  /** The client's event that it answers. */
+  /** The id of the client's event that it answers. */
   readonly aboutEventId: string | null
-  /** Of what it adds to what was said. */
+  /** The length of its `delta`. */
   readonly deltaBytes: number
 }
 
@@ -246,7 +246,7 @@ const EVENT = objectOf({
   delta: handedOver(TEXT),
 })
 
-/** Null for what is no event. */
+/** Null for a message that is no event. */
 export function sessionEvent(text: Buffer): SessionEvent | null {
   let handedBytes = 0
   const walker = new JsonWalker(EVENT, {
@@ -274,7 +274,7 @@ export function sessionEvent(text: Buffer): SessionEvent | null {
   }
 }
 
-/** Whether what an event adds is sound; else it is words. */
+/** Whether the `delta` of an event is audio; else it is text. */
 export function isSound(type: string): boolean {
   return type.endsWith('audio.delta')
 }

@@ -6,10 +6,10 @@ import type { Endpoint } from './endpoint.ts'
 import { nameAt, objectAt } from './usage/reading.ts'
 import { watchRecords } from './watch-records.ts'
 
-/** What a client's message on a socket of `/v1/responses` asks for. Whatever is not known to be harmless may begin a turn. */
+/** What a message of the client on a socket of `/v1/responses` asks for. A message that is not known to be harmless may begin a turn. */
 export type ResponseAsked =
   | { readonly kind: 'create'; readonly lane: string }
-  /** More input for a response that runs, which upstream goes on from with another one. */
+  /** More input for a response that runs; upstream then goes on with a successor of that response. */
   | { readonly kind: 'steer'; readonly responseId: string | null }
   /** As a sentence. */
   | { readonly kind: 'odd'; readonly detail: string }
@@ -68,13 +68,13 @@ export async function readRequest(payload: Buffer, endpoint: Endpoint | null): P
   return await reader.end()
 }
 
-/** An event of upstream's, as far as it decides which turn it belongs to. */
+/** An event of upstream, as far as it decides which turn it belongs to. */
 export interface ResponseEvent {
   readonly kind: 'began' | 'ended' | 'failed' | 'steer_accepted' | 'steer_failed' | 'steer_pending' | 'other'
   readonly lane: string
-  /** Of the response that it shows. */
+  /** The id of the response in it. */
   readonly responseId: string | null
-  /** Of an error. */
+  /** The status of an error. */
   readonly status: number
 }
 
@@ -98,7 +98,7 @@ const KINDS: ReadonlyMap<string, ResponseEvent['kind']> = new Map([
   ['response.steer.pending', 'steer_pending'],
 ])
 
-/** Null for what is no event. */
+/** Null for a message that is no event. */
 export function responseEvent(text: Buffer): ResponseEvent | null {
   const document = readJson(EVENT, text)
   if (typeof document === 'string') return null
@@ -116,10 +116,10 @@ const TYPE_FIRST = Buffer.from('{"type":"')
 const TYPE_END_MAX = 96
 const QUOTE = 0x22
 
-/** How the last part began. The next one, of whichever socket, mostly begins so too. */
+/** How the last event that was a part began. The next one, of whichever socket, mostly begins with the same bytes. */
 let lastPartStart: Buffer | null = null
 
-/** Whether it can be told without reading it that this is a part of what runs: nearly all events are. */
+/** Whether an event is a part of a response that runs, as nearly all are, told by its first bytes alone. */
 export function isPart(text: Buffer): boolean {
   if (lastPartStart !== null && beginsWith(text, lastPartStart)) return true
   if (!beginsWith(text, TYPE_FIRST)) return false
@@ -131,7 +131,7 @@ export function isPart(text: Buffer): boolean {
   return true
 }
 
-/** For so few bytes a native comparison costs more for its call alone. */
+/** For so few bytes the call of a native comparison alone costs more. */
 function beginsWith(text: Buffer, start: Buffer): boolean {
   for (let i = 0; i < start.length; i++) if (text[i] !== start[i]) return false
   return true

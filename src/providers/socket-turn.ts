@@ -7,17 +7,17 @@ import { count, LIMITLESS } from './request-members.ts'
 import { NO_REQUEST_TOOLS } from './request-tools.ts'
 import { liveUsage, translationUsage } from './socket-usage.ts'
 
-/** What is paid for on a socket whose messages are no requests. */
+/** The kinds of turns on sockets whose messages are no requests. */
 export type TurnKind = 'realtime' | 'transcription' | 'live' | 'translation'
 
-/** What has to be known of a turn to say what it may cost. */
+/** A turn, as far as it decides what the turn may cost. */
 export interface SocketTurn {
   readonly kind: TurnKind
-  /** Of the query string or the session; of a transcription, the one that the session names for it. */
+  /** The model of the query string or the session; of a transcription, the one that the session names for it. */
   readonly model: string | null
-  /** As the response or the session limits it; null for `inf` and for none, which is the limit of the model. */
+  /** The limit of the response or the session; null for `inf` and for none, which is the limit of the model. */
   readonly outputTokensMax: number | null
-  /** Of a translation: the models that may write down what is heard; null for one that is not known. */
+  /** Of a translation: the models that may transcribe its input; null for one that is not known. */
   readonly transcribedBy?: readonly (string | null)[]
   readonly atMs: number
 }
@@ -29,22 +29,22 @@ const TEMPLATES: Readonly<Record<TurnKind, string>> = {
   translation: '/v1/realtime/translations',
 }
 
-/** A turn as if it were a request: what pricing asks of one, but for its model. */
+/** A turn as the request that pricing expects, but for its model. */
 export function turnRequest({ kind, atMs }: SocketTurn) {
   const path = TEMPLATES[kind]
   const endpoint = findEndpoint('chat', 'WS', path)
   return { surface: 'chat', method: 'WS', path, endpoint, facts: NOT_READ, bodyBytes: 0, atMs } as const
 }
 
-/** One stretch of speech is hardly ever longer; one that is is booked in full, as an overrun. */
+/** The length that a transcript is held for. Speech is hardly ever longer without a pause; if it is, the rest is an overrun. */
 const TRANSCRIBED_MS_MAX = 15 * 60_000
 
-/** What is paid by the time while a session lasts is held for a minute at a time. */
+/** Sessions that are paid by the time are held for a minute at a time. */
 export const ADVANCE_MS = 60_000
 
 /**
- * What limits a turn: it may read all that the context window holds, since the conversation is kept upstream, and write as
- * much as it is allowed to. Sockets know no service tier.
+ * The limits of a turn. It may read a whole context window, since the conversation is kept upstream, and write as much as its
+ * limit allows. Sockets have no service tiers.
  */
 export function turnLimits({ kind, outputTokensMax }: SocketTurn): RequestLimits {
   return {
@@ -70,7 +70,7 @@ export function turnLimits({ kind, outputTokensMax }: SocketTurn): RequestLimits
   }
 }
 
-/** What is paid by the time has no bound: its hold is the price of what is used in advance. Null for other turns. */
+/** The hold of a turn that is paid by the time, which has no bound: the price of the time that is held for. Null for other turns. */
 export function advanceUsage(turn: SocketTurn): Usage | null {
   const { kind, model, transcribedBy = [] } = turn
   if (kind === 'live') return liveUsage(ADVANCE_MS / 1_000, 0, model)

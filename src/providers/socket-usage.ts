@@ -40,19 +40,19 @@ export function realtimeUsage(usage: unknown, model: string | null): Usage {
   return { ...NO_USAGE, parts: [partOf(null, tokens)], modelServed: model, suspect: counts.suspect }
 }
 
-/** Whether it says how much was read and how much was written. */
+/** Whether a usage states both totals, input and output. */
 export function statesTotals(usage: unknown): boolean {
   const { input_tokens: read, output_tokens: written } = objectAt(usage)
   const counts = new Counts()
   return counts.read(read) !== null && counts.read(written) !== null
 }
 
-/** What is known of a response that was cut, besides what the one before it has used. */
+/** A response that was cut, by what passed. */
 export interface CutResponse {
-  /** Null for the first of a session. */
+  /** The usage of the response before it; null for the first of a session. */
   readonly before: Usage | null
   readonly inputAudioMs: number
-  /** Of the messages with what else it was to read. */
+  /** The length of the messages of the client since, but for their audio. */
   readonly inputTextBytes: number
   readonly outputAudioMs: number
   readonly outputTextBytes: number
@@ -103,7 +103,7 @@ function readModalities(details: WireObject, counts: Counts): Modalities {
   }
 }
 
-/** What the sum of both sides leaves for one of which no total can be read. */
+/** One total from the sum of both, where it is not stated itself. */
 function leftOf(all: number | null, other: number | null): number | null {
   return all === null ? null : Math.max(0, all - (other ?? 0))
 }
@@ -150,7 +150,7 @@ function cachedByModality(input: Modalities, details: WireObject, counts: Counts
 
 /**
  * `usage` of a `conversation.item.input_audio_transcription.completed`, rated as a transcription over HTTP is. Where it
- * does not say how much was heard, that is told by how long the audio was.
+ * does not state the length of the audio, that is what was counted here.
  */
 export function transcriptionUsage(usage: unknown, model: string | null, heardMs = 0): Usage {
   const counts = new Counts()
@@ -180,16 +180,16 @@ export function liveUsage(seconds: unknown, settledSeconds: number, model: strin
   return { ...NO_USAGE, parts, modelServed: model, suspect: counts.suspect }
 }
 
-/** What passed through a socket of translations. */
+/** What has passed through a socket of translations. */
 export interface Translated {
   readonly audioInMs: number
   readonly audioOutMs: number
-  /** Of transcripts: of what was said, and of its translation. */
+  /** The length of the transcripts: of the input, and of the translation. */
   readonly heardChars: number
   readonly writtenChars: number
 }
 
-/** No event of translations states usage, so it is told by what passed. `transcribedBy`: what is heard, these models write down. */
+/** Usage of a translation by what has passed: no event states it. `transcribedBy`: the models that transcribe the input. */
 export function translationUsage(
   { audioInMs, audioOutMs, heardChars, writtenChars }: Translated,
   model: string | null,

@@ -140,7 +140,7 @@ export class FrameReader {
       neededBytes = this.#judge(kept, 0, this.#keptBytes)
     }
     if (this.#violation !== null) return taken
-    // Whoever is given this may keep it.
+    // A copy, because receivers may keep the part.
     const wire = Buffer.from(kept.subarray(0, neededBytes))
     this.#keptBytes = 0
     if (isControl(wire, 0)) this.#passControl(wire, onPart)
@@ -267,7 +267,7 @@ function isControl(bytes: Buffer, at: number): boolean {
   return ((bytes[at] ?? 0) & 0x08) !== 0
 }
 
-/** Those that may be sent: 1004 to 1006 and 1015 are not, nor is what nobody has registered. */
+/** Codes that may be sent: not 1004 to 1006 and 1015, nor codes that are not registered. */
 function isCloseCode(code: number): boolean {
   if (code >= 1000 && code <= 1014) return code < 1004 || code > 1006
   return code >= 3000 && code <= 4999

@@ -23,7 +23,7 @@ export class MessageReader {
   /** Of a message that is not compressed and not complete. */
   #pieces: ChunkList | null = null
   #bytes = 0
-  /** The last message that somebody still waits for: those that follow may not come before it. */
+  /** The last message that is not delivered yet. Those that follow must not overtake it. */
   #last: Promise<Message> | null = null
   #isDisposed = false
 
@@ -56,7 +56,7 @@ export class MessageReader {
     return this.#wait(this.#last.then(() => message))
   }
 
-  /** Gives the memory back. Who still waits for a message is told that it is `not_inflatable`. */
+  /** Gives the memory back. Messages that are still being read become `not_inflatable`. */
   dispose(): void {
     this.#isDisposed = true
     this.#inflater?.dispose()
@@ -92,7 +92,7 @@ export class MessageReader {
 
   #wait(message: Promise<Message>): Promise<Message> {
     this.#last = message
-    // One turn after whoever awaits the message, or the next one, which is there at once, would overtake it.
+    // One microtask after those that await this message, or the next one, which is there at once, would overtake it.
     const forget = (): void => {
       if (this.#last === message) this.#last = null
     }
@@ -119,7 +119,7 @@ const WINDOW_BITS = /^(client|server)_max_window_bits=("?)([89]|1[0-5])\2$/
 
 /**
  * What upstream's `Sec-WebSocket-Extensions` means: null is no extension, 'unknown' something else than one permessage-deflate as
- * RFC 7692 has it, which nobody can be sure to read as the two ends do.
+ * RFC 7692 has it, which the gateway could read otherwise than the two ends do.
  */
 export function readExtensions(value: string | null): Extensions | null | 'unknown' {
   if (value === null) return null
