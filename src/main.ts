@@ -37,7 +37,7 @@ import { answerDashboard, DASHBOARD_DIR, isDashboardPath, readDashboard } from '
 import { answerHealth, createWriteProbe, isHealthPath } from './management/health.ts'
 import type { OwnedParts } from './management/router.ts'
 import { SignInAttempts } from './management/sign-in.ts'
-import { createTokenCounter } from './metering/token-counter.ts'
+import { createTokenCounter, type TokenCounter } from './metering/token-counter.ts'
 import type { Discount } from './pricing/amounts.ts'
 import type { PriceBook } from './pricing/price-book.ts'
 import { SURFACES } from './providers/surfaces.ts'
@@ -77,8 +77,8 @@ export interface Surroundings {
   readonly diskFault?: SharedArrayBuffer
   /** For tests on machines that have other things to do: how long PostgreSQL may take to answer. */
   readonly storeAnswerMs?: number
-  /** The same: how long a call waits for its tokens to be counted. */
-  readonly tokenCountMs?: number
+  /** For tests that start many gateways in a process: each would load the vocabulary again. */
+  readonly tokenCounter?: TokenCounter
   /** For tests of how the dashboard is served: where its build is. */
   readonly dashboardDir?: URL
   /** For tests of where webhooks are sent; otherwise the name servers are asked. */
@@ -210,8 +210,7 @@ async function serveFrom(
   const queues = new AdmissionQueues(config.budgetWaitMs)
   const waitingCalls = new WaitingCalls()
   const refusedCalls = new RefusedCalls(store, log)
-  const { tokenCountMs: countMs = limits.tokenCountMs } = surroundings
-  const tokenCounter = createTokenCounter({ countMs })
+  const tokenCounter = surroundings.tokenCounter ?? createTokenCounter()
   const names = headerNames(config.prefix, secretsIn(config))
   const open = (upstream: UpstreamConfig | null) => (upstream === null ? null : openUpstream(upstream, log))
   const upstreams = Object.fromEntries(

@@ -65,10 +65,11 @@ export function createTokenCounter(options: Partial<CounterTimes> = {}): TokenCo
       undefined,
       limits.tokenCounterHeapMegabytes,
     )
-    opened.unref()
     opened.on('message', onAnswer)
     opened.on('error', () => giveUp(opened))
     opened.on('exit', () => giveUp(opened))
+    // After the listeners: one for messages keeps the process alive again.
+    opened.unref()
     return opened
   }
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { after, type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
 import { type Transferable, Worker } from 'node:worker_threads'
 import { limits } from '../../src/kernel/limits.ts'
 import type { CountOrder } from '../../src/metering/count-turns.ts'
@@ -230,4 +232,15 @@ test('a thread that dies leaves nobody waiting, and the next one counts again', 
   } finally {
     await hapless.close()
   }
+})
+
+test('an idle thread keeps no process alive', async () => {
+  const module = new URL('../../src/metering/token-counter.ts', import.meta.url).href
+  const program = `import(${JSON.stringify(module)}).then(async ({ createTokenCounter }) => {
+    const awake = setInterval(() => {}, 1_000)
+    console.log(await createTokenCounter({ countMs: 120_000, idleMs: 2 ** 30 }).countChat(['Hello']))
+    clearInterval(awake)
+  })`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--eval', program], { timeout: 120_000 })
+  assert.equal(stdout, '1\n')
 })
