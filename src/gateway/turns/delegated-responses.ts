@@ -75,7 +75,7 @@ export class DelegatedResponses {
   readonly #running = new Map<string, Delegated>()
   readonly #context = new DelegatedContext()
   #work = new SharedWork()
-  /** How often this socket has seen each decision, which has no id. A socket that reads late sees decisions that others were billed for. */
+  /** How often this socket has seen each decision, which has no id: it may read late what another socket was billed for. */
   #decisions = new SeenCounts(SEEN_MAX)
   /** All delegates that the session was ever set to. */
   #delegates: readonly Delegate[] = []

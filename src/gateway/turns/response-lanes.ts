@@ -178,7 +178,10 @@ export class ResponseLanes implements SocketMeter {
     return this.#planned({ read, request, endpoint: ENDPOINT })
   }
 
-  /** A steer makes upstream begin a successor, which reads what the response has read and written, and the steer; all else is as requested for the response. */
+  /**
+   * A steer makes upstream begin a successor of a response, which reads what that has read and written, and the steer. All else
+   * is as it was requested for the response.
+   */
   #planSteer({ planned, turn }: Sent, facts: RequestFacts, payload: Buffer): PlannedTurn {
     const lengthBytes = planned.request.lengthBytes + turn.bytesOut + payload.length
     const steer = this.#planned({
@@ -263,7 +266,7 @@ export class ResponseLanes implements SocketMeter {
       }
       case 'other': {
         const sent = lane.running.at(-1)
-        if (sent !== undefined) this.#keepRunning(sent)
+        if (sent !== undefined) this.#clearFailing(sent)
         sent?.turn.observe(payload)
         this.#keepUnsolicited(event.lane, payload)
       }
@@ -296,7 +299,7 @@ export class ResponseLanes implements SocketMeter {
   #end(lane: ResponseLane, sent: Sent, payload: Buffer): void {
     lane.end(sent)
     this.#running -= 1
-    this.#keepRunning(sent)
+    this.#clearFailing(sent)
     sent.turn.observe(payload)
     this.#settle(sent)
     this.#forgetRejected()
@@ -330,7 +333,7 @@ export class ResponseLanes implements SocketMeter {
   }
 
   #endIfSilent(lane: ResponseLane, sent: Sent): void {
-    this.#keepRunning(sent)
+    this.#clearFailing(sent)
     const timer = setTimeout(() => {
       this.#failing.delete(sent)
       if (this.#isOver) return
@@ -346,8 +349,8 @@ export class ResponseLanes implements SocketMeter {
     this.#settlements.add(turn.end())
   }
 
-  /** Another event of the turn came: it has not ended. */
-  #keepRunning(sent: Sent): void {
+  /** An event of the turn came, so that its silence does not end it. */
+  #clearFailing(sent: Sent): void {
     clearTimeout(this.#failing.get(sent))
     this.#failing.delete(sent)
   }

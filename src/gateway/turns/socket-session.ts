@@ -72,7 +72,7 @@ export class SocketSession {
   /** Upstream is not read; `#isSlow`: because the client does not read. */
   #isPaused = false
   #isSlow = false
-  /** The client has left without having read, so that upstream was not read either. Turns that it has begun meanwhile are to be seen. */
+  /** The client has left without having read, so that upstream was not read either: turns that have begun are still to be seen. */
   #isCatchingUp = false
   /** How many reads of compressed messages upstream waits for. */
   #decodesPending = 0
